@@ -252,6 +252,8 @@ class Algorithm:
         The same for kernels of some forms, where it is less.
     gradients_degree : {0, 1, 2}
         The highest degree of fits that `pullback` differentiates.
+    widening : tuple of type
+        The forms of kernels whose windows may differ between queries; ``(object,)`` is all.
     needs : (str, str) or None
         An optional package without which it cannot run, and the extra that installs it.
     """
@@ -270,6 +272,7 @@ class Algorithm:
     degree: int = 0
     degree_of_form: Mapping[type[Form], int] = field(default_factory=dict)
     gradients_degree: int = 1
+    widening: tuple[type, ...] = ()
     needs: tuple[str, str] | None = None
 
     def refusal(self, problem: Problem) -> str | None:
@@ -285,6 +288,8 @@ class Algorithm:
             return f"has no compiled loop for the kernel {kernel.name!r}"
         if self.form is not None and not isinstance(kernel.form, self.form):
             return f"does not support the kernel {kernel.name!r}"
+        if problem.similarity.widening is not None and not isinstance(kernel.form, self.widening):
+            return f"does not support windows that differ between queries with the kernel {kernel.name!r}"
         fit = f"degree={problem.degree} (a {FITS[problem.degree]} fit)"
         if problem.degree > self.degree:
             return f"does not support {fit}"

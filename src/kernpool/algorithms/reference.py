@@ -137,9 +137,9 @@ def pullback(
             if problem.degree:
                 change -= alpha * residual * fit.tilt[:, a, None] - share * along[:, a, None]
             if "query" in wanted:
-                columns["query"].append(change.sum(axis=1) / problem.similarity.bandwidth[a])
+                columns["query"].append((change / problem.similarity.width(a)).sum(axis=1))
             if "key" in wanted:
-                columns["key"].append(-change.sum(axis=0) / problem.similarity.bandwidth[a])
+                columns["key"].append(-(change / problem.similarity.width(a)).sum(axis=0))
         gradients |= {name: np.stack(parts, axis=1) for name, parts in columns.items()}
     return Gradients(**gradients)
 
@@ -170,5 +170,11 @@ def seconds(problem: Problem, look: PairSample, known: Mapping[str, float]) -> f
 
 
 REFERENCE = Algorithm(
-    name="reference", summary="dense NumPy", reduce=reduce_in_blocks, pullback=pullback, seconds=seconds, degree=2
+    name="reference",
+    summary="dense NumPy",
+    reduce=reduce_in_blocks,
+    pullback=pullback,
+    seconds=seconds,
+    degree=2,
+    widening=(object,),
 )

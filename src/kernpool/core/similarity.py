@@ -78,10 +78,10 @@ class KernelLogits:
         """
         for a in range(len(self.bandwidth)):
             u = query[:, a, None] - key[None, :, a]
-            u /= self._width(a)
+            u /= self.width(a)
             yield u
 
-    def _width(self, column: int) -> Array:
+    def width(self, column: int) -> Array:
         """Return the bandwidth of a column: one number, or one for each query, of shape (m, 1)."""
         h = self.bandwidth[column : column + 1]
         return h if self.widening is None else h * self.widening[:, None]
@@ -97,7 +97,7 @@ class KernelLogits:
 
     def offset(self, query: Array, key: Array, column: int) -> Array:
         """Return the offset ``(key - query) / bandwidth`` of one column for all pairs, of shape (m, n)."""
-        return np.asarray((key[None, :, column] - query[:, column, None]) / self._width(column))
+        return np.asarray((key[None, :, column] - query[:, column, None]) / self.width(column))
 
     def distance(self, query: Array, key: Array) -> Array:
         """Return the Euclidean distance in bandwidths of all pairs of queries and keys, of shape (m, n)."""

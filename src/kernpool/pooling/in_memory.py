@@ -64,6 +64,8 @@ def sum_small(recipe: Recipe, query: Any, key: Any, value: Any) -> Sums | None:
             return None
     if recipe.degree or recipe.tol is not None or recipe.algorithm not in ("auto", "reference"):
         return None
+    if recipe.widening is not None or recipe.n_neighbors is not None:
+        return None
     problem = _problem(recipe, *(x[:, None] if x.ndim == 1 else np.ascontiguousarray(x) for x in (query, key, value)))
     if problem is None:
         return None
@@ -172,7 +174,7 @@ def _is_worth_it(first: Problem, items: int, algorithm: str) -> bool:
     (m, n), kernel = first.shape, first.similarity.kernel
     if m * n > MOST_PAIRS or algorithm not in ("auto", "brute") or not is_compiled(kernel):
         return False
-    if first.attn_mask is not None or first.logit_bias is not None:
+    if first.attn_mask is not None or first.logit_bias is not None or first.similarity.widening is not None:
         return False
     if kernel.is_compact and reference.may_underflow(first):
         return False

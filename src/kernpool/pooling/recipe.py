@@ -30,6 +30,7 @@ from kernpool.pooling.category_cells import choose_for_levels
 from kernpool.pooling.group_plan import plan_of_groups
 from kernpool.pooling.plan import PoolingPlan, check_algorithm, choose_algorithm, name_of_each
 from kernpool.pooling.widened_plan import WidenedPlan
+from kernpool.pooling.widths import with_nearest_widths
 
 Array = NDArray[np.float64]
 
@@ -53,6 +54,8 @@ class Recipe:
         Whether ``empty="nearest"`` warns where windows are empty, as it does for estimators, whose default it is.
     widening : ndarray of shape (m,), optional
         Factor of the bandwidths at each of the queries to come, as of `KernelLogits`.
+    n_neighbors : int or float, optional
+        Number or share of keys to which windows reach (`kernpool.pooling.widths`); None for the bandwidths as they are.
 
     Raises
     ------
@@ -83,6 +86,7 @@ class Recipe:
     ridge: Array | float = 0.0
     warns_of_nearest: bool = False
     widening: Array | None = None
+    n_neighbors: float | None = None
 
     def __post_init__(self) -> None:
         check_empty(self.empty)
@@ -127,7 +131,7 @@ class Recipe:
         Problem
             To be summed as this recipe says.
         """
-        return Problem.from_arrays(
+        problem = Problem.from_arrays(
             query,
             key,
             value,
@@ -139,6 +143,7 @@ class Recipe:
             widening=self.widening,
             **pairs,
         )
+        return problem if self.n_neighbors is None else with_nearest_widths(problem, self.n_neighbors)
 
     def at(self, queries: slice | NDArray[np.intp]) -> Recipe:
         """Return the recipe for the queries with these indices."""
@@ -147,8 +152,17 @@ class Recipe:
     def refuse_unable(self, columns: int) -> None:
         """Raise ValueError if the named algorithm does not support the recipe with this number of numeric columns."""
         if self.algorithm != "auto":
-            row = np.zeros((1, columns))
-            choose_algorithm(self.problem(row, row, np.zeros((1, 1))), self.algorithm)
+            row, widening = np.zeros((1, columns)), None if self.n_neighbors is None else np.ones(1)
+            one = replace(self, widening=widening, n_neighbors=None)
+            choose_algorithm(one.problem(row, row, np.zeros((1, 1))), self.algorithm)
+
+    def refuse_nearest(self, pairs: str) -> None:
+        """Raise ValueError if windows follow the keys, which `pairs` (in words) cannot do: all keys are counted."""
+        if self.n_neighbors is not None:
+            raise ValueError(
+                f"widths='nearest' counts the keys near each query, which {pairs} do not hold at once; pass arrays, or "
+                "widths='fixed' with a bandwidth"
+            )
 
     def fill_empty(self, values: Array, occupied: NDArray[np.bool_], fill: Fill | None = None) -> Array:
         """Replace the values of queries without any key of positive weight, as `Recipe.empty` says.
@@ -199,7 +213,8 @@ class Recipe:
     def pools_like(self, other: Recipe) -> bool:
         """Return whether sums of both recipes may be merged: same kernel, bandwidth, composition and degree."""
         same = self.kernel == other.kernel and np.array_equal(self.bandwidth, other.bandwidth)
-        return same and (self.composition, self.degree) == (other.composition, other.degree)
+        names = "composition", "degree", "n_neighbors"
+        return same and all(getattr(self, name) == getattr(other, name) for name in names)
 
 
 @explain_calls
@@ -254,7 +269,7 @@ def choose(problem: Problem, algorithm: str = "auto", *, reuse: bool = False, au
     >>> kernpool.choose(problem, "brute").reason
     'every pair, in compiled tiles: as asked'
     """
-    if problem.similarity.widening is not None:
+    if WidenedPlan.serves(problem.similarity.widening):
         part = partial(choose, algorithm=algorithm, reuse=reuse, auxiliary=auxiliary)
         return WidenedPlan.of(problem.similarity.widening, part, name_of_each(algorithm))
     if auxiliary and algorithm in ALGORITHMS and ALGORITHMS[algorithm].refusal(problem) is not None:

@@ -280,6 +280,7 @@ class StoredPairs(ABC):
 
     def asked(self, recipe: Recipe, query: ArrayLike) -> QueryBatch:
         """Validate queries as a `QueryBatch`, with their columns in the order of the key columns."""
+        recipe.refuse_nearest("chunks")
         return QueryBatch.of(recipe, query).in_order_of(self.labels)
 
     def ask(self, question: Question[Answer], progress: Progress | None = None) -> Answer:

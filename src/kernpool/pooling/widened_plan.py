@@ -3,8 +3,8 @@
 A problem whose bandwidths are multiplied by a factor at each query (`KernelLogits.widening`) is cut by these factors.
 What is left is ordinary: every algorithm, kernel, category and group does it, with its own preparation of the keys.
 There are to be few different factors, as a floor of effective rows takes them from a grid
-(`kernpool.smoother.windows`). Rejected: a factor of each query inside the compiled loops, which would be a second
-version of every loop.
+(`kernpool.smoother.windows`). Windows that follow the keys (`kernpool.pooling.widths`) have as many as there are
+queries: these are for the algorithms that take a factor for each query (`Algorithm.widening`), which are fewer.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,8 @@ from kernpool.execution.progress import Progress
 from kernpool.pooling.plan import PoolingPlan
 
 Array = NDArray[np.float64]
+
+FEW = 8  # factors
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,11 @@ class WidenedPlan:
     algorithm: str
     reason: str
     _choose: Callable[[Problem], PoolingPlan] = field(repr=False, compare=False)
+
+    @staticmethod
+    def serves(widening: Array | None) -> TypeGuard[Array]:
+        """Return whether queries have factors, and few enough different ones to pool each as a problem of its own."""
+        return widening is not None and len(np.unique(widening)) <= FEW
 
     @classmethod
     def of(cls, widening: Array, choose_part: Callable[[Problem], PoolingPlan], each: str) -> WidenedPlan:

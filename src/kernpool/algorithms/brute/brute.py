@@ -39,9 +39,9 @@ def pair_seconds(problem: Problem) -> float:
         seconds = DENSELY * (d if in_logarithms else 1.0) + 5e-9 * d
     elif similarity.composition == "product" and d > 1 and not isinstance(kernel.form, Gaussian):
         seconds = pair_cost("product", kernel.name, d)
-    elif problem.degree == 1 and problem.attn_mask is None:
+    elif problem.degree == 1 and problem.attn_mask is None and similarity.widening is None:
         return pair_cost("degree 1", kernel.name, d) + 0.35e-9 * (problem.layout.width - c - d * (d + 3) // 2 - d)
-    elif problem.degree or problem.attn_mask is not None:
+    elif problem.degree or problem.attn_mask is not None or similarity.widening is not None:
         seconds = pair_cost("staged", kernel.name, d)
     else:
         seconds = pair_cost("radial" if problem.dtype == np.float64 else "radial, float32", kernel.name, d)
@@ -100,7 +100,45 @@ def _blocks(problem: Problem) -> Blocks:
 
 def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) -> PoolState:
     """Compute kernel sums over all keys for each query, by brute force in blocks on threads."""
+    if problem.similarity.widening is not None and problem.similarity.kernel.is_compact:
+        return _sum_windows(problem, n_jobs, progress)
     return _sum_blocks(problem, _blocks(problem), n_jobs, progress)
+
+
+QUERIES_OF_WINDOWS = 128  # neighbours whose windows have nearly the same keys
+REACH = 1.0 + 1e-9
+FEW_PAIRS = 1 << 22  # up to which they are a few milliseconds
+
+
+def _sum_windows(problem: Problem, n_jobs: int, progress: Progress | None) -> PoolState:
+    """Compute kernel sums over the keys of windows that differ between queries, some neighbouring queries at a time."""
+    similarity, (m, n) = problem.similarity, problem.shape
+    widening = np.asarray(similarity.widening)
+    if m * n <= FEW_PAIRS:
+        return _sum_blocks(problem, _blocks(problem), n_jobs, progress)
+    from scipy.spatial import KDTree
+
+    middle, h = problem.key.mean(axis=0), similarity.bandwidth
+    norm = 2.0 if similarity.composition == "radial" else np.inf
+    make = partial(KDTree, (problem.key - middle) / h)
+    tree = problem.prepare("KDTree", (problem.key, h), make)
+    query = (problem.query - middle) / h
+    order = KDTree(query, leafsize=QUERIES_OF_WINDOWS).indices
+    result = empty_state(m, problem.layout.width)
+
+    def work(queries: slice) -> Iterator[None]:
+        rows = np.sort(order[queries])
+        near = query[rows]
+        center = 0.5 * near.min(axis=0) + 0.5 * near.max(axis=0)
+        reach = np.linalg.norm(near - center, ord=norm, axis=1) + widening[rows]
+        keys = np.sort(tree.query_ball_point(center, REACH * reach.max(), p=norm)).astype(np.intp)
+        if keys.size:
+            part = problem.block(rows, keys)
+            result.put(rows, _sum_blocks(part, _blocks(part)))
+        yield
+
+    run_blocks(work, cut(m, QUERIES_OF_WINDOWS), n_jobs, progress)
+    return result
 
 
 def reduce_densely(problem: Problem) -> PoolState:
@@ -206,5 +244,11 @@ _FEWEST_KEY_BLOCKS = 8  # that keep threads busy
 _NUMBERS_PER_PASS = 1 << 20  # sums per query that each block of keys keeps until the blocks before it are done
 
 BRUTE = Algorithm(
-    name="brute", summary="every pair, in compiled tiles", reduce=reduce, pullback=pullback, seconds=seconds, degree=2
+    name="brute",
+    summary="every pair, in compiled tiles",
+    reduce=reduce,
+    pullback=pullback,
+    seconds=seconds,
+    degree=2,
+    widening=(object,),
 )

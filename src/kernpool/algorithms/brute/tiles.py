@@ -6,6 +6,7 @@ which serve every built-in kernel. An empty array stands for None. `sum_items` s
 in one call.
 """
 
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -40,10 +41,13 @@ class CompiledBlocks:
         self.problem, columns = problem, problem.key.shape[1]
         self.own = np.full(len(problem.query), -1) if problem.self_index is None else problem.self_index
         self.own_weight = problem.own_weight
-        self.kernel = kernel_of(problem)
+        self.bandwidth = read_only(np.atleast_2d(problem.similarity.widths))  # one row, or one for each query
+        self.kernel = kernel_of(replace(problem, similarity=replace(problem.similarity, widening=None)))[1:]
         self.solved: tuple[PoolState, LocalFit] | None = None
         # Sums of offsets need float64, and take longer than the weights.
-        self.is_fused, products = not problem.degree and FusedPairs.can_do(problem), Products.can_do(problem)
+        self.is_plain = problem.similarity.widening is None  # what the faster loops need
+        self.is_fused = self.is_plain and not problem.degree and FusedPairs.can_do(problem)
+        products = self.is_plain and Products.can_do(problem)
         self.uses_blas = products and not problem.degree and not self.is_fused
         plain = is_gaussian(problem) and problem.attn_mask is None and not problem.degree
         self.gradients_use_blas = plain and products
@@ -66,7 +70,7 @@ class CompiledBlocks:
     @cached_property
     def fused_gradients(self) -> FusedGradients | None:
         """Computation of gradients by fused loops; None if they do not support the problem."""
-        return FusedGradients(self.problem) if FusedGradients.can_do(self.problem) else None
+        return FusedGradients(self.problem) if self.is_plain and FusedGradients.can_do(self.problem) else None
 
     @cached_property
     def faster(self) -> list[FusedPairs | FusedMoments | Products]:
@@ -79,7 +83,7 @@ class CompiledBlocks:
             narrow = narrow_type(problem) == np.float32 and is_gaussian(problem)
             return [Products(problem, 32), Products(problem, 64)] if narrow else [Products(problem, 64)]
         if problem.degree:
-            return [FusedMoments(problem)] if FusedMoments.can_do(problem) else []
+            return [FusedMoments(problem)] if self.is_plain and FusedMoments.can_do(problem) else []
         return [FusedPairs(problem)] if self.is_fused else []
 
     def prepare(self) -> None:
@@ -101,6 +105,7 @@ class CompiledBlocks:
             read_only(mask),
             read_only(self.own[queries] - keys.start),
             read_only(self.own_weight[queries]),
+            self.bandwidth if len(self.bandwidth) == 1 else read_only(self.bandwidth[queries]),
             *self.kernel,
         )
 
@@ -188,7 +193,7 @@ def kernel_of(problem: Problem) -> tuple[Array, int, bool | None, bool]:
     one column and for the Gaussian.
     """
     similarity = problem.similarity
-    assert similarity.widening is None  # `kernpool.pooling.widened_plan` cuts such problems
+    assert similarity.widening is None  # what calls these loops says so
     return (
         read_only(similarity.bandwidth),
         CODES[similarity.kernel.name],
@@ -214,7 +219,8 @@ def sum_items(first: Problem, stack: Stack) -> PoolState:
     mask = np.empty((items, 0, 0), dtype=bool)
     arrays = (stack.query, stack.key, stack.value, stack.key_weight, mask, stack.own, stack.own_weight)
     sums = shift, denominator, numerator
-    arguments: list[Any] = [*map(read_only, arrays), *kernel_of(first), *moments_of(first), *sums]
+    bandwidth, *kernel = kernel_of(first)
+    arguments: list[Any] = [*map(read_only, arrays), bandwidth[None], *kernel, *moments_of(first), *sums]
     loops.reduce_stack(*arguments)
     shift += np.log(stack.unit)[:, None]
     return PoolState(shift.ravel(), denominator.ravel(), numerator.reshape(-1, width))

@@ -1,12 +1,13 @@
-"""Local linear fits on a line with nearest-neighbour windows, in linear time: the smoother of lowess.
+"""Windows on a line whose widths differ between queries, in linear time: those of nearest keys, and of lowess.
 
-The width of a window is the distance of the farthest of its k nearest keys, so it differs between queries, and sums
+The width of a window may be the distance of the farthest of its k nearest keys, so it differs between queries, and sums
 over windows of one width (`polynomial_kernels.py`) do not apply. Queries whose widths share a power of two form an
 octave. The cells of an octave are at most half as wide as its windows, so a window consists of a few whole cells, a
 suffix and a prefix of the cells at its ends, and some keys; see `loops/octaves.py`. Each octave costs one pass over
 the keys. Equally dense keys have two octaves, those of an exponential distribution five to ten.
 
-Windows do not depend on the weights and values of keys: robust fits prepare them once.
+`sum_windows` sums every polynomial kernel and degree. `NearestWindows` fits the lines of lowess: its windows do not
+depend on the weights and values of keys, so robust fits prepare them once.
 """
 
 from __future__ import annotations
@@ -19,7 +20,12 @@ from numpy.typing import NDArray
 
 from kernpool.algorithms.sweep.loops import octaves as loops
 from kernpool.algorithms.sweep.loops import polynomial_kernels as cell_loops
+from kernpool.algorithms.sweep.loops import window_sums
+from kernpool.algorithms.sweep.polynomial_kernels import derivatives
+from kernpool.core import PoolState, Problem
+from kernpool.execution.progress import Progress
 from kernpool.execution.threads import cut, run_blocks
+from kernpool.kernels.registry import Polynomial
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -58,6 +64,134 @@ class Octave:
     high: Array
     start: Index
     cell_of: Index
+
+    @classmethod
+    def divide(cls, x: Array, first: Index, last: Index, width: Array) -> tuple[Octave, ...]:
+        """Divide sorted queries by their widths, given the first and the last key but one of each window."""
+        n = len(x)
+        edges = np.append(np.arange(0, n, loops.BIN), n)
+        low, high = x[edges[:-1]], x[edges[1:] - 1]
+        exponent = np.frexp(width)[1]  # widths are at least 2**(exponent - 1)
+        exponent[width == 0.0] = exponent[width > 0.0].min(initial=0)
+
+        def octave(power: int) -> Octave:
+            queries = np.flatnonzero(exponent == power)
+            begin, end = first[queries].min() // loops.BIN, -(-last[queries].max() // loops.BIN)
+            h = max(float(np.ldexp(1.0, power - 2)), NARROWEST)
+            start, cell_of = np.empty(end - begin + 1, np.int64), np.empty(end - begin, np.int64)
+            bins = slice(begin, end)
+            offset = edges[begin : end + 1]
+            cells = cell_loops.join(offset, low[bins], high[bins], h, start, cell_of)
+            return cls(h, queries, int(begin), offset, low[bins], high[bins], start[: cells + 1], cell_of)
+
+        return tuple(octave(int(power)) for power in np.unique(exponent))
+
+    @property
+    def cells(self) -> tuple[Array, Array, Index, Index]:
+        """Ends of the bins, and how they are joined into cells."""
+        return self.low, self.high, self.start, self.cell_of
+
+    def moments(self, x: Array, weight: Array, columns: Array, terms: int, n_jobs: int) -> Array:
+        """Return the moments of the weights and of `columns` up to each bin of its cell, and from it on."""
+        bins = len(self.low)
+        moment = np.empty((2, bins, 1 + len(columns), terms))
+
+        def sum_bins(part: slice) -> Iterator[None]:
+            scratch = np.zeros((2 + len(columns), loops.BIN))  # a weight of zero times what is there may be NaN
+            cell_loops.sum_bins(
+                x, weight, columns, self.offset, *self.cells, self.h, part.start, part.stop, scratch, moment
+            )  # fmt: skip
+            yield
+
+        run_blocks(sum_bins, cut(bins, BINS_PER_BLOCK), n_jobs, None)
+        for side in (cell_loops.PREFIX, cell_loops.SUFFIX):
+            cell_loops.add_up(moment, self.cell_of, side, 0, bins)
+        return moment
+
+
+def sum_windows(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) -> PoolState:
+    """Compute kernel sums of a problem of one column whose windows differ between queries (`KernelLogits.widening`).
+
+    The kernel is a compact polynomial; two threads give the same bits as one.
+    """
+    form = problem.similarity.kernel.form
+    assert isinstance(form, Polynomial)
+    m, layout = len(problem.query), problem.layout
+    order, x, weight, value = problem.prepare(
+        "sorted line", (problem.key, problem.value, problem.key_weight), lambda: _in_order(problem)
+    )
+    place = np.argsort(problem.query[:, 0], kind="stable")
+    q = np.ascontiguousarray(problem.query[place, 0])
+    width = np.ascontiguousarray(np.broadcast_to(problem.similarity.widths[:, 0], m)[place])
+    first, last = _window_ends(x, q, width)
+    equal, above = np.searchsorted(x, q), np.searchsorted(x, q, side="right")
+    own, left = np.empty(0, np.int64), np.empty(0)
+    if problem.self_index is not None:
+        rank = np.empty(len(order) + 1, np.int64)
+        rank[order], rank[-1] = np.arange(len(order)), -1
+        own, left = rank[problem.self_index[place]], problem.own_weight[place]
+    polynomial = derivatives(form.inner, form.outer)
+    powers, most = 1 + problem.degree, 1 + 2 * problem.degree
+    terms = polynomial.shape[1] + most - 1
+    sums = np.empty((m, 1 + len(value), most))
+    done = 0
+    for octave in Octave.divide(x, first, last, width):
+        queries = octave.queries
+        if np.all(last[queries] - first[queries] <= loops.FEW):
+            moment = np.zeros((2, 1, 1 + len(value), terms))
+        else:
+            moment = octave.moments(x, weight, value, terms, n_jobs)
+
+        def visit(part: slice, octave: Octave = octave, moment: Array = moment) -> Iterator[None]:
+            window_sums.sum_windows(
+                x, weight, value, q, width, first, equal, above, last, own, left, octave.queries[part], *octave.cells,
+                moment, octave.first_bin, octave.h, form.inner, form.outer, polynomial, most, powers, sums,
+            )  # fmt: skip
+            yield
+
+        run_blocks(visit, cut(len(queries), QUERIES_PER_BLOCK), n_jobs, None)
+        done += len(queries)
+        if progress is not None:
+            progress(done, m)
+    sums *= form.height
+    numerator = np.empty((m, layout.width))
+    numerator[:, layout.value] = sums[:, 1:, 0]
+    if problem.degree:
+        numerator[:, layout.first], numerator[:, layout.second] = sums[:, 0, 1:2], sums[:, 0, 2:3]
+        numerator[:, layout.cross] = sums[:, 1:, 1]
+    if problem.degree == 2:
+        numerator[:, layout.third], numerator[:, layout.fourth] = sums[:, 0, 3:4], sums[:, 0, 4:5]
+        numerator[:, layout.cross_second] = sums[:, 1:, 2]
+    state = PoolState(np.empty(m), np.empty(m), np.empty_like(numerator))
+    total = sums[:, 0, 0]
+    state.put(place, PoolState(np.where(total > 0.0, 0.0, -np.inf), total, numerator))
+    return state
+
+
+def _in_order(problem: Problem) -> tuple[Index, Array, Array, Array]:
+    """Return the order of the keys on the line, and keys, weights and values in it, the values column by column."""
+    order = np.argsort(problem.key[:, 0], kind="stable")
+    weight = np.empty(0) if problem.key_weight is None else problem.key_weight[order]
+    return order, np.ascontiguousarray(problem.key[order, 0]), weight, np.ascontiguousarray(problem.value[order].T)
+
+
+def _window_ends(x: Array, q: Array, width: Array) -> tuple[Index, Index]:
+    """Return the first key in each window, and the first one beyond it: ``|q - x| / width < 1``, as it is rounded."""
+    n = len(x)
+    ends = []
+    for sign in (1.0, -1.0):  # the upper ends are the lower ends of the line turned round
+        line, at = (x, q) if sign > 0 else (-x[::-1], -q)
+        first = np.searchsorted(line, at - width)
+        while True:
+            out = np.flatnonzero((first < n) & ((at - line[np.minimum(first, n - 1)]) / width >= 1.0))
+            first[out] = np.searchsorted(line, line[first[out]], side="right")
+            within = np.flatnonzero((first > 0) & ((at - line[first - 1]) / width < 1.0))
+            first[within] = np.searchsorted(line, line[first[within] - 1])
+            if not (out.size or within.size):
+                break
+        ends.append(first)
+    low, high = ends[0], n - ends[1]
+    return low, np.maximum(low, high)
 
 
 @dataclass(frozen=True)
@@ -101,25 +235,10 @@ class NearestWindows:
     @classmethod
     def prepare(cls, x: Array, query: Array, k: int) -> NearestWindows:
         """Find the windows of sorted queries among sorted keys, and divide the queries into octaves."""
-        m, n = len(query), len(x)
+        m = len(query)
         first, middle, width = np.empty(m, np.int64), np.empty(m, np.int64), np.empty(m)
         loops.find_windows(x, query, k, first, middle, width)
-        edges = np.append(np.arange(0, n, loops.BIN), n)
-        low, high = x[edges[:-1]], x[edges[1:] - 1]
-        exponent = np.frexp(width)[1]  # widths are at least 2**(exponent - 1)
-        exponent[width == 0.0] = exponent[width > 0.0].min(initial=0)
-
-        def octave(power: int) -> Octave:
-            queries = np.flatnonzero(exponent == power)
-            begin, end = first[queries[0]] // loops.BIN, -(-(first[queries[-1]] + k) // loops.BIN)
-            h = max(float(np.ldexp(1.0, power - 2)), NARROWEST)
-            start, cell_of = np.empty(end - begin + 1, np.int64), np.empty(end - begin, np.int64)
-            bins = slice(begin, end)
-            offset = edges[begin : end + 1]
-            cells = cell_loops.join(offset, low[bins], high[bins], h, start, cell_of)
-            return Octave(h, queries, int(begin), offset, low[bins], high[bins], start[: cells + 1], cell_of)
-
-        return cls(x, query, k, first, middle, width, tuple(octave(int(power)) for power in np.unique(exponent)))
+        return cls(x, query, k, first, middle, width, Octave.divide(x, first, first + k, width))
 
     def fit(self, weight: Array, value: Array, n_jobs: int) -> Array:
         """Return the local linear fit at every query, with each key's tricube weight times its own weight.
@@ -143,27 +262,15 @@ class NearestWindows:
         return fitted
 
     def _fit_octave(self, octave: Octave, weight: Array, value: Array, n_jobs: int, fitted: Array) -> None:
-        bins = len(octave.low)
-        cells = octave.offset, octave.low, octave.high, octave.start, octave.cell_of
-        moment = np.empty((2, bins, 2, loops.TERMS))
-        columns = value[None]
-
-        def sum_bins(part: slice) -> Iterator[None]:
-            scratch = np.zeros((3, loops.BIN))  # a weight of zero times what happens to be there may be NaN
-            cell_loops.sum_bins(
-                self.x, weight, columns, *cells, octave.h, part.start, part.stop, scratch, moment
-            )  # fmt: skip
-            yield
+        moment = np.empty((2, 1, 2, loops.TERMS))
+        if self.k > loops.FEW:
+            moment = octave.moments(self.x, weight, value[None], loops.TERMS, n_jobs)
 
         def fit(part: slice) -> Iterator[None]:
             loops.fit_lines(
                 self.x, weight, value, self.query, self.width, self.first, self.middle, self.k, octave.queries[part],
-                *cells[1:], moment, octave.first_bin, octave.h, fitted,
+                *octave.cells, moment, octave.first_bin, octave.h, fitted,
             )  # fmt: skip
             yield
 
-        if self.k > loops.FEW:
-            run_blocks(sum_bins, cut(bins, BINS_PER_BLOCK), n_jobs, None)
-            for side in (cell_loops.PREFIX, cell_loops.SUFFIX):
-                cell_loops.add_up(moment, octave.cell_of, side, 0, bins)
         run_blocks(fit, cut(len(octave.queries), QUERIES_PER_BLOCK), n_jobs, None)

@@ -59,6 +59,10 @@ def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) 
     from kernpool.algorithms.sweep import few_queries, windows
     from kernpool.algorithms.sweep.loops.near_pairs import UNDONE
 
+    if problem.similarity.widening is not None:
+        from kernpool.algorithms.sweep import octaves
+
+        return octaves.sum_windows(problem, n_jobs, progress)
     m, kernel = len(problem.query), problem.similarity.kernel
     result = PoolState(np.zeros(m), np.empty(m), np.empty((m, problem.layout.width)))
     for part in cut(m, PIECE):  # the first touch of fresh pages is slow: a few at a time, for Ctrl-C
@@ -170,6 +174,7 @@ def _sum_all(problem: Problem, result: PoolState) -> NDArray[np.bool_]:
 
 PER_KEY, PER_QUERY, PER_BIN = 0.045e-6, 0.08e-6, 0.02e-6
 FEW_COMPACT, FEW_INFINITE = (5e-9, 35e-9), (8e-9, 17e-9)  # per key, of means and of local lines at few points
+PER_WINDOW_KEY, PER_WINDOW = 0.2e-6, 1.5e-6  # of windows that differ, in some octaves
 CELL_KEYS = 3000  # keys from which on a query of the Gaussian meets few cells that are summed key by key
 
 
@@ -179,6 +184,8 @@ def seconds(problem: Problem, look: PairSample, known: Mapping[str, float]) -> f
     Parameters are as in `Algorithm.seconds`.
     """
     (m, n), kernel = problem.shape, problem.similarity.kernel
+    if problem.similarity.widening is not None:
+        return 1e-3 + (1.0, 1.5, 2.5)[problem.degree] * (PER_WINDOW_KEY * n + PER_WINDOW * m)
     if are_few(m, n) and problem.degree < 2 and kernel.adds_up:  # one pass over the keys
         per_key = FEW_COMPACT if kernel.is_compact else FEW_INFINITE
         return 0.9e-3 + per_key[problem.degree] * n + 2e-6 * m
@@ -330,8 +337,11 @@ def pullback(
     progress: Progress | None = None,
 ) -> Gradients:
     """Compute the gradients of pooling in one column, by Taylor series if possible, else pair by pair in windows."""
+    from kernpool.algorithms.brute import brute
     from kernpool.algorithms.sweep import windows
 
+    if problem.similarity.widening is not None:
+        return brute.pullback(problem, state, cotangent, wanted, n_jobs, progress)
     if applies(problem, state, wanted):
         return differentiate_by_series(problem, state, cotangent, wanted, n_jobs, progress)
     return windows.differentiate_windows(problem, arrange(problem, n_jobs), state, cotangent, wanted, n_jobs, progress)
@@ -349,4 +359,5 @@ SWEEP = Algorithm(
     columns=(1, 1),
     degree=2,
     degree_of_form={Exponential: 1},
+    widening=(Polynomial,),
 )

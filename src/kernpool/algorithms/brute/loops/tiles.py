@@ -101,7 +101,8 @@ def reduce_block(
 ):
     """Write the kernel sums of a block of queries over a block of keys to `shift`, `denominator`, `numerator`.
 
-    `moments` and `quadratic` are None for fits without them; their code is not compiled then.
+    `bandwidth` has one row, or one for each query. `moments` and `quadratic` are None for fits without them; their code
+    is not compiled then.
     """
     n = key.shape[1]
     if quadratic is not None:
@@ -111,6 +112,7 @@ def reduce_block(
     total = np.empty(numerator.shape[1])
     for i in range(query.shape[0]):
         row_mask = mask[i] if mask.size else mask.ravel()
+        h = bandwidth[min(i, bandwidth.shape[0] - 1)]
         # Sums without a shift; if they may underflow, the exponent of the nearest key, and then sums shifted by that.
         # One call of the stages for all three: each is compiled anew, a second long.
         unit, weights, nearest = 0.0, 0.0, -np.inf
@@ -121,8 +123,7 @@ def reduce_block(
                 size = min(TILE, n - first)
                 weight, s, exponent = weight_buffer[:size], s_buffer[:size], exponent_buffer[:size]
                 tile_weights(
-                    weight, s, exponent, column_buffer[:size], query[i], key, first, bandwidth, code, infinite, product,
-                    unit,
+                    weight, s, exponent, column_buffer[:size], query[i], key, first, h, code, infinite, product, unit
                 )  # fmt: skip
                 if turn == 1:
                     weight[:] = 1.0
@@ -142,9 +143,9 @@ def reduce_block(
                         tile_sum += weight[j] * column[j]
                     total[c] += tile_sum
                 if moments is not None:
-                    add_moments(total, weight, s, query[i], key, value, first, bandwidth)
+                    add_moments(total, weight, s, query[i], key, value, first, h)
                 if quadratic is not None:
-                    add_products(total, weight, offset_buffer, product_buffer, query[i], key, value, first, bandwidth)
+                    add_products(total, weight, offset_buffer, product_buffer, query[i], key, value, first, h)
             if turn == 0 and (not infinite or weights > (UNDERFLOW if moments is None else UNDERFLOW_OF_MOMENTS)):
                 break
             if turn == 1:
@@ -243,7 +244,7 @@ def pullback_block(
         if inverse_denominator[i] == 0.0:
             continue
         row_mask = mask[i] if mask.size else mask.ravel()
-        q = query[i]
+        q, h = query[i], bandwidth[min(i, bandwidth.shape[0] - 1)]
         for a in range(along.size):
             along[a] = 0.0
             for c in range(value.shape[0]):
@@ -253,13 +254,11 @@ def pullback_block(
             last = first + size
             weight, s, exponent = weight_buffer[:size], s_buffer[:size], exponent_buffer[:size]
             residual, share, ratio = residual_buffer[:size], share_buffer[:size], ratio_buffer[:size]
-            tile_weights(
-                weight, s, exponent, column_buffer[:size], q, key, first, bandwidth, code, infinite, product, unit[i]
-            )
+            tile_weights(weight, s, exponent, column_buffer[:size], q, key, first, h, code, infinite, product, unit[i])
             multiply(weight, first, key_weight, row_mask, own[i], own_weight[i])
             residuals(weight, residual, value, first, inverse_denominator[i], intercept[i], cotangent[i])
             if along.size:
-                tilt_shares(share, residual, weight, q, key, first, bandwidth, base[i], tilt[i], along)
+                tilt_shares(share, residual, weight, q, key, first, h, base[i], tilt[i], along)
             else:
                 share = weight
             if by_value.size:
@@ -277,7 +276,7 @@ def pullback_block(
                     residual_sum += exponent[j]
             for a in range(d):
                 if product:
-                    tile_distances(s, q[a : a + 1], key[a : a + 1], first, bandwidth[a : a + 1], code, infinite)
+                    tile_distances(s, q[a : a + 1], key[a : a + 1], first, h[a : a + 1], code, infinite)
                 if code == GAUSSIAN:
                     if a == 0:
                         for j in range(size):
@@ -287,7 +286,7 @@ def pullback_block(
                     for j in range(size):
                         # at distance zero a symmetric kernel has slope zero, and at weight zero nothing moves
                         ratio[j] = share[j] * residual[j] * ratio[j] if weight[j] > 0.0 and s[j] > 0.0 else 0.0
-                column, place, inverse = key[a, first:last], q[a], 1.0 / bandwidth[a]
+                column, place, inverse = key[a, first:last], q[a], 1.0 / h[a]
                 if by_bandwidth.size:
                     total = 0.0
                     for j in range(size):

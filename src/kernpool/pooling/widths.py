@@ -1,0 +1,370 @@
+r"""Widths of windows that follow the keys: each query's window reaches to its k-th nearest key.
+
+With the distance in bandwidths :math:`D(q, k) = |(q - k) / h|`, Euclidean for the radial composition and that of the
+farthest column for the product, all bandwidths of a query are multiplied by
+
+.. math:: s(q) = \min \{ r : \sum_{D(q, k_j) \le r} w_j \ge k \},
+
+the width of the window (`KernelLogits.widening`). Weights count as so many rows, ties and coincident rows are counted,
+and one unit of the query's own key is left out first where it is excluded. So the common scale of the bandwidths does
+not matter: they are the ratios of the columns.
+
+- Beyond the total weight W the width is that of the farthest key times :math:`(k / W)^{1/d}` (locfit).
+- A width of zero, of k coincident units, becomes :math:`2^{-30}` of the least positive distance: these keys alone have
+  weight.
+- A width is larger by :math:`2^{-48}` than the distance, so that rounding does not decide whether the boxcar holds the
+  k-th key.
+
+On a line the k nearest keys are neighbours: the windows of neighbouring keys that hold k units, one from each key on,
+have their middles in order, so that each query looks up its own among them. In several columns a kd tree lists the
+nearest keys; where these are many, and under masks and groups, all distances are computed, in blocks.
+
+C. Loader, "Local Regression and Likelihood", Springer (1999), section 2.2.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.core import Problem
+from kernpool.execution.error_messages import abbreviate, check_choice
+from kernpool.execution.threads import cut
+from kernpool.kernels import Kernel
+
+Array = NDArray[np.float64]
+
+WIDTHS = "fixed", "nearest"
+SMALLEST, LARGER = 2.0**-30, 1.0 + 2.0**-48
+ENOUGH = 1.0 - 1e-12  # of the weight that a window holds, whose sum is rounded
+PAIRS_AT_ONCE = 1 << 18
+MOST_GOALS = 16  # different weights that windows of a line have to hold: weights below one, each left out of its own
+MOST_DENSE, SHARE_DENSE = 1 << 22, 0.03  # pairs, and share of all keys from which on a list of nearest keys is slower
+
+
+def check_widths(widths: Any, n_neighbors: Any) -> float | None:
+    """Return the number or share of neighbors to which windows reach, or None for windows of fixed width.
+
+    Parameters
+    ----------
+    widths : {"fixed", "nearest"}
+        As in `pool`.
+    n_neighbors : int, float or None
+        As in `pool`.
+
+    Returns
+    -------
+    int, float or None
+        A whole number from 1 on, or a share in (0, 1].
+
+    Raises
+    ------
+    ValueError
+        If one of them is out of its range, or they contradict each other.
+
+    Examples
+    --------
+    >>> check_widths("nearest", 30), check_widths("nearest", 0.5), check_widths("fixed", None)
+    (30, 0.5, None)
+    >>> check_widths("fixed", 30)
+    Traceback (most recent call last):
+    ValueError: n_neighbors=30 is for windows that follow the keys; add widths='nearest', or leave n_neighbors out
+    """
+    check_choice("widths", widths, WIDTHS)
+    if widths == "fixed":
+        if n_neighbors is not None:
+            raise ValueError(
+                f"n_neighbors={abbreviate(n_neighbors)} is for windows that follow the keys; add widths='nearest', or "
+                "leave n_neighbors out"
+            )
+        return None
+    check_neighbors(n_neighbors)
+    return int(n_neighbors) if isinstance(n_neighbors, Integral) else float(n_neighbors)
+
+
+def check_neighbors(n_neighbors: Any) -> None:
+    """Raise ValueError unless n_neighbors is a whole number from 1 on, or a share in (0, 1]."""
+    whole = isinstance(n_neighbors, Integral) and not isinstance(n_neighbors, bool | np.bool_)
+    share = isinstance(n_neighbors, Real) and not isinstance(n_neighbors, Integral | np.bool_)
+    if not (n_neighbors >= 1 if whole else share and 0.0 < n_neighbors <= 1.0):
+        raise ValueError(
+            "n_neighbors must be a whole number of keys from 1 on, such as 30, or a share of all keys in (0, 1], such "
+            f"as 0.3, got {abbreviate(n_neighbors)}"
+        )
+
+
+def least_neighbors(kernel: Kernel, columns: int, degree: int) -> int:
+    """Return the least number of neighbors whose windows determine a local fit, with one to spare for planes.
+
+    A kernel that is zero at its edge has no weight for the last of them.
+
+    Examples
+    --------
+    >>> from kernpool.kernels import get_kernel
+    >>> [least_neighbors(get_kernel("tricube"), 2, degree) for degree in (0, 1, 2)]
+    [2, 5, 8]
+    """
+    zero_at_edge = kernel.is_compact and float(kernel.profile(np.array([1.0 - 1e-9]))[0]) < 1e-6
+    least = (1, columns + 2, (columns + 1) * (columns + 2) // 2 + 1)[degree]
+    return least + zero_at_edge
+
+
+def count_neighbors(n_neighbors: float, problem: Problem) -> float:
+    """Return the units of weight that windows hold: a share is one of the total weight, rounded down to whole units.
+
+    Parameters
+    ----------
+    n_neighbors : int or float
+        From `check_widths`.
+    problem : Problem
+        Whose keys are counted.
+
+    Returns
+    -------
+    float
+        Where weights are no whole numbers, a share of them is not rounded.
+
+    Raises
+    ------
+    ValueError
+        If they are fewer than a local fit needs.
+    """
+    weight = problem.key_weight
+    units = np.ones(len(problem.key)) if weight is None else weight * problem.weight_unit
+    k, rows = float(n_neighbors), float(n_neighbors)
+    if not isinstance(n_neighbors, Integral):
+        k, rows = n_neighbors * float(units.sum()), n_neighbors * np.count_nonzero(units)
+        k = float(np.floor(k + 1e-7)) if np.all(units == np.rint(units)) else k
+    kernel, columns = problem.similarity.kernel, problem.key.shape[1]
+    least = least_neighbors(kernel, columns, problem.degree)
+    if np.floor(rows + 1e-7) < least:
+        raise ValueError(
+            f"n_neighbors={n_neighbors} is too few for degree={problem.degree} in {columns} column(s) with the kernel "
+            f"{kernel.name!r}; give {least} or more, or a share of the {len(units)} keys that holds as many"
+        )
+    return k
+
+
+def nearest_widths(problem: Problem, k: float) -> Array:
+    """Return the width of each query's window in bandwidths: the distance within which `k` units of weight lie.
+
+    Parameters
+    ----------
+    problem : Problem
+        Queries and keys; its bandwidths are the ratios of the columns, its mask, groups and own keys are left out.
+    k : float
+        Units of weight, positive.
+
+    Returns
+    -------
+    ndarray of shape (m,)
+        Positive; one where nothing but the query itself is known. O((n + m) log n) for one column.
+
+    Raises
+    ------
+    ValueError
+        If pairs have a bias, so that keys do not count as whole units.
+
+    Examples
+    --------
+    >>> problem = Problem.from_arrays([0.0, 9.0], [0.0, 1.0, 3.0, 7.0], [1.0, 2.0, 3.0, 4.0])
+    >>> nearest_widths(problem, 2.0).round(12)
+    array([1., 6.])
+    """
+    if problem.logit_bias is not None:
+        raise ValueError(
+            "widths='nearest' counts keys, and a floating-point attn_mask weighs pairs; pass a boolean attn_mask, or "
+            "widths='fixed'"
+        )
+    problem = _counted(problem)
+    m, n = problem.shape
+    target = k / problem.weight_unit
+    if problem.attn_mask is not None or problem.groups is not None:
+        found = _by_blocks(problem, target)
+    elif problem.key.shape[1] == 1:
+        found = _on_line(problem, target)
+    elif m * n <= MOST_DENSE or target > SHARE_DENSE * problem.total_weight:
+        found = _by_blocks(problem, target)
+    else:
+        found = _by_tree(problem, target)
+    return np.where(found > 0.0, LARGER * found, 1.0)
+
+
+def with_nearest_widths(problem: Problem, n_neighbors: float) -> Problem:
+    """Return the problem with windows that reach to a number or share of neighbors of each query.
+
+    Parameters are those of `count_neighbors`.
+    """
+    widening = nearest_widths(problem, count_neighbors(n_neighbors, problem))
+    return replace(problem, similarity=replace(problem.similarity, widening=widening))
+
+
+def _counted(problem: Problem) -> Problem:
+    """Return the problem without keys of zero weight."""
+    if problem.key_weight is None or np.all(problem.key_weight > 0.0):
+        return problem
+    return problem.block(slice(None), np.flatnonzero(problem.key_weight > 0.0))
+
+
+def _on_line(problem: Problem, target: float) -> Array:
+    """Return the widths in one column, from windows of neighbouring keys."""
+    h, of = float(problem.similarity.bandwidth[0]), (problem.key, problem.key_weight)
+    x, weight, until = problem.prepare("line of widths", of, lambda: _line_of(problem))
+    q, own, removed = problem.query[:, 0], problem.self_index, np.zeros(1)
+    if own is not None:
+        full = 1.0 if problem.key_weight is None else problem.key_weight[own]
+        removed = np.where(own >= 0, full - problem.own_weight, 0.0)
+        if np.any((removed > 0.0) & (problem.key[own, 0] != q)):  # not among the nearest keys
+            return _by_blocks(problem, target)
+    goals = np.unique(target + removed) if np.ptp(removed) else target + removed[:1]
+    if len(goals) > MOST_GOALS:
+        return _by_blocks(problem, target)
+    found = np.empty(len(q))
+    for goal in goals.tolist():
+        mine = slice(None) if len(goals) == 1 else np.flatnonzero(target + removed == goal)
+        found[mine] = _window_widths(x, weight, until, q[mine], goal)
+    total = float(weight.sum()) - removed
+    farthest = np.maximum(np.abs(q - x[0]), np.abs(x[-1] - q))
+    beyond = ENOUGH * target > total
+    with np.errstate(divide="ignore"):
+        found = np.where(beyond, farthest * (target / total), found)
+    zero = np.flatnonzero(found == 0.0)
+    if zero.size:
+        below, above = np.searchsorted(x, q[zero]) - 1, np.searchsorted(x, q[zero], side="right")
+        near = np.where(below >= 0, q[zero] - x[below], np.inf)
+        near = np.minimum(near, np.where(above < len(x), x[np.minimum(above, len(x) - 1)] - q[zero], np.inf))
+        found[zero] = np.where(np.isfinite(near), SMALLEST * near, 0.0)
+    return np.where(np.isfinite(found), found, 0.0) / h
+
+
+def _line_of(problem: Problem) -> tuple[Array, Array, Array]:
+    """Return the sorted keys, their weights, and the sums of these up to each key."""
+    order = np.argsort(problem.key[:, 0], kind="stable")
+    weight = np.ones(len(order)) if problem.key_weight is None else problem.key_weight[order]
+    return problem.key[order, 0], weight, np.cumsum(weight)
+
+
+def _window_widths(x: Array, weight: Array, until: Array, q: Array, goal: float) -> Array:
+    """Return the distance from each query within which sorted keys have at least the weight `goal`.
+
+    Infinite if they have not.
+    """
+    n = len(x)
+    last = np.searchsorted(until, until - weight + ENOUGH * goal)  # of the window that begins at each key
+    starts = int(np.searchsorted(last, n))
+    if not starts:
+        return np.full(len(q), np.inf)
+    low, high = x[:starts], x[last[:starts]]
+
+    def distance(at: NDArray[np.intp]) -> Array:
+        at = np.clip(at, 0, starts - 1)
+        return np.asarray(np.maximum(q - low[at], high[at] - q))
+
+    # The first window whose middle is not below the query, or the one before it; rounding may be off by some.
+    place = np.searchsorted(0.5 * low + 0.5 * high, q)
+    best = distance(place)
+    for step in (-1, 1):
+        while True:
+            moved = distance(place + step)
+            better = moved <= best
+            better &= (place + step >= 0) & (place + step < starts)
+            if not better.any():
+                break
+            improved = bool(np.any(moved[better] < best[better]))
+            place = np.where(better, place + step, place)
+            best = np.where(better, moved, best)
+            if not improved:
+                break
+    return best
+
+
+def _by_blocks(problem: Problem, target: float) -> Array:
+    """Return the widths from the distances of all keys, some queries at a time."""
+    m, n = problem.shape
+    found = np.empty(m)
+    for rows in cut(m, max(1, PAIRS_AT_ONCE // n)):
+        part = problem.block(rows)
+        columns = (np.abs(part.query[:, a, None] - part.key[:, a]) for a in range(part.key.shape[1]))
+        found[rows] = _kth(_distances(part, columns), part.multiplicity(), target, part.key.shape[1])
+    return found
+
+
+def _distances(problem: Problem, columns: Iterable[Array]) -> Array:
+    """Return distances in bandwidths from the absolute differences in each column, which are written over."""
+    total: Array | None = None
+    product = problem.similarity.composition == "product"
+    for u, h in zip(columns, problem.similarity.bandwidth, strict=True):
+        u /= h
+        if problem.key.shape[1] == 1:
+            return u
+        if not product:
+            u *= u
+        if total is None:
+            total = u
+        elif product:
+            np.maximum(total, u, out=total)
+        else:
+            total += u
+    assert total is not None
+    return total if product else np.sqrt(total, out=total)
+
+
+def _kth(distance: Array, weight: Array, target: float, d: int) -> Array:
+    """Return the distance within which each row of weights sums to `target`; zero if there is no positive distance."""
+    taken = weight > 0.0
+    distance[~taken] = np.inf
+    total, unit = weight.sum(axis=1), weight.max()
+    if unit == 0.0:
+        return np.zeros(len(distance))
+    if np.all(taken == (weight == unit)):  # a partial sort is enough
+        place = min(distance.shape[1], max(1, int(np.ceil(ENOUGH * target / unit)))) - 1
+        found = np.partition(distance, place, axis=1)[:, place]
+    else:
+        order = np.argsort(distance, axis=1)
+        until = np.cumsum(np.take_along_axis(weight, order, axis=1), axis=1)
+        place = np.minimum(np.sum(until < ENOUGH * target, axis=1), distance.shape[1] - 1)
+        found = np.take_along_axis(distance, np.take_along_axis(order, place[:, None], axis=1), axis=1)[:, 0]
+    beyond = ENOUGH * target > total
+    if beyond.any():
+        farthest = np.where(weight[beyond] > 0.0, distance[beyond], 0.0).max(axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found[beyond] = np.nan_to_num(farthest * (target / total[beyond]) ** (1.0 / d), nan=0.0, posinf=0.0)
+    zero = np.flatnonzero(found == 0.0)
+    if zero.size:
+        near = np.where(distance[zero] > 0.0, distance[zero], np.inf).min(axis=1)
+        found[zero] = np.where(np.isfinite(near), SMALLEST * near, 0.0)
+    return found
+
+
+def _by_tree(problem: Problem, target: float) -> Array:
+    """Return the widths in several columns from lists of nearest keys, found in a kd tree."""
+    from scipy.spatial import KDTree
+
+    (m, n), d = problem.shape, problem.key.shape[1]
+    middle, h = problem.key.mean(axis=0), problem.similarity.bandwidth
+    tree = problem.prepare("KDTree", (problem.key, h), lambda: KDTree((problem.key - middle) / h))
+    norm = 2.0 if problem.similarity.composition == "radial" else np.inf
+    weight = np.ones(n) if problem.key_weight is None else problem.key_weight
+    found, waiting = np.empty(m), np.arange(m)
+    listed = min(n, int(np.ceil(target / weight.mean())) + 2)
+    while waiting.size:
+        short = []
+        for piece in cut(len(waiting), max(1, PAIRS_AT_ONCE // listed)):
+            part = problem.block(waiting[piece])
+            _, near = tree.query((part.query - middle) / h, k=np.arange(1, listed + 1), p=norm)
+            times = weight[near]
+            if part.self_index is not None:
+                times = np.where(near == part.self_index[:, None], part.own_weight[:, None], times)
+            columns = (np.abs(part.query[:, a, None] - part.key[near, a]) for a in range(d))
+            distance = _distances(part, columns)
+            found[waiting[piece]] = _kth(distance, times, target, d)
+            positive = np.any((distance > 0.0) & (times > 0.0), axis=1)
+            short.append(~positive | (times.sum(axis=1) < ENOUGH * target))
+        waiting = waiting[np.concatenate(short)] if listed < n else waiting[:0]
+        listed = min(n, 2 * listed)
+    return found

@@ -1,0 +1,237 @@
+"""Windows that reach to the k-th nearest key: widths by definition, sums by a dense reference, and laws."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import kernpool
+from kernpool.algorithms import ALGORITHMS
+from kernpool.core import Factors, PoolState, Problem
+from kernpool.kernels import get_categorical_kernel
+from kernpool.pooling.recipe import Recipe, choose
+from kernpool.pooling.widths import LARGER, SMALLEST, nearest_widths
+
+KERNELS = "tricube", "epanechnikov", "biweight", "triweight", "triangular", "boxcar", "cosine", "gaussian", "laplace"
+
+
+def widths_by_definition(problem: Problem, k: float) -> np.ndarray:
+    """Formula (A1): sort each row of distances, and cumulate the weights."""
+    u = np.abs(problem.query[:, None] - problem.key[None]) / problem.similarity.bandwidth
+    distance = u.max(axis=-1) if problem.similarity.composition == "product" else np.sqrt((u**2).sum(axis=-1))
+    found = np.ones(len(problem.query))
+    for i, times in enumerate(problem.multiplicity() * problem.weight_unit):
+        order = np.argsort(np.where(times > 0, distance[i], np.inf), kind="stable")[: np.count_nonzero(times)]
+        near, until = distance[i, order], np.cumsum(times[order])
+        if not near.size or near[-1] == 0.0:
+            continue
+        if until[-1] < k * (1 - 1e-12):
+            found[i] = near[-1] * (k / until[-1]) ** (1 / problem.key.shape[1])
+            continue
+        width = near[np.searchsorted(until, k * (1 - 1e-12))]
+        found[i] = LARGER * (width if width > 0 else SMALLEST * near[near > 0].min())
+    return found
+
+
+def drawn(seed: int, d: int, *, tied: bool = False, loo: bool = False, weighted: bool = False) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(60, 260))
+    key = rng.exponential(size=(n, d))
+    key = np.round(key, 1) if tied else key
+    query = key if loo else rng.exponential(1.5, size=(40, d))
+    weight = rng.integers(0, 4, n).astype(float) if weighted else None
+    return {"query": query, "key": key, "value": rng.normal(size=(n, 2)), "key_weight": weight, "exclude_self": loo}
+
+
+@given(
+    seed=st.integers(0, 10_000), d=st.integers(1, 3), k=st.integers(2, 400), tied=st.booleans(), loo=st.booleans(),
+    weighted=st.booleans(), product=st.booleans(),
+)  # fmt: skip
+def test_widths_are_those_of_the_definition(seed, d, k, tied, loo, weighted, product):
+    h = np.array([1.0, 0.3, 5.0])[:d]
+    composition = "product" if product else "radial"
+    pairs = drawn(seed, d, tied=tied, loo=loo, weighted=weighted)
+    problem = Recipe.of("tricube", h, composition=composition).problem(**pairs)
+    np.testing.assert_allclose(nearest_widths(problem, k), widths_by_definition(problem, k), rtol=1e-13)
+
+
+@pytest.mark.parametrize("loo", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_kd_tree_finds_the_same_widths(monkeypatch, loo, weighted):
+    monkeypatch.setattr("kernpool.pooling.widths.MOST_DENSE", 0)
+    monkeypatch.setattr("kernpool.pooling.widths.SHARE_DENSE", 2.0)
+    for seed, tied in ((0, False), (1, True)):
+        problem = Recipe.of("tricube", [1.0, 0.5]).problem(**drawn(seed, 2, tied=tied, loo=loo, weighted=weighted))
+        for k in (3, 30, 1000):
+            np.testing.assert_allclose(nearest_widths(problem, k), widths_by_definition(problem, k), rtol=1e-13)
+
+
+def test_masks_groups_and_fractional_weights_are_counted():
+    pairs = drawn(3, 1, loo=True)
+    rng, n = np.random.default_rng(0), len(pairs["key"])
+    some = {"attn_mask": rng.random((n, n)) < 0.5}, {"key_weight": rng.uniform(0.1, 2.0, n)}
+    for more in some:
+        problem = Recipe.of("tricube").problem(**(pairs | more))
+        np.testing.assert_allclose(nearest_widths(problem, 9.5), widths_by_definition(problem, 9.5), rtol=1e-13)
+    code = rng.integers(0, 5, n)
+    problem = Recipe.of("tricube").problem(**(pairs | {"exclude_self": False})).with_groups(code, code)
+    np.testing.assert_allclose(nearest_widths(problem, 7), widths_by_definition(problem, 7), rtol=1e-13)
+
+
+def agree(problem: Problem, names: tuple[str, ...]) -> None:
+    right = ALGORITHMS["reference"].reduce(problem)
+    for name in names:
+        if ALGORITHMS[name].refusal(problem) is not None:
+            continue
+        found = ALGORITHMS[name].reduce(problem, 2)
+        again = ALGORITHMS[name].reduce(problem, 1)
+        np.testing.assert_array_equal(found.numerator, again.numerator)
+        some = right.denominator > 1e-9
+        np.testing.assert_array_equal(found.denominator > 0, right.denominator > 0)
+        np.testing.assert_allclose(found.log_denominator[some], right.log_denominator[some], rtol=0, atol=1e-11)
+        np.testing.assert_allclose(means(found)[some], means(right)[some], rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_sums_in_windows_are_those_of_the_reference(kernel):
+    for seed, d in ((0, 1), (1, 1), (2, 2)):
+        for degree in (0, 1, 2):
+            pairs = drawn(seed, d, tied=seed == 1, loo=seed != 0, weighted=seed == 1)
+            recipe = Recipe.of(kernel, np.array([1.0, 0.5])[:d], degree=degree, n_neighbors=30 + 40 * (seed == 0))
+            agree(recipe.problem(**pairs), ("brute", "sweep"))
+
+
+def test_many_keys_in_octaves_and_blocks_of_windows(monkeypatch):
+    rng = np.random.default_rng(5)
+    x, y = rng.exponential(size=3000), rng.normal(size=3000)
+    x[:200] = 0.5
+    weight = rng.integers(0, 3, 3000).astype(float)
+    for kernel, degree in (("tricube", 1), ("boxcar", 0), ("triangular", 2), ("triweight", 2)):
+        for offset in (0.0, 1e6):
+            recipe = Recipe.of(kernel, degree=degree, n_neighbors=700)
+            agree(recipe.problem(x[::3] + offset, x + offset, y, key_weight=weight), ("sweep",))
+            rows = {"exclude_self": True, "key_weight": weight}
+            agree(recipe.problem(x + offset, x + offset, y, **rows).block(slice(0, 900)), ("sweep",))
+    monkeypatch.setattr("kernpool.algorithms.brute.brute.FEW_PAIRS", 0)
+    for composition in ("radial", "product"):
+        recipe = Recipe.of("tricube", [1.0, 2.0], degree=1, composition=composition, n_neighbors=40)
+        key = rng.exponential(size=(700, 2))
+        agree(recipe.problem(key, key, y[:700], exclude_self=True), ("brute",))
+
+
+def test_gradients_are_those_of_the_reference():
+    problem = Recipe.of("gaussian", [1.0, 0.5], degree=1, n_neighbors=20).problem(**drawn(2, 2, loo=True))
+    cotangent = np.random.default_rng(1).normal(size=(len(problem.query), 2))
+    plans = [choose(problem, name) for name in ("reference", "brute")]
+    states = [plan.reduce(problem) for plan in plans]
+    wanted = ["query", "key", "value", "log_bandwidth"]
+    right, found = (p.pullback(problem, s, cotangent, wanted) for p, s in zip(plans, states, strict=True))
+    for name in wanted:
+        np.testing.assert_allclose(getattr(found, name), getattr(right, name), rtol=1e-9, atol=1e-11)
+
+
+def means(state: PoolState) -> np.ndarray:
+    return state.numerator / state.denominator[:, None]
+
+
+def test_categories_and_groups_keep_the_windows():
+    rng = np.random.default_rng(2)
+    x, y = rng.exponential(size=300), rng.normal(size=300)
+    kind, level = get_categorical_kernel("li_racine"), rng.integers(0, 3, (300, 1))
+    factors = Factors(level, level, (kind.table(3, 0.3),), (kind.table_slope(3, 0.3),))
+    problem = Recipe.of("tricube", n_neighbors=60).problem(x, x, y, factors=factors)
+    dense = ALGORITHMS["reference"].reduce(problem.with_dense_factors())
+    for algorithm in ("auto", "brute"):
+        state = choose(problem, algorithm).reduce(problem.without_center())
+        np.testing.assert_allclose(means(state), means(dense), atol=1e-12)
+    code = rng.integers(0, 9, 300)
+    grouped = replace(problem, factors=None).with_groups(code, code)
+    dense = ALGORITHMS["reference"].reduce(grouped)
+    state = choose(grouped).reduce(grouped.without_center())
+    np.testing.assert_allclose(means(state), means(dense), atol=1e-12)
+
+
+def test_a_weight_of_three_is_three_rows():
+    rng = np.random.default_rng(0)
+    x, y, w = rng.normal(size=50), rng.normal(size=50), rng.integers(1, 4, 50)
+    options = {"kernel": "tricube", "widths": "nearest", "degree": 1}
+    one = kernpool.pool(x, x, y, key_weight=w, n_neighbors=25, **options)
+    np.testing.assert_allclose(one, kernpool.pool(x, np.repeat(x, w), np.repeat(y, w), n_neighbors=25, **options))
+    share = kernpool.pool(x, x, y, key_weight=w, n_neighbors=25.0 / w.sum(), **options)
+    np.testing.assert_allclose(share, one)
+
+
+def test_leave_one_out_is_a_fit_without_the_row():
+    rng = np.random.default_rng(0)
+    x, y = np.round(rng.exponential(size=(40, 2)), 1), rng.normal(size=40)
+    options = {"kernel": "epanechnikov", "widths": "nearest", "n_neighbors": 12, "degree": 1}
+    found = kernpool.pool(x, x, y, exclude_self=True, **options)
+    for i in range(40):
+        rest = np.arange(40) != i
+        np.testing.assert_allclose(found[i], kernpool.pool(x[i : i + 1], x[rest], y[rest], **options)[0], rtol=1e-9)
+
+
+def test_scale_and_order_do_not_matter():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(60, 2)), rng.normal(size=60)
+    options = {"kernel": "tricube", "widths": "nearest", "n_neighbors": 0.4}
+    one = kernpool.pool(x, x, y, bandwidth=[1.0, 3.0], **options)
+    np.testing.assert_allclose(kernpool.pool(x, x, y, bandwidth=[8.0, 24.0], **options), one)
+    order = rng.permutation(60)
+    np.testing.assert_allclose(kernpool.pool(x, x[order], y[order], bandwidth=[1.0, 3.0], **options), one)
+
+
+def test_equal_spacing_inside_is_a_fixed_width():
+    x = np.arange(100.0)
+    y = np.sin(x)
+    inside = slice(20, 80)
+    nearest = kernpool.pool(x[inside], x, y, kernel="tricube", widths="nearest", n_neighbors=21, degree=1)
+    np.testing.assert_allclose(nearest, kernpool.pool(x[inside], x, y, kernel="tricube", bandwidth=10.0, degree=1))
+
+
+def test_weights_quantiles_and_states_have_the_same_windows():
+    rng = np.random.default_rng(1)
+    x, y = rng.exponential(size=200), rng.normal(size=200)
+    options = {"kernel": "biweight", "widths": "nearest", "n_neighbors": 30}
+    weights = kernpool.pooling_weights(x, x, **options)
+    np.testing.assert_allclose(weights @ y, kernpool.pool(x, x, y, **options), atol=1e-13)
+    np.testing.assert_allclose(kernpool.pool_state(x, x, y, **options).finalize()[:, 0], weights @ y, atol=1e-13)
+    order = np.argsort(y)
+    median = y[order][np.argmax(np.cumsum(weights[:, order], axis=1) >= 0.5, axis=1)]
+    np.testing.assert_array_equal(kernpool.pool_quantile(x, x, y, **options), median)
+
+
+def test_batches_have_windows_of_their_own():
+    rng = np.random.default_rng(1)
+    q, x, y = rng.normal(size=(3, 5, 1)), rng.normal(size=(3, 40, 1)), rng.normal(size=(3, 40, 1))
+    options = {"kernel": "tricube", "widths": "nearest", "n_neighbors": 9}
+    found = kernpool.pool(q, x, y, **options)
+    for i in range(3):
+        np.testing.assert_allclose(found[i], kernpool.pool(q[i], x[i], y[i], **options))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"widths": "wide"}, "widths must be"),
+        ({"widths": "nearest"}, "n_neighbors must be a whole number"),
+        ({"widths": "nearest", "n_neighbors": 0}, "n_neighbors must be a whole number"),
+        ({"widths": "nearest", "n_neighbors": 1.5}, "a share of all keys"),
+        ({"n_neighbors": 5}, "add widths='nearest'"),
+        ({"widths": "nearest", "n_neighbors": 3, "degree": 1, "kernel": "tricube"}, "give 4 or more"),
+        ({"widths": "nearest", "n_neighbors": 5, "algorithm": "kd_tree"}, "use algorithm='auto' or one of"),
+        ({"widths": "nearest", "n_neighbors": 5, "attn_mask": np.zeros((30, 30))}, "pass a boolean attn_mask"),
+    ],
+)
+def test_what_cannot_be_done_says_what_can(options, message):
+    x = np.random.default_rng(0).normal(size=30)
+    with pytest.raises(ValueError, match=message):
+        kernpool.pool(x, x, x, **options)
+
+
+def test_chunks_are_refused():
+    chunks = kernpool.open_chunks([(np.arange(9.0), np.arange(9.0))])
+    with pytest.raises(ValueError, match="pass arrays"):
+        kernpool.pool([0.0], chunks, widths="nearest", n_neighbors=3)
