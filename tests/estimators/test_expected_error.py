@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
-from kernpool.estimators.fitted_model import scaled_keys
+from kernpool.estimators.fitted_model import pooled_keys
 from kernpool.execution import report_progress
 from tests.support.thinning import slow
 
@@ -118,7 +118,7 @@ def test_ranks_are_searched_as_ranks():
     X, y = noise(50, 2, 5)
     X = np.exp(2 * X)
     model = NadarayaWatsonRegressor(scale="rank").fit(X, y + np.log(X[:, 0]))
-    ranks = NadarayaWatsonRegressor().fit(scaled_keys(model), y + np.log(X[:, 0]))
+    ranks = NadarayaWatsonRegressor().fit(pooled_keys(model), y + np.log(X[:, 0]))
     assert model.expected_error() == pytest.approx(ranks.expected_error(), rel=1e-9)
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from kernpool import EmptyWindowWarning, LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
-from kernpool.estimators.fitted_model import scale_of
+from kernpool.estimators.fitted_model import coordinates_of
 from tests.support.dense_inference import Dense
 from tests.support.inference_cases import PLACES, bend
 
@@ -87,10 +87,10 @@ def test_derivatives_have_shapes_of_derivatives():
 def test_ranks_are_compared_in_ranks_and_slopes_are_per_unit():
     x = np.exp(3 * X)
     raw = LocalLinearRegressor(bandwidth=0.1, scale="rank").fit(x, Y)
-    same = LocalLinearRegressor(bandwidth=0.1).fit(scale_of(raw).apply(x), Y)
-    at, moved = np.exp(3 * Q[1:-1]) + 0.001, scale_of(raw).apply(np.exp(3 * Q[1:-1]) + 0.001)
+    same = LocalLinearRegressor(bandwidth=0.1).fit(coordinates_of(raw).apply(x), Y)
+    at, moved = np.exp(3 * Q[1:-1]) + 0.001, coordinates_of(raw).apply(np.exp(3 * Q[1:-1]) + 0.001)
     np.testing.assert_allclose(raw.confidence_interval(at).upper, same.confidence_interval(moved).upper, rtol=1e-12)
-    slope = scale_of(raw).slope(at)
+    slope = coordinates_of(raw).scale.slope(at)
     expected = same.get_prediction(moved).slope_standard_error * slope
     np.testing.assert_allclose(raw.get_prediction(at).slope_standard_error, expected, rtol=1e-12)
     naive = raw.confidence_interval(at, quantity="derivative", method="naive")

@@ -23,7 +23,10 @@ from kernpool.explorer.server import ExplorerServer, serve
 
 LARGEST_PORT = 65535
 # Options that fit rows, and those that read a table.
-FITTING = ("kernel", "bandwidth", "degree", "smoothing", "composition", "scale", "extrapolate", "ridge")
+FITTING = (
+    "kernel", "bandwidth", "degree", "smoothing", "composition", "scale", "periodic", "geographic", "extrapolate",
+    "ridge",
+)  # fmt: skip
 READING = (
     "target", "features", "groups", "format", "sep", "decimal", "encoding", "na", "missing", "unordered", "ordered",
     "dates",
@@ -50,7 +53,11 @@ def run_explore(options: argparse.Namespace) -> None:
 def explorer_of(options: argparse.Namespace) -> tuple[Explorer, list[str]]:
     """Return the interactive explorer of a generator, a saved model or a table, and notes on reading the table."""
     if options.data in GENERATORS:
-        _refuse(options, (*READING, "smoothing"), f"{options.data} makes its rows: one column of numbers and y")
+        _refuse(
+            options,
+            (*READING, "smoothing", "periodic", "geographic"),
+            f"{options.data} makes its rows: one column of numbers and y",
+        )
         parameters = build_model(options).get_params()
         degree = int(options.degree or 0)
         return explore(options.data, seed=options.seed or 0, language=options.lang, degree=degree, **parameters), []

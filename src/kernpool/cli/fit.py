@@ -77,6 +77,7 @@ def fit_rows(options: argparse.Namespace) -> tuple[Any, TrainingTable]:
     training = training_rows(options)
     features, model = training.features, build_model(options, classes=training.classes)
     model.set_params(unordered=features.unordered or None, ordered=features.ordered or None)
+    model.set_params(**closed_columns_of(options, training.names))
     # by which warnings about an array call its columns
     options.columns = None if _has_levels(features.X) else training.names
     with progress_bar("fitting", options.quiet):
@@ -84,6 +85,30 @@ def fit_rows(options: argparse.Namespace) -> tuple[Any, TrainingTable]:
     if isinstance(features.X, MixedTable):
         model.feature_names_in_ = np.array(training.names, dtype=object)
     return model, training
+
+
+def closed_columns_of(options: argparse.Namespace, names: list[str]) -> dict[str, Any]:
+    """Return the parameters of features that come round, by position: arrays have no names."""
+
+    def place(option: str, name: str) -> int:
+        if name not in names:
+            raise UsageError(f"{option} names {name!r}, which is no feature; features are {', '.join(names)}")
+        return names.index(name)
+
+    parameters: dict[str, Any] = {}
+    if options.periodic is not None:
+        pairs = [text.partition("=") for text in options.periodic.split(",")]
+        if not all(sign for _, sign, _ in pairs):
+            raise UsageError(f"--periodic must be columns and periods such as hour=24, got {options.periodic!r}")
+        periods = [parse_numbers(period, "--periodic") for _, _, period in pairs]
+        found = zip(pairs, periods, strict=True)
+        parameters["periodic"] = {place("--periodic", name): period for (name, _, _), period in found}
+    if options.geographic is not None:
+        both = options.geographic.split(",")
+        if len(both) != 2:
+            raise UsageError(f"--geographic must name two columns, latitude,longitude, got {options.geographic!r}")
+        parameters["geographic"] = [place("--geographic", name) for name in both]
+    return parameters
 
 
 def _has_levels(X: Any) -> bool:

@@ -81,6 +81,8 @@ FITTING = {
     "--smoothing S": "smoothing of each categorical column (needs a numeric --bandwidth); 0: categories share nothing",
     "--composition {radial|product}": "for several features (default: radial)",
     "--scale {raw|rank}": "features, or their ranks (default: raw)",
+    "--periodic PERIODS": "features that come round, and their periods: hour=24,month=12",
+    "--geographic LAT,LON": "latitude and longitude in degrees, as places on the globe; their bandwidth is in km",
     "--extrapolate {plane|clip}": "with --degree 1, predictions beyond the range of Y: keep the local plane, or clip "
     "(default: plane)",
     "--ridge R": "with --degree 1, ridge penalty on slopes, as a number of rows (default: chosen with --bandwidth "

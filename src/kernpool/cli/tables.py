@@ -35,7 +35,9 @@ FEATURES = Advice(
     "drop such rows with --missing drop, or leave the column out with --features",
 )
 TARGET = Advice("correct it, or name the column in --unordered if it holds classes", "name another one with --target")
-IN_MEMORY = ("plot", "groups", "summary", "smoothing", "ordered", "unordered", "keep", "proba", "na")
+IN_MEMORY = (
+    "plot", "groups", "summary", "smoothing", "ordered", "unordered", "periodic", "geographic", "keep", "proba", "na",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)

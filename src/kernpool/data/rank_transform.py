@@ -49,6 +49,11 @@ class Scale:
     knots: tuple[tuple[Array, Array] | None, ...]
 
     @classmethod
+    def raw(cls, columns: int) -> Scale:
+        """Return the transformation that leaves so many columns as they are."""
+        return cls((None,) * columns)
+
+    @classmethod
     def fit(cls, X: NDArray[Any], weight: Array | None, ranked: Sequence[bool]) -> Scale:
         """Compute the ranks of selected columns of the training rows, and return the transformation.
 
@@ -165,7 +170,7 @@ def ranked_columns(
         return [scale == "rank"] * len(numeric)
     if isinstance(scale, Mapping):
         wanted = ["raw"] * columns
-        places = [_position(column, columns, names) for column in scale]
+        places = [position_of("scale", column, columns, names) for column in scale]
         if len(set(places)) < len(places):
             raise ValueError(f"scale names a column twice, got {dict(scale)!r}; name each column once")
         for place, one in zip(places, scale.values(), strict=True):
@@ -223,12 +228,19 @@ def is_column(column: Any) -> bool:
     return isinstance(column, str | int | np.integer) and not isinstance(column, bool)
 
 
-def _position(column: Any, columns: int, names: Sequence[Any] | None) -> int:
+def position_of(argument: str, column: Any, columns: int, names: Sequence[Any] | None) -> int:
+    """Return the position of a column that an argument of this name gives by name or position.
+
+    Examples
+    --------
+    >>> position_of("scale", "age", 2, ["income", "age"]), position_of("scale", -1, 2, None)
+    (1, 1)
+    """
     if isinstance(column, str):
         if names is None or column not in list(names):
             known = "the columns have no names, so use positions" if names is None else f"columns: {list(names)}"
-            raise ValueError(f"scale names column {column!r}, which is not there; {known}")
+            raise ValueError(f"{argument} names column {column!r}, which is not there; {known}")
         return list(names).index(column)
     if not -columns <= column < columns:
-        raise ValueError(f"scale names column {column}, and there are {columns}; positions begin at zero")
+        raise ValueError(f"{argument} names column {column}, and there are {columns}; positions begin at zero")
     return int(column) % columns

@@ -23,6 +23,7 @@ from kernpool.bandwidth.search.held_out import adjust_to_all_rows, affordable_ro
 from kernpool.core.pair_factors import NO_CATEGORIES, Categories
 from kernpool.data.array_validation import INFINITE, as_bandwidth
 from kernpool.data.chunks.sampling import RowSample
+from kernpool.data.circular import Coordinates
 from kernpool.data.encoding import Encoding
 from kernpool.data.suspect_columns import SuspectColumnWarning, suspect_numbers
 from kernpool.estimators.model import FittedModel
@@ -120,7 +121,7 @@ def choose_bandwidth(
         # methods of the fitted model that leave clusters out.
         check_groups(rows.group[kept], criterion if named and bandwidth not in RULES else CRITERIA["loo"], bandwidth)
     if not named:
-        given = given_bandwidth(bandwidth, rows.X.shape[1], options.kernel, convention)
+        given = given_bandwidth(bandwidth, rows.bandwidths, options.kernel, convention)
         return as_given | {"bandwidth_": given, "smoothing_": given_smoothing(smoothing, categories)}
     rows = rows.take(kept)
     rows = replace(rows, X=rows.X.astype(np.float64), value=rows.value.astype(np.float64))
@@ -130,7 +131,7 @@ def choose_bandwidth(
     if len(rows.X) == 1 and rows.weight[0] <= 1:
         warn_caller(f"bandwidth={bandwidth!r} needs more than one row; using the rule of Scott instead")
         nothing = {"smoothing_": np.zeros(len(categories)), "loo_error_": np.nan, "loo_empty_windows_": 0}
-        return as_given | nothing | {"bandwidth_": rule_of_thumb(rows.X, rows.weight, kernel=options.kernel)}
+        return as_given | nothing | {"bandwidth_": _rule_or_plugin("scott", rows, options.kernel)}
     if smoothing is not None:
         raise ValueError(
             f"smoothing is searched for with bandwidth={bandwidth!r} and must be None, "
@@ -277,14 +278,30 @@ def in_order_of_columns(
     return found | {"bandwidth_search_": search, "relevance_": relevance}
 
 
+def of_columns(found: dict[str, Any], coordinates: Coordinates) -> dict[str, Any]:
+    """Return what `choose_bandwidth` found for bandwidths that several columns share as that of the table's columns."""
+    if not coordinates.closed:
+        return found
+    which, search = coordinates.bandwidth_of, found.get("bandwidth_search_")
+
+    def numbers(of: Array) -> Array:
+        return of[..., np.append(which, np.arange(which.max() + 1, of.shape[-1]))]
+
+    spread = {} if search is None else {"bandwidth_search_": replace(
+        search, bandwidth=numbers(search.bandwidth), relevance=numbers(search.relevance),
+        spread=numbers(search.spread), tried=numbers(search.tried),
+    )}  # fmt: skip
+    return found | {name: numbers(found[name]) for name in ("bandwidth_", "relevance_") if name in found} | spread
+
+
 def _rule_or_plugin(bandwidth: str, rows: TrainingRows, kernel: Kernel) -> Array:
     """Compute bandwidths by a rule of thumb, or by the plug-in method for one column and one output."""
     X, value, weight = rows.X, rows.value, rows.weight
     if bandwidth in RULES:
-        return rule_of_thumb(X, weight, rule=bandwidth, kernel=kernel)
+        return rule_of_thumb(X, weight, rule=bandwidth, kernel=kernel, tied=rows.tied)
     if X.shape[1] != 1 or value.shape[1] != 1:
         raise ValueError(
-            f"bandwidth='plugin' is for one column and one output, got {X.shape[1]} columns and "
+            f"bandwidth='plugin' is for one column, on a line, and one output, got {rows.bandwidths} columns and "
             f"{value.shape[1]} outputs; use 'regularised', 'loo', 'aicc' or 'gcv'"
         )
     return np.array([plugin_bandwidth(X[:, 0], value.ravel(), weight, kernel=kernel)])

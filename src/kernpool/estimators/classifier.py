@@ -62,6 +62,8 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
         the priors are mixed in as anywhere else.
     scale : {"raw", "rank"}, list of them, or dict, default="raw"
         In which units numeric columns are compared, as in `NadarayaWatsonRegressor`.
+    periodic, geographic : dict and pair of columns, or None, default=None
+        Columns that come round, and latitude and longitude, as in `NadarayaWatsonRegressor`.
     n_jobs : int or None, default=None
         Threads; None is 1 unless in a ``joblib.parallel_config`` context, -1 all processors, -2 all but one.
 
@@ -161,6 +163,8 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
         tol: float | None = None,
         empty: str = "mean",
         scale: Any = "raw",
+        periodic: Any = None,
+        geographic: Any = None,
         n_jobs: int | None = None,
     ) -> None:
         super().__init__(
@@ -168,7 +172,8 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
             ordered=ordered, ordered_by=ordered_by, unordered_kernel=unordered_kernel, ordered_kernel=ordered_kernel,
             smoothing=smoothing, unseen=unseen, common_factor=common_factor, min_effective_rows=min_effective_rows,
             max_search_rows=max_search_rows, max_search_seconds=max_search_seconds, random_state=random_state,
-            algorithm=algorithm, tol=tol, empty=empty, scale=scale, n_jobs=n_jobs,
+            algorithm=algorithm, tol=tol, empty=empty, scale=scale, periodic=periodic,
+            geographic=geographic, n_jobs=n_jobs,
         )  # fmt: skip
         self.prior_share = prior_share
         self.recalibrate = recalibrate

@@ -38,7 +38,14 @@ from numpy.typing import NDArray
 from kernpool.bandwidth import CRITERIA, LeaveOneOut, TrainingRows, canonical_rows, count_copies
 from kernpool.estimators.bandwidth import choose_bandwidth, search_options
 from kernpool.estimators.extrapolation import limits_of, widened_range
-from kernpool.estimators.fitted_model import find_floor, left_out_fits, need_rows, scaled_keys, smoother_of_rows
+from kernpool.estimators.fitted_model import (
+    coordinates_of,
+    find_floor,
+    left_out_fits,
+    need_rows,
+    pooled_keys,
+    smoother_of_rows,
+)
 from kernpool.estimators.model import FittedModel
 from kernpool.execution.progress import current_progress, report_progress
 from kernpool.pooling import KeyPairs, finalize
@@ -70,8 +77,11 @@ def expected_error(model: FittedModel) -> float:
         If there are fewer than four rows or groups, or too few for the criterion without some of them.
     """
     need_rows(model, "expected errors need")
-    X, value = scaled_keys(model).astype(np.float64), np.asarray(model.value_, dtype=np.float64)
-    rows = canonical_rows(TrainingRows.from_arrays(X, value, model.key_weight_, model.key_code_, model.key_group_))
+    X, value = pooled_keys(model).astype(np.float64), np.asarray(model.value_, dtype=np.float64)
+    tied = coordinates_of(model).tied
+    rows = canonical_rows(
+        TrainingRows.from_arrays(X, value, model.key_weight_, model.key_code_, model.key_group_, tied)
+    )
     copies = rows.group is None and count_copies(rows, rows.weight) > 0
     if not _was_searched(model):
         return _without_copies(model, rows) if copies else _left_out_error(model)
@@ -201,11 +211,9 @@ def _left_out_error(model: FittedModel) -> float:
 def _without_copies(model: FittedModel, rows: TrainingRows) -> float:
     """Return the leave-one-out error of a model when each row is left out together with all of its copies."""
     alone = replace(rows, group=np.arange(len(rows.X)))
-    found: dict[str, Any] = {
-        name: vars(model)[name]
-        for name in ("bandwidth_", "smoothing_", "ridge_", "min_effective_rows_")
-        if name in vars(model)
-    }
+    names = [name for name in ("smoothing_", "ridge_", "min_effective_rows_") if name in vars(model)]
+    found: dict[str, Any] = {"bandwidth_": coordinates_of(model).distinct(model.bandwidth_)}
+    found |= {name: vars(model)[name] for name in names}
     return _left_out_error_of_fold(model, found, alone, limits_of(model))
 
 

@@ -22,6 +22,7 @@ from kernpool.core.local_fit import RANK_TOLERANCE, LocalFit, RankDeficiencyWarn
 from kernpool.data.chunks.base import Chunks
 from kernpool.data.chunks.sampling import range_of
 from kernpool.data.chunks.sources import open_chunks
+from kernpool.data.circular import Closed, Coordinates, Cuts, Globe, closed_columns
 from kernpool.data.encoding import Encoding
 from kernpool.data.rank_transform import Scale, ranked_columns
 from kernpool.estimators.bandwidth import seed_of
@@ -37,10 +38,12 @@ from kernpool.estimators.extrapolation import (
 )
 from kernpool.estimators.model import FittedModel, names_of, source_of
 from kernpool.estimators.training_rows import as_table, read_inputs
+from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.progress import current_progress
 from kernpool.execution.warnings import warn_caller
 from kernpool.inference import Clusters, Training, fit_clusters, fit_training, number_clusters
 from kernpool.inference.model_summary import ColumnSummary
+from kernpool.kernels import get_kernel
 from kernpool.pooling import KeyPairs, Recipe, ReportRank, StoredPairs, Sums, finalize, local_fit
 from kernpool.smoother import EvaluationPoints, Smoother, StoredSmoother
 from kernpool.smoother.windows import effective_rows
@@ -51,9 +54,13 @@ Codes = NDArray[np.int64]
 
 def recipe_of(model: FittedModel) -> Recipe:
     """Return the pooling settings of a fitted model; raise if its `algorithm` does not support them."""
+    return _recipe(model, coordinates_of(model).pooled(model.bandwidth_))
+
+
+def _recipe(model: FittedModel, bandwidth: Array) -> Recipe:
     recipe = Recipe.of(
         model.kernel,
-        model.bandwidth_,
+        bandwidth,
         composition=model.composition,
         degree=model._degree,
         tol=model.tol,
@@ -63,7 +70,7 @@ def recipe_of(model: FittedModel) -> Recipe:
         ridge=vars(model).get("ridge_", 0.0),
         warns_of_nearest=True,
     )
-    recipe.refuse_unable(len(model.bandwidth_))
+    recipe.refuse_unable(len(bandwidth))
     return recipe
 
 
@@ -72,7 +79,7 @@ def recipe_at(model: FittedModel, query: Array, code: Codes | None) -> Recipe:
     recipe = recipe_of(model)
     if least_rows_of(model) is None:
         return recipe
-    return replace(recipe, widening=points_of(model, scale_of(model).apply(query), code).widening)
+    return replace(recipe, widening=points_of(model, coordinates_of(model).apply(query), code).widening)
 
 
 def least_rows_of(model: FittedModel) -> float | None:
@@ -82,7 +89,7 @@ def least_rows_of(model: FittedModel) -> float | None:
 
 
 def points_of(model: FittedModel, query: Array, code: Codes | None) -> EvaluationPoints:
-    """Return queries, after any rank transform, as evaluation points of the model's smoother."""
+    """Return queries, as pooled columns, as evaluation points of the model's smoother."""
     query = np.asarray(query, dtype=np.float64)
     return EvaluationPoints(query, code) if least_rows_of(model) is None else smoother_of(model).points(query, code)
 
@@ -117,7 +124,7 @@ def _refuse_parts(X: Any) -> None:
 
 
 def read_query(model: FittedModel, X: ArrayLike, *, warn: bool = True) -> tuple[Array, Codes | None]:
-    """Convert queries to numeric columns, before any rank transform, and category codes, as the fit encoded X.
+    """Convert queries to numeric columns, before any transformation, and category codes, as the fit encoded X.
 
     The codes are None if the model has no encoding, which is so if all columns are plain numbers.
 
@@ -134,13 +141,14 @@ def read_query(model: FittedModel, X: ArrayLike, *, warn: bool = True) -> tuple[
     _refuse_parts(X)
     table, encoding = as_table(X, vars(model).get("n_features_in_")), vars(model).get("encoding_")
     numeric, code = read_inputs(model, table, encoding, reset=False, unseen=vars(model).get("unseen", "raise"))
+    refuse_outside(model, coordinates_of(model).closed, numeric)
     if warn:
         _warn_of_extrapolation(model, numeric)
     return numeric, None if encoding is None else code
 
 
 def _warn_of_extrapolation(model: FittedModel, query: Array) -> None:
-    """Warn if queries, given before any rank transform, are far beyond the training rows.
+    """Warn if queries, given before any transformation, are far beyond the training rows.
 
     `ExtrapolationWarning` has the rule.
     """
@@ -154,17 +162,21 @@ def _warn_of_extrapolation(model: FittedModel, query: Array) -> None:
         reach = reach_of_range(low, high, *window_of(model))
         warn_of_extrapolation(reach, query, low, high, names, kinds=kinds)
         return
-    key, weight = scaled_keys(model), model.key_weight_
-    reach, low, high = model._prepared.get("reach", (key, weight, h), lambda: _reach_of_rows(model, key, weight))
+    key, weight, coordinates = model.key_, model.key_weight_, coordinates_of(model)
+    reach, low, high, cuts = model._prepared.get("reach", (key, weight, h), lambda: _reach_of_rows(model))
     if encoding is not None and encoding.names is not None:
         names = [encoding.names[place] for place in encoding.numeric] or [""]
-    warn_of_extrapolation(reach, scale_of(model).apply(query), low, high, names, query, kinds)
+    warn_of_extrapolation(reach, coordinates.unrolled(query, cuts), low, high, names, query, kinds)
 
 
-def _reach_of_rows(model: FittedModel, key: Array, weight: Array | None) -> tuple[Reach, Array, Array]:
-    """Return extrapolation limits after any rank transform, and the range of each column before the transform."""
-    counted = model.key_ if weight is None else model.key_[weight > 0]
-    return reach_of_rows(key, weight, *window_of(model)), *range_of(counted)
+def _reach_of_rows(model: FittedModel) -> tuple[Reach, Array, Array, Cuts]:
+    """Return extrapolation limits of unrolled columns, after any rank transform, and their range before it."""
+    key, weight, coordinates = model.key_, model.key_weight_, coordinates_of(model)
+    counted = key if weight is None else key[weight > 0]
+    cuts = coordinates.cuts(counted)
+    bandwidth, planes = window_of(model)
+    reach = reach_of_rows(coordinates.unrolled(counted, cuts), None, coordinates.in_units(bandwidth, counted), planes)
+    return reach, *range_of(replace(coordinates, scale=Scale.raw(key.shape[1])).unrolled(counted, cuts)), cuts
 
 
 def range_of_source(model: FittedModel) -> Array:
@@ -176,31 +188,64 @@ def range_of_source(model: FittedModel) -> Array:
     return model._prepared.get("range", (source,), lambda: source.ask(Ranges("key")))
 
 
-def new_scale(model: FittedModel, key: NDArray[Any], weight: Array | None, encoding: Encoding | None) -> Scale:
-    """Fit the `Scale` of a model: the transformation that replaces numeric columns by ranks, if asked for."""
+def new_coordinates(
+    model: FittedModel, key: NDArray[Any], weight: Array | None, encoding: Encoding | None
+) -> Coordinates:
+    """Fit the `Coordinates` of a model: ranks of its numeric columns, and circles and globes, where asked for."""
     if encoding is None:
-        ranked = ranked_columns(model.scale, key.shape[1], vars(model).get("feature_names_in_"))
-    else:  # levels alone have one column of zeros
-        ranked = ranked_columns(model.scale, len(encoding.kinds), encoding.names, encoding.numeric) or [False]
-    return Scale.fit(key, weight, ranked)
+        columns: tuple[Any, ...] = (key.shape[1], vars(model).get("feature_names_in_"))
+    else:
+        columns = (len(encoding.kinds), encoding.names, encoding.numeric)
+    ranked = ranked_columns(model.scale, *columns) or [False]  # levels alone have one column of zeros
+    closed = closed_columns(model.periodic, model.geographic, *columns)
+    refuse_outside(model, closed, key)
+    for one in closed:
+        for column in one.columns:
+            if ranked[column] and not isinstance(model.scale, str):
+                raise ValueError(
+                    "scale must be 'raw' for columns in periodic= and geographic=, whose ranks would not come round, "
+                    f"got {abbreviate(model.scale)}"
+                )
+            ranked[column] = False
+    return Coordinates(Scale.fit(key, weight, ranked), closed)
 
 
-def scale_of(model: FittedModel) -> Scale:
-    """Return the `Scale` of a fitted model: the transformation that replaces numeric columns by ranks, if asked for."""
-    return Scale((None,) * len(model.bandwidth_)) if source_of(model) is not None else _scale_and_keys(model)[0]
+def refuse_outside(model: FittedModel, closed: Sequence[Closed], numeric: NDArray[Any]) -> None:
+    """Raise ValueError if a model cannot have circles and globes, or a row is beyond a pole."""
+    for one in closed:
+        if isinstance(one, Globe):
+            one.refuse_beyond_poles(numeric, model.geographic[0])
+    if closed and model._degree:
+        raise ValueError(
+            "periodic and geographic are for weighted means: LocalLinearRegressor fits planes, and a circle has none; "
+            "use NadarayaWatsonRegressor"
+        )
+    if closed and model.composition == "product" and get_kernel(model.kernel).name != "gaussian":
+        raise ValueError(
+            "composition must be 'radial' with periodic= or geographic=, or the kernel 'gaussian', for which both are "
+            f"the same: a product over coordinates of a circle would depend on where it begins, got {model.kernel!r}"
+        )
 
 
-def scaled_keys(model: FittedModel) -> NDArray[Any]:
-    """Return the numeric columns of the training rows after any rank transform."""
-    return _scale_and_keys(model)[1]
+def coordinates_of(model: FittedModel) -> Coordinates:
+    """Return the `Coordinates` of a fitted model: the map from its numeric columns to those that are pooled."""
+    if source_of(model) is not None or "scale" not in vars(model):  # learned models have no bandwidths
+        return Coordinates(Scale.raw(len(vars(model).get("bandwidth_", ()))))
+    return _coordinates_and_keys(model)[0]
 
 
-def _scale_and_keys(model: FittedModel) -> tuple[Scale, NDArray[Any]]:
-    def make() -> tuple[Scale, NDArray[Any]]:
-        scale = new_scale(model, model.key_, model.key_weight_, model.encoding_)
-        return scale, scale.apply(model.key_)
+def pooled_keys(model: FittedModel) -> NDArray[Any]:
+    """Return the numeric columns of the training rows as they are pooled."""
+    return _coordinates_and_keys(model)[1]
 
-    return model._prepared.get("scale", (model.key_, model.key_weight_, repr(model.scale)), make)
+
+def _coordinates_and_keys(model: FittedModel) -> tuple[Coordinates, NDArray[Any]]:
+    def make() -> tuple[Coordinates, NDArray[Any]]:
+        coordinates = new_coordinates(model, model.key_, model.key_weight_, model.encoding_)
+        return coordinates, coordinates.apply(model.key_)
+
+    said = repr((model.scale, model.periodic, model.geographic))
+    return model._prepared.get("coordinates", (model.key_, model.key_weight_, said), make)
 
 
 def pairs_of(model: FittedModel, code: Codes | None = None) -> KeyPairs:
@@ -208,7 +253,7 @@ def pairs_of(model: FittedModel, code: Codes | None = None) -> KeyPairs:
 
     `code` has the category codes of the queries. Rows are read once per fit.
     """
-    rows = scaled_keys(model), model.value_, model.key_weight_
+    rows = pooled_keys(model), model.value_, model.key_weight_
     keys = model._prepared.get("keys", rows, lambda: Keys.read(*rows))
     factors = None
     if model.encoding_ is not None and code is not None:
@@ -220,10 +265,10 @@ def problem_of(model: FittedModel, X: ArrayLike | None, *, warn: bool = True) ->
     """Build the pooling problem with training rows as keys and X as queries; X=None means the training rows."""
     check_is_fitted(model)
     if X is None:
-        given, query, code = model.key_, scaled_keys(model), model.key_code_
+        given, query, code = model.key_, pooled_keys(model), model.key_code_
     else:
         given, code = read_query(model, X, warn=warn)
-        query = scale_of(model).apply(given)
+        query = coordinates_of(model).apply(given)
     return pairs_of(model, code).problem(recipe_at(model, given, code), query)
 
 
@@ -240,13 +285,12 @@ def left_out_fits(model: FittedModel, smoother: Smoother, group: Codes | None) -
 
 
 def per_unit(model: FittedModel, query: Array, slopes: Array) -> Array:
-    """Convert slopes of shape (m, d, c), per unit of rank if the model ranks columns, to slopes per unit of X.
+    """Convert slopes by pooled columns, of shape (m, pooled columns, c), to slopes of shape (m, d, c) per unit of X.
 
-    `query` has the numeric columns of the rows, before any rank transform. The axis of outputs is dropped if y was
+    `query` has the numeric columns of the rows, before any transformation. The axis of outputs is dropped if y was
     one-dimensional.
     """
-    scale = scale_of(model)
-    slopes = slopes * scale.slope(query)[:, :, None] if any(scale.ranked) else slopes
+    slopes = coordinates_of(model).to_table(query, slopes)
     return slopes[:, :, 0] if has_one_output(model) else slopes
 
 
@@ -310,8 +354,8 @@ def sums_at(
     if pairs_of_chunks is None:
         held: KeyPairs | StoredPairs = pairs_of(model, code)
     else:
-        held = pairs_of_chunks(open_chunks(scaled_keys(model), model.value_, model.key_weight_))
-    return held.reduce(recipe, scale_of(model).apply(query), progress)
+        held = pairs_of_chunks(open_chunks(pooled_keys(model), model.value_, model.key_weight_))
+    return held.reduce(recipe, coordinates_of(model).apply(query), progress)
 
 
 def pooled_from(model: FittedModel, recipe: Recipe, query: Array, sums: Sums, report_rank: ReportRank) -> NDArray[Any]:
@@ -466,13 +510,13 @@ def smoother_of(model: FittedModel) -> Smoother:
 
 
 def smoother_of_rows(model: FittedModel, found: dict[str, Any], rows: TrainingRows, categories: Categories) -> Smoother:
-    """Return a model of some rows, with these attributes of a fit, as a linear smoother."""
+    """Return a model of some rows, with what `choose_bandwidth` found for them, as a linear smoother."""
     one = clone(model)
     vars(one).update(found)
     has_levels, weight = len(categories) > 0, None if np.all(rows.weight == 1.0) else rows.weight
     return Smoother(
         Keys.read(rows.X, rows.value, weight),
-        recipe_of(one),
+        _recipe(one, rows.per_column(found["bandwidth_"])),
         rows.code if has_levels else None,
         categories,
         found["smoothing_"] if has_levels else np.zeros(0),
@@ -595,9 +639,9 @@ def training_fit_key(smoother: Smoother) -> tuple[Any, ...]:
 
 
 def places_of(model: FittedModel, X: ArrayLike, *, warn: bool = True) -> EvaluationPoints:
-    """Convert X to evaluation points, after any rank transform; warn of extrapolation if `warn`."""
+    """Convert X to evaluation points, as pooled columns; warn of extrapolation if `warn`."""
     numeric, code = read_query(model, X, warn=warn)
-    return points_of(model, scale_of(model).apply(numeric), code)
+    return points_of(model, coordinates_of(model).apply(numeric), code)
 
 
 def rank_reporter(model: FittedModel) -> ReportRank:
@@ -615,7 +659,7 @@ def rank_reporter(model: FittedModel) -> ReportRank:
             return
         # Constants and dependent columns take nothing from the correction in the other directions.
         if source_of(model) is None:
-            weight, key = model.key_weight_, scaled_keys(model)
+            weight, key = model.key_weight_, pooled_keys(model)
             columns -= sum(missing for _, missing in dependent_columns(key if weight is None else key[weight > 0]))
         (few,) = np.nonzero(occupied & (rank < columns))
         if few.size:

@@ -18,9 +18,16 @@ from kernpool.bandwidth import LeaveOneOut, TrainingRows, warn_of_copies
 from kernpool.core import NO_CATEGORIES, Prepared
 from kernpool.data.encoding import group_codes
 from kernpool.data.model_format import Record
-from kernpool.estimators.bandwidth import choose_bandwidth, in_order_of_columns, search_options
+from kernpool.estimators.bandwidth import choose_bandwidth, in_order_of_columns, of_columns, search_options
 from kernpool.estimators.expected_error import expected_error
-from kernpool.estimators.fitted_model import RankNotes, find_floor, left_out_fits, new_scale, refuse_unable, smoother_of
+from kernpool.estimators.fitted_model import (
+    RankNotes,
+    find_floor,
+    left_out_fits,
+    new_coordinates,
+    refuse_unable,
+    smoother_of,
+)
 from kernpool.estimators.methods.prediction import PredictionBase, prediction_at
 from kernpool.estimators.model import FittedModel
 from kernpool.estimators.parameter_validation import NamedCalls
@@ -61,6 +68,8 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
         tol: float | None = None,
         empty: str = "nearest",
         scale: Any = "raw",
+        periodic: Any = None,
+        geographic: Any = None,
         n_jobs: int | None = None,
     ) -> None:
         self.kernel = kernel
@@ -83,6 +92,8 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
         self.tol = tol
         self.empty = empty
         self.scale = scale
+        self.periodic = periodic
+        self.geographic = geographic
         self.n_jobs = n_jobs
 
     def _fit_pairs(self, rows: ReadRows, value: Array, sample_weight: ArrayLike | None, groups: Any = None) -> None:
@@ -96,10 +107,11 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
         group = None if groups is None else group_codes(groups, len(key))
         rows_of_search = TrainingRows.from_arrays(key, value, weight, code, group)
         warn_of_copies(rows_of_search, bandwidth=self.bandwidth)
-        rows_of_search = replace(rows_of_search, X=new_scale(self, key, weight, encoding).apply(key))
+        coordinates = new_coordinates(self, key, weight, encoding)
+        rows_of_search = replace(rows_of_search, X=coordinates.apply(key), tied=coordinates.tied)
         categories = NO_CATEGORIES if encoding is None else self._categories_of(encoding)
         found = choose_bandwidth(
-            self.bandwidth,
+            coordinates.given(self.bandwidth),
             rows_of_search,
             search_options(self),
             categories=categories,
@@ -108,6 +120,7 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
             most_rows=self.max_search_rows,
         )
         found |= find_floor(self, found, rows_of_search, categories)
+        found = of_columns(found, coordinates)
         names = vars(self).get("feature_names_in_") if encoding is None else encoding.names
         found = in_order_of_columns(found, names, encoding)
         stored = {"key_": unshared(key), "value_": unshared(value), "key_weight_": weight, "key_code_": code}

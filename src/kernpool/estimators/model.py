@@ -71,6 +71,8 @@ class FittedModel:
     tol: float | None
     empty: str
     scale: Any
+    periodic: Any
+    geographic: Any
     n_jobs: int | None
 
     # Training rows: keys (n, d), outputs (n,) or (n, c), weights (n,) or None, categories (n, k), groups (n,) or None.

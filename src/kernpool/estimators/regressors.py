@@ -16,7 +16,7 @@ from sklearn.base import RegressorMixin
 from kernpool.bandwidth.search.setup import is_flat
 from kernpool.core import Prepared
 from kernpool.data.chunks.base import Chunks
-from kernpool.estimators.fitted_model import RankNotes, scaled_keys
+from kernpool.estimators.fitted_model import RankNotes, pooled_keys
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.methods.bootstrap import BootstrapMethods
 from kernpool.estimators.methods.distribution import ConditionalDistributions
@@ -353,6 +353,14 @@ class NadarayaWatsonRegressor(KernelRegressor):
         found, are shares of the rows. Raw by default: on other columns ranks take more than they give. Tied rows have
         their mid-rank, rows of weight 3 count three times; between the training values ranks are linear, and beyond
         they go on with the mean slope of the column. Not for rows in chunks.
+    periodic : dict or None, default=None
+        Columns that come round, by name or position, and their periods in units of the column: ``{"hour": 24}``, and
+        365.25 for dates. The kernel takes the chord of the circle, so that 23.9 h and 0.1 h are neighbours; short
+        chords are as long as differences, and bandwidths are in units of the column. With the Gaussian, weights are
+        those of von Mises, :math:`\kappa = (\text{period} / 2 \pi h)^2` [3]_. Not for rows in chunks.
+    geographic : pair of str or int, or None, default=None
+        Columns of latitude and longitude in degrees, by name or position. The kernel takes the chord through the Earth,
+        a sphere of 6371.0088 km; the bandwidth, the same for both columns, is in km. Not for rows in chunks.
     n_jobs : int or None, default=None
         Threads; None is 1 unless in a ``joblib.parallel_config`` context, -1 all processors, -2 all but one.
 
@@ -426,6 +434,8 @@ class NadarayaWatsonRegressor(KernelRegressor):
     .. [1] E. A. Nadaraya, "On estimating regression", Theory of Probability and its Applications 9 (1964), 141-142.
     .. [2] W. Haerdle and J. S. Marron, "Optimal bandwidth selection in nonparametric regression function estimation",
        Annals of Statistics 13 (1985), 1465-1481.
+    .. [3] P. Hall, G. S. Watson and J. Cabrera, "Kernel density estimation with spherical data", Biometrika 74 (1987),
+       751-762.
 
     Examples
     --------
@@ -473,6 +483,8 @@ class LocalLinearRegressor(KernelRegressor):
         cross-validation; standard errors are NaN there whatever this says.
     scale : {"raw", "rank"}, list of them, or dict, default="raw"
         As in `NadarayaWatsonRegressor`; planes are those of ranks then.
+    periodic, geographic : None
+        Refused so far: a circle has no plane; use `NadarayaWatsonRegressor`.
     extrapolate : {"plane", "clip"}, default="plane"
         Predictions beyond the range of y: as the planes have them, or clipped to the range of the training rows,
         widened by a tenth of it on both sides. For several outputs each has its range; rows of weight zero have none.
@@ -562,6 +574,8 @@ class LocalLinearRegressor(KernelRegressor):
         tol: float | None = None,
         empty: str = "nearest",
         scale: Any = "raw",
+        periodic: Any = None,
+        geographic: Any = None,
         extrapolate: str = "plane",
         n_jobs: int | None = None,
     ) -> None:
@@ -570,7 +584,8 @@ class LocalLinearRegressor(KernelRegressor):
             ordered=ordered, ordered_by=ordered_by, unordered_kernel=unordered_kernel, ordered_kernel=ordered_kernel,
             smoothing=smoothing, unseen=unseen, common_factor=common_factor, min_effective_rows=min_effective_rows,
             max_search_rows=max_search_rows, max_search_seconds=max_search_seconds, random_state=random_state,
-            algorithm=algorithm, tol=tol, empty=empty, scale=scale, n_jobs=n_jobs,
+            algorithm=algorithm, tol=tol, empty=empty, scale=scale, periodic=periodic,
+            geographic=geographic, n_jobs=n_jobs,
         )  # fmt: skip
         self.ridge = ridge
         self.extrapolate = extrapolate
@@ -588,5 +603,5 @@ class LocalLinearRegressor(KernelRegressor):
         fitted, names = vars(self), names_of(self)
         places = range(columns) if self.encoding_ is None else self.encoding_.numeric
         labels = [str(i) if names is None else repr(str(names[i])) for i in places]
-        key = scaled_keys(self) if "key_" in fitted else None
+        key = pooled_keys(self) if "key_" in fitted else None
         self._rank_notes.warn(rank, occupied, key, labels, fitted.get("key_weight_"))

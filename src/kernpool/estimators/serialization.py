@@ -5,7 +5,7 @@ entry has its type, and the entries and the arrays are consistent. A model on ch
 reference to their files and a fingerprint by which a change is recognised.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,10 @@ from sklearn.utils.validation import check_is_fitted
 from kernpool.core.local_fit import as_ridge
 from kernpool.data import Encoding, as_bandwidth, as_key_weight, is_plain_label, plain_label
 from kernpool.data.chunks.sources import reopen
+from kernpool.data.circular import read_periodic, written_periodic
 from kernpool.data.model_format import ModelFileError, Record, check_array, plain
 from kernpool.data.rank_transform import read_scale, written_scale
-from kernpool.estimators.fitted_model import scale_of
+from kernpool.estimators.fitted_model import coordinates_of
 from kernpool.estimators.model import source_of
 from kernpool.estimators.parameter_validation import check_maps, check_restored
 from kernpool.kernels import get_kernel, registered_name
@@ -69,6 +70,8 @@ def _are_texts(names: Any) -> bool:
 ENTRIES = {"parameters", "encoding", "features", "target", "results"}
 ROWS = {"key_", "value_", "key_weight_", "key_code_", "key_group_", "search_rows_"}
 NEEDED_RESULTS = {"ridge_", "prior_share_", "min_effective_rows_"}  # of the estimators that have them
+WRITTEN: dict[str, Callable[[Any], Any]] = {"scale": written_scale, "periodic": written_periodic}  # others by `plain`
+READ: dict[str, Callable[[Any], Any]] = {"scale": read_scale, "periodic": read_periodic}
 NAMES = "feature_names_in_"
 # Labels of columns that are not strings, for models that have them; beyond numbers and tuples, as text.
 LABELS = "labels"
@@ -88,9 +91,7 @@ def record_of(model: Any, features: Sequence[str] | None, target: str | None) ->
         features = reference["features"] if features is None else features
         target = reference["target"] if target is None and isinstance(reference["target"], str) else target
     parameters = {
-        name: written_scale(value) if name == "scale" else plain(value)
-        for name, value in model.get_params().items()
-        if name != "kernel"
+        name: WRITTEN.get(name, plain)(value) for name, value in model.get_params().items() if name != "kernel"
     }
     results = {name: getattr(model, name) for name in model._results if getattr(model, name, None) is not None}
     results.setdefault("min_effective_rows_", 0.0)  # no floor
@@ -135,7 +136,8 @@ def restored(kind: type[Any], record: Record) -> Any:
     fitted["target_name_"] = header["target"] if isinstance(header["target"], str) else None
     fitted["encoding_"] = None if header["encoding"] is None else Encoding.from_json(header["encoding"])
     parameters = header["parameters"]
-    model.set_params(**parameters | {"scale": read_scale(parameters["scale"])})
+    written = {name: read(parameters[name]) for name, read in READ.items() if name in parameters}
+    model.set_params(**parameters | written)
     model._replace_fit(fitted)
     check_restored(model)
     try:
@@ -232,7 +234,7 @@ def _check_fit(model: Any, features: Sequence[str]) -> None:
             raise ValueError("search_rows_ does not hold numbers of rows in ascending order")
     if not (np.all(np.isfinite(key)) and np.all(np.isfinite(value))):
         raise ValueError("key_ and value_ are not finite")
-    scale_of(model)
+    coordinates_of(model)
     if hasattr(model, "predict_proba"):
         check_array("classes_", parts.get("classes_", np.zeros(0)), "biufUS", value.shape[1:])
         if not 0.0 <= parts.get("prior_share_", -1.0) < 1.0:

@@ -124,6 +124,12 @@ def fit_stored(model: FittedModel, pairs: StoredPairs) -> None:
             f"scale must be 'raw' for rows that are not in memory, whose ranks are not known, got "
             f"{abbreviate(model.scale)}; fit a sample of them in memory, or write ranks of the column into the file"
         )
+    for name in ("periodic", "geographic"):
+        if getattr(model, name) is not None:
+            raise ValueError(
+                f"{name} must be None for rows that are not in memory, got {abbreviate(getattr(model, name))}; fit a "
+                "sample of them in memory"
+            )
     least = model.min_effective_rows
     if least not in ("auto", None):
         raise ValueError(

@@ -25,7 +25,7 @@ from sklearn.base import clone
 from kernpool.datasets import RegressionSample, make_sine_linear, make_sine_power
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
 from kernpool.estimators.extrapolation import limits_of
-from kernpool.estimators.fitted_model import recipe_of, scale_of
+from kernpool.estimators.fitted_model import coordinates_of, recipe_of
 from kernpool.estimators.model import source_of
 from kernpool.execution.error_messages import abbreviate
 from kernpool.kernels import BUILT_IN, Kernel, get_kernel
@@ -186,10 +186,15 @@ def subject_of_model(
             "the explorer draws a curve along a numeric column, and this model has categorical columns alone; fit it "
             "with a numeric one"
         )
-    if any(scale_of(model).ranked):
+    if any(coordinates_of(model).scale.ranked):
         raise ValueError(
             "columns of this model are compared by rank, where a bandwidth has no unit of the axis; fit with "
             "scale='raw' to explore it"
+        )
+    if coordinates_of(model).closed:
+        raise ValueError(
+            "columns of this model lie on a circle or a globe, which the explorer does not draw; fit without periodic= "
+            "and geographic= to explore it, or draw PartialDisplay.from_estimator(model, X, features)"
         )
     if getattr(model, "recalibrate", None) is not None:
         raise ValueError(

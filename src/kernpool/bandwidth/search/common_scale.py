@@ -56,7 +56,7 @@ def search(objective: Objective, first: Objective, state: SearchState) -> str:
     from scipy.optimize import minimize_scalar
 
     spread = state.start.spread
-    grid = candidates(first.rows.X / spread, state.options)
+    grid = candidates(first.rows.X / first.rows.per_column(spread), state.options)
     state.starts, quickest = len(grid), state.quickest(first)
     logs, penalised = np.log(grid), partial(_penalised, quickest, np.log(spread))
     values = np.array([penalised(point) for point in logs])

@@ -131,9 +131,9 @@ class PairwiseObjective(FastObjective):
         sums, alone = self._own.copy(), np.zeros(len(rows.X), dtype=bool)
         self.loops.add_others(scaled, self._weighted, reach, sums, np.empty(len(rows.X)))
         self._report()
-        if len(theta) > 1 and np.any(sums[0] <= SMALLEST_SUM * rows.weight.max()):
+        if len(self._columns) > 1 and np.any(sums[0] <= SMALLEST_SUM * rows.weight.max()):
             return self.engine.evaluate(theta)
-        if len(theta) == 1:
+        if len(self._columns) == 1:
             # Decide by distance, not by the sum: near the end of the reach part of the weight is already dropped.
             far = (self._gap * np.exp(-theta[0])) ** 2 > LONGEST_REACH**2 - 2.0 * self._log_share
             alone = far & (self._own[0] == 0.0)
@@ -150,16 +150,17 @@ class PairwiseObjective(FastObjective):
         """Return the derivatives of the residuals with respect to the log bandwidths, of shape (n c, p)."""
         if isinstance(at, Evaluation):
             return self.engine.jacobian(at)
-        scaled, reach = self._scaled(at.theta)
+        rows, (scaled, reach) = self.rows, self._scaled(at.theta)
         sums, (kernel, moved_row) = np.zeros((len(scaled), *self._weighted.shape)), np.empty((2, scaled.shape[1]))
         self.loops.add_derivatives(scaled, self._weighted, reach, sums, kernel, moved_row)
         self._report()
         moved = np.moveaxis(sums, 0, 2) / (PER_BANDWIDTH**2 * at.denominator[:, None])
+        moved = rows.per_bandwidth(moved)
         weight, value = moved[0], np.moveaxis(moved[1:], 0, 1)
         factor = np.exp(0.5 * log_factor(at.penalised, at.error)) * self._share
         result = -factor[:, :, None] * (value - at.prediction[:, :, None] * weight[:, None])
         # The diagonal of the hat matrix is one over the denominator.
-        share = self.rows.weight / at.denominator
+        share = rows.weight / at.denominator
         result += at.residual[:, :, None] * (-0.5 * at.penalty_slope * (share @ weight))
         return self.engine.add_penalty(result, at.theta, at.residual)
 
@@ -170,9 +171,10 @@ class PairwiseObjective(FastObjective):
     def _scaled(self, theta: Array) -> tuple[Array, float]:
         """Return the columns scaled for the compiled loops, and the kernel's cut-off distance in the first column."""
         reach = LONGEST_REACH
-        if len(theta) == 1:
+        if len(self._columns) == 1:
             reach = min(reach, float(np.hypot(self._gap.max() / np.exp(theta[0]), np.sqrt(2.0 * self._log_share))))
-        return self._columns * (PER_BANDWIDTH * np.exp(-theta))[:, None], float(reach * PER_BANDWIDTH)
+        unit = PER_BANDWIDTH * np.exp(-self.rows.per_column(theta))
+        return self._columns * unit[:, None], float(reach * PER_BANDWIDTH)
 
 
 Selection = slice | NDArray[np.intp]
@@ -454,6 +456,8 @@ def choose_way(objective: Objective) -> EvaluationMethod:
         reason = "rows of a group are left out together"
     elif options.common_factor and d > 1:
         reason = "there is no faster method for a common factor of several columns"
+    elif objective.rows.tied is not None and not means:
+        reason = "columns that share a bandwidth have no faster method with categories or planes"
     elif n > MOST_ROWS:
         reason = f"{n} rows are too many for a faster method"
     elif options.kernel is not get_kernel("gaussian"):

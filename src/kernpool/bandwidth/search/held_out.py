@@ -63,7 +63,7 @@ def affordable_rows(rows: TrainingRows, options: SearchOptions) -> int:
     [14142, 8164]
     """
     n = len(rows.X)
-    if np.count_nonzero(np.ptp(rows.X, axis=0)) < 2 and not rows.code.shape[1]:
+    if np.count_nonzero(rows.extent) < 2 and not rows.code.shape[1]:
         return n
     most = max(FEWEST_ROWS, int(np.sqrt(AFFORDABLE_SUMS / rows.sums_per_pair(options.degree))))
     return n if n < 2 * most else most
@@ -153,7 +153,7 @@ class HeldOutRows:
         """Evaluate the criterion at the logarithm of a factor, an array of one number."""
         bandwidth, smoothing = self.at(float(np.exp(theta[0])))
         recipe, held, weight = (
-            replace(self.recipe, bandwidth=as_bandwidth(bandwidth, None)),
+            replace(self.recipe, bandwidth=as_bandwidth(self.held.per_column(bandwidth), None)),
             self.held,
             self.held.weight,
         )

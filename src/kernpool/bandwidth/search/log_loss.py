@@ -186,7 +186,7 @@ def search(criterion: LogLoss, first: LogLoss, state: SearchState) -> str:
     str
         Reason why the search ended; the point found is the `best` of the criterion.
     """
-    grid = candidates(first.rows.X / np.exp(first.log_spread), state.options)
+    grid = candidates(first.rows.X / first.rows.per_column(np.exp(first.log_spread)), state.options)
     state.way, one = first.way.reason, state.start.one_factor
     if one:
         state.starts, best = len(grid), _one_factor(first, grid)

@@ -233,7 +233,7 @@ class Objective:
         penalty: Penalty | None = None,
     ) -> None:
         self.rows, self.options, self.categories, self.penalty = rows, options, categories, penalty
-        self.columns, criterion = rows.X.shape[1], options.criterion
+        self.columns, criterion = rows.bandwidths, options.criterion
         # On the slopes of planes; may be changed between evaluations.
         self.ridge = FIRST_RIDGE * rows.unit if options.ridge is None else options.ridge
         self.tried: list[Trial] = []
@@ -264,10 +264,12 @@ class Objective:
         1e4 ranges, where all values weigh the same. A constant column stays there. Criteria begin to be flat at three
         ranges. Smoothings have no flat part, so that theirs begins at infinity.
         """
-        ends = []
-        for column in self.rows.X.T:
-            gaps = np.diff(np.unique(column))
-            ends.append((0.1 * np.quantile(gaps, 0.1), FLAT * gaps.sum()) if gaps.size else (FLAT, FLAT))
+        ends, tied = [], self.rows.per_column(np.arange(self.columns))
+        for a, extent in enumerate(self.rows.extent):
+            columns = self.rows.X[:, tied == a]
+            gaps = distances_to_next(columns)
+            length = gaps.sum() if columns.shape[1] == 1 else extent
+            ends.append((0.1 * np.quantile(gaps, 0.1), FLAT * length) if gaps.size else (FLAT, FLAT))
         low, high = np.log(np.array(ends)).T
         largest = self.categories.largest
         return (
@@ -306,7 +308,8 @@ class Objective:
 
     def at(self, theta: Array) -> Problem:
         """Return the `Problem` of pooling the training rows at given log bandwidths and smoothings."""
-        similarity = replace(self.problem.similarity, bandwidth=np.exp(theta[: self.columns]))
+        bandwidth = self.rows.per_column(np.exp(theta[: self.columns]))
+        similarity = replace(self.problem.similarity, bandwidth=bandwidth)
         factors = self.categories.factors(self.rows.code, self.rows.code, theta[self.columns :])
         return replace(self.problem, similarity=similarity).with_factors(factors)
 
@@ -476,13 +479,32 @@ class Objective:
         options = self.options
         plan = choose(at.problem, options.algorithm, reuse=True)
         found = plan.pullback(at.problem, at.state, cotangent, wanted, n_jobs=options.n_jobs, progress=options.progress)
-        return np.hstack([part for part in (found.log_bandwidth, found.smoothing) if part is not None])
+        by_bandwidth = None if found.log_bandwidth is None else self.rows.per_bandwidth(found.log_bandwidth)
+        return np.hstack([part for part in (by_bandwidth, found.smoothing) if part is not None])
 
     def _mean_of_others(self) -> Array:
         rows, value = self.rows, self.problem.value
         itself, gone = weight_left_out(rows.weight, value, rows.group)
         others, total = rows.total - itself, rows.weight @ value - gone
         return np.divide(total, others[:, None], where=others[:, None] > 0, out=np.zeros_like(total))
+
+
+def distances_to_next(points: Array) -> Array:
+    """Return the distances between neighbouring values of one column, or of distinct points to their nearest ones.
+
+    Examples
+    --------
+    >>> distances_to_next(np.array([[3.0], [1.0], [1.0]])), distances_to_next(np.array([[0.0, 3.0], [4.0, 0.0]]))
+    (array([2.]), array([5., 5.]))
+    """
+    if points.shape[1] == 1:
+        return np.diff(np.unique(points))
+    from scipy.spatial import KDTree
+
+    distinct = np.unique(points, axis=0)
+    if len(distinct) < 2:
+        return np.empty(0)
+    return np.asarray(KDTree(distinct).query(distinct, k=2)[0][:, 1])
 
 
 def _bounded(slopes: Array) -> Array:

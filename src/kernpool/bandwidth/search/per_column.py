@@ -435,7 +435,7 @@ def search(objective: Objective, first: Objective, state: SearchState) -> str:
         Reason why the search ended; the evaluated points are recorded in the objectives.
     """
     spread = state.start.spread
-    grid = candidates(first.rows.X / spread, state.options)
+    grid = candidates(first.rows.X / first.rows.per_column(spread), state.options)
     on_few = state.quickest(first)
     begun = state.count(starts(on_few, spread, grid, state.generator))
     found = minimise(on_few, begun, lines(on_few, spread, grid), len(spread))

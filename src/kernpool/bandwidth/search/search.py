@@ -224,7 +224,7 @@ def search_bandwidth(
         options = replace(options, ridge=0.0)
     penalty = None
     if criterion.regular and not one:  # one number hardly overfits
-        penalty = Penalty(np.log(start.spread), np.ptp(rows.X, axis=0) > 0, start.categories.largest)
+        penalty = Penalty(np.log(start.spread), rows.extent > 0, start.categories.largest)
     state = SearchState(start, options, check_random_state(options.random_state), penalty)
     strategy: Any = log_loss if classes else common_scale if one else per_column
 
@@ -309,7 +309,7 @@ def _outcome(objective: Any, theta: Array, state: SearchState, reason: str, star
     bandwidth, smoothing = np.exp(theta[:d]), theta[d:]
     matters = per_column.relevant(objective, theta)[:d]
     if one and criterion is not LOG_LOSS:
-        matters = bandwidth < FLAT_FACTOR * np.ptp(rows.X, axis=0)
+        matters = bandwidth < FLAT_FACTOR * rows.extent
     relevance = np.concatenate([np.where(matters, spread / bandwidth, 0.0), start.categories.relevance(smoothing)])
     error = _error(objective, best, np.ldexp(scale, exponent)) if several else times_power(best.error, power)
     if best.error > 0 and not 0 < error < np.inf:

@@ -100,6 +100,9 @@ class TrainingRows:
         Frequencies, positive.
     group : ndarray of int, shape (n,), optional
         Number of the group of each row; all rows of a group are held out together.
+    tied : ndarray of int, shape (d,), optional
+        Number of the bandwidth of each numeric column, ascending from zero, where several columns share one, as
+        coordinates of a point on a circle do; by default each column has its own.
     """
 
     X: Array
@@ -107,6 +110,7 @@ class TrainingRows:
     value: Array
     weight: Array
     group: NDArray[np.int64] | None = None
+    tied: NDArray[np.intp] | None = None
 
     @classmethod
     def from_arrays(
@@ -116,10 +120,11 @@ class TrainingRows:
         weight: Array | None = None,
         code: NDArray[np.int64] | None = None,
         group: NDArray[np.int64] | None = None,
+        tied: NDArray[np.intp] | None = None,
     ) -> TrainingRows:
         """Return the rows of arrays; by default each has weight one, and there are no categorical columns or groups."""
         code = np.zeros((len(X), 0), dtype=np.int64) if code is None else code
-        return cls(X, code, value.reshape(len(X), -1), np.ones(len(X)) if weight is None else weight, group)
+        return cls(X, code, value.reshape(len(X), -1), np.ones(len(X)) if weight is None else weight, group, tied)
 
     @property
     def columns(self) -> list[NDArray[Any]]:
@@ -150,7 +155,26 @@ class TrainingRows:
     def take(self, rows: NDArray[np.intp]) -> TrainingRows:
         """Return the training rows with these indices."""
         group = None if self.group is None else self.group[rows]
-        return TrainingRows(self.X[rows], self.code[rows], self.value[rows], self.weight[rows], group)
+        return TrainingRows(self.X[rows], self.code[rows], self.value[rows], self.weight[rows], group, self.tied)
+
+    @property
+    def bandwidths(self) -> int:
+        """Number of bandwidths, at most one per column."""
+        return self.X.shape[1] if self.tied is None else int(self.tied[-1]) + 1
+
+    @property
+    def extent(self) -> Array:
+        """Length of the range of each bandwidth's column, or of the diagonal of the box of its columns."""
+        extent = np.ptp(self.X, axis=0)
+        return extent if self.tied is None else np.hypot.reduceat(extent, first_of_tied(self.tied))
+
+    def per_column(self, numbers: NDArray[Any]) -> NDArray[Any]:
+        """Return numbers of bandwidths, of shape (..., bandwidths), as numbers of columns, of shape (..., d)."""
+        return numbers if self.tied is None else np.asarray(numbers[..., self.tied])
+
+    def per_bandwidth(self, slopes: Array) -> Array:
+        """Return the sums of numbers of columns, of shape (..., d), over those of each bandwidth."""
+        return slopes if self.tied is None else np.add.reduceat(slopes, first_of_tied(self.tied), axis=-1)
 
     def draw(self, size: int, generator: Any) -> TrainingRows:
         """Draw a random sample of distinct rows, kept in order, from at least two groups if rows are grouped."""
@@ -169,6 +193,17 @@ class TrainingRows:
     def groups(self) -> int:
         """Number of groups of rows that are held out together; zero if rows are held out one by one."""
         return 0 if self.group is None else len(np.unique(self.group))
+
+
+def first_of_tied(tied: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return the position of the first column of each bandwidth.
+
+    Examples
+    --------
+    >>> first_of_tied(np.array([0, 0, 1, 2, 2]))
+    array([0, 2, 3])
+    """
+    return np.flatnonzero(np.diff(tied, prepend=-1))
 
 
 def column_order(rows: TrainingRows) -> ColumnOrder:
@@ -271,9 +306,9 @@ class SearchStart(NamedTuple):
     one_factor : bool
         Whether one factor on the spreads is searched for, instead of one bandwidth per column.
     order : ColumnOrder
-        Order of the columns of `rows` among the caller's.
+        Order of the columns of `rows` among the caller's, of numeric ones by their bandwidths.
     columns : int
-        Number of the caller's numeric columns.
+        Number of bandwidths of the caller's numeric columns.
     scale : ndarray of shape (c,)
         Standard deviations of the outputs, or ones.
     exponent : ndarray of int, shape (c,)
@@ -301,7 +336,7 @@ class SearchStart(NamedTuple):
             Number for numeric columns that do not vary.
         """
         numeric, categorical = self.order
-        searched = self.rows.X.shape[1]
+        searched = self.rows.bandwidths
         restored = np.full((*found.shape[:-1], self.columns + found.shape[-1] - searched), of_constant)
         restored[..., numeric] = found[..., : len(numeric)]
         if restored.shape[-1] > self.columns:
@@ -331,17 +366,23 @@ def begin(rows: TrainingRows, options: SearchOptions, categories: Categories) ->
         )
     rows = canonical_rows(rows)
     # A table with only categorical columns has one column of zeros, which is no reason to warn.
-    spread = np.ones(1) if len(categories) and not rows.X.any() else column_spread(rows.X, rows.weight)
-    order, columns = column_order(rows), rows.X.shape[1]
-    numeric = order.numeric[np.ptp(rows.X, axis=0)[order.numeric] > 0]
-    searched = rows.X[:, numeric] if len(numeric) else np.zeros((len(rows.X), 1))
+    spread = np.ones(1) if len(categories) and not rows.X.any() else column_spread(rows.X, rows.weight, rows.tied)
+    order, columns, varies = column_order(rows), rows.bandwidths, rows.extent > 0
+    # Bandwidths by the first of their columns, and all columns of one together.
+    ordered = rows.per_column(np.arange(columns))[order.numeric]
+    numeric = np.array([a for a in dict.fromkeys(ordered.tolist()) if varies[a]], dtype=np.intp)
+    together = [order.numeric[ordered == a] for a in numeric]
+    searched = rows.X[:, np.concatenate(together)] if together else np.zeros((len(rows.X), 1))
+    tied = None
+    if rows.tied is not None and together:
+        tied = np.repeat(np.arange(len(numeric)), [len(some) for some in together])
     value, scale, exponent = _standardised(rows, options)
     code = np.ascontiguousarray(rows.code[:, order.categorical])
     return SearchStart(
-        replace(rows, X=np.ascontiguousarray(searched), code=code, value=value),
+        replace(rows, X=np.ascontiguousarray(searched), code=code, value=value, tied=tied),
         categories.take(order.categorical),
         spread[numeric] if len(numeric) else np.ones(1),
-        factor_alone or (searched.shape[1] == 1 and not len(categories)),
+        factor_alone or (len(numeric) <= 1 and not len(categories)),
         ColumnOrder(numeric, order.categorical),
         columns,
         scale,

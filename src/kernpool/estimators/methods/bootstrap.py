@@ -17,7 +17,15 @@ from sklearn.utils.validation import check_is_fitted
 from kernpool.bandwidth import CRITERIA, TrainingRows
 from kernpool.core import NO_CATEGORIES, Problem, as_tol
 from kernpool.estimators.bandwidth import choose_bandwidth, search_options
-from kernpool.estimators.fitted_model import need_rows, numeric_query, problem_of, recipe_of, scaled_keys, smoother_of
+from kernpool.estimators.fitted_model import (
+    coordinates_of,
+    need_rows,
+    numeric_query,
+    pooled_keys,
+    problem_of,
+    recipe_of,
+    smoother_of,
+)
 from kernpool.estimators.model import FittedModel, names_of, source_of
 from kernpool.execution.error_messages import check_choice
 from kernpool.execution.progress import current_progress
@@ -121,9 +129,14 @@ def sample_of(model: FittedModel) -> TestSample:
         raise ValueError(
             f"significance_test is of one output, and the model has {value.shape[1]}; fit one output after the other"
         )
+    if coordinates_of(model).closed:
+        raise ValueError(
+            "significance_test is of columns that are pooled as they are, and columns of this model lie on a circle or "
+            "a globe; compare expected_error() of models with and without the column"
+        )
     categories = NO_CATEGORIES if model.encoding_ is None else model._categories_of(model.encoding_)
     numeric, _ = _column_positions(model)
-    X = scaled_keys(model)[:, : len(numeric)]  # levels alone have one column of zeros
+    X = pooled_keys(model)[:, : len(numeric)]  # levels alone have one column of zeros
     what = "significance_test"
     return TestSample.of(X, value.ravel(), model.key_weight_, model.key_code_, categories, what=what)
 

@@ -16,12 +16,13 @@ from sklearn.utils.validation import check_is_fitted
 from kernpool.bandwidth import BandwidthSearch, TrainingRows
 from kernpool.distribution import StoredOutcomes
 from kernpool.distribution.scoring_rules import check_y_bandwidth, find_y_bandwidth, indicators
-from kernpool.estimators.bandwidth import choose_bandwidth, in_order_of_columns, search_options
+from kernpool.estimators.bandwidth import choose_bandwidth, in_order_of_columns, of_columns, search_options
 from kernpool.estimators.fitted_model import (
+    coordinates_of,
     need_rows,
     numeric_query,
+    pooled_keys,
     recipe_of,
-    scaled_keys,
     smoother_of,
     training_fit_key,
 )
@@ -300,12 +301,15 @@ def distribution_bandwidth(model: FittedModel, criterion: str = "loo", *, thresh
     value = indicators(model.value_, weight, thresholds)
     found = choose_bandwidth(
         criterion,
-        TrainingRows.from_arrays(scaled_keys(model), value, weight, model.key_code_, model.key_group_),
+        TrainingRows.from_arrays(
+            pooled_keys(model), value, weight, model.key_code_, model.key_group_, coordinates_of(model).tied
+        ),
         replace(search_options(model), standardise=False),
         categories=model._categories(),
         most_rows=model.max_search_rows,
     )
     encoding = model.encoding_
     names = names_of(model)
+    found = of_columns(found, coordinates_of(model))
     search: BandwidthSearch = in_order_of_columns(found, names, encoding)["bandwidth_search_"]
     return replace(search, bandwidth=found["bandwidth_"], smoothing=found["smoothing_"])  # of all rows

@@ -20,6 +20,7 @@ from kernpool.core import MOST_COLUMNS, Prepared, fill_empty
 from kernpool.estimators.fitted_model import (
     clusters_of,
     clusters_of_fit,
+    coordinates_of,
     floor_in_words,
     has_one_output,
     inference_smoother,
@@ -28,7 +29,6 @@ from kernpool.estimators.fitted_model import (
     printed_columns,
     rank_reporter,
     read_query,
-    scale_of,
     shaped,
     smoother_of,
     training_of,
@@ -136,8 +136,19 @@ class Prediction(PrintedResult, PredictionBase):
         """Return the fit or its slopes, without bias correction, with their standard errors before any warning."""
         smoother, places = self._smoother, self._places
         training, clusters = training_of(self.model, smoother), self._clusters
-        found = estimates(smoother, places, "naive", _columns_of(smoother, quantity) or (None,))
+        found = estimates(smoother, places, "naive", self._columns_of(quantity) or (None,))
         return found, standard_errors.errors_of(smoother, training, places, found, self.variance, clusters)
+
+    def _columns_of(self, quantity: str) -> range | None:
+        """Return the columns to differentiate by: all numeric columns for slopes, None for the fit itself."""
+        if quantity == "fit":
+            return None
+        if coordinates_of(self.model).closed:
+            raise ValueError(
+                "slopes of columns on a circle or a globe have no standard errors yet; use quantity='fit', and "
+                "get_prediction(X).slope for the slopes themselves"
+            )
+        return range(self._smoother.columns)
 
     @computed_once
     def _curve(self) -> tuple[list[Estimate], list[standard_errors.Errors]]:
@@ -271,7 +282,7 @@ class Prediction(PrintedResult, PredictionBase):
         known, mean = fit.occupied[:, None], sums.state.finalize(empty="zero")
         local = np.where(known, mean[:, sums.layout.value] + (0.0 if sums.center is None else sums.center), np.nan)
         away = np.where(known, mean[:, sums.layout.first], np.nan)
-        scale = scale_of(self.model)
+        scale = coordinates_of(self.model).scale
         ranked = scale.ranked if any(scale.ranked) else (False,) * away.shape[1]
         term = -away[:, :, None] * fit.slope
         predicted = np.where(known, fit.intercept, np.nan)
@@ -405,7 +416,7 @@ class Prediction(PrintedResult, PredictionBase):
             smoother,
             training_of(self.model, smoother),
             places,
-            _columns_of(smoother, quantity),
+            self._columns_of(quantity),
             variance=self.variance,
             clusters=self._clusters,
             report_rank=rank_reporter(self.model),
@@ -864,7 +875,7 @@ def slope_map(
     model = snapshot(model)
     smoother = smoother_of(model)
     _refuse_several(model, smoother.columns)
-    scale, key = scale_of(model), smoother.keys.rows.array[smoother.weight > 0, 0]
+    scale, key = coordinates_of(model), smoother.keys.rows.array[smoother.weight > 0, 0]
     if X is None:
         inputs = model.key_[smoother.weight > 0, 0]
         numeric = np.linspace(float(inputs.min()), float(inputs.max()), PLACES)[:, None]
@@ -899,6 +910,11 @@ def _refuse_several(model: FittedModel, columns: int) -> None:
             "a slope map takes rows as independent, and this model was fitted with groups=; use "
             "confidence_interval(quantity='derivative'), which counts groups, at one bandwidth after the other"
         )
+    if coordinates_of(model).closed:
+        raise ValueError(
+            "a slope map is for a column on a line, and that of this model is periodic; draw "
+            "PartialDisplay.from_estimator(model, X, features) instead"
+        )
     if columns != 1:
         raise ValueError(f"a slope map is for one column, and this model has {columns}; fit a model of one column")
     if model.value_.ndim > 1 and model.value_.shape[1] > 1:
@@ -916,11 +932,6 @@ def _default_bandwidths(key: Array, bandwidth: float) -> Array:
     return np.geomspace(max(low, 1e-3 * width), high, BANDWIDTHS)
 
 
-def _columns_of(smoother: Smoother, quantity: str) -> range | None:
-    """Return the columns to differentiate by: all numeric columns for slopes, None for the fit itself."""
-    return None if quantity == "fit" else range(smoother.columns)
-
-
 def _default_method(model: FittedModel, quantity: str) -> str:
     """Return the default method of confidence intervals, "quadratic" or "robust", for a fitted model.
 
@@ -929,5 +940,7 @@ def _default_method(model: FittedModel, quantity: str) -> str:
     not that of a larger one. The local quadratic fit is no better for slopes.
     """
     columns = model.bandwidth_.shape[0] if model.encoding_ is None else len(model.encoding_.numeric)
+    if coordinates_of(model).closed:
+        return "robust"  # squares of coordinates of a circle are linear in each other
     chosen = origin_of(model) == "found" and not (isinstance(model.bandwidth, str) and model.bandwidth in RULES)
     return "robust" if quantity != "fit" or chosen or not 1 <= columns <= MOST_COLUMNS else "quadratic"

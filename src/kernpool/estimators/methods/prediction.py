@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from kernpool.core import LocalFit, Problem
 from kernpool.data.dates import in_words
 from kernpool.estimators.fitted_model import (
+    coordinates_of,
     has_one_output,
     inference_smoother,
     need_rows,
@@ -26,7 +27,6 @@ from kernpool.estimators.fitted_model import (
     pooled_from,
     read_query,
     recipe_of,
-    scale_of,
     smoother_of,
     sums_at,
 )
@@ -124,12 +124,12 @@ class PredictionBase(NamedCalls):
 
     @computed_once
     def _problem(self) -> Problem:
-        scaled = scale_of(self.model).apply(self.query)
+        scaled = coordinates_of(self.model).apply(self.query)
         return pairs_of(self.model, self.code).problem(self._recipe, scaled)
 
     @computed_once
     def _places(self) -> EvaluationPoints:
-        return points_of(self.model, scale_of(self.model).apply(self.query), self.code)
+        return points_of(self.model, coordinates_of(self.model).apply(self.query), self.code)
 
     @computed_once
     def _planes(self) -> LocalFit:

@@ -24,7 +24,7 @@ from kernpool.core import Keys, fill_in_silence
 from kernpool.data.chunks.sampling import UniformRange
 from kernpool.data.encoding import group_codes
 from kernpool.estimators.bandwidth import SearchDraw, seed_of
-from kernpool.estimators.fitted_model import numeric_query, places_of, recipe_of, scale_of, shaped, smoother_of
+from kernpool.estimators.fitted_model import coordinates_of, numeric_query, places_of, recipe_of, shaped, smoother_of
 from kernpool.estimators.methods.calibration import (
     check_rows,
     origin_of,
@@ -450,7 +450,7 @@ class PredictionIntervals(FittedModel):
                 rows,
                 generator(as_seed(random_state), 0),
                 origin,
-                any(scale_of(self).ranked),
+                any(coordinates_of(self).scale.ranked),
                 known,
             ),
             method,

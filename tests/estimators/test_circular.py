@@ -1,0 +1,295 @@
+"""Columns on circles and places on the globe: equal to von Mises weights, rotations change nothing, and refusals."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.spatial.transform import Rotation
+from scipy.special import iv
+from scipy.stats import vonmises, vonmises_fisher
+
+from kernpool import (
+    ExtrapolationWarning,
+    LocalLinearRegressor,
+    NadarayaWatsonClassifier,
+    NadarayaWatsonRegressor,
+    PartialDisplay,
+    load_model,
+    open_chunks,
+    save_model,
+    slope_map,
+)
+from kernpool.cli.main import main
+from kernpool.data.circular import EARTH_RADIUS, Circle, Coordinates, Globe
+from kernpool.data.rank_transform import Scale
+
+FIXED = {"bandwidth": 1.5, "periodic": {0: 24}}
+HOURS = np.linspace(0.0, 24.0, 40)[:, None]
+
+
+@pytest.fixture
+def day(generator):
+    hour = generator.uniform(0.0, 24.0, 200)
+    return hour[:, None], np.sin(2 * np.pi * hour / 24) + 0.2 * generator.normal(size=200)
+
+
+@pytest.fixture
+def places(generator):
+    where = np.column_stack([generator.uniform(-85.0, 85.0, 120), generator.uniform(-180.0, 180.0, 120)])
+    return where, np.sin(np.radians(where[:, 0])) + 0.1 * generator.normal(size=120)
+
+
+def test_weights_are_those_of_von_mises(day):
+    x, y = day
+    angle = 2 * np.pi * (HOURS - x.T) / 24
+    kappa = 1.0 / (1.5 * 2 * np.pi / 24) ** 2
+    by_formula = np.exp(kappa * np.cos(angle)) / (2 * np.pi * iv(0, kappa))
+    model = NadarayaWatsonRegressor(**FIXED).fit(x, y)
+    for weight in (by_formula, vonmises.pdf(angle, kappa)):
+        np.testing.assert_allclose(model.predict(HOURS), weight @ y / weight.sum(axis=1), rtol=1e-12, atol=1e-13)
+
+
+def test_weights_on_the_globe_are_those_of_von_mises_and_fisher(places):
+    where, y = places
+    points, asked = (Globe((0, 1)).place(rows) / EARTH_RADIUS for rows in (where, where[:9] + 1.0))
+    weight = np.array([vonmises_fisher(point, (EARTH_RADIUS / 2000.0) ** 2).pdf(points) for point in asked])
+    model = NadarayaWatsonRegressor(bandwidth=2000.0, geographic=(0, 1)).fit(where, y)
+    np.testing.assert_allclose(model.predict(where[:9] + 1.0), weight @ y / weight.sum(axis=1), rtol=1e-12)
+
+
+@given(st.floats(-50.0, 50.0))
+def test_it_does_not_matter_where_a_circle_begins(shift):
+    generator = np.random.default_rng(3)
+    x, y = generator.uniform(0.0, 24.0, (30, 1)), generator.normal(size=30)
+    before, after = (NadarayaWatsonRegressor(**FIXED).fit(x + by, y).predict(HOURS + by) for by in (0.0, shift))
+    np.testing.assert_allclose(after, before, atol=1e-12)
+
+
+def test_a_search_does_not_depend_on_where_a_circle_begins(day):
+    x, y = day
+    one, other = (NadarayaWatsonRegressor(periodic={0: 24}).fit(x + by, y) for by in (0.0, 7.3))
+    np.testing.assert_allclose(other.bandwidth_, one.bandwidth_, rtol=1e-5)
+    np.testing.assert_allclose(other.predict(HOURS + 7.3), one.predict(HOURS), atol=1e-6)
+
+
+def test_the_ends_of_a_period_are_neighbours(day):
+    x, y = day
+    model = NadarayaWatsonRegressor(**FIXED).fit(x, y)
+    late, early, whole, turns = model.predict([[23.95], [0.05], [24.0], [-48.0]])
+    assert abs(late - early) < 0.05
+    assert whole == turns == model.predict([[0.0]])[0]
+    assert Circle((0,), 24.0).place(np.array([[-1e-20]]))[0, 1] == 0.0  # its remainder rounds to the whole period
+
+
+def test_a_turn_of_the_globe_changes_nothing(places):
+    where, y = places
+    unit = Globe((0, 1)).place(where) / EARTH_RADIUS
+    turned = Rotation.from_euler("xyz", [0.4, 1.1, -2.0]).apply(unit)
+    moved = np.degrees(np.column_stack([np.arcsin(turned[:, 2]), np.arctan2(turned[:, 1], turned[:, 0])]))
+    one, other = (NadarayaWatsonRegressor(geographic=(0, 1)).fit(rows, y) for rows in (where, moved))
+    np.testing.assert_allclose(other.bandwidth_, one.bandwidth_, rtol=1e-5)
+    np.testing.assert_allclose(other.predict(moved[:20]), one.predict(where[:20]), atol=1e-6)
+
+
+def test_a_pole_is_one_place_and_longitudes_come_round(places):
+    where, y = places
+    model = NadarayaWatsonRegressor(bandwidth=3000.0, geographic=(0, 1)).fit(where, y)
+    pole = model.predict([[90.0, longitude] for longitude in (-180.0, 0.0, 77.0)])
+    assert pole[0] == pole[1] == pole[2]
+    np.testing.assert_array_equal(*(model.predict([[10.0, longitude]]) for longitude in (-170.0, 190.0)))
+
+
+def test_a_bandwidth_on_the_globe_is_in_km():
+    x = Globe((0, 1)).place(np.array([[48.0, 11.0], [48.01, 11.0], [48.0, 11.01]]))
+    north, east = np.linalg.norm(x[1:] - x[0], axis=1)
+    assert north == pytest.approx(1.1119, rel=1e-3)
+    assert east == pytest.approx(1.1119 * np.cos(np.radians(48.0)), rel=1e-3)
+
+
+def test_coordinates_share_the_bandwidth_of_their_column(generator):
+    hour, x = generator.uniform(0.0, 24.0, 150), generator.normal(size=150)
+    y = np.sin(2 * np.pi * hour / 24) + x + 0.1 * generator.normal(size=150)
+    frame = pd.DataFrame({"x": x, "hour": hour})
+    model = NadarayaWatsonRegressor(periodic={"hour": 24}).fit(frame, y)
+    assert model.bandwidth_.shape == model.relevance_.shape == (2,)
+    assert model.bandwidth_search_.names == ("x", "hour")
+    r = 24 / (2 * np.pi)
+    points = np.column_stack([x, r * np.cos(hour / r), r * np.sin(hour / r)])
+    by_hand = NadarayaWatsonRegressor(bandwidth=model.bandwidth_[[0, 1, 1]]).fit(points, y)
+    np.testing.assert_allclose(model.predict(frame), by_hand.predict(points), rtol=1e-9)
+    np.testing.assert_allclose(model.loo_error_, by_hand.leave_one_out().error, rtol=1e-9)
+    for factor in (0.9, 1.1):  # of one bandwidth; the penalty of the search moves its minimum a little
+        for which in ([factor, 1.0], [1.0, factor]):
+            moved = NadarayaWatsonRegressor(bandwidth=model.bandwidth_ * which, periodic={"hour": 24}).fit(frame, y)
+            assert moved.leave_one_out().error > 0.998 * model.loo_error_
+
+
+@pytest.mark.parametrize("bandwidth", ["loo", pytest.param("aicc", marks=pytest.mark.slow), "gcv", "scott"])
+@pytest.mark.parametrize("rows", [60, 500])
+def test_named_bandwidths_of_both_kinds_of_loops(bandwidth, rows, generator):
+    X = np.column_stack([generator.uniform(0, 24, rows), generator.uniform(size=rows)])
+    y = np.cos(2 * np.pi * X[:, 0] / 24) + X[:, 1] + 0.1 * generator.normal(size=rows)
+    options = {"bandwidth": bandwidth, "periodic": {0: 24}}
+    fast, engine = (NadarayaWatsonRegressor(algorithm=one, **options).fit(X, y) for one in ("auto", "brute"))
+    np.testing.assert_allclose(fast.bandwidth_, engine.bandwidth_, rtol=1e-3)
+    assert 0.0 < fast.bandwidth_[0] < 12.0
+
+
+def test_other_columns_may_be_ranks_and_levels(generator):
+    frame = pd.DataFrame({
+        "income": generator.exponential(size=80), "hour": generator.uniform(0, 24, 80), "side": ["a", "b"] * 40,
+    })  # fmt: skip
+    y = np.sin(2 * np.pi * frame["hour"] / 24) + (frame["side"] == "a")
+    model = NadarayaWatsonRegressor(scale="rank", periodic={"hour": 24}).fit(frame, y)
+    again = frame.assign(hour=frame["hour"] + 24, income=np.exp(frame["income"]))
+    other = NadarayaWatsonRegressor(scale="rank", periodic={"hour": 24}).fit(again, y)
+    np.testing.assert_allclose(other.predict(again), model.predict(frame), rtol=1e-6)
+    with pytest.raises(ValueError, match="scale must be 'raw' for columns in periodic= and geographic="):
+        NadarayaWatsonRegressor(scale={"hour": "rank"}, periodic={"hour": 24}).fit(frame, y)
+
+
+def test_classes_by_direction(generator):
+    angle = generator.uniform(0.0, 360.0, 150)[:, None]
+    label = np.where(np.cos(np.radians(angle[:, 0])) > 0, "north", "south")
+    model = NadarayaWatsonClassifier(periodic={0: 360}).fit(angle, label)
+    assert model.predict([[359.0], [1.0], [180.0]]).tolist() == ["north", "north", "south"]
+    assert model.score(angle, label) > 0.95
+
+
+def test_slopes_are_derivatives_of_the_predictions(places, generator):
+    where, y = places
+    X = np.column_stack([generator.uniform(0, 24, 120), where])
+    options = {"periodic": {0: 24}, "geographic": (1, 2), "bandwidth": [3.0, 2000.0, 2000.0]}
+    model, q, step = NadarayaWatsonRegressor(**options).fit(X, y), X[:5] + 0.3, 1e-5
+    expected = np.empty((5, 3))
+    for a in range(3):
+        by = step * np.eye(3)[a]
+        expected[:, a] = (model.predict(q + by) - model.predict(q - by)) / (2 * step)
+    np.testing.assert_allclose(model.get_prediction(q).slope, expected, rtol=1e-5, atol=1e-9)
+
+
+def test_inference_is_that_of_the_coordinates(day):
+    x, y = day
+    model = NadarayaWatsonRegressor(**FIXED).fit(x, y)
+    points = Circle((0,), 24.0).place(x)
+    by_hand, q = NadarayaWatsonRegressor(bandwidth=1.5).fit(points, y), Circle((0,), 24.0).place(HOURS)
+    assert model.expected_error() == pytest.approx(by_hand.expected_error(), rel=1e-9)
+    pairs = [
+        (one.confidence_interval(at, method="robust"), one.prediction_interval(at, method="jackknife+"))
+        for one, at in ((model, HOURS), (by_hand, q))
+    ]
+    for mine, other in zip(*pairs, strict=True):
+        np.testing.assert_allclose(mine.lower, other.lower, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(mine.upper, other.upper, rtol=1e-9, atol=1e-12)
+    levels = [0.1, 0.9]
+    np.testing.assert_allclose(model.quantile(HOURS, levels), by_hand.quantile(q, levels), rtol=1e-9, atol=1e-12)
+
+
+def test_queries_are_far_only_from_rows_of_all_turns(generator):
+    hour = np.concatenate([generator.uniform(21.0, 24.0, 30), generator.uniform(0.0, 3.0, 30)])[:, None]
+    model = NadarayaWatsonRegressor(bandwidth=0.5, periodic={0: 24}).fit(hour, hour[:, 0])
+    model.predict([[0.0], [23.9], [-1.0], [26.0], [20.3], [3.7]])  # without a warning
+    with pytest.warns(ExtrapolationWarning, match="column 0 is 12, the training rows have 2"):
+        model.predict([[12.0]])
+    where = np.column_stack([generator.uniform(-10, 10, 60), generator.uniform(175, 185, 60)])
+    globe = NadarayaWatsonRegressor(bandwidth=100.0, geographic=(0, 1)).fit(where, where[:, 0])
+    globe.predict([[0.0, -177.0], [0.0, 177.0]])
+    with pytest.warns(ExtrapolationWarning, match="column 1 is 0"):
+        globe.predict([[0.0, 0.0]])
+
+
+def test_rows_are_added_and_models_are_saved(day, places, tmp_path):
+    x, y = day
+    model = NadarayaWatsonRegressor(**FIXED).partial_fit(x[:50], y[:50]).partial_fit(x[50:], y[50:])
+    whole = NadarayaWatsonRegressor(**FIXED).fit(x, y)
+    np.testing.assert_array_equal(model.predict(HOURS), whole.predict(HOURS))
+    frame = pd.DataFrame({"hour": x[:120, 0], "lat": places[0][:, 0], "lon": places[0][:, 1]})
+    options = {"bandwidth": [2.0, 3e3, 3e3], "periodic": {"hour": 24}, "geographic": ("lat", "lon")}
+    saved = NadarayaWatsonRegressor(**options).fit(frame, places[1])
+    save_model(saved, tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    assert loaded.periodic == {"hour": 24}
+    assert tuple(loaded.geographic) == ("lat", "lon")
+    np.testing.assert_array_equal(loaded.predict(frame), saved.predict(frame))
+    assert "hour" in str(saved.summary())
+
+
+def test_the_command_line_names_columns(day, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    x, y = day
+    pd.DataFrame({"hour": x[:, 0], "y": y}).to_csv("day.csv", index=False)
+    fit = ["fit", "day.csv", "--target", "y", "--bandwidth", "1.5"]
+    assert main([*fit, "--periodic", "hour=24", "--model", "saved", "--quiet"]) == 0
+    pd.DataFrame({"hour": HOURS[:, 0]}).to_csv("asked.csv", index=False)
+    assert main(["predict", "saved", "asked.csv", "--out", "said.npy", "--quiet"]) == 0
+    expected = NadarayaWatsonRegressor(**FIXED).fit(x, y).predict(HOURS)
+    np.testing.assert_allclose(np.load("said.npy")[:, 0], expected, rtol=1e-12)
+    for wrong, words in (
+        (["--periodic", "hour"], "such as hour=24"),
+        (["--periodic", "minute=60"], "names 'minute', which is no feature; features are hour"),
+        (["--geographic", "hour"], "must name two columns"),
+        (["--periodic", "hour=0"], "positive periods"),
+    ):
+        assert main([*fit, *wrong]) > 0
+        assert words in capsys.readouterr().err
+
+
+def test_a_picture_goes_round_once(day):
+    x, y = day
+    display = PartialDisplay.from_estimator(NadarayaWatsonRegressor(**FIXED).fit(x, y))
+    assert display.figure_ is not None
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"periodic": {"hour": 0}}, "positive periods, such as {'hour': 24}, got 0 for 'hour'"),
+        ({"periodic": {"hour": float("nan")}}, "got nan for 'hour'"),
+        ({"periodic": {"hour": True}}, "got True for 'hour'"),
+        ({"periodic": {"minute": 60}}, "periodic names column 'minute', which is not there"),
+        ({"periodic": {7: 60}}, "periodic names column 7, and there are 4"),
+        ({"periodic": {"side": 2}}, "periodic names column 'side', which holds categories"),
+        ({"periodic": {"hour": 24, 0: 24}}, "column 0 is named twice"),
+        ({"periodic": {"lon": 360}, "geographic": ("lat", "lon")}, "column 'lon' is named twice"),
+        ({"geographic": ("lat",)}, "two columns in degrees"),
+        ({"geographic": "lat"}, "two columns in degrees"),
+        ({"geographic": ("hour", "lon")}, "column 'hour' is 91.0 in row 0"),
+        ({"geographic": ("lat", "lon"), "bandwidth": [1.0, 5.0, 6.0], "smoothing": [0.1]}, "of km for both columns"),
+        ({"periodic": {"hour": 24}, "composition": "product", "kernel": "biweight"}, "composition must be 'radial'"),
+    ],
+)
+def test_what_is_refused(options, words):
+    frame = pd.DataFrame({
+        "hour": [91.0, 1.0, 2.0, 3.0], "lat": [1.0, 2.0, 3.0, 5.0], "lon": [5.0, 1.0, 3.0, 4.0], "side": list("abab"),
+    })  # fmt: skip
+    with pytest.raises(ValueError, match=words):
+        NadarayaWatsonRegressor(**{"smoothing": None, "bandwidth": "regularised"} | options).fit(frame, [1, 2, 3, 4])
+
+
+def test_refusals_with_other_methods_of_use(day):
+    x, y = day
+    with pytest.raises(TypeError, match="periodic must be None or a dict"):
+        NadarayaWatsonRegressor(periodic=["hour"]).fit(x, y)
+    with pytest.raises(ValueError, match="use NadarayaWatsonRegressor"):
+        LocalLinearRegressor(**FIXED).fit(x, y)
+    with pytest.raises(ValueError, match="periodic must be None for rows that are not in memory"):
+        NadarayaWatsonRegressor(**FIXED).fit(open_chunks([(x, y)]))
+    model = NadarayaWatsonRegressor(**FIXED).fit(x, y)
+    with pytest.raises(ValueError, match="no standard errors yet"):
+        model.confidence_interval(x, quantity="derivative")
+    with pytest.raises(ValueError, match="slope map is for a column on a line"):
+        slope_map(model)
+    with pytest.raises(ValueError, match="significance_test"):
+        model.significance_test(0)
+    globe = NadarayaWatsonRegressor(bandwidth=500.0, geographic=(0, 1)).fit(np.column_stack([x, x]), y)
+    with pytest.raises(ValueError, match="as a latitude, from -90 to 90 degrees"):
+        globe.predict([[90.5, 0.0]])
+
+
+def test_the_map_of_columns_is_in_their_order():
+    coordinates = Coordinates(Scale.raw(5), (Circle((3,), 2.0), Globe((4, 1))))
+    np.testing.assert_array_equal(coordinates.tied, [0, 1, 1, 1, 2, 3, 3])
+    np.testing.assert_array_equal(coordinates.bandwidth_of, [0, 1, 2, 3, 1])
+    given = np.array([1.0, 5.0, 2.0, 3.0, 5.0])
+    np.testing.assert_array_equal(coordinates.pooled(given), [1.0, 5.0, 5.0, 5.0, 2.0, 3.0, 3.0])
