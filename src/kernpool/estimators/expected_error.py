@@ -38,7 +38,14 @@ from numpy.typing import NDArray
 from kernpool.bandwidth import CRITERIA, LeaveOneOut, TrainingRows, canonical_rows, count_copies
 from kernpool.estimators.bandwidth import choose_bandwidth, search_options
 from kernpool.estimators.extrapolation import limits_of, widened_range
-from kernpool.estimators.fitted_model import find_floor, left_out_fits, need_rows, scaled_keys, smoother_of_rows
+from kernpool.estimators.fitted_model import (
+    find_floor,
+    left_out_fits,
+    need_rows,
+    refuse_robust,
+    scaled_keys,
+    smoother_of_rows,
+)
 from kernpool.estimators.model import FittedModel
 from kernpool.execution.progress import current_progress, report_progress
 from kernpool.pooling import KeyPairs, finalize
@@ -70,6 +77,7 @@ def expected_error(model: FittedModel) -> float:
         If there are fewer than four rows or groups, or too few for the criterion without some of them.
     """
     need_rows(model, "expected errors need")
+    refuse_robust(model)
     X, value = scaled_keys(model).astype(np.float64), np.asarray(model.value_, dtype=np.float64)
     rows = canonical_rows(TrainingRows.from_arrays(X, value, model.key_weight_, model.key_code_, model.key_group_))
     copies = rows.group is None and count_copies(rows, rows.weight) > 0

@@ -22,6 +22,7 @@ from kernpool.estimators.bandwidth import choose_bandwidth, in_order_of_columns,
 from kernpool.estimators.expected_error import expected_error
 from kernpool.estimators.fitted_model import RankNotes, find_floor, left_out_fits, new_scale, refuse_unable, smoother_of
 from kernpool.estimators.methods.prediction import PredictionBase, prediction_at
+from kernpool.estimators.methods.robust_regression import choose_robustly
 from kernpool.estimators.model import FittedModel
 from kernpool.estimators.parameter_validation import NamedCalls
 from kernpool.estimators.serialization import record_of, restored
@@ -61,6 +62,7 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
         tol: float | None = None,
         empty: str = "nearest",
         scale: Any = "raw",
+        robust: bool | int | str = False,
         n_jobs: int | None = None,
     ) -> None:
         self.kernel = kernel
@@ -83,6 +85,7 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
         self.tol = tol
         self.empty = empty
         self.scale = scale
+        self.robust = robust
         self.n_jobs = n_jobs
 
     def _fit_pairs(self, rows: ReadRows, value: Array, sample_weight: ArrayLike | None, groups: Any = None) -> None:
@@ -98,15 +101,18 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
         warn_of_copies(rows_of_search, bandwidth=self.bandwidth)
         rows_of_search = replace(rows_of_search, X=new_scale(self, key, weight, encoding).apply(key))
         categories = NO_CATEGORIES if encoding is None else self._categories_of(encoding)
-        found = choose_bandwidth(
-            self.bandwidth,
-            rows_of_search,
-            search_options(self),
-            categories=categories,
-            smoothing=self.smoothing,
-            convention=self.bandwidth_convention,
-            most_rows=self.max_search_rows,
-        )
+        if self.robust:
+            found = choose_robustly(self, self.robust, rows_of_search, categories)
+        else:
+            found = choose_bandwidth(
+                self.bandwidth,
+                rows_of_search,
+                search_options(self),
+                categories=categories,
+                smoothing=self.smoothing,
+                convention=self.bandwidth_convention,
+                most_rows=self.max_search_rows,
+            )
         found |= find_floor(self, found, rows_of_search, categories)
         names = vars(self).get("feature_names_in_") if encoding is None else encoding.names
         found = in_order_of_columns(found, names, encoding)

@@ -124,6 +124,11 @@ def fit_stored(model: FittedModel, pairs: StoredPairs) -> None:
             f"scale must be 'raw' for rows that are not in memory, whose ranks are not known, got "
             f"{abbreviate(model.scale)}; fit a sample of them in memory, or write ranks of the column into the file"
         )
+    if vars(model).get("robust", False):
+        raise TypeError(
+            f"robust must be False for rows that are not in memory, got {model.robust!r}: each re-weighting takes "  # type: ignore[attr-defined]
+            "residuals of all rows; fit a sample of them in memory"
+        )
     least = model.min_effective_rows
     if least not in ("auto", None):
         raise ValueError(

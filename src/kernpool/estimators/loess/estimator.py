@@ -346,8 +346,8 @@ class LoessRegressor(NamedCalls, Scoring, RegressorMixin, BaseEstimator):  # typ
             least = min(terms / n + 1e-3, 1.0)
             raise ValueError(
                 f"span={self.span:g} of n_samples = {n} has {k} rows in a window, and a polynomial of degree "
-                f"{self.degree} in {d} column{'s' * (d != 1)} has {terms} coefficients; use span={least:.3g} or more, a "
-                "smaller degree, or more rows"
+                f"{self.degree} in {d} column{'s' * (d != 1)} has {terms} coefficients; use span={least:.3g} or more, "
+                "a smaller degree, or more rows"
             )
         scale = _scale_of(key) if self.normalize and d > 1 else np.ones(d)
         smoother = NearestPolynomials(key / scale, k, self.degree, float(np.sqrt(max(1.0, self.span))), threads)
