@@ -22,9 +22,10 @@ API = Path(__file__).resolve().parents[1] / "api"
 GROUPS = {
     "Pooling": "pool lowess pooling_weights pool_quantile pool_cdf pool_state merge empty_state PoolState",
     "Estimators": "NadarayaWatsonRegressor LocalLinearRegressor NadarayaWatsonClassifier KernelStackingRegressor "
-    "KernelStackingClassifier LearnedPoolingRegressor LearnedPoolingClassifier save_model load_model",
+    "KernelStackingClassifier LoessRegressor LearnedPoolingRegressor LearnedPoolingClassifier save_model load_model",
     "Confidence intervals": "Prediction ClassPrediction Interval ProbabilityInterval Residuals Summary ClassSummary "
-    "StackingSummary ClassStackingSummary slope_map SlopeMap InferenceWarning",
+    "StackingSummary ClassStackingSummary LoessPrediction LoessSummary LoessComparison "
+    "slope_map SlopeMap InferenceWarning",
     "Explanations": "Explanation AdditiveTerms Counterfactuals RowDiagnostics row_diagnostics",
     "Hypothesis tests": "TestResult specification_test compare_curves monotonicity_test",
     "Distributions, prediction intervals and sets": "ConditionalDistribution QuantileInterval PredictionInterval "

@@ -115,6 +115,7 @@ ESTIMATORS = [
     kernpool.NadarayaWatsonClassifier,
     kernpool.KernelStackingRegressor,
     kernpool.KernelStackingClassifier,
+    kernpool.LoessRegressor,
     kernpool.LearnedPoolingRegressor,
     kernpool.LearnedPoolingClassifier,
 ]

@@ -9,11 +9,12 @@ the error on new rows. `serialization.py` has the contents of model files and `p
 `compile_ahead.py` fills the cache of compiled loops.
 
 The folder `methods` has the methods of fitted models for inference, distributions and prediction; in `learned` the
-similarity is learned; `stacking` averages local fits and a kernel ridge regression.
+similarity is learned; `stacking` averages local fits and a kernel ridge regression; `loess` has R's local regression.
 """
 
 from kernpool.estimators.classifier import NadarayaWatsonClassifier
 from kernpool.estimators.learned.models import LearnedPoolingClassifier, LearnedPoolingRegressor
+from kernpool.estimators.loess.estimator import LoessComparison, LoessPrediction, LoessRegressor, LoessSummary
 from kernpool.estimators.methods.classification import ClassPrediction
 from kernpool.estimators.methods.conditional_distribution import ConditionalDistribution
 from kernpool.estimators.methods.distribution import distribution_bandwidth
@@ -32,6 +33,10 @@ __all__ = [
     "LearnedPoolingClassifier",
     "LearnedPoolingRegressor",
     "LocalLinearRegressor",
+    "LoessComparison",
+    "LoessPrediction",
+    "LoessRegressor",
+    "LoessSummary",
     "NadarayaWatsonClassifier",
     "NadarayaWatsonRegressor",
     "Prediction",

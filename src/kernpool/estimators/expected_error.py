@@ -44,6 +44,7 @@ from kernpool.estimators.fitted_model import (
     left_out_fits,
     need_rows,
     pooled_keys,
+    refuse_robust,
     smoother_of_rows,
 )
 from kernpool.estimators.model import FittedModel
@@ -77,6 +78,7 @@ def expected_error(model: FittedModel) -> float:
         If there are fewer than four rows or groups, or too few for the criterion without some of them.
     """
     need_rows(model, "expected errors need")
+    refuse_robust(model)
     X, value = pooled_keys(model).astype(np.float64), np.asarray(model.value_, dtype=np.float64)
     tied = coordinates_of(model).tied
     rows = canonical_rows(

@@ -17,8 +17,9 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from kernpool.bandwidth import LeaveOneOut, TrainingRows, leave_one_out
-from kernpool.core import Categories, Keys, Problem
+from kernpool.core import Categories, Keys, PoolState, Problem
 from kernpool.core.local_fit import RANK_TOLERANCE, LocalFit, RankDeficiencyWarning, warn_of_rank
+from kernpool.core.robust_weights import RESERVE, Robustness
 from kernpool.data.chunks.base import Chunks
 from kernpool.data.chunks.sampling import range_of
 from kernpool.data.chunks.sources import open_chunks
@@ -253,12 +254,30 @@ def pairs_of(model: FittedModel, code: Codes | None = None) -> KeyPairs:
 
     `code` has the category codes of the queries. Rows are read once per fit.
     """
-    rows = pooled_keys(model), model.value_, model.key_weight_
-    keys = model._prepared.get("keys", rows, lambda: Keys.read(*rows))
+    keys = keys_of(model, robust_weight_of(model))
     factors = None
     if model.encoding_ is not None and code is not None:
         factors = model._categories().factors(code, model.key_code_, model.smoothing_)
     return KeyPairs(keys, factors)
+
+
+def robust_weight_of(model: FittedModel) -> Array | None:
+    """Return the robustness weights of the training rows; None unless the fit is robust."""
+    weight: Array | None = vars(model).get("robust_weight_")
+    return weight
+
+
+def keys_of(model: FittedModel, robust: Array | None) -> Keys:
+    """Return the training rows as keys, read once per fit; `robust` multiplies their frequencies."""
+
+    def make() -> Keys:
+        weight = model.key_weight_
+        if robust is not None:
+            weight = robust if weight is None else weight * robust
+        return Keys.read(pooled_keys(model), model.value_, weight)
+
+    of = pooled_keys(model), model.value_, model.key_weight_, robust
+    return model._prepared.get(("keys", robust is None), of, make)
 
 
 def problem_of(model: FittedModel, X: ArrayLike | None, *, warn: bool = True) -> Problem:
@@ -360,11 +379,24 @@ def sums_at(
 
 def pooled_from(model: FittedModel, recipe: Recipe, query: Array, sums: Sums, report_rank: ReportRank) -> NDArray[Any]:
     """Compute predictions from their sums, in the shape and type of the outputs."""
+    if robust_weight_of(model) is not None:
+        _warn_of_outliers(sums.state)
     pooled = finalize(sums, recipe, report_rank, limits_of(model))
     if source_of(model) is not None:
         return pooled
     dtype = np.result_type(query, model.key_, model.value_)
     return pooled.reshape(len(pooled), *model.value_.shape[1:]).astype(dtype, copy=False)
+
+
+def _warn_of_outliers(state: PoolState) -> None:
+    """Warn of windows that only rows have a weight in whose robustness weight is zero."""
+    reserved = (state.denominator > 0) & (state.log_denominator < 0.5 * np.log(RESERVE))
+    if reserved.any():
+        warn_caller(
+            f"in the windows of {np.count_nonzero(reserved)} of {len(reserved)} queries (the first is query "
+            f"{np.argmax(reserved)}) all rows are outliers, and the fit there has the robustness weights of an earlier "
+            "pass; use a larger bandwidth"
+        )
 
 
 Groups = list[tuple[list[int], int]]
@@ -495,12 +527,31 @@ def need_rows(model: FittedModel, what: str = "this answer needs") -> None:
 
 
 def smoother_of(model: FittedModel) -> Smoother:
-    """Return a fitted model as a linear smoother: its training rows and pooling settings."""
+    """Return a fitted model as a linear smoother: its training rows and pooling settings; refuse a robust fit.
+
+    What a robust fit has is asked of `pairs_of`, its predictions and their weights, and of `inference_smoother`.
+    """
     need_rows(model)
+    refuse_robust(model)
+    return _plain_smoother(model)
+
+
+def refuse_robust(model: FittedModel) -> None:
+    """Raise TypeError if a fit is robust, for answers that take the weights of rows as given."""
+    if robust_weight_of(model) is not None:
+        raise TypeError(
+            f"this answer is for linear fits, and this {type(model).__name__} is robust: its weights of rows depend on "
+            "y. It has predict, get_prediction, confidence_interval, summary and attention_weights; for anything else, "
+            "such as prediction intervals, quantiles, residuals or tests, fit it with robust=False"
+        )
+
+
+def _plain_smoother(model: FittedModel) -> Smoother:
+    """Return the linear smoother of a model without robustness weights."""
     categories = model._categories()
     has_levels = len(categories) > 0
     return Smoother(
-        pairs_of(model).keys,
+        keys_of(model, None),
         recipe_of(model),
         model.key_code_ if has_levels else None,
         categories,
@@ -580,7 +631,7 @@ def inference_smoother(model: FittedModel) -> Smoother:
     """
     source = source_of(model)
     if source is None:
-        return smoother_of(model)
+        return smoother_of(model) if robust_weight_of(model) is None else _smoother_of_pseudovalues(model)
     recipe = recipe_of(model)
 
     def make() -> StoredSmoother:
@@ -588,6 +639,19 @@ def inference_smoother(model: FittedModel) -> Smoother:
         return StoredSmoother.of(source, sample, recipe)
 
     return replace(model._prepared.get("stored smoother", (source,), make), recipe=recipe)
+
+
+def _smoother_of_pseudovalues(model: FittedModel) -> Smoother:
+    """Return the linear smoother whose values have the mean and the variance of a robust fit; made once per fit."""
+
+    def make() -> Smoother:
+        plain, robustness = _plain_smoother(model), Robustness.of(vars(model)["robust"])
+        weighted = replace(plain, keys=pairs_of(model).keys)
+        fitted = weighted.predict(weighted.problem(plain.training))[:, 0]
+        return plain.with_values(robustness.pseudovalues(fitted, plain.value[:, 0], plain.weight)[:, None])
+
+    of = pooled_keys(model), model.value_, model.key_weight_, robust_weight_of(model), model.bandwidth_
+    return replace(model._prepared.get("pseudovalues", of, make), recipe=recipe_of(model))
 
 
 def training_of(model: FittedModel, smoother: Smoother) -> Training:

@@ -29,6 +29,7 @@ from kernpool.estimators.fitted_model import (
     smoother_of,
 )
 from kernpool.estimators.methods.prediction import PredictionBase, prediction_at
+from kernpool.estimators.methods.robust_regression import choose_robustly
 from kernpool.estimators.model import FittedModel
 from kernpool.estimators.parameter_validation import NamedCalls
 from kernpool.estimators.serialization import record_of, restored
@@ -70,6 +71,7 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
         scale: Any = "raw",
         periodic: Any = None,
         geographic: Any = None,
+        robust: bool | int | str = False,
         n_jobs: int | None = None,
     ) -> None:
         self.kernel = kernel
@@ -94,6 +96,7 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
         self.scale = scale
         self.periodic = periodic
         self.geographic = geographic
+        self.robust = robust
         self.n_jobs = n_jobs
 
     def _fit_pairs(self, rows: ReadRows, value: Array, sample_weight: ArrayLike | None, groups: Any = None) -> None:
@@ -110,15 +113,18 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
         coordinates = new_coordinates(self, key, weight, encoding)
         rows_of_search = replace(rows_of_search, X=coordinates.apply(key), tied=coordinates.tied)
         categories = NO_CATEGORIES if encoding is None else self._categories_of(encoding)
-        found = choose_bandwidth(
-            coordinates.given(self.bandwidth),
-            rows_of_search,
-            search_options(self),
-            categories=categories,
-            smoothing=self.smoothing,
-            convention=self.bandwidth_convention,
-            most_rows=self.max_search_rows,
-        )
+        if self.robust:
+            found = choose_robustly(self, coordinates.given(self.bandwidth), rows_of_search, categories)
+        else:
+            found = choose_bandwidth(
+                coordinates.given(self.bandwidth),
+                rows_of_search,
+                search_options(self),
+                categories=categories,
+                smoothing=self.smoothing,
+                convention=self.bandwidth_convention,
+                most_rows=self.max_search_rows,
+            )
         found |= find_floor(self, found, rows_of_search, categories)
         found = of_columns(found, coordinates)
         names = vars(self).get("feature_names_in_") if encoding is None else encoding.names

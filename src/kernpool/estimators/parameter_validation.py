@@ -273,6 +273,12 @@ ACCEPTED = {
         f"None, to be found, or a number from 0 to {LARGEST_RIDGE:g}", (None,), lambda x: 0 <= x <= LARGEST_RIDGE
     ),
     "prior_share": Accepted("'loo', or a number from 0 on and below 1", ("loo",), lambda x: 0 <= x < 1),
+    "robust": Accepted(
+        "False, True, 'tukey', 'huber', or a number of re-weightings from 1 on",
+        (False, True, "tukey", "huber"),
+        lambda n: n >= 1,
+        whole=True,
+    ),
     "recalibrate": Accepted(f"None or {ISOTONIC!r}", (None, ISOTONIC)),
 }
 

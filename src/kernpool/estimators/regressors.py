@@ -16,7 +16,7 @@ from sklearn.base import RegressorMixin
 from kernpool.bandwidth.search.setup import is_flat
 from kernpool.core import Prepared
 from kernpool.data.chunks.base import Chunks
-from kernpool.estimators.fitted_model import RankNotes, pooled_keys
+from kernpool.estimators.fitted_model import RankNotes, pooled_keys, refuse_robust
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.methods.bootstrap import BootstrapMethods
 from kernpool.estimators.methods.distribution import ConditionalDistributions
@@ -203,6 +203,7 @@ class KernelRegressor(
                 "partial_fit needs the earlier rows in memory, not in chunks; write the new rows to a file next to the "
                 "others and fit the folder again"
             )
+        refuse_robust(self)
         encodings = encoding_of(self, as_table(X)), vars(self).get("encoding_")
         if any(encoding is not None and not encoding.numbers_alone for encoding in encodings):
             raise TypeError(
@@ -361,6 +362,12 @@ class NadarayaWatsonRegressor(KernelRegressor):
     geographic : pair of str or int, or None, default=None
         Columns of latitude and longitude in degrees, by name or position. The kernel takes the chord through the Earth,
         a sphere of 6371.0088 km; the bandwidth, the same for both columns, is in km. Not for rows in chunks.
+    robust : bool, int, "tukey" or "huber", default=False
+        Whether outliers get less weight: rows are re-weighted by the residuals of the fit before. True and ``"tukey"``
+        do so three times by bisquare weights, which are zero from six median absolute residuals on, and an integer as
+        many times; ``"huber"`` ten times by weights that fall from 1.345 standard deviations on. For one output. A
+        bandwidth that is searched for then minimises a bounded loss of leave-one-out residuals, Tukey's at 4.685.
+        Without outliers that costs 10 to 40 percent of the error.
     n_jobs : int or None, default=None
         Threads; None is 1 unless in a ``joblib.parallel_config`` context, -1 all processors, -2 all but one.
 
@@ -394,6 +401,9 @@ class NadarayaWatsonRegressor(KernelRegressor):
     key_, value_, key_weight_ : ndarray
         The training rows, outputs and weights; absent after a fit to chunks. Not to be written into: what the model
         has made of them is kept for the next queries.
+    robust_weight_ : ndarray of shape (n,)
+        Robustness weight of each training row, only with `robust`; in place of zero 1e-30 of that of the pass before,
+        by which a window of outliers alone is fitted.
     key_group_ : ndarray of int, shape (n,), or None
         Number of the group of each training row, if `fit` had groups.
     search_rows_ : ndarray of int
@@ -491,7 +501,7 @@ class LocalLinearRegressor(KernelRegressor):
         Planes by default: over 15 real tables clipping raised the held-out R^2 with ``"loo"`` by .01 on average, by .13
         on one and by nothing on most of them; and a straight line of the data is not followed beyond them any more.
         Slopes and `leave_one_out` are those of the planes either way, `expected_error` that of predictions.
-    n_jobs : int or None, default=None
+    robust, n_jobs
         As in `NadarayaWatsonRegressor`.
 
     Attributes
@@ -504,7 +514,7 @@ class LocalLinearRegressor(KernelRegressor):
         The ridge, given or found; zero for none.
     bandwidth_, smoothing_, encoding_, bandwidth_search_, loo_error_, loo_empty_windows_, min_effective_rows_
         As in `NadarayaWatsonRegressor`.
-    key_, value_, key_weight_, search_rows_, source_, reference_, bandwidth_note_, n_features_in_, feature_names_in_
+    key_, value_, key_weight_, robust_weight_, search_rows_, source_, reference_, bandwidth_note_, n_features_in_
         As in `NadarayaWatsonRegressor`.
 
     See Also
@@ -577,6 +587,7 @@ class LocalLinearRegressor(KernelRegressor):
         periodic: Any = None,
         geographic: Any = None,
         extrapolate: str = "plane",
+        robust: bool | int | str = False,
         n_jobs: int | None = None,
     ) -> None:
         super().__init__(
@@ -584,8 +595,8 @@ class LocalLinearRegressor(KernelRegressor):
             ordered=ordered, ordered_by=ordered_by, unordered_kernel=unordered_kernel, ordered_kernel=ordered_kernel,
             smoothing=smoothing, unseen=unseen, common_factor=common_factor, min_effective_rows=min_effective_rows,
             max_search_rows=max_search_rows, max_search_seconds=max_search_seconds, random_state=random_state,
-            algorithm=algorithm, tol=tol, empty=empty, scale=scale, periodic=periodic,
-            geographic=geographic, n_jobs=n_jobs,
+            algorithm=algorithm, tol=tol, empty=empty, scale=scale, periodic=periodic, geographic=geographic,
+            robust=robust, n_jobs=n_jobs,
         )  # fmt: skip
         self.ridge = ridge
         self.extrapolate = extrapolate

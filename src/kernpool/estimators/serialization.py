@@ -68,7 +68,7 @@ def _are_texts(names: Any) -> bool:
 
 
 ENTRIES = {"parameters", "encoding", "features", "target", "results"}
-ROWS = {"key_", "value_", "key_weight_", "key_code_", "key_group_", "search_rows_"}
+ROWS = {"key_", "value_", "key_weight_", "key_code_", "key_group_", "search_rows_", "robust_weight_"}
 NEEDED_RESULTS = {"ridge_", "prior_share_", "min_effective_rows_"}  # of the estimators that have them
 WRITTEN: dict[str, Callable[[Any], Any]] = {"scale": written_scale, "periodic": written_periodic}  # others by `plain`
 READ: dict[str, Callable[[Any], Any]] = {"scale": read_scale, "periodic": read_periodic}
@@ -232,6 +232,11 @@ def _check_fit(model: Any, features: Sequence[str]) -> None:
         check_array("search_rows_", searched, "i", (len(searched),))
         if not (searched[0] >= 0 and searched[-1] < n and np.all(np.diff(searched) > 0)):
             raise ValueError("search_rows_ does not hold numbers of rows in ascending order")
+    robust = parts.get("robust_weight_")
+    if (robust is None) != (not parts.get("robust", False)):
+        raise ValueError("robust and robust_weight_ do not go together")
+    if robust is not None and not 0.0 <= check_array("robust_weight_", robust, "f", (n,)).min() <= robust.max() <= 1.0:
+        raise ValueError("robust_weight_ must lie in [0, 1]")
     if not (np.all(np.isfinite(key)) and np.all(np.isfinite(value))):
         raise ValueError("key_ and value_ are not finite")
     coordinates_of(model)

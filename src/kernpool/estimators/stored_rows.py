@@ -130,6 +130,11 @@ def fit_stored(model: FittedModel, pairs: StoredPairs) -> None:
                 f"{name} must be None for rows that are not in memory, got {abbreviate(getattr(model, name))}; fit a "
                 "sample of them in memory"
             )
+    if vars(model).get("robust", False):
+        raise TypeError(
+            f"robust must be False for rows that are not in memory, got {model.robust!r}: each re-weighting takes "  # type: ignore[attr-defined]
+            "residuals of all rows; fit a sample of them in memory"
+        )
     least = model.min_effective_rows
     if least not in ("auto", None):
         raise ValueError(

@@ -25,7 +25,7 @@ from sklearn.base import clone
 from kernpool.datasets import RegressionSample, make_sine_linear, make_sine_power
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
 from kernpool.estimators.extrapolation import limits_of
-from kernpool.estimators.fitted_model import coordinates_of, recipe_of
+from kernpool.estimators.fitted_model import coordinates_of, recipe_of, refuse_robust
 from kernpool.estimators.model import source_of
 from kernpool.execution.error_messages import abbreviate
 from kernpool.kernels import BUILT_IN, Kernel, get_kernel
@@ -179,6 +179,7 @@ def subject_of_model(
         )
     if not hasattr(model, "key_"):
         raise ValueError(f"this {type(model).__name__} is not fitted; call fit(X, y) first")
+    refuse_robust(model)
     if model.value_.ndim > 1 and model.value_.shape[1] > 1 and not isinstance(model, NadarayaWatsonClassifier):
         raise TypeError(f"the explorer shows one output, and the model has {model.value_.shape[1]}; fit one of them")
     if model.encoding_ is not None and not model.encoding_.numeric:

@@ -105,6 +105,8 @@ class BandwidthSearch(PrintedResult):
     def _says_of_error(self) -> str:
         if self.groups:
             return f"leave-cluster-out mean squared error ({self.groups} clusters)"
+        if self.criterion == "bounded":
+            return "leave-one-out error by a bounded loss, that of squares where residuals are small,"
         left_out = self.criterion in ("loo", "regularised", "log_loss")
         return "leave-one-out mean squared error" if left_out else "mean squared residual"
 
