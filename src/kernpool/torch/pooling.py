@@ -152,20 +152,25 @@ def attention_pool(
     >>> attention_pool(query, key, value, similarity=GaussianSimilarity()).item()
     13.7754
     """
-    request = Request.check(
-        query,
-        key,
-        value,
-        attn_mask,
-        similarity=similarity,
-        valid_lens=valid_lens,
-        is_causal=is_causal,
-        exclude_self=exclude_self,
-        dropout_p=dropout_p,
-        degree=degree,
-        algorithm=algorithm,
-        return_weights=return_weights,
+    return _pool(
+        Request.check(
+            query,
+            key,
+            value,
+            attn_mask,
+            similarity=similarity,
+            valid_lens=valid_lens,
+            is_causal=is_causal,
+            exclude_self=exclude_self,
+            dropout_p=dropout_p,
+            degree=degree,
+            algorithm=algorithm,
+            return_weights=return_weights,
+        )
     )
+
+
+def _pool(request: Request) -> Tensor | tuple[Tensor, Tensor]:
     way = choose_route(request).way
     if way == "engine":
         return pool_by_engine(request)
@@ -174,7 +179,7 @@ def attention_pool(
     if way == "blocks":
         return pool_in_blocks(request)
     pooled, weights = pool_densely(request)
-    return (pooled, weights) if return_weights else pooled
+    return (pooled, weights) if request.return_weights else pooled
 
 
 @explain_calls
@@ -290,7 +295,7 @@ class AttentionPooling(nn.Module):
         Tensor of shape (..., L, Ev), or a tuple of it and the weights of shape (..., L, S)
             Zeros for a query for which no key takes part.
         """
-        return attention_pool(
+        request = Request.check(
             query,
             key,
             value,
@@ -304,3 +309,4 @@ class AttentionPooling(nn.Module):
             algorithm=self.algorithm,
             return_weights=return_weights,
         )
+        return _pool(request)

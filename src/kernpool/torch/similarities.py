@@ -389,9 +389,10 @@ class KernelSimilarity(nn.Module):
     def points(self, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
         """Return queries and keys as the points between which distances are taken.
 
-        With a linear map they are mapped, and centred at the keys first; otherwise they are as given.
+        With a linear map they are mapped, and centred at the keys first; float32 at least.
         """
         check_sizes(query, key, self.size)
+        query, key = at_least_single(query), at_least_single(key)
         if self.form != "linear":
             return query, key
         center = _center_of(key)  # a map of differences in effect, at the price of a map of points
@@ -399,11 +400,14 @@ class KernelSimilarity(nn.Module):
 
     def forward(self, query: Tensor, key: Tensor) -> Tensor:
         """Return logits of shape (..., L, S) for queries (..., L, E) and keys (..., S, E), float32 at least."""
-        check_tensors(query=query, key=key)
-        query, key = self.points(at_least_single(query), at_least_single(key))
-        difference = query.unsqueeze(-2) - key.unsqueeze(-3)
-        scaled = difference * self.inverse_bandwidth.to(difference.dtype)
-        return LOG_PROFILES[self.kernel_name](scaled.square().sum(dim=-1))
+        query, key = self.points(query, key)
+        profile, inverse = LOG_PROFILES[self.kernel_name], self.inverse_bandwidth
+        if inverse.dtype != query.dtype:
+            inverse = inverse.to(query.dtype)
+        if query.shape[-1] == 1:  # no sum, whose gradient would be one more table
+            return profile(((query - key.mT) * inverse).square())
+        difference = query.unsqueeze(-2) - (key if key.dim() == 2 else key.unsqueeze(-3))
+        return profile((difference * inverse).square().sum(dim=-1))
 
     def extra_repr(self) -> str:
         """Return the kernel and the current bandwidths, for ``repr``."""
