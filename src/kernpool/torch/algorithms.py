@@ -271,7 +271,7 @@ def pool_by_attention(request: Request) -> Tensor:
         mask = mask.masked_fill(~allowed, -torch.inf) if participants.adds_to_logits else allowed
         is_causal = False
     query, key = similarity.points(query, key)
-    scale = 1.0 if isinstance(similarity, BilinearSimilarity) else 1.0 / math.sqrt(max(query.shape[-1], 1))
+    scale = 1.0 if isinstance(similarity, BilinearSimilarity) else similarity.factor(query.shape[-1])
     leading = [tensor.shape[:-2] for tensor in (query, key, value)] + ([] if mask is None else [mask.shape[:-2]])
     batch = torch.broadcast_shapes(*leading)
     columns, rows = value.shape[-1], query.shape[-2]

@@ -16,7 +16,14 @@ from kernpool.algorithms.algorithm import FEWEST_FOR_PRODUCTS
 from kernpool.algorithms.sweep.sweep import applies
 from kernpool.core import PoolState, Problem
 from kernpool.execution.error_messages import abbreviate, check_choice
-from kernpool.torch.masks import Participants, check_dropout, check_inputs
+from kernpool.torch.masks import (
+    Participants,
+    check_dropout,
+    check_inputs,
+    check_tensors,
+    with_key_padding,
+    with_repeated_heads,
+)
 from kernpool.torch.similarities import BilinearSimilarity, DotProductSimilarity, KernelSimilarity
 
 Similarity = Callable[[Tensor, Tensor], Tensor]
@@ -65,9 +72,19 @@ class Request(NamedTuple):
         degree: int = 0,
         algorithm: str = "auto",
         return_weights: bool = False,
+        scale: float | None = None,
+        enable_gqa: bool = False,
+        key_padding_mask: Tensor | None = None,
     ) -> Request:
         """Validate the arguments of `attention_pool` and return them as a `Request`."""
+        if enable_gqa:
+            check_tensors(query=query, key=key, value=value)
+            key, value = with_repeated_heads(query, key, value)
         shape = check_inputs(query, key, value, attn_mask)
+        if key_padding_mask is not None:
+            attn_mask = with_key_padding(attn_mask, key_padding_mask, shape)
+        if scale is not None:
+            similarity = _with_scale(similarity, scale)
         check_dropout(dropout_p)
         check_algorithm(algorithm, degree, similarity, dropout_p, return_weights)
         participants = Participants.check(shape, query.device, attn_mask, valid_lens, is_causal, exclude_self)
@@ -80,6 +97,15 @@ class Request(NamedTuple):
         if self.participants.attn_mask is None:
             return shape.numel()
         return self.participants.batch.numel() * shape[-2] * shape[-1]
+
+
+def _with_scale(similarity: Similarity, scale: float) -> Similarity:
+    if type(similarity) is DotProductSimilarity:
+        return DotProductSimilarity(scale)
+    raise ValueError(
+        f"scale={abbreviate(scale)} is the factor of dot products, for similarity=DotProductSimilarity(), got "
+        f"{type(similarity).__name__}; similarities of distances have a bandwidth=, where h = 1 / sqrt(scale)"
+    )
 
 
 def check_algorithm(

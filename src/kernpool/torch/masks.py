@@ -191,6 +191,76 @@ def check_mask_shape(attn_mask: Tensor, shape: torch.Size) -> None:
         raise ValueError(f"attn_mask of shape {tuple(attn_mask.shape)} does not broadcast to {tuple(shape)}{hint}")
 
 
+def with_key_padding(attn_mask: Tensor | None, key_padding_mask: Tensor, shape: torch.Size) -> Tensor:
+    """Combine an attention mask with torch's mask of padding, in which True, or minus infinity, leaves a key out.
+
+    Parameters
+    ----------
+    attn_mask : Tensor or None
+        As in `attention_pool`: True takes part.
+    key_padding_mask : Tensor of shape (B, S), or (S,) where there is no batch
+        Boolean, True where a key is ignored; or floating point, added to the logits.
+    shape : torch.Size
+        Shape (B, ..., L, S) of the logits.
+
+    Returns
+    -------
+    Tensor
+        A mask as `attention_pool` takes it, which broadcasts to `shape`.
+
+    Raises
+    ------
+    ValueError
+        If the shape is another one.
+    TypeError
+        If it is neither boolean nor floating point.
+    """
+    check_tensors(key_padding_mask=key_padding_mask)
+    if key_padding_mask.dtype != torch.bool and not key_padding_mask.is_floating_point():
+        raise TypeError(
+            f"key_padding_mask must be boolean (True is ignored) or floating point (added to the logits), got "
+            f"{key_padding_mask.dtype}; use key_padding_mask.bool()"
+        )
+    expected = (shape[0], shape[-1]) if len(shape) > 2 else (shape[-1],)
+    if tuple(key_padding_mask.shape) != expected:
+        raise ValueError(
+            f"key_padding_mask must have shape {expected}, one row per sequence, got {tuple(key_padding_mask.shape)}; "
+            "pass masks of other shapes as attn_mask"
+        )
+    padding = key_padding_mask.reshape(*expected[:-1], *[1] * (len(shape) - len(expected)), expected[-1])
+    if padding.is_floating_point():
+        if attn_mask is None:
+            return padding
+        added = attn_mask if attn_mask.is_floating_point() else torch.where(attn_mask, 0.0, -torch.inf)
+        return added + padding
+    if attn_mask is None:
+        return ~padding
+    return attn_mask.masked_fill(padding, -torch.inf) if attn_mask.is_floating_point() else attn_mask & ~padding
+
+
+def with_repeated_heads(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+    """Repeat the heads of keys and values, dimension -3, for queries of more heads: grouped-query attention.
+
+    Parameters
+    ----------
+    query, key, value : Tensor of shape (..., H, L, Eq), (..., G, S, Ek), (..., G, S, Ev)
+        Each head of keys and values serves H / G heads of queries that follow each other.
+
+    Raises
+    ------
+    ValueError
+        If there is no dimension of heads, or G does not divide H.
+    """
+    shapes = f"{tuple(query.shape)}, {tuple(key.shape)} and {tuple(value.shape)}"
+    if min(query.dim(), key.dim(), value.dim()) < 3:
+        raise ValueError(f"enable_gqa=True needs shapes (..., heads, rows, columns), got {shapes}")
+    heads, groups = query.shape[-3], (key.shape[-3], value.shape[-3])
+    if any(number == 0 or heads % number for number in groups):
+        raise ValueError(f"enable_gqa=True needs heads of the queries that are a multiple of the others', got {shapes}")
+    key, value = (tensor.repeat_interleave(heads // tensor.shape[-3], -3) for tensor in (key, value))
+    return key, value
+
+
 def check_dropout(probability: float) -> None:
     """Raise ValueError unless the dropout probability is in [0, 1].
 

@@ -27,6 +27,9 @@ def attention_pool(
     degree: int = ...,
     algorithm: str = ...,
     return_weights: Literal[False] = ...,
+    scale: float | None = ...,
+    enable_gqa: bool = ...,
+    key_padding_mask: Tensor | None = ...,
 ) -> Tensor: ...
 @overload
 def attention_pool(
@@ -43,6 +46,9 @@ def attention_pool(
     degree: int = ...,
     algorithm: str = ...,
     return_weights: bool,
+    scale: float | None = ...,
+    enable_gqa: bool = ...,
+    key_padding_mask: Tensor | None = ...,
 ) -> Tensor | tuple[Tensor, Tensor]: ...
 @explain_calls
 def attention_pool(
@@ -59,6 +65,9 @@ def attention_pool(
     degree: int = 0,
     algorithm: str = "auto",
     return_weights: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+    key_padding_mask: Tensor | None = None,
 ) -> Tensor | tuple[Tensor, Tensor]:
     r"""Pool values, weighted by the similarity of their keys to each query (differentiable).
 
@@ -100,6 +109,14 @@ def attention_pool(
         says why where neither can. Weights that are asked for are made densely in any case.
     return_weights : bool, default=False
         Return the weights too, as they are before dropout.
+    scale : float, optional
+        Factor of the dot products of `DotProductSimilarity`, instead of ``1 / sqrt(Eq)``, as in torch's
+        ``scaled_dot_product_attention``. Other similarities refuse it: they have a bandwidth.
+    enable_gqa : bool, default=False
+        Repeat the heads of keys and values, dimension -3, for queries of more heads, as in torch (grouped queries).
+    key_padding_mask : Tensor of shape (B, S), optional
+        Padding, as in torch's ``MultiheadAttention``: True is *ignored*, the opposite of `attn_mask`, where True is
+        included; floating point is added to the logits. For all heads alike.
 
     Returns
     -------
@@ -166,6 +183,9 @@ def attention_pool(
             degree=degree,
             algorithm=algorithm,
             return_weights=return_weights,
+            scale=scale,
+            enable_gqa=enable_gqa,
+            key_padding_mask=key_padding_mask,
         )
     )
 
@@ -271,6 +291,8 @@ class AttentionPooling(nn.Module):
         is_causal: bool = False,
         exclude_self: bool = False,
         return_weights: bool = False,
+        enable_gqa: bool = False,
+        key_padding_mask: Tensor | None = None,
     ) -> Tensor | tuple[Tensor, Tensor]:
         """Pool values, weighted by the similarity of their keys to each query, as `attention_pool` does.
 
@@ -289,6 +311,8 @@ class AttentionPooling(nn.Module):
             Leave key i out for query i: what training a width on its own keys needs.
         return_weights : bool, default=False
             Return the weights too, as they are before dropout.
+        enable_gqa, key_padding_mask
+            As in `attention_pool`: heads of keys and values are repeated; True is padding, which is ignored.
 
         Returns
         -------
@@ -308,5 +332,7 @@ class AttentionPooling(nn.Module):
             degree=self.degree,
             algorithm=self.algorithm,
             return_weights=return_weights,
+            enable_gqa=enable_gqa,
+            key_padding_mask=key_padding_mask,
         )
         return _pool(request)
