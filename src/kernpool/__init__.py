@@ -263,7 +263,8 @@ _ROOMS = (
 
 _IN_TORCH = [
     "AdditiveSimilarity", "AttentionPooling", "BilinearSimilarity", "DotProductSimilarity", "GaussianSimilarity",
-    "KernelSimilarity", "KeyValueMemory", "Request", "Route", "attention_pool", "choose_route", "masked_softmax",
+    "KernelSimilarity", "KeyValueMemory", "MultiheadPooling", "Request", "Route", "attention_pool", "choose_route",
+    "masked_softmax",
 ]  # fmt: skip
 
 

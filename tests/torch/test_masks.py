@@ -17,6 +17,7 @@ from kernpool.torch import (
     GaussianSimilarity,
     KernelSimilarity,
     KeyValueMemory,
+    MultiheadPooling,
     Request,
     attention_pool,
     dispatch,
@@ -168,12 +169,10 @@ def test_lengths_without_a_dimension_for_the_heads_are_refused():
 
 
 ATTENTION_ARGUMENTS = {
-    "key_padding_mask": r"use attn_mask=~key_padding_mask\[:, None, :\], where True takes part",
     "need_weights": "use return_weights=",
     "causal": "use is_causal=",
-    "scale": "scale the queries",
+    "scale": r"use DotProductSimilarity\(scale=\)",
     "mask": "use attn_mask=",
-    "enable_gqa": "repeat_interleave",
     "dropout_p": "use dropout= of the constructor",
 }
 
@@ -183,7 +182,7 @@ def test_arguments_of_other_attention_have_a_remedy(name, remedy):
     inputs, layer = [torch.zeros(2, 5, 1)] * 3, AttentionPooling(GaussianSimilarity())
     with pytest.raises(TypeError, match=rf"^AttentionPooling.forward\(\) has no argument '{name}'; .*{remedy}"):
         layer(*inputs, **{name: True})
-    if name != "dropout_p":  # which the function has
+    if name not in ("dropout_p", "scale"):  # which the function has
         with pytest.raises(TypeError, match=rf"^attention_pool\(\) has no argument '{name}'; .*{remedy}"):
             attention_pool(*inputs, similarity=layer.similarity, **{name: True})
 
@@ -252,6 +251,7 @@ TAKES_TENSORS = {
     "attention_pool": lambda: lambda *given: attention_pool(*given, given[0], similarity=DotProductSimilarity()),
     "Request": lambda: lambda *given: Request.check(*given, given[1], similarity=GaussianSimilarity()),
     "masked_softmax": lambda: lambda query, key: masked_softmax(query if query.is_nested else key),
+    "MultiheadPooling": lambda: lambda *given: MultiheadPooling(2, 1)(*given, given[0]),
     "KeyValueMemory": lambda: lambda *given: KeyValueMemory(2, 2).append(*(x if x.is_nested else x[0] for x in given)),
 }
 

@@ -34,8 +34,8 @@ def hooked():
     return similarity
 
 
-SMALL, LARGE, HUGE = (20, 20), (300, 400), (4100, 4100)  # queries and keys, of three columns
-FEW, MANY = "at most 65536 pairs times columns", "more than 65536 pairs times columns"
+SMALL, LARGE, HUGE = (20, 20), (500, 600), (4100, 4100)  # queries and keys, of three columns
+FEW, MANY = "at most 655360 pairs times columns", "more than 655360 pairs times columns"
 NO_DISTANCE, ADDED = "is not one of kernpool.torch's kernel similarities", "the mask adds to the logits"
 FITS, TOO_MANY = "at most 16777216 pairs, whose weights fit", "more than 16777216 pairs"
 # Similarity, sizes, options, the way, and words of the reason.
@@ -44,15 +44,16 @@ SITUATIONS = {
     "many pairs": (GaussianSimilarity, LARGE, {}, "engine", [MANY]),
     "half precision": (GaussianSimilarity, LARGE, {"dtype": torch.float16}, "engine", [MANY]),
     "no gradient": (GaussianSimilarity, LARGE, {"grad": False}, "engine", [MANY]),
-    "batches": (GaussianSimilarity, SMALL, {"batch": (100,)}, "engine", [MANY]),
+    "batches": (GaussianSimilarity, SMALL, {"batch": (100,)}, "dense", [FEW, FITS]),
+    "many batches": (GaussianSimilarity, (200, 200), {"batch": (150,)}, "engine", ["of all sequences, too many"]),
     "few pairs, fused": (GaussianSimilarity, SMALL, {"algorithm": "fused"}, "engine", ["as asked"]),
     "many pairs, dense": (GaussianSimilarity, LARGE, {"algorithm": "dense"}, "dense", ["as asked"]),
     "planes": (GaussianSimilarity, SMALL, {"degree": 1}, "engine", ["nothing else fits local planes"]),
     "weights": (GaussianSimilarity, LARGE, {"return_weights": True}, "dense", ["the weights are asked for"]),
     "dropout": (GaussianSimilarity, LARGE, {"dropout_p": 0.5}, "dense", ["dropout needs the weights"]),
-    "boolean mask": (GaussianSimilarity, LARGE, {"mask": (300, 400)}, "engine", [MANY]),
-    "mask of one row": (GaussianSimilarity, LARGE, {"mask": (1, 400)}, "engine", [MANY]),
-    "float mask": (GaussianSimilarity, LARGE, {"mask": (400,), "added": True}, "dense", [ADDED, FITS]),
+    "boolean mask": (GaussianSimilarity, LARGE, {"mask": (500, 600)}, "engine", [MANY]),
+    "mask of one row": (GaussianSimilarity, LARGE, {"mask": (1, 600)}, "engine", [MANY]),
+    "float mask": (GaussianSimilarity, LARGE, {"mask": (600,), "added": True}, "dense", [ADDED, FITS]),
     "float mask, huge": (GaussianSimilarity, HUGE, {"mask": (4100,), "added": True}, "blocks", [ADDED, TOO_MANY]),
     "lengths": (GaussianSimilarity, LARGE, {"valid_lens": torch.tensor(300)}, "engine", [MANY]),
     "another device": (GaussianSimilarity, LARGE, {"device": "meta"}, "dense", ["the tensors are on meta", FITS]),
@@ -63,7 +64,7 @@ SITUATIONS = {
     "additive": (lambda: AdditiveSimilarity(3, 3, 4), HUGE, {}, "blocks", ["Additive", NO_DISTANCE, TOO_MANY]),
     "dot product": (DotProductSimilarity, SMALL, {}, "attention", ["torch streams the keys"]),
     "bilinear, float mask": (
-        lambda: BilinearSimilarity(3, 3), LARGE, {"mask": (400,), "added": True}, "attention", ["torch streams"]
+        lambda: BilinearSimilarity(3, 3), LARGE, {"mask": (600,), "added": True}, "attention", ["torch streams"]
     ),
     "dot product, lengths": (
         DotProductSimilarity, LARGE, {"valid_lens": torch.tensor(300)}, "dense", ["neither valid_lens nor", FITS]

@@ -104,10 +104,8 @@ ARGUMENT_SYNONYMS: dict[str, tuple[str, ...]] = {
 }
 # Arguments of torch's attention, and what does the same in calls of ours that take `attn_mask`.
 ATTENTION_REMEDIES = {
-    "key_padding_mask": "use attn_mask=~key_padding_mask[:, None, :], where True takes part",
     "dropout_p": "use dropout= of the constructor",
-    "scale": "scale the queries, or give the similarity its bandwidth=",
-    "enable_gqa": "repeat the heads of keys and values by repeat_interleave",
+    "scale": "use DotProductSimilarity(scale=), or give a similarity of distances its bandwidth=",
 }
 DEGREES = (
     "NadarayaWatsonRegressor has degree 0; use LocalLinearRegressor for degree 1, and kernpool.pool(..., degree=2) for "

@@ -5,6 +5,7 @@ The same numbers as `kernpool.pool`, as differentiable layers.
 - `AttentionPooling` pools values by an exchangeable similarity: `KernelSimilarity` and its case `GaussianSimilarity`
   (Nadaraya-Watson, with one width, one per feature, or a linear map), `DotProductSimilarity`, `AdditiveSimilarity`,
   `BilinearSimilarity`; `attention_pool` is the same as a function.
+- `MultiheadPooling` is torch's ``MultiheadAttention`` with any similarity, and the same parameter names.
 - `choose_route` returns the algorithm for a `Request`, and the reason, as a `Route`.
 - `KeyValueMemory` holds keys and values to pool over; rows can be appended and evicted.
 - `masked_softmax` is a softmax over the valid keys only.
@@ -34,6 +35,7 @@ except ImportError as error:
 from kernpool.torch.dispatch import Request, Route, choose_route
 from kernpool.torch.key_value_memory import KeyValueMemory
 from kernpool.torch.masks import masked_softmax
+from kernpool.torch.multihead import MultiheadPooling
 from kernpool.torch.pooling import AttentionPooling, attention_pool
 from kernpool.torch.similarities import (
     AdditiveSimilarity,
@@ -51,6 +53,7 @@ __all__ = [
     "GaussianSimilarity",
     "KernelSimilarity",
     "KeyValueMemory",
+    "MultiheadPooling",
     "Request",
     "Route",
     "attention_pool",

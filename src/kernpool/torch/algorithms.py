@@ -16,7 +16,7 @@ from torch.utils.checkpoint import checkpoint
 
 from kernpool.torch.cpu_operator import Sequences, pool_pairs
 from kernpool.torch.dispatch import Request
-from kernpool.torch.masks import masked_softmax
+from kernpool.torch.masks import masked_softmax, without_infinity
 from kernpool.torch.similarities import BilinearSimilarity, DotProductSimilarity, KernelSimilarity
 
 
@@ -36,8 +36,12 @@ def pool_densely(request: Request, queries: slice = slice(None)) -> tuple[Tensor
     weights : Tensor of shape (..., L', S)
         Before dropout.
     """
-    participants, query = request.participants.among(queries), request.query[..., queries, :]
-    key, value = request.key, request.value
+    if request.participants.includes_every_row and queries == slice(None) and not request.dropout_p:
+        found = _pool_ordinary(request)
+        if found is not None:
+            return found
+    participants, key, value = request.participants.among(queries), without_infinity(request.key), request.value
+    query = without_infinity(request.query[..., queries, :])
     mask = participants.mask(queries)
     if mask is not None:
         query, key, value = without_padding(query, key, value, mask)
@@ -51,6 +55,35 @@ def pool_densely(request: Request, queries: slice = slice(None)) -> tuple[Tensor
     pooled = weights @ (value - center)
     has_keys = weights.detach().sum(dim=-1, keepdim=True) > 0  # others stay zero
     return pooled + (center * has_keys).to(pooled.dtype), weights  # autocast multiplies in a lower precision
+
+
+def _pool_ordinary(request: Request) -> tuple[Tensor, Tensor] | None:
+    """Pool on the processor as if all numbers were finite and each query had a key; None if that is not so.
+
+    It looks at the result instead of preparing for all of that, and takes half of the time for 40 queries and keys.
+    """
+    query, key, value = request.query, request.key, request.value
+    if query.device.type != "cpu" or torch.compiler.is_compiling():
+        return None
+    logits, mask = request.similarity(query, key), request.participants.mask()
+    if mask is not None:
+        logits = logits.masked_fill(~mask, -torch.inf)
+    weights, center = torch.softmax(logits, dim=-1), value.detach().mean(dim=-2, keepdim=True)
+    if weights.dtype != value.dtype:
+        weights = weights.to(value.dtype)
+    pooled = weights @ (value - center)
+    if pooled.dtype != value.dtype:  # autocast multiplies in a lower precision
+        center = center.to(pooled.dtype)
+    pooled = pooled + center
+    return (pooled, weights) if _is_finite(pooled) and _is_finite(key) and _is_finite(query) else None
+
+
+def _is_finite(tensor: Tensor) -> bool:
+    """Return whether the sum of a tensor is finite, as it is only if all entries are."""
+    try:
+        return math.isfinite(tensor.detach().sum().item())
+    except RuntimeError:  # of torch.func.vmap and others, which have no numbers to look at
+        return False
 
 
 def _center(value: Tensor) -> Tensor:
@@ -110,7 +143,13 @@ def pool_by_engine(request: Request) -> Tensor:
         Zero where no key counts.
     """
     similarity, participants = cast(KernelSimilarity, request.similarity), request.participants
-    query, key = similarity.points(request.query, request.key)
+    points = [request.query, request.key]
+    if similarity.form == "linear":  # in the gradient of the map, zero times an infinite row of padding is NaN
+        wrong = [~torch.isfinite(rows).all(dim=-1, keepdim=True) for rows in points]
+        mapped = similarity.points(*(_blank(rows, where) for rows, where in zip(points, wrong, strict=True)))
+        query, key = (rows.masked_fill(where, torch.nan) for rows, where in zip(mapped, wrong, strict=True))
+    else:
+        query, key = similarity.points(*points)
     pooled = pool_sequences(
         query,
         key,
@@ -232,7 +271,7 @@ def pool_by_attention(request: Request) -> Tensor:
         mask = mask.masked_fill(~allowed, -torch.inf) if participants.adds_to_logits else allowed
         is_causal = False
     query, key = similarity.points(query, key)
-    scale = 1.0 if isinstance(similarity, BilinearSimilarity) else 1.0 / math.sqrt(max(query.shape[-1], 1))
+    scale = 1.0 if isinstance(similarity, BilinearSimilarity) else similarity.factor(query.shape[-1])
     leading = [tensor.shape[:-2] for tensor in (query, key, value)] + ([] if mask is None else [mask.shape[:-2]])
     batch = torch.broadcast_shapes(*leading)
     columns, rows = value.shape[-1], query.shape[-2]

@@ -7,7 +7,7 @@ returns the algorithm and the reason in words as a `Route`. All decisions of thi
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -16,7 +16,14 @@ from kernpool.algorithms.algorithm import FEWEST_FOR_PRODUCTS
 from kernpool.algorithms.sweep.sweep import applies
 from kernpool.core import PoolState, Problem
 from kernpool.execution.error_messages import abbreviate, check_choice
-from kernpool.torch.masks import Participants, check_dropout, check_inputs, without_infinity
+from kernpool.torch.masks import (
+    Participants,
+    check_dropout,
+    check_inputs,
+    check_tensors,
+    with_key_padding,
+    with_repeated_heads,
+)
 from kernpool.torch.similarities import BilinearSimilarity, DotProductSimilarity, KernelSimilarity
 
 Similarity = Callable[[Tensor, Tensor], Tensor]
@@ -24,14 +31,13 @@ Similarity = Callable[[Tensor, Tensor], Tensor]
 ALGORITHMS = ("auto", "dense", "fused")
 
 
-@dataclass(frozen=True)
-class Request:
+class Request(NamedTuple):
     """Validated arguments of one call of `attention_pool`.
 
     Parameters
     ----------
     query, key, value : Tensor of shape (..., L, Eq), (..., S, Ek), (..., S, Ev)
-        With NaN for infinity among queries and keys.
+        As given.
     participants : Participants
         Which keys are included for which queries.
     similarity : callable
@@ -66,19 +72,40 @@ class Request:
         degree: int = 0,
         algorithm: str = "auto",
         return_weights: bool = False,
+        scale: float | None = None,
+        enable_gqa: bool = False,
+        key_padding_mask: Tensor | None = None,
     ) -> Request:
         """Validate the arguments of `attention_pool` and return them as a `Request`."""
+        if enable_gqa:
+            check_tensors(query=query, key=key, value=value)
+            key, value = with_repeated_heads(query, key, value)
         shape = check_inputs(query, key, value, attn_mask)
+        if key_padding_mask is not None:
+            attn_mask = with_key_padding(attn_mask, key_padding_mask, shape)
+        if scale is not None:
+            similarity = _with_scale(similarity, scale)
         check_dropout(dropout_p)
         check_algorithm(algorithm, degree, similarity, dropout_p, return_weights)
-        query, key = without_infinity(query), without_infinity(key)
         participants = Participants.check(shape, query.device, attn_mask, valid_lens, is_causal, exclude_self)
         return cls(query, key, value, participants, similarity, dropout_p, degree, algorithm, return_weights)
 
     @property
     def pairs(self) -> int:
         """Number of pairs of a query and a key, over all sequences."""
-        return self.participants.batch.numel() * self.query.shape[-2] * self.key.shape[-2]
+        shape = self.participants.shape
+        if self.participants.attn_mask is None:
+            return shape.numel()
+        return self.participants.batch.numel() * shape[-2] * shape[-1]
+
+
+def _with_scale(similarity: Similarity, scale: float) -> Similarity:
+    if type(similarity) is DotProductSimilarity:
+        return DotProductSimilarity(scale)
+    raise ValueError(
+        f"scale={abbreviate(scale)} is the factor of dot products, for similarity=DotProductSimilarity(), got "
+        f"{type(similarity).__name__}; similarities of distances have a bandwidth=, where h = 1 / sqrt(scale)"
+    )
 
 
 def check_algorithm(
@@ -118,12 +145,13 @@ def check_algorithm(
         raise ValueError(f"dropout={dropout_p} needs the weights, which algorithm='fused' never makes; use 'auto'")
 
 
-FEW_NUMBERS = 1 << 16  # pairs times columns: up to here the plain dense layer is the fastest way
+# Pairs of a sequence times columns: up to here the dense layer is the fastest way. With gradients, one thread, the
+# engine takes over between 500 and 700 rows of one column, 300 and 400 of four, 200 and 300 of sixteen.
+FEW_NUMBERS = 10 << 16
 MOST_LOGITS = 1 << 24  # beyond, 64 MiB in float32, and several tables of them, queries go in blocks
 
 
-@dataclass(frozen=True)
-class Route:
+class Route(NamedTuple):
     """Choice of an algorithm, with the reason in words.
 
     Parameters
@@ -180,8 +208,13 @@ def choose_route(request: Request) -> Route:
             return Route("engine", "nothing else fits local planes")
         if fused:
             return Route("engine", "as asked")
-        if not exporting and request.pairs * request.query.shape[-1] > FEW_NUMBERS:
+        rows, columns = request.query.shape[-2:]
+        if not exporting and rows * request.key.shape[-2] * columns > FEW_NUMBERS:
             return Route("engine", f"more than {FEW_NUMBERS} pairs times columns, for which compiled loops are faster")
+        if not exporting and request.pairs * columns > MOST_LOGITS:
+            return Route(
+                "engine", f"more than {MOST_LOGITS} pairs times columns of all sequences, too many for a table"
+            )
         why_not = f"at most {FEW_NUMBERS} pairs times columns, for which compiled loops are slower"
     elif isinstance(request.similarity, DotProductSimilarity | BilinearSimilarity) and _is_unmodified(
         request.similarity

@@ -8,8 +8,7 @@ lengths, causality and leave-one-out. `masked_softmax` is the softmax over the v
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -89,9 +88,10 @@ def check_inputs(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | 
     TypeError
         If something is no dense tensor, holds integers, or the types of query, key and value differ.
     """
-    named = {"query": query, "key": key, "value": value}
-    _check_types(named, attn_mask)
-    if min(tensor.dim() for tensor in named.values()) < 2:
+    if attn_mask is None and _fit_at_once(query, key, value):
+        return torch.Size([*query.shape[:-1], key.shape[-2]])
+    _check_types({"query": query, "key": key, "value": value}, attn_mask)
+    if query.dim() < 2 or key.dim() < 2 or value.dim() < 2:
         raise ValueError(
             "query, key and value must have shape (..., rows, columns), got "
             f"{tuple(query.shape)}, {tuple(key.shape)} and {tuple(value.shape)}; a single column is x[:, None]"
@@ -99,13 +99,48 @@ def check_inputs(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | 
     if key.shape[-2] != value.shape[-2]:
         raise ValueError(f"key has {key.shape[-2]} rows and value has {value.shape[-2]}; each key needs its value")
     try:
-        torch.broadcast_shapes(*(tensor.shape[:-2] for tensor in named.values()))
+        broadcast(query.shape[:-2], key.shape[:-2], value.shape[:-2])
     except RuntimeError:
         raise ValueError(
             "leading dimensions of query, key and value must broadcast, got shapes "
             f"{tuple(query.shape)}, {tuple(key.shape)} and {tuple(value.shape)}"
         ) from None
-    return torch.Size([*torch.broadcast_shapes(query.shape[:-2], key.shape[:-2]), query.shape[-2], key.shape[-2]])
+    return torch.Size([*broadcast(query.shape[:-2], key.shape[:-2]), query.shape[-2], key.shape[-2]])
+
+
+def broadcast(*shapes: torch.Size) -> torch.Size:
+    """Return the shape that shapes broadcast to; equal ones at once, since torch takes 10 microseconds for that.
+
+    Parameters
+    ----------
+    *shapes : torch.Size
+        At least one.
+
+    Raises
+    ------
+    RuntimeError
+        If they do not broadcast.
+    """
+    if all(shape == shapes[0] for shape in shapes[1:]):
+        return shapes[0]
+    joint: torch.Size = torch.broadcast_shapes(*shapes)
+    return joint
+
+
+def _fit_at_once(query: Tensor, key: Tensor, value: Tensor) -> bool:
+    """Return whether three plain tensors fit without broadcasting, in 2 microseconds; if not, messages say why."""
+    if not (type(query) is type(key) is type(value) is Tensor) or query.is_nested or key.is_nested or value.is_nested:
+        return False
+    rows, shape, dtype, device = query.shape, key.shape, query.dtype, query.device
+    return (
+        len(rows) > 1
+        and rows[:-2] == shape[:-2]
+        and shape[:-1] == value.shape[:-1]
+        and dtype.is_floating_point
+        and dtype == key.dtype == value.dtype
+        and device == key.device == value.device
+        and query.layout == key.layout == value.layout == torch.strided
+    )
 
 
 def _check_types(named: dict[str, Tensor], attn_mask: Tensor | None) -> None:
@@ -154,6 +189,76 @@ def check_mask_shape(attn_mask: Tensor, shape: torch.Size) -> None:
         per_sequence = len(shape) > 2 and tuple(attn_mask.shape) == (shape[0], shape[-1])
         hint = f"; one mask per sequence is attn_mask[:{', None' * (len(shape) - 2)}, :]" if per_sequence else ""
         raise ValueError(f"attn_mask of shape {tuple(attn_mask.shape)} does not broadcast to {tuple(shape)}{hint}")
+
+
+def with_key_padding(attn_mask: Tensor | None, key_padding_mask: Tensor, shape: torch.Size) -> Tensor:
+    """Combine an attention mask with torch's mask of padding, in which True, or minus infinity, leaves a key out.
+
+    Parameters
+    ----------
+    attn_mask : Tensor or None
+        As in `attention_pool`: True takes part.
+    key_padding_mask : Tensor of shape (B, S), or (S,) where there is no batch
+        Boolean, True where a key is ignored; or floating point, added to the logits.
+    shape : torch.Size
+        Shape (B, ..., L, S) of the logits.
+
+    Returns
+    -------
+    Tensor
+        A mask as `attention_pool` takes it, which broadcasts to `shape`.
+
+    Raises
+    ------
+    ValueError
+        If the shape is another one.
+    TypeError
+        If it is neither boolean nor floating point.
+    """
+    check_tensors(key_padding_mask=key_padding_mask)
+    if key_padding_mask.dtype != torch.bool and not key_padding_mask.is_floating_point():
+        raise TypeError(
+            f"key_padding_mask must be boolean (True is ignored) or floating point (added to the logits), got "
+            f"{key_padding_mask.dtype}; use key_padding_mask.bool()"
+        )
+    expected = (shape[0], shape[-1]) if len(shape) > 2 else (shape[-1],)
+    if tuple(key_padding_mask.shape) != expected:
+        raise ValueError(
+            f"key_padding_mask must have shape {expected}, one row per sequence, got {tuple(key_padding_mask.shape)}; "
+            "pass masks of other shapes as attn_mask"
+        )
+    padding = key_padding_mask.reshape(*expected[:-1], *[1] * (len(shape) - len(expected)), expected[-1])
+    if padding.is_floating_point():
+        if attn_mask is None:
+            return padding
+        added = attn_mask if attn_mask.is_floating_point() else torch.where(attn_mask, 0.0, -torch.inf)
+        return added + padding
+    if attn_mask is None:
+        return ~padding
+    return attn_mask.masked_fill(padding, -torch.inf) if attn_mask.is_floating_point() else attn_mask & ~padding
+
+
+def with_repeated_heads(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+    """Repeat the heads of keys and values, dimension -3, for queries of more heads: grouped-query attention.
+
+    Parameters
+    ----------
+    query, key, value : Tensor of shape (..., H, L, Eq), (..., G, S, Ek), (..., G, S, Ev)
+        Each head of keys and values serves H / G heads of queries that follow each other.
+
+    Raises
+    ------
+    ValueError
+        If there is no dimension of heads, or G does not divide H.
+    """
+    shapes = f"{tuple(query.shape)}, {tuple(key.shape)} and {tuple(value.shape)}"
+    if min(query.dim(), key.dim(), value.dim()) < 3:
+        raise ValueError(f"enable_gqa=True needs shapes (..., heads, rows, columns), got {shapes}")
+    heads, groups = query.shape[-3], (key.shape[-3], value.shape[-3])
+    if any(number == 0 or heads % number for number in groups):
+        raise ValueError(f"enable_gqa=True needs heads of the queries that are a multiple of the others', got {shapes}")
+    key, value = (tensor.repeat_interleave(heads // tensor.shape[-3], -3) for tensor in (key, value))
+    return key, value
 
 
 def check_dropout(probability: float) -> None:
@@ -356,8 +461,7 @@ def _as_mask(valid: Tensor, shape: torch.Size) -> Tensor:
         ) from None
 
 
-@dataclass(frozen=True)
-class Participants:
+class Participants(NamedTuple):
     """Combined masks of one call of `attention_pool`: which keys each query may use.
 
     Parameters
@@ -413,8 +517,13 @@ class Participants:
     def batch(self) -> torch.Size:
         """Leading (batch) dimensions of the logits, broadcast with those of the attention mask."""
         leading = [self.shape[:-2]] + ([] if self.attn_mask is None else [self.attn_mask.shape[:-2]])
-        batch: torch.Size = torch.broadcast_shapes(*leading)
-        return batch
+        return broadcast(*leading)
+
+    @property
+    def includes_every_row(self) -> bool:
+        """Whether no query and no key is padding; only a lone row is left without a partner by leave-one-out."""
+        by_table = self.attn_mask is not None or self.lengths is not None
+        return not by_table and (not self.is_causal or self.shape[-2] == self.shape[-1])
 
     def among(self, queries: slice) -> Participants:
         """Return the `Participants` of a slice of the queries, with only the mask rows of these queries.
@@ -430,6 +539,8 @@ class Participants:
 
         It broadcasts to the logits of these queries, which `among` has selected.
         """
+        if self.attn_mask is None and self.lengths is None and not (self.is_causal or self.exclude_self):
+            return None
         query = torch.arange(self.shape[-2], device=self.device)[queries, None]
         key = torch.arange(self.shape[-1], device=self.device)
         parts = []
@@ -441,8 +552,6 @@ class Participants:
             parts.append(key <= query)
         if self.exclude_self:
             parts.append(key != query)
-        if not parts:
-            return None
         mask = parts[0]
         for part in parts[1:]:
             mask = mask & part

@@ -27,6 +27,9 @@ def attention_pool(
     degree: int = ...,
     algorithm: str = ...,
     return_weights: Literal[False] = ...,
+    scale: float | None = ...,
+    enable_gqa: bool = ...,
+    key_padding_mask: Tensor | None = ...,
 ) -> Tensor: ...
 @overload
 def attention_pool(
@@ -43,6 +46,9 @@ def attention_pool(
     degree: int = ...,
     algorithm: str = ...,
     return_weights: bool,
+    scale: float | None = ...,
+    enable_gqa: bool = ...,
+    key_padding_mask: Tensor | None = ...,
 ) -> Tensor | tuple[Tensor, Tensor]: ...
 @explain_calls
 def attention_pool(
@@ -59,6 +65,9 @@ def attention_pool(
     degree: int = 0,
     algorithm: str = "auto",
     return_weights: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+    key_padding_mask: Tensor | None = None,
 ) -> Tensor | tuple[Tensor, Tensor]:
     r"""Pool values, weighted by the similarity of their keys to each query (differentiable).
 
@@ -100,6 +109,14 @@ def attention_pool(
         says why where neither can. Weights that are asked for are made densely in any case.
     return_weights : bool, default=False
         Return the weights too, as they are before dropout.
+    scale : float, optional
+        Factor of the dot products of `DotProductSimilarity`, instead of ``1 / sqrt(Eq)``, as in torch's
+        ``scaled_dot_product_attention``. Other similarities refuse it: they have a bandwidth.
+    enable_gqa : bool, default=False
+        Repeat the heads of keys and values, dimension -3, for queries of more heads, as in torch (grouped queries).
+    key_padding_mask : Tensor of shape (B, S), optional
+        Padding, as in torch's ``MultiheadAttention``: True is *ignored*, the opposite of `attn_mask`, where True is
+        included; floating point is added to the logits. For all heads alike.
 
     Returns
     -------
@@ -152,20 +169,28 @@ def attention_pool(
     >>> attention_pool(query, key, value, similarity=GaussianSimilarity()).item()
     13.7754
     """
-    request = Request.check(
-        query,
-        key,
-        value,
-        attn_mask,
-        similarity=similarity,
-        valid_lens=valid_lens,
-        is_causal=is_causal,
-        exclude_self=exclude_self,
-        dropout_p=dropout_p,
-        degree=degree,
-        algorithm=algorithm,
-        return_weights=return_weights,
+    return _pool(
+        Request.check(
+            query,
+            key,
+            value,
+            attn_mask,
+            similarity=similarity,
+            valid_lens=valid_lens,
+            is_causal=is_causal,
+            exclude_self=exclude_self,
+            dropout_p=dropout_p,
+            degree=degree,
+            algorithm=algorithm,
+            return_weights=return_weights,
+            scale=scale,
+            enable_gqa=enable_gqa,
+            key_padding_mask=key_padding_mask,
+        )
     )
+
+
+def _pool(request: Request) -> Tensor | tuple[Tensor, Tensor]:
     way = choose_route(request).way
     if way == "engine":
         return pool_by_engine(request)
@@ -174,7 +199,7 @@ def attention_pool(
     if way == "blocks":
         return pool_in_blocks(request)
     pooled, weights = pool_densely(request)
-    return (pooled, weights) if return_weights else pooled
+    return (pooled, weights) if request.return_weights else pooled
 
 
 @explain_calls
@@ -266,6 +291,8 @@ class AttentionPooling(nn.Module):
         is_causal: bool = False,
         exclude_self: bool = False,
         return_weights: bool = False,
+        enable_gqa: bool = False,
+        key_padding_mask: Tensor | None = None,
     ) -> Tensor | tuple[Tensor, Tensor]:
         """Pool values, weighted by the similarity of their keys to each query, as `attention_pool` does.
 
@@ -284,13 +311,15 @@ class AttentionPooling(nn.Module):
             Leave key i out for query i: what training a width on its own keys needs.
         return_weights : bool, default=False
             Return the weights too, as they are before dropout.
+        enable_gqa, key_padding_mask
+            As in `attention_pool`: heads of keys and values are repeated; True is padding, which is ignored.
 
         Returns
         -------
         Tensor of shape (..., L, Ev), or a tuple of it and the weights of shape (..., L, S)
             Zeros for a query for which no key takes part.
         """
-        return attention_pool(
+        request = Request.check(
             query,
             key,
             value,
@@ -303,4 +332,7 @@ class AttentionPooling(nn.Module):
             degree=self.degree,
             algorithm=self.algorithm,
             return_weights=return_weights,
+            enable_gqa=enable_gqa,
+            key_padding_mask=key_padding_mask,
         )
+        return _pool(request)

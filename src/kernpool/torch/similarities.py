@@ -389,9 +389,10 @@ class KernelSimilarity(nn.Module):
     def points(self, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
         """Return queries and keys as the points between which distances are taken.
 
-        With a linear map they are mapped, and centred at the keys first; otherwise they are as given.
+        With a linear map they are mapped, and centred at the keys first; float32 at least.
         """
         check_sizes(query, key, self.size)
+        query, key = at_least_single(query), at_least_single(key)
         if self.form != "linear":
             return query, key
         center = _center_of(key)  # a map of differences in effect, at the price of a map of points
@@ -399,11 +400,14 @@ class KernelSimilarity(nn.Module):
 
     def forward(self, query: Tensor, key: Tensor) -> Tensor:
         """Return logits of shape (..., L, S) for queries (..., L, E) and keys (..., S, E), float32 at least."""
-        check_tensors(query=query, key=key)
-        query, key = self.points(at_least_single(query), at_least_single(key))
-        difference = query.unsqueeze(-2) - key.unsqueeze(-3)
-        scaled = difference * self.inverse_bandwidth.to(difference.dtype)
-        return LOG_PROFILES[self.kernel_name](scaled.square().sum(dim=-1))
+        query, key = self.points(query, key)
+        profile, inverse = LOG_PROFILES[self.kernel_name], self.inverse_bandwidth
+        if inverse.dtype != query.dtype:
+            inverse = inverse.to(query.dtype)
+        if query.shape[-1] == 1:  # no sum, whose gradient would be one more table
+            return profile(((query - key.mT) * inverse).square())
+        difference = query.unsqueeze(-2) - (key if key.dim() == 2 else key.unsqueeze(-3))
+        return profile((difference * inverse).square().sum(dim=-1))
 
     def extra_repr(self) -> str:
         """Return the kernel and the current bandwidths, for ``repr``."""
@@ -506,7 +510,17 @@ def _center_of(key: Tensor) -> Tensor:
 
 @explain_calls
 class DotProductSimilarity(nn.Module):
-    """Scaled dot product: ``s(q, k) = q @ k / sqrt(E)``. It has no parameters.
+    """Scaled dot product: ``s(q, k) = scale q @ k``, where by default ``scale = 1 / sqrt(E)``. It has no parameters.
+
+    Parameters
+    ----------
+    scale : float, optional
+        Factor of the dot products, as in torch's ``scaled_dot_product_attention``.
+
+    Raises
+    ------
+    ValueError
+        If the scale is not finite.
 
     Examples
     --------
@@ -514,6 +528,20 @@ class DotProductSimilarity(nn.Module):
     >>> DotProductSimilarity()(torch.ones(1, 4), torch.ones(2, 4)).tolist()
     [[2.0, 2.0]]
     """
+
+    def __init__(self, scale: float | None = None) -> None:
+        super().__init__()
+        if scale is not None and not math.isfinite(scale):
+            raise ValueError(f"scale must be a finite number, or None for 1 / sqrt(E), got {scale}")
+        self.scale = scale
+
+    def extra_repr(self) -> str:
+        """Return the scale, where one is set, for ``repr``."""
+        return "" if self.scale is None else f"scale={self.scale:g}"
+
+    def factor(self, columns: int) -> float:
+        """Return the factor of the dot products of so many columns."""
+        return 1.0 / math.sqrt(max(columns, 1)) if self.scale is None else self.scale
 
     def points(self, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
         """Return queries and keys as the points whose dot product is taken: both as given."""
@@ -523,7 +551,7 @@ class DotProductSimilarity(nn.Module):
     def forward(self, query: Tensor, key: Tensor) -> Tensor:
         """Return logits of shape (..., L, S) for queries (..., L, E) and keys (..., S, E)."""
         query, key = self.points(query, key)
-        return query @ key.transpose(-2, -1) / math.sqrt(max(query.shape[-1], 1))
+        return query @ key.transpose(-2, -1) * self.factor(query.shape[-1])
 
 
 @explain_calls
