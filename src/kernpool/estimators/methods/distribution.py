@@ -26,7 +26,7 @@ from kernpool.estimators.fitted_model import (
     training_fit_key,
 )
 from kernpool.estimators.methods.conditional_distribution import ConditionalDistribution, array_outcomes
-from kernpool.estimators.model import FittedModel, names_of, source_of
+from kernpool.estimators.model import FittedModel, names_of, order_of, source_of
 from kernpool.estimators.training_rows import snapshot, unshared
 from kernpool.execution.error_messages import abbreviate, check_choice, explain_calls
 from kernpool.execution.progress import current_progress
@@ -300,7 +300,7 @@ def distribution_bandwidth(model: FittedModel, criterion: str = "loo", *, thresh
     value = indicators(model.value_, weight, thresholds)
     found = choose_bandwidth(
         criterion,
-        TrainingRows.from_arrays(scaled_keys(model), value, weight, model.key_code_, model.key_group_),
+        TrainingRows.from_arrays(scaled_keys(model), value, weight, model.key_code_, model.key_group_, order_of(model)),
         replace(search_options(model), standardise=False),
         categories=model._categories(),
         most_rows=model.max_search_rows,
