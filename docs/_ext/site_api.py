@@ -36,7 +36,7 @@ GROUPS = {
     "CoverageDisplay ClassSetDisplay ExplanationDisplay",
     "Kernels and bandwidths": "Kernel kernel_names get_kernel make_kernel register_kernel convert_bandwidth",
     "Choice of the algorithm, warnings": "choose Plan Problem EmptyWindowWarning RankDeficiencyWarning "
-    "SuspectColumnWarning RepeatedRowsWarning ExtrapolationWarning",
+    "SuspectColumnWarning RepeatedRowsWarning SerialCorrelationWarning ExtrapolationWarning",
 }
 # Subpackages with names of their own, from those that callers meet to those that hold the parts.
 SUBPACKAGES = (

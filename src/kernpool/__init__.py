@@ -56,6 +56,7 @@ if TYPE_CHECKING:
         slope_map,
     )
     from kernpool.estimators.persistence import load_model, save_model
+    from kernpool.execution.warnings import SerialCorrelationWarning
     from kernpool.explorer.explore import Explorer, explore
     from kernpool.inference import (
         AdditiveTerms,
@@ -130,6 +131,7 @@ __all__ = [
     "Residuals",
     "RowDiagnostics",
     "RunningPool",
+    "SerialCorrelationWarning",
     "SiZerDisplay",
     "SlopeMap",
     "StackingSummary",
@@ -174,6 +176,7 @@ _LAZY = {
     "Problem": "kernpool.core",
     "RankDeficiencyWarning": "kernpool.core",
     "RunningPool": "kernpool.pooling",
+    "SerialCorrelationWarning": "kernpool.execution.warnings",
     "SuspectColumnWarning": "kernpool.data",
     "choose": "kernpool.pooling",
     "lowess": "kernpool.pooling.lowess",

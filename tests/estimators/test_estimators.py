@@ -221,6 +221,7 @@ def test_maps_for_reading_are_not_copied(sample, tmp_path):
     assert np.shares_memory(model.key_, X)
 
 
+@pytest.mark.filterwarnings("ignore::kernpool.SerialCorrelationWarning")  # a step
 @pytest.mark.parametrize("make", [NadarayaWatsonRegressor, LocalLinearRegressor, NadarayaWatsonClassifier])
 def test_the_bandwidths_that_a_refusal_names_are_those_that_can_be_fitted(make):
     x = np.linspace(0.0, 3.0, 60)[:, None]

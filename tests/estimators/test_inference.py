@@ -197,6 +197,7 @@ def test_an_empty_window_has_no_standard_error_whatever_the_policy():
     assert np.isnan(std)
 
 
+@pytest.mark.filterwarnings("ignore::kernpool.SerialCorrelationWarning")  # by chance
 @pytest.mark.parametrize("regressor", [NadarayaWatsonRegressor, LocalLinearRegressor])
 def test_which_correction_the_curve_has_depends_on_where_the_bandwidth_is_from(regressor):
     """Of a bandwidth that the rows chose the robust one; of others the quadratic one, which covers if it is large."""

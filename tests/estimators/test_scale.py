@@ -94,6 +94,7 @@ def test_predictions_are_those_of_pooled_ranks(skewed):
     np.testing.assert_array_equal(model.key_, X)
 
 
+@pytest.mark.filterwarnings("ignore::kernpool.SerialCorrelationWarning")  # one bandwidth for all misses bends
 def test_a_skewed_column_is_fitted_better_by_ranks(generator):
     x = np.exp(3.0 * generator.normal(size=400))
     y = np.sin(2.0 * np.log(x)) + 0.3 * generator.normal(size=400)

@@ -49,7 +49,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.core import Problem, fill_empty
+from kernpool.core import Problem, RowOrder, fill_empty
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import cut
 from kernpool.pooling import Sums, choose, limit_values
@@ -119,6 +119,47 @@ CRITERIA = {
     )
 }
 LOG_LOSS = Criterion("log_loss", exclude_self=True, log_penalty=None, in_logs=False)
+
+
+def check_order(order: RowOrder | None, criterion: Criterion | None, name: str = "") -> None:
+    """Raise ValueError if rows have a gap and the criterion holds out no rows, or a row has no rows beyond its gap.
+
+    Parameters
+    ----------
+    order : RowOrder or None
+        Places of the rows and the gap.
+    criterion, name
+        As in `check_groups`.
+
+    Raises
+    ------
+    ValueError
+        If no rows would be held out, or none would remain for some row.
+
+    Examples
+    --------
+    >>> check_order(RowOrder(np.arange(9), 3), CRITERIA["loo"])
+    >>> check_order(RowOrder(np.arange(9), 4), CRITERIA["loo"])
+    Traceback (most recent call last):
+    ValueError: gap=4 leaves no rows to predict 1 of 9 rows from; give at most 3
+    """
+    if order is None:
+        return
+    if criterion is None or not criterion.exclude_self:
+        raise ValueError(
+            f"gap={order.gap} is for 'loo' and 'regularised', which leave rows out, and "
+            f"bandwidth={name if criterion is None else criterion.name!r} leaves none out; use one of these, a number, "
+            "or gap=0"
+        )
+    low, high = order.place - order.place.min(initial=0), order.place.max(initial=0) - order.place
+    furthest = np.maximum(low, high)
+    alone = int(np.count_nonzero(furthest <= order.gap))
+    if alone:
+        most = int(furthest.min()) - 1
+        raise ValueError(
+            f"gap={order.gap} leaves no rows to predict {alone} of {len(furthest)} rows from; "
+            + (f"give at most {most}" if most > 0 else "the rows have too few places in their order for a gap")
+        )
 
 
 def check_groups(group: NDArray[np.int64] | None, criterion: Criterion | None, name: str = "") -> None:

@@ -83,7 +83,7 @@ def warn_of_copies(rows: TrainingRows, *, takes_groups: bool = True, bandwidth: 
             f"duplicates first (DataFrame.drop_duplicates of pandas){groups * takes_groups}",
             RepeatedRowsWarning,
         )
-    elif searched and rows.group is None:
+    elif searched and rows.together is None:
         times = np.ceil(weight) if bandwidth in DECEIVED_BY_PARTS else np.maximum(np.floor(weight), 1.0)
         if np.any(times > 1.0) and count_copies(rows, times):
             warn_caller(
@@ -127,7 +127,7 @@ def count_copies(rows: TrainingRows, weight: Array | None = None) -> float:
     every = kept = np.arange(len(hashes))
     if len(hashes) > SEEN:  # all copies of a row or none of them
         kept = np.flatnonzero(hashes < np.uint64(SEEN / len(hashes) * 2.0**64))
-    total, copies, first = _count_distinct(hashes, weight, rows.group, kept)
+    total, copies, first = _count_distinct(hashes, weight, rows.together, kept)
     if copies < MANY * total or len(first) < max(DISTINCT, total / TIMES):
         return 0.0
     outputs = len(np.unique(_hash([*table[first].T])))
@@ -138,7 +138,7 @@ def count_copies(rows: TrainingRows, weight: Array | None = None) -> float:
             return 0.0
         if copies < CHANCE * _equal_by_chance([*X[first].T, *code[first].T], _hash([*table[first].T])):
             return 0.0
-    return copies if len(kept) == len(every) else _count_distinct(hashes, weight, rows.group, every)[1]
+    return copies if len(kept) == len(every) else _count_distinct(hashes, weight, rows.together, every)[1]
 
 
 def _equal_by_chance(columns: list[NDArray[Any]], label: Hashes) -> float:

@@ -266,6 +266,8 @@ class ConformalProblem:
         if not (self.calibration.own or self.calibration.held_back):
             return ""
         smoother = self.smoother
+        if smoother.order is not None:
+            return "rows next to each other share noise, and are left out together, but are not exchangeable"
         if self.calibration.own and self.calibration.group is None and are_copied(smoother, smoother.value):
             return COPIED
         if self.bandwidth == "found":

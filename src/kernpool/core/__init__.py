@@ -21,7 +21,7 @@ from kernpool.core.input_validation import (
 )
 from kernpool.core.local_fit import LocalFit, RankDeficiencyWarning, solve, warn_of_curvature, with_ridge
 from kernpool.core.moments import MOST_COLUMNS, Layout, check_degree, monomials
-from kernpool.core.pair_factors import NO_CATEGORIES, Categories, Factors, Groups, weight_left_out
+from kernpool.core.pair_factors import NO_CATEGORIES, Categories, Factors, Groups, RowOrder, weight_left_out
 from kernpool.core.problem import FLOAT64, FLOAT64_EPSILON, Problem
 from kernpool.core.similarity import KernelLogits, check_composition
 from kernpool.core.state import (
@@ -51,6 +51,7 @@ __all__ = [
     "Prepared",
     "Problem",
     "RankDeficiencyWarning",
+    "RowOrder",
     "Rows",
     "Stack",
     "as_tol",

@@ -285,17 +285,17 @@ class Problem:
         """Return the problem of the numeric columns alone, without the kernels of categorical columns."""
         return replace(self, factors=None)
 
-    def with_groups(self, query_code: NDArray[np.int64], key_code: NDArray[np.int64]) -> Problem:
+    def with_groups(self, query_code: NDArray[np.int64], key_code: NDArray[np.int64], gap: int = 0) -> Problem:
         """Return the problem with the given groups, in which keys of the query's own group are excluded.
 
-        Codes are those of `Groups`.
+        Codes and the gap are those of `Groups`.
         """
         if (len(query_code), len(key_code)) != self.shape:
             raise ValueError(
                 f"groups are given for {len(query_code)} queries and {len(key_code)} keys, but there are "
                 f"{self.shape[0]} and {self.shape[1]}; give one group code per row"
             )
-        return replace(self, groups=Groups.read(query_code, key_code))
+        return replace(self, groups=Groups.read(query_code, key_code, gap))
 
     def with_dense_factors(self) -> Problem:
         """Return the problem with its categorical kernels turned into an (m, n) bias of the logits."""

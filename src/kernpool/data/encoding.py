@@ -398,7 +398,7 @@ def _positions(argument: str, columns: Collection[str | int], table: Columns) ->
     return positions
 
 
-def group_codes(groups: Any, rows: int) -> NDArray[np.int64]:
+def group_codes(groups: Any, rows: int, name: str = "groups") -> NDArray[np.int64]:
     """Return for each row the integer code of its group: 0, 1, ... in the sorted order of the group labels.
 
     Parameters
@@ -407,6 +407,8 @@ def group_codes(groups: Any, rows: int) -> NDArray[np.int64]:
         Labels: numbers, strings, dates, or anything sortable.
     rows : int
         How many rows there are.
+    name : str, default="groups"
+        Name of the argument, for messages.
 
     Returns
     -------
@@ -425,32 +427,32 @@ def group_codes(groups: Any, rows: int) -> NDArray[np.int64]:
     >>> group_codes(["b", "a", "b"], 3)
     array([1, 0, 1])
     """
-    return labels_and_codes(groups, rows)[1]
+    return labels_and_codes(groups, rows, name)[1]
 
 
-def labels_and_codes(groups: Any, rows: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
+def labels_and_codes(groups: Any, rows: int, name: str = "groups") -> tuple[NDArray[Any], NDArray[np.int64]]:
     """Return the sorted distinct group labels, and for each row the index of its label among them.
 
     Parameters and errors are as in `group_codes`.
     """
-    refuse_foreign("groups", groups)
+    refuse_foreign(name, groups)
     labels = np.asarray(groups)
     if labels.shape != (rows,):
-        raise ValueError(f"groups must have one label for each of the {rows} rows, got shape {labels.shape}")
+        raise ValueError(f"{name} must have one label for each of the {rows} rows, got shape {labels.shape}")
     listed = isinstance(groups, list | tuple)  # of text and NaN NumPy makes text alone
     if listed or labels.dtype.kind not in "biuSU":
         items = groups if listed else labels.tolist()
         missing = np.array([is_missing(label) for label in items]) | _not_a_time(labels)
         if missing.any():
             raise ValueError(
-                f"groups has no label in {missing.sum()} rows (the first is row {np.argmax(missing)}, counted from 0); "
+                f"{name} has no label in {missing.sum()} rows (the first is row {np.argmax(missing)}, counted from 0); "
                 "leave these rows out, or give each a label of its own"
             )
     try:
         found, code = np.unique(labels, return_inverse=True)
     except TypeError:
         raise TypeError(
-            "groups has labels of several types, which cannot be put in order; use numbers or strings alone"
+            f"{name} has labels of several types, which cannot be put in order; use numbers or strings alone"
         ) from None
     return found, np.asarray(code, dtype=np.int64)
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from kernpool.bandwidth import plugin_bandwidth, warn_of_copies
-from kernpool.bandwidth.criteria import CRITERIA, LOG_LOSS, check_groups
+from kernpool.bandwidth.criteria import CRITERIA, LOG_LOSS, check_groups, check_order
 from kernpool.bandwidth.rules_of_thumb import RULES, bring_to_rows, rule_of_thumb
 from kernpool.bandwidth.search import BandwidthSearch, SearchOptions, TrainingRows, canonical_rows, search_bandwidth
 from kernpool.bandwidth.search.held_out import adjust_to_all_rows, affordable_rows
@@ -110,7 +110,7 @@ def choose_bandwidth(
     ------
     ValueError
         If a bandwidth or smoothing that was given does not go with the columns, or the rows with the plug-in; or groups
-        with a criterion that cannot leave them out.
+        or a gap with a criterion that cannot leave them out.
     """
     # Only models of planes have it.
     as_given: dict[str, Any] = {"ridge_": float(options.ridge or 0.0)} if options.degree else {}
@@ -120,6 +120,9 @@ def choose_bandwidth(
         # Given numbers and rules, which look at X alone, hold no rows out. They need two groups all the same, for
         # methods of the fitted model that leave clusters out.
         check_groups(rows.group[kept], criterion if named and bandwidth not in RULES else CRITERIA["loo"], bandwidth)
+    if rows.order is not None:
+        order = rows.order.take(kept)
+        check_order(order, criterion if named and bandwidth not in RULES else CRITERIA["loo"], bandwidth)
     if not named:
         given = given_bandwidth(bandwidth, rows.bandwidths, options.kernel, convention)
         return as_given | {"bandwidth_": given, "smoothing_": given_smoothing(smoothing, categories)}

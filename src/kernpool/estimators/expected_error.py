@@ -9,7 +9,8 @@ the rows. With the rows cut into K folds, the search is done K times without one
 the leave-one-out error of all rows times the ratio of held-out to promised error of the K searches. It is the
 ratio, not the numerator, because a model of fewer rows is worse: both parts of the ratio are of equally many rows.
 The numerator is nested cross-validation [1]_. Each fold repeats the model's own search, with its own criterion.
-After a fit with groups each fold contains whole groups. Predictions are those of the model: with
+After a fit with groups each fold contains whole groups; with a gap, whole places in the order, which are predicted from
+rows beyond the gap. Predictions are those of the model: with
 ``extrapolate="clip"`` all three errors are of clipped planes.
 
 Where rows are copies of others (`kernpool.bandwidth.repeated_rows`), rows are predicted from themselves and
@@ -47,7 +48,7 @@ from kernpool.estimators.fitted_model import (
     refuse_robust,
     smoother_of_rows,
 )
-from kernpool.estimators.model import FittedModel
+from kernpool.estimators.model import FittedModel, order_of
 from kernpool.execution.progress import current_progress, report_progress
 from kernpool.pooling import KeyPairs, finalize
 
@@ -82,9 +83,9 @@ def expected_error(model: FittedModel) -> float:
     X, value = pooled_keys(model).astype(np.float64), np.asarray(model.value_, dtype=np.float64)
     tied = coordinates_of(model).tied
     rows = canonical_rows(
-        TrainingRows.from_arrays(X, value, model.key_weight_, model.key_code_, model.key_group_, tied)
+        TrainingRows.from_arrays(X, value, model.key_weight_, model.key_code_, model.key_group_, order_of(model), tied)
     )
-    copies = rows.group is None and count_copies(rows, rows.weight) > 0
+    copies = rows.together is None and count_copies(rows, rows.weight) > 0
     if not _was_searched(model):
         return _without_copies(model, rows) if copies else _left_out_error(model)
     if rows.group is not None and rows.groups < FEWEST:
@@ -150,11 +151,12 @@ def _progress_of(part: int, parts: int) -> Iterator[None]:
 def folds_of(rows: TrainingRows, *, together: bool = False) -> Iterator[Array]:
     """Yield, for each fold, the held-out weight of every row; a row of weight 3 is split like three equal rows.
 
-    Groups are held out as a whole, and so are rows with all of their copies if these are to stay together.
+    Groups are held out as a whole, and so are places in an order, and rows with all of their copies if these are to
+    stay together.
     """
     weight, generator = rows.weight, np.random.default_rng(0)
     folds = int(min(rows.number, FOLDS_OF_FEW if rows.number <= FEW_ROWS else FOLDS))
-    group = np.arange(len(weight)) if together else rows.group
+    group = np.arange(len(weight)) if together else rows.together
     if group is not None:
         found, place = np.unique(group, return_inverse=True)
         folds = min(folds, len(found))
@@ -188,6 +190,11 @@ def _predict(
 ) -> Array:
     """Predict the held-out rows of a fold from its training rows; by the mean of these where all weights are zero."""
     smoother = smoother_of_rows(model, found, fold, model._categories())
+    if fold.order is not None and there.order is not None:
+        of_mean = replace(smoother, recipe=replace(smoother.recipe, empty="mean"))
+        problem = of_mean.problem(of_mean.points(there.X, there.code))
+        found_there = of_mean.predict(problem.with_groups(there.order.place, fold.order.place, fold.order.gap))
+        return found_there if limits is None else np.clip(found_there, *limits)
     recipe = replace(smoother.recipe, empty="mean", widening=smoother.points(there.X, there.code).widening)
     factors = smoother.categories.factors(there.code, fold.code, smoother.smoothing)
     sums = KeyPairs(smoother.keys, factors).reduce(recipe, there.X)

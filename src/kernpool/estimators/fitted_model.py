@@ -37,7 +37,7 @@ from kernpool.estimators.extrapolation import (
     warn_of_extrapolation,
     window_of,
 )
-from kernpool.estimators.model import FittedModel, names_of, source_of
+from kernpool.estimators.model import FittedModel, names_of, order_of, source_of
 from kernpool.estimators.training_rows import as_table, read_inputs
 from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.progress import current_progress
@@ -557,6 +557,7 @@ def _plain_smoother(model: FittedModel) -> Smoother:
         categories,
         np.asarray(model.smoothing_, dtype=np.float64) if has_levels else np.zeros(0),
         least_rows=least_rows_of(model),
+        order=order_of(model),
     )
 
 
@@ -572,6 +573,7 @@ def smoother_of_rows(model: FittedModel, found: dict[str, Any], rows: TrainingRo
         categories,
         found["smoothing_"] if has_levels else np.zeros(0),
         least_rows=found.get("min_effective_rows_"),
+        order=rows.order,
     )
 
 
@@ -699,6 +701,7 @@ def training_fit_key(smoother: Smoother) -> tuple[Any, ...]:
     return (
         smoother.keys.rows.array, smoother.keys.value, smoother.keys.weight, smoother.key_code, recipe.kernel,
         recipe.composition, recipe.bandwidth, np.atleast_1d(recipe.ridge), smoother.smoothing, smoother.least_rows,
+        *(smoother.order or ()),
     )  # fmt: skip
 
 

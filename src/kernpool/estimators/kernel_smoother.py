@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from kernpool.bandwidth import LeaveOneOut, TrainingRows, warn_of_copies
-from kernpool.core import NO_CATEGORIES, Prepared
+from kernpool.core import NO_CATEGORIES, Prepared, RowOrder
 from kernpool.data.encoding import group_codes
 from kernpool.data.model_format import Record
 from kernpool.estimators.bandwidth import choose_bandwidth, in_order_of_columns, of_columns, search_options
@@ -72,6 +72,7 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
         periodic: Any = None,
         geographic: Any = None,
         robust: bool | int | str = False,
+        gap: int = 0,
         n_jobs: int | None = None,
     ) -> None:
         self.kernel = kernel
@@ -97,9 +98,17 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
         self.periodic = periodic
         self.geographic = geographic
         self.robust = robust
+        self.gap = gap
         self.n_jobs = n_jobs
 
-    def _fit_pairs(self, rows: ReadRows, value: Array, sample_weight: ArrayLike | None, groups: Any = None) -> None:
+    def _fit_pairs(
+        self,
+        rows: ReadRows,
+        value: Array,
+        sample_weight: ArrayLike | None,
+        groups: Any = None,
+        place: Codes | None = None,
+    ) -> None:
         """Choose the bandwidth, and store the training rows as keys and values.
 
         Parameters are already validated.
@@ -108,7 +117,8 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
         refuse_unable(self, key.shape[1])
         weight = None if sample_weight is None else frequencies(sample_weight, len(key))
         group = None if groups is None else group_codes(groups, len(key))
-        rows_of_search = TrainingRows.from_arrays(key, value, weight, code, group)
+        order = RowOrder(place, self.gap) if self.gap and place is not None else None
+        rows_of_search = TrainingRows.from_arrays(key, value, weight, code, group, order)
         warn_of_copies(rows_of_search, bandwidth=self.bandwidth)
         coordinates = new_coordinates(self, key, weight, encoding)
         rows_of_search = replace(rows_of_search, X=coordinates.apply(key), tied=coordinates.tied)
@@ -130,7 +140,7 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
         names = vars(self).get("feature_names_in_") if encoding is None else encoding.names
         found = in_order_of_columns(found, names, encoding)
         stored = {"key_": unshared(key), "value_": unshared(value), "key_weight_": weight, "key_code_": code}
-        stored["key_group_"] = group
+        stored |= {"key_group_": group, "key_place_": place}
         fitted = found | stored | {"encoding_": encoding, "target_name_": target}
         self._find_more(fitted)
         self._replace_fit(fitted)
@@ -246,6 +256,7 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
         -------
         LeaveOneOut
             With `prediction` of shape (n, c), `error` and `empty_windows`. For a row of weight 3 one unit is left out.
-            After a fit with `groups` all rows of the row's group are: leave-cluster-out, as in the search.
+            After a fit with `groups` all rows of the row's group are: leave-cluster-out, as in the search. With a `gap`
+            all rows within it are.
         """
         return left_out_fits(self, smoother_of(self), self.key_group_)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.bandwidth import LeaveOneOut
-from kernpool.core import NO_CATEGORIES, Categories, Prepared
+from kernpool.core import NO_CATEGORIES, Categories, Prepared, RowOrder
 from kernpool.data.encoding import Encoding
 from kernpool.kernels import Kernel, get_categorical_kernel
 from kernpool.pooling import StoredPairs
@@ -74,13 +74,16 @@ class FittedModel:
     periodic: Any
     geographic: Any
     n_jobs: int | None
+    gap: int  # of regressors; `gap_of` is zero for others
 
-    # Training rows: keys (n, d), outputs (n,) or (n, c), weights (n,) or None, categories (n, k), groups (n,) or None.
+    # Training rows: keys (n, d), outputs (n,) or (n, c), weights (n,) or None, categories (n, k), groups (n,) or None,
+    # and places in their order, (n,) or None.
     key_ = RowAttribute()
     value_ = RowAttribute()
     key_weight_ = RowAttribute()
     key_code_ = RowAttribute()
     key_group_ = RowAttribute()
+    key_place_ = RowAttribute()
     source_: StoredPairs
 
     # Found by the fit: bandwidths (d,), smoothings of categorical columns (k,), and how columns become numbers.
@@ -95,8 +98,8 @@ class FittedModel:
 
     # What a fit leaves. Files hold the arrays, the results, `encoding_` and `reference_`.
     _arrays: ClassVar[tuple[str, ...]] = (
-        "key_", "value_", "key_weight_", "key_code_", "key_group_", "bandwidth_", "smoothing_", "relevance_",
-        "classes_", "search_rows_", "key_range_", "robust_weight_",
+        "key_", "value_", "key_weight_", "key_code_", "key_group_", "key_place_", "bandwidth_", "smoothing_",
+        "relevance_", "classes_", "search_rows_", "key_range_", "robust_weight_",
     )  # fmt: skip
     _results: ClassVar[dict[str, type]] = {
         "loo_error_": float, "loo_empty_windows_": int, "bandwidth_note_": str, "min_effective_rows_": float,
@@ -145,3 +148,15 @@ def source_of(model: FittedModel) -> StoredPairs | None:
     """Return the rows that a model was fitted to if they are not in memory, otherwise None."""
     source: StoredPairs | None = vars(model).get("source_")
     return source
+
+
+def order_of(model: FittedModel) -> RowOrder | None:
+    """Return the places of the training rows in their order, with the gap of the model; None without a gap."""
+    place, gap = vars(model).get("key_place_"), gap_of(model)
+    return RowOrder(place, gap) if gap and place is not None else None
+
+
+def gap_of(model: FittedModel) -> int:
+    """Return the gap of a model; zero for kinds of models that have none."""
+    gap: int = vars(model).get("gap", 0)
+    return gap

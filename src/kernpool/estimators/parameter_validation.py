@@ -272,6 +272,7 @@ ACCEPTED = {
     "ridge": Accepted(
         f"None, to be found, or a number from 0 to {LARGEST_RIDGE:g}", (None,), lambda x: 0 <= x <= LARGEST_RIDGE
     ),
+    "gap": Accepted("a whole number of places, 0 for none", (), lambda n: 0 <= n < 2**62, whole=True),
     "prior_share": Accepted("'loo', or a number from 0 on and below 1", ("loo",), lambda x: 0 <= x < 1),
     "robust": Accepted(
         "False, True, 'tukey', 'huber', or a number of re-weightings from 1 on",

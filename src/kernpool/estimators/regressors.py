@@ -22,6 +22,7 @@ from kernpool.estimators.methods.bootstrap import BootstrapMethods
 from kernpool.estimators.methods.distribution import ConditionalDistributions
 from kernpool.estimators.methods.inference import Inference
 from kernpool.estimators.methods.prediction_intervals import PredictionIntervals
+from kernpool.estimators.methods.row_order import places_of_rows, warn_of_correlated_noise
 from kernpool.estimators.model import names_of, source_of
 from kernpool.estimators.parameter_validation import check_parameters
 from kernpool.estimators.stored_rows import as_stored, fit_stored, predict_lazily
@@ -62,7 +63,9 @@ class KernelRegressor(
         tags.regressor_tags.poor_score = get_kernel(self.kernel).name == "constant"  # the baseline that ignores X
         return tags
 
-    def fit(self, X: ArrayLike | Chunks, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
+    def fit(
+        self, X: ArrayLike | Chunks, y: Any = None, sample_weight: Any = None, groups: Any = None, time: Any = None
+    ) -> Self:
         """Store the training rows, or a reference to them, and choose the bandwidth.
 
         Parameters
@@ -81,6 +84,11 @@ class KernelRegressor(
             Which cluster each row belongs to, such as a school or a patient, where rows of a cluster share noise. The
             search then predicts every row from the rows of all other clusters (leave-cluster-out): from those of its
             own cluster it would be predicted with the shock that they share, best in windows that are too narrow.
+        time : array_like of shape (n,), or str, optional
+            When each row was observed, or another order of the rows: numbers, dates or texts, by whose order rows are
+            next to each other, in whatever units; or the name of a column of X. Rows of equal times share one place. By
+            default the order of X where it is a single column. Says which rows are left out with `gap`, and which
+            neighbours are looked at for correlated noise.
 
         Returns
         -------
@@ -93,16 +101,18 @@ class KernelRegressor(
             If X or y holds NaN or infinity, or a cell is missing (the message names row and column), shapes do not
             match, or a parameter is out of its range; if dates are too close together for days in float64; if a label
             of `groups` is missing, there is a single one, or `bandwidth` is the name of a search that leaves no rows
-            out.
+            out; if there is a `gap` and no order of the rows, or nothing beyond it.
         TypeError
-            If there are `groups` of rows in chunks; or an argument is a masked array, sparse or a tensor, or y holds
-            dates.
+            If there are `groups`, a `time` or a `gap` of rows in chunks; or an argument is a masked array, sparse or a
+            tensor, or y holds dates.
 
         Warns
         -----
         RepeatedRowsWarning
             If a tenth of the rows or more are copies of others, and chance does not explain it: leave-one-out predicts
             them from their own copies.
+        SerialCorrelationWarning
+            If leave-one-out found the bandwidth, and the noise of rows next to each other in their order is correlated.
         SuspectColumnWarning
             If a column of a frame looks like something else than it is read as: text that is numbers, dates or names of
             rows, and numbers that number the rows. The message names the column and the remedy.
@@ -146,12 +156,19 @@ class KernelRegressor(
                     "groups must be None for rows that are not in memory, whose bandwidth is found on a sample that "
                     "would break clusters up; fit some of the clusters in memory, and give the bandwidth as a number"
                 )
+            if self.gap or time is not None:
+                raise TypeError(
+                    "gap= and time= are for rows in memory: the bandwidth of others is found on a sample, in which no "
+                    "rows are next to each other; fit a part of the series in memory, with its bandwidth as a number"
+                )
             fit_stored(self, stored)
             return self
         check_parameters(self)  # some of them say how rows are read
         rows = read_rows(self, X, y, numbers=True)
-        refuse_other_labels(X, sample_weight=sample_weight, groups=groups)
-        self._fit_pairs(rows, rows.output, sample_weight, groups)
+        refuse_other_labels(X, sample_weight=sample_weight, groups=groups, time=time)
+        self._fit_pairs(rows, rows.output, sample_weight, groups, places_of_rows(self, X, rows, time, groups))
+        if groups is None:
+            warn_of_correlated_noise(self, rows)
         return self
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -216,6 +233,11 @@ class KernelRegressor(
                 "partial_fit does not know the groups of new rows, and the model was fitted with groups; fit all rows "
                 "again"
             )
+        if self.gap:
+            raise ValueError(
+                f"partial_fit does not know the places of new rows in their order, and the model has gap={self.gap}; "
+                "fit all rows again"
+            )
         key, _, value, *_ = read_rows(self, X, y, numbers=True, reset=False)
         if value.shape[1:] != self.value_.shape[1:]:
             raise ValueError(
@@ -223,7 +245,7 @@ class KernelRegressor(
             )
         weight = None if sample_weight is None else frequencies(sample_weight, len(key))
         grown = append_rows(self, key, value, weight)
-        for stale in ("loo_error_", "loo_empty_windows_", "_expected_error"):
+        for stale in ("loo_error_", "loo_empty_windows_", "_expected_error", "key_place_"):
             self.__dict__.pop(stale, None)
         if "bandwidth_search_" in vars(self):
             self.__dict__ |= {"bandwidth_search_": replace(self.bandwidth_search_, expected_error=None)}
@@ -368,6 +390,13 @@ class NadarayaWatsonRegressor(KernelRegressor):
         many times; ``"huber"`` ten times by weights that fall from 1.345 standard deviations on. For one output. A
         bandwidth that is searched for then minimises a bounded loss of leave-one-out residuals, Tukey's at 4.685.
         Without outliers that costs 10 to 40 percent of the error.
+    gap : int, default=0
+        For rows whose noise is correlated with that of the rows next to them in an order, such as a series:
+        leave-one-out leaves out all rows at most so many places away together with a row, as h-block cross-validation
+        [4]_, in the search for bandwidths, residuals, `leave_one_out`, `expected_error`, standard errors and prediction
+        intervals. Standard errors count the correlations of residuals up to twice as far.
+        The order is that of ``fit(..., time=)``, or of the only column of X; equal times or inputs share a place. A
+        `SerialCorrelationWarning` names one. Predictions themselves are of all rows.
     n_jobs : int or None, default=None
         Threads; None is 1 unless in a ``joblib.parallel_config`` context, -1 all processors, -2 all but one.
 
@@ -406,6 +435,8 @@ class NadarayaWatsonRegressor(KernelRegressor):
         by which a window of outliers alone is fitted.
     key_group_ : ndarray of int, shape (n,), or None
         Number of the group of each training row, if `fit` had groups.
+    key_place_ : ndarray of int, shape (n,), or None
+        Place of each training row in their order, if there is a gap or `fit` had times.
     search_rows_ : ndarray of int
         Numbers of the training rows that the bandwidth was searched on, if `max_search_rows` was a number below theirs;
         rows that equal one of them included. The others have not seen it: see `prediction_interval`.
@@ -446,6 +477,8 @@ class NadarayaWatsonRegressor(KernelRegressor):
        Annals of Statistics 13 (1985), 1465-1481.
     .. [3] P. Hall, G. S. Watson and J. Cabrera, "Kernel density estimation with spherical data", Biometrika 74 (1987),
        751-762.
+    .. [4] P. Burman, E. Chow and D. Nolan, "A cross-validatory method for dependent data", Biometrika 81 (1994),
+       351-358.
 
     Examples
     --------
@@ -501,7 +534,7 @@ class LocalLinearRegressor(KernelRegressor):
         Planes by default: over 15 real tables clipping raised the held-out R^2 with ``"loo"`` by .01 on average, by .13
         on one and by nothing on most of them; and a straight line of the data is not followed beyond them any more.
         Slopes and `leave_one_out` are those of the planes either way, `expected_error` that of predictions.
-    robust, n_jobs
+    robust, gap, n_jobs
         As in `NadarayaWatsonRegressor`.
 
     Attributes
@@ -588,6 +621,7 @@ class LocalLinearRegressor(KernelRegressor):
         geographic: Any = None,
         extrapolate: str = "plane",
         robust: bool | int | str = False,
+        gap: int = 0,
         n_jobs: int | None = None,
     ) -> None:
         super().__init__(
@@ -596,7 +630,7 @@ class LocalLinearRegressor(KernelRegressor):
             smoothing=smoothing, unseen=unseen, common_factor=common_factor, min_effective_rows=min_effective_rows,
             max_search_rows=max_search_rows, max_search_seconds=max_search_seconds, random_state=random_state,
             algorithm=algorithm, tol=tol, empty=empty, scale=scale, periodic=periodic, geographic=geographic,
-            robust=robust, n_jobs=n_jobs,
+            robust=robust, gap=gap, n_jobs=n_jobs,
         )  # fmt: skip
         self.ridge = ridge
         self.extrapolate = extrapolate

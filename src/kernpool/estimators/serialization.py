@@ -19,7 +19,7 @@ from kernpool.data.circular import read_periodic, written_periodic
 from kernpool.data.model_format import ModelFileError, Record, check_array, plain
 from kernpool.data.rank_transform import read_scale, written_scale
 from kernpool.estimators.fitted_model import coordinates_of
-from kernpool.estimators.model import source_of
+from kernpool.estimators.model import gap_of, source_of
 from kernpool.estimators.parameter_validation import check_maps, check_restored
 from kernpool.kernels import get_kernel, registered_name
 from kernpool.pooling import ChunkPairs
@@ -68,7 +68,7 @@ def _are_texts(names: Any) -> bool:
 
 
 ENTRIES = {"parameters", "encoding", "features", "target", "results"}
-ROWS = {"key_", "value_", "key_weight_", "key_code_", "key_group_", "search_rows_", "robust_weight_"}
+ROWS = {"key_", "value_", "key_weight_", "key_code_", "key_group_", "key_place_", "search_rows_", "robust_weight_"}
 NEEDED_RESULTS = {"ridge_", "prior_share_", "min_effective_rows_"}  # of the estimators that have them
 WRITTEN: dict[str, Callable[[Any], Any]] = {"scale": written_scale, "periodic": written_periodic}  # others by `plain`
 READ: dict[str, Callable[[Any], Any]] = {"scale": read_scale, "periodic": read_periodic}
@@ -227,6 +227,11 @@ def _check_fit(model: Any, features: Sequence[str]) -> None:
     group = model.key_group_
     if group is not None and not 0 <= check_array("key_group_", group, "i", (n,)).min() < group.max():
         raise ValueError("key_group_ does not hold numbers of two groups or more")
+    place = parts.get("key_place_")
+    if place is not None and check_array("key_place_", place, "i", (n,)).min() < 0:
+        raise ValueError("key_place_ does not hold places in an order")
+    if gap_of(model) and place is None:
+        raise ValueError("there is a gap, and no order of the rows")
     searched = parts.get("search_rows_")
     if searched is not None:
         check_array("search_rows_", searched, "i", (len(searched),))

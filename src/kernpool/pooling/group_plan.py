@@ -13,6 +13,11 @@ mask of a million pairs. On a line a query costs more than a key: where a part i
 1e5 rows of one column take 1.4 s of a processor with 100 groups and 2.5 s with 20 000, and 0.05 s without groups. Cut
 into halves they took 2.1 and 3.5 s, and sixteenths are no quicker. Half of the time is series, half some milliseconds
 for each part; less would take cells whose moments are merged group by group, inside each family of kernels.
+
+With a gap (`Groups.gap`) the groups are places in an order, and keys within so many places of the query are excluded.
+Parts overlap then: the queries of an eighth are summed with the keys that are further away from all of them than the
+gap, and the eighth with the keys around it is cut again. 1e5 rows of one column take
+1.6 s of a processor with gaps of five places, 2.4 s with 100 and 6 s with 2000, local planes half as much more.
 """
 
 from __future__ import annotations
@@ -50,7 +55,7 @@ class GroupBlock(NamedTuple):
     before, after : ndarray of int
         Which keys, in two pieces of one order.
     masked : bool
-        Whether some of them are of the same group.
+        Whether some of them are of the same group, or within its gap.
     """
 
     queries: Index
@@ -197,26 +202,32 @@ def _masked(problem: Problem) -> Problem:
 
 def _blocks(problem: Problem) -> list[GroupBlock]:
     groups, weight = cast(Groups, problem.groups), problem.key_weight
-    of = groups.query_code, groups.key_code, weight
+    of = groups.query_code, groups.key_code, groups.gap, weight
     return problem.prepare("groups", of, lambda: _cut(groups, weight))
 
 
 def _cut(groups: Groups, weight: Array | None) -> list[GroupBlock]:
-    """Split the query-key pairs of different groups into blocks, leaving out keys of zero weight."""
+    """Split the query-key pairs of different groups into blocks, leaving out keys of zero weight.
+
+    The groups from `low` to `high` exclude no keys but those from ``key_first[low]`` to ``key_last[high - 1]``, which
+    are their own, and with a gap those around them.
+    """
     kept = np.arange(len(groups.key_code)) if weight is None else np.flatnonzero(weight > 0)
     keys = kept[np.argsort(groups.key_code[kept], kind="stable")]
-    codes = np.unique(groups.key_code[kept])
+    key_code, gap = groups.key_code[keys], groups.gap
+    codes = np.unique(np.append(key_code, groups.query_code[groups.query_code >= 0]) if gap else key_code)
     mine = np.isin(groups.query_code, codes)
     free, queries = np.flatnonzero(~mine), np.flatnonzero(mine)
     queries = queries[np.argsort(groups.query_code[queries], kind="stable")]
-    key_start = np.append(np.searchsorted(groups.key_code[keys], codes), len(keys))
+    key_first, key_last = np.searchsorted(key_code, codes - gap), np.searchsorted(key_code, codes + gap, side="right")
     query_start = np.append(np.searchsorted(groups.query_code[queries], codes), len(queries))
+    key_middle = np.append(np.searchsorted(key_code, codes), len(keys))
     none = np.zeros(0, dtype=np.intp)
     blocks = [GroupBlock(free, keys, none, False)] if free.size else []
     waiting = [(0, len(codes))]
     while waiting:
         low, high = waiting.pop()
-        some, (first, last) = queries[query_start[low] : query_start[high]], key_start[[low, high]]
+        some, (first, last) = queries[query_start[low] : query_start[high]], (key_first[low], key_last[high - 1])
         if high - low < 2 or not some.size:
             continue
         if some.size * (last - first) <= MASKED_PAIRS:
@@ -224,14 +235,15 @@ def _cut(groups: Groups, weight: Array | None) -> list[GroupBlock]:
             continue
         # Group starts nearest to a split into equal numbers of keys; a large group may be nearest to several.
         enough = math.ceil(math.sqrt(some.size * (last - first) / MASKED_PAIRS))
-        goals = np.linspace(first, last, min(WAYS, enough, high - low) + 1)[1:-1]
-        nearest = low + np.abs(key_start[low : high + 1, None] - goals).argmin(axis=0)
+        goals = np.linspace(key_middle[low], key_middle[high], min(WAYS, enough, high - low) + 1)[1:-1]
+        nearest = low + np.abs(key_middle[low : high + 1, None] - goals).argmin(axis=0)
         ends = np.unique(np.clip(nearest, low + 1, high - 1)).tolist()
         parts = list(zip([low, *ends], [*ends, high], strict=True))
         for begin, end in parts:
             asked = queries[query_start[begin] : query_start[end]]
-            if asked.size:
-                blocks.append(GroupBlock(asked, keys[first : key_start[begin]], keys[key_start[end] : last], False))
+            before, after = keys[first : key_first[begin]], keys[key_last[end - 1] : last]
+            if asked.size and before.size + after.size:
+                blocks.append(GroupBlock(asked, before, after, False))
         waiting += parts[::-1]
     return blocks
 

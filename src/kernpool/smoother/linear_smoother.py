@@ -18,7 +18,8 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.core import NO_CATEGORIES, Categories, Factors, Keys, Layout, LocalFit, center_of_values, subtract
+from kernpool.core import NO_CATEGORIES, Categories, Factors, Keys, Layout, LocalFit, RowOrder
+from kernpool.core.input_validation import center_of_values, subtract
 from kernpool.core.problem import FLOAT64, FLOAT64_EPSILON, LARGEST_TOL, Problem
 from kernpool.core.state import Empty, PoolState, fill_in_silence
 from kernpool.execution.threads import cut
@@ -179,6 +180,8 @@ class Smoother:
         Effective rows that windows have at least, as `kernpool.smoother.windows` says; None for no floor.
     first : Smoother or None
         The smoother by whose bandwidths windows are found; None for this one.
+    order : RowOrder or None
+        Places of the rows in an order; leave-one-out fits leave out all rows within the gap together with a row.
     """
 
     keys: Keys
@@ -189,6 +192,7 @@ class Smoother:
     factor: float = 1.0
     least_rows: float | None = None
     first: Smoother | None = None
+    order: RowOrder | None = None
 
     @property
     def columns(self) -> int:
@@ -222,14 +226,21 @@ class Smoother:
         if self.least_rows is None:
             return rows
         recipe = first.recipe
-        of = recipe.kernel, recipe.composition, recipe.bandwidth, first.smoothing, self.least_rows, code
+        of = recipe.kernel, recipe.composition, recipe.bandwidth, first.smoothing, self.least_rows, code, self.order
 
         def make() -> Array | None:
-            problem = first.problem(rows, exclude_self=code is None)
-            return first._widening(problem if code is None else problem.with_groups(code, code))
+            return first._widening(first._without_related(rows, code))
 
         found = make() if self.keys.prepared is None else self.keys.prepared.get(("widening", code is None), of, make)
         return replace(rows, widening=found)
+
+    def _without_related(self, rows: EvaluationPoints, code: Codes | None) -> Problem:
+        """Return the problem of the training rows, each without itself, its cluster, or the rows within its gap."""
+        alone = code is None and self.order is None
+        problem = self.problem(rows, exclude_self=alone)
+        if code is not None:
+            return problem.with_groups(code, code)
+        return problem if self.order is None else problem.with_groups(self.order.place, *self.order)
 
     def points(self, query: Array, code: Codes | None = None) -> EvaluationPoints:
         """Return rows as evaluation points, with windows of enough effective rows."""
@@ -313,10 +324,9 @@ class Smoother:
     def left_out_problem(self, code: Codes | None = None) -> Problem:
         """Return the pooling problem of leave-one-out fits at the training rows; leave-cluster-out for cluster numbers.
 
-        One unit of a row's frequency weight is left out.
+        One unit of a row's frequency weight is left out; with an order, all rows within the gap.
         """
-        problem = self.problem(self.training_points(code), exclude_self=code is None)
-        return problem if code is None else problem.with_groups(code, code)
+        return self._without_related(self.training_points(code), code)
 
     def predict(self, problem: Problem, *, report: bool = False) -> Array:
         """Predict the outputs at the queries of a pooling problem of this smoother, as `fill_empty` says.

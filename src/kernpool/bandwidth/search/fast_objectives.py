@@ -452,8 +452,8 @@ def choose_way(objective: Objective) -> EvaluationMethod:
     few = n <= MOST_ROWS_WITHOUT_COMPILER if means else n * n * (d + k + options.degree * d * d) < FEWEST_NUMBERS
     if options.algorithm != "auto":
         reason = f"algorithm={options.algorithm!r} was asked for"
-    elif objective.rows.group is not None:
-        reason = "rows of a group are left out together"
+    elif objective.rows.together is not None:
+        reason = "rows of a group or within a gap are left out together"
     elif options.common_factor and d > 1:
         reason = "there is no faster method for a common factor of several columns"
     elif objective.rows.tied is not None and not means:

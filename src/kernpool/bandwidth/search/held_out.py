@@ -158,7 +158,10 @@ class HeldOutRows:
             self.held.weight,
         )
         factors = self.categories.factors(held.code, self.others.code, smoothing)
-        fit = local_fit(KeyPairs(self.keys, factors).problem(recipe, held.X), recipe, self.options.progress)
+        problem = KeyPairs(self.keys, factors).problem(recipe, held.X)
+        if held.order is not None and self.others.order is not None:
+            problem = problem.with_groups(held.order.place, self.others.order.place, held.order.gap)
+        fit = local_fit(problem, recipe, self.options.progress)
         predicted = np.where(fit.occupied[:, None], fit.intercept, 0.0)
         off = (held.value - self.mean) / self.unit - predicted
         squares = weight @ off**2 / held.total
@@ -184,11 +187,12 @@ class HeldOutRows:
 
 
 def hold_out(rows: TrainingRows, size: int, generator: Any) -> tuple[TrainingRows, TrainingRows]:
-    """Draw so many rows, or whole groups of at most so many, and return them and the rows of all others.
+    """Draw so many rows, or whole groups or places of at most so many, and return them and the rows of all others.
 
     If every group is larger, rows of the smallest one are drawn.
     """
-    group = np.arange(len(rows.X)) if rows.group is None else np.unique(rows.group, return_inverse=True)[1]
+    related = rows.together
+    group = np.arange(len(rows.X)) if related is None else np.unique(related, return_inverse=True)[1]
     counts = np.bincount(group)
     order = generator.permutation(len(counts))
     order = order[counts[order] <= size]

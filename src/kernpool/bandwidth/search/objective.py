@@ -216,7 +216,7 @@ class Objective:
     ----------
     rows : TrainingRows
         In canonical form; several outputs should be in comparable units. With groups, which take a criterion that
-        leaves rows out, all rows of a group are held out.
+        leaves rows out, all rows of a group are held out, and with an order all within the gap.
     options : SearchOptions
         Criterion and options of pooling. Its `progress` is called in queries of the evaluation at hand.
     categories : Categories, optional
@@ -246,13 +246,11 @@ class Objective:
             bandwidth=np.where(np.ptp(rows.X, axis=0) > 0, np.ptp(rows.X, axis=0), 1.0),
             composition=options.composition,
             key_weight=None if np.all(rows.weight == 1.0) else rows.weight,
-            exclude_self=criterion.exclude_self and rows.group is None,
+            exclude_self=criterion.exclude_self and rows.together is None,
             degree=options.degree,
         )
-        if rows.group is not None:
-            problem = problem.with_groups(rows.group, rows.group)
         refuse_gradients(problem)
-        self.problem = problem.without_center()
+        self.problem = rows.without_related(problem).without_center()
         self._share = np.sqrt(rows.weight / rows.total)[:, None]
         self._log_peak = self.problem.similarity.log_peak
 
@@ -484,6 +482,9 @@ class Objective:
 
     def _mean_of_others(self) -> Array:
         rows, value = self.rows, self.problem.value
+        if rows.order is not None:
+            others, total = rows.order.others(rows.weight, value)
+            return np.divide(total, others[:, None], where=others[:, None] > 0, out=np.zeros_like(total))
         itself, gone = weight_left_out(rows.weight, value, rows.group)
         others, total = rows.total - itself, rows.weight @ value - gone
         return np.divide(total, others[:, None], where=others[:, None] > 0, out=np.zeros_like(total))

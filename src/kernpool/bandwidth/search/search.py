@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.bandwidth.criteria import LOG_LOSS, check_groups, times_power
+from kernpool.bandwidth.criteria import LOG_LOSS, check_groups, check_order, times_power
 from kernpool.bandwidth.rules_of_thumb import canonical_ratio
 from kernpool.bandwidth.search import common_scale, log_loss, per_column
 from kernpool.bandwidth.search.fast_objectives import choose_way
@@ -76,6 +76,8 @@ class BandwidthSearch(PrintedResult):
         On the slopes of local planes, in keys at the query.
     groups : int, default=0
         Number of groups, if all rows of a group were held out together; zero if rows were held out one by one.
+    gap : int, default=0
+        Rows at most so many places away in the order of the rows were held out together with a row.
     expected_error : float, optional
         Expected error on new rows, in the units of `error`; None until the model's `expected_error` is called.
     """
@@ -100,6 +102,7 @@ class BandwidthSearch(PrintedResult):
     way: str = ""
     ridge: float = 0.0
     groups: int = 0
+    gap: int = 0
     expected_error: float | None = None
 
     def _says_of_error(self) -> str:
@@ -107,6 +110,8 @@ class BandwidthSearch(PrintedResult):
             return f"leave-cluster-out mean squared error ({self.groups} clusters)"
         if self.criterion == "bounded":
             return "leave-one-out error by a bounded loss, that of squares where residuals are small,"
+        if self.gap:
+            return f"leave-one-out mean squared error, with {self.gap} places on either side"
         left_out = self.criterion in ("loo", "regularised", "log_loss")
         return "leave-one-out mean squared error" if left_out else "mean squared residual"
 
@@ -220,6 +225,7 @@ def search_bandwidth(
     started = time.perf_counter()
     criterion = options.criterion
     check_groups(rows.group, criterion)
+    check_order(rows.order, criterion)
     start = begin(rows, options, categories)
     rows, one, classes = start.rows, start.one_factor, criterion is LOG_LOSS
     if not options.degree or (one and options.ridge is None):
@@ -340,6 +346,7 @@ def _outcome(objective: Any, theta: Array, state: SearchState, reason: str, star
         way=state.way,
         ridge=best.ridge,
         groups=rows.groups,
+        gap=0 if rows.order is None else rows.order.gap,
     )
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from kernpool.bandwidth.criteria import CRITERIA, LOG_LOSS, Criterion
 from kernpool.bandwidth.rules_of_thumb import column_spread
-from kernpool.core.pair_factors import Categories
+from kernpool.core import Categories, Problem, RowOrder
 from kernpool.execution.progress import Progress
 from kernpool.kernels import Kernel
 
@@ -100,6 +100,8 @@ class TrainingRows:
         Frequencies, positive.
     group : ndarray of int, shape (n,), optional
         Number of the group of each row; all rows of a group are held out together.
+    order : RowOrder, optional
+        Places of the rows in an order; all rows within a gap are held out together with a row. Not with groups.
     tied : ndarray of int, shape (d,), optional
         Number of the bandwidth of each numeric column, ascending from zero, where several columns share one, as
         coordinates of a point on a circle do; by default each column has its own.
@@ -110,6 +112,7 @@ class TrainingRows:
     value: Array
     weight: Array
     group: NDArray[np.int64] | None = None
+    order: RowOrder | None = None
     tied: NDArray[np.intp] | None = None
 
     @classmethod
@@ -120,16 +123,30 @@ class TrainingRows:
         weight: Array | None = None,
         code: NDArray[np.int64] | None = None,
         group: NDArray[np.int64] | None = None,
+        order: RowOrder | None = None,
         tied: NDArray[np.intp] | None = None,
     ) -> TrainingRows:
         """Return the rows of arrays; by default each has weight one, and there are no categorical columns or groups."""
         code = np.zeros((len(X), 0), dtype=np.int64) if code is None else code
-        return cls(X, code, value.reshape(len(X), -1), np.ones(len(X)) if weight is None else weight, group, tied)
+        weight = np.ones(len(X)) if weight is None else weight
+        return cls(X, code, value.reshape(len(X), -1), weight, group, order, tied)
 
     @property
     def columns(self) -> list[NDArray[Any]]:
-        """Numeric and categorical columns, outputs, and groups, if any."""
-        return [*self.X.T, *self.code.T, *self.value.T, *([] if self.group is None else [self.group])]
+        """Numeric and categorical columns, outputs, and groups or places in an order, if any."""
+        related = self.together
+        return [*self.X.T, *self.code.T, *self.value.T, *([] if related is None else [related])]
+
+    @property
+    def together(self) -> NDArray[np.int64] | None:
+        """Number of the group of each row, or of its place in an order; rows of equal numbers are held out together."""
+        return self.group if self.order is None else self.order.place
+
+    def without_related(self, problem: Problem) -> Problem:
+        """Return a problem of these rows, in which rows that are held out together do not predict each other."""
+        if self.order is not None:
+            return problem.with_groups(self.order.place, self.order.place, self.order.gap)
+        return problem if self.group is None else problem.with_groups(self.group, self.group)
 
     @property
     def total(self) -> float:
@@ -155,7 +172,11 @@ class TrainingRows:
     def take(self, rows: NDArray[np.intp]) -> TrainingRows:
         """Return the training rows with these indices."""
         group = None if self.group is None else self.group[rows]
-        return TrainingRows(self.X[rows], self.code[rows], self.value[rows], self.weight[rows], group, self.tied)
+        order = None if self.order is None else self.order.take(rows)
+        return replace(
+            self, X=self.X[rows], code=self.code[rows], value=self.value[rows], weight=self.weight[rows], group=group,
+            order=order,
+        )  # fmt: skip
 
     @property
     def bandwidths(self) -> int:
@@ -261,8 +282,8 @@ def column_order(rows: TrainingRows) -> ColumnOrder:
 def canonical_rows(rows: TrainingRows) -> TrainingRows:
     """Drop rows of weight zero, merge equal rows and sort, so that weighted and repeated rows are equivalent.
 
-    Equal rows of different groups stay two. Rows are sorted by the columns in the order of `column_order`, outputs and
-    groups last.
+    Equal rows of different groups or places stay two. Rows are sorted by the columns in the order of `column_order`,
+    outputs and groups last.
 
     Examples
     --------

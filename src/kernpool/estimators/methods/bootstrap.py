@@ -26,7 +26,7 @@ from kernpool.estimators.fitted_model import (
     recipe_of,
     smoother_of,
 )
-from kernpool.estimators.model import FittedModel, names_of, source_of
+from kernpool.estimators.model import FittedModel, gap_of, names_of, source_of
 from kernpool.execution.error_messages import check_choice
 from kernpool.execution.progress import current_progress
 from kernpool.inference.hypothesis_tests.base import TestResult, TestSample, WildBootstrap
@@ -59,6 +59,11 @@ def bootstrap_of(
         )
         numeric_query(model, X)  # warns, which may take a pass over the rows: after what refuses too many resamples
         return found
+    if gap_of(model) and groups is None:
+        raise ValueError(
+            f"bootstrap draws rows one by one, and the fit has gap={gap_of(model)}, for rows that share noise with "
+            "their neighbours; give groups=, such as np.arange(n) // 20 for blocks of twenty rows in their order"
+        )
     recipe = recipe_of(model)
     value = np.asarray(model.value_, dtype=np.float64).reshape(len(model.value_), -1)
     smoother, at = smoother_of(model), None
@@ -94,11 +99,11 @@ def significance(
     check_choice("method", method, ("residual", "gradient"))
     how = WildBootstrap.of(kind, n_resamples, random_state)
     need_rows(model, "significance_test needs")
-    if model.key_group_ is not None:
+    if model.key_group_ is not None or gap_of(model):
         raise ValueError(
-            "significance_test draws for each row by itself, and this model was fitted with groups=, whose rows go "
-            "together: it would reject far too often; compare model.confidence_interval with and without the column, "
-            "or fit without groups if rows are independent"
+            "significance_test draws for each row by itself, and this model was fitted with groups= or gap=, by which "
+            "rows go together: it would reject too often; compare model.confidence_interval with and without the "
+            "column, or fit without groups and gap if rows are independent"
         )
     sample = sample_of(model)
     names, numeric, categorical = _names(model), *_column_positions(model)

@@ -27,7 +27,7 @@ from kernpool.estimators.fitted_model import (
     training_fit_key,
 )
 from kernpool.estimators.methods.conditional_distribution import ConditionalDistribution, array_outcomes
-from kernpool.estimators.model import FittedModel, names_of, source_of
+from kernpool.estimators.model import FittedModel, names_of, order_of, source_of
 from kernpool.estimators.training_rows import snapshot, unshared
 from kernpool.execution.error_messages import abbreviate, check_choice, explain_calls
 from kernpool.execution.progress import current_progress
@@ -302,7 +302,13 @@ def distribution_bandwidth(model: FittedModel, criterion: str = "loo", *, thresh
     found = choose_bandwidth(
         criterion,
         TrainingRows.from_arrays(
-            pooled_keys(model), value, weight, model.key_code_, model.key_group_, coordinates_of(model).tied
+            pooled_keys(model),
+            value,
+            weight,
+            model.key_code_,
+            model.key_group_,
+            order_of(model),
+            coordinates_of(model).tied,
         ),
         replace(search_options(model), standardise=False),
         categories=model._categories(),

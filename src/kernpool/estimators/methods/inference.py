@@ -36,7 +36,7 @@ from kernpool.estimators.fitted_model import (
 )
 from kernpool.estimators.methods.calibration import origin_of
 from kernpool.estimators.methods.prediction import PredictionBase, computed_once, prediction_at
-from kernpool.estimators.model import FittedModel, source_of
+from kernpool.estimators.model import FittedModel, gap_of, source_of
 from kernpool.estimators.training_rows import snapshot
 from kernpool.execution.error_messages import abbreviate, check_choice, explain_calls
 from kernpool.execution.progress import current_progress
@@ -744,6 +744,7 @@ class Inference(FittedModel):
         chosen = f"bandwidth by {name!r}" if isinstance(name, str) else "bandwidth as given"
         ridge = float(np.max(smoother.recipe.ridge))
         chosen += (f", ridge {ridge:.3g}" if ridge > 0 else "") + floor_in_words(self)
+        chosen += f", gap of {gap_of(self)} on either side" if gap_of(self) else ""
         training, clusters = training_with_shares(self, smoother), clusters_of_fit(self, smoother)
         return summarise(smoother, training, type(self).__name__, chosen, printed_columns(self), clusters)
 
@@ -905,10 +906,10 @@ def _refuse_several(model: FittedModel, columns: int) -> None:
             "a slope map is for one numeric column, and this model has categorical columns; fit one numeric "
             "column alone"
         )
-    if model.key_group_ is not None:
+    if model.key_group_ is not None or gap_of(model):
         raise ValueError(
-            "a slope map takes rows as independent, and this model was fitted with groups=; use "
-            "confidence_interval(quantity='derivative'), which counts groups, at one bandwidth after the other"
+            "a slope map takes rows as independent, and this model was fitted with groups= or gap=; use "
+            "confidence_interval(quantity='derivative'), which counts these, at one bandwidth after the other"
         )
     if coordinates_of(model).closed:
         raise ValueError(

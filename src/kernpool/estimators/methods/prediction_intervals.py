@@ -33,7 +33,7 @@ from kernpool.estimators.methods.calibration import (
     training_rows,
     with_ratios,
 )
-from kernpool.estimators.model import FittedModel, source_of
+from kernpool.estimators.model import FittedModel, gap_of, source_of
 from kernpool.execution.progress import current_progress
 from kernpool.execution.text_table import ROWS
 from kernpool.inference.resampling.random_draws import as_seed, generator
@@ -434,6 +434,12 @@ class PredictionIntervals(FittedModel):
             )  # fmt: skip
         fraction, others = as_fraction(level), check_rows(X_calibration, y_calibration, calibration)
         check_method(method, not others, groups is not None)
+        if gap_of(self) and not others and method != "adaptive":
+            raise ValueError(
+                f"method={method!r} leaves rows out one by one, and the fit has gap={gap_of(self)}; use "
+                "method='adaptive', whose residuals are of fits without the rows within the gap, or give X_calibration "
+                "and y_calibration"
+            )
         smoother, places = smoother_of(self), places_of(self, X)
         known, origin = None, origin_of(self)
         if others:

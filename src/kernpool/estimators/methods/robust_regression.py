@@ -154,6 +154,8 @@ def _refuse_options(model: FittedModel, robust: bool | int | str, rows: Training
             f"{name} finds bandwidths and weights by rows, not by groups; leave groups out of fit, and give them to "
             "confidence_interval, or use robust=False"
         )
+    if rows.order is not None:
+        raise ValueError(f"{name} leaves out rows one by one, got gap={rows.order.gap}; use gap=0, or robust=False")
     if model.min_effective_rows not in ("auto", None):
         raise ValueError(
             f"{name} has no floor of effective rows, got min_effective_rows={model.min_effective_rows}; leave it out"

@@ -30,7 +30,7 @@ from kernpool.algorithms.reference import may_underflow
 from kernpool.core import Problem
 from kernpool.data.encoding import group_codes
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
-from kernpool.inference.variance.residuals import Training
+from kernpool.inference.variance.residuals import Training, left_out_values
 from kernpool.kernels import is_compiled
 from kernpool.smoother import Estimate, Smoother, WeightTables
 
@@ -112,9 +112,7 @@ def fit_clusters(smoother: Smoother, code: Integers) -> Clusters:
     Clusters
         Takes one pass over pairs of rows, or several on a line (`kernpool.pooling.group_plan`).
     """
-    problem = smoother.left_out_problem(code)
-    fit = smoother.solve(problem, smoother.sums(problem))
-    without = smoother.fill_empty(problem, fit.intercept, fit.occupied, empty="mean")
+    without, _ = left_out_values(smoother, code)
     return Clusters(code, np.where(smoother.weight[:, None] > 0, smoother.value - without, 0.0))
 
 

@@ -218,7 +218,7 @@ def fit_training(smoother: Smoother, *, with_shares: bool = False) -> Training:
     """Compute fitted values, leave-one-out values and leverages of the training rows in one pass.
 
     The sums of the fit are those of the leave-one-out fit plus the row itself: nothing is subtracted, so that a row of
-    leverage near one keeps its digits.
+    leverage near one keeps its digits. With an order, values without the rows within the gap take a pass of their own.
 
     Parameters
     ----------
@@ -239,6 +239,10 @@ def fit_training(smoother: Smoother, *, with_shares: bool = False) -> Training:
     """
     weight = smoother.weight
     need_rows(weight.sum(), "inference needs")
+    if smoother.order is not None:
+        training = fit_training(replace(smoother, order=None), with_shares=with_shares)
+        deleted, others = left_out_values(smoother)
+        return replace(training, deleted=deleted, alone=int(np.count_nonzero(~others & (weight > 0))))
     problem = smoother.left_out_problem()
     state, n = smoother.sums(problem), len(weight)
     log_own = np.full(n, problem.similarity.log_peak)
@@ -269,6 +273,16 @@ def fit_training(smoother: Smoother, *, with_shares: bool = False) -> Training:
         return training
     mass, base, tilt = (np.concatenate(part) for part in zip(*shares, strict=True))
     return replace(training, shares=(mass, base, tilt))
+
+
+def left_out_values(smoother: Smoother, code: NDArray[np.int64] | None = None) -> tuple[Array, NDArray[np.bool_]]:
+    """Return leave-one-out or leave-cluster-out values of the training rows, and which of them have a window.
+
+    The others get the mean of the rows that are not left out.
+    """
+    problem = smoother.left_out_problem(code)
+    fit = smoother.solve(problem, smoother.sums(problem))
+    return smoother.fill_empty(problem, fit.intercept, fit.occupied, empty="mean"), fit.occupied
 
 
 def nothing_left(value: Array) -> Array:

@@ -21,6 +21,7 @@ from kernpool.execution.error_messages import check_choice
 from kernpool.execution.warnings import warn_caller
 from kernpool.inference.variance.cluster_robust import Clusters, cluster_errors, of_whole_fit
 from kernpool.inference.variance.residuals import Noise, Training, local_noise, squared_residuals
+from kernpool.inference.variance.serial_correlation import autocorrelation, inflation, sandwich
 from kernpool.pooling.recipe import ReportRank
 from kernpool.smoother import Estimate, EvaluationPoints, SharedSums, Smoother, squared_norm
 
@@ -62,9 +63,14 @@ class Errors:
     cluster: NDArray[np.int64] | None = None
 
 
-def check_variance(variance: str, *, clustered: bool = False) -> None:
-    """Raise ValueError if a variance estimator is unknown, or is for independent rows although rows are clustered."""
+def check_variance(variance: str, *, clustered: bool = False, gap: int = 0) -> None:
+    """Raise ValueError if a variance estimator is unknown, or is for independent rows although rows are not."""
     check_choice("variance", variance, VARIANCES)
+    if gap and variance not in LEFT_OUT:
+        raise ValueError(
+            f"variance={variance!r} is for independent rows; with gap={gap} residuals are those without the rows "
+            "within the gap, and their correlations count; leave variance out, or use 'sandwich'"
+        )
     if clustered and variance not in OF_CLUSTERS:
         raise ValueError(
             f"variance={variance!r} is for independent rows; with groups, residuals are leave-cluster-out, or those of "
@@ -97,7 +103,8 @@ def errors_of(
         same as ``"hc3"``), of nearest-neighbour residuals, or of residuals as in least squares.
     clusters : Clusters, optional
         From `fit_clusters`. Then sums over the rows of a cluster replace rows, and residuals are leave-cluster-out;
-        those of the fit itself with ``"hc0"`` and ``"hc1"``.
+        those of the fit itself with ``"hc0"`` and ``"hc1"``. Without clusters and with an order of the smoother's rows
+        correlations along it count (`kernpool.inference.variance.serial_correlation`).
 
     Returns
     -------
@@ -110,7 +117,8 @@ def errors_of(
     RankDeficiencyWarning
         If the rows around a point do not identify the slope.
     """
-    check_variance(variance, clustered=clusters is not None)
+    order = smoother.order if clusters is None else None
+    check_variance(variance, clustered=clusters is not None, gap=0 if order is None else order.gap)
     errors: list[Errors] = []
     if clusters is not None:
         if variance not in LEFT_OUT:
@@ -127,6 +135,11 @@ def errors_of(
     noise = local_noise(known, places, squared, sums if known is smoother else None)
     quiet = noise.variance <= training.rounding**2
     noise = replace(noise, variance=np.where(quiet, 0.0, noise.variance))
+    correlations, df = None, noise.df
+    if order is not None:
+        left = np.where(training.weight[:, None] > 0, training.value - training.deleted, 0.0)
+        correlations = autocorrelation(left, training.weight, order)
+        df = df / (1.0 + correlations.square_sum)
     for one in found:
         size = np.empty(0)
         if variance == "local" or one.column is not None:
@@ -134,11 +147,12 @@ def errors_of(
         if variance == "local":
             residual, spread = np.ones((len(squared), 1)), size[:, None]
             error = np.sqrt(noise.variance) * spread
+            error = error if correlations is None else error * np.sqrt(inflation(smoother, one, correlations))
         else:
             residual = np.sqrt(squared)
             spread = np.sqrt(np.stack([squared_norm(one.terms, sums, psi) for psi in squared.T], axis=1))
-            error = np.where(quiet, 0.0, spread)
-        errors.append(Errors(_where_identified(one, error, size, training), noise.df, noise, residual, spread))
+            error = np.where(quiet, 0.0, spread if order is None else sandwich(smoother, one, left))
+        errors.append(Errors(_where_identified(one, error, size, training), df, noise, residual, spread))
     return errors
 
 

@@ -1,0 +1,175 @@
+"""Standard errors where the noise of rows next to each other in an order, such as time, is correlated.
+
+With correlations rho_d of the residuals d places apart, the variance of an estimate with linear weights l is::
+
+    var(q) = sigma^2(q) [ sum_j l_j^2 + sum_d g_d rho_d sum_(j, k d places apart) l_j l_k ]
+
+and that of a sandwich has the products of residuals themselves [1]_::
+
+    var(q) = sum_j sum_k g_|j - k| (l_j r_j) (l_k r_k)
+
+Residuals r are of fits without the rows within the gap. The first one is the default for the reason that it is one for
+independent rows: a sandwich knows the noise by the few rows that make the fit. Its tapers g are one up to the gap and
+fall to zero at twice the gap, because the weights that Newey and West [1]_ let fall from the first lag on take a sixth
+of the correlations away (a correlation of .6, a gap of 5); it is never less than for independent noise. The sandwich,
+which has to be positive, has theirs, up to twice the gap.
+
+Products of linear weights are those of all pairs of a query and a row, once for each lag up to twice the gap.
+
+References
+----------
+.. [1] W. K. Newey and K. D. West, "A simple, positive semi-definite, heteroskedasticity and autocorrelation consistent
+   covariance matrix", Econometrica 55 (1987), 703-708.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.core import RowOrder
+from kernpool.execution.threads import cut
+from kernpool.smoother import Estimate, Smoother, WeightTables
+
+Array = NDArray[np.float64]
+LAGS = 2  # gaps
+
+
+class Autocorrelation(NamedTuple):
+    """Tapered correlations of residuals along an order.
+
+    Parameters
+    ----------
+    same : ndarray of shape (c,)
+        Correlation of two rows at the same place.
+    later : ndarray of shape (lags, c)
+        Correlations of rows 1, 2, ... places apart, times the taper.
+    """
+
+    same: Array
+    later: Array
+
+    @property
+    def square_sum(self) -> float:
+        """Sum of squared correlations with all other rows, averaged over outputs."""
+        return float(2.0 * np.mean(np.sum(self.later**2, axis=0)))
+
+
+def autocorrelation(residual: Array, weight: Array, order: RowOrder) -> Autocorrelation:
+    """Estimate correlations of residuals at each lag up to twice the gap, by pairs of unit rows.
+
+    Parameters
+    ----------
+    residual : ndarray of shape (n, c)
+        Residuals without the rows within the gap.
+    weight : ndarray of shape (n,)
+        Frequencies.
+    order : RowOrder
+        Places of the rows, and the gap.
+
+    Returns
+    -------
+    Autocorrelation
+        Zero where there is no noise.
+
+    Examples
+    --------
+    >>> wave = np.array([[1.0], [1.0], [-1.0], [-1.0]] * 50)
+    >>> found = autocorrelation(wave, np.ones(200), RowOrder(np.arange(200), 1))
+    >>> found.later.ravel().round(2), found.same
+    (array([ 0.01, -0.5 ]), array([0.]))
+    """
+    count, sums = sums_of_places(order, weight, weight[:, None] * residual)
+    square = np.sum(weight[:, None] * residual**2, axis=0)
+    mean = square / weight.sum()
+    unit = np.where(mean > 0, mean, 1.0)
+    pairs = float(np.sum(count**2) - weight.sum())
+    same = (np.sum(sums**2, axis=0) - square) / pairs / unit if pairs > 0 else np.zeros(len(unit))
+    later = np.zeros((min(LAGS * order.gap, len(count) - 1), len(unit)))
+    for lag in range(1, len(later) + 1):
+        pairs = float(count[lag:] @ count[:-lag])
+        if pairs > 0:
+            taper = min(1.0, (LAGS * order.gap + 1 - lag) / (order.gap + 1.0))
+            later[lag - 1] = taper * np.sum(sums[lag:] * sums[:-lag], axis=0) / pairs / unit
+    return Autocorrelation(same, later)
+
+
+def sums_of_places(order: RowOrder, weight: Array, number: Array) -> tuple[Array, Array]:
+    """Sum weights, and numbers of shape (n, c), over the rows of each place."""
+    places = int(order.place.max()) + 1
+    count = np.bincount(order.place, weight, places).astype(np.float64)
+    sums = np.zeros((places, number.shape[1]))
+    np.add.at(sums, order.place, number)
+    return count, sums
+
+
+def inflation(smoother: Smoother, found: Estimate, correlations: Autocorrelation) -> Array:
+    """Return the variance of an estimate with correlated noise, in units of that with independent noise.
+
+    Parameters
+    ----------
+    smoother : Smoother
+        The fit, with an order of its rows.
+    found : Estimate
+        Linear in the outputs.
+    correlations : Autocorrelation
+        Correlations of the residuals.
+
+    Returns
+    -------
+    ndarray of shape (m, c)
+        At least one; one where a window is empty.
+    """
+    tables, (m, c) = _in_order(smoother, found), (len(found.center), len(correlations.same))
+    added, alone = np.zeros((m, c)), np.zeros(m)
+    for rows in cut(m, tables.places):
+        share = tables.rows(rows)
+        alone[rows] = np.sum(share**2 / tables.weight, axis=1)
+        products = _products_by_lag(_by_place(smoother, tables, share), len(correlations.later))
+        added[rows] = (products[:, :1] - alone[rows, None]) * correlations.same
+        added[rows] += 2.0 * products[:, 1:] @ correlations.later
+    ratio = np.divide(added, alone[:, None], where=alone[:, None] > 0, out=np.zeros_like(added))
+    return np.where(found.occupied[:, None], 1.0 + np.maximum(ratio, 0.0), 1.0)
+
+
+def sandwich(smoother: Smoother, found: Estimate, residual: Array) -> Array:
+    """Return the standard errors of an estimate from products of residuals up to twice the gap apart, (m, c)."""
+    tables, m = _in_order(smoother, found), len(found.center)
+    assert smoother.order is not None
+    lags = LAGS * smoother.order.gap
+    taper = np.append(1.0, 2.0 * (1.0 - np.arange(1, lags + 1) / (lags + 1.0)))
+    variance = np.zeros((m, residual.shape[1]))
+    for rows in cut(m, tables.places):
+        share = tables.rows(rows)
+        for c, column in enumerate(residual[tables.kept].T):
+            products = _products_by_lag(_by_place(smoother, tables, share * column), lags)
+            variance[rows, c] = products @ taper
+    return np.asarray(np.sqrt(np.maximum(variance, 0.0)))
+
+
+def _in_order(smoother: Smoother, found: Estimate) -> WeightTables:
+    """Return the linear weights of an estimate for the rows of positive weight, in their order."""
+    assert smoother.order is not None
+    order = np.argsort(smoother.order.place, kind="stable")
+    order = order[smoother.weight[order] > 0]
+    return WeightTables(found.terms, order, smoother.weight[order])
+
+
+def _by_place(smoother: Smoother, tables: WeightTables, share: Array) -> Array:
+    """Sum numbers of rows in their order over the rows of each place; places without rows are zero."""
+    assert smoother.order is not None
+    place = smoother.order.place[tables.kept]
+    starts = np.flatnonzero(np.append(True, np.diff(place) > 0))
+    sums = np.zeros((len(share), int(place[-1] - place[0]) + 1))
+    sums[:, place[starts] - place[0]] = np.add.reduceat(share, starts, axis=1)
+    return sums
+
+
+def _products_by_lag(sums: Array, lags: int) -> Array:
+    """Return sums of products of numbers 0, 1, ... places apart, of shape (queries, lags + 1)."""
+    products = np.zeros((len(sums), lags + 1))
+    for lag in range(min(lags + 1, sums.shape[1])):
+        products[:, lag] = np.einsum("ij,ij->i", sums[:, lag:], sums[:, : sums.shape[1] - lag])
+    return products

@@ -1,0 +1,324 @@
+"""Models of rows that depend on their neighbours in an order: what `gap`, `time` and the warning do and refuse."""
+
+import copy
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from kernpool import (
+    LocalLinearRegressor,
+    NadarayaWatsonRegressor,
+    SerialCorrelationWarning,
+    load_model,
+    open_chunks,
+    save_model,
+    slope_map,
+)
+from kernpool.estimators.methods.row_order import FEWEST_PLACES, named_gap
+from tests.support.dense_groups import left_out
+
+REGRESSORS = (NadarayaWatsonRegressor, LocalLinearRegressor)
+
+
+def make_series(n=120, phi=0.6, seed=0, sd=0.4):
+    """A sine in noise that is correlated from each row to the next one."""
+    generator = np.random.default_rng(seed)
+    x, noise = np.sort(generator.uniform(size=n)), generator.normal(size=n)
+    for t in range(1, n):
+        noise[t] = phi * noise[t - 1] + np.sqrt(1 - phi**2) * noise[t]
+    return x, np.sin(2 * np.pi * x) + sd * noise
+
+
+@pytest.mark.parametrize("model", REGRESSORS)
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_the_error_is_that_of_the_dense_reference(model, outputs):
+    x, y = make_series()
+    Y = np.column_stack([y, y**2])[:, :outputs]
+    weight = np.random.default_rng(1).integers(1, 4, len(x)).astype(float)
+    shuffled = np.random.default_rng(2).permutation(len(x))
+    fitted = model(bandwidth="loo", gap=4).fit(x[shuffled, None], Y[shuffled], weight[shuffled])
+    place = np.empty(len(x), dtype=int)
+    place[:] = np.argsort(np.argsort(x[shuffled]))
+    np.testing.assert_array_equal(fitted.key_place_, place)
+    expected = left_out(
+        x[shuffled, None],
+        Y[shuffled],
+        place,
+        gap=4,
+        weight=weight[shuffled],
+        h=fitted.bandwidth_,
+        degree=fitted._degree,
+    )
+    found = fitted.leave_one_out()
+    np.testing.assert_allclose(found.prediction, expected, rtol=1e-11, atol=1e-11)
+    assert fitted.loo_error_ == pytest.approx(found.error, rel=1e-10)
+    assert "with 4 places on either side" in str(fitted.bandwidth_search_)
+    if outputs == 1:
+        residuals = fitted.residuals().residual
+        np.testing.assert_allclose(
+            residuals, (Y[shuffled] - expected)[:, 0] if residuals.ndim == 1 else Y[shuffled] - expected
+        )
+
+
+@pytest.mark.parametrize("model", REGRESSORS)
+def test_a_row_is_predicted_as_by_a_refit_without_the_rows_around_it(model):
+    x, y = make_series(40)
+    fitted = model(bandwidth=0.1, gap=3).fit(x[:, None], y)
+    found = fitted.leave_one_out().prediction
+    for i in (0, 2, 17, 39):
+        rest = np.abs(np.arange(40) - i) > 3
+        one = model(bandwidth=0.1).fit(x[rest, None], y[rest])
+        np.testing.assert_allclose(found[i], one.predict(x[[i], None]), rtol=1e-11)
+    whole = model(bandwidth=0.1).fit(x[:, None], y)
+    np.testing.assert_array_equal(fitted.predict(x[:, None]), whole.predict(x[:, None]))
+
+
+def test_the_search_ends_where_the_criterion_without_neighbours_is_least():
+    x, y = make_series(200)
+    fitted = LocalLinearRegressor(gap=6).fit(x[:, None], y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SerialCorrelationWarning)
+        alone = LocalLinearRegressor().fit(x[:, None], y)
+    assert fitted.bandwidth_[0] > 3 * alone.bandwidth_[0]
+    place = np.arange(200)
+
+    def error(h):
+        return np.mean((y - left_out(x[:, None], y, place, gap=6, h=h, degree=1)) ** 2)
+
+    best = error(fitted.bandwidth_)
+    assert best == pytest.approx(fitted.loo_error_, rel=1e-9)
+    assert all(error(factor * fitted.bandwidth_) > best for factor in (0.5, 0.9, 1.1, 2.0))
+    truth = np.sin(2 * np.pi * x)
+    assert np.mean((fitted.predict(x[:, None]) - truth) ** 2) < 0.4 * np.mean((alone.predict(x[:, None]) - truth) ** 2)
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_the_order_is_that_of_time(frame):
+    x, y = make_series(60)
+    generator = np.random.default_rng(3)
+    z, shuffled = generator.uniform(size=60), generator.permutation(60)
+    when = np.datetime64("2020-01-01") + np.arange(60) * np.timedelta64(3, "D")
+    X = np.column_stack([x, z])
+    expected = LocalLinearRegressor(bandwidth=[0.2, 0.5], ridge=0.0, gap=2).fit(X, y, time=np.arange(60.0))
+    dense = left_out(X, y, np.arange(60), gap=2, h=[0.2, 0.5], degree=1)
+    np.testing.assert_allclose(expected.leave_one_out().prediction[:, 0], dense, rtol=1e-10)
+    for time in (when, np.arange(60) * 7, [f"{i:03}" for i in range(60)]):
+        model = LocalLinearRegressor(bandwidth=[0.2, 0.5], ridge=0.0, gap=2)
+        model.fit(X[shuffled], y[shuffled], time=np.asarray(time)[shuffled])
+        np.testing.assert_allclose(model.leave_one_out().prediction[:, 0], dense[shuffled], rtol=1e-10)
+    table = frame({"x": x, "z": z})
+    named = LocalLinearRegressor(bandwidth=[0.2, 0.5], ridge=0.0, gap=2).fit(table, y, time="x")
+    np.testing.assert_array_equal(named.leave_one_out().prediction, expected.leave_one_out().prediction)
+
+
+def test_ties_share_a_place_and_a_weight_of_three_is_three_rows():
+    x, y = make_series(30)
+    x = np.round(x, 1)
+    weight = np.random.default_rng(4).integers(1, 4, 30)
+    one = LocalLinearRegressor(bandwidth=0.3, gap=1).fit(x[:, None], y, sample_weight=weight.astype(float))
+    _, place = np.unique(x, return_inverse=True)
+    np.testing.assert_array_equal(one.key_place_, place)
+    many = np.repeat(np.arange(30), weight)
+    again = LocalLinearRegressor(bandwidth=0.3, gap=1).fit(x[many, None], y[many])
+    np.testing.assert_allclose(one.leave_one_out().prediction[many], again.leave_one_out().prediction, rtol=1e-11)
+    assert one.leave_one_out().error == pytest.approx(again.leave_one_out().error)
+    Q = [[0.2], [0.5]]
+    for variance in ("local", "sandwich"):
+        found, other = (model.get_prediction(Q, variance=variance).standard_error for model in (one, again))
+        np.testing.assert_allclose(found, other, rtol=1e-10)
+
+
+@pytest.mark.parametrize("model", REGRESSORS)
+def test_standard_errors_count_correlations(model):
+    """Against the matrix of shares, lag by lag."""
+    x, y = make_series(80)
+    gap, n = 4, 80
+    fitted = model(bandwidth=0.15, gap=gap).fit(x[:, None], y)
+    Q = np.array([[0.1], [0.5], [0.93]])
+    share, residual = fitted.attention_weights(Q), fitted.residuals().residual
+    away = np.abs(np.arange(n)[:, None] - np.arange(n))
+    newey_west = np.maximum(0.0, 1.0 - away / (2 * gap + 1.0))
+    expected = np.sqrt(np.einsum("qi,ij,qj->q", share * residual, newey_west, share * residual))
+    found = fitted.get_prediction(Q, variance="sandwich").standard_error
+    np.testing.assert_allclose(found, expected, rtol=1e-10)
+    rho = np.array([residual[lag:] @ residual[: n - lag] / (n - lag) for lag in range(2 * gap + 1)])
+    rho = rho / rho[0] * np.minimum(1.0, (2 * gap + 1 - np.arange(2 * gap + 1)) / (gap + 1.0))
+    table = np.where(away <= 2 * gap, rho[np.minimum(away, 2 * gap)], 0.0)
+    white = np.sum(share**2, axis=1)
+    inflated = np.maximum(1.0, np.einsum("qi,ij,qj->q", share, table, share) / white)
+    weight = np.exp(-0.5 * ((Q - x) / 0.3) ** 2)
+    noise = weight @ residual**2 / weight.sum(axis=1)
+    found = fitted.get_prediction(Q).standard_error
+    np.testing.assert_allclose(found, np.sqrt(noise * white * inflated), rtol=1e-9)
+    alone = model(bandwidth=0.15).fit(x[:, None], y).get_prediction(Q).standard_error
+    assert np.all(found > 1.3 * alone)
+    with pytest.raises(ValueError, match="variance='nn' is for independent rows; with gap=4"):
+        fitted.get_prediction(Q, variance="nn").standard_error  # noqa: B018
+
+
+def test_expected_error_and_prediction_intervals_are_of_rows_beyond_the_gap():
+    x, y = make_series(100)
+    fitted = LocalLinearRegressor(gap=5).fit(x[:, None], y)
+    assert 0.8 * fitted.loo_error_ < fitted.expected_error() < 2.0 * fitted.loo_error_
+    found = fitted.prediction_interval(x[:, None])
+    assert np.mean((found.lower <= y) & (y <= found.upper)) > 0.8
+    assert "not exchangeable" in found.guarantee
+    given = LocalLinearRegressor(bandwidth=0.1, gap=5).fit(x[:, None], y)
+    assert given.expected_error() == pytest.approx(given.leave_one_out().error)
+    for method in ("full", "jackknife+", "cv+"):
+        with pytest.raises(
+            ValueError, match="leaves rows out one by one, and the fit has gap=5; use method='adaptive'"
+        ):
+            fitted.prediction_interval(x[:3, None], method=method)
+    assert "gap of 5 on either side" in str(fitted.summary())
+
+
+def test_what_takes_rows_as_independent_refuses():
+    x, y = make_series(60)
+    fitted = LocalLinearRegressor(bandwidth=0.1, gap=3).fit(x[:, None], y)
+    with pytest.raises(ValueError, match="bootstrap draws rows one by one, and the fit has gap=3"):
+        fitted.bootstrap(n_resamples=9)
+    fitted.bootstrap(n_resamples=9, groups=np.arange(60) // 6)
+    with pytest.raises(ValueError, match="groups= or gap="):
+        fitted.significance_test(0, n_resamples=9)
+    with pytest.raises(ValueError, match="groups= or gap="):
+        slope_map(fitted)
+    with pytest.raises(ValueError, match="does not know the places of new rows"):
+        fitted.partial_fit([[0.5]], [1.0])
+
+
+@pytest.mark.parametrize(
+    ("options", "given", "match"),
+    [
+        ({"gap": -1}, {}, "gap must be a whole number of places, 0 for none, got -1"),
+        ({"gap": 1.5}, {}, "gap must be a whole number of places"),
+        ({"gap": True}, {}, "gap must be a whole number of places"),
+        ({"gap": 10}, {}, r"gap=10 leaves no rows to predict 1 of 21 rows from; give at most 9"),
+        ({"gap": 50}, {}, r"gap=50 leaves no rows to predict 21 of 21 rows from; give at most 9"),
+        ({"gap": 2}, {"groups": np.arange(21) // 3}, "groups= leaves whole clusters out and gap=2 rows next to each"),
+        ({}, {"groups": np.arange(21) // 3, "time": np.arange(21)}, "groups= leaves whole clusters out and time="),
+        ({"gap": 2}, {"time": np.arange(20)}, "time must have one label for each of the 21 rows"),
+        ({"gap": 2}, {"time": [None, *range(20)]}, "time has no label in 1 rows"),
+        ({"gap": 2}, {"time": np.array(["a", 1, 2] * 7, dtype=object)}, "time has labels of several types"),
+        ({"gap": 2}, {"time": "day"}, "time='day' names a column, and X is no frame"),
+        ({"gap": 2, "bandwidth": "aicc"}, {}, "gap=2 is for 'loo' and 'regularised', which leave rows out"),
+        ({"gap": 2, "bandwidth": "plugin"}, {}, "bandwidth='plugin' leaves none out"),
+    ],
+)
+def test_bad_input(options, given, match):
+    x, y = make_series(21)
+    with pytest.raises((ValueError, TypeError), match=match):
+        LocalLinearRegressor(**options).fit(x[:, None], y, **given)
+
+
+def test_a_gap_needs_an_order_and_rows_in_memory():
+    x, y = make_series(30)
+    with pytest.raises(ValueError, match=r"gap=2 needs an order of the rows.*X has columns: 2; pass the times"):
+        LocalLinearRegressor(gap=2).fit(np.column_stack([x, y]), y)
+    frame = pd.DataFrame({"x": x, "kind": pd.Categorical(["a", "b"] * 15)})
+    with pytest.raises(ValueError, match="gap=2 needs an order of the rows"):
+        LocalLinearRegressor(gap=2).fit(frame, y)
+    with pytest.raises(ValueError, match="time='day' is no column of X"):
+        LocalLinearRegressor(gap=2).fit(frame[["x"]], y, time="day")
+    chunks = open_chunks([(x[:, None], y)])
+    for options, given in (({"gap": 2}, {}), ({}, {"time": np.arange(30)})):
+        with pytest.raises(TypeError, match="gap= and time= are for rows in memory"):
+            LocalLinearRegressor(bandwidth=0.1, **options).fit(chunks, **given)
+    rule = LocalLinearRegressor(bandwidth="scott", gap=2).fit(x[:, None], y)  # looks at X alone
+    assert rule.leave_one_out().error > 0
+
+
+def test_a_model_of_a_file_has_the_same_gap(tmp_path):
+    x, y = make_series(50)
+    model = NadarayaWatsonRegressor(gap=3).fit(x[:, None], y)
+    save_model(model, tmp_path / "model")
+    again = load_model(tmp_path / "model")
+    np.testing.assert_array_equal(again.leave_one_out().prediction, model.leave_one_out().prediction)
+    np.testing.assert_array_equal(again.residuals().noise, model.residuals().noise)
+    assert again.gap == 3
+    for place in (-model.key_place_, model.key_place_[1:]):
+        record = copy.deepcopy(model._to_record())
+        record.arrays["key_place_"] = place
+        with pytest.raises(ValueError, match="key_place_"):
+            type(model)._from_record(record)
+    record = copy.deepcopy(model._to_record())
+    del record.arrays["key_place_"]
+    with pytest.raises(ValueError, match="a gap, and no order"):
+        type(model)._from_record(record)
+
+
+def warned(model, *rows, **given):
+    with warnings.catch_warnings(record=True, action="always") as caught:
+        model.fit(*rows, **given)
+    return [str(one.message) for one in caught if one.category is SerialCorrelationWarning]
+
+
+@pytest.mark.parametrize("model", REGRESSORS)
+def test_correlated_noise_is_warned_of_once(model):
+    x, y = make_series(200)
+    (message,) = warned(model(), x[:, None], y)
+    assert "order of X are correlated: lag-one correlation 0." in message
+    assert "fit with gap=" in message
+    assert "groups=" in message
+    shuffled = np.random.default_rng(0).permutation(200)
+    assert warned(model(), pd.DataFrame({"day": x[shuffled]}), y[shuffled])[0] == message.replace("of X", "of 'day'")
+    days = pd.to_datetime("2020-01-01") + pd.to_timedelta(np.arange(200), unit="D")
+    assert "order of 'day'" in warned(model(), pd.DataFrame({"day": days}), y)[0]
+    assert not warned(model(gap=5), x[:, None], y)
+    assert not warned(model(), x[:, None], y, groups=np.arange(200) // 10)
+    assert not warned(model(bandwidth=0.1), x[:, None], y)
+    assert not warned(model(bandwidth="aicc"), x[:, None], y)
+    assert not warned(model(), x[: FEWEST_PLACES - 1, None], y[: FEWEST_PLACES - 1])
+
+
+def test_several_columns_are_tested_in_the_order_of_time():
+    x, y = make_series(200, phi=0.7, seed=3)
+    z = np.random.default_rng(5).normal(size=200)
+    X = np.column_stack([z, np.random.default_rng(6).normal(size=200)])
+    y = y - np.sin(2 * np.pi * x) + np.sin(z)
+    assert not warned(LocalLinearRegressor(bandwidth="loo"), X, y)
+    (message,) = warned(LocalLinearRegressor(bandwidth="loo"), X, y, time=np.arange(200))
+    assert "order of time" in message
+    shuffled = np.random.default_rng(0).permutation(200)
+    assert not warned(LocalLinearRegressor(bandwidth="loo"), X, y, time=shuffled)
+
+
+def test_what_is_no_correlated_noise():
+    x = np.linspace(0.0, 1.0, 200)
+    for values in (np.sin(9 * x), np.zeros(200), 3.0 * x, np.cos(99.0 * np.arange(200))):
+        assert not warned(LocalLinearRegressor(), x[:, None], values)
+    skewed, noise = np.exp(np.random.default_rng(1).normal(size=200)), np.random.default_rng(2).normal(size=200)
+    assert not warned(LocalLinearRegressor(), skewed[:, None], np.sin(np.log(skewed)) + 0.4 * noise)
+
+
+def test_the_gap_that_is_named_grows_with_the_correlation():
+    assert [named_gap(rho, 1000) for rho in (0.1, 0.6, 0.9, 1.0)] == sorted(
+        named_gap(r, 1000) for r in (0.1, 0.6, 0.9, 1.0)
+    )
+    assert all(1 <= named_gap(rho, places) <= max(1, places // 10) for rho in (0.1, 0.9) for places in (5, 60, 1000))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", REGRESSORS)
+@pytest.mark.parametrize(("phi", "least", "most"), [(0.0, 0.0, 0.05), (0.3, 0.95, 1.0), (0.6, 0.99, 1.0)])
+def test_how_often_noise_is_warned_of(model, phi, least, most):
+    """With binomial slack of two standard deviations of 200 samples."""
+    rate = np.mean([bool(warned(model(), x[:, None], y)) for x, y in (make_series(200, phi, k) for k in range(200))])
+    assert least - 0.03 <= rate <= most + 0.03
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("phi", "error", "coverage"), [(0.0, 0.012, 0.92), (0.3, 0.014, 0.91), (0.6, 0.025, 0.88)])
+def test_error_and_coverage_with_the_gap_that_is_named(phi, error, coverage):
+    found, covered, q = [], [], np.array([0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0])
+    for k in range(100):
+        x, y = make_series(200, phi, 500 + k)
+        model = LocalLinearRegressor(gap=named_gap(max(phi, 0.2), 200)).fit(x[:, None], y)
+        found.append(np.mean((model.predict(x[:, None]) - np.sin(2 * np.pi * x)) ** 2))
+        interval = model.confidence_interval(q[:, None])
+        covered.append((interval.lower < np.sin(2 * np.pi * q)) & (np.sin(2 * np.pi * q) < interval.upper))
+    assert np.mean(found) < 1.1 * error
+    assert np.mean(covered) > coverage - 0.02
