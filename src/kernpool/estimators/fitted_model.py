@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernpool.bandwidth import LeaveOneOut, TrainingRows, leave_one_out
 from kernpool.core import Categories, Keys, PoolState, Problem
-from kernpool.core.local_fit import RANK_TOLERANCE, LocalFit, RankDeficiencyWarning, warn_of_rank
+from kernpool.core.local_fit import LocalFit, RankDeficiencyWarning
 from kernpool.core.robust_weights import RESERVE, Robustness
 from kernpool.data.chunks.base import Chunks
 from kernpool.data.chunks.sampling import range_of
@@ -37,6 +37,7 @@ from kernpool.estimators.extrapolation import (
     warn_of_extrapolation,
     window_of,
 )
+from kernpool.estimators.methods.rank_deficiency import dependent_columns
 from kernpool.estimators.model import FittedModel, names_of, order_of, source_of
 from kernpool.estimators.training_rows import as_table, read_inputs
 from kernpool.execution.error_messages import abbreviate
@@ -397,123 +398,6 @@ def _warn_of_outliers(state: PoolState) -> None:
             f"{np.argmax(reserved)}) all rows are outliers, and the fit there has the robustness weights of an earlier "
             "pass; use a larger bandwidth"
         )
-
-
-Groups = list[tuple[list[int], int]]
-
-ROWS = 1 << 16  # at once
-
-
-class RankNotes:
-    """Record for one fit: its linearly dependent columns, and the rank-deficiency warnings already issued.
-
-    `partial_fit` begins a new record. Columns that are dependent over all rows are so in every window. They are named.
-    What is missing in some windows beyond that, because few keys are in them, is another warning.
-    """
-
-    def __init__(self) -> None:
-        self._groups: Groups | None = None  # not known before it matters
-        self._said: set[str] = set()
-
-    def warn(
-        self,
-        rank: NDArray[np.intp],
-        occupied: NDArray[np.bool_],
-        key: NDArray[np.floating] | None,
-        names: Sequence[str],
-        weight: Array | None = None,
-    ) -> None:
-        """Warn of rank-deficient local fits, unless the same warning was issued since the last `fit` or `partial_fit`.
-
-        Parameters
-        ----------
-        rank : ndarray of int, shape (m,)
-            Of the fits around some queries.
-        occupied : ndarray of bool, shape (m,)
-            Where there is any key at all.
-        key : ndarray of shape (n, d) or None
-            The training rows; None if they are not at hand, so that no column can be named.
-        names : sequence of d str
-            What messages call the columns.
-        weight : ndarray of shape (n,) or None
-            Frequencies of the rows.
-        """
-        columns = len(names)
-        if not np.any(occupied & (rank < columns)) or self._said == {"columns", "windows"}:
-            return
-        if self._groups is None:
-            rows = None if key is None or weight is None else np.flatnonzero(weight > 0)
-            self._groups = [] if key is None else dependent_columns(key if rows is None else key[rows])
-        if self._groups and "columns" not in self._said:
-            self._said.add("columns")
-            warn_caller(_story(self._groups, names), RankDeficiencyWarning)
-        determined = columns - sum(missing for _, missing in self._groups)
-        if np.any(occupied & (rank < determined)) and "windows" not in self._said:
-            self._said.add("windows")
-            warn_of_rank(rank, occupied, determined)
-
-
-def dependent_columns(X: NDArray[np.floating]) -> Groups:
-    """Find the sets of columns that are constant or linearly dependent over all rows.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-        The rows; where there are no more than columns, these are not to blame.
-
-    Returns
-    -------
-    list of (list of int, int)
-        Sets of columns that depend on each other, and how many of each set are too many; a constant is a set by itself.
-
-    Notes
-    -----
-    The measure is that of `kernpool.core.local_fit.bounded_inverse`: eigenvalues of the correlation of the columns. The
-    null space splits into sets of columns, and its projection into blocks. O(n d^2) time.
-
-    Examples
-    --------
-    >>> dependent_columns(np.array([[0.0, 1.0, 0.0], [0.5, 0.0, 1.0], [2.0, 0.0, 1.0], [3.0, 1.0, 0.0]]))
-    [([1, 2], 1)]
-    """
-    n, d = X.shape
-    if n <= d:
-        return []
-    first, total, second = X[0].astype(np.float64), np.zeros(d), np.zeros((d, d))
-    blocks = [slice(start, start + ROWS) for start in range(0, n, ROWS)]
-    for rows in blocks:  # from the first row, so that constants are zeros
-        total += (X[rows] - first).sum(axis=0)
-    for rows in blocks:
-        centered = X[rows] - first - total / n
-        second += centered.T @ centered
-    spread = np.sqrt(np.diagonal(second))
-    unit = np.where(spread > 0, spread, 1.0)
-    eigenvalues, directions = np.linalg.eigh(second / unit / unit[:, None])
-    null = directions[:, eigenvalues <= RANK_TOLERANCE]
-    joined = np.abs(null @ null.T) > RANK_TOLERANCE
-    groups, left = [], set(np.flatnonzero(joined.diagonal()).tolist())
-    while left:
-        group, border = set(), {min(left)}
-        while border:
-            group |= border
-            border = set(np.flatnonzero(joined[sorted(border)].any(axis=0)).tolist()) - group
-        left -= group
-        columns = sorted(group)
-        groups.append((columns, round(float(np.sum(null[columns] ** 2)))))
-    return groups
-
-
-def _story(groups: Groups, names: Sequence[str]) -> str:
-    parts = [
-        f"column {names[columns[0]]} is constant"
-        if len(columns) == 1
-        else f"columns {', '.join(names[a] for a in columns)} are linearly dependent"
-        for columns, _ in groups
-    ]
-    return (
-        f"over the training rows {'; '.join(parts)}: no slope is determined in some direction, and the fits are "
-        "constant in it; drop one column of each such set, and constants. This is said once per fit"
-    )
 
 
 def need_rows(model: FittedModel, what: str = "this answer needs") -> None:

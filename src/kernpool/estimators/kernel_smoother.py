@@ -20,15 +20,9 @@ from kernpool.data.encoding import group_codes
 from kernpool.data.model_format import Record
 from kernpool.estimators.bandwidth import choose_bandwidth, in_order_of_columns, of_columns, search_options
 from kernpool.estimators.expected_error import expected_error
-from kernpool.estimators.fitted_model import (
-    RankNotes,
-    find_floor,
-    left_out_fits,
-    new_coordinates,
-    refuse_unable,
-    smoother_of,
-)
+from kernpool.estimators.fitted_model import find_floor, left_out_fits, new_coordinates, refuse_unable, smoother_of
 from kernpool.estimators.methods.prediction import PredictionBase, prediction_at
+from kernpool.estimators.methods.rank_deficiency import RankNotes
 from kernpool.estimators.methods.robust_regression import choose_robustly
 from kernpool.estimators.model import FittedModel
 from kernpool.estimators.parameter_validation import NamedCalls

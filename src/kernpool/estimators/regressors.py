@@ -16,12 +16,13 @@ from sklearn.base import RegressorMixin
 from kernpool.bandwidth.search.setup import is_flat
 from kernpool.core import Prepared
 from kernpool.data.chunks.base import Chunks
-from kernpool.estimators.fitted_model import RankNotes, pooled_keys, refuse_robust
+from kernpool.estimators.fitted_model import pooled_keys, refuse_robust
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.methods.bootstrap import BootstrapMethods
 from kernpool.estimators.methods.distribution import ConditionalDistributions
 from kernpool.estimators.methods.inference import Inference
 from kernpool.estimators.methods.prediction_intervals import PredictionIntervals
+from kernpool.estimators.methods.rank_deficiency import RankNotes
 from kernpool.estimators.methods.row_order import places_of_rows, warn_of_correlated_noise
 from kernpool.estimators.model import names_of, source_of
 from kernpool.estimators.parameter_validation import check_parameters
