@@ -36,7 +36,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.bandwidth import CRITERIA, LeaveOneOut, TrainingRows, canonical_rows, count_copies
-from kernpool.estimators.bandwidth import choose_bandwidth, search_options
+from kernpool.estimators.bandwidth import bandwidth_of_ratios, choose_bandwidth, search_options
 from kernpool.estimators.extrapolation import limits_of, widened_range
 from kernpool.estimators.fitted_model import find_floor, left_out_fits, need_rows, scaled_keys, smoother_of_rows
 from kernpool.estimators.model import FittedModel
@@ -112,7 +112,12 @@ def _search(model: FittedModel, fold: TrainingRows) -> dict[str, Any]:
     try:
         categories = model._categories()
         found = choose_bandwidth(
-            model.bandwidth, fold, search_options(model), categories=categories, most_rows=model.max_search_rows
+            bandwidth_of_ratios(model, fold),
+            fold,
+            search_options(model),
+            categories=categories,
+            smoothing=model.smoothing,
+            most_rows=model.max_search_rows,
         )
         return found | find_floor(model, found, fold, categories)
     except ValueError as error:  # some criteria want more rows than the fold has left
@@ -203,7 +208,7 @@ def _without_copies(model: FittedModel, rows: TrainingRows) -> float:
     alone = replace(rows, group=np.arange(len(rows.X)))
     found: dict[str, Any] = {
         name: vars(model)[name]
-        for name in ("bandwidth_", "smoothing_", "ridge_", "min_effective_rows_")
+        for name in ("bandwidth_", "smoothing_", "ridge_", "min_effective_rows_", "n_neighbors_")
         if name in vars(model)
     }
     return _left_out_error_of_fold(model, found, alone, limits_of(model))

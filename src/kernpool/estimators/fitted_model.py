@@ -16,7 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from kernpool.bandwidth import LeaveOneOut, TrainingRows, leave_one_out
+from kernpool.bandwidth import CRITERIA, LeaveOneOut, TrainingRows, leave_one_out
+from kernpool.bandwidth.search.neighbors import search_neighbors
 from kernpool.core import Categories, Keys, Problem
 from kernpool.core.local_fit import RANK_TOLERANCE, LocalFit, RankDeficiencyWarning, warn_of_rank
 from kernpool.data.chunks.base import Chunks
@@ -42,6 +43,7 @@ from kernpool.execution.warnings import warn_caller
 from kernpool.inference import Clusters, Training, fit_clusters, fit_training, number_clusters
 from kernpool.inference.model_summary import ColumnSummary
 from kernpool.pooling import KeyPairs, Recipe, ReportRank, StoredPairs, Sums, finalize, local_fit
+from kernpool.pooling.widths import count_neighbors
 from kernpool.smoother import EvaluationPoints, Smoother, StoredSmoother
 from kernpool.smoother.windows import effective_rows
 
@@ -63,14 +65,15 @@ def recipe_of(model: FittedModel) -> Recipe:
         ridge=vars(model).get("ridge_", 0.0),
         warns_of_nearest=True,
     )
-    recipe.refuse_unable(len(model.bandwidth_))
+    row = np.ones(1) if neighbors_of(model) is not None else None
+    replace(recipe, widening=row).refuse_unable(len(model.bandwidth_))
     return recipe
 
 
 def recipe_at(model: FittedModel, query: Array, code: Codes | None) -> Recipe:
     """Return the pooling settings at queries, as `read_query` returns them, in windows of enough effective rows."""
     recipe = recipe_of(model)
-    if least_rows_of(model) is None:
+    if not widens(model):
         return recipe
     return replace(recipe, widening=points_of(model, scale_of(model).apply(query), code).widening)
 
@@ -81,15 +84,34 @@ def least_rows_of(model: FittedModel) -> float | None:
     return least
 
 
+def neighbors_of(model: FittedModel) -> int | None:
+    """Return the number of neighbors in the windows of a fitted model; None for windows of fixed width."""
+    neighbors: int | None = vars(model).get("n_neighbors_")
+    return neighbors
+
+
+def widens(model: FittedModel) -> bool:
+    """Return whether the windows of a fitted model differ between queries."""
+    return least_rows_of(model) is not None or neighbors_of(model) is not None
+
+
+def refuse_nearest(model: FittedModel, what: str, remedy: str) -> None:
+    """Raise ValueError if windows follow the rows: then `what` (in words) is not possible, and `remedy` is."""
+    if getattr(model, "widths", "fixed") != "fixed":
+        raise ValueError(f"{what} is not possible with widths={model.widths!r}; {remedy}")
+
+
 def points_of(model: FittedModel, query: Array, code: Codes | None) -> EvaluationPoints:
     """Return queries, after any rank transform, as evaluation points of the model's smoother."""
     query = np.asarray(query, dtype=np.float64)
-    return EvaluationPoints(query, code) if least_rows_of(model) is None else smoother_of(model).points(query, code)
+    return smoother_of(model).points(query, code) if widens(model) else EvaluationPoints(query, code)
 
 
 def floor_in_words(model: FittedModel) -> str:
-    """Describe the floor of effective rows, for summaries, if windows of training rows were widened."""
-    least = least_rows_of(model)
+    """Describe the windows, for summaries: their number of neighbors, or the floor of rows if it widened any."""
+    least, neighbors = least_rows_of(model), neighbors_of(model)
+    if neighbors is not None:
+        return f", windows of the {neighbors} nearest rows"
     if least is None or smoother_of(model).training_points(model.key_group_).widening is None:
         return ""
     return f", windows of at least {least:.3g} effective rows"
@@ -99,7 +121,9 @@ def refuse_unable(model: FittedModel, columns: int) -> None:
     """Raise if the model's `algorithm` cannot pool `columns` numeric columns with the model's other parameters."""
     if model.algorithm == "auto":
         return
-    options = {"composition": model.composition, "degree": model._degree, "algorithm": model.algorithm}
+    options: dict[str, Any] = {"composition": model.composition, "degree": model._degree, "algorithm": model.algorithm}
+    if getattr(model, "widths", "fixed") != "fixed":
+        options["widening"] = np.ones(1)
     Recipe.of(model.kernel, np.ones(columns), **options).refuse_unable(columns)
 
 
@@ -462,6 +486,7 @@ def smoother_of(model: FittedModel) -> Smoother:
         categories,
         np.asarray(model.smoothing_, dtype=np.float64) if has_levels else np.zeros(0),
         least_rows=least_rows_of(model),
+        n_neighbors=neighbors_of(model),
     )
 
 
@@ -477,6 +502,7 @@ def smoother_of_rows(model: FittedModel, found: dict[str, Any], rows: TrainingRo
         categories,
         found["smoothing_"] if has_levels else np.zeros(0),
         least_rows=found.get("min_effective_rows_"),
+        n_neighbors=found.get("n_neighbors_"),
     )
 
 
@@ -508,6 +534,8 @@ def find_floor(model: FittedModel, found: dict[str, Any], rows: TrainingRows, ca
     searched = isinstance(model.bandwidth, str) and model.bandwidth in OWN_SEARCHES
     rows = rows.take(np.flatnonzero(rows.weight > 0))
     varies = np.any(rows.X[:1] != rows.X) and len(rows.X) > 2
+    if model.widths != "fixed":
+        return find_neighbors(model, found, rows, categories)
     if least is None or not varies or (least == "auto" and not (floor and searched)):
         return {"min_effective_rows_": None}
     smoother = smoother_of_rows(model, found, rows, categories)
@@ -522,6 +550,36 @@ def find_floor(model: FittedModel, found: dict[str, Any], rows: TrainingRows, ca
     if smoother.training_points(rows.group).widening is None:
         return windows
     one = left_out_fits(model, smoother, rows.group)
+    return windows | {"loo_error_": one.error, "loo_empty_windows_": int(np.count_nonzero(~one.occupied))}
+
+
+def find_neighbors(
+    model: FittedModel, found: dict[str, Any], rows: TrainingRows, categories: Categories
+) -> dict[str, Any]:
+    """Choose the number of neighbors in a window: the one given, or the one that a search finds.
+
+    Parameters are those of `find_floor`; rows have positive weight.
+
+    Returns
+    -------
+    dict
+        `n_neighbors_`; and `loo_error_` and `loo_empty_windows_` in these windows, except for criteria that leave no
+        row out.
+    """
+    named = model.bandwidth if isinstance(model.bandwidth, str) else "loo"
+    criterion = CRITERIA.get(named, CRITERIA["loo"])  # rules of thumb and log losses of classes search nothing here
+    smoother = smoother_of_rows(model, found, rows, categories)
+    in_sample = smoother.problem(smoother.training_points(rows.group))
+    if model.n_neighbors is None:
+        found.pop("search_rows_", None)  # all rows have a say in the number
+        problem = smoother.left_out_problem(rows.group) if criterion.exclude_self else in_sample
+        k = search_neighbors(problem, criterion, smoother.recipe, model.max_search_seconds).n_neighbors
+    else:
+        k = max(1, int(count_neighbors(model.n_neighbors, in_sample)))
+    windows = {"min_effective_rows_": None, "n_neighbors_": k}
+    if not criterion.exclude_self or not (model.n_neighbors is None or "loo_error_" in found):
+        return windows
+    one = left_out_fits(model, replace(smoother, n_neighbors=k), rows.group)
     return windows | {"loo_error_": one.error, "loo_empty_windows_": int(np.count_nonzero(~one.occupied))}
 
 
@@ -591,6 +649,7 @@ def training_fit_key(smoother: Smoother) -> tuple[Any, ...]:
     return (
         smoother.keys.rows.array, smoother.keys.value, smoother.keys.weight, smoother.key_code, recipe.kernel,
         recipe.composition, recipe.bandwidth, np.atleast_1d(recipe.ridge), smoother.smoothing, smoother.least_rows,
+        smoother.n_neighbors,
     )  # fmt: skip
 
 

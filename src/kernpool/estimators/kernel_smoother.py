@@ -18,7 +18,7 @@ from kernpool.bandwidth import LeaveOneOut, TrainingRows, warn_of_copies
 from kernpool.core import NO_CATEGORIES, Prepared
 from kernpool.data.encoding import group_codes
 from kernpool.data.model_format import Record
-from kernpool.estimators.bandwidth import choose_bandwidth, in_order_of_columns, search_options
+from kernpool.estimators.bandwidth import bandwidth_of_ratios, choose_bandwidth, in_order_of_columns, search_options
 from kernpool.estimators.expected_error import expected_error
 from kernpool.estimators.fitted_model import RankNotes, find_floor, left_out_fits, new_scale, refuse_unable, smoother_of
 from kernpool.estimators.methods.prediction import PredictionBase, prediction_at
@@ -54,6 +54,8 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
         unseen: str = "raise",
         common_factor: bool = False,
         min_effective_rows: float | str | None = "auto",
+        widths: str = "fixed",
+        n_neighbors: float | None = None,
         max_search_rows: int | str | None = "auto",
         max_search_seconds: float | None = None,
         random_state: Any = 0,
@@ -76,6 +78,8 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
         self.unseen = unseen
         self.common_factor = common_factor
         self.min_effective_rows = min_effective_rows
+        self.widths = widths
+        self.n_neighbors = n_neighbors
         self.max_search_rows = max_search_rows
         self.max_search_seconds = max_search_seconds
         self.random_state = random_state
@@ -99,7 +103,7 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
         rows_of_search = replace(rows_of_search, X=new_scale(self, key, weight, encoding).apply(key))
         categories = NO_CATEGORIES if encoding is None else self._categories_of(encoding)
         found = choose_bandwidth(
-            self.bandwidth,
+            bandwidth_of_ratios(self, rows_of_search),
             rows_of_search,
             search_options(self),
             categories=categories,

@@ -24,7 +24,15 @@ from kernpool.core import Keys, fill_in_silence
 from kernpool.data.chunks.sampling import UniformRange
 from kernpool.data.encoding import group_codes
 from kernpool.estimators.bandwidth import SearchDraw, seed_of
-from kernpool.estimators.fitted_model import numeric_query, places_of, recipe_of, scale_of, shaped, smoother_of
+from kernpool.estimators.fitted_model import (
+    numeric_query,
+    places_of,
+    recipe_of,
+    refuse_nearest,
+    scale_of,
+    shaped,
+    smoother_of,
+)
 from kernpool.estimators.methods.calibration import (
     check_rows,
     origin_of,
@@ -434,6 +442,10 @@ class PredictionIntervals(FittedModel):
             )  # fmt: skip
         fraction, others = as_fraction(level), check_rows(X_calibration, y_calibration, calibration)
         check_method(method, not others, groups is not None)
+        if method == "full":
+            refuse_nearest(
+                self, 'method="full", which adds a row to every window,', 'use "split", "jackknife+" or "cv+"'
+            )
         smoother, places = smoother_of(self), places_of(self, X)
         known, origin = None, origin_of(self)
         if others:
