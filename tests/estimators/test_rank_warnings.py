@@ -8,7 +8,7 @@ import pytest
 from sklearn.base import clone
 
 from kernpool import LocalLinearRegressor, RankDeficiencyWarning, load_model, open_chunks, pool, save_model
-from kernpool.estimators.methods.rank_deficiency import dependent_columns
+from kernpool.core.dependent_columns import dependent_columns
 
 
 def dummies(generator, n=160):

@@ -10,7 +10,7 @@ import kernpool
 from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
 from kernpool.bandwidth import TrainingRows
 from kernpool.core import NO_CATEGORIES, Groups, Problem
-from kernpool.estimators.fitted_model import find_floor
+from kernpool.estimators.methods.window_width import find_floor
 from kernpool.pooling import choose
 from kernpool.pooling.weights import weight_tables
 from kernpool.smoother.windows import FACTORS

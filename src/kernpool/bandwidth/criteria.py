@@ -314,6 +314,7 @@ def leave_one_out(
     n_jobs: int | None = None,
     progress: Progress | None = None,
     ridge: Array | None = None,
+    rows: NDArray[np.intp] | None = None,
 ) -> LeaveOneOut:
     r"""Return leave-one-out predictions of all training rows, with their mean squared error.
 
@@ -328,6 +329,8 @@ def leave_one_out(
         As in `pool`.
     ridge : ndarray of shape (d,), optional
         Ridge, as of `Recipe.ridge_weight`.
+    rows : ndarray of int, optional
+        Which training rows the queries are; by default all.
 
     Returns
     -------
@@ -344,14 +347,16 @@ def leave_one_out(
     """
     plan, n = choose(problem, algorithm, reuse=True), len(problem.query)
     state = plan.reduce(problem.without_center(), n_jobs=n_jobs, progress=progress)
-    prediction, squared, occupied = np.empty_like(problem.value), np.empty(n), np.empty(n, dtype=bool)
-    for rows in cut(n, ROWS_AT_ONCE):
-        fit = Sums(state.rows(rows), problem.layout, problem.value_center).fit(ridge)
-        prediction[rows], occupied[rows] = fit.intercept, fit.occupied
+    value, weight = problem.value, problem.key_weight
+    if rows is not None:
+        value, weight = value[rows], None if weight is None else weight[rows]
+    prediction, squared, occupied = np.empty_like(value), np.empty(n), np.empty(n, dtype=bool)
+    for some in cut(n, ROWS_AT_ONCE):
+        fit = Sums(state.rows(some), problem.layout, problem.value_center).fit(ridge)
+        prediction[some], occupied[some] = fit.intercept, fit.occupied
     fill = partial(limit_values, problem, empty="mean", n_jobs=n_jobs)
     prediction = fill_empty(prediction, occupied, "mean", fill)
-    for rows in cut(n, ROWS_AT_ONCE):
-        squared[rows] = np.sum((problem.value[rows] + problem.value_center - prediction[rows]) ** 2, axis=1)
-    weight = problem.key_weight
+    for some in cut(n, ROWS_AT_ONCE):
+        squared[some] = np.sum((value[some] + problem.value_center - prediction[some]) ** 2, axis=1)
     error = squared.mean() if weight is None else weight @ squared / weight.sum()
     return LeaveOneOut(prediction, float(error), occupied)

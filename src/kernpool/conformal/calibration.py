@@ -27,7 +27,7 @@ Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
 COPIED = "rows are repeated or have weights above one, so that their own copies predict them; a new row has no copy"
-WIDENED = "windows of too few rows are widened, and a new row is not counted there as the training rows are"
+WIDENED = "windows follow the rows in them, and a new row is not counted there as the training rows are"
 FRACTIONS = "weights are no whole numbers of rows"
 LONELY = "some level of a categorical column is that of one training row alone, or of new rows only"
 
@@ -276,7 +276,7 @@ class ConformalProblem:
             return "rows are repeated, and the search for the bandwidth has seen all copies of some"
         if self.ranked:
             return "columns are compared by ranks that count these rows"
-        if self.calibration.own and self.calibration.group is None and smoother.least_rows is not None:
+        if self.calibration.own and self.calibration.group is None and smoother.widens:
             return WIDENED
         if self.calibration.held_back:
             single = np.all(self.calibration.weight == 1.0)

@@ -4,7 +4,8 @@ START HERE. Read `state.py` first: three numbers per query that merge; the whole
 `similarity.py`, how a kernel and a bandwidth weight a pair, and `problem.py`, everything that an algorithm is given.
 `input_validation.py` validates the arrays that callers pass. `moments.py` lists the sums that local polynomial fits
 need, and `local_fit.py` fits planes and quadratics from them. `pair_factors.py` holds categorical columns and groups,
-and `batch.py` leading batch dimensions.
+`batch.py` leading batch dimensions, `robust_weights.py` weights of outliers, and `dependent_columns.py` columns whose
+slopes no plane determines.
 """
 
 from kernpool.core.batch import Stack

@@ -72,6 +72,13 @@ def search_options(model: FittedModel) -> SearchOptions:
     )
 
 
+def bandwidth_of_ratios(model: FittedModel, rows: TrainingRows) -> Any:
+    """Return how bandwidths are chosen: where windows follow the rows, the ratio of a single column needs no search."""
+    single = rows.X.shape[1] == 1 and (rows.code is None or not rows.code.shape[1])
+    searched = isinstance(model.bandwidth, str) and model.bandwidth not in RULES
+    return "scott" if getattr(model, "widths", "fixed") != "fixed" and single and searched else model.bandwidth
+
+
 def choose_bandwidth(
     bandwidth: Any,
     rows: TrainingRows,

@@ -52,6 +52,10 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
         As in `NadarayaWatsonRegressor`.
     smoothing, unseen, common_factor, min_effective_rows, max_search_rows, max_search_seconds, random_state
         As in `NadarayaWatsonRegressor`; the floor of effective rows is 12 with ``"log_loss"`` and ``"regularised"``.
+    widths : {"fixed", "nearest"}, default="fixed"
+        As in `NadarayaWatsonRegressor`: windows that reach to the nearest rows have no floor of effective rows.
+    n_neighbors : int, float or None, default=None
+        As in `NadarayaWatsonRegressor`; the error of a search is the squared error of the probabilities (Brier).
     algorithm : str, default="auto"
         See `kernpool.choose`.
     tol : float or None, default=None
@@ -84,6 +88,8 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
     key_, value_, key_weight_ : ndarray
         The training rows, one-hot labels and weights.
     bandwidth_, smoothing_, encoding_, relevance_, bandwidth_search_, loo_empty_windows_, min_effective_rows_
+        As in `NadarayaWatsonRegressor`.
+    n_neighbors_
         As in `NadarayaWatsonRegressor`.
     n_features_in_, feature_names_in_
         As in `NadarayaWatsonRegressor`.
@@ -154,6 +160,8 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
         unseen: str = "raise",
         common_factor: bool = False,
         min_effective_rows: float | str | None = "auto",
+        widths: str = "fixed",
+        n_neighbors: float | None = None,
         max_search_rows: int | str | None = "auto",
         max_search_seconds: float | None = None,
         random_state: Any = 0,
@@ -171,9 +179,9 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
             kernel, bandwidth, bandwidth_convention=bandwidth_convention, composition=composition, unordered=unordered,
             ordered=ordered, ordered_by=ordered_by, unordered_kernel=unordered_kernel, ordered_kernel=ordered_kernel,
             smoothing=smoothing, unseen=unseen, common_factor=common_factor, min_effective_rows=min_effective_rows,
-            max_search_rows=max_search_rows, max_search_seconds=max_search_seconds, random_state=random_state,
-            algorithm=algorithm, tol=tol, empty=empty, scale=scale, periodic=periodic,
-            geographic=geographic, n_jobs=n_jobs,
+            widths=widths, n_neighbors=n_neighbors, max_search_rows=max_search_rows,
+            max_search_seconds=max_search_seconds, random_state=random_state, algorithm=algorithm, tol=tol, empty=empty,
+            scale=scale, periodic=periodic, geographic=geographic, n_jobs=n_jobs,
         )  # fmt: skip
         self.prior_share = prior_share
         self.recalibrate = recalibrate

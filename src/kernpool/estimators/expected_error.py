@@ -37,17 +37,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.bandwidth import CRITERIA, LeaveOneOut, TrainingRows, canonical_rows, count_copies
-from kernpool.estimators.bandwidth import choose_bandwidth, search_options
+from kernpool.estimators.bandwidth import bandwidth_of_ratios, choose_bandwidth, search_options
 from kernpool.estimators.extrapolation import limits_of, widened_range
 from kernpool.estimators.fitted_model import (
     coordinates_of,
-    find_floor,
     left_out_fits,
     need_rows,
     pooled_keys,
     refuse_robust,
     smoother_of_rows,
 )
+from kernpool.estimators.methods.window_width import find_floor
 from kernpool.estimators.model import FittedModel, order_of
 from kernpool.execution.progress import current_progress, report_progress
 from kernpool.pooling import KeyPairs, finalize
@@ -125,7 +125,12 @@ def _search(model: FittedModel, fold: TrainingRows) -> dict[str, Any]:
     try:
         categories = model._categories()
         found = choose_bandwidth(
-            model.bandwidth, fold, search_options(model), categories=categories, most_rows=model.max_search_rows
+            bandwidth_of_ratios(model, fold),
+            fold,
+            search_options(model),
+            categories=categories,
+            smoothing=model.smoothing,
+            most_rows=model.max_search_rows,
         )
         return found | find_floor(model, found, fold, categories)
     except ValueError as error:  # some criteria want more rows than the fold has left
@@ -220,7 +225,7 @@ def _left_out_error(model: FittedModel) -> float:
 def _without_copies(model: FittedModel, rows: TrainingRows) -> float:
     """Return the leave-one-out error of a model when each row is left out together with all of its copies."""
     alone = replace(rows, group=np.arange(len(rows.X)))
-    names = [name for name in ("smoothing_", "ridge_", "min_effective_rows_") if name in vars(model)]
+    names = [name for name in ("smoothing_", "ridge_", "min_effective_rows_", "n_neighbors_") if name in vars(model)]
     found: dict[str, Any] = {"bandwidth_": coordinates_of(model).distinct(model.bandwidth_)}
     found |= {name: vars(model)[name] for name in names}
     return _left_out_error_of_fold(model, found, alone, limits_of(model))

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernpool.bandwidth import LeaveOneOut, TrainingRows, leave_one_out
 from kernpool.core import Categories, Keys, PoolState, Problem
+from kernpool.core.dependent_columns import dependent_columns
 from kernpool.core.local_fit import LocalFit, RankDeficiencyWarning
 from kernpool.core.robust_weights import RESERVE, Robustness
 from kernpool.data.chunks.base import Chunks
@@ -37,7 +38,6 @@ from kernpool.estimators.extrapolation import (
     warn_of_extrapolation,
     window_of,
 )
-from kernpool.estimators.methods.rank_deficiency import dependent_columns
 from kernpool.estimators.model import FittedModel, names_of, order_of, source_of
 from kernpool.estimators.training_rows import as_table, read_inputs
 from kernpool.execution.error_messages import abbreviate
@@ -48,7 +48,6 @@ from kernpool.inference.model_summary import ColumnSummary
 from kernpool.kernels import get_kernel
 from kernpool.pooling import KeyPairs, Recipe, ReportRank, StoredPairs, Sums, finalize, local_fit
 from kernpool.smoother import EvaluationPoints, Smoother, StoredSmoother
-from kernpool.smoother.windows import effective_rows
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -72,14 +71,15 @@ def _recipe(model: FittedModel, bandwidth: Array) -> Recipe:
         ridge=vars(model).get("ridge_", 0.0),
         warns_of_nearest=True,
     )
-    recipe.refuse_unable(len(bandwidth))
+    row = np.ones(1) if neighbors_of(model) is not None else None
+    replace(recipe, widening=row).refuse_unable(len(bandwidth))
     return recipe
 
 
 def recipe_at(model: FittedModel, query: Array, code: Codes | None) -> Recipe:
     """Return the pooling settings at queries, as `read_query` returns them, in windows of enough effective rows."""
     recipe = recipe_of(model)
-    if least_rows_of(model) is None:
+    if not widens(model):
         return recipe
     return replace(recipe, widening=points_of(model, coordinates_of(model).apply(query), code).widening)
 
@@ -90,15 +90,34 @@ def least_rows_of(model: FittedModel) -> float | None:
     return least
 
 
+def neighbors_of(model: FittedModel) -> int | None:
+    """Return the number of neighbors in the windows of a fitted model; None for windows of fixed width."""
+    neighbors: int | None = vars(model).get("n_neighbors_")
+    return neighbors
+
+
+def widens(model: FittedModel) -> bool:
+    """Return whether the windows of a fitted model differ between queries."""
+    return least_rows_of(model) is not None or neighbors_of(model) is not None
+
+
+def refuse_nearest(model: FittedModel, what: str, remedy: str) -> None:
+    """Raise ValueError if windows follow the rows: then `what` (in words) is not possible, and `remedy` is."""
+    if getattr(model, "widths", "fixed") != "fixed":
+        raise ValueError(f"{what} is not possible with widths={model.widths!r}; {remedy}")
+
+
 def points_of(model: FittedModel, query: Array, code: Codes | None) -> EvaluationPoints:
     """Return queries, as pooled columns, as evaluation points of the model's smoother."""
     query = np.asarray(query, dtype=np.float64)
-    return EvaluationPoints(query, code) if least_rows_of(model) is None else smoother_of(model).points(query, code)
+    return smoother_of(model).points(query, code) if widens(model) else EvaluationPoints(query, code)
 
 
 def floor_in_words(model: FittedModel) -> str:
-    """Describe the floor of effective rows, for summaries, if windows of training rows were widened."""
-    least = least_rows_of(model)
+    """Describe the windows, for summaries: their number of neighbors, or the floor of rows if it widened any."""
+    least, neighbors = least_rows_of(model), neighbors_of(model)
+    if neighbors is not None:
+        return f", windows of the {neighbors} nearest rows"
     if least is None or smoother_of(model).training_points(model.key_group_).widening is None:
         return ""
     return f", windows of at least {least:.3g} effective rows"
@@ -108,7 +127,9 @@ def refuse_unable(model: FittedModel, columns: int) -> None:
     """Raise if the model's `algorithm` cannot pool `columns` numeric columns with the model's other parameters."""
     if model.algorithm == "auto":
         return
-    options = {"composition": model.composition, "degree": model._degree, "algorithm": model.algorithm}
+    options: dict[str, Any] = {"composition": model.composition, "degree": model._degree, "algorithm": model.algorithm}
+    if getattr(model, "widths", "fixed") != "fixed":
+        options["widening"] = np.ones(1)
     Recipe.of(model.kernel, np.ones(columns), **options).refuse_unable(columns)
 
 
@@ -442,6 +463,7 @@ def _plain_smoother(model: FittedModel) -> Smoother:
         np.asarray(model.smoothing_, dtype=np.float64) if has_levels else np.zeros(0),
         least_rows=least_rows_of(model),
         order=order_of(model),
+        n_neighbors=neighbors_of(model),
     )
 
 
@@ -458,52 +480,8 @@ def smoother_of_rows(model: FittedModel, found: dict[str, Any], rows: TrainingRo
         found["smoothing_"] if has_levels else np.zeros(0),
         least_rows=found.get("min_effective_rows_"),
         order=rows.order,
+        n_neighbors=found.get("n_neighbors_"),
     )
-
-
-OWN_SEARCHES = ("regularised", "log_loss")  # whose numbers are of no published method
-MEDIAN_ROWS = 1000  # whose effective rows say what is usual
-
-
-def find_floor(model: FittedModel, found: dict[str, Any], rows: TrainingRows, categories: Categories) -> dict[str, Any]:
-    """Choose the least number of effective rows of windows; see `kernpool.smoother.windows`.
-
-    Parameters
-    ----------
-    model : estimator
-        Its parameters.
-    found : dict
-        From `choose_bandwidth`.
-    rows : TrainingRows
-        Training rows.
-    categories : Categories
-        Categories of their codes.
-
-    Returns
-    -------
-    dict
-        `min_effective_rows_`, None for no floor; and `loo_error_` and `loo_empty_windows_` in these windows, if `found`
-        has them of all rows.
-    """
-    least, floor = model.min_effective_rows, model._floor
-    searched = isinstance(model.bandwidth, str) and model.bandwidth in OWN_SEARCHES
-    rows = rows.take(np.flatnonzero(rows.weight > 0))
-    varies = np.any(rows.X[:1] != rows.X) and len(rows.X) > 2
-    if least is None or not varies or (least == "auto" and not (floor and searched)):
-        return {"min_effective_rows_": None}
-    smoother = smoother_of_rows(model, found, rows, categories)
-    if least == "auto":
-        some = np.sort(np.random.default_rng(0).permutation(len(rows.X))[:MEDIAN_ROWS])
-        usual = np.median(effective_rows(smoother.left_out_problem(rows.group).block(some), smoother.sums)) / rows.unit
-        least = min(floor, max(float(usual), 1.0))
-    windows = {"min_effective_rows_": float(least)}
-    if "loo_error_" not in found or "bandwidth_note_" in found:
-        return windows
-    smoother = replace(smoother, least_rows=windows["min_effective_rows_"])
-    if smoother.training_points(rows.group).widening is None:
-        return windows
-    one = left_out_fits(model, smoother, rows.group)
-    return windows | {"loo_error_": one.error, "loo_empty_windows_": int(np.count_nonzero(~one.occupied))}
 
 
 NOISE_ROWS = 4000  # whose residuals say how large the noise is, where rows are not in memory
@@ -586,6 +564,7 @@ def training_fit_key(smoother: Smoother) -> tuple[Any, ...]:
         smoother.keys.rows.array, smoother.keys.value, smoother.keys.weight, smoother.key_code, recipe.kernel,
         recipe.composition, recipe.bandwidth, np.atleast_1d(recipe.ridge), smoother.smoothing, smoother.least_rows,
         *(smoother.order or ()),
+        smoother.n_neighbors,
     )  # fmt: skip
 
 

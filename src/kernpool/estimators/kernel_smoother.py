@@ -16,14 +16,21 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernpool.bandwidth import LeaveOneOut, TrainingRows, warn_of_copies
 from kernpool.core import NO_CATEGORIES, Prepared, RowOrder
+from kernpool.core.dependent_columns import RankNotes
 from kernpool.data.encoding import group_codes
 from kernpool.data.model_format import Record
-from kernpool.estimators.bandwidth import choose_bandwidth, in_order_of_columns, of_columns, search_options
+from kernpool.estimators.bandwidth import (
+    bandwidth_of_ratios,
+    choose_bandwidth,
+    in_order_of_columns,
+    of_columns,
+    search_options,
+)
 from kernpool.estimators.expected_error import expected_error
-from kernpool.estimators.fitted_model import find_floor, left_out_fits, new_coordinates, refuse_unable, smoother_of
+from kernpool.estimators.fitted_model import left_out_fits, new_coordinates, refuse_unable, smoother_of
 from kernpool.estimators.methods.prediction import PredictionBase, prediction_at
-from kernpool.estimators.methods.rank_deficiency import RankNotes
 from kernpool.estimators.methods.robust_regression import choose_robustly
+from kernpool.estimators.methods.window_width import find_floor
 from kernpool.estimators.model import FittedModel
 from kernpool.estimators.parameter_validation import NamedCalls
 from kernpool.estimators.serialization import record_of, restored
@@ -56,6 +63,8 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
         unseen: str = "raise",
         common_factor: bool = False,
         min_effective_rows: float | str | None = "auto",
+        widths: str = "fixed",
+        n_neighbors: float | None = None,
         max_search_rows: int | str | None = "auto",
         max_search_seconds: float | None = None,
         random_state: Any = 0,
@@ -82,6 +91,8 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
         self.unseen = unseen
         self.common_factor = common_factor
         self.min_effective_rows = min_effective_rows
+        self.widths = widths
+        self.n_neighbors = n_neighbors
         self.max_search_rows = max_search_rows
         self.max_search_seconds = max_search_seconds
         self.random_state = random_state
@@ -117,11 +128,12 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
         coordinates = new_coordinates(self, key, weight, encoding)
         rows_of_search = replace(rows_of_search, X=coordinates.apply(key), tied=coordinates.tied)
         categories = NO_CATEGORIES if encoding is None else self._categories_of(encoding)
+        bandwidth = coordinates.given(bandwidth_of_ratios(self, rows_of_search))
         if self.robust:
-            found = choose_robustly(self, coordinates.given(self.bandwidth), rows_of_search, categories)
+            found = choose_robustly(self, bandwidth, rows_of_search, categories)
         else:
             found = choose_bandwidth(
-                coordinates.given(self.bandwidth),
+                bandwidth,
                 rows_of_search,
                 search_options(self),
                 categories=categories,

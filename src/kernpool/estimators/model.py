@@ -64,6 +64,8 @@ class FittedModel:
     unseen: str
     common_factor: bool
     min_effective_rows: float | str | None
+    widths: str
+    n_neighbors: float | None
     max_search_rows: int | str | None
     max_search_seconds: float | None
     random_state: Any
@@ -103,6 +105,7 @@ class FittedModel:
     )  # fmt: skip
     _results: ClassVar[dict[str, type]] = {
         "loo_error_": float, "loo_empty_windows_": int, "bandwidth_note_": str, "min_effective_rows_": float,
+        "n_neighbors_": int,
     }  # fmt: skip
     _standardise = True  # so that several outputs count alike
     _others: ClassVar[tuple[str, ...]] = (

@@ -33,6 +33,7 @@ from kernpool.execution.threads import resolve_n_jobs
 from kernpool.inference.resampling.random_draws import as_random
 from kernpool.kernels import check_convention, get_categorical_kernel, get_kernel
 from kernpool.pooling.plan import check_algorithm
+from kernpool.pooling.widths import WIDTHS, check_widths
 
 Array = NDArray[np.float64]
 
@@ -158,6 +159,8 @@ def check_parameters(model: Any) -> None:
             ACCEPTED[name].check(name, value)
         elif name in READERS:
             READERS[name](value)
+    if "widths" in parameters:
+        _check_widths(model)
     named = NAMED_FOR_CLASSES if hasattr(model, "predict_proba") else NAMED_BANDWIDTHS
     _check_bandwidth(parameters.get("bandwidth"), named)
 
@@ -195,6 +198,18 @@ def _check_bandwidth(bandwidth: Any, named: tuple[str, ...]) -> None:
         f"bandwidth must be a positive number, one per column, or one of {', '.join(map(repr, named))}; "
         f"got {abbreviate(bandwidth)}; {hint}".rstrip("; ")
     )
+
+
+def _check_widths(model: Any) -> None:
+    if model.widths == "fixed" or model.n_neighbors is not None:
+        check_widths(model.widths, model.n_neighbors)
+    else:
+        check_choice("widths", model.widths, WIDTHS)
+    if model.widths != "fixed" and model.min_effective_rows not in ("auto", None):
+        raise ValueError(
+            f"min_effective_rows={abbreviate(model.min_effective_rows)} is for widths='fixed'; windows that follow the "
+            "rows have enough of them by n_neighbors"
+        )
 
 
 def _check_random_state(random_state: Any) -> None:

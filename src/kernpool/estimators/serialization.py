@@ -200,6 +200,9 @@ def _check_fit(model: Any, features: Sequence[str]) -> None:
     least = parts["min_effective_rows_"]
     if not (least is None or ("source_" not in parts and 1.0 <= least < np.inf)):
         raise ValueError(f"min_effective_rows_ cannot be {least}")
+    neighbors, widths = parts.get("n_neighbors_"), parts.get("widths", "fixed")
+    if not (neighbors is None if widths == "fixed" else neighbors is not None and neighbors >= 1):
+        raise ValueError(f"n_neighbors_ cannot be {neighbors} with widths={widths!r}")
     if "relevance_" in parts:
         check_array("relevance_", model.relevance_, "f", (columns,))
     names = parts.get("feature_names_in_")

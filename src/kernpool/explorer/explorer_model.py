@@ -25,7 +25,7 @@ from sklearn.base import clone
 from kernpool.datasets import RegressionSample, make_sine_linear, make_sine_power
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
 from kernpool.estimators.extrapolation import limits_of
-from kernpool.estimators.fitted_model import coordinates_of, recipe_of, refuse_robust
+from kernpool.estimators.fitted_model import coordinates_of, recipe_of, refuse_nearest, refuse_robust
 from kernpool.estimators.model import source_of
 from kernpool.execution.error_messages import abbreviate
 from kernpool.kernels import BUILT_IN, Kernel, get_kernel
@@ -202,6 +202,7 @@ def subject_of_model(
             "probabilities of this model are recalibrated by a map that was fitted at its bandwidth, and does not hold "
             "at another one; fit with recalibrate=None to explore it"
         )
+    refuse_nearest(model, "the explorer, which moves the bandwidth,", "fit with widths='fixed' to explore it")
     names = column_names(model)
     return ExplorerModel(
         model=model,

@@ -121,7 +121,7 @@ def sizer_map(
         )
     shape = len(bandwidths), len(x)
     sign, rows, enough = np.zeros(shape, dtype=np.int8), np.zeros(shape), np.zeros(shape, dtype=bool)
-    smoother = replace(smoother, least_rows=None)  # at these bandwidths and no others
+    smoother = replace(smoother, least_rows=None, n_neighbors=None)  # at these bandwidths and no others
     own = float(smoother.recipe.bandwidth[0])
     for i, bandwidth in enumerate(bandwidths):
         at = smoother.of_degree(1).widened(float(bandwidth) / own, levels=False)

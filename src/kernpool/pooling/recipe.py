@@ -152,7 +152,8 @@ class Recipe:
     def refuse_unable(self, columns: int) -> None:
         """Raise ValueError if the named algorithm does not support the recipe with this number of numeric columns."""
         if self.algorithm != "auto":
-            row, widening = np.zeros((1, columns)), None if self.n_neighbors is None else np.ones(1)
+            widens = self.widening is not None or self.n_neighbors is not None
+            row, widening = np.zeros((1, columns)), np.ones(1) if widens else None
             one = replace(self, widening=widening, n_neighbors=None)
             choose_algorithm(one.problem(row, row, np.zeros((1, 1))), self.algorithm)
 

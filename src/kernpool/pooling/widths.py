@@ -24,10 +24,11 @@ C. Loader, "Local Regression and Likelihood", Springer (1999), section 2.2.1.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -195,13 +196,59 @@ def nearest_widths(problem: Problem, k: float) -> Array:
     return np.where(found > 0.0, LARGER * found, 1.0)
 
 
+def with_widths(problem: Problem, widening: Array) -> Problem:
+    """Return the problem with all bandwidths of each query multiplied by a factor."""
+    return replace(problem, similarity=replace(problem.similarity, widening=widening))
+
+
 def with_nearest_widths(problem: Problem, n_neighbors: float) -> Problem:
     """Return the problem with windows that reach to a number or share of neighbors of each query.
 
     Parameters are those of `count_neighbors`.
     """
-    widening = nearest_widths(problem, count_neighbors(n_neighbors, problem))
-    return replace(problem, similarity=replace(problem.similarity, widening=widening))
+    return with_widths(problem, nearest_widths(problem, count_neighbors(n_neighbors, problem)))
+
+
+def width_finder(problem: Problem) -> Callable[[float], Array]:
+    """Return the function `nearest_widths` of `k` alone, quick to call again and again.
+
+    In several columns the distances of all keys are sorted once if they are few.
+    """
+    m, n = problem.shape
+    plain = problem.attn_mask is None and problem.logit_bias is None and problem.groups is None
+    if (plain and problem.key.shape[1] == 1) or problem.logit_bias is not None or m * n > MOST_DENSE:
+        return partial(nearest_widths, problem)
+    counted = _counted(problem)
+    parts = [_SortedDistances.of(*_pairs_of(counted, rows)) for rows in cut(m, max(1, PAIRS_AT_ONCE // n))]
+    d = problem.key.shape[1]
+
+    def find(k: float) -> Array:
+        found = np.concatenate([part.kth(k / problem.weight_unit, d) for part in parts])
+        return np.where(found > 0.0, LARGER * found, 1.0)
+
+    return find
+
+
+class _SortedDistances(NamedTuple):
+    """Sorted distances of the keys of each query, infinite where they do not count, and the sums of their weights."""
+
+    distance: Array
+    until: Array
+
+    @classmethod
+    def of(cls, distance: Array, weight: Array) -> _SortedDistances:
+        """Sort the distances and weights of pairs."""
+        order = np.argsort(np.where(weight > 0.0, distance, np.inf), axis=1)
+        weight = np.take_along_axis(weight, order, axis=1)
+        distance = np.where(weight > 0.0, np.take_along_axis(distance, order, axis=1), np.inf)
+        return cls(distance, np.cumsum(weight, axis=1))
+
+    def kth(self, target: float, d: int) -> Array:
+        """Return the distance within which each row of weights sums to `target`; zero if none is positive."""
+        last = self.distance.shape[1] - 1
+        place = np.minimum(np.sum(self.until < ENOUGH * target, axis=1), last)
+        total, found = self.until[:, -1], np.take_along_axis(self.distance, place[:, None], axis=1)[:, 0]
+        return _at_the_ends(found, self.distance, total, target, d)
 
 
 def _counted(problem: Problem) -> Problem:
@@ -288,10 +335,15 @@ def _by_blocks(problem: Problem, target: float) -> Array:
     m, n = problem.shape
     found = np.empty(m)
     for rows in cut(m, max(1, PAIRS_AT_ONCE // n)):
-        part = problem.block(rows)
-        columns = (np.abs(part.query[:, a, None] - part.key[:, a]) for a in range(part.key.shape[1]))
-        found[rows] = _kth(_distances(part, columns), part.multiplicity(), target, part.key.shape[1])
+        found[rows] = _kth(*_pairs_of(problem, rows), target, problem.key.shape[1])
     return found
+
+
+def _pairs_of(problem: Problem, rows: slice) -> tuple[Array, Array]:
+    """Return the distances of all keys from some queries, and the weights that they have for each."""
+    part = problem.block(rows)
+    columns = (np.abs(part.query[:, a, None] - part.key[:, a]) for a in range(part.key.shape[1]))
+    return _distances(part, columns), part.multiplicity()
 
 
 def _distances(problem: Problem, columns: Iterable[Array]) -> Array:
@@ -329,9 +381,17 @@ def _kth(distance: Array, weight: Array, target: float, d: int) -> Array:
         until = np.cumsum(np.take_along_axis(weight, order, axis=1), axis=1)
         place = np.minimum(np.sum(until < ENOUGH * target, axis=1), distance.shape[1] - 1)
         found = np.take_along_axis(distance, np.take_along_axis(order, place[:, None], axis=1), axis=1)[:, 0]
+    return _at_the_ends(found, distance, total, target, d)
+
+
+def _at_the_ends(found: Array, distance: Array, total: Array, target: float, d: int) -> Array:
+    """Return widths with those beyond all keys, and of coincident keys, as the docstring of the module says.
+
+    Distances of keys that do not count are infinite.
+    """
     beyond = ENOUGH * target > total
     if beyond.any():
-        farthest = np.where(weight[beyond] > 0.0, distance[beyond], 0.0).max(axis=1)
+        farthest = np.where(np.isfinite(distance[beyond]), distance[beyond], 0.0).max(axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
             found[beyond] = np.nan_to_num(farthest * (target / total[beyond]) ** (1.0 / d), nan=0.0, posinf=0.0)
     zero = np.flatnonzero(found == 0.0)

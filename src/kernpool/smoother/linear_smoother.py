@@ -24,6 +24,7 @@ from kernpool.core.problem import FLOAT64, FLOAT64_EPSILON, LARGEST_TOL, Problem
 from kernpool.core.state import Empty, PoolState, fill_in_silence
 from kernpool.execution.threads import cut
 from kernpool.pooling import Recipe, Sums, limit_values, sum_problem
+from kernpool.pooling.widths import nearest_widths
 from kernpool.smoother.quadratic_forms import Summed, Terms, log_mass, norms_by_rows
 from kernpool.smoother.windows import effective_rows, widening
 
@@ -178,6 +179,8 @@ class Smoother:
         Bandwidths in units of those of the first smoother.
     least_rows : float or None
         Effective rows that windows have at least, as `kernpool.smoother.windows` says; None for no floor.
+    n_neighbors : int or None
+        Units of weight in a window, where widths follow the rows (`kernpool.pooling.widths`); None for fixed widths.
     first : Smoother or None
         The smoother by whose bandwidths windows are found; None for this one.
     order : RowOrder or None
@@ -191,6 +194,7 @@ class Smoother:
     smoothing: Array = field(default_factory=lambda: np.zeros(0))
     factor: float = 1.0
     least_rows: float | None = None
+    n_neighbors: int | None = None
     first: Smoother | None = None
     order: RowOrder | None = None
 
@@ -216,6 +220,11 @@ class Smoother:
         return np.asarray(self.keys.value + self.keys.center)
 
     @property
+    def widens(self) -> bool:
+        """Whether windows differ between evaluation points, and so do those of a row left out."""
+        return self.least_rows is not None or self.n_neighbors is not None
+
+    @property
     def training(self) -> EvaluationPoints:
         """The training rows as evaluation points; their windows are found without the row itself."""
         return self.training_points(None)
@@ -223,10 +232,10 @@ class Smoother:
     def training_points(self, code: Codes | None) -> EvaluationPoints:
         """Return the training rows as evaluation points, with windows of leave-one-out, or leave-cluster-out, fits."""
         rows, first = EvaluationPoints(self.keys.rows.array, self.key_code), self.first or self
-        if self.least_rows is None:
+        if not self.widens:
             return rows
-        recipe = first.recipe
-        of = recipe.kernel, recipe.composition, recipe.bandwidth, first.smoothing, self.least_rows, code, self.order
+        recipe, width = first.recipe, (self.least_rows, self.n_neighbors)
+        of = recipe.kernel, recipe.composition, recipe.bandwidth, first.smoothing, width, code, self.order
 
         def make() -> Array | None:
             return first._widening(first._without_related(rows, code))
@@ -245,9 +254,11 @@ class Smoother:
     def points(self, query: Array, code: Codes | None = None) -> EvaluationPoints:
         """Return rows as evaluation points, with windows of enough effective rows."""
         rows, first = EvaluationPoints(query, code), self.first or self
-        return rows if self.least_rows is None else replace(rows, widening=first._widening(first.problem(rows)))
+        return replace(rows, widening=first._widening(first.problem(rows))) if self.widens else rows
 
     def _widening(self, problem: Problem) -> Array | None:
+        if self.n_neighbors is not None:
+            return nearest_widths(problem, float(self.n_neighbors))
         assert self.least_rows is not None
         least = self.least_rows * min(1.0, self.rows / np.count_nonzero(self.weight))  # weights may be normalised
         return widening(problem, least, self.sums)

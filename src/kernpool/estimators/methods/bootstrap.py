@@ -67,7 +67,7 @@ def bootstrap_of(
     recipe = recipe_of(model)
     value = np.asarray(model.value_, dtype=np.float64).reshape(len(model.value_), -1)
     smoother, at = smoother_of(model), None
-    if X is not None or smoother.least_rows is not None:  # training rows as queries have other windows than left out
+    if X is not None or smoother.widens:  # training rows as queries have other windows than left out
         at = _in_double_precision(problem_of(model, X))
     return bootstrap(
         SmootherMatrix(smoother.problem(smoother.training_points(model.key_group_)), recipe),

@@ -125,7 +125,8 @@ def origin_of(model: FittedModel) -> Origin:
 
     A parameter that was set after the fit says nothing of it: it counts if it is what the model predicts with.
     """
-    if isinstance(model.bandwidth, str) or "relevance_" in vars(model):
+    neighbors = vars(model).get("n_neighbors_")
+    if isinstance(model.bandwidth, str) or "relevance_" in vars(model) or neighbors != model.n_neighbors:
         return "found"
     kernel, columns = get_kernel(model.kernel), len(model.bandwidth_)
     try:

@@ -22,6 +22,7 @@ from kernpool.estimators.fitted_model import (
     need_rows,
     places_of,
     printed_columns,
+    refuse_nearest,
     smoother_of,
     training_fit_key,
 )
@@ -576,6 +577,7 @@ class ClassSets(FittedClassifier):
         model: FittedClassifier = self
         exact, of = as_fraction(level), probabilities_of(model)
         if method == "full":
+            refuse_nearest(self, 'method="full", which adds a row to every window,', 'use method="lac" or another')
             _check_full(of, X_calibration, y_calibration)
         places = places_of(model, X)
         setting = SetSetting(
@@ -647,7 +649,7 @@ def _why_approximate(model: FittedClassifier, places: EvaluationPoints, of: Prob
     ranked = not (isinstance(model.scale, str) and model.scale == "raw")
     if ranked:
         return "columns are compared by ranks that count the training rows"
-    if of.smoother.least_rows is not None:
+    if of.smoother.widens:
         return WIDENED
     if lonely_levels(model.key_code_, places.code, of.weight):
         return LONELY

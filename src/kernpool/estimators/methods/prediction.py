@@ -161,9 +161,9 @@ class PredictionBase(NamedCalls):
 
     @computed_once
     def widening(self) -> Array:
-        """Factor of all numeric bandwidths at each row, of shape (m,): one, unless the window has too few rows.
+        """Factor of all numeric bandwidths at each row, of shape (m,): one, unless windows have a floor or neighbors.
 
-        See `min_effective_rows` of the estimator.
+        See `min_effective_rows` and `widths` of the estimator.
         """
         widening = self._places.widening
         return np.ones(len(self)) if widening is None else widening.copy()

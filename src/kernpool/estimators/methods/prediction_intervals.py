@@ -24,7 +24,15 @@ from kernpool.core import Keys, fill_in_silence
 from kernpool.data.chunks.sampling import UniformRange
 from kernpool.data.encoding import group_codes
 from kernpool.estimators.bandwidth import SearchDraw, seed_of
-from kernpool.estimators.fitted_model import coordinates_of, numeric_query, places_of, recipe_of, shaped, smoother_of
+from kernpool.estimators.fitted_model import (
+    coordinates_of,
+    numeric_query,
+    places_of,
+    recipe_of,
+    refuse_nearest,
+    shaped,
+    smoother_of,
+)
 from kernpool.estimators.methods.calibration import (
     check_rows,
     origin_of,
@@ -439,6 +447,10 @@ class PredictionIntervals(FittedModel):
                 f"method={method!r} leaves rows out one by one, and the fit has gap={gap_of(self)}; use "
                 "method='adaptive', whose residuals are of fits without the rows within the gap, or give X_calibration "
                 "and y_calibration"
+            )
+        if method == "full":
+            refuse_nearest(
+                self, 'method="full", which adds a row to every window,', 'use "split", "jackknife+" or "cv+"'
             )
         smoother, places = smoother_of(self), places_of(self, X)
         known, origin = None, origin_of(self)

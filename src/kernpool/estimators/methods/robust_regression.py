@@ -154,6 +154,11 @@ def _refuse_options(model: FittedModel, robust: bool | int | str, rows: Training
             f"{name} finds bandwidths and weights by rows, not by groups; leave groups out of fit, and give them to "
             "confidence_interval, or use robust=False"
         )
+    if getattr(model, "widths", "fixed") != "fixed":
+        raise ValueError(
+            f"{name} is for windows of fixed width, got widths={vars(model)['widths']!r}; use widths='fixed', or a "
+            "LoessRegressor(family='symmetric'), whose windows hold a share of the rows"
+        )
     if rows.order is not None:
         raise ValueError(f"{name} leaves out rows one by one, got gap={rows.order.gap}; use gap=0, or robust=False")
     if model.min_effective_rows not in ("auto", None):

@@ -1,8 +1,8 @@
 """Compiled sums for compact polynomial kernels on a line, in windows whose widths differ between queries.
 
 Windows, cells and moments are those of `loops/octaves.py`, for every kernel ``(1 - |u|**inner)**outer``, for several
-columns of values, and offsets to the fourth power. With ``T = (q - x) / s``, the center c of a cell, ``d = (q - c) / s``,
-``rho = h / s`` and ``z = (c - x) / h``, a far key has
+columns of values, and offsets to the fourth power. With ``T = (q - x) / s``, the center c of a cell,
+``d = (q - c) / s``, ``rho = h / s`` and ``z = (c - x) / h``, a far key has
 
     K(T) T**e = sum over p of  rho**p K(p)(d) z**p / p!  times  (d + rho z)**e
 

@@ -1,0 +1,97 @@
+"""Windows of a fit: the least number of effective rows, or the number of neighbors, given or searched for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from kernpool.bandwidth import CRITERIA, TrainingRows
+from kernpool.bandwidth.search.neighbors import search_neighbors
+from kernpool.core import Categories
+from kernpool.estimators.fitted_model import left_out_fits, smoother_of_rows
+from kernpool.estimators.model import FittedModel
+from kernpool.pooling.widths import count_neighbors
+from kernpool.smoother.windows import effective_rows
+
+OWN_SEARCHES = ("regularised", "log_loss")  # whose numbers are of no published method
+MEDIAN_ROWS = 1000  # whose effective rows say what is usual
+
+
+def find_floor(model: FittedModel, found: dict[str, Any], rows: TrainingRows, categories: Categories) -> dict[str, Any]:
+    """Choose the least number of effective rows of windows; see `kernpool.smoother.windows`.
+
+    Parameters
+    ----------
+    model : estimator
+        Its parameters.
+    found : dict
+        From `choose_bandwidth`.
+    rows : TrainingRows
+        Training rows.
+    categories : Categories
+        Categories of their codes.
+
+    Returns
+    -------
+    dict
+        `min_effective_rows_`, None for no floor; and `loo_error_` and `loo_empty_windows_` in these windows, if `found`
+        has them of all rows.
+    """
+    least, floor = model.min_effective_rows, model._floor
+    searched = isinstance(model.bandwidth, str) and model.bandwidth in OWN_SEARCHES
+    rows = rows.take(np.flatnonzero(rows.weight > 0))
+    varies = np.any(rows.X[:1] != rows.X) and len(rows.X) > 2
+    if model.widths != "fixed":
+        return find_neighbors(model, found, rows, categories)
+    if least is None or not varies or (least == "auto" and not (floor and searched)):
+        return {"min_effective_rows_": None}
+    smoother = smoother_of_rows(model, found, rows, categories)
+    if least == "auto":
+        some = np.sort(np.random.default_rng(0).permutation(len(rows.X))[:MEDIAN_ROWS])
+        usual = np.median(effective_rows(smoother.left_out_problem(rows.group).block(some), smoother.sums)) / rows.unit
+        least = min(floor, max(float(usual), 1.0))
+    windows = {"min_effective_rows_": float(least)}
+    if "loo_error_" not in found or "bandwidth_note_" in found:
+        return windows
+    smoother = replace(smoother, least_rows=windows["min_effective_rows_"])
+    if smoother.training_points(rows.group).widening is None:
+        return windows
+    one = left_out_fits(model, smoother, rows.group)
+    return windows | {"loo_error_": one.error, "loo_empty_windows_": int(np.count_nonzero(~one.occupied))}
+
+
+def find_neighbors(
+    model: FittedModel, found: dict[str, Any], rows: TrainingRows, categories: Categories
+) -> dict[str, Any]:
+    """Choose the number of neighbors in a window: the one given, or the one that a search finds.
+
+    Parameters are those of `find_floor`; rows have positive weight.
+
+    Returns
+    -------
+    dict
+        `n_neighbors_`; and `loo_error_` and `loo_empty_windows_` in these windows, except for criteria that leave no
+        row out.
+    """
+    if rows.order is not None:
+        raise ValueError(
+            f"gap must be 0 where windows follow the rows, got gap={rows.order.gap} and widths={model.widths!r}; use "
+            "widths='fixed'"
+        )
+    named = model.bandwidth if isinstance(model.bandwidth, str) else "loo"
+    criterion = CRITERIA.get(named, CRITERIA["loo"])  # rules of thumb and log losses of classes search nothing here
+    smoother = smoother_of_rows(model, found, rows, categories)
+    in_sample = smoother.problem(smoother.training_points(rows.group))
+    if model.n_neighbors is None:
+        found.pop("search_rows_", None)  # all rows have a say in the number
+        problem = smoother.left_out_problem(rows.group) if criterion.exclude_self else in_sample
+        k = search_neighbors(problem, criterion, smoother.recipe, model.max_search_seconds).n_neighbors
+    else:
+        k = max(1, int(count_neighbors(model.n_neighbors, in_sample)))
+    windows = {"min_effective_rows_": None, "n_neighbors_": k}
+    if not criterion.exclude_self or not (model.n_neighbors is None or "loo_error_" in found):
+        return windows
+    one = left_out_fits(model, replace(smoother, n_neighbors=k), rows.group)
+    return windows | {"loo_error_": one.error, "loo_empty_windows_": int(np.count_nonzero(~one.occupied))}

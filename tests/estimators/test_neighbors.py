@@ -1,0 +1,218 @@
+"""Estimators whose windows follow the rows: pools of the same windows, refits without a row, and searches by all k."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import kernpool
+from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor, load_model, save_model
+from kernpool.bandwidth.search.neighbors import minimise_over_whole_numbers
+
+RNG = np.random.default_rng(5)
+X = RNG.exponential(size=(60, 1))
+Y = np.sin(3.0 * X[:, 0]) + 0.2 * RNG.normal(size=60)
+NEW = RNG.exponential(1.5, size=(20, 1))
+TWO, NEW_TWO, RATIOS = RNG.exponential(size=(60, 2)), RNG.exponential(size=(20, 2)), [1.0, 3.0]
+STORED = json.loads((Path(__file__).parents[1] / "pooling" / "peer_numbers.json").read_text(encoding="utf-8"))
+WAVE = np.array(STORED["data"]["wave"]["x"])[:, None], np.array(STORED["data"]["wave"]["y"])
+KINDS = NadarayaWatsonRegressor, LocalLinearRegressor
+
+
+def made(kind, k, **options):
+    options = {"kernel": "tricube", "bandwidth": RATIOS if options.pop("two", False) else 1.0} | options
+    return kind(widths="nearest", n_neighbors=k, **options)
+
+
+def pooled(query, rows, k, degree, **options):
+    options = {"kernel": "tricube", "bandwidth": RATIOS if np.shape(query)[1] == 2 else 1.0} | options
+    return kernpool.pool(query, *rows, widths="nearest", n_neighbors=k, degree=degree, **options)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_predictions_are_pools_of_the_same_windows(kind):
+    for x, new in ((X, NEW), (TWO, NEW_TWO)):
+        model = made(kind, 17, two=x is TWO).fit(x, Y)
+        np.testing.assert_allclose(model.predict(new), pooled(new, (x, Y), 17, kind._degree), rtol=1e-12)
+    model = made(kind, 17).fit(X, Y)
+    prediction = model.get_prediction(NEW)
+    reach = np.sort(np.abs(NEW - X.T), axis=1)[:, 16]
+    np.testing.assert_allclose(prediction.widening, reach)
+    np.testing.assert_allclose(prediction.weights() @ Y, model.predict(NEW))
+    share = made(kind, 17.0 / 60.0).fit(X, Y)
+    assert share.n_neighbors_ == model.n_neighbors_ == 17
+    assert "17 nearest rows" in str(model.summary())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_leave_one_out_is_a_fit_without_the_row(kind):
+    found = made(kind, 15, two=True).fit(TWO, Y).leave_one_out()
+    for i in range(0, 60, 7):
+        rest = np.arange(60) != i
+        one = made(kind, 15, two=True).fit(TWO[rest], Y[rest])
+        np.testing.assert_allclose(found.prediction[i, 0], one.predict(TWO[[i]])[0], rtol=1e-9)
+    group = np.arange(60) % 9
+    found = made(kind, 15).fit(X, Y, groups=group).leave_one_out().prediction[:, 0]
+    for g in (0, 4):
+        rest = group != g
+        np.testing.assert_allclose(
+            found[~rest], made(kind, 15).fit(X[rest], Y[rest]).predict(X[~rest]), rtol=1e-9
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_search_finds_the_best_of_all_numbers(kind):
+    model = kind("tricube", "loo", widths="nearest").fit(X, Y)
+    least = 2 + 2 * kind._degree
+    errors = {k: made(kind, k).fit(X, Y).leave_one_out().error for k in range(least, 60)}
+    best = min(errors, key=errors.__getitem__)
+    assert model.n_neighbors_ == best
+    np.testing.assert_allclose(model.loo_error_, errors[best])
+    assert model.expected_error() > 0.0
+
+
+@pytest.mark.parametrize("name", ["np_nn_search_wave", "np_nn_aic_wave"])
+def test_search_finds_the_numbers_of_np(name):
+    for entry in STORED["numbers"]:
+        if entry["name"] == name:
+            kind, criterion = KINDS[entry["args"]["reg"] == "ll"], "loo" if "search" in name else "aicc"
+            model = kind("gaussian", criterion, widths="nearest").fit(*WAVE)
+            own = criterion == "aicc"  # np does not count the row itself, in-sample
+            assert model.n_neighbors_ == int(entry["values"][0]) + own
+            if criterion == "loo":
+                np.testing.assert_allclose(model.loo_error_, entry["values"][1], rtol=1e-9)
+
+
+def test_ratios_of_columns_are_searched_for_fixed_widths():
+    fixed = LocalLinearRegressor("tricube", "loo").fit(TWO, Y)
+    model = LocalLinearRegressor("tricube", "loo", widths="nearest").fit(TWO, Y)
+    np.testing.assert_array_equal(model.bandwidth_, fixed.bandwidth_)
+    errors = [
+        made(LocalLinearRegressor, k, bandwidth=model.bandwidth_.tolist(), ridge=0.0).fit(TWO, Y).leave_one_out().error
+        for k in range(5, 60)
+    ]
+    np.testing.assert_allclose(model.loo_error_, min(errors))
+
+
+def test_frequencies_and_categories():
+    weight, level = RNG.integers(1, 4, size=60), RNG.choice(list("ab"), size=60)
+    frame = pd.DataFrame({"x": X[:, 0], "level": pd.Categorical(level)})
+    model = made(LocalLinearRegressor, 30, smoothing=[0.3]).fit(frame, Y, sample_weight=weight)
+    copies = np.repeat(np.arange(60), weight)
+    with pytest.warns(kernpool.RepeatedRowsWarning):
+        again = made(LocalLinearRegressor, 30, smoothing=[0.3]).fit(frame.iloc[copies], Y[copies])
+    np.testing.assert_allclose(model.predict(frame), again.predict(frame), rtol=1e-10)
+    np.testing.assert_allclose(model.get_prediction(frame).widening, again.get_prediction(frame).widening)
+
+
+def with_bandwidths(model, x, y, query, width, degree):
+    """The fit in windows of the given widths, at each query."""
+    problem = kernpool.Problem.from_arrays(query, x, y, kernel="tricube", degree=degree, widening=width)
+    fitted = kernpool.core.solve(kernpool.choose(problem).reduce(problem.without_center()), problem.layout)
+    return fitted.intercept[:, 0] + problem.value_center[0]
+
+
+@pytest.mark.filterwarnings("ignore::kernpool.InferenceWarning")
+def test_intervals_are_of_the_same_windows():
+    model = made(LocalLinearRegressor, 20).fit(X, Y)
+    found, prediction = model.confidence_interval(NEW, method="robust"), model.get_prediction(NEW)
+    wide = with_bandwidths(model, X, Y, NEW, np.sqrt(2.0) * prediction.widening, 1)
+    np.testing.assert_allclose(found.center, 2.0 * model.predict(NEW) - wide, rtol=1e-9)
+    naive = model.confidence_interval(NEW, method="naive")
+    squared = (Y - model.leave_one_out().prediction[:, 0]) ** 2
+    noise = with_bandwidths(model, X, squared, NEW, 2.0 * prediction.widening, 0)
+    norm = np.sum(prediction.weights() ** 2, axis=1)
+    np.testing.assert_allclose(naive.standard_error, np.sqrt(noise * norm), rtol=1e-9)
+
+
+def test_quantiles_are_of_the_same_windows():
+    model = made(NadarayaWatsonRegressor, 20).fit(X, Y)
+    found = model.quantile(NEW, [0.1, 0.5, 0.9])
+    right = kernpool.pool_quantile(NEW, X, Y, [0.1, 0.5, 0.9], kernel="tricube", widths="nearest", n_neighbors=20)
+    np.testing.assert_array_equal(found, right)
+
+
+@pytest.mark.parametrize("method", ["adaptive", "split", "jackknife+", "cv+", "localized"])
+def test_conformal_intervals(method):
+    model = made(LocalLinearRegressor, 20).fit(X, Y)
+    options = {"X_calibration": X[:30] + 0.01, "y_calibration": Y[:30]} if method in ("split", "localized") else {}
+    found = model.prediction_interval(NEW, level=0.8, method=method, **options)
+    assert np.all(found.lower <= found.upper)
+    if method == "jackknife+":
+        assert "window" in str(found)
+    with pytest.raises(ValueError, match="is not possible with widths='nearest'; use"):
+        model.prediction_interval(NEW, method="full")
+
+
+def test_cv_plus_refits_in_windows_of_the_rows_left():
+    model = made(NadarayaWatsonRegressor, 12).fit(X, Y)
+    group = np.arange(60) % 6
+    found = model.prediction_interval(NEW, level=0.5, method="jackknife+", groups=group)
+    without = np.stack(
+        [made(NadarayaWatsonRegressor, 12).fit(X[group != g], Y[group != g]).predict(NEW) for g in range(6)]
+    )
+    assert found.lower.shape == without[0].shape
+    assert np.all(found.lower <= without.max(axis=0))
+
+
+def test_classes():
+    label = np.where(Y > 0.0, "up", "down")
+    model = made(NadarayaWatsonClassifier, 15, prior_share=0.0).fit(X, label)
+    np.testing.assert_allclose(model.predict_proba(NEW)[:, 1], pooled(NEW, (X, 1.0 * (Y > 0)), 15, 0), atol=1e-12)
+    searched = NadarayaWatsonClassifier("tricube", widths="nearest").fit(X, label)
+    assert searched.min_effective_rows_ is None
+    assert searched.n_neighbors_ >= 2
+    with pytest.raises(ValueError, match="is not possible with widths='nearest'"):
+        model.predict_set(NEW, method="full")
+
+
+@pytest.mark.parametrize("kind", [*KINDS, NadarayaWatsonClassifier])
+def test_saved_models_keep_their_windows(tmp_path, kind):
+    y = Y > 0 if kind is NadarayaWatsonClassifier else Y
+    model = kind("tricube", widths="nearest").fit(X, y)
+    save_model(model, tmp_path / "model")
+    again = load_model(tmp_path / "model")
+    assert again.n_neighbors_ == model.n_neighbors_
+    np.testing.assert_array_equal(again.predict(NEW), model.predict(NEW))
+
+
+def test_answers_about_rows():
+    model = made(LocalLinearRegressor, 20, two=True).fit(TWO, Y)
+    assert model.get_prediction(NEW_TWO).slope.shape == (20, 2)
+    explained = model.get_prediction(NEW_TWO).explain(60)
+    weights = model.attention_weights(NEW_TWO)
+    for i in range(20):
+        (some,) = np.nonzero(explained.row[i] >= 0)
+        np.testing.assert_allclose(explained.weight[i, some], weights[i, explained.row[i, some]], atol=1e-12)
+    assert np.isfinite(model.residuals().residual).all()
+    again = made(LocalLinearRegressor, 20, two=True).fit(TWO[:50], Y[:50]).partial_fit(TWO[50:], Y[50:])
+    np.testing.assert_allclose(again.predict(NEW_TWO), model.predict(NEW_TWO))
+
+
+def test_a_stopped_search_says_so():
+    with pytest.warns(UserWarning, match="search for n_neighbors was stopped"):
+        found = minimise_over_whole_numbers(lambda k: float(k), 3, 100, seconds=1e-9)
+    assert found.n_neighbors == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"widths": "wide"}, "widths must be"),
+        ({"n_neighbors": 9}, "add widths='nearest'"),
+        ({"widths": "nearest", "n_neighbors": 3.5}, "n_neighbors must be a whole number"),
+        ({"widths": "nearest", "n_neighbors": 3}, "give 4 or more"),
+        ({"widths": "nearest", "min_effective_rows": 5}, "is for widths='fixed'"),
+        ({"widths": "nearest", "n_neighbors": 9, "algorithm": "kd_tree"}, "use algorithm='auto' or one of"),
+    ],
+)
+def test_what_cannot_be_done_says_what_can(options, message):
+    with pytest.raises(ValueError, match=message):
+        LocalLinearRegressor("tricube", **options).fit(X, Y)
+
+
+def test_chunks_are_refused():
+    with pytest.raises(ValueError, match="fit a sample of them in memory"):
+        LocalLinearRegressor(widths="nearest").fit(kernpool.open_chunks([(X, Y)]))
