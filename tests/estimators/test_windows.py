@@ -380,7 +380,7 @@ def test_held_out_fits_have_windows_of_their_own():
 
 def test_coverage_is_approximate_where_a_new_row_is_not_counted():
     near = NEW[np.abs(NEW[:, 0] - 2.0) < 1.0]
-    for least, words in ((6, "windows of too few rows are widened"), (None, "exchangeable with these")):
+    for least, words in ((6, "windows follow the rows in them"), (None, "exchangeable with these")):
         model = NadarayaWatsonRegressor(bandwidth=H, min_effective_rows=least).fit(X, Y)
         for method in ("full", "jackknife+"):
             assert words in model.prediction_interval(near, level=0.6, method=method).guarantee

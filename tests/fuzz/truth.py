@@ -41,8 +41,8 @@ def weights(problem, rows, factors=None):
 def offsets(block):
     """Return ``(k - q) / h`` column by column."""
     return [
-        (block.key[None, :, a] - block.query[:, a, None]).astype(LONG) / h
-        for a, h in enumerate(block.similarity.bandwidth)
+        (block.key[None, :, a] - block.query[:, a, None]).astype(LONG) / block.similarity.width(a)
+        for a in range(block.key.shape[1])
     ]
 
 

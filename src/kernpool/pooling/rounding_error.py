@@ -157,5 +157,5 @@ def _by_tree(problem: Problem) -> Surroundings:
         gone = (place == problem.self_index[:, None]) & (problem.own_weight == 0)[:, None]
         near = np.where(gone, np.inf, near)
         total += problem.own_weight - np.where(problem.self_index >= 0, weight[problem.self_index], 0.0)
-    nearest = near.min(axis=1)
+    nearest = near.min(axis=1) if similarity.widening is None else near.min(axis=1) / similarity.widening
     return nearest, similarity.kernel.log_profile(nearest), total

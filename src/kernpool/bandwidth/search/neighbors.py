@@ -2,7 +2,7 @@
 
 There is one whole number to find, and no derivative by it. A grid of numbers, each at least 1.15 times the one before,
 goes from the least that determines a fit to all other rows; then all whole numbers between the neighbours of the best
-are tried, or, where these are many, the third of them that is worst is dropped again and again.
+are tried, or, where these are many, the outer third with the larger criterion is dropped until few are left.
 
 Each row is predicted from the others, in a window of the others: what a fit without the row would do. Of more than 5000
 rows as many are drawn, by a fixed seed, and predicted from all others.
@@ -27,7 +27,7 @@ from kernpool.pooling.widths import least_neighbors, width_finder, with_widths
 Array = NDArray[np.float64]
 
 RATIO, MOST_STEPS = 1.15, 40  # of the grid
-SCANNED = 64  # numbers that are all tried
+SCANNED, LAST = 64, 12  # numbers that are all tried, and that are left of more
 MOST_ROWS = 5000  # that are predicted
 
 
@@ -96,7 +96,8 @@ def minimise_over_whole_numbers(
     visit(grid)
     place = grid.index(best())
     low, high = grid[max(place - 1, 0)], grid[min(place + 1, len(grid) - 1)]
-    while high - low > SCANNED and not is_late():
+    many = high - low > SCANNED
+    while many and high - low > LAST and not is_late():
         left, right = low + (high - low) // 3, high - (high - low) // 3
         visit([left, right])
         if tried.get(left, math.inf) < tried.get(right, math.inf):
