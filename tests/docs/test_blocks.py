@@ -21,7 +21,7 @@ OPTIONAL = {
 # What takes more than a few seconds of processor time; the gate runs it.
 SLOW = {
     "README.md", "README.zh-CN.md", "docs/clusters.md", "docs/command-line.md", "docs/guides/categories.md",
-    "docs/quick-start.md", "docs/guides/torch.md", "docs/inference.md", "docs/tests.md",
+    "docs/quick-start.md", "docs/guides/attention.md", "docs/guides/torch.md", "docs/inference.md", "docs/tests.md",
 }  # fmt: skip
 NOT_RUN: set[tuple[str, str]] = set()
 RUN_BY = {("docs/clusters.md", "tests/docs/test_clusters.py")}

@@ -43,7 +43,7 @@ def make(*batch, rows=5, keys=6):
 def pooled_by(route, tensors, similarity, monkeypatch, **conditions):
     if route == "blocks":
         monkeypatch.setattr(dispatch, "FEW_NUMBERS", 1 << 60)
-        monkeypatch.setattr(dispatch, "MOST_LOGITS", 0)
+        monkeypatch.setattr(dispatch, "MOST_NUMBERS", 0)
         monkeypatch.setattr(dispatch, "_is_unmodified", lambda _: False)
     if route == "weights":
         return attention_pool(*tensors, similarity=similarity, return_weights=True, **conditions)[0]

@@ -37,7 +37,7 @@ def hooked():
 SMALL, LARGE, HUGE = (20, 20), (500, 600), (4100, 4100)  # queries and keys, of three columns
 FEW, MANY = "at most 655360 pairs times columns", "more than 655360 pairs times columns"
 NO_DISTANCE, ADDED = "is not one of kernpool.torch's kernel similarities", "the mask adds to the logits"
-FITS, TOO_MANY = "at most 16777216 pairs, whose weights fit", "more than 16777216 pairs"
+FITS, TOO_MANY = "at most 16777216 numbers in a table", "more than 16777216 numbers in a table"
 # Similarity, sizes, options, the way, and words of the reason.
 SITUATIONS = {
     "few pairs": (GaussianSimilarity, SMALL, {}, "dense", [FEW, FITS]),
@@ -48,6 +48,9 @@ SITUATIONS = {
     "many batches": (GaussianSimilarity, (200, 200), {"batch": (150,)}, "engine", ["of all sequences, too many"]),
     "few pairs, fused": (GaussianSimilarity, SMALL, {"algorithm": "fused"}, "engine", ["as asked"]),
     "many pairs, dense": (GaussianSimilarity, LARGE, {"algorithm": "dense"}, "dense", ["as asked"]),
+    "few pairs, blocks": (GaussianSimilarity, SMALL, {"algorithm": "blocks"}, "blocks", ["as asked"]),
+    "dropout, blocks": (GaussianSimilarity, SMALL, {"algorithm": "blocks", "dropout_p": 0.5}, "blocks", ["as asked"]),
+    "another device, columns": (GaussianSimilarity, (2500, 2500), {"device": "meta"}, "blocks", ["on meta", TOO_MANY]),
     "planes": (GaussianSimilarity, SMALL, {"degree": 1}, "engine", ["nothing else fits local planes"]),
     "weights": (GaussianSimilarity, LARGE, {"return_weights": True}, "dense", ["the weights are asked for"]),
     "dropout": (GaussianSimilarity, LARGE, {"dropout_p": 0.5}, "dense", ["dropout needs the weights"]),

@@ -75,14 +75,27 @@ def test_every_way_is_the_dense_layer(way, similarity, which, generator, monkeyp
     tensors, options, module = make(generator, 2), conditions(generator)[which], SIMILARITIES[similarity]()
     expected = outcome(tensors, module, algorithm="dense", **options)
     if way == "blocks":
-        monkeypatch.setattr(dispatch, "_why_not_by_engine", lambda *_: "for the test")
-        monkeypatch.setattr(dispatch, "MOST_LOGITS", 0)
-        monkeypatch.setattr("kernpool.torch.algorithms.BLOCK_ELEMENTS", 30)
+        monkeypatch.setattr("kernpool.torch.algorithms.BLOCK_ELEMENTS", 80)
+        options["algorithm"] = "blocks"
     else:
         monkeypatch.setattr(dispatch, "FEW_NUMBERS", 0)
     found = outcome(tensors, module, **options)
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+
+
+def test_dropout_in_blocks_drops_the_same_weights_in_both_passes(generator, monkeypatch):
+    """Weights are made again for the gradient, with the random numbers of the first time."""
+    monkeypatch.setattr("kernpool.torch.algorithms.BLOCK_ELEMENTS", 40)
+    query, key, value = make(generator, rows=8, keys=8)
+    value.requires_grad_()
+    similarity = GaussianSimilarity(0.9, **double)
+    pooled = attention_pool(query, key, value, similarity=similarity, dropout_p=0.5, algorithm="blocks")
+    slope = torch.tensor(generator.normal(size=pooled.shape))
+    (gradient,) = torch.autograd.grad(pooled, value, slope)
+    assert (gradient * value).sum().item() == pytest.approx((pooled * slope).sum().item())  # as it is linear
+    whole = attention_pool(query, key, value, similarity=similarity, algorithm="blocks")
+    assert not torch.allclose(pooled, whole)
 
 
 @pytest.mark.parametrize(("columns", "offset"), [(1, 0.0), (3, 100.0), (20, 0.0), (20, 100.0)])
@@ -122,10 +135,11 @@ def test_local_linear_layers(generator):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"algorithm": "quick"}, "algorithm must be one of 'auto', 'dense', 'fused', got 'quick'"),
+        ({"algorithm": "quick"}, "algorithm must be one of 'auto', 'dense', 'fused', 'blocks', got 'quick'"),
         ({"degree": 2}, "degree must be 0"),
         ({"degree": 1, "return_weights": True}, "return_weights=True needs weights"),
         ({"degree": 1, "algorithm": "dense"}, "no dense layer"),
+        ({"degree": 1, "algorithm": "blocks"}, "not 'blocks'"),
         ({"degree": 1, "similarity": DotProductSimilarity()}, "needs a similarity of distances, got DotProductSim"),
         ({"algorithm": "fused", "dropout_p": 0.5}, "dropout=0.5 needs the weights"),
         (
@@ -219,7 +233,7 @@ def test_autocast_gives_one_type_at_any_size(generator):
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
 @pytest.mark.parametrize("similarity", ["shared", "per_feature", "linear", "additive"])
 def test_other_devices_go_in_blocks(similarity, generator, monkeypatch):
-    monkeypatch.setattr(dispatch, "MOST_LOGITS", 0)
+    monkeypatch.setattr(dispatch, "MOST_NUMBERS", 0)
     module, tensors = SIMILARITIES[similarity](), make(generator)
     expected = outcome(tensors, module, algorithm="dense")
     found = outcome([tensor.cuda() for tensor in tensors], module.cuda())

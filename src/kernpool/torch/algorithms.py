@@ -20,28 +20,35 @@ from kernpool.torch.masks import masked_softmax, without_infinity
 from kernpool.torch.similarities import BilinearSimilarity, DotProductSimilarity, KernelSimilarity
 
 
-def pool_densely(request: Request, queries: slice = slice(None)) -> tuple[Tensor, Tensor]:
+def pool_densely(request: Request) -> tuple[Tensor, Tensor]:
     """Pool values with all weights in memory; return the pooled values and the weights.
 
     Parameters
     ----------
     request : Request
         Of any similarity, on any device.
-    queries : slice, optional
-        Pool for some of the queries alone.
 
     Returns
     -------
-    pooled : Tensor of shape (..., L', Ev)
-    weights : Tensor of shape (..., L', S)
+    pooled : Tensor of shape (..., L, Ev)
+    weights : Tensor of shape (..., L, S)
         Before dropout.
     """
-    if request.participants.includes_every_row and queries == slice(None) and not request.dropout_p:
+    if request.participants.includes_every_row and not request.dropout_p:
         found = _pool_ordinary(request)
         if found is not None:
             return found
-    participants, key, value = request.participants.among(queries), without_infinity(request.key), request.value
-    query = without_infinity(request.query[..., queries, :])
+    return _pool_with_care(_without_infinity(request), slice(None))
+
+
+def _without_infinity(request: Request) -> Request:
+    return request._replace(query=without_infinity(request.query), key=without_infinity(request.key))
+
+
+def _pool_with_care(request: Request, queries: slice) -> tuple[Tensor, Tensor]:
+    """Pool values for some of the queries, where padding may be anything and rows may be empty."""
+    participants, query = request.participants.among(queries), request.query[..., queries, :]
+    key, value = request.key, request.value
     mask = participants.mask(queries)
     if mask is not None:
         query, key, value = without_padding(query, key, value, mask)
@@ -126,7 +133,7 @@ def _blank(tensor: Tensor, padding: Tensor) -> Tensor:
     return torch.where(padding, torch.zeros((), dtype=tensor.dtype, device=tensor.device), tensor)
 
 
-BLOCK_ELEMENTS = 1 << 21  # of an (L, S) table of a block of queries, 8 MiB in float32
+BLOCK_ELEMENTS = 1 << 21  # of a table of differences of a block of queries, 8 MiB in float32
 
 
 def pool_by_engine(request: Request) -> Tensor:
@@ -309,11 +316,12 @@ def pool_in_blocks(request: Request) -> Tensor:
     Tensor of shape (..., L, C)
         Zero where no key counts.
     """
+    request = _without_infinity(request)
 
     def pool_some(queries: slice) -> Tensor:
-        return pool_densely(request, queries)[0]
+        return _pool_with_care(request, queries)[0]
 
     rows, keys_at_once = request.query.shape[-2], request.key.shape[-2] * request.participants.batch.numel()
-    size = max(1, BLOCK_ELEMENTS // max(1, keys_at_once))
+    size = max(1, BLOCK_ELEMENTS // max(1, keys_at_once * request.columns_of_differences))
     blocks = [slice(start, min(start + size, rows)) for start in range(0, rows, size)]
     return torch.cat([checkpoint(pool_some, block, use_reentrant=False) for block in blocks], dim=-2)

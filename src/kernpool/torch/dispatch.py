@@ -28,7 +28,7 @@ from kernpool.torch.similarities import BilinearSimilarity, DotProductSimilarity
 
 Similarity = Callable[[Tensor, Tensor], Tensor]
 
-ALGORITHMS = ("auto", "dense", "fused")
+ALGORITHMS = ("auto", "dense", "fused", "blocks")
 
 
 class Request(NamedTuple):
@@ -98,6 +98,11 @@ class Request(NamedTuple):
             return shape.numel()
         return self.participants.batch.numel() * shape[-2] * shape[-1]
 
+    @property
+    def columns_of_differences(self) -> int:
+        """Number of columns of the largest table with a row for each pair: differences for kernels, else logits."""
+        return self.query.shape[-1] if isinstance(self.similarity, KernelSimilarity) else 1
+
 
 def _with_scale(similarity: Similarity, scale: float) -> Similarity:
     if type(similarity) is DotProductSimilarity:
@@ -134,8 +139,8 @@ def check_algorithm(
     weights = "return_weights=True" if return_weights else f"dropout={dropout_p}" if dropout_p else ""
     if degree and weights:
         raise ValueError(f"{weights} needs weights of keys, which a local linear fit does not have; use degree=0")
-    if degree and algorithm == "dense":
-        raise ValueError("degree=1, a local linear fit, has no dense layer; use algorithm='auto', not 'dense'")
+    if degree and algorithm in ("dense", "blocks"):
+        raise ValueError(f"degree=1, a local linear fit, has no dense layer; use algorithm='auto', not {algorithm!r}")
     if degree and not isinstance(similarity, KernelSimilarity):
         raise ValueError(
             f"degree=1 needs a similarity of distances, got {type(similarity).__name__}; use GaussianSimilarity or "
@@ -148,7 +153,7 @@ def check_algorithm(
 # Pairs of a sequence times columns: up to here the dense layer is the fastest way. With gradients, one thread, the
 # engine takes over between 500 and 700 rows of one column, 300 and 400 of four, 200 and 300 of sixteen.
 FEW_NUMBERS = 10 << 16
-MOST_LOGITS = 1 << 24  # beyond, 64 MiB in float32, and several tables of them, queries go in blocks
+MOST_NUMBERS = 1 << 24  # in a table; beyond, 64 MiB in float32, and several tables, queries go in blocks
 
 
 class Route(NamedTuple):
@@ -197,6 +202,8 @@ def choose_route(request: Request) -> Route:
     """
     if request.return_weights:
         return Route("dense", "the weights are asked for")
+    if request.algorithm == "blocks":
+        return Route("blocks", "as asked")
     if request.dropout_p:
         return Route("dense", "dropout needs the weights")
     if request.algorithm == "dense":
@@ -211,9 +218,9 @@ def choose_route(request: Request) -> Route:
         rows, columns = request.query.shape[-2:]
         if not exporting and rows * request.key.shape[-2] * columns > FEW_NUMBERS:
             return Route("engine", f"more than {FEW_NUMBERS} pairs times columns, for which compiled loops are faster")
-        if not exporting and request.pairs * columns > MOST_LOGITS:
+        if not exporting and request.pairs * columns > MOST_NUMBERS:
             return Route(
-                "engine", f"more than {MOST_LOGITS} pairs times columns of all sequences, too many for a table"
+                "engine", f"more than {MOST_NUMBERS} pairs times columns of all sequences, too many for a table"
             )
         why_not = f"at most {FEW_NUMBERS} pairs times columns, for which compiled loops are slower"
     elif isinstance(request.similarity, DotProductSimilarity | BilinearSimilarity) and _is_unmodified(
@@ -228,9 +235,9 @@ def choose_route(request: Request) -> Route:
         )
     if exporting:
         return Route("dense", "an exported program is for any number of rows")
-    if request.pairs > MOST_LOGITS:
-        return Route("blocks", f"{why_not}; more than {MOST_LOGITS} pairs, too many for all weights at once")
-    return Route("dense", f"{why_not}; at most {MOST_LOGITS} pairs, whose weights fit into memory")
+    if request.pairs * request.columns_of_differences > MOST_NUMBERS:
+        return Route("blocks", f"{why_not}; more than {MOST_NUMBERS} numbers in a table, too many for all at once")
+    return Route("dense", f"{why_not}; at most {MOST_NUMBERS} numbers in a table, which fit into memory")
 
 
 def _why_not_by_engine(request: Request) -> str:
@@ -247,7 +254,7 @@ def _why_not_by_attention(request: Request) -> str:
     if request.participants.lengths is not None or request.participants.exclude_self:
         return "scores go to torch's own attention, which knows neither valid_lens nor exclude_self; use a mask"
     one_row = mask is not None and mask.shape[-2] == 1
-    if one_row and not torch.compiler.is_exporting() and request.pairs > MOST_LOGITS:
+    if one_row and not torch.compiler.is_exporting() and request.pairs > MOST_NUMBERS:
         return "torch's own attention would make a whole table of a mask with one row"
     return ""
 

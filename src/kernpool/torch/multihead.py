@@ -40,7 +40,7 @@ class MultiheadPooling(nn.Module):
     similarity : nn.Module, optional
         ``(query, key) -> logits`` of projected queries and keys, shared by all heads, such as `GaussianSimilarity`.
         None is `DotProductSimilarity`, and the layer is torch's.
-    algorithm : {"auto", "dense", "fused"}, default="auto"
+    algorithm : {"auto", "dense", "fused", "blocks"}, default="auto"
         As in `attention_pool`.
     device, dtype
         As for any module; the similarity has its own.

@@ -102,11 +102,13 @@ def attention_pool(
     degree : {0, 1}, default=0
         0 is the weighted mean, local constant; 1 the value at the query of the plane that fits the values best with the
         weights, local linear: without the bias of a mean where keys are on one side only.
-    algorithm : {"auto", "dense", "fused"}, default="auto"
+    algorithm : {"auto", "dense", "fused", "blocks"}, default="auto"
         ``"auto"`` streams the keys where it can and pools densely where that is faster, for small problems. ``"dense"``
         makes all weights, and is what second derivatives, forward mode and ``torch.func`` need: with ``"auto"`` whether
         they work depends on the size. ``"fused"`` insists on the engine, or for scores on torch's own attention, and
-        says why where neither can. Weights that are asked for are made densely in any case.
+        says why where neither can. ``"blocks"`` goes over blocks of queries, whose weights are made again for the
+        gradient: any similarity, device and mask, and dropout, in memory of L + S. Weights that are asked for are made
+        densely in any case.
     return_weights : bool, default=False
         Return the weights too, as they are before dropout.
     scale : float, optional

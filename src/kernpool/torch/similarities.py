@@ -500,12 +500,14 @@ def _differentiable(kernel: str | Kernel) -> str:
 
 
 def _center_of(key: Tensor) -> Tensor:
-    """Return the column means of the keys, counting NaN and infinity as zero.
+    """Return the column means of the keys, counting NaN and infinity as zero, and rows of zeros, as padding is, never.
 
     Subtracting it from queries and keys keeps precision and changes no distance.
     """
     key = key.detach()
-    return torch.where(torch.isfinite(key), key, 0.0).sum(dim=-2, keepdim=True) / max(key.shape[-2], 1)
+    key = torch.where(torch.isfinite(key), key, 0.0)
+    rows = (key != 0).any(dim=-1, keepdim=True).sum(dim=-2, keepdim=True)
+    return key.sum(dim=-2, keepdim=True) / rows.clamp(min=1)
 
 
 @explain_calls
