@@ -70,6 +70,7 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
         scale: Any = "raw",
         periodic: Any = None,
         geographic: Any = None,
+        missing: str = "raise",
         n_jobs: int | None = None,
     ) -> None:
         self.kernel = kernel
@@ -94,7 +95,13 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
         self.scale = scale
         self.periodic = periodic
         self.geographic = geographic
+        self.missing = missing
         self.n_jobs = n_jobs
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.missing != "raise"
+        return tags
 
     def _fit_pairs(self, rows: ReadRows, value: Array, sample_weight: ArrayLike | None, groups: Any = None) -> None:
         """Choose the bandwidth, and store the training rows as keys and values.

@@ -73,6 +73,7 @@ class FittedModel:
     scale: Any
     periodic: Any
     geographic: Any
+    missing: str
     n_jobs: int | None
 
     # Training rows: keys (n, d), outputs (n,) or (n, c), weights (n,) or None, categories (n, k), groups (n,) or None.
@@ -100,6 +101,7 @@ class FittedModel:
     )  # fmt: skip
     _results: ClassVar[dict[str, type]] = {
         "loo_error_": float, "loo_empty_windows_": int, "bandwidth_note_": str, "min_effective_rows_": float,
+        "n_missing_": int,
     }  # fmt: skip
     _standardise = True  # so that several outputs count alike
     _others: ClassVar[tuple[str, ...]] = (

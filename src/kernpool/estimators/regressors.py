@@ -20,6 +20,7 @@ from kernpool.estimators.fitted_model import RankNotes, pooled_keys
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.methods.bootstrap import BootstrapMethods
 from kernpool.estimators.methods.distribution import ConditionalDistributions
+from kernpool.estimators.methods.incomplete_rows import complete_rows, nan_where_missing
 from kernpool.estimators.methods.inference import Inference
 from kernpool.estimators.methods.prediction_intervals import PredictionIntervals
 from kernpool.estimators.model import names_of, source_of
@@ -149,9 +150,11 @@ class KernelRegressor(
             fit_stored(self, stored)
             return self
         check_parameters(self)  # some of them say how rows are read
-        rows = read_rows(self, X, y, numbers=True)
         refuse_other_labels(X, sample_weight=sample_weight, groups=groups)
+        X, y, sample_weight, groups, left_out = complete_rows(self, X, y, sample_weight, groups)
+        rows = read_rows(self, X, y, numbers=True)
         self._fit_pairs(rows, rows.output, sample_weight, groups)
+        self.__dict__ |= left_out
         return self
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -215,6 +218,7 @@ class KernelRegressor(
                 "partial_fit does not know the groups of new rows, and the model was fitted with groups; fit all rows "
                 "again"
             )
+        X, y, sample_weight, left_out = complete_rows(self, X, y, sample_weight)
         key, _, value, *_ = read_rows(self, X, y, numbers=True, reset=False)
         if value.shape[1:] != self.value_.shape[1:]:
             raise ValueError(
@@ -226,6 +230,8 @@ class KernelRegressor(
             self.__dict__.pop(stale, None)
         if "bandwidth_search_" in vars(self):
             self.__dict__ |= {"bandwidth_search_": replace(self.bandwidth_search_, expected_error=None)}
+        if left_out:
+            grown["n_missing_"] = left_out["n_missing_"] + self.n_missing_
         self.__dict__ |= grown | {"_rank_notes": RankNotes(), "_prepared": Prepared()}
         return self
 
@@ -235,6 +241,7 @@ class KernelRegressor(
     @overload
     def predict(self, X: ArrayLike, return_std: Literal[True]) -> tuple[Array, Array]: ...
 
+    @nan_where_missing
     def predict(self, X: ArrayLike, return_std: bool = False) -> Array | tuple[Array, Array]:
         """Predict y at new rows; `return_std` adds the standard deviation of a new observation.
 
@@ -361,6 +368,11 @@ class NadarayaWatsonRegressor(KernelRegressor):
     geographic : pair of str or int, or None, default=None
         Columns of latitude and longitude in degrees, by name or position. The kernel takes the chord through the Earth,
         a sphere of 6371.0088 km; the bandwidth, the same for both columns, is in km. Not for rows in chunks.
+    missing : {"raise", "drop", "category"}, default="raise"
+        What missing cells are: errors; or reasons to leave a row out of the fit, and to answer NaN at a query; or
+        levels: a missing category is the level "missing", and a missing number the median of the rows with a column
+        ``"NAME missing"`` beside it, whose smoothing is searched with the bandwidths. With the last two rows without an
+        output are left out, and `n_missing_` counts all that are. Not for rows in chunks.
     n_jobs : int or None, default=None
         Threads; None is 1 unless in a ``joblib.parallel_config`` context, -1 all processors, -2 all but one.
 
@@ -389,6 +401,8 @@ class NadarayaWatsonRegressor(KernelRegressor):
     min_effective_rows_ : float or None
         Effective rows that windows have at least, given or found; None for no floor. `Prediction.widening` has the
         factor of the bandwidths at each query.
+    n_missing_ : int
+        Rows that `missing` left out of the fit; absent with "raise".
     loo_empty_windows_ : int
         Training rows that had no other row in their window there, or none of another group; likewise.
     key_, value_, key_weight_ : ndarray
@@ -485,6 +499,8 @@ class LocalLinearRegressor(KernelRegressor):
         As in `NadarayaWatsonRegressor`; planes are those of ranks then.
     periodic, geographic : None
         Refused so far: a circle has no plane; use `NadarayaWatsonRegressor`.
+    missing : {"raise", "drop", "category"}, default="raise"
+        As in `NadarayaWatsonRegressor`.
     extrapolate : {"plane", "clip"}, default="plane"
         Predictions beyond the range of y: as the planes have them, or clipped to the range of the training rows,
         widened by a tenth of it on both sides. For several outputs each has its range; rows of weight zero have none.
@@ -576,6 +592,7 @@ class LocalLinearRegressor(KernelRegressor):
         scale: Any = "raw",
         periodic: Any = None,
         geographic: Any = None,
+        missing: str = "raise",
         extrapolate: str = "plane",
         n_jobs: int | None = None,
     ) -> None:
@@ -585,7 +602,7 @@ class LocalLinearRegressor(KernelRegressor):
             smoothing=smoothing, unseen=unseen, common_factor=common_factor, min_effective_rows=min_effective_rows,
             max_search_rows=max_search_rows, max_search_seconds=max_search_seconds, random_state=random_state,
             algorithm=algorithm, tol=tol, empty=empty, scale=scale, periodic=periodic,
-            geographic=geographic, n_jobs=n_jobs,
+            geographic=geographic, missing=missing, n_jobs=n_jobs,
         )  # fmt: skip
         self.ridge = ridge
         self.extrapolate = extrapolate

@@ -130,6 +130,11 @@ def fit_stored(model: FittedModel, pairs: StoredPairs) -> None:
                 f"{name} must be None for rows that are not in memory, got {abbreviate(getattr(model, name))}; fit a "
                 "sample of them in memory"
             )
+    if model.missing != "raise":
+        raise ValueError(
+            f"missing must be 'raise' for rows that are not in memory, got {abbreviate(model.missing)}; write a file "
+            "of the complete rows, or fit a sample of them in memory"
+        )
     least = model.min_effective_rows
     if least not in ("auto", None):
         raise ValueError(

@@ -4,5 +4,6 @@ Read `prediction.py` first, the predictions that a model gives as objects and th
 standard errors, intervals and diagnostics of regressors. Most other classes are mixins of a public estimator.
 `distribution.py` has conditional quantiles and distribution functions, `prediction_intervals.py` prediction intervals,
 calibrated by the rows that `calibration.py` reads, `bootstrap.py` resampling and significance tests, and
-`classification.py` probabilities and prediction sets of classifiers.
+`classification.py` probabilities and prediction sets of classifiers. `incomplete_rows.py` leaves rows with missing
+cells out, and answers NaN at them.
 """
