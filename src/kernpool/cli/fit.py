@@ -14,14 +14,7 @@ import numpy as np
 
 from kernpool.cli.info import describe_fit, named_summary
 from kernpool.cli.tables import TrainingTable, training_rows
-from kernpool.cli.terminal import (
-    UsageError,
-    given,
-    need_output,
-    parse_numbers,
-    print_json,
-    say,
-)
+from kernpool.cli.terminal import UsageError, given, need_output, parse_numbers, print_json, say
 from kernpool.data import MixedTable
 from kernpool.data.atomic_files import refuse_existing, whole_file
 from kernpool.data.model_format import check_model_folder

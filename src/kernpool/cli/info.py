@@ -85,6 +85,8 @@ def describe_fit(model: KernelSmoother, features: Sequence[str]) -> dict[str, An
     Bandwidths, smoothing parameters and categories are keyed by the names of the columns.
     """
     source, encoding = source_of(model), model.encoding_
+    if encoding is not None and encoding.names is not None:  # and those that say where cells are missing
+        features = [*features, *encoding.names[len(features) :]]
     numeric, categorical = (range(len(features)), ()) if encoding is None else (encoding.numeric, encoding.categorical)
     found: dict[str, Any] = {
         "estimator": type(model).__name__,

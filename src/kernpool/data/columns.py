@@ -78,6 +78,10 @@ Kind = Literal["numeric", "unordered", "ordered", "binary", TimeKind]  # "binary
 Level = str | bool | int | float
 
 
+class MissingCellError(ValueError):
+    """Error for a table with a missing cell, where none may be."""
+
+
 @dataclass(frozen=True)
 class Column:
     """One column of a table: its label, its kind, its declared categories, and functions that read its cells.
@@ -140,7 +144,7 @@ class Column:
         items = cells.tolist()
         for row, cell in enumerate(items):
             if is_missing(cell):
-                raise ValueError(
+                raise MissingCellError(
                     f"{self.label} is missing (NaN, None or NA) in row {row} (counted from 0){_others(items, row)}; "
                     "drop such rows, or fill them in first"
                 )
@@ -158,7 +162,7 @@ class Column:
         items = [_plain(item) for item in self.read_items()]
         for row, item in enumerate(items):
             if is_missing(item):
-                raise ValueError(
+                raise MissingCellError(
                     f"{self.label} is missing in row {row} (counted from 0){_others(items, row)}: a categorical column "
                     "needs a level in every row; drop such rows, or give missing cells a level of their own, such as "
                     "'unknown'"

@@ -74,6 +74,7 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
         scale: Any = "raw",
         periodic: Any = None,
         geographic: Any = None,
+        missing: str = "raise",
         robust: bool | int | str = False,
         gap: int = 0,
         n_jobs: int | None = None,
@@ -102,9 +103,15 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
         self.scale = scale
         self.periodic = periodic
         self.geographic = geographic
+        self.missing = missing
         self.robust = robust
         self.gap = gap
         self.n_jobs = n_jobs
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.missing != "raise"
+        return tags
 
     def _fit_pairs(
         self,

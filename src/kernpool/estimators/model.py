@@ -75,6 +75,7 @@ class FittedModel:
     scale: Any
     periodic: Any
     geographic: Any
+    missing: str
     n_jobs: int | None
     gap: int  # of regressors; `gap_of` is zero for others
 
@@ -105,7 +106,7 @@ class FittedModel:
     )  # fmt: skip
     _results: ClassVar[dict[str, type]] = {
         "loo_error_": float, "loo_empty_windows_": int, "bandwidth_note_": str, "min_effective_rows_": float,
-        "n_neighbors_": int,
+        "n_neighbors_": int, "n_missing_": int,
     }  # fmt: skip
     _standardise = True  # so that several outputs count alike
     _others: ClassVar[tuple[str, ...]] = (

@@ -21,9 +21,10 @@ from kernpool.estimators.fitted_model import pooled_keys, refuse_robust
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.methods.bootstrap import BootstrapMethods
 from kernpool.estimators.methods.distribution import ConditionalDistributions
+from kernpool.estimators.methods.incomplete_rows import complete_rows, nan_where_missing
 from kernpool.estimators.methods.inference import Inference
 from kernpool.estimators.methods.prediction_intervals import PredictionIntervals
-from kernpool.estimators.methods.row_order import places_of_rows, warn_of_correlated_noise
+from kernpool.estimators.methods.row_order import places_of_rows, times_of, warn_of_correlated_noise
 from kernpool.estimators.model import names_of, source_of
 from kernpool.estimators.parameter_validation import check_parameters
 from kernpool.estimators.stored_rows import as_stored, fit_stored, predict_lazily
@@ -165,9 +166,12 @@ class KernelRegressor(
             fit_stored(self, stored)
             return self
         check_parameters(self)  # some of them say how rows are read
-        rows = read_rows(self, X, y, numbers=True)
         refuse_other_labels(X, sample_weight=sample_weight, groups=groups, time=time)
-        self._fit_pairs(rows, rows.output, sample_weight, groups, places_of_rows(self, X, rows, time, groups))
+        time = times_of(X, time)
+        X, y, sample_weight, groups, time, left_out = complete_rows(self, X, y, sample_weight, groups, time)
+        rows = read_rows(self, X, y, numbers=True)
+        self._fit_pairs(rows, rows.output, sample_weight, groups, places_of_rows(self, rows, time, groups))
+        self.__dict__ |= left_out
         if groups is None:
             warn_of_correlated_noise(self, rows)
         return self
@@ -239,6 +243,7 @@ class KernelRegressor(
                 f"partial_fit does not know the places of new rows in their order, and the model has gap={self.gap}; "
                 "fit all rows again"
             )
+        X, y, sample_weight, left_out = complete_rows(self, X, y, sample_weight)
         key, _, value, *_ = read_rows(self, X, y, numbers=True, reset=False)
         if value.shape[1:] != self.value_.shape[1:]:
             raise ValueError(
@@ -250,6 +255,8 @@ class KernelRegressor(
             self.__dict__.pop(stale, None)
         if "bandwidth_search_" in vars(self):
             self.__dict__ |= {"bandwidth_search_": replace(self.bandwidth_search_, expected_error=None)}
+        if left_out:
+            grown["n_missing_"] = left_out["n_missing_"] + self.n_missing_
         self.__dict__ |= grown | {"_rank_notes": RankNotes(), "_prepared": Prepared()}
         return self
 
@@ -259,6 +266,7 @@ class KernelRegressor(
     @overload
     def predict(self, X: ArrayLike, return_std: Literal[True]) -> tuple[Array, Array]: ...
 
+    @nan_where_missing
     def predict(self, X: ArrayLike, return_std: bool = False) -> Array | tuple[Array, Array]:
         """Predict y at new rows; `return_std` adds the standard deviation of a new observation.
 
@@ -396,6 +404,11 @@ class NadarayaWatsonRegressor(KernelRegressor):
     geographic : pair of str or int, or None, default=None
         Columns of latitude and longitude in degrees, by name or position. The kernel takes the chord through the Earth,
         a sphere of 6371.0088 km; the bandwidth, the same for both columns, is in km. Not for rows in chunks.
+    missing : {"raise", "drop", "category"}, default="raise"
+        What missing cells are: errors; or reasons to leave a row out of the fit, and to answer NaN at a query; or
+        levels: a missing category is the level "missing", and a missing number the median of the rows with a column
+        ``"NAME missing"`` beside it, whose smoothing is searched with the bandwidths. With the last two rows without an
+        output are left out, and `n_missing_` counts all that are. Not for rows in chunks.
     robust : bool, int, "tukey" or "huber", default=False
         Whether outliers get less weight: rows are re-weighted by the residuals of the fit before. True and ``"tukey"``
         do so three times by bisquare weights, which are zero from six median absolute residuals on, and an integer as
@@ -439,6 +452,8 @@ class NadarayaWatsonRegressor(KernelRegressor):
         factor of the bandwidths at each query.
     n_neighbors_ : int
         Rows in a window, by their weights; only with ``widths="nearest"``. `loo_error_` is that of these windows.
+    n_missing_ : int
+        Rows that `missing` left out of the fit; absent with "raise".
     loo_empty_windows_ : int
         Training rows that had no other row in their window there, or none of another group; likewise.
     key_, value_, key_weight_ : ndarray
@@ -544,6 +559,8 @@ class LocalLinearRegressor(KernelRegressor):
         As in `NadarayaWatsonRegressor`; planes are those of ranks then.
     periodic, geographic : None
         Refused so far: a circle has no plane; use `NadarayaWatsonRegressor`.
+    missing : {"raise", "drop", "category"}, default="raise"
+        As in `NadarayaWatsonRegressor`.
     extrapolate : {"plane", "clip"}, default="plane"
         Predictions beyond the range of y: as the planes have them, or clipped to the range of the training rows,
         widened by a tenth of it on both sides. For several outputs each has its range; rows of weight zero have none.
@@ -639,6 +656,7 @@ class LocalLinearRegressor(KernelRegressor):
         scale: Any = "raw",
         periodic: Any = None,
         geographic: Any = None,
+        missing: str = "raise",
         extrapolate: str = "plane",
         robust: bool | int | str = False,
         gap: int = 0,
@@ -650,7 +668,7 @@ class LocalLinearRegressor(KernelRegressor):
             smoothing=smoothing, unseen=unseen, common_factor=common_factor, min_effective_rows=min_effective_rows,
             widths=widths, n_neighbors=n_neighbors, max_search_rows=max_search_rows,
             max_search_seconds=max_search_seconds, random_state=random_state, algorithm=algorithm, tol=tol, empty=empty,
-            scale=scale, periodic=periodic, geographic=geographic, robust=robust, gap=gap, n_jobs=n_jobs,
+            scale=scale, periodic=periodic, geographic=geographic, missing=missing, robust=robust, gap=gap, n_jobs=n_jobs,
         )  # fmt: skip
         self.ridge = ridge
         self.extrapolate = extrapolate

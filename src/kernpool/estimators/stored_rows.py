@@ -135,6 +135,11 @@ def fit_stored(model: FittedModel, pairs: StoredPairs) -> None:
             f"robust must be False for rows that are not in memory, got {model.robust!r}: each re-weighting takes "  # type: ignore[attr-defined]
             "residuals of all rows; fit a sample of them in memory"
         )
+    if model.missing != "raise":
+        raise ValueError(
+            f"missing must be 'raise' for rows that are not in memory, got {abbreviate(model.missing)}; write a file "
+            "of the complete rows, or fit a sample of them in memory"
+        )
     least = model.min_effective_rows
     if least not in ("auto", None):
         raise ValueError(

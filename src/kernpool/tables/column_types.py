@@ -266,7 +266,7 @@ def queries_of(
         If a column cannot be read so.
     """
     table.need(names)
-    kinds = ("numeric",) * len(names) if encoding is None else encoding.kinds
+    kinds = ("numeric",) * len(names) if encoding is None else encoding.kinds[: encoding.table_columns]
     columns: dict[str, Any] = {}
     known = iter(()) if encoding is None else iter(encoding.levels)
     pairs = iter(()) if encoding is None else iter(encoding.pairs)

@@ -27,6 +27,7 @@ from kernpool.estimators.fitted_model import (
     training_fit_key,
 )
 from kernpool.estimators.methods.calibration import check_rows, origin_of
+from kernpool.estimators.methods.incomplete_rows import nan_where_missing
 from kernpool.estimators.methods.prediction import PredictionBase, computed_once, prediction_at
 from kernpool.estimators.model import FittedModel
 from kernpool.estimators.parameter_validation import recalibrated
@@ -193,6 +194,7 @@ class ClassProbabilities(FittedClassifier):
     @overload
     def predict_proba(self, X: ArrayLike, return_std: Literal[True]) -> tuple[Array, Array]: ...
 
+    @nan_where_missing
     def predict_proba(self, X: ArrayLike, return_std: bool = False) -> Array | tuple[Array, Array]:
         r"""Predict class probabilities: pooled one-hot labels, shrunk to the class priors, optionally recalibrated.
 
@@ -284,6 +286,7 @@ class ClassProbabilities(FittedClassifier):
         """
         return prediction_at(ClassPrediction, self, X)
 
+    @nan_where_missing
     def probability_interval(self, X: ArrayLike, level: float = 0.95) -> ProbabilityInterval:
         r"""Compute confidence intervals for class probabilities by Wilson's formula.
 

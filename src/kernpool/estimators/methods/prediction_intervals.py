@@ -41,6 +41,7 @@ from kernpool.estimators.methods.calibration import (
     training_rows,
     with_ratios,
 )
+from kernpool.estimators.methods.incomplete_rows import nan_where_missing
 from kernpool.estimators.model import FittedModel, gap_of, source_of
 from kernpool.execution.progress import current_progress
 from kernpool.execution.text_table import ROWS
@@ -312,6 +313,7 @@ def _unscaled(recipe: Recipe, key: Array, value: Array) -> Smoother:
 class PredictionIntervals(FittedModel):
     """Mixin of regressors: prediction intervals of new observations."""
 
+    @nan_where_missing
     def prediction_interval(
         self,
         X: ArrayLike,

@@ -48,19 +48,35 @@ LEAST_GAP = 5  # with a correlation of .3 the error is .014 with gaps of 3 place
 LARGEST_SHARE = 10  # one part in so many of all places
 
 
-def places_of_rows(model: FittedModel, X: Any, rows: ReadRows, time: Any, groups: Any) -> Codes | None:
+def times_of(X: Any, time: Any) -> Any:
+    """Return the times of the rows; `time` may be the name of a column of X.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it names no column of a frame.
+    """
+    if not isinstance(time, str):
+        return time
+    if not is_frame(X):
+        raise TypeError(f"time={time!r} names a column, and X is no frame; pass the times of the rows")
+    try:
+        return X[time]
+    except (KeyError, ValueError, LookupError):
+        raise ValueError(f"time={time!r} is no column of X; name one, or pass the times of the rows") from None
+
+
+def places_of_rows(model: FittedModel, rows: ReadRows, time: Any, groups: Any) -> Codes | None:
     """Return the place of each training row in the order of `time`, or of the only numeric column; None if unordered.
 
     Parameters
     ----------
     model : estimator
         Its gap.
-    X : object
-        Inputs as the caller passed them.
     rows : ReadRows
-        The same, read.
+        The training rows.
     time, groups : object
-        As the caller passed them.
+        Times and groups of the rows, or None.
 
     Returns
     -------
@@ -81,13 +97,6 @@ def places_of_rows(model: FittedModel, X: Any, rows: ReadRows, time: Any, groups
             "leave one out"
         )
     if time is not None:
-        if isinstance(time, str):
-            if not is_frame(X):
-                raise TypeError(f"time={time!r} names a column, and X is no frame; pass the times of the rows")
-            try:
-                time = X[time]
-            except (KeyError, ValueError, LookupError):
-                raise ValueError(f"time={time!r} is no column of X; name one, or pass the times of the rows") from None
         return group_codes(time, len(rows.key), "time")
     if not model.gap:
         return None
