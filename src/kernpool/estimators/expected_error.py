@@ -38,15 +38,8 @@ from numpy.typing import NDArray
 from kernpool.bandwidth import CRITERIA, LeaveOneOut, TrainingRows, canonical_rows, count_copies
 from kernpool.estimators.bandwidth import choose_bandwidth, search_options
 from kernpool.estimators.extrapolation import limits_of, widened_range
-from kernpool.estimators.fitted_model import (
-    find_floor,
-    left_out_fits,
-    need_rows,
-    refuse_robust,
-    scaled_keys,
-    smoother_of_rows,
-)
-from kernpool.estimators.model import FittedModel
+from kernpool.estimators.fitted_model import find_floor, left_out_fits, need_rows, scaled_keys, smoother_of_rows
+from kernpool.estimators.model import FittedModel, refuse_robust
 from kernpool.execution.progress import current_progress, report_progress
 from kernpool.pooling import KeyPairs, finalize
 

@@ -16,13 +16,13 @@ from sklearn.base import RegressorMixin
 from kernpool.bandwidth.search.setup import is_flat
 from kernpool.core import Prepared
 from kernpool.data.chunks.base import Chunks
-from kernpool.estimators.fitted_model import RankNotes, refuse_robust, scaled_keys
+from kernpool.estimators.fitted_model import RankNotes, scaled_keys
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.methods.bootstrap import BootstrapMethods
 from kernpool.estimators.methods.distribution import ConditionalDistributions
 from kernpool.estimators.methods.inference import Inference
 from kernpool.estimators.methods.prediction_intervals import PredictionIntervals
-from kernpool.estimators.model import names_of, source_of
+from kernpool.estimators.model import names_of, refuse_robust, source_of
 from kernpool.estimators.parameter_validation import check_parameters
 from kernpool.estimators.stored_rows import as_stored, fit_stored, predict_lazily
 from kernpool.estimators.training_rows import (
@@ -394,8 +394,8 @@ class NadarayaWatsonRegressor(KernelRegressor):
         The training rows, outputs and weights; absent after a fit to chunks. Not to be written into: what the model
         has made of them is kept for the next queries.
     robust_weight_ : ndarray of shape (n,)
-        Robustness weight of each training row, only with `robust`; in place of zero 1e-30 of that of the pass before,
-        by which a window of outliers alone is fitted.
+        Robustness weight of each training row, only with `robust`. With a compact kernel it is 1e-30 of that of the
+        pass before in place of zero, by which a window of outliers alone is fitted, with a warning.
     key_group_ : ndarray of int, shape (n,), or None
         Number of the group of each training row, if `fit` had groups.
     search_rows_ : ndarray of int

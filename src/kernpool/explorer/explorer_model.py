@@ -25,8 +25,8 @@ from sklearn.base import clone
 from kernpool.datasets import RegressionSample, make_sine_linear, make_sine_power
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
 from kernpool.estimators.extrapolation import limits_of
-from kernpool.estimators.fitted_model import recipe_of, refuse_robust, scale_of
-from kernpool.estimators.model import source_of
+from kernpool.estimators.fitted_model import recipe_of, scale_of
+from kernpool.estimators.model import refuse_robust, source_of
 from kernpool.execution.error_messages import abbreviate
 from kernpool.kernels import BUILT_IN, Kernel, get_kernel
 

@@ -18,7 +18,7 @@ from kernpool.bandwidth import CRITERIA, TrainingRows
 from kernpool.core import NO_CATEGORIES, Problem, as_tol
 from kernpool.estimators.bandwidth import choose_bandwidth, search_options
 from kernpool.estimators.fitted_model import need_rows, numeric_query, problem_of, recipe_of, scaled_keys, smoother_of
-from kernpool.estimators.model import FittedModel, names_of, source_of
+from kernpool.estimators.model import FittedModel, names_of, refuse_robust, source_of
 from kernpool.execution.error_messages import check_choice
 from kernpool.execution.progress import current_progress
 from kernpool.inference.hypothesis_tests.base import TestResult, TestSample, WildBootstrap
@@ -86,6 +86,7 @@ def significance(
     check_choice("method", method, ("residual", "gradient"))
     how = WildBootstrap.of(kind, n_resamples, random_state)
     need_rows(model, "significance_test needs")
+    refuse_robust(model)
     if model.key_group_ is not None:
         raise ValueError(
             "significance_test draws for each row by itself, and this model was fitted with groups=, whose rows go "
