@@ -222,3 +222,11 @@ def test_no_standard_error_is_zero_where_there_is_noise(regressor):
             known = np.isfinite(found.standard_error)
             assert (found.standard_error[known] > 1e-3).all()
             assert known.all() or of == "derivative"
+
+
+def test_a_row_of_weight_zero_far_from_all_others_has_a_residual():
+    """At 38.5 bandwidths the weights of the others are subnormal in units of its own."""
+    x, weight = np.r_[0.0, np.linspace(38.5, 40.0, 12)], np.r_[0.0, np.ones(12)]
+    found = NadarayaWatsonRegressor(bandwidth=1.0).fit(x, x, sample_weight=weight).residuals()
+    assert np.isfinite(found.fitted).all()
+    assert found.leverage[0] == 0.0

@@ -39,16 +39,9 @@ from numpy.typing import NDArray
 from kernpool.bandwidth import CRITERIA, LeaveOneOut, TrainingRows, canonical_rows, count_copies
 from kernpool.estimators.bandwidth import bandwidth_of_ratios, choose_bandwidth, search_options
 from kernpool.estimators.extrapolation import limits_of, widened_range
-from kernpool.estimators.fitted_model import (
-    coordinates_of,
-    left_out_fits,
-    need_rows,
-    pooled_keys,
-    refuse_robust,
-    smoother_of_rows,
-)
+from kernpool.estimators.fitted_model import coordinates_of, left_out_fits, need_rows, pooled_keys, smoother_of_rows
 from kernpool.estimators.methods.window_width import find_floor
-from kernpool.estimators.model import FittedModel, order_of
+from kernpool.estimators.model import FittedModel, order_of, refuse_robust
 from kernpool.execution.progress import current_progress, report_progress
 from kernpool.pooling import KeyPairs, finalize
 

@@ -8,6 +8,7 @@ shapes that the model predicts in.
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,15 @@ from kernpool.estimators.extrapolation import (
     warn_of_extrapolation,
     window_of,
 )
-from kernpool.estimators.model import FittedModel, names_of, order_of, source_of
+from kernpool.estimators.model import (
+    FittedModel,
+    names_of,
+    order_of,
+    pooled_weight,
+    refuse_robust,
+    robust_weight_of,
+    source_of,
+)
 from kernpool.estimators.training_rows import as_table, read_inputs
 from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.progress import current_progress
@@ -283,22 +292,10 @@ def pairs_of(model: FittedModel, code: Codes | None = None) -> KeyPairs:
     return KeyPairs(keys, factors)
 
 
-def robust_weight_of(model: FittedModel) -> Array | None:
-    """Return the robustness weights of the training rows; None unless the fit is robust."""
-    weight: Array | None = vars(model).get("robust_weight_")
-    return weight
-
-
 def keys_of(model: FittedModel, robust: Array | None) -> Keys:
     """Return the training rows as keys, read once per fit; `robust` multiplies their frequencies."""
-
-    def make() -> Keys:
-        weight = model.key_weight_
-        if robust is not None:
-            weight = robust if weight is None else weight * robust
-        return Keys.read(pooled_keys(model), model.value_, weight)
-
     of = pooled_keys(model), model.value_, model.key_weight_, robust
+    make = partial(Keys.read, *of[:2], pooled_weight(model, robust))
     return model._prepared.get(("keys", robust is None), of, make)
 
 
@@ -395,13 +392,15 @@ def sums_at(
     if pairs_of_chunks is None:
         held: KeyPairs | StoredPairs = pairs_of(model, code)
     else:
-        held = pairs_of_chunks(open_chunks(pooled_keys(model), model.value_, model.key_weight_))
+        held = pairs_of_chunks(
+            open_chunks(pooled_keys(model), model.value_, pooled_weight(model, robust_weight_of(model)))
+        )
     return held.reduce(recipe, coordinates_of(model).apply(query), progress)
 
 
 def pooled_from(model: FittedModel, recipe: Recipe, query: Array, sums: Sums, report_rank: ReportRank) -> NDArray[Any]:
     """Compute predictions from their sums, in the shape and type of the outputs."""
-    if robust_weight_of(model) is not None:
+    if robust_weight_of(model) is not None and recipe.kernel.is_compact:
         _warn_of_outliers(sums.state)
     pooled = finalize(sums, recipe, report_rank, limits_of(model))
     if source_of(model) is not None:
@@ -439,16 +438,6 @@ def smoother_of(model: FittedModel) -> Smoother:
     need_rows(model)
     refuse_robust(model)
     return _plain_smoother(model)
-
-
-def refuse_robust(model: FittedModel) -> None:
-    """Raise TypeError if a fit is robust, for answers that take the weights of rows as given."""
-    if robust_weight_of(model) is not None:
-        raise TypeError(
-            f"this answer is for linear fits, and this {type(model).__name__} is robust: its weights of rows depend on "
-            "y. It has predict, get_prediction, confidence_interval, summary and attention_weights; for anything else, "
-            "such as prediction intervals, quantiles, residuals or tests, fit it with robust=False"
-        )
 
 
 def _plain_smoother(model: FittedModel) -> Smoother:

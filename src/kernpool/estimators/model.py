@@ -164,3 +164,25 @@ def gap_of(model: FittedModel) -> int:
     """Return the gap of a model; zero for kinds of models that have none."""
     gap: int = vars(model).get("gap", 0)
     return gap
+
+
+def robust_weight_of(model: FittedModel) -> Array | None:
+    """Return the robustness weights of the training rows; None unless the fit is robust."""
+    weight: Array | None = vars(model).get("robust_weight_")
+    return weight
+
+
+def pooled_weight(model: FittedModel, robust: Array | None) -> Array | None:
+    """Return the weights that rows are pooled by: frequencies, times robustness weights if there are any."""
+    weight: Array | None = model.key_weight_
+    return weight if robust is None else robust if weight is None else weight * robust
+
+
+def refuse_robust(model: FittedModel) -> None:
+    """Raise TypeError if a fit is robust, for answers that take the weights of rows as given."""
+    if robust_weight_of(model) is not None:
+        raise TypeError(
+            f"this answer is for linear fits, and this {type(model).__name__} is robust: its weights of rows depend on "
+            "y. It has predict, get_prediction, confidence_interval, summary and attention_weights; for anything else, "
+            "such as prediction intervals, quantiles, residuals or tests, fit it with robust=False"
+        )

@@ -17,7 +17,7 @@ from kernpool.bandwidth.search.setup import is_flat
 from kernpool.core import Prepared
 from kernpool.core.dependent_columns import RankNotes
 from kernpool.data.chunks.base import Chunks
-from kernpool.estimators.fitted_model import pooled_keys, refuse_robust
+from kernpool.estimators.fitted_model import pooled_keys
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.methods.bootstrap import BootstrapMethods
 from kernpool.estimators.methods.distribution import ConditionalDistributions
@@ -25,7 +25,7 @@ from kernpool.estimators.methods.incomplete_rows import complete_rows, nan_where
 from kernpool.estimators.methods.inference import Inference
 from kernpool.estimators.methods.prediction_intervals import PredictionIntervals
 from kernpool.estimators.methods.row_order import places_of_rows, times_of, warn_of_correlated_noise
-from kernpool.estimators.model import names_of, source_of
+from kernpool.estimators.model import names_of, refuse_robust, source_of
 from kernpool.estimators.parameter_validation import check_parameters
 from kernpool.estimators.stored_rows import as_stored, fit_stored, predict_lazily
 from kernpool.estimators.training_rows import (
@@ -460,8 +460,8 @@ class NadarayaWatsonRegressor(KernelRegressor):
         The training rows, outputs and weights; absent after a fit to chunks. Not to be written into: what the model
         has made of them is kept for the next queries.
     robust_weight_ : ndarray of shape (n,)
-        Robustness weight of each training row, only with `robust`; in place of zero 1e-30 of that of the pass before,
-        by which a window of outliers alone is fitted.
+        Robustness weight of each training row, only with `robust`. With a compact kernel it is 1e-30 of that of the
+        pass before in place of zero, by which a window of outliers alone is fitted, with a warning.
     key_group_ : ndarray of int, shape (n,), or None
         Number of the group of each training row, if `fit` had groups.
     key_place_ : ndarray of int, shape (n,), or None
@@ -668,7 +668,8 @@ class LocalLinearRegressor(KernelRegressor):
             smoothing=smoothing, unseen=unseen, common_factor=common_factor, min_effective_rows=min_effective_rows,
             widths=widths, n_neighbors=n_neighbors, max_search_rows=max_search_rows,
             max_search_seconds=max_search_seconds, random_state=random_state, algorithm=algorithm, tol=tol, empty=empty,
-            scale=scale, periodic=periodic, geographic=geographic, missing=missing, robust=robust, gap=gap, n_jobs=n_jobs,
+            scale=scale, periodic=periodic, geographic=geographic, missing=missing, robust=robust, gap=gap,
+            n_jobs=n_jobs,
         )  # fmt: skip
         self.ridge = ridge
         self.extrapolate = extrapolate

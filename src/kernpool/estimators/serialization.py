@@ -215,6 +215,9 @@ def _check_fit(model: Any, features: Sequence[str]) -> None:
     _check_levels(model)
     if "key_range_" in parts and np.isnan(check_array("key_range_", model.key_range_, "f", (2, d))).any():
         raise ValueError("key_range_ is not a range")
+    robust = parts.get("robust_weight_")
+    if (robust is None) != (not parts.get("robust", False)):
+        raise ValueError("robust and robust_weight_ do not go together")
     if "source_" in parts:
         levels = encoding is not None and not encoding.numbers_alone
         if levels or "classes_" in parts or hasattr(model, "predict_proba"):
@@ -242,9 +245,6 @@ def _check_fit(model: Any, features: Sequence[str]) -> None:
         check_array("search_rows_", searched, "i", (len(searched),))
         if not (searched[0] >= 0 and searched[-1] < n and np.all(np.diff(searched) > 0)):
             raise ValueError("search_rows_ does not hold numbers of rows in ascending order")
-    robust = parts.get("robust_weight_")
-    if (robust is None) != (not parts.get("robust", False)):
-        raise ValueError("robust and robust_weight_ do not go together")
     if robust is not None and not 0.0 <= check_array("robust_weight_", robust, "f", (n,)).min() <= robust.max() <= 1.0:
         raise ValueError("robust_weight_ must lie in [0, 1]")
     if not (np.all(np.isfinite(key)) and np.all(np.isfinite(value))):

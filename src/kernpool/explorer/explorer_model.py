@@ -25,8 +25,8 @@ from sklearn.base import clone
 from kernpool.datasets import RegressionSample, make_sine_linear, make_sine_power
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
 from kernpool.estimators.extrapolation import limits_of
-from kernpool.estimators.fitted_model import coordinates_of, recipe_of, refuse_nearest, refuse_robust
-from kernpool.estimators.model import source_of
+from kernpool.estimators.fitted_model import coordinates_of, recipe_of, refuse_nearest
+from kernpool.estimators.model import refuse_robust, source_of
 from kernpool.execution.error_messages import abbreviate
 from kernpool.kernels import BUILT_IN, Kernel, get_kernel
 

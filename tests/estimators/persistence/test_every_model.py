@@ -56,6 +56,7 @@ def learned(kind, y):
 MAKERS = {
     "regressor": lambda _: NadarayaWatsonRegressor("tricube", empty="nearest", max_search_seconds=60).fit(X, X[:, 0]),
     "classifier": lambda _: NadarayaWatsonClassifier(bandwidth=0.5).fit(X, LABELS),
+    "robust": lambda _: LocalLinearRegressor(bandwidth=0.5, robust=True).fit(X, X[:, 0] ** 3),
     "recalibrated": lambda _: NadarayaWatsonClassifier(bandwidth=0.5, recalibrate="isotonic").fit(X, LABELS),
     "in clusters": lambda _: NadarayaWatsonRegressor(bandwidth=0.5).fit(X, X[:, 0], groups=np.arange(30) // 3),
     "categorical": lambda _: categorical(),
@@ -91,7 +92,7 @@ def answer(model):
     """What a model says, bit for bit."""
     if isinstance(model, RunningPool):
         return None if model.state is None else model.values().tobytes()
-    if hasattr(model, "leave_one_out") and hasattr(model, "key_"):
+    if hasattr(model, "leave_one_out") and hasattr(model, "key_") and not hasattr(model, "robust_weight_"):
         return model.leave_one_out().prediction.tobytes()
     at = X[:, : model.n_features_in_]
     return (model.predict_proba(at) if hasattr(model, "classes_") else model.predict(at)).tobytes()

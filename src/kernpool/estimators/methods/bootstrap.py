@@ -26,7 +26,7 @@ from kernpool.estimators.fitted_model import (
     recipe_of,
     smoother_of,
 )
-from kernpool.estimators.model import FittedModel, gap_of, names_of, source_of
+from kernpool.estimators.model import FittedModel, gap_of, names_of, refuse_robust, source_of
 from kernpool.execution.error_messages import check_choice
 from kernpool.execution.progress import current_progress
 from kernpool.inference.hypothesis_tests.base import TestResult, TestSample, WildBootstrap
@@ -99,6 +99,7 @@ def significance(
     check_choice("method", method, ("residual", "gradient"))
     how = WildBootstrap.of(kind, n_resamples, random_state)
     need_rows(model, "significance_test needs")
+    refuse_robust(model)
     if model.key_group_ is not None or gap_of(model):
         raise ValueError(
             "significance_test draws for each row by itself, and this model was fitted with groups= or gap=, by which "

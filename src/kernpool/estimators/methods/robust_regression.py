@@ -1,8 +1,8 @@
 r"""Robust kernel regression: re-weighting by residuals, bandwidths by a bounded loss, and pseudovalues for inference.
 
 A robust fit is a pool with the weights ``w_j B_j``, where B are bisquare or Huber weights of the residuals of the fit
-before. Zero weights are `RESERVE` times the weight of the pass before, so that a window of outliers alone has the fit
-of that pass, and no other window notices.
+before. With a compact kernel zero weights are `RESERVE` times the weight of the pass before, so that a window of
+outliers alone has the fit of that pass, and no other window notices.
 
 Bandwidths minimise a bounded loss of the leave-one-out residuals r of robust fits, Tukey's rho at 4.685 scales, with
 one scale for all candidates. Squared errors and even Huber's loss prefer bandwidths that follow outliers: at 15 percent
@@ -50,7 +50,7 @@ Array = NDArray[np.float64]
 
 TUKEY = 4.685  # standard deviations at which the bounded loss becomes constant
 SEARCHES = ("regularised", "loo")
-SEARCH_ROWS, FEWEST_ROWS = 2048, 5
+SEARCH_ROWS, FEWEST_ROWS = 2048, 11  # half of which keep a weight near one, and inference needs five
 FACTORS = np.geomspace(1 / 8, 8, 25)  # of bandwidths of several columns, whose ratios are known
 TOLERANCE = 1e-4  # of the logarithm of a factor
 LEAST_WEIGHT = 1e-3  # of rows that a search of ratios counts
@@ -80,13 +80,14 @@ class RobustRows:
         """Return the robustness weights after all passes, and whether they stopped for lack of a scale."""
         weight, value = self.rows.weight, self.rows.value[:, 0]
         robust, rounding = np.ones(len(value)), EXACT * float(np.abs(value - np.median(value)).max())
+        reserve = RESERVE if self.recipe.kernel.is_compact else 0.0
         for _ in range(self.robustness.reweightings):
             smoother = self.smoother(robust)
             residual = value - smoother.predict(smoother.problem(smoother.training))[:, 0]
             scale = self.robustness.scale(residual, weight)
             if scale <= rounding:
                 return robust, bool(np.abs(residual[weight > 0]).max() > VISIBLE * rounding)
-            robust = np.maximum(self.robustness.weights(residual, scale), RESERVE * robust)
+            robust = np.maximum(self.robustness.weights(residual, scale), reserve * robust)
         return robust, False
 
     def left_out(self) -> tuple[Array, NDArray[np.bool_]]:

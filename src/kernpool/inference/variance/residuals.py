@@ -258,7 +258,8 @@ def fit_training(smoother: Smoother, *, with_shares: bool = False) -> Training:
         deleted[rows], others[rows] = without.intercept, without.occupied
         numerator = np.zeros_like(part.numerator)
         numerator[:, problem.layout.value] = unit[:, None] * value
-        together = merge(part, PoolState(log_own[rows], unit, numerator))
+        unit_of = np.where(unit > 0, log_own[rows], part.shift)  # the unit of weights: a row of weight zero sets none
+        together = merge(part, PoolState(unit_of, unit, numerator))
         fit = smoother.solve(problem, together)
         with np.errstate(divide="ignore", over="ignore"):
             share = np.exp(log_own[rows] - together.log_denominator)

@@ -1,0 +1,317 @@
+"""Robust kernel regression: a dense fit, loess, bandwidths by the bounded loss, laws, inference, files and refusals."""
+
+import copy
+import json
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kernpool import (
+    KernelStackingRegressor,
+    LocalLinearRegressor,
+    LoessRegressor,
+    NadarayaWatsonRegressor,
+    explore,
+    load_model,
+    open_chunks,
+    row_diagnostics,
+    save_model,
+    slope_map,
+)
+from kernpool.core.robust_weights import bisquare, median_magnitude
+from kernpool.data.model_format import ModelFileError, checksum
+
+REGRESSORS = [NadarayaWatsonRegressor, LocalLinearRegressor]
+GRID = np.linspace(0.05, 0.95, 19)[:, None]
+
+
+def curve(x):
+    return np.sin(2 * np.pi * x)
+
+
+def rows(n=120, share=0.15, seed=0, size=8.0):
+    random = np.random.default_rng(seed)
+    x = random.uniform(size=n)
+    return x[:, None], curve(x) + 0.3 * random.normal(size=n) + size * (random.uniform(size=n) < share)
+
+
+def dense_fit(q, x, y, weight, h, degree):
+    """Local constants or lines with Gaussian weights."""
+    found = np.empty(len(q))
+    for i, place in enumerate(q):
+        root = np.sqrt(weight * np.exp(-0.5 * ((x - place) / h) ** 2))
+        Z = np.column_stack([np.ones(len(x)), x - place])[:, : degree + 1]
+        found[i] = np.linalg.lstsq(root[:, None] * Z, root * y, rcond=None)[0][0]
+    return found
+
+
+def dense_weights(x, y, weight, h, degree, robust):
+    """The passes, written out."""
+    found, units = np.ones(len(x)), np.repeat(np.arange(len(x)), weight.astype(int))
+    for _ in range({"huber": 10, "tukey": 3}.get(robust, robust)):
+        e = np.abs(y - dense_fit(x, x, y, weight * found, h, degree))
+        median = np.median(e[units])
+        tukey = np.maximum(1 - (e / (6 * median)) ** 2, 0) ** 2
+        found = np.minimum(1, 1.345 * 1.4826 * median / e) if robust == "huber" else tukey
+    return found
+
+
+@pytest.mark.parametrize("robust", ["tukey", 1, "huber"])
+@pytest.mark.parametrize("kind", REGRESSORS)
+def test_fits_are_those_of_the_passes_written_out(kind, robust):
+    (X, y), weight = rows(), np.random.default_rng(1).integers(1, 4, 120).astype(float)
+    model = kind(bandwidth=0.08, robust=robust).fit(X, y, weight)
+    expected = dense_weights(X[:, 0], y, weight, 0.08, kind._degree, robust)
+    np.testing.assert_allclose(model.robust_weight_, expected, rtol=0, atol=1e-10)
+    fitted = dense_fit(GRID[:, 0], X[:, 0], y, weight * expected, 0.08, kind._degree)
+    np.testing.assert_allclose(model.predict(GRID), fitted, rtol=0, atol=1e-9)
+    assert (robust == "huber") != np.any(model.robust_weight_ < 1e-20)
+    np.testing.assert_allclose(model.attention_weights(GRID) @ y, model.predict(GRID), atol=1e-9)
+
+
+def test_with_windows_of_all_rows_it_is_the_local_fit_of_loess():
+    """A span of one, at a query whose farthest row is one bandwidth away, but for the edges of R's weights."""
+    x = np.linspace(-1.0, 1.0, 81)
+    y = x + 0.2 * np.cos(37 * x) + 5.0 * (np.arange(81) % 9 == 4)
+    peer = LoessRegressor(span=1.0, degree=1, family="symmetric", iterations=2).fit(x, y)
+    first = LoessRegressor(span=1.0, degree=1).fit(x, y).fitted_values_
+    robust = bisquare(y - first, 6 * np.median(np.abs(y - first)))
+    np.testing.assert_allclose(peer.robust_weight_, robust, atol=1e-5)
+    plain = LocalLinearRegressor("tricube", 1.0).fit(x, y, sample_weight=robust + 1e-12)
+    assert plain.predict([0.0])[0] == pytest.approx(peer.predict([0.0])[0], abs=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")
+@pytest.mark.parametrize("kind", REGRESSORS)
+def test_weights_count_rows_also_in_the_search(kind):
+    (X, y), weight = rows(60), np.random.default_rng(1).integers(1, 4, 60)
+    model = kind(robust=True).fit(X, y, weight)
+    again = kind(robust=True).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
+    np.testing.assert_allclose(model.bandwidth_, again.bandwidth_, rtol=1e-3)
+    one = kind(bandwidth=0.1, robust=True).fit(X, y, weight)
+    other = kind(bandwidth=0.1, robust=True).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
+    np.testing.assert_allclose(one.predict(GRID), other.predict(GRID), rtol=1e-10)
+
+
+@settings(deadline=None, max_examples=15)
+@given(st.sampled_from(REGRESSORS), st.sampled_from([True, "huber"]), st.floats(-5, 5), st.floats(-3, 3))
+def test_order_and_units_do_not_matter(kind, robust, size, shift):
+    (X, y), order = rows(), np.random.default_rng(0).permutation(120)
+    a, c = np.exp(size), -np.exp(-size)
+    one = kind(bandwidth=0.1, robust=robust).fit(X, y)
+    other = kind(bandwidth=0.1 * a, robust=robust).fit(a * X[order] + shift, c * y[order] + shift)
+    expected, found = one.get_prediction(GRID), other.get_prediction(a * GRID + shift)
+    np.testing.assert_allclose(found.mean, c * expected.mean + shift, rtol=1e-6, atol=1e-6 * abs(c))
+    np.testing.assert_allclose(found.standard_error, abs(c) * expected.standard_error, rtol=1e-5)
+    np.testing.assert_allclose(other.robust_weight_, one.robust_weight_[order], atol=1e-6)
+
+
+def test_planes_are_reproduced_and_outliers_have_no_weight():
+    random = np.random.default_rng(0)
+    X = random.uniform(size=(150, 2))
+    y = X @ [2.0, -1.0] + 1e-3 * random.normal(size=150)
+    y[::10] += 5.0
+    model = LocalLinearRegressor(bandwidth=0.4, robust=True).fit(X, y)
+    assert (model.robust_weight_[::10] < 1e-20).all()
+    np.testing.assert_allclose(model.predict(X), X @ [2.0, -1.0], atol=2e-3)
+    np.testing.assert_allclose(model.get_prediction(X[:4]).slope, [[2.0, -1.0]] * 4, atol=0.02)
+
+
+def test_a_search_minimises_the_bounded_loss_of_refits():
+    """At the bandwidth found and at others: each row left out of a fit with the others' final weights."""
+    X, y = rows(60)
+    x, model = X[:, 0], LocalLinearRegressor(robust=True).fit(X, y)
+    search = model.bandwidth_search_
+    wide, residuals = search.tried[:, 0] > 0.02, []
+    others = [np.delete(np.arange(60), i) for i in range(60)]
+    for (h,) in search.tried[wide]:
+        weight = dense_weights(x, y, np.ones(60), h, 1, 3)
+        fits = [dense_fit(x[[i]], x[k], y[k], weight[k], h, 1)[0] for i, k in enumerate(others)]
+        residuals.append(y - fits)
+    scale = 4.685 * 1.4826 * np.median(np.abs(residuals), axis=1).min()
+    expected = scale**2 / 3 * np.mean(1 - np.maximum(1 - (residuals / scale) ** 2, 0) ** 3, axis=1)
+    ratio = search.values[wide] / expected
+    np.testing.assert_allclose(ratio, ratio[0], rtol=0.02)  # one scale, that of other bandwidths if narrow ones have it
+    assert search.value == search.values.min()
+    assert "bounded loss" in str(search)
+
+
+@pytest.mark.parametrize("robust", [True, "huber"])
+@pytest.mark.parametrize("kind", REGRESSORS)
+def test_outliers_cost_little(kind, robust):
+    clean, spoiled = rows(200, 0.0, 3), rows(200, 0.2, 3)
+    fits = [kind(robust=robust).fit(*some).predict(GRID) for some in (clean, spoiled)]
+    error = [np.mean((fit - curve(GRID[:, 0])) ** 2) for fit in fits]
+    assert error[1] < (0.2 if robust == "huber" else 0.03)  # the influence of an outlier is bounded, not zero
+    assert np.mean((kind().fit(*spoiled).predict(GRID) - curve(GRID[:, 0])) ** 2) > 1.0
+    assert error[0] < 0.02
+
+
+def test_bandwidths_of_several_and_categorical_columns_ignore_outliers():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(150, 2))
+    level = random.integers(0, 2, 150)
+    y = np.sin(2 * X[:, 0]) + level + 0.2 * random.normal(size=150) + 9.0 * (random.uniform(size=150) < 0.1)
+    table = np.column_stack([X, level])
+    model = LocalLinearRegressor(unordered=[2], robust=True, max_search_seconds=20).fit(table, y)
+    truth = np.sin(2 * X[:, 0]) + level
+    assert np.mean((model.predict(table) - truth) ** 2) < 0.05
+    assert model.relevance_[0] > 3 * model.relevance_[1]
+    assert model.bandwidth_search_.criterion == "bounded"
+
+
+def test_many_rows_are_drawn_for_the_search():
+    X, y = rows(700)
+    model = NadarayaWatsonRegressor(robust=True, max_search_rows=200).fit(X, y)
+    assert "on a sample of 200 of 700 rows" in model.bandwidth_note_
+    assert model.bandwidth_[0] == pytest.approx(model.bandwidth_search_.bandwidth[0] * (200 / 700) ** 0.2, rel=1e-6)
+
+
+def pseudovalues(fitted, y):
+    """Of bisquare weights, by the formula."""
+    e = y - fitted
+    s = 6 * np.median(np.abs(e))
+    z = np.clip(e / s, -1, 1)
+    return fitted + s * z * (1 - z**2) ** 2 / np.mean((1 - z**2) * (1 - 5 * z**2))
+
+
+@pytest.mark.parametrize("kind", REGRESSORS)
+def test_inference_is_that_of_pseudovalues(kind):
+    X, y = rows()
+    model = kind("tricube", 0.25, robust=True).fit(X, y)
+    plain = kind("tricube", 0.25).fit(X, pseudovalues(model.predict(X), y))
+    found, expected = model.get_prediction(GRID), plain.get_prediction(GRID)
+    np.testing.assert_allclose(found.standard_error, expected.standard_error, rtol=1e-9)
+    np.testing.assert_allclose(found.mean, expected.mean, atol=0.05)
+    ours, theirs = (one.confidence_interval() for one in (found, expected))
+    np.testing.assert_allclose(ours.lower, theirs.lower, rtol=1e-9)
+    np.testing.assert_allclose(model.summary().trace, plain.summary().trace, rtol=1e-9)
+    assert np.isfinite(model.predict(GRID, return_std=True)[1]).all()
+
+
+CONTAMINATED = [(True, 0.0, 1), (True, 0.1, 1), (True, 0.2, 1), (True, 0.2, -1), ("huber", 0.0, 1), ("huber", 0.2, -1)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("robust", "share", "other"), CONTAMINATED)
+def test_intervals_of_a_line_cover(robust, share, other):
+    """With outliers on one side, or on both; those of one side move Huber's fit, whose influence is not zero."""
+    at, hits = np.array([[0.1], [0.3], [0.5], [0.9]]), []
+    for seed in range(150):
+        random = np.random.default_rng(seed)
+        x = random.uniform(size=200)
+        outlier = 4.0 * (random.uniform(size=200) < share) * random.choice([1, other], 200)
+        model = LocalLinearRegressor("tricube", 0.15, robust=robust).fit(
+            x, 2 * x + 0.4 * random.normal(size=200) + outlier
+        )
+        for method in ("naive", "robust"):
+            found = model.confidence_interval(at, method=method)
+            hits.append((found.lower < 2 * at[:, 0]) & (2 * at[:, 0] < found.upper))
+    assert 0.92 < np.mean(hits) < 0.98
+
+
+def test_more_than_half_of_the_rows_fitted_exactly_stop_the_passes():
+    x = np.linspace(0.0, 1.0, 60)
+    y = np.where(np.arange(60) % 4 == 1, 3.0, 0.0)
+    with pytest.warns(UserWarning, match="more than half of the rows are fitted exactly"):
+        NadarayaWatsonRegressor("boxcar", 1e-3, robust=True).fit(np.r_[x, x, x], np.r_[0 * x, 0 * x, y])
+    constant = LocalLinearRegressor(robust=True).fit(x, np.full(60, 2.0))
+    assert constant.predict([0.3, 0.7]) == pytest.approx([2.0, 2.0])
+    assert (constant.robust_weight_ == 1.0).all()
+
+
+@pytest.mark.parametrize("kind", REGRESSORS)
+def test_windows_of_outliers_alone_have_the_weights_of_the_pass_before(kind):
+    random = np.random.default_rng(0)
+    x = np.r_[random.uniform(0, 1, 80), np.linspace(3.0, 3.2, 4)]
+    y = np.r_[curve(x[:80]) + 0.1 * random.normal(size=80), [40.0, -40.0, 41.0, -41.0]]
+    model = kind("epanechnikov", 0.3, robust=True).fit(x, y)
+    assert (model.robust_weight_[80:] < 1e-20).all()
+    with pytest.warns(UserWarning, match=r"1 of 2 queries \(the first is query 1\) all rows are outliers"):
+        found = model.predict([0.5, 3.1])
+    assert np.isfinite(found).all()
+    assert abs(found[0] - curve(0.5)) < 0.2
+
+
+def test_weighted_medians_count_units():
+    random = np.random.default_rng(0)
+    for n in (4, 5, 8, 9):
+        size, weight = random.normal(size=n), random.integers(1, 4, n)
+        assert median_magnitude(size, weight.astype(float)) == np.median(np.abs(np.repeat(size, weight)))
+
+
+def test_files_pickles_and_copies_keep_the_weights(tmp_path):
+    X, y = rows()
+    model = LocalLinearRegressor(bandwidth=0.1, robust="huber").fit(X, y)
+    save_model(model, tmp_path / "model")
+    for again in (load_model(tmp_path / "model"), pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+        np.testing.assert_array_equal(again.robust_weight_, model.robust_weight_)
+        np.testing.assert_array_equal(again.predict(GRID), model.predict(GRID))
+        found, expected = (one.get_prediction(GRID).standard_error for one in (again, model))
+        np.testing.assert_array_equal(found, expected)
+    header = json.loads((tmp_path / "model" / "model.json").read_text())
+    header.pop("checksum")
+    header["parameters"]["robust"] = False
+    (tmp_path / "model" / "model.json").write_text(json.dumps(header | {"checksum": checksum(header)}))
+    with pytest.raises(ModelFileError, match="robust and robust_weight_ do not go together"):
+        load_model(tmp_path / "model")
+    plain = model.set_params(robust=False).fit(X, y)
+    assert not hasattr(plain, "robust_weight_")
+
+
+ANSWERS = {
+    "prediction_interval": lambda model, X, _: model.prediction_interval(X),
+    "quantile": lambda model, X, _: model.quantile(X, 0.5),
+    "conditional_distribution": lambda model, X, _: model.conditional_distribution(X),
+    "residuals": lambda model, *_: model.residuals(),
+    "leave_one_out": lambda model, *_: model.leave_one_out(),
+    "expected_error": lambda model, *_: model.expected_error(),
+    "bootstrap": lambda model, X, _: model.bootstrap(X),
+    "significance_test": lambda model, *_: model.significance_test(0),
+    "partial_fit": lambda model, X, y: model.partial_fit(X, y),
+    "row_diagnostics": lambda model, *_: row_diagnostics(model),
+    "slope_map": lambda model, *_: slope_map(model),
+    "explore": lambda model, *_: explore(model),
+    "stacking": lambda _, X, y: KernelStackingRegressor(LocalLinearRegressor(bandwidth=0.1, robust=True)).fit(X, y),
+}
+
+
+@pytest.mark.parametrize("kind", REGRESSORS)
+@pytest.mark.parametrize("name", ANSWERS)
+def test_answers_that_take_weights_as_given_are_refused(name, kind):
+    X, y = rows()
+    model = kind(bandwidth=0.1, robust=True).fit(X, y)
+    with pytest.raises(TypeError, match=r"this answer is for linear fits, and this \w+ is robust.*robust=False"):
+        ANSWERS[name](model, X, y)
+
+
+REFUSED = [
+    ({"robust": "bisquare"}, {}, ValueError, "robust must be False, True, 'tukey', 'huber', or a number"),
+    ({"robust": 0}, {}, ValueError, "robust must be"),
+    ({"robust": True, "bandwidth": "aicc"}, {}, ValueError, "of 'regularised' and 'loo', got bandwidth='aicc'"),
+    ({"robust": True, "min_effective_rows": 5}, {}, ValueError, "no floor of effective rows"),
+    ({"robust": True}, {"groups": np.arange(120) % 5}, ValueError, "not by groups"),
+]
+
+
+@pytest.mark.parametrize(("options", "more", "kind", "message"), REFUSED, ids=[case[3] for case in REFUSED])
+def test_options_that_do_not_go_with_robust_fits_are_refused(options, more, kind, message):
+    with pytest.raises(kind, match=message):
+        LocalLinearRegressor(**options).fit(*rows(), **more)
+
+
+def test_rows_that_do_not_go_with_robust_fits_are_refused():
+    X, y = rows()
+    with pytest.raises(ValueError, match="for one output, got 2 columns of y"):
+        LocalLinearRegressor(robust=True).fit(X, np.column_stack([y, y]))
+    with pytest.raises(ValueError, match="at least 11 rows to find a bandwidth, got 3"):
+        LocalLinearRegressor(robust=True).fit(X[:3], y[:3])
+    with pytest.raises(TypeError, match="robust must be False for rows that are not in memory"):
+        LocalLinearRegressor(bandwidth=0.1, robust=True).fit(open_chunks([(X[:, 0], y)]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        LocalLinearRegressor(bandwidth=0.3, robust=True).fit(X[:4], y[:4])
