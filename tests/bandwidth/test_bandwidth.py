@@ -50,6 +50,7 @@ def test_loo_finds_the_global_minimum(make, kernel, step):
     assert model.loo_error_ <= min(error_at(x, y, h, kernel=kernel) for h in grid) * (1 + 1e-9)
 
 
+@pytest.mark.filterwarnings("ignore::kernpool.SerialCorrelationWarning")  # the wave bends within a few rows
 def test_two_wells_and_the_deeper_one_wins():
     """A fast wave on a slow one: a local search from a rule of thumb stops in the shallow well."""
     x = np.linspace(0, 10, 400)

@@ -112,12 +112,13 @@ def build_model(options: argparse.Namespace, *, classes: bool = False) -> Any:
     """Build the unfitted estimator that the options describe; raise UsageError if they conflict."""
     planes = options.degree == "1"
     if classes:
-        for name in ("degree", "extrapolate", "ridge"):
+        for name in ("degree", "extrapolate", "ridge", "gap"):
             if vars(options).get(name) not in (None, "0"):
                 raise UsageError(
                     f"--{name} is for targets of numbers, and {options.target!r} holds classes; leave it out"
                 )
     parameters = given(options, "kernel", "composition", "scale", "extrapolate", "ridge") | {"n_jobs": options.jobs}
+    parameters |= given(options, "gap") if "gap" in vars(options) else {}
     for name in ("extrapolate", "ridge"):
         if name in parameters and not planes:
             raise UsageError(f"--{name} is for --degree 1: local means have no slopes, and stay in the range of Y")

@@ -191,6 +191,8 @@ OPTIONS: dict[str, Options] = {
         "DATA": "CSV, TSV, Parquet or .npy file; - for standard input; a folder of Parquet files with --memory",
         "--target Y!": PREDICTED,
         **FITTING,
+        "--gap N": "with one feature, such as a date: when bandwidths and errors are computed, leave out the N rows on "
+        "either side of a row as well, whose noise is correlated with its own (default: 0)",
         "--model DIR": "write the model to this folder",
         "--plot PNG": "draw the fit over each feature, with confidence intervals, into this file",
         "--summary": "print effective parameters, residual sd and R2 to standard output",

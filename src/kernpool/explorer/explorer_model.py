@@ -26,7 +26,7 @@ from kernpool.datasets import RegressionSample, make_sine_linear, make_sine_powe
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
 from kernpool.estimators.extrapolation import limits_of
 from kernpool.estimators.fitted_model import coordinates_of, recipe_of, refuse_nearest
-from kernpool.estimators.model import refuse_robust, source_of
+from kernpool.estimators.model import gap_of, refuse_robust, source_of
 from kernpool.execution.error_messages import abbreviate
 from kernpool.kernels import BUILT_IN, Kernel, get_kernel
 
@@ -165,7 +165,7 @@ def subject_of_model(
     TypeError
         If it cannot be explored, was fitted to chunks, or has several outputs.
     ValueError
-        If no column is numeric, some are compared by rank, or probabilities are recalibrated.
+        If no column is numeric, some are compared by rank, there is a gap, or probabilities are recalibrated.
     """
     if not isinstance(model, MODELS):
         raise TypeError(
@@ -196,6 +196,11 @@ def subject_of_model(
         raise ValueError(
             "columns of this model lie on a circle or a globe, which the explorer does not draw; fit without periodic= "
             "and geographic= to explore it, or draw PartialDisplay.from_estimator(model, X, features)"
+        )
+    if gap_of(model):
+        raise ValueError(
+            f"leave-one-out of this model leaves out the rows within gap={gap_of(model)}, which the explorer does not; "
+            "fit with gap=0 and bandwidth=model.bandwidth_ to explore it"
         )
     if getattr(model, "recalibrate", None) is not None:
         raise ValueError(

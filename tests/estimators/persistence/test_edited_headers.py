@@ -97,7 +97,6 @@ FREE = {
     ("parameters", "max_search_seconds"): lambda value: value is None or (a_number(value) and value > 0),
     ("parameters", "scale"): lambda value: value == ["raw"],  # where there is one column
     ("parameters", "periodic"): lambda value: value == [],
-    ("parameters", "gap"): lambda _: False,
     ("parameters", "ridge"): lambda value: value is None or (a_number(value) and 0 <= value <= 1e100),
     ("parameters", "random_state"): lambda value: value in (None, True) or a_whole(value, 0, 2**32),
     ("parameters", "tol"): lambda value: value is None or value == 0,
