@@ -22,7 +22,7 @@ class SerialCorrelationWarning(UserWarning):
 
     Issued once by ``fit`` of the kernel regressors, where leave-one-out finds the bandwidth and rows have an order:
     that of ``time=``, or of their only column. Of rows with a lag-one correlation of .3 the curve has four times the
-    squared error, and with .6 eleven times; with the gap that the message names twice and three times, which is hardly
+    squared error, and with .6 eleven times; with the gap that the message names 1.6 and three times, which is hardly
     more than at the best bandwidth. See `kernpool.estimators.methods.row_order`.
 
     A curve that bends within a few rows may cause the warning as well, because it cannot be told from such noise. It
