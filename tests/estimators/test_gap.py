@@ -165,7 +165,7 @@ def test_expected_error_and_prediction_intervals_are_of_rows_beyond_the_gap():
     assert 0.8 * fitted.loo_error_ < fitted.expected_error() < 2.0 * fitted.loo_error_
     found = fitted.prediction_interval(x[:, None])
     assert np.mean((found.lower <= y) & (y <= found.upper)) > 0.8
-    assert "not exchangeable" in found.guarantee
+    assert "without a finite-sample guarantee" in found.guarantee
     given = LocalLinearRegressor(bandwidth=0.1, gap=5).fit(x[:, None], y)
     assert given.expected_error() == pytest.approx(given.leave_one_out().error)
     for method in ("full", "jackknife+", "cv+"):

@@ -94,7 +94,7 @@ def test_the_plug_in_by_name():
     x, y, _, _ = make_sine_power(random_state=0)
     model = LocalLinearRegressor(bandwidth="plugin").fit(x[:, None], y)
     assert model.bandwidth_[0] == plugin_bandwidth(x, y)
-    with pytest.raises(ValueError, match=r"one column and one output.*'loo'"):
+    with pytest.raises(ValueError, match=r"one column, on a line, and one output.*'loo'"):
         LocalLinearRegressor(bandwidth="plugin").fit(np.column_stack([x, x]), y)
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from contextlib import nullcontext
+from inspect import signature
 from types import FunctionType
 from typing import Any, NamedTuple
 
@@ -202,10 +203,9 @@ def _check_bandwidth(bandwidth: Any, named: tuple[str, ...]) -> None:
 
 
 def _check_widths(model: Any) -> None:
+    check_choice("widths", model.widths, WIDTHS)
     if model.widths == "fixed" or model.n_neighbors is not None:
         check_widths(model.widths, model.n_neighbors)
-    else:
-        check_choice("widths", model.widths, WIDTHS)
     if model.widths != "fixed" and model.min_effective_rows not in ("auto", None):
         raise ValueError(
             f"min_effective_rows={abbreviate(model.min_effective_rows)} is for widths='fixed'; windows that follow the "
@@ -335,10 +335,11 @@ def _named(function: FunctionType) -> Callable[..., Any]:
             with waiting(), np.errstate(under="ignore"):
                 return function(self, *arguments, **keywords)
         except TypeError as error:
-            trace = error.__traceback__
-            if trace is not None and trace.tb_next is not None:  # not of this call, but of something inside of it
-                raise
-            owner = self if isinstance(self, type) else type(self)
-            raise TypeError(describe_call(owner.__name__, function, keywords, str(error))) from None
+            try:
+                signature(function).bind(self, *arguments, **keywords)
+            except TypeError:
+                owner = self if isinstance(self, type) else type(self)
+                raise TypeError(describe_call(owner.__name__, function, keywords, str(error))) from None
+            raise  # not of this call, but of something inside of it
 
     return method

@@ -275,6 +275,7 @@ class LoessRegressor(NamedCalls, Scoring, RegressorMixin, BaseEstimator):  # typ
 
     # As which columns are read: dates and durations are days, and there are no categories.
     unordered: ClassVar[None] = None
+    missing: ClassVar[str] = "raise"
     ordered: ClassVar[None] = None
     ordered_by: ClassVar[str] = "value"
     _reads_pairs_as_numbers: ClassVar[bool] = True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields, is_dataclass, replace
 from functools import wraps
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -67,6 +68,8 @@ def nan_where_missing(method: Any) -> Any:
         some = take_rows(table, known) if known.size else _first_row(self)
         return _at_all_rows(method(self, some, *arguments, **options), known, missing.size)
 
+    vars(answer).pop("__wrapped__")  # `NamedCalls` takes it for a method of its own
+    vars(answer)["__signature__"] = signature(method)
     return answer
 
 

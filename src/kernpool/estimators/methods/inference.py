@@ -741,6 +741,7 @@ class Inference(FittedModel):
           leave-one-out error     0.03312
           effective rows per fit  7.34 to 13.8, median 13.6; 15.0% below 10
         """
+        need_rows(self, "summary needs")
         smoother = inference_smoother(self)
         name = self.__dict__.get("bandwidth")
         chosen = f"bandwidth by {name!r}" if isinstance(name, str) else "bandwidth as given"

@@ -39,7 +39,7 @@ from kernpool.bandwidth.search.objective import cost_of_empty
 from kernpool.core import Categories, Keys
 from kernpool.core.robust_weights import EXACT, NORMAL, RESERVE, VISIBLE, Robustness, median_magnitude
 from kernpool.estimators.bandwidth import choose_bandwidth, rescale_to_all_rows, search_options
-from kernpool.estimators.fitted_model import recipe_of
+from kernpool.estimators.fitted_model import smoother_of_rows
 from kernpool.estimators.model import FittedModel
 from kernpool.execution.warnings import warn_caller
 from kernpool.inference import fit_training
@@ -181,10 +181,9 @@ def _rows_at(
     model: FittedModel, robustness: Robustness, rows: TrainingRows, categories: Categories, found: dict[str, Any]
 ) -> RobustRows:
     """Return the rows with the settings of a model whose bandwidths are found."""
-    one = type(model)(**model.get_params())  # type: ignore[attr-defined]  # of scikit-learn
-    vars(one).update(found)
     rows = replace(rows, X=rows.X.astype(np.float64), value=rows.value.astype(np.float64))
-    return RobustRows(robustness, rows, recipe_of(one), categories, np.asarray(found["smoothing_"]))
+    recipe = smoother_of_rows(model, found, rows, categories).recipe
+    return RobustRows(robustness, rows, recipe, categories, np.asarray(found["smoothing_"]))
 
 
 def _search(

@@ -4,11 +4,17 @@ Where noise is correlated, as in most series, leave-one-out predicts a row from 
 neighbours: narrow windows look best, and the curve follows the noise. The test takes residuals at a pilot bandwidth h0
 that averages over such noise, in the order of the rows::
 
-    rho = sum_t r_t r_(t+1) / sum_t r_t^2,    warn if  rho > max(1.75 / sqrt(n), 0.1)
+    c_k = sum_t r_t r_(t+k) / sum_t r_t^2,    b = max(0, a parabola through c_4 to c_12, at lag 1)
+    rho = (c_1 - b) / (1 - b),    warn if  rho > max(0.85 / sqrt(n), 0.06)
 
-The pilot bandwidth is that of the fit, but at least 0.08 of the range of a column for 200 rows or fewer, and so many
-rows for more. Of 200 rows around a sine, noise .4, 4 percent of the samples with independent noise are warned of (129
-samples of local planes, 179 of means; of 400 others of planes 1.8 percent), and all with a correlation of .3 or .6.
+The bias of the pilot is smooth along the rows: its share b of the residuals is correlated over many rows, noise over a
+few. Without b, and with planes for quadratics, nearly every sample of 10 sin(10 x) with noise of 1 was warned of.
+
+Pilots are local quadratics where there is one column. Their bandwidth is that of the fit, but at least 0.05 of the range
+of a column for 200 rows or fewer, and so many rows for more. Of 100 samples each of 200 rows, 2 to 3 percent are warned
+of with independent noise, of .4 around a sine and of 1 around 10 sin(10 x), and 94 and 100 percent with correlations of
+.3 and .6 (thresholds of .9 and .06). A curve that bends within ten rows cannot be told from noise: sin(20 x) with noise
+of .1 is warned of in a third of the samples.
 """
 
 from __future__ import annotations
@@ -37,11 +43,16 @@ from kernpool.smoother import Smoother
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
-CRITICAL = 1.75  # of rho times the root of the number of places; the residuals of a fit are correlated less than noise
-LEAST = 0.1  # correlation that matters: below, bandwidths shrink by less than an eighth
+CRITICAL = 0.85  # of rho times the root of the number of places; the residuals of a fit are correlated less than noise
+LEAST = 0.06  # correlation that matters
 FEWEST_PLACES = 50
-PILOT, PILOT_ROWS = 0.08, 200
+PILOT, PILOT_ROWS = 0.05, 200
 MOST_ROWS = 5000  # next to each other, whose residuals are tested
+FAR_LAGS, LARGEST_SHARE_OF_BIAS = range(4, 13), 0.99
+# Weights by which a parabola without linear term, fitted to correlations at these lags, is taken at lag one.
+AT_LAG_ONE = np.array([1.0, 1.0]) @ np.linalg.pinv(
+    np.vander(np.square(FAR_LAGS), 2, increasing=True).astype(np.float64)
+)
 EXACT = 0.02  # of the pilot's squared error: of rows that neighbours predict so well the curve is known, not the noise
 LEFT = 0.02  # correlation with the nearest row beyond the gap
 LEAST_GAP = 5  # with a correlation of .3 the error is .014 with gaps of 3 places, .0126 with 5 and .0122 with 10
@@ -194,12 +205,10 @@ def _pilots(rows: Smoother, place: Codes | None) -> Iterator[Smoother]:
     extent = np.ptp(key, axis=0).astype(np.float64)
     h = np.maximum(recipe.bandwidth, canonical_ratio(recipe.kernel) * least * np.minimum(extent, 2.0 * (high - low)))
     pilot = replace(rows, recipe=replace(recipe, bandwidth=h))
-    yield (
-        pilot.of_degree(1) if pilot.columns == 1 else pilot
-    )  # means are biased at the ends, which correlates residuals
+    yield pilot.of_degree(2) if pilot.columns == 1 else pilot  # bias correlates residuals
     if place is not None:
         of_range = float(recipe.bandwidth[0] / canonical_ratio(recipe.kernel) / extent[0])
-        ranks = Recipe.of(bandwidth=max(least, of_range), degree=1)
+        ranks = Recipe.of(bandwidth=max(least, of_range), degree=2)
         yield Smoother(Keys.read(place[:, None] / float(place[-1]), rows.value, rows.weight), ranks)
 
 
@@ -212,4 +221,6 @@ def _correlation(pilot: Smoother, starts: NDArray[np.intp], error: float) -> flo
     mean -= mean.mean(axis=0)
     square = np.sum(mean**2, axis=0)
     noisy = square > len(starts) * nothing_left(pilot.value) ** 2
-    return float(np.sum(np.sum(mean[1:] * mean[:-1], axis=0)[noisy] / square[noisy])) / len(square)
+    near, *others = (np.sum(mean[lag:] * mean[:-lag], axis=0)[noisy] / square[noisy] for lag in (1, *FAR_LAGS))
+    of_bias = np.clip(AT_LAG_ONE @ np.asarray(others), 0.0, LARGEST_SHARE_OF_BIAS)
+    return float(np.sum((near - of_bias) / (1.0 - of_bias))) / len(square)
