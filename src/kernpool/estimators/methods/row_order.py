@@ -48,12 +48,13 @@ LEAST = 0.06  # correlation that matters
 FEWEST_PLACES = 50
 PILOT, PILOT_ROWS = 0.05, 200
 MOST_ROWS = 5000  # next to each other, whose residuals are tested
-FAR_LAGS, LARGEST_SHARE_OF_BIAS = range(4, 13), 0.99
+FAR_LAGS, LARGEST_SHARE_OF_BIAS = range(4, 13), 0.9
 # Weights by which a parabola without linear term, fitted to correlations at these lags, is taken at lag one.
 AT_LAG_ONE = np.array([1.0, 1.0]) @ np.linalg.pinv(
     np.vander(np.square(FAR_LAGS), 2, increasing=True).astype(np.float64)
 )
 EXACT = 0.02  # of the pilot's squared error: of rows that neighbours predict so well the curve is known, not the noise
+NOISELESS = 1e-3  # of the variance of y, in the residuals of a pilot: what is left is bias at the ends
 LEFT = 0.02  # correlation with the nearest row beyond the gap
 LEAST_GAP = 5  # with a correlation of .3 the error is .014 with gaps of 3 places, .0126 with 5 and .0122 with 10
 LARGEST_SHARE = 10  # one part in so many of all places
@@ -215,12 +216,17 @@ def _pilots(rows: Smoother, place: Codes | None) -> Iterator[Smoother]:
 def _correlation(pilot: Smoother, starts: NDArray[np.intp], error: float) -> float:
     """Return the lag-one correlation of leave-one-out residuals of rows in their order, averaged where places start."""
     residual, weight = pilot.value - pilot.predict(pilot.left_out_problem()), pilot.weight[:, None]
-    if error < EXACT * float(np.average(np.sum(residual**2, axis=1), weights=pilot.weight)):
+    squares, spread = (
+        float(np.average(np.sum(one**2, axis=1), weights=pilot.weight))
+        for one in (residual, pilot.value - np.average(pilot.value, axis=0, weights=pilot.weight))
+    )
+    if error < EXACT * squares or squares < NOISELESS * spread:
         return 0.0
     mean = np.add.reduceat(weight * residual, starts) / np.add.reduceat(weight, starts)
     mean -= mean.mean(axis=0)
     square = np.sum(mean**2, axis=0)
     noisy = square > len(starts) * nothing_left(pilot.value) ** 2
     near, *others = (np.sum(mean[lag:] * mean[:-lag], axis=0)[noisy] / square[noisy] for lag in (1, *FAR_LAGS))
-    of_bias = np.clip(AT_LAG_ONE @ np.asarray(others), 0.0, LARGEST_SHARE_OF_BIAS)
-    return float(np.sum((near - of_bias) / (1.0 - of_bias))) / len(square)
+    of_bias = np.maximum(AT_LAG_ONE @ np.asarray(others), 0.0)
+    known = of_bias < LARGEST_SHARE_OF_BIAS  # beyond, the residuals say little of the noise
+    return float(np.sum((near - of_bias)[known] / (1.0 - of_bias)[known])) / len(square)
