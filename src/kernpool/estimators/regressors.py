@@ -400,8 +400,8 @@ class NadarayaWatsonRegressor(KernelRegressor):
         Columns that come round, by name or position, and their periods in units of the column: ``{"hour": 24}``, and
         365.25 for dates. The kernel takes the chord of the circle, so that 23.9 h and 0.1 h are neighbours; short
         chords are as long as differences, and bandwidths are in units of the column. With the Gaussian, weights are
-        those of von Mises, :math:`\kappa = (\text{period} / 2 \pi h)^2` (Hall, Watson and Cabrera 1987). Not for rows in
-        chunks.
+        those of von Mises, :math:`\kappa = (\text{period} / 2 \pi h)^2` (Hall, Watson and Cabrera 1987). Not for rows
+        in chunks.
     geographic : pair of str or int, or None, default=None
         Columns of latitude and longitude in degrees, by name or position. The kernel takes the chord through the Earth,
         a sphere of 6371.0088 km; the bandwidth, the same for both columns, is in km. Not for rows in chunks.
@@ -419,8 +419,8 @@ class NadarayaWatsonRegressor(KernelRegressor):
     gap : int, default=0
         For rows whose noise is correlated with that of the rows next to them in an order, such as a series:
         leave-one-out leaves out all rows at most so many places away together with a row, as h-block cross-validation
-        (Burman, Chow and Nolan 1994), in the search for bandwidths, residuals, `leave_one_out`, `expected_error`, standard errors and prediction
-        intervals. Standard errors count the correlations of residuals up to twice as far.
+        (Burman, Chow and Nolan 1994), in the search for bandwidths, residuals, `leave_one_out`, `expected_error`,
+        standard errors and prediction intervals. Standard errors count correlations of residuals up to twice as far.
         The order is that of ``fit(..., time=)``, or of the only column of X; equal times or inputs share a place. A
         `SerialCorrelationWarning` names one. Predictions themselves are of all rows.
     n_jobs : int or None, default=None
@@ -506,9 +506,11 @@ class NadarayaWatsonRegressor(KernelRegressor):
     .. [2] W. Haerdle and J. S. Marron, "Optimal bandwidth selection in nonparametric regression function estimation",
        Annals of Statistics 13 (1985), 1465-1481.
 
-    P. Hall, G. S. Watson and J. Cabrera, "Kernel density estimation with spherical data", Biometrika 74 (1987), 751-762.
+    P. Hall, G. S. Watson and J. Cabrera, "Kernel density estimation with spherical data", Biometrika 74 (1987),
+    751-762.
 
-    P. Burman, E. Chow and D. Nolan, "A cross-validatory method for dependent data", Biometrika 81 (1994), 351-358.
+    P. Burman, E. Chow and D. Nolan, "A cross-validatory method for dependent data", Biometrika 81 (1994),
+    351-358.
 
     Examples
     --------
