@@ -218,6 +218,8 @@ def _check_fit(model: Any, features: Sequence[str]) -> None:
     robust = parts.get("robust_weight_")
     if (robust is None) != (not parts.get("robust", False)):
         raise ValueError("robust and robust_weight_ do not go together")
+    if gap_of(model) and parts.get("key_place_") is None:
+        raise ValueError("there is a gap, and no order of the rows")
     if "source_" in parts:
         levels = encoding is not None and not encoding.numbers_alone
         if levels or "classes_" in parts or hasattr(model, "predict_proba"):
@@ -238,8 +240,6 @@ def _check_fit(model: Any, features: Sequence[str]) -> None:
     place = parts.get("key_place_")
     if place is not None and check_array("key_place_", place, "i", (n,)).min() < 0:
         raise ValueError("key_place_ does not hold places in an order")
-    if gap_of(model) and place is None:
-        raise ValueError("there is a gap, and no order of the rows")
     searched = parts.get("search_rows_")
     if searched is not None:
         check_array("search_rows_", searched, "i", (len(searched),))
