@@ -1,16 +1,19 @@
 """The CO2 of Mauna Loa: leave-one-out and AICc follow the seasons, a plug-in for the trend alone smooths them away."""
 
+import warnings
 from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
 
-from kernpool import LocalLinearRegressor
+from kernpool import LocalLinearRegressor, SerialCorrelationWarning
 from kernpool.bandwidth import plugin_bandwidth
 
 table = np.loadtxt(Path(__file__).parent / "data" / "mauna_loa_co2.csv", delimiter=",", skiprows=1)
 year, co2 = table[:, :1], table[:, 1]
 
+# One week is much like the next, and fits say so; here only the three bandwidths are compared.
+warnings.simplefilter("ignore", SerialCorrelationWarning)
 models = {criterion: LocalLinearRegressor(bandwidth=criterion).fit(year, co2) for criterion in ("loo", "aicc")}
 models["plug-in"] = LocalLinearRegressor(bandwidth=plugin_bandwidth(year[:, 0], co2)).fit(year, co2)
 
