@@ -236,6 +236,7 @@ def test_the_command_line_names_columns(day, tmp_path, monkeypatch, capsys):
 
 
 def test_a_picture_goes_round_once(day):
+    pytest.importorskip("matplotlib", reason="pictures need the extra 'plot'")
     x, y = day
     display = PartialDisplay.from_estimator(NadarayaWatsonRegressor(**FIXED).fit(x, y))
     assert display.figure_ is not None

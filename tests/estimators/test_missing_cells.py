@@ -139,6 +139,7 @@ def test_a_table_without_missing_cells_is_fitted_as_ever(complete):
 
 
 def test_models_are_saved_and_drawn(holey, tmp_path):
+    pytest.importorskip("matplotlib", reason="pictures need the extra 'plot'")
     frame, y = holey
     options = {"bandwidth": [0.5, 20.0], "smoothing": [0.2, 0.3, 0.3], "missing": "category"}
     model = NadarayaWatsonRegressor(**options).fit(frame, y)
