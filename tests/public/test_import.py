@@ -29,6 +29,12 @@ def test_small_problems_load_numpy_alone(code):
     assert ("numpy" in modules) == ("(" in code)
 
 
+def test_estimators_of_few_rows_load_no_compiler():
+    rows = "[[float(i)] for i in range(50)], range(50)"
+    code = f"from kernpool import LocalLinearRegressor\nLocalLinearRegressor(bandwidth=9.0).fit({rows})"
+    assert {"sklearn", "numba"} & loaded_after(code) == {"sklearn"}
+
+
 def test_help_loads_not_even_numpy():
     code = (
         "import contextlib\nfrom kernpool.cli.main import main\n"

@@ -16,9 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from kernpool.algorithms.sweep.loops.octaves import find_windows
 from kernpool.execution.threads import cut, run_blocks
-from kernpool.smoother.loops.nearest_polynomials import fit_windows
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -120,6 +118,10 @@ class NearestPolynomials:
 
     def windows(self, query: Array, own: Index | None = None) -> Windows:
         """Find the windows of queries of shape (m, d); `own` are the places of those that are rows."""
+        from kernpool.algorithms.sweep.loops.octaves import (
+            find_windows,
+        )  # loads Numba, which other estimators may not need
+
         m, n = len(query), len(self.key)
         own = np.full(m, -1) if own is None else own
         begin, stop = np.zeros(m, dtype=np.int64), np.full(m, n)
@@ -156,6 +158,8 @@ class NearestPolynomials:
         return share
 
     def _fit(self, windows: Windows, weight: Array, value: Array, variance: Array, share: Array) -> WindowFits:
+        from kernpool.smoother.loops.nearest_polynomials import fit_windows
+
         m, (d, n), order = len(windows.query), self._column.shape, self._order
         center = float(np.mean(value))
         weight, value, variance = weight[order], value[order] - center, variance[order]
