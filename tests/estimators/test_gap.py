@@ -286,6 +286,17 @@ def test_several_columns_are_tested_in_the_order_of_time():
     assert not warned(LocalLinearRegressor(bandwidth="loo"), X, y, time=shuffled)
 
 
+def test_pilots_of_windows_that_follow_the_rows_are_of_fixed_width():
+    model = LocalLinearRegressor("tricube", "loo", widths="nearest")
+    for phi in (0.0, 0.6):
+        x, y = make_series(200, phi)
+        assert bool(warned(model, x[:, None], y)) == (phi > 0)
+    x, y = make_series(200, 0.6)
+    table = np.column_stack([x, np.arange(200) == 7, np.zeros(200)])
+    with warnings.catch_warnings(action="ignore"):  # of the column that is constant
+        assert warned(model, table, y, time=x)
+
+
 def test_what_is_no_correlated_noise():
     x = np.linspace(0.0, 1.0, 200)
     for values in (np.sin(9 * x), np.zeros(200), 3.0 * x, np.cos(99.0 * np.arange(200))):

@@ -204,11 +204,14 @@ def _pilots(rows: Smoother, place: Codes | None) -> Iterator[Smoother]:
     least = PILOT * min(1.0, PILOT_ROWS / len(key))
     low, high = np.quantile(key, [0.25, 0.75], axis=0)
     extent = np.ptp(key, axis=0).astype(np.float64)
-    h = np.maximum(recipe.bandwidth, canonical_ratio(recipe.kernel) * least * np.minimum(extent, 2.0 * (high - low)))
-    pilot = replace(rows, recipe=replace(recipe, bandwidth=h))
+    # Where windows follow the rows, bandwidths are no widths.
+    found = recipe.bandwidth if rows.n_neighbors is None else np.zeros(key.shape[1])
+    h = np.maximum(found, canonical_ratio(recipe.kernel) * least * np.minimum(extent, 2.0 * (high - low)))
+    h = np.where(h > 0, h, recipe.bandwidth)  # of a column with most rows at one place
+    pilot = replace(rows, recipe=replace(recipe, bandwidth=h), n_neighbors=None)
     yield pilot.of_degree(2) if pilot.columns == 1 else pilot  # bias correlates residuals
     if place is not None:
-        of_range = float(recipe.bandwidth[0] / canonical_ratio(recipe.kernel) / extent[0])
+        of_range = float(found[0] / canonical_ratio(recipe.kernel) / extent[0])
         ranks = Recipe.of(bandwidth=max(least, of_range), degree=2)
         yield Smoother(Keys.read(place[:, None] / float(place[-1]), rows.value, rows.weight), ranks)
 
