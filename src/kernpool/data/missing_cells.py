@@ -1,8 +1,8 @@
 """Missing cells of tables: rows that have some are left out, or the cells become a level of their own.
 
 A missing category is the level "missing". A missing number, date or duration becomes the median of its column, and a
-categorical column beside it says of each row whether the cell was missing: its smoothing, searched with the bandwidths,
-is what a pair of rows weighs of which one has the cell and the other has not.
+categorical column beside it says of each row whether the cell was missing. The smoothing of that column, searched with
+the bandwidths, is the kernel factor of two rows of which only one has the cell.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from kernpool.data.chunks.sampling import RowSample
 from kernpool.data.circular import Coordinates
 from kernpool.data.encoding import Encoding
 from kernpool.data.suspect_columns import SuspectColumnWarning, suspect_numbers
-from kernpool.estimators.model import FittedModel
+from kernpool.estimators.model import FittedModel, follows_rows
 from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.progress import current_progress
 from kernpool.execution.warnings import warn_caller
@@ -76,7 +76,7 @@ def bandwidth_of_ratios(model: FittedModel, rows: TrainingRows) -> Any:
     """Return how bandwidths are chosen: where windows follow the rows, the ratio of a single column needs no search."""
     single = rows.X.shape[1] == 1 and (rows.code is None or not rows.code.shape[1])
     searched = isinstance(model.bandwidth, str) and model.bandwidth not in RULES
-    return "scott" if getattr(model, "widths", "fixed") != "fixed" and single and searched else model.bandwidth
+    return "scott" if follows_rows(model) and single and searched else model.bandwidth
 
 
 def choose_bandwidth(

@@ -41,6 +41,7 @@ from kernpool.estimators.extrapolation import (
 )
 from kernpool.estimators.model import (
     FittedModel,
+    follows_rows,
     names_of,
     order_of,
     pooled_weight,
@@ -112,7 +113,7 @@ def widens(model: FittedModel) -> bool:
 
 def refuse_nearest(model: FittedModel, what: str, remedy: str) -> None:
     """Raise ValueError if windows follow the rows: then `what` (in words) is not possible, and `remedy` is."""
-    if getattr(model, "widths", "fixed") != "fixed":
+    if follows_rows(model):
         raise ValueError(f"{what} is not possible with widths={model.widths!r}; {remedy}")
 
 
@@ -137,7 +138,7 @@ def refuse_unable(model: FittedModel, columns: int) -> None:
     if model.algorithm == "auto":
         return
     options: dict[str, Any] = {"composition": model.composition, "degree": model._degree, "algorithm": model.algorithm}
-    if getattr(model, "widths", "fixed") != "fixed":
+    if follows_rows(model):
         options["widening"] = np.ones(1)
     Recipe.of(model.kernel, np.ones(columns), **options).refuse_unable(columns)
 

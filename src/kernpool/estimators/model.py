@@ -154,6 +154,11 @@ def source_of(model: FittedModel) -> StoredPairs | None:
     return source
 
 
+def follows_rows(model: FittedModel) -> bool:
+    """Return whether the windows of a model hold a number of rows, and so differ between queries."""
+    return getattr(model, "widths", "fixed") != "fixed"
+
+
 def order_of(model: FittedModel) -> RowOrder | None:
     """Return the places of the training rows in their order, with the gap of the model; None without a gap."""
     place, gap = vars(model).get("key_place_"), gap_of(model)

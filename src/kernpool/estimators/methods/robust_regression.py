@@ -40,10 +40,9 @@ from kernpool.core import Categories, Keys
 from kernpool.core.robust_weights import EXACT, NORMAL, RESERVE, VISIBLE, Robustness, median_magnitude
 from kernpool.estimators.bandwidth import choose_bandwidth, rescale_to_all_rows, search_options
 from kernpool.estimators.fitted_model import smoother_of_rows
-from kernpool.estimators.model import FittedModel
+from kernpool.estimators.model import FittedModel, follows_rows
 from kernpool.execution.warnings import warn_caller
 from kernpool.inference import fit_training
-from kernpool.pooling import Recipe
 from kernpool.smoother import Smoother
 
 Array = NDArray[np.float64]
@@ -58,29 +57,26 @@ LEAST_WEIGHT = 1e-3  # of rows that a search of ratios counts
 
 @dataclass(frozen=True)
 class RobustRows:
-    """Training rows of one output, with what a fit at some bandwidths pools them by."""
+    """Training rows of one output, and their smoother at some bandwidths without robustness weights."""
 
     robustness: Robustness
     rows: TrainingRows
-    recipe: Recipe
-    categories: Categories
-    smoothing: Array
+    plain: Smoother
 
     def smoother(self, robust: Array) -> Smoother:
         """Return the smoother of the rows with these robustness weights."""
-        rows, levels = self.rows, len(self.categories) > 0
-        keys = Keys.read(rows.X, rows.value, rows.weight * robust)
-        return Smoother(keys, self.recipe, rows.code if levels else None, self.categories, self.smoothing)
+        rows = self.rows
+        return replace(self.plain, keys=Keys.read(rows.X, rows.value, rows.weight * robust))
 
     def at(self, bandwidth: Array) -> RobustRows:
         """Return the same rows with other bandwidths."""
-        return replace(self, recipe=replace(self.recipe, bandwidth=np.asarray(bandwidth)))
+        return replace(self, plain=replace(self.plain, recipe=replace(self.plain.recipe, bandwidth=bandwidth)))
 
     def fit(self) -> tuple[Array, bool]:
         """Return the robustness weights after all passes, and whether they stopped for lack of a scale."""
         weight, value = self.rows.weight, self.rows.value[:, 0]
         robust, rounding = np.ones(len(value)), EXACT * float(np.abs(value - np.median(value)).max())
-        reserve = RESERVE if self.recipe.kernel.is_compact else 0.0
+        reserve = RESERVE if self.plain.recipe.kernel.is_compact else 0.0
         for _ in range(self.robustness.reweightings):
             smoother = self.smoother(robust)
             residual = value - smoother.predict(smoother.problem(smoother.training))[:, 0]
@@ -155,7 +151,7 @@ def _refuse_options(model: FittedModel, robust: bool | int | str, rows: Training
             f"{name} finds bandwidths and weights by rows, not by groups; leave groups out of fit, and give them to "
             "confidence_interval, or use robust=False"
         )
-    if getattr(model, "widths", "fixed") != "fixed":
+    if follows_rows(model):
         raise ValueError(
             f"{name} is for windows of fixed width, got widths={vars(model)['widths']!r}; use widths='fixed', or a "
             "LoessRegressor(family='symmetric'), whose windows hold a share of the rows"
@@ -182,8 +178,7 @@ def _rows_at(
 ) -> RobustRows:
     """Return the rows with the settings of a model whose bandwidths are found."""
     rows = replace(rows, X=rows.X.astype(np.float64), value=rows.value.astype(np.float64))
-    recipe = smoother_of_rows(model, found, rows, categories).recipe
-    return RobustRows(robustness, rows, recipe, categories, np.asarray(found["smoothing_"]))
+    return RobustRows(robustness, rows, smoother_of_rows(model, found, rows, categories))
 
 
 def _search(
@@ -215,11 +210,12 @@ def _search(
         )
     at = _rows_at(model, robustness, drawn, categories, found)
     factor, losses = best_factor(at, grid)
-    bandwidth, tried = at.recipe.bandwidth * factor, np.array(sorted(losses))
+    one, tried = at.plain.recipe.bandwidth, np.array(sorted(losses))
+    bandwidth = one * factor
     relevance = np.where(np.ptp(drawn.X, axis=0) > 0, spread / bandwidth, 0.0)
     search = BandwidthSearch(
         "bounded", losses[factor], bandwidth, found["smoothing_"], found.get("relevance_", relevance), spread,
-        one_factor, losses[factor], 0, tried[:, None] * at.recipe.bandwidth, np.array([losses[f] for f in tried]),
+        one_factor, losses[factor], 0, tried[:, None] * one, np.array([losses[f] for f in tried]),
         len(losses), len(grid), len(drawn.X), time.perf_counter() - seconds, "the best of a grid, refined",
         ridge=found.get("ridge_", 0.0),
     )  # fmt: skip
@@ -247,7 +243,7 @@ def best_factor(rows: RobustRows, grid: Array) -> tuple[float, dict[float, float
     dict
         The loss of every factor that was tried, in squared units of y: a mean of squares of small residuals.
     """
-    weight, bandwidth = rows.rows.weight, rows.recipe.bandwidth
+    weight, bandwidth = rows.rows.weight, rows.plain.recipe.bandwidth
     found = {float(factor): rows.at(factor * bandwidth).left_out() for factor in grid}
     scale = TUKEY * NORMAL * min(median_magnitude(residual, weight) for residual, _ in found.values())
     if not scale > 0:

@@ -11,7 +11,7 @@ from kernpool.bandwidth import CRITERIA, TrainingRows
 from kernpool.bandwidth.search.neighbors import search_neighbors
 from kernpool.core import Categories
 from kernpool.estimators.fitted_model import left_out_fits, smoother_of_rows
-from kernpool.estimators.model import FittedModel
+from kernpool.estimators.model import FittedModel, follows_rows
 from kernpool.pooling.widths import count_neighbors
 from kernpool.smoother.windows import effective_rows
 
@@ -43,7 +43,7 @@ def find_floor(model: FittedModel, found: dict[str, Any], rows: TrainingRows, ca
     searched = isinstance(model.bandwidth, str) and model.bandwidth in OWN_SEARCHES
     rows = rows.take(np.flatnonzero(rows.weight > 0))
     varies = np.any(rows.X[:1] != rows.X) and len(rows.X) > 2
-    if model.widths != "fixed":
+    if follows_rows(model):
         return find_neighbors(model, found, rows, categories)
     if least is None or not varies or (least == "auto" and not (floor and searched)):
         return {"min_effective_rows_": None}
