@@ -88,7 +88,7 @@ def test_levels_are_searched_with_the_bandwidths():
     assert at.penalised == pytest.approx(found.value, rel=1e-12)
     assert found.groups == 8
     assert "leave-cluster-out mean squared error (8 clusters)" in str(found)
-    assert found.way == "by the engine: rows of a group are left out together"
+    assert found.way == "by the engine: rows of a group or within a gap are left out together"
     assert found.smoothing[0] < 0.3  # levels differ
 
 
