@@ -23,6 +23,7 @@ from kernpool.bandwidth.search.held_out import (
     hold_out,
 )
 from kernpool.core import NO_CATEGORIES
+from kernpool.estimators.kernel_smoother import KernelSmoother
 
 OPTIONS = SearchOptions(get_kernel("gaussian"))
 
@@ -55,7 +56,12 @@ def test_all_rows_are_searched_unless_there_are_many_in_several_columns():
     assert affordable_rows(rows(100_000, 2), OPTIONS) < 20_000
     planes = replace(OPTIONS, degree=1)
     assert affordable_rows(rows(100_000, 10), planes) < affordable_rows(rows(100_000, 10), OPTIONS)
-    assert affordable_rows(rows(5000, 100), planes) == 2048
+    assert affordable_rows(rows(5000, 20), planes) == 2048
+    assert affordable_rows(rows(2100, 20), planes) == 2100
+    # In many columns a search on so many rows would take minutes.
+    assert [affordable_rows(rows(5000, d), planes) for d in (50, 100, 200)] == [1033, 464, 145]
+    assert affordable_rows(rows(500, 200), OPTIONS) == 500
+    assert affordable_rows(rows(5000, 500), OPTIONS) < 1200
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -81,12 +87,14 @@ def test_the_log_loss_is_that_of_classes_mixed_with_the_best_share_of_priors():
     X, y = make_rows()
     labels = np.column_stack([y > 0, y <= 0]).astype(float)
     held, others = hold_out(TrainingRows.from_arrays(X, labels), 100, np.random.RandomState(0))
-    at = criterion_of(held, others, criterion=LOG_LOSS).evaluate([0.0])
+    criterion = criterion_of(held, others, criterion=LOG_LOSS)
+    at = criterion.evaluate(np.zeros(1))
     pooled = NadarayaWatsonRegressor(bandwidth=[0.2, 0.9]).fit(others.X, others.value).predict(held.X)
     shares, prior = np.linspace(1 / 101, 100 / 101, 20_001)[:, None], others.value.mean(axis=0)
     right = held.value > 0.5
     losses = -np.log((1 - shares) * pooled[right] + shares * np.broadcast_to(prior, right.shape)[right]).mean(axis=1)
     assert at.penalised == pytest.approx(losses.min(), rel=1e-6)
+    assert criterion.prior_share == pytest.approx(shares[losses.argmin(), 0], abs=1e-4)
     assert at.error == pytest.approx(np.mean(np.sum((pooled - held.value) ** 2, axis=1)), rel=1e-12)
 
 
@@ -154,6 +162,17 @@ def test_a_default_fit_of_many_rows_says_what_was_done(kind):
     else:
         assert model.score(new, truth) > every.score(new, truth) - 0.01
         assert model.loo_error_ == pytest.approx(every.loo_error_, rel=0.25)
+
+
+@pytest.mark.usefixtures("few")
+def test_the_share_of_priors_is_that_of_the_rows_held_out(monkeypatch):
+    """Leaving out each of a million rows took most of five minutes."""
+    X, y = make_rows(1200)
+    every = NadarayaWatsonClassifier(max_search_rows=None).fit(X, y > 0)
+    monkeypatch.delattr(KernelSmoother, "leave_one_out")
+    model = NadarayaWatsonClassifier().fit(X, y > 0)
+    assert model.prior_share_ == pytest.approx(every.prior_share_, abs=0.02)
+    assert NadarayaWatsonClassifier(prior_share=0.25).fit(X, y > 0).prior_share_ == 0.25
 
 
 @pytest.mark.usefixtures("few")

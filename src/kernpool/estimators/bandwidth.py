@@ -111,7 +111,8 @@ def choose_bandwidth(
         Attributes of the fit: `bandwidth_` and `smoothing_`; after a search `relevance_` and `bandwidth_search_`, and
         `bandwidth_note_` if it drew rows, whose bandwidths were made those of all rows, with `search_rows_` if all
         others have not been looked at; for
-        ``"regularised"``, ``"loo"`` and ``"log_loss"`` also `loo_error_` and `loo_empty_windows_`; `ridge_` of planes.
+        ``"regularised"``, ``"loo"`` and ``"log_loss"`` also `loo_error_` and `loo_empty_windows_`; `ridge_` of planes;
+        `prior_share_` of classes, if the search drew rows with "auto".
 
     Raises
     ------
@@ -202,7 +203,7 @@ def _adjusted(
     adjusted = {"bandwidth_": at.bandwidth, "smoothing_": at.smoothing, "bandwidth_note_": note}
     if "loo_error_" in found:
         adjusted |= {"loo_error_": at.error, "loo_empty_windows_": at.empty_windows}
-    return adjusted
+    return adjusted if np.isnan(at.prior_share) else adjusted | {"prior_share_": at.prior_share}
 
 
 def _seed_as_text(random_state: Any) -> str:

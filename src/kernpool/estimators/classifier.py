@@ -82,7 +82,8 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
     class_prior_ : ndarray of shape (n_classes,)
         Class priors: weighted class frequencies of the training rows.
     prior_share_ : float
-        The weight of the class priors in `predict_proba`.
+        The weight of the class priors in `predict_proba`. Where the search drew rows (``max_search_rows="auto"``),
+        ``"loo"`` finds it by the rows held out.
     recalibration_ : ndarray of shape (points, 3)
         Number of a class, probability, and what becomes of it, linear in between; only with `recalibrate`.
     loo_error_ : float
@@ -245,6 +246,10 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
         label, weight, share = fitted["value_"].astype(np.float64), fitted["key_weight_"], self.prior_share
         group, pooled = fitted["key_group_"], np.zeros(fitted["value_"].shape)
         rows = len(label) if weight is None else float(weight.sum())
+        if (
+            share == "loo"
+        ):  # where the search drew rows it is known: to leave out each of 1e5 rows took two of three parts
+            share = fitted.get("prior_share_", share)
         judge = type(self)(**self.get_params(deep=False))  # so that a failure leaves an earlier fit whole
         if rows > 1.0 and (share == "loo" or self.recalibrate is not None):
             judge._replace_fit(fitted)

@@ -373,9 +373,9 @@ class NadarayaWatsonRegressor(KernelRegressor):
     max_search_rows : "auto", int or None, default="auto"
         Rows to search on. None is all of them. A number draws so many at random, and brings the result to the number of
         all rows by the rate :math:`n^{-1/(4 + d)}`. With "auto" a search that would take long is on so many rows as
-        take seconds (8000 of two columns, 2800 of ten, for planes), and one factor for all bandwidths then makes them
-        those of all rows: that by which 2000 rows, held out, are predicted best from the others. Of rows in chunks
-        10 000 are drawn unless a number is given.
+        take seconds (of planes 8000 in two columns, 2800 in ten, 1000 in 50, 150 in 200), and one factor for all
+        bandwidths then makes them those of all rows: that by which 2000 rows, or a fifth, held out, are predicted best
+        from the others. Of rows in chunks 10 000 are drawn unless a number is given.
     max_search_seconds : float or None, default=None
         Stop a search after so many seconds, and take the best bandwidths so far, with a warning; None lets it go to its
         end. Where all rows had no turn yet they are those of fewer rows, rescaled. Results then depend on the machine.

@@ -32,6 +32,9 @@ Array = NDArray[np.float64]
 # Sums over pairs in one evaluation of a search: about five seconds for all of its evaluations on two cores, from 2 to
 # 10 columns. Below twice the rows that it allows all rows are searched on.
 AFFORDABLE_SUMS, FEWEST_ROWS = 6e8, 2048
+# Of an evaluation that takes a third of a second on one core, so that a search ends within a minute: sums over pairs,
+# and numbers that are eliminated from the equations of planes. Means of few columns leave out pairs that are far apart.
+LARGEST_COST, CROWDED = {"planes": 1.6e9, "means": 4.0 * AFFORDABLE_SUMS, "means of many columns": AFFORDABLE_SUMS}, 50
 HELD_ROWS, HELD_SUMS = 2000, 1e9  # that are predicted, and the sums over pairs that they take at one bandwidth
 # Of the logarithm of the factor: a search on some thousand rows is off by that much, and so is the rate where only half
 # of d columns matter.
@@ -52,8 +55,9 @@ def affordable_rows(rows: TrainingRows, options: SearchOptions) -> int:
     Returns
     -------
     int
-        At least 2048. All rows if they are less than twice as many, and if there is one column: sorted rows are summed
-        in n log n.
+        At least 2048 of up to a hundred columns, of up to 25 for planes, and fewer of more: 145 for planes in 200. All
+        rows if they are less than twice as many, where that takes less than a minute, and if there is one column:
+        sorted rows are summed in n log n.
 
     Examples
     --------
@@ -62,11 +66,15 @@ def affordable_rows(rows: TrainingRows, options: SearchOptions) -> int:
     >>> [affordable_rows(rows, SearchOptions(get_kernel("gaussian"), degree=degree)) for degree in (0, 1)]
     [14142, 8164]
     """
-    n = len(rows.X)
+    n, sums = len(rows.X), rows.sums_per_pair(options.degree)
     if np.count_nonzero(rows.extent) < 2 and not rows.code.shape[1]:
         return n
-    most = max(FEWEST_ROWS, int(np.sqrt(AFFORDABLE_SUMS / rows.sums_per_pair(options.degree))))
-    return n if n < 2 * most else most
+    most = max(FEWEST_ROWS, int(np.sqrt(AFFORDABLE_SUMS / sums)))
+    d = rows.X.shape[1]
+    largest = LARGEST_COST["planes" if options.degree else "means of many columns" if d > CROWDED else "means"]
+    solves = options.degree * d**3  # sums n^2 + solves n is the cost of n rows
+    slowest = int((np.sqrt(solves**2 + 4.0 * sums * largest) - solves) / (2 * sums))
+    return min(n if n < 2 * most else most, slowest)
 
 
 class Adjusted(NamedTuple):
@@ -86,6 +94,8 @@ class Adjusted(NamedTuple):
         Number of rows held out whose window has no other row.
     held, others : int
         Number of the rows held out, and of those that predict them.
+    prior_share : float
+        Weight of the class priors that predicts the rows held out best, with the log loss; NaN otherwise.
     """
 
     bandwidth: Array
@@ -95,6 +105,7 @@ class Adjusted(NamedTuple):
     empty_windows: int
     held: int
     others: int
+    prior_share: float
 
 
 @dataclass
@@ -143,11 +154,18 @@ class HeldOutRows:
             ridge=options.ridge or 0.0,
         )
         self.tried: list[Trial] = []
+        self.shares: list[float] = []  # of the class priors, at each of them
 
     @property
     def best(self) -> Trial:
         """Evaluated factor with the smallest criterion."""
         return best_of(self.tried)
+
+    @property
+    def prior_share(self) -> float:
+        """Weight of the class priors at the best factor; NaN if the criterion is not the log loss."""
+        best = self.best
+        return next(share for share, trial in zip(self.shares, self.tried, strict=True) if trial is best)
 
     def evaluate(self, theta: Array) -> Trial:
         """Evaluate the criterion at the logarithm of a factor, an array of one number."""
@@ -167,14 +185,16 @@ class HeldOutRows:
         squares = weight @ off**2 / held.total
         error = float(np.sum(squares * self.unit**2))
         cost = cost_of_empty(~fit.occupied, weight) + (float(theta[0]) / PRIOR_SPREAD) ** 2 / held.number
+        share_of_priors = np.nan
         if self.options.criterion is LOG_LOSS:
             right = held.value > 0.5
             known = self.mean[np.argmax(right, axis=1)] > 0  # a class that is held out as a whole cannot be predicted
             prior = np.broadcast_to(self.mean, right.shape)[known][right[known]]
             share = prior_share((predicted * self.unit + self.mean)[known][right[known]], prior, weight[known])
-            criterion = share.log_loss + 0.5 * cost
+            criterion, share_of_priors = share.log_loss + 0.5 * cost, float(share.share)
         else:
             criterion = float(np.sum(squares)) * np.exp(cost)
+        self.shares.append(share_of_priors)
         self.tried.append(Trial(theta, criterion, error, int(np.count_nonzero(~fit.occupied))))
         return self.tried[-1]
 
@@ -254,5 +274,5 @@ def adjust_to_all_rows(
     factor = float(np.exp(criterion.best.theta[0]))
     bandwidth, smoothing = criterion.at(factor)
     bandwidth, smoothing, last = bring_to_rows(bandwidth, smoothing, matters, few, whole)
-    error = criterion.best.error
-    return Adjusted(bandwidth, smoothing, rate * factor * last, error, criterion.best.empty_windows, len(held.X), few)
+    best, share = criterion.best, criterion.prior_share
+    return Adjusted(bandwidth, smoothing, rate * factor * last, best.error, best.empty_windows, len(held.X), few, share)

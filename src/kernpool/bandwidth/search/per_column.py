@@ -636,12 +636,23 @@ def flatten(
     """
     _, high, far = objective.box
     at, changed = descent.end, False
-    for a in np.argsort(-(at.theta - high)):
-        if at.theta[a] < far[a] - 2.0 or at.theta[a] == high[a]:  # less than a third of the range of the column
-            continue
-        flat = objective.evaluate(np.where(np.arange(len(high)) == a, high, at.theta))
-        if flat.penalised <= at.penalised * (1.0 + 1e-12):
-            at, changed = flat, True
+    wide = (at.theta >= far - 2.0) & (at.theta < high)  # more than a third of the range of the column
+    if wide.any():
+        # Trying one after the other took most evaluations of searches in a hundred columns. Where the residuals are
+        # linear in h^-2, as for wide windows, their derivatives say which of them may go.
+        gain = gain_without(objective, at, objective.jacobian(at), wide)
+        untried = [np.flatnonzero(wide & (gain >= 0.0))]
+        while untried:
+            part = untried.pop()
+            if not part.size:
+                continue
+            theta = at.theta.copy()
+            theta[part] = high[part]
+            flat = objective.evaluate(theta)
+            if flat.penalised <= at.penalised * (1.0 + 1e-12):
+                at, changed = flat, True
+            elif part.size > 1:
+                untried += [part[part.size // 2 :], part[: part.size // 2]]
     return go_on(objective, replace(descent, end=at), tolerance, enough) if changed else descent
 
 
