@@ -42,7 +42,7 @@ def rows_of(n):
     y = np.sin(2.0 * X[:, 0]) + X[:, 1] * X[:, -1] + 0.5 * generator.standard_normal(n)
     return X, (y > 0 if name.endswith("Classifier") else y)
 
-make().fit(*rows_of(min(n, 500)))  # loads, and compiles for these columns
+make().fit(*rows_of(min(n, 500))).predict(rows_of(10)[0])  # loads, and compiles for these columns
 X, y = rows_of(n)
 new = np.random.default_rng(1).standard_normal((1000, d))
 before = peak_from_here()
