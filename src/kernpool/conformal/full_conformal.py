@@ -47,7 +47,7 @@ from numpy.typing import NDArray
 
 from kernpool.conformal.calibration import Bounds, ConformalProblem
 from kernpool.conformal.order_statistics import score_bound
-from kernpool.core import LocalFit, PoolState, Problem, merge
+from kernpool.core import KernelLogits, LocalFit, PoolState, Problem, merge, on_tangents
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
 from kernpool.smoother import Smoother, log_mass
 from kernpool.smoother.bias_correction import inverse_designs
@@ -98,7 +98,7 @@ class LocalDesigns:
         fit, m = smoother.solve(problem, state), len(problem.query)
         if not layout.degree:
             return cls(smoother, problem, state, fit, log_mass(state), np.empty((m, 0)), np.empty((m, 0, 0)))
-        inverse = inverse_designs(state, layout, smoother.recipe.ridge_weight(smoother.columns))
+        inverse = inverse_designs(problem, state, smoother.recipe.ridge_weight(smoother.columns))
         mean = np.divide(
             state.numerator[:, layout.first],
             state.denominator[:, None],
@@ -175,7 +175,8 @@ class LocalDesigns:
         numerator[:, layout.first] = offsets
         upper, lower = np.triu_indices(layout.columns)
         numerator[:, layout.second] = offsets[:, upper] * offsets[:, lower]
-        together = merge(self.state.rows(which), PoolState(log_weight, np.ones(k), numerator))
+        row = on_tangents(self.problem.block(which), PoolState(log_weight, np.ones(k), numerator))
+        together = merge(self.state.rows(which), row)
         fit = self.smoother.solve(self.problem, together)
         alpha = np.exp(log_weight - together.log_denominator)
         return fit.intercept, alpha * (fit.base + np.sum(fit.tilt * offsets, axis=1))

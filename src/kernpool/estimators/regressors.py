@@ -17,7 +17,7 @@ from kernpool.bandwidth.search.setup import is_flat
 from kernpool.core import Prepared
 from kernpool.core.dependent_columns import RankNotes
 from kernpool.data.chunks.base import Chunks
-from kernpool.estimators.fitted_model import pooled_keys
+from kernpool.estimators.fitted_model import coordinates_of, pooled_keys
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.methods.bootstrap import BootstrapMethods
 from kernpool.estimators.methods.distribution import ConditionalDistributions
@@ -560,8 +560,10 @@ class LocalLinearRegressor(KernelRegressor):
         cross-validation; standard errors are NaN there whatever this says.
     scale : {"raw", "rank"}, list of them, or dict, default="raw"
         As in `NadarayaWatsonRegressor`; planes are those of ranks then.
-    periodic, geographic : None
-        Refused so far: a circle has no plane; use `NadarayaWatsonRegressor`.
+    periodic, geographic : dict and pair of columns, or None, default=None
+        Columns that come round, and latitude and longitude, as in `NadarayaWatsonRegressor`. Planes are along the
+        tangent at the query: of a column with the period P they are linear in :math:`(P / 2 \pi) \sin(2 \pi (x_j - x) /
+        P)` [4]_, and slopes are per unit of the column.
     missing : {"raise", "drop", "category"}, default="raise"
         As in `NadarayaWatsonRegressor`.
     extrapolate : {"plane", "clip"}, default="plane"
@@ -619,6 +621,8 @@ class LocalLinearRegressor(KernelRegressor):
        using an improved Akaike information criterion", JRSS B 60 (1998), 271-293.
 
     .. [3] B. Seifert and T. Gasser, "Data adaptive ridging in local polynomial regression", JCGS 9 (2000), 338-360.
+    .. [4] M. Di Marzio, A. Panzera and C. C. Taylor, "Local polynomial regression for circular predictors", Statistics
+       and Probability Letters 79 (2009), 2066-2075.
 
     Examples
     --------
@@ -690,5 +694,9 @@ class LocalLinearRegressor(KernelRegressor):
         fitted, names = vars(self), names_of(self)
         places = range(columns) if self.encoding_ is None else self.encoding_.numeric
         labels = [str(i) if names is None else repr(str(names[i])) for i in places]
-        key = pooled_keys(self) if "key_" in fitted else None
+        # Columns on circles have no name of their own, and depend on each other while tangents do not.
+        if coordinates_of(self).closed:
+            labels, key = [str(i) for i in range(columns)], None
+        else:
+            key = pooled_keys(self) if "key_" in fitted else None
         self._rank_notes.warn(rank, occupied, key, labels, fitted.get("key_weight_"))
