@@ -103,10 +103,10 @@ class KernelRegressor(
             If X or y holds NaN or infinity, or a cell is missing (the message names row and column), shapes do not
             match, or a parameter is out of its range; if dates are too close together for days in float64; if a label
             of `groups` is missing, there is a single one, or `bandwidth` is the name of a search that leaves no rows
-            out; if there is a `gap` and no order of the rows, or nothing beyond it.
+            out; if there is a `gap` and no order of the rows, or nothing beyond it; if there are `groups`, a `time` or
+            a `gap` of rows in chunks, or a parameter that is for rows in memory.
         TypeError
-            If there are `groups`, a `time` or a `gap` of rows in chunks; or an argument is a masked array, sparse or a
-            tensor, or y holds dates.
+            If an argument is a masked array, sparse or a tensor, or y holds dates.
 
         Warns
         -----
@@ -153,17 +153,7 @@ class KernelRegressor(
         """
         stored = as_stored(X, y, sample_weight)
         if stored is not None:
-            if groups is not None:
-                raise TypeError(
-                    "groups must be None for rows that are not in memory, whose bandwidth is found on a sample that "
-                    "would break clusters up; fit some of the clusters in memory, and give the bandwidth as a number"
-                )
-            if self.gap or time is not None:
-                raise TypeError(
-                    "gap= and time= are for rows in memory: the bandwidth of others is found on a sample, in which no "
-                    "rows are next to each other; fit a part of the series in memory, with its bandwidth as a number"
-                )
-            fit_stored(self, stored)
+            fit_stored(self, stored, groups=groups, time=time)
             return self
         check_parameters(self)  # some of them say how rows are read
         refuse_other_labels(X, sample_weight=sample_weight, groups=groups, time=time)
