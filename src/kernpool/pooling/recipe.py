@@ -212,8 +212,12 @@ class Recipe:
 
     def log_peak(self, columns: int) -> float:
         """Return the logarithm of the kernel weight of a key that coincides with the query."""
+        return self.similarity(columns).log_peak
+
+    def similarity(self, columns: int) -> KernelLogits:
+        """Return the similarity of queries and keys of so many columns."""
         bandwidth = np.broadcast_to(self.bandwidth, (columns,))
-        return KernelLogits(self.kernel, bandwidth, cast(Composition, self.composition)).log_peak
+        return KernelLogits(self.kernel, bandwidth, cast(Composition, self.composition), self.widening)
 
     def pools_like(self, other: Recipe) -> bool:
         """Return whether sums of both recipes may be merged: same kernel, bandwidth, composition and degree."""
