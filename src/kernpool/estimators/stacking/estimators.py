@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
@@ -17,7 +17,7 @@ from kernpool.data.chunks.base import Chunks
 from kernpool.data.model_format import Record, plain
 from kernpool.estimators.classifier import NadarayaWatsonClassifier
 from kernpool.estimators.kernel_smoother import KernelSmoother
-from kernpool.estimators.methods.classification import ClassPrediction, LeaveOneOutProbabilities
+from kernpool.estimators.methods.classification import ClassPrediction, LeaveOneOutProbabilities, MostProbableClass
 from kernpool.estimators.methods.incomplete_rows import nan_where_missing
 from kernpool.estimators.parameter_validation import NamedCalls
 from kernpool.estimators.regressors import LocalLinearRegressor, NadarayaWatsonRegressor
@@ -465,7 +465,7 @@ class KernelStackingRegressor(Scoring, RegressorMixin, StackedEstimator):  # typ
         return replace(found, center=center, lower=lower, upper=upper)
 
 
-class KernelStackingClassifier(Scoring, ClassifierMixin, StackedEstimator):  # type: ignore[misc]  # scikit-learn
+class KernelStackingClassifier(MostProbableClass, Scoring, ClassifierMixin, StackedEstimator):  # type: ignore[misc]  # scikit-learn
     r"""Stacked kernel classification: pooled labels and a global kernel ridge regression, mixed by leave-one-out.
 
     .. math:: \hat p(x) = \pi_1\, \hat p_{\text{local}}(x) + \pi_2\, \hat p_{\text{ridge}}(x)
@@ -647,26 +647,3 @@ class KernelStackingClassifier(Scoring, ClassifierMixin, StackedEstimator):  # t
         far = self._calibration.probability(stack.ridge.predict(queries.columns))
         each = near, far, *(other.predict(queries.columns) for other in stack.others[1:])
         return average(self._mixing, each)
-
-    @nan_where_missing
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Predict the most probable class of each query.
-
-        Parameters
-        ----------
-        X : array_like of shape (m, d)
-            Queries.
-
-        Returns
-        -------
-        ndarray of shape (m,)
-            Labels; of equally probable classes the first.
-
-        Warns
-        -----
-        ExtrapolationWarning
-            If rows of X are far beyond the training rows.
-        """
-        check_is_fitted(self)
-        labels: NDArray[Any] = self.classes_[self.predict_proba(X).argmax(axis=1)]
-        return labels
