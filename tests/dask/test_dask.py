@@ -361,7 +361,7 @@ def test_regressor_refuses_what_it_cannot_do():
     ):
         with pytest.raises(ValueError, match=message):
             fitted(key, value, **options)
-    with pytest.raises(TypeError, match=r"ordered must be None for rows that are not in memory.*got \['a'\]"):
+    with pytest.raises(ValueError, match=r"ordered must be None for rows that are not in memory.*got \['a'\]"):
         fitted(key, value, ordered=["a"])
     with pytest.raises(ValueError, match="all partitions are empty"):
         fitted(key[:0], value[:0], bandwidth=1.0)

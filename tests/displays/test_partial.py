@@ -107,6 +107,21 @@ def test_averages_are_partial_dependence(name):
     assert "averaged over rows" in display.note
 
 
+@pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")
+@pytest.mark.parametrize("kind", ["average", "typical"])
+def test_a_row_of_weight_three_is_three_rows(kind):
+    weight = np.random.default_rng(5).integers(1, 4, N)
+    rows = np.repeat(np.arange(N), weight)
+    options = {"kind": kind, "subsample": len(rows), "grid_resolution": 5, "band": None}
+    weighted, repeated = (
+        PartialDisplay.from_estimator(NadarayaWatsonRegressor(**HOW).fit(*one), **options)
+        for one in ((FRAME, Y, weight), (FRAME.iloc[rows], Y.iloc[rows]))
+    )
+    assert weighted.note == repeated.note
+    for one, other in zip(weighted.panels, repeated.panels, strict=True):
+        np.testing.assert_allclose(one.prediction, other.prediction, rtol=1e-9)
+
+
 def test_estimators_of_others_have_no_bands():
     frame = FRAME[["x"]].assign(z=FRAME["x"] ** 2)
     model = LinearRegression().fit(frame, Y)

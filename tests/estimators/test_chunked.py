@@ -163,7 +163,7 @@ def test_arguments_that_do_not_go_together(rows, path, tmp_path):
     ):
         with pytest.raises(error, match=message):
             model.fit(*arguments)
-    with pytest.raises(TypeError, match="unordered must be None for rows that are not in memory"):
+    with pytest.raises(ValueError, match="unordered must be None for rows that are not in memory"):
         model.set_params(unordered=["a"]).fit(path, "y")
 
 

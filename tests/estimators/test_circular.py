@@ -11,7 +11,6 @@ from scipy.stats import vonmises, vonmises_fisher
 
 from kernpool import (
     ExtrapolationWarning,
-    LocalLinearRegressor,
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
     PartialDisplay,
@@ -175,13 +174,9 @@ def test_inference_is_that_of_the_coordinates(day):
     points = Circle((0,), 24.0).place(x)
     by_hand, q = NadarayaWatsonRegressor(bandwidth=1.5).fit(points, y), Circle((0,), 24.0).place(HOURS)
     assert model.expected_error() == pytest.approx(by_hand.expected_error(), rel=1e-9)
-    pairs = [
-        (one.confidence_interval(at, method="robust"), one.prediction_interval(at, method="jackknife+"))
-        for one, at in ((model, HOURS), (by_hand, q))
-    ]
-    for mine, other in zip(*pairs, strict=True):
-        np.testing.assert_allclose(mine.lower, other.lower, rtol=1e-9, atol=1e-12)
-        np.testing.assert_allclose(mine.upper, other.upper, rtol=1e-9, atol=1e-12)
+    mine, other = (one.prediction_interval(at, method="jackknife+") for one, at in ((model, HOURS), (by_hand, q)))
+    np.testing.assert_allclose(mine.lower, other.lower, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(mine.upper, other.upper, rtol=1e-9, atol=1e-12)
     levels = [0.1, 0.9]
     np.testing.assert_allclose(model.quantile(HOURS, levels), by_hand.quantile(q, levels), rtol=1e-9, atol=1e-12)
 
@@ -238,7 +233,7 @@ def test_the_command_line_names_columns(day, tmp_path, monkeypatch, capsys):
 def test_a_picture_goes_round_once(day):
     pytest.importorskip("matplotlib", reason="pictures need the extra 'plot'")
     x, y = day
-    display = PartialDisplay.from_estimator(NadarayaWatsonRegressor(**FIXED).fit(x, y))
+    display = PartialDisplay.from_estimator(NadarayaWatsonRegressor(bandwidth=0.7, periodic={0: 24}).fit(x, y))
     assert display.figure_ is not None
 
 
@@ -272,8 +267,6 @@ def test_refusals_with_other_methods_of_use(day):
     x, y = day
     with pytest.raises(TypeError, match="periodic must be None or a dict"):
         NadarayaWatsonRegressor(periodic=["hour"]).fit(x, y)
-    with pytest.raises(ValueError, match="use NadarayaWatsonRegressor"):
-        LocalLinearRegressor(**FIXED).fit(x, y)
     with pytest.raises(ValueError, match="periodic must be None for rows that are not in memory"):
         NadarayaWatsonRegressor(**FIXED).fit(open_chunks([(x, y)]))
     model = NadarayaWatsonRegressor(**FIXED).fit(x, y)

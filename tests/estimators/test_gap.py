@@ -225,7 +225,7 @@ def test_a_gap_needs_an_order_and_rows_in_memory():
         LocalLinearRegressor(gap=2).fit(frame[["x"]], y, time="day")
     chunks = open_chunks([(x[:, None], y)])
     for options, given in (({"gap": 2}, {}), ({}, {"time": np.arange(30)})):
-        with pytest.raises(TypeError, match="gap= and time= are for rows in memory"):
+        with pytest.raises(ValueError, match=r"(gap|time) must be (0|None) for rows that are not in memory"):
             LocalLinearRegressor(bandwidth=0.1, **options).fit(chunks, **given)
     rule = LocalLinearRegressor(bandwidth="scott", gap=2).fit(x[:, None], y)  # looks at X alone
     assert rule.leave_one_out().error > 0

@@ -169,7 +169,7 @@ def test_rows_that_cannot_have_groups():
     model = NadarayaWatsonRegressor().fit(X, y, groups=school)
     with pytest.raises(ValueError, match="partial_fit does not know the groups of new rows"):
         model.partial_fit(X, y)
-    with pytest.raises(TypeError, match="groups must be None for rows that are not in memory"):
+    with pytest.raises(ValueError, match="groups must be None for rows that are not in memory"):
         NadarayaWatsonRegressor().fit(open_chunks([(X, y)]), groups=school)
 
 

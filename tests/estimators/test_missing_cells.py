@@ -59,6 +59,8 @@ def test_drop_is_a_fit_without_these_rows(kind, holey, generator):
     alone = getattr(dropped, ask)(frame[1:2])
     assert alone.shape == (1, *whole.shape[1:])
     assert np.isnan(alone).all()
+    numbers = kind(bandwidth=[0.5], missing="drop").fit(frame[["x"]], y)
+    assert np.isnan(getattr(numbers, ask)(frame[["x"]][1:2])).all()
 
 
 def test_labels_are_missing_where_cells_are(generator):

@@ -310,7 +310,7 @@ def test_rows_that_do_not_go_with_robust_fits_are_refused():
         LocalLinearRegressor(robust=True).fit(X, np.column_stack([y, y]))
     with pytest.raises(ValueError, match="at least 11 rows to find a bandwidth, got 3"):
         LocalLinearRegressor(robust=True).fit(X[:3], y[:3])
-    with pytest.raises(TypeError, match="robust must be False for rows that are not in memory"):
+    with pytest.raises(ValueError, match="robust must be False for rows that are not in memory"):
         LocalLinearRegressor(bandwidth=0.1, robust=True).fit(open_chunks([(X[:, 0], y)]))
     with warnings.catch_warnings():
         warnings.simplefilter("error")

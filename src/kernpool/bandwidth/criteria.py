@@ -49,7 +49,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.core import Problem, RowOrder, fill_empty
+from kernpool.core import Problem, RowOrder, fill_empty, on_tangents
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import cut
 from kernpool.pooling import Sums, choose, limit_values
@@ -346,7 +346,7 @@ def leave_one_out(
     13.5
     """
     plan, n = choose(problem, algorithm, reuse=True), len(problem.query)
-    state = plan.reduce(problem.without_center(), n_jobs=n_jobs, progress=progress)
+    state = on_tangents(problem, plan.reduce(problem.without_center(), n_jobs=n_jobs, progress=progress))
     value, weight = problem.value, problem.key_weight
     if rows is not None:
         value, weight = value[rows], None if weight is None else weight[rows]

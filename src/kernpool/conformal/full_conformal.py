@@ -39,7 +39,7 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,7 +47,7 @@ from numpy.typing import NDArray
 
 from kernpool.conformal.calibration import Bounds, ConformalProblem
 from kernpool.conformal.order_statistics import score_bound
-from kernpool.core import LocalFit, PoolState, Problem, merge
+from kernpool.core import KernelLogits, LocalFit, PoolState, Problem, merge, on_tangents
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
 from kernpool.smoother import Smoother, log_mass
 from kernpool.smoother.bias_correction import inverse_designs
@@ -98,7 +98,7 @@ class LocalDesigns:
         fit, m = smoother.solve(problem, state), len(problem.query)
         if not layout.degree:
             return cls(smoother, problem, state, fit, log_mass(state), np.empty((m, 0)), np.empty((m, 0, 0)))
-        inverse = inverse_designs(state, layout, smoother.recipe.ridge_weight(smoother.columns))
+        inverse = inverse_designs(problem, state, smoother.recipe.ridge_weight(smoother.columns))
         mean = np.divide(
             state.numerator[:, layout.first],
             state.denominator[:, None],
@@ -175,7 +175,8 @@ class LocalDesigns:
         numerator[:, layout.first] = offsets
         upper, lower = np.triu_indices(layout.columns)
         numerator[:, layout.second] = offsets[:, upper] * offsets[:, lower]
-        together = merge(self.state.rows(which), PoolState(log_weight, np.ones(k), numerator))
+        row = on_tangents(self.problem.block(which), PoolState(log_weight, np.ones(k), numerator))
+        together = merge(self.state.rows(which), row)
         fit = self.smoother.solve(self.problem, together)
         alpha = np.exp(log_weight - together.log_denominator)
         return fit.intercept, alpha * (fit.base + np.sum(fit.tilt * offsets, axis=1))
@@ -199,11 +200,19 @@ def pair_logits(problem: Problem, rows: slice | Rows, keys: slice | Rows) -> tup
         ``(key - query) / bandwidth`` of each column for planes; empty for constants.
     """
     part = problem.block(rows, keys)
-    logits = part.similarity.logits(part.query, part.key)
-    if part.factors is not None:
-        logits = np.asarray(sum(part.factors.logarithms(), start=logits))
-    columns = range(part.key.shape[1]) if problem.degree else range(0)
-    return logits, [part.similarity.offset(part.query, part.key, a) for a in columns]
+    return _logits_and_offsets(part, part.similarity, part.query, part.key, _log_factors(part))
+
+
+def _log_factors(part: Problem) -> list[Array]:
+    return [] if part.factors is None else part.factors.logarithms()
+
+
+def _logits_and_offsets(
+    part: Problem, windows: KernelLogits, query: Array, key: Array, log_factors: Sequence[Array]
+) -> tuple[Array, list[Array]]:
+    logits = np.asarray(sum(log_factors, start=windows.logits(query, key)))
+    columns = range(key.shape[1]) if part.degree else range(0)
+    return logits, [windows.offset(query, key, a) for a in columns]
 
 
 def check_pairs(method: str, places: int, rows: int) -> None:
@@ -264,11 +273,8 @@ class _TestRows:
         self._at_rows, self._value = at_rows, setting.calibration.value
         part, windows = problem.block(places, setting.calibration.training), at_rows.problem.similarity
         # The new row is a key of the fit around each row, in the window of this row.
-        self._logits = windows.logits(part.key, part.query)
-        if part.factors is not None:
-            self._logits = np.asarray(sum((table.T for table in part.factors.logarithms()), start=self._logits))
-        columns = range(part.key.shape[1]) if problem.degree else range(0)
-        self._offsets = [windows.offset(part.key, part.query, a) for a in columns]
+        factors = [table.T for table in _log_factors(part)]
+        self._logits, self._offsets = _logits_and_offsets(part, windows, part.key, part.query, factors)
         leverage, share = at_rows.tilted(self._offsets)
         with np.errstate(over="ignore", invalid="ignore"):
             inverse = np.exp(at_rows.log_mass[:, None] - self._logits)  # infinite outside the window, zero if alone
@@ -280,7 +286,7 @@ class _TestRows:
         self._alone = alone
         # A new row may add a direction in which the plane was not identified: these planes are solved once more.
         row = place = np.zeros(0, dtype=np.intp)
-        deficient = at_rows.fit.occupied & (at_rows.fit.rank < len(columns))
+        deficient = at_rows.fit.occupied & (at_rows.fit.rank < len(self._offsets))
         if deficient.any():
             row, place = np.nonzero(deficient[:, None] & (self._logits > -np.inf))
         self._again = (row, place)

@@ -3,7 +3,8 @@
 START HERE. Read `state.py` first: three numbers per query that merge; the whole package rests on them. Then read
 `similarity.py`, how a kernel and a bandwidth weight a pair, and `problem.py`, everything that an algorithm is given.
 `input_validation.py` validates the arrays that callers pass. `moments.py` lists the sums that local polynomial fits
-need, and `local_fit.py` fits planes and quadratics from them. `pair_factors.py` holds categorical columns and groups,
+need, `local_fit.py` fits planes and quadratics from them, and `tangent_planes.py` those of columns on circles.
+`pair_factors.py` holds categorical columns and groups,
 `batch.py` leading batch dimensions, `robust_weights.py` weights of outliers, and `dependent_columns.py` columns whose
 slopes no plane determines.
 """
@@ -34,6 +35,7 @@ from kernpool.core.state import (
     fill_in_silence,
     merge,
 )
+from kernpool.core.tangent_planes import along_tangents, on_tangents
 
 __all__ = [
     "FLOAT64",
@@ -55,6 +57,7 @@ __all__ = [
     "RowOrder",
     "Rows",
     "Stack",
+    "along_tangents",
     "as_tol",
     "center_of_values",
     "check_composition",
@@ -68,6 +71,7 @@ __all__ = [
     "in_unit",
     "merge",
     "monomials",
+    "on_tangents",
     "solve",
     "subtract",
     "warn_of_curvature",

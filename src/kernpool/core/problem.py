@@ -71,6 +71,9 @@ class Problem:
         Of categorical columns, which multiply onto the weights.
     groups : Groups or None
         Which keys are excluded because they belong to the group of the query.
+    tied : ndarray of int, shape (d,), or None
+        Numbers of the columns, ascending; columns of equal number are a point on a circle or sphere about the origin,
+        whose planes are along the tangent at the query (`kernpool.core.tangent_planes`).
     prepared : Prepared or None
         Cache of what algorithms compute from the keys; None for no cache.
     """
@@ -90,6 +93,7 @@ class Problem:
     degree: int = 0
     factors: Factors | None = None
     groups: Groups | None = None
+    tied: NDArray[np.intp] | None = None
     prepared: Prepared | None = field(default=None, repr=False, compare=False)
 
     @classmethod
@@ -110,6 +114,7 @@ class Problem:
         degree: int = 0,
         factors: Factors | None = None,
         widening: Array | None = None,
+        tied: NDArray[np.intp] | None = None,
     ) -> Problem:
         """Validate arrays without batch dimensions and build a `Problem`.
 
@@ -125,6 +130,8 @@ class Problem:
             Of categorical columns.
         widening : ndarray of shape (m,), optional
             As of `KernelLogits`.
+        tied : ndarray of int, shape (d,), optional
+            Columns that are points on circles or spheres.
 
         Returns
         -------
@@ -171,6 +178,7 @@ class Problem:
             tol=min(share, LARGEST_TOL[degree]),
             dtype=np.dtype(np.float32 if narrow else np.float64),
             degree=int(degree),
+            tied=tied,
             prepared=keys.prepared,
         )
         return problem if factors is None else problem.with_factors(factors)

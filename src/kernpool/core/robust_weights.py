@@ -45,13 +45,22 @@ def median_magnitude(residual: Array, weight: Array | None = None) -> float:
     (2.0, 1.0)
     """
     size = np.abs(residual)
-    if weight is None:
-        return float(np.median(size))
-    order = np.argsort(size)
+    return float(np.median(size)) if weight is None else weighted_median(size, weight)
+
+
+def weighted_median(value: Array, weight: Array) -> float:
+    """Return the median of values, in which a weight of 3 is three equal rows.
+
+    Examples
+    --------
+    >>> weighted_median(np.array([1.0, 2.0, 5.0]), np.array([1.0, 1.0, 2.0]))
+    3.5
+    """
+    order = np.argsort(value)
     counted = np.cumsum(weight[order])
     half = 0.5 * counted[-1]
     places = np.searchsorted(counted, [half, half * (1.0 + 1e-12)], side="left")  # two rows if half lies between them
-    return float(np.mean(size[order][np.minimum(places, len(size) - 1)]))
+    return float(np.mean(value[order][np.minimum(places, len(value) - 1)]))
 
 
 @dataclass(frozen=True)

@@ -11,14 +11,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.data.array_validation import TableError
 from kernpool.data.atomic_files import is_same_file, refuse_existing, sha256, whole_folder
-from kernpool.execution.error_messages import abbreviate
+from kernpool.execution.error_messages import abbreviate, explain_calls
 
 HEADER, FORMAT, VERSION = "model.json", "kernpool model", 1
 ENVELOPE = {"format", "version", "estimator", "arrays"}  # entries of `model.json` that all kinds of models have
@@ -142,6 +142,32 @@ def read_record(folder: str | Path, kinds: Sequence[type[Any]], *, memory: int |
     # What reading entries of a wrong kind may raise.
     except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
         raise ModelFileError(f"{source} was edited: {error}; {REMEDY}") from None
+
+
+@explain_calls
+class SavedModel:
+    """Mixin of models with ``_to_record`` and ``_from_record``: methods that save and load them."""
+
+    def save(self, folder: str | Path, *, force: bool = False) -> None:
+        """Save the model to a folder, as `kernpool.save_model` does, without loading what other models need.
+
+        Parameters
+        ----------
+        folder, force
+            As there.
+        """
+        write_record(folder, self, cast(Any, self)._to_record(), force=force)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Self:
+        """Load a model of this class from a folder, as `kernpool.load_model` does; refuse other classes.
+
+        Parameters
+        ----------
+        folder : str or Path
+            Folder written by `save` or `kernpool.save_model`.
+        """
+        return cast(Self, read_record(folder, (cls,)))
 
 
 def read_header(folder: str | Path) -> dict[str, Any]:

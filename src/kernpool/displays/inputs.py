@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernpool.core.robust_weights import weighted_median
 from kernpool.data import TIME_KINDS, Encoding, MixedTable, Times, refuse_foreign, series_as_frame
 
 Array = NDArray[np.float64]
@@ -120,12 +121,16 @@ class TrainingInputs:
 
     @property
     def typical(self) -> Array:
-        """Medians of numeric columns and the most frequent categories of the others, of shape (d,)."""
-        typical = np.median(self.values, axis=0)
-        for i, levels in enumerate(self.levels):
-            if levels is not None:
-                typical[i] = np.bincount(self.values[:, i].astype(np.intp)).argmax()
-        return typical
+        """Medians of numeric columns and the most frequent categories of the others, with frequencies: shape (d,)."""
+        columns = zip(self.values.T, self.levels, strict=True)
+        return np.array(
+            [
+                weighted_median(column, self.weight)
+                if levels is None
+                else np.bincount(column.astype(np.intp), self.weight).argmax()
+                for column, levels in columns
+            ]
+        )
 
     def note(self, *drawn: int) -> str:
         """Return what a picture over some of the columns, those with these indices, says of the others.

@@ -153,7 +153,9 @@ class PartialDisplay:
 
         With ``kind="average"`` the curve over column j is the partial dependence [1]_
 
-        .. math:: \frac{1}{n} \sum_i m(x_{i1}, \ldots, x_j, \ldots, x_{id}).
+        .. math:: \frac{1}{\sum_i w_i} \sum_i w_i\, m(x_{i1}, \ldots, x_j, \ldots, x_{id})
+
+        with the frequencies w of rows.
 
         With ``kind="ale"`` it is the accumulated local effect [2]_
 
@@ -243,7 +245,7 @@ class PartialDisplay:
         chosen = rows[np.sort(np.random.default_rng(random_state).permutation(len(rows))[:subsample])]
         classes = getattr(estimator, "classes_", None)
         drawn = inputs.values[chosen]
-        average = drawn if kind == "average" else None
+        average = (drawn, inputs.weight[chosen]) if kind == "average" else None
         ask = None if band is None or kind != "typical" else _interval_of(estimator, level, band)
         has_band = _has_effect_band(estimator, level, band) if kind == "ale" else ask is not None
         panels: list[Panel] = []
@@ -485,7 +487,7 @@ def _panel(
     inputs: TrainingInputs,
     column: int,
     resolution: int | None,
-    average: Array | None,
+    average: tuple[Array, Array] | None,
     ask: Any,
     rows: Array,
 ) -> Panel:
@@ -502,10 +504,11 @@ def _panel(
         prediction = np.asarray(predict(query))
         interval = None if ask is None else ask(query)
     else:
-        query = np.repeat(average[None], len(x), axis=0)
+        drawn, weight = average
+        query = np.repeat(drawn[None], len(x), axis=0)
         query[:, :, column] = x[:, None]
         found = np.asarray(predict(inputs.table(query.reshape(-1, query.shape[-1]))))
-        prediction = found.reshape(len(x), len(average), *found.shape[1:]).mean(axis=1)
+        prediction = np.average(found.reshape(len(x), len(drawn), *found.shape[1:]), axis=1, weights=weight)
     if prediction.ndim > 1 and predict == estimator.predict:
         raise ValueError(
             f"one output can be drawn at a time, the estimator predicts {prediction.shape[1]}; fit it to one of them"

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
 from kernpool.core.problem import Problem
+from kernpool.core.robust_weights import weighted_median
 from kernpool.distribution.ordered_sums import sum_over_pairs
 from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.warnings import warn_caller
@@ -145,7 +146,7 @@ def find_y_bandwidth(
     unit = np.tile(weight[counts], (len(rows), 1))
     unit[np.arange(len(rows)), np.searchsorted(np.flatnonzero(counts), rows)] -= 1.0  # of its own weight, one is out
     squares = np.divide(tables[:, counts] ** 2, unit, where=unit > 0, out=np.zeros(unit.shape))
-    size = _median(1.0 / squares.sum(axis=1), weight[rows])
+    size = weighted_median(1.0 / squares.sum(axis=1), weight[rows])
     spread = _spread((output - fitted)[counts], weight[counts])
     if not spread > 1e-12 * np.ptp(output[counts]):
         raise ValueError("y_bandwidth cannot be found: y does not differ from the fit; give it as a number")
@@ -153,14 +154,6 @@ def find_y_bandwidth(
     if method == "rule":
         return rule
     return _likeliest(tables, (output - center)[rows, None] - value, weight[rows], rule)
-
-
-def _median(value: Array, weight: Array) -> float:
-    """Return the median of values weighted by frequencies."""
-    order = np.argsort(value, kind="stable")
-    sums = np.cumsum(weight[order])
-    middle = [np.searchsorted(sums, 0.5 * sums[-1], side=side) for side in ("left", "right")]
-    return float(np.mean(value[order][np.minimum(middle, len(value) - 1)]))
 
 
 def check_y_bandwidth(y_bandwidth: Any, outputs: int) -> str | Array:

@@ -65,10 +65,11 @@ Codes = NDArray[np.int64]
 
 def recipe_of(model: FittedModel) -> Recipe:
     """Return the pooling settings of a fitted model; raise if its `algorithm` does not support them."""
-    return _recipe(model, coordinates_of(model).pooled(model.bandwidth_))
+    coordinates = coordinates_of(model)
+    return _recipe(model, coordinates.pooled(model.bandwidth_), coordinates.tied)
 
 
-def _recipe(model: FittedModel, bandwidth: Array) -> Recipe:
+def _recipe(model: FittedModel, bandwidth: Array, tied: NDArray[np.intp] | None) -> Recipe:
     recipe = Recipe.of(
         model.kernel,
         bandwidth,
@@ -80,6 +81,7 @@ def _recipe(model: FittedModel, bandwidth: Array) -> Recipe:
         n_jobs=model.n_jobs,
         ridge=vars(model).get("ridge_", 0.0),
         warns_of_nearest=True,
+        tied=tied,
     )
     row = np.ones(1) if neighbors_of(model) is not None else None
     replace(recipe, widening=row).refuse_unable(len(bandwidth))
@@ -248,11 +250,6 @@ def refuse_outside(model: FittedModel, closed: Sequence[Closed], numeric: NDArra
     for one in closed:
         if isinstance(one, Globe):
             one.refuse_beyond_poles(numeric, model.geographic[0])
-    if closed and model._degree:
-        raise ValueError(
-            "periodic and geographic are for weighted means: LocalLinearRegressor fits planes, and a circle has none; "
-            "use NadarayaWatsonRegressor"
-        )
     if closed and model.composition == "product" and get_kernel(model.kernel).name != "gaussian":
         raise ValueError(
             "composition must be 'radial' with periodic= or geographic=, or the kernel 'gaussian', for which both are "
@@ -464,7 +461,7 @@ def smoother_of_rows(model: FittedModel, found: dict[str, Any], rows: TrainingRo
     has_levels, weight = len(categories) > 0, None if np.all(rows.weight == 1.0) else rows.weight
     return Smoother(
         Keys.read(rows.X, rows.value, weight),
-        _recipe(one, rows.per_column(found["bandwidth_"])),
+        _recipe(one, rows.per_column(found["bandwidth_"]), rows.tied),
         rows.code if has_levels else None,
         categories,
         found["smoothing_"] if has_levels else np.zeros(0),

@@ -301,6 +301,9 @@ ACCEPTED = {
 }
 
 
+NAMED = "_names_its_class"  # attribute of methods that `NamedCalls` has wrapped
+
+
 class NamedCalls:
     """Base class of estimators and answers: errors about wrong arguments name the object's class, not a base class.
 
@@ -316,7 +319,7 @@ class NamedCalls:
                 if not isinstance(function, FunctionType) or (name.startswith("_") and name != "__init__"):
                     continue
                 # Classes of other libraries stay as they are.
-                if not hasattr(function, "__wrapped__") and (ours or getattr(cls, name) is function):
+                if NAMED not in vars(function) and (ours or getattr(cls, name) is function):
                     named = _named(function)
                     setattr(base if ours else cls, name, named if found is function else classmethod(named))
 
@@ -342,4 +345,5 @@ def _named(function: FunctionType) -> Callable[..., Any]:
                 raise TypeError(describe_call(owner.__name__, function, keywords, str(error))) from None
             raise  # not of this call, but of something inside of it
 
+    vars(method)[NAMED] = True  # of wrappers that are put around it, too
     return method

@@ -17,7 +17,7 @@ from kernpool.bandwidth.search.setup import is_flat
 from kernpool.core import Prepared
 from kernpool.core.dependent_columns import RankNotes
 from kernpool.data.chunks.base import Chunks
-from kernpool.estimators.fitted_model import pooled_keys
+from kernpool.estimators.fitted_model import coordinates_of, pooled_keys
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.methods.bootstrap import BootstrapMethods
 from kernpool.estimators.methods.distribution import ConditionalDistributions
@@ -103,10 +103,10 @@ class KernelRegressor(
             If X or y holds NaN or infinity, or a cell is missing (the message names row and column), shapes do not
             match, or a parameter is out of its range; if dates are too close together for days in float64; if a label
             of `groups` is missing, there is a single one, or `bandwidth` is the name of a search that leaves no rows
-            out; if there is a `gap` and no order of the rows, or nothing beyond it.
+            out; if there is a `gap` and no order of the rows, or nothing beyond it; if there are `groups`, a `time` or
+            a `gap` of rows in chunks, or a parameter that is for rows in memory.
         TypeError
-            If there are `groups`, a `time` or a `gap` of rows in chunks; or an argument is a masked array, sparse or a
-            tensor, or y holds dates.
+            If an argument is a masked array, sparse or a tensor, or y holds dates.
 
         Warns
         -----
@@ -153,17 +153,7 @@ class KernelRegressor(
         """
         stored = as_stored(X, y, sample_weight)
         if stored is not None:
-            if groups is not None:
-                raise TypeError(
-                    "groups must be None for rows that are not in memory, whose bandwidth is found on a sample that "
-                    "would break clusters up; fit some of the clusters in memory, and give the bandwidth as a number"
-                )
-            if self.gap or time is not None:
-                raise TypeError(
-                    "gap= and time= are for rows in memory: the bandwidth of others is found on a sample, in which no "
-                    "rows are next to each other; fit a part of the series in memory, with its bandwidth as a number"
-                )
-            fit_stored(self, stored)
+            fit_stored(self, stored, groups=groups, time=time)
             return self
         check_parameters(self)  # some of them say how rows are read
         refuse_other_labels(X, sample_weight=sample_weight, groups=groups, time=time)
@@ -560,8 +550,10 @@ class LocalLinearRegressor(KernelRegressor):
         cross-validation; standard errors are NaN there whatever this says.
     scale : {"raw", "rank"}, list of them, or dict, default="raw"
         As in `NadarayaWatsonRegressor`; planes are those of ranks then.
-    periodic, geographic : None
-        Refused so far: a circle has no plane; use `NadarayaWatsonRegressor`.
+    periodic, geographic : dict and pair of columns, or None, default=None
+        Columns that come round, and latitude and longitude, as in `NadarayaWatsonRegressor`. Planes are along the
+        tangent at the query: of a column with the period P they are linear in :math:`(P / 2 \pi) \sin(2 \pi (x_j - x) /
+        P)` [4]_, and slopes are per unit of the column.
     missing : {"raise", "drop", "category"}, default="raise"
         As in `NadarayaWatsonRegressor`.
     extrapolate : {"plane", "clip"}, default="plane"
@@ -619,6 +611,8 @@ class LocalLinearRegressor(KernelRegressor):
        using an improved Akaike information criterion", JRSS B 60 (1998), 271-293.
 
     .. [3] B. Seifert and T. Gasser, "Data adaptive ridging in local polynomial regression", JCGS 9 (2000), 338-360.
+    .. [4] M. Di Marzio, A. Panzera and C. C. Taylor, "Local polynomial regression for circular predictors", Statistics
+       and Probability Letters 79 (2009), 2066-2075.
 
     Examples
     --------
@@ -690,5 +684,9 @@ class LocalLinearRegressor(KernelRegressor):
         fitted, names = vars(self), names_of(self)
         places = range(columns) if self.encoding_ is None else self.encoding_.numeric
         labels = [str(i) if names is None else repr(str(names[i])) for i in places]
-        key = pooled_keys(self) if "key_" in fitted else None
+        # Columns on circles have no name of their own, and depend on each other while tangents do not.
+        if coordinates_of(self).closed:
+            labels, key = [str(i) for i in range(columns)], None
+        else:
+            key = pooled_keys(self) if "key_" in fitted else None
         self._rank_notes.warn(rank, occupied, key, labels, fitted.get("key_weight_"))

@@ -4,9 +4,10 @@ A number as bandwidth needs no pass over the rows at all; a name needs one, whic
 sample depends on the rows, their order and `random_state`, not on how the rows are divided into chunks or partitions.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +31,7 @@ from kernpool.estimators.extrapolation import (
     warn_of_extrapolation,
     window_of,
 )
-from kernpool.estimators.fitted_model import recipe_of, refuse_nearest, refuse_unable
+from kernpool.estimators.fitted_model import recipe_of, refuse_unable
 from kernpool.estimators.model import FittedModel
 from kernpool.estimators.parameter_validation import check_parameters
 from kernpool.estimators.training_rows import fitted_labels, is_on_dask, keep_labels, refuse_formula
@@ -107,51 +108,80 @@ def _as_chunks(X: Any, y: Any, sample_weight: Any) -> Chunks | None:
     return chunks
 
 
-def fit_stored(model: FittedModel, pairs: StoredPairs) -> None:
+SAMPLE = "fit a sample of them in memory"
+
+
+class InMemoryOnly(NamedTuple):
+    """Values that a parameter or argument of ``fit`` may have for rows that are not in memory, and why no others."""
+
+    values: tuple[Any, ...]
+    reason: str
+    remedy: str = SAMPLE
+
+
+OF_SERIES = InMemoryOnly(
+    (0,),
+    "in the sample by which a bandwidth is found no rows are next to each other",
+    "fit a part of the series in memory, with its bandwidth as a number",
+)
+IN_MEMORY_ONLY = {
+    "unordered": InMemoryOnly((None,), "their columns are read as numbers"),
+    "ordered": InMemoryOnly((None,), "their columns are read as numbers"),
+    "scale": InMemoryOnly(
+        ("raw",), "their ranks are not known", f"{SAMPLE}, or write ranks of the column into the file"
+    ),
+    "periodic": InMemoryOnly((None,), "their columns are pooled as they are"),
+    "geographic": InMemoryOnly((None,), "their columns are pooled as they are"),
+    "missing": InMemoryOnly(
+        ("raise",), "they are read again by every call", f"write a file of the complete rows, or {SAMPLE}"
+    ),
+    "min_effective_rows": InMemoryOnly(
+        ("auto", None), "to count the effective rows of each window takes two more passes through the files"
+    ),
+    "widths": InMemoryOnly(("fixed",), "widths of others follow the rows near each query"),
+    "robust": InMemoryOnly((False,), "each re-weighting takes residuals of all rows"),
+    "groups": InMemoryOnly(
+        (None,),
+        "the sample by which a bandwidth is found would break clusters up",
+        "fit some of the clusters in memory, and give the bandwidth as a number",
+    ),
+    "gap": OF_SERIES,
+    "time": OF_SERIES._replace(values=(None,)),
+}
+
+
+def refuse_stored(given: Mapping[str, Any]) -> None:
+    """Raise ValueError if a parameter or argument of ``fit`` has a value that is for rows in memory alone.
+
+    Examples
+    --------
+    >>> refuse_stored({"robust": True})
+    Traceback (most recent call last):
+    ...
+    ValueError: robust must be False for rows that are not in memory, got True: each re-weighting takes residuals of all
+    rows; fit a sample of them in memory
+    """
+    for name, (values, reason, remedy) in IN_MEMORY_ONLY.items():
+        found = given.get(name, values[0])
+        if np.ndim(found) or found not in values:
+            raise ValueError(
+                f"{name} must be {' or '.join(map(repr, values))} for rows that are not in memory, got "
+                f"{abbreviate(found)}: {reason}; {remedy}"
+            )
+
+
+def fit_stored(model: FittedModel, pairs: StoredPairs, **given: Any) -> None:
     """Fit a regressor to rows that are not in memory: store a reference to the rows, and choose the bandwidth.
 
-    Sets `source_`, `reference_`, `bandwidth_` and `bandwidth_note_`.
+    Sets `source_`, `reference_`, `bandwidth_` and `bandwidth_note_`. `given` has the further arguments of ``fit``.
     """
     check_parameters(model)
-    for name in ("unordered", "ordered"):
-        if getattr(model, name) is not None:
-            raise TypeError(
-                f"{name} must be None for rows that are not in memory, which have numeric columns only, got "
-                f"{abbreviate(getattr(model, name))}; fit a sample of them in memory"
-            )
-    if not isinstance(model.scale, str) or model.scale != "raw":
-        raise ValueError(
-            f"scale must be 'raw' for rows that are not in memory, whose ranks are not known, got "
-            f"{abbreviate(model.scale)}; fit a sample of them in memory, or write ranks of the column into the file"
-        )
-    for name in ("periodic", "geographic"):
-        if getattr(model, name) is not None:
-            raise ValueError(
-                f"{name} must be None for rows that are not in memory, got {abbreviate(getattr(model, name))}; fit a "
-                "sample of them in memory"
-            )
-    if vars(model).get("robust", False):
-        raise TypeError(
-            f"robust must be False for rows that are not in memory, got {model.robust!r}: each re-weighting takes "  # type: ignore[attr-defined]
-            "residuals of all rows; fit a sample of them in memory"
-        )
-    if model.missing != "raise":
-        raise ValueError(
-            f"missing must be 'raise' for rows that are not in memory, got {abbreviate(model.missing)}; write a file "
-            "of the complete rows, or fit a sample of them in memory"
-        )
-    least = model.min_effective_rows
-    if least not in ("auto", None):
-        raise ValueError(
-            f"min_effective_rows must be 'auto' or None for rows that are not in memory, got {abbreviate(least)}: to "
-            "count the effective rows of each window takes two more passes through the files; fit a sample in memory"
-        )
-    refuse_nearest(model, "a fit to rows that are not in memory", "fit a sample of them in memory, or leave widths out")
+    refuse_stored(vars(model) | given)
     pairs = pairs.counted()
     options = search_options(model)
     if isinstance(model.bandwidth, str):
-        given, seed = model.max_search_rows, seed_of(model.random_state)
-        size = DEFAULT_SEARCH_ROWS if given is None or isinstance(given, str) else given
+        most, seed = model.max_search_rows, seed_of(model.random_state)
+        size = DEFAULT_SEARCH_ROWS if most is None or isinstance(most, str) else most
         sample = pairs.draw_sample(size, seed, progress=current_progress())
         found = bandwidth_of_sample(sample, pairs.labels, model.bandwidth, options, model.smoothing)
         found["_search_draw"] = SearchDraw(size, seed)

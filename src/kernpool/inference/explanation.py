@@ -521,7 +521,7 @@ def _influence(
     if problem.degree:
         residual -= np.einsum("mkd,mdc->mkc", offset, fit.slope)
         ridge = smoother.recipe.ridge_weight(smoother.columns)
-        inverse = inverse_designs(fitted.state, problem.layout, ridge)
+        inverse = inverse_designs(problem, fitted.state, ridge)
         mean = fitted.state.finalize(empty="zero")[:, problem.layout.first]
         away = offset - mean[:, None]
         leverage *= 1.0 + np.einsum("mkd,mde,mke->mk", away, inverse, away)

@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.bandwidth.criteria import CRITERIA
+from kernpool.core.robust_weights import weighted_median
 from kernpool.execution.text_table import ROWS, PrintedResult, frame_of, lines_of, listed, printed_table
 from kernpool.execution.threads import cut, weighted_sum
 from kernpool.inference.explanation import as_count
@@ -322,7 +323,7 @@ def summarise(
             gcv=np.exp(_penalised(np.log(rss / rows), penalty["gcv"])),
             effective_rows=(
                 float(effective[kept].min()),
-                _median(effective[kept], weight[kept]),
+                weighted_median(effective[kept], weight[kept]),
                 float(effective[kept].max()),
             ),
             few=float(weight[kept & (effective < FEW)].sum() / rows),
@@ -367,12 +368,6 @@ def _norms(smoother: Smoother, training: Training) -> tuple[Array, Array]:
 def _penalised(log_mean: Array, penalty: float) -> Array:
     """Return AICc, or the logarithm of GCV; infinity if the fit uses up all degrees of freedom."""
     return log_mean + penalty if math.isfinite(penalty) else np.full_like(log_mean, math.inf)
-
-
-def _median(value: Array, weight: Array) -> float:
-    order = np.argsort(value)
-    below = np.cumsum(weight[order])
-    return float(value[order][np.searchsorted(below, 0.5 * below[-1])])
 
 
 @dataclass(frozen=True, eq=False)

@@ -109,10 +109,7 @@ class CategoricalKernel:
                [0.5  , 1.   , 0.25 ],
                [0.125, 0.25 , 1.   ]])
         """
-        distance = self._distances(levels)
-        if len(distance) == 1:
-            return np.ones((1, 1))
-        return self.factors(distance, self._checked(lam, len(distance)))
+        return self._of_pairs(levels, lam, self.factors, 1.0)
 
     def table_slope(self, levels: int | NDArray[Any], lam: float) -> Array:
         r"""Return the derivatives of the kernel factors of all pairs of categories with respect to lambda (smoothing).
@@ -141,10 +138,7 @@ class CategoricalKernel:
                [1., 0., 0.],
                [0., 0., 0.]])
         """
-        distance = self._distances(levels)
-        if len(distance) == 1:
-            return np.zeros((1, 1))
-        return self.slopes(distance, self._checked(lam, len(distance)))
+        return self._of_pairs(levels, lam, self.slopes, 0.0)
 
     def is_irrelevant(self, levels: int | NDArray[Any], lam: float) -> bool:
         """Return whether all kernel factors are equal, so that the categorical column has no effect.
@@ -168,6 +162,10 @@ class CategoricalKernel:
         table = self.table(levels, lam)
         # 1 - lam at the largest lam of Aitchison and Aitken, 1 - (c - 1) / c, has lost the digits of c.
         return bool(np.ptp(table) <= ROUNDING * len(table) * table.max())
+
+    def _of_pairs(self, levels: Any, lam: float, of: Table, alone: float) -> Array:
+        distance = self._distances(levels)
+        return np.array([[alone]]) if len(distance) == 1 else of(distance, self._checked(lam, len(distance)))
 
     def _distances(self, levels: Any) -> Array:
         if self.ordered:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool.algorithms import ALGORITHMS
-from kernpool.core import FLOAT64, Keys, Layout, Problem, Rows, as_tol, check_degree
+from kernpool.core import FLOAT64, Keys, Layout, Problem, Rows, as_tol, check_degree, on_tangents
 from kernpool.core.local_fit import LocalFit, as_ridge, ridge_weight, solve, warn_of_curvature, warn_of_rank, with_ridge
 from kernpool.core.similarity import Composition, KernelLogits, check_composition
 from kernpool.core.state import EMPTY_VALUES, Empty, Fill, PoolState, check_empty, fill_empty
@@ -56,6 +56,8 @@ class Recipe:
         Factor of the bandwidths at each of the queries to come, as of `KernelLogits`.
     n_neighbors : int or float, optional
         Number or share of keys to which windows reach (`kernpool.pooling.widths`); None for the bandwidths as they are.
+    tied : ndarray of int, shape (d,), optional
+        Columns that are points on circles or spheres, as of `Problem`.
 
     Raises
     ------
@@ -87,6 +89,7 @@ class Recipe:
     warns_of_nearest: bool = False
     widening: Array | None = None
     n_neighbors: float | None = None
+    tied: NDArray[np.intp] | None = None
 
     def __post_init__(self) -> None:
         check_empty(self.empty)
@@ -141,6 +144,7 @@ class Recipe:
             tol=self.tol,
             degree=self.degree,
             widening=self.widening,
+            tied=self.tied,
             **pairs,
         )
         return problem if self.n_neighbors is None else with_nearest_widths(problem, self.n_neighbors)
@@ -208,8 +212,12 @@ class Recipe:
 
     def log_peak(self, columns: int) -> float:
         """Return the logarithm of the kernel weight of a key that coincides with the query."""
+        return self.similarity(columns).log_peak
+
+    def similarity(self, columns: int) -> KernelLogits:
+        """Return the similarity of queries and keys of so many columns."""
         bandwidth = np.broadcast_to(self.bandwidth, (columns,))
-        return KernelLogits(self.kernel, bandwidth, cast(Composition, self.composition)).log_peak
+        return KernelLogits(self.kernel, bandwidth, cast(Composition, self.composition), self.widening)
 
     def pools_like(self, other: Recipe) -> bool:
         """Return whether sums of both recipes may be merged: same kernel, bandwidth, composition and degree."""
@@ -304,10 +312,10 @@ def sum_problem(
     Returns
     -------
     PoolState
-        The sums over all keys, of values with their center.
+        The sums over all keys, of values with their center, and of offsets along the tangents of circles and spheres.
     """
     plan = choose(problem, recipe.algorithm, reuse=reuse, auxiliary=auxiliary)
-    return plan.reduce(problem, n_jobs=recipe.n_jobs, progress=progress)
+    return on_tangents(problem, plan.reduce(problem, n_jobs=recipe.n_jobs, progress=progress))
 
 
 def limit_problem(problem: Problem, empty: str) -> Problem:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -15,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from kernpool.core import Layout, PoolState, as_tol, merge
 from kernpool.core.state import Empty
 from kernpool.data import ArrayChunks, as_bandwidth, labels_of, order_of_columns
-from kernpool.data.model_format import Record, read_record, write_record
+from kernpool.data.model_format import Record, SavedModel
 from kernpool.execution.error_messages import explain_calls
 from kernpool.execution.threads import OwnLock
 from kernpool.execution.warnings import underflow_is_zero
@@ -42,7 +41,7 @@ class _Seen(NamedTuple):
 
 
 @explain_calls
-class RunningPool:
+class RunningPool(SavedModel):
     r"""Running sums for pooled values at fixed queries, over pairs that arrive in batches.
 
     .. math:: \hat y_i = \frac{\sum_t \sum_{j \in t} a_{ij} v_j}{\sum_t \sum_{j \in t} a_{ij}}
@@ -267,28 +266,6 @@ class RunningPool:
         if state is None or center is None:
             raise ValueError("nothing has been pooled yet; call update(key, value) first")
         return finalize(self._asked.sums(state, center, flat), replace(self._asked.recipe, empty=self.empty))
-
-    def save(self, folder: str | Path, *, force: bool = False) -> None:
-        """Write queries and running sums to a folder, as `kernpool.save_model` does, without loading scikit-learn.
-
-        Parameters
-        ----------
-        folder, force
-            As there.
-        """
-        write_record(folder, self, self._to_record(), force=force)
-
-    @classmethod
-    def load(cls, folder: str | Path) -> Self:
-        """Read a `RunningPool` from a folder, as `kernpool.load_model` does, without loading scikit-learn.
-
-        Parameters
-        ----------
-        folder : str or Path
-            Folder written by `save` or `kernpool.save_model`.
-        """
-        pool: Self = read_record(folder, (cls,))
-        return pool
 
     def _to_record(self) -> Record:
         """Return queries, parameters and sums as a `Record` of a JSON header and arrays, which `save` writes."""

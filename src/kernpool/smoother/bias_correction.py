@@ -33,7 +33,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.core import MOST_COLUMNS, Layout, PoolState, Problem, solve, with_ridge
+from kernpool.core import MOST_COLUMNS, Layout, PoolState, Problem, along_tangents, solve, with_ridge
 from kernpool.execution.error_messages import abbreviate
 from kernpool.kernels.registry import Gaussian
 from kernpool.smoother.linear_smoother import EvaluationPoints, Fitted, Smoother
@@ -94,7 +94,7 @@ def slope_shares(problem: Problem, state: PoolState, ridge: Array | None, factor
         Per unit of each column.
     """
     widths, layout, mean = problem.similarity.widths, problem.layout, state.finalize(empty="zero")
-    inverse, offset = inverse_designs(state, layout, ridge), mean[:, layout.first]
+    inverse, offset = inverse_designs(problem, state, ridge), mean[:, layout.first]
     if layout.degree == 2:
         offset = np.hstack([offset, mean[:, layout.second]])
     return [
@@ -158,13 +158,14 @@ def constant_slopes(smoother: Smoother, places: EvaluationPoints) -> tuple[Array
     return with_value / widths[..., None], shares
 
 
-def inverse_designs(state: PoolState, layout: Layout, ridge: Array | None) -> Array:
+def inverse_designs(problem: Problem, state: PoolState, ridge: Array | None) -> Array:
     """Return, for each query, the first d rows of the inverse covariance matrix of the local regressors.
 
     These are the rows of the d offsets. Of shape (m, d, regressors), in bandwidths. They are the slopes of
-    values whose covariances with the regressors are those of the identity.
+    values whose covariances with the regressors are those of the identity. Of columns on circles and spheres they are
+    along the tangents.
     """
-    d = layout.columns
+    layout, d = problem.layout, problem.layout.columns
     state = state if ridge is None else with_ridge(state, layout, ridge)
     identity = np.eye(layout.regressors)
     probe = Layout(len(identity), d, layout.degree)
@@ -175,7 +176,8 @@ def inverse_designs(state: PoolState, layout: Layout, ridge: Array | None) -> Ar
     numerator[:, probe.cross] = state.denominator[:, None] * identity[:d].ravel()
     if layout.degree == 2:
         numerator[:, probe.cross_second] = state.denominator[:, None] * identity[d:].ravel()
-    return solve(PoolState(state.shift, state.denominator, numerator), probe).slope
+    slope = solve(PoolState(state.shift, state.denominator, numerator), probe).slope
+    return along_tangents(problem, slope)
 
 
 METHODS = ("robust", "quadratic", "naive", "undersmoothed")

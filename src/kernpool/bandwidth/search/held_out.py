@@ -152,6 +152,7 @@ class HeldOutRows:
             algorithm=options.algorithm,
             n_jobs=options.n_jobs,
             ridge=options.ridge or 0.0,
+            tied=others.tied,
         )
         self.tried: list[Trial] = []
         self.shares: list[float] = []  # of the class priors, at each of them

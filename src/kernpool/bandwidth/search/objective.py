@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from kernpool.bandwidth.criteria import LARGEST, CriterionResiduals, replace_at_high_leverage
 from kernpool.bandwidth.search.setup import SearchOptions, TrainingRows
-from kernpool.core import NO_CATEGORIES, Categories, PoolState, Problem, weight_left_out
+from kernpool.core import NO_CATEGORIES, Categories, PoolState, Problem, on_tangents, weight_left_out
 from kernpool.core.local_fit import LocalFit, change_by_ridge, ridge_weight, solve, with_ridge
 from kernpool.pooling.plan import refuse_gradients
 from kernpool.pooling.recipe import choose
@@ -248,6 +248,7 @@ class Objective:
             key_weight=None if np.all(rows.weight == 1.0) else rows.weight,
             exclude_self=criterion.exclude_self and rows.together is None,
             degree=options.degree,
+            tied=rows.tied,
         )
         refuse_gradients(problem)
         self.problem = rows.without_related(problem).without_center()
@@ -281,7 +282,8 @@ class Objective:
         problem = self.at(theta)
         options = self.options
         plan = choose(problem, options.algorithm, reuse=True)
-        at = self.judge(theta, problem, plan.reduce(problem, n_jobs=options.n_jobs, progress=options.progress))
+        state = plan.reduce(problem, n_jobs=options.n_jobs, progress=options.progress)
+        at = self.judge(theta, problem, on_tangents(problem, state))
         self.tried.append(at.tried)
         return at
 
@@ -300,8 +302,7 @@ class Objective:
 
     def by_log_ridge(self, at: Evaluation) -> Array:
         """Return derivatives of leave-one-out residuals with respect to the logarithm of the ridge, of shape (n c,)."""
-        ridge = ridge_weight(at.ridge, self.columns, self._log_peak)
-        moved = change_by_ridge(at.state, at.fit, ridge, at.fit.slope).sum(axis=2)
+        moved = self._change_by_ridge(at, at.fit.slope).sum(axis=2)
         return np.ravel(-np.exp(0.5 * log_factor(at.penalised, at.error)) * self._share * moved)
 
     def at(self, theta: Array) -> Problem:
@@ -330,7 +331,7 @@ class Objective:
         """
         criterion, weight = self.options.criterion, self.rows.weight
         if self.ridge:
-            state = with_ridge(state, problem.layout, ridge_weight(self.ridge, self.columns, self._log_peak))
+            state = with_ridge(state, problem.layout, self._ridge_weight(self.ridge))
         fit = solve(state, problem.layout)
         prediction = fit.intercept
         if not fit.occupied.all():
@@ -418,13 +419,10 @@ class Objective:
         root = np.exp(0.5 * log_factor(at.penalised, at.error))
         factor = root * self._share * at.counted.by_fit
         if at.ridge:
-            ridge = ridge_weight(at.ridge, self.columns, self._log_peak)
             own = np.divide(at.fit.tilt, at.fit.base[:, None])
-            moved[:, :, : self.columns] += 2.0 * change_by_ridge(at.state, at.fit, ridge, at.fit.slope)
+            moved[:, :, : self.columns] += 2.0 * self._change_by_ridge(at, at.fit.slope)
             if log_hat_moved is not None:
-                log_hat_moved[:, : self.columns] += (
-                    2.0 * change_by_ridge(at.state, at.fit, ridge, own[:, :, None])[:, 0]
-                )
+                log_hat_moved[:, : self.columns] += 2.0 * self._change_by_ridge(at, own[:, :, None])[:, 0]
         result = -factor[:, :, None] * _bounded(moved)
         if log_hat_moved is not None:
             by_trace, by_hat = self._penalty_gradient(at, log_hat_moved)
@@ -446,6 +444,13 @@ class Objective:
     def best(self) -> Trial:
         """Evaluated point with the smallest criterion; among ties, the one with the largest bandwidths."""
         return best_of(self.tried)
+
+    def _ridge_weight(self, ridge: float) -> Array:
+        return ridge_weight(ridge, self.rows.X.shape[1], self._log_peak)
+
+    def _change_by_ridge(self, at: Evaluation, slope: Array) -> Array:
+        """Return derivatives of fits with respect to the logarithm of the ridge, one per bandwidth: (n, c, d)."""
+        return self.rows.per_bandwidth(change_by_ridge(at.state, at.fit, self._ridge_weight(at.ridge), slope))
 
     def _penalty_gradient(self, at: Evaluation, log_hat_moved: Array) -> tuple[Array, Array]:
         """Return derivatives of the log penalty, and of residuals via leverages, with respect to all parameters."""

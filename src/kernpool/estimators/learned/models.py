@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Literal, Self, cast
 
 import numpy as np
@@ -23,9 +22,10 @@ from kernpool.bandwidth import LOG_LOSS, leave_one_out, prior_of_others, prior_s
 from kernpool.bandwidth.search import BandwidthSearch, SearchOptions, TrainingRows, search_bandwidth
 from kernpool.core.problem import Problem
 from kernpool.data.columns import is_plain_label, plain_label
-from kernpool.data.model_format import Record, check_array, plain, read_record, write_record
+from kernpool.data.model_format import Record, SavedModel, check_array, plain
 from kernpool.estimators.extrapolation import reach_of_rows, warn_of_extrapolation
 from kernpool.estimators.fitted_model import read_query
+from kernpool.estimators.methods.classification import MostProbableClass
 from kernpool.estimators.parameter_validation import FLAG, Accepted, NamedCalls
 from kernpool.estimators.training_rows import Scoring, class_prior, keep_labels, mixed, one_hot, read_numbers
 from kernpool.execution.error_messages import abbreviate, check_choice
@@ -181,7 +181,7 @@ Array = NDArray[np.float64]
 WIDTH_OF_CONSTANT = 1e-4  # spread over bandwidth that learning starts from, where the bandwidth is infinite
 
 
-class LearnedPooling(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+class LearnedPooling(SavedModel, NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
     """Base class of estimators with a learned similarity: trains it, pools values, and exposes the weights.
 
     Subclasses define values and loss.
@@ -347,28 +347,6 @@ class LearnedPooling(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit
     def _from_record(cls, record: Record) -> Self:
         """Create a fitted model from a saved `Record` after validating it; used by `load_model`."""
         model: Self = restored(cls, record)
-        return model
-
-    def save(self, folder: str | Path, *, force: bool = False) -> None:
-        """Save the fitted estimator to a folder, as `kernpool.save_model` does.
-
-        Parameters
-        ----------
-        folder, force
-            As there.
-        """
-        write_record(folder, self, self._to_record(), force=force)
-
-    @classmethod
-    def load(cls, folder: str | Path) -> Self:
-        """Load an estimator of this class from a folder, as `kernpool.load_model` does; refuse other classes.
-
-        Parameters
-        ----------
-        folder : str or Path
-            What `save` or `kernpool.save_model` wrote.
-        """
-        model: Self = read_record(folder, (cls,))
         return model
 
 
@@ -569,7 +547,7 @@ class LearnedPoolingRegressor(Scoring, RegressorMixin, LearnedPooling):  # type:
 
 
 # Scikit-learn ships no types.
-class LearnedPoolingClassifier(Scoring, ClassifierMixin, LearnedPooling):  # type: ignore[misc]
+class LearnedPoolingClassifier(MostProbableClass, Scoring, ClassifierMixin, LearnedPooling):  # type: ignore[misc]
     r"""Nadaraya-Watson (local constant) classification with a learned similarity; needs the extra ``torch``.
 
     .. math:: \hat p_c(x) = (1 - s) \sum_j \operatorname{softmax}_j\big(-\tfrac12 |f(x) - f(x_j)|^2\big)\, [y_j = c]
@@ -695,25 +673,3 @@ class LearnedPoolingClassifier(Scoring, ClassifierMixin, LearnedPooling):  # typ
             If rows of X are far beyond the training rows in the space that both are mapped to.
         """
         return mixed(np.clip(self._pool(X), 0.0, 1.0), self.class_prior_, self.prior_share_)  # rounding leaves -1e-17
-
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Predict the most probable class of each query.
-
-        Parameters
-        ----------
-        X : array_like of shape (m, d)
-            Queries.
-
-        Returns
-        -------
-        ndarray of shape (m,)
-            Labels; of equally probable classes the first.
-
-        Warns
-        -----
-        ExtrapolationWarning
-            As `predict_proba`.
-        """
-        shares = self.predict_proba(X)  # which says if nothing has been fitted
-        labels: NDArray[Any] = self.classes_[shares.argmax(axis=1)]
-        return labels

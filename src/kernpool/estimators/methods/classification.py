@@ -8,7 +8,7 @@ the training rows. `ClassSets` reads calibration rows; the sets themselves are d
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, overload
+from typing import Any, Literal, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -183,6 +183,34 @@ class ClassPrediction(PredictionBase):
         if not found.size:
             raise ValueError(f"label must be one of the classes {abbreviate(list(classes))}, got {abbreviate(label)}")
         return self._counterfactuals(predicted, classes[own], np.full(len(self), found[0]), lambda c: own == c, labels)
+
+
+class MostProbableClass:
+    """Mixin of classifiers with `predict_proba`: the most probable class."""
+
+    @nan_where_missing
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Predict the most probable class of each query.
+
+        Parameters
+        ----------
+        X : array_like of shape (m, d)
+            Queries.
+
+        Returns
+        -------
+        ndarray of shape (m,)
+            Labels; of equally probable classes the first.
+
+        Warns
+        -----
+        ExtrapolationWarning
+            As `predict_proba`.
+        """
+        model = cast(Any, self)
+        shares = model.predict_proba(X)  # which says if nothing has been fitted
+        labels: NDArray[Any] = model.classes_[shares.argmax(axis=1)]
+        return labels
 
 
 class ClassProbabilities(FittedClassifier):

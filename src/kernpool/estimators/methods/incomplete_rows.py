@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import fields, is_dataclass, replace
 from functools import wraps
-from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -57,19 +56,18 @@ def nan_where_missing(method: Any) -> Any:
 
     @wraps(method)
     def answer(self: Any, X: Any, *arguments: Any, **options: Any) -> Any:
-        if getattr(self, "missing", "raise") != "drop" or "n_features_in_" not in vars(self) or X is None:
+        model = vars(self).get("members_", {}).get("local", self)  # the local member of a stack reads its rows
+        if getattr(model, "missing", "raise") != "drop" or "n_features_in_" not in vars(model) or X is None:
             return method(self, X, *arguments, **options)
-        table = X if is_on_dask(X) else as_table(X, self.n_features_in_)
+        table = X if is_on_dask(X) else as_table(X, model.n_features_in_)
         missing = np.zeros(1, dtype=bool) if table is X and is_on_dask(X) else rows_with_missing(table)
         if not missing.any():
             return method(self, X, *arguments, **options)
         known = np.flatnonzero(~missing)
         # Where nothing is known, an answer at some row says what shape answers have.
-        some = take_rows(table, known) if known.size else _first_row(self)
+        some = take_rows(table, known) if known.size else _first_row(model)
         return _at_all_rows(method(self, some, *arguments, **options), known, missing.size)
 
-    vars(answer).pop("__wrapped__")  # `NamedCalls` takes it for a method of its own
-    vars(answer)["__signature__"] = signature(method)
     return answer
 
 
@@ -77,7 +75,8 @@ def _first_row(model: Any) -> Any:
     """Return the first training row of a fitted model as a table."""
     encoding = model.encoding_
     if encoding is None:
-        return model.key_[:1]
+        names = vars(model).get("feature_names_in_")
+        return model.key_[:1] if names is None else MixedTable(dict(zip(names, model.key_[:1].T, strict=True)))
     columns: dict[str, Any] = {}
     pairs, levels, code = iter(encoding.pairs), iter(encoding.levels), iter(model.key_code_[0].tolist())
     numbers = iter(model.key_[0].tolist())

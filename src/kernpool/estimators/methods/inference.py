@@ -256,6 +256,8 @@ class Prediction(PrintedResult, PredictionBase):
         ------
         TypeError
             If the model is a weighted mean, which has no slopes, or has no numeric columns.
+        ValueError
+            If columns are periodic or geographic.
 
         Notes
         -----
@@ -275,6 +277,11 @@ class Prediction(PrintedResult, PredictionBase):
             raise TypeError(
                 f"a {type(self.model).__name__} predicts weighted means, which have no terms of columns; use "
                 "LocalLinearRegressor, or explain() for the rows behind a prediction"
+            )
+        if coordinates_of(self.model).closed:
+            raise ValueError(
+                "additive terms are of columns on a line, and columns of this model lie on a circle or a globe; use "
+                "the slopes, get_prediction(X).slope, or explain() for the rows behind a prediction"
             )
         names = tuple(column.name for column in printed_columns(self.model) if not column.has_levels)
         if not names:

@@ -115,8 +115,7 @@ class PredictionBase(NamedCalls):
     @property
     def _widths(self) -> Array:
         """Bandwidths of the columns, of shape (d,), or at each query, of shape (m, d)."""
-        h, widening = self._recipe.bandwidth, self._recipe.widening
-        return h if widening is None else widening[:, None] * h
+        return self._recipe.similarity(len(self._recipe.bandwidth)).widths
 
     @computed_once
     def _sums(self) -> Sums:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
@@ -17,7 +17,8 @@ from kernpool.data.chunks.base import Chunks
 from kernpool.data.model_format import Record, plain
 from kernpool.estimators.classifier import NadarayaWatsonClassifier
 from kernpool.estimators.kernel_smoother import KernelSmoother
-from kernpool.estimators.methods.classification import ClassPrediction, LeaveOneOutProbabilities
+from kernpool.estimators.methods.classification import ClassPrediction, LeaveOneOutProbabilities, MostProbableClass
+from kernpool.estimators.methods.incomplete_rows import nan_where_missing
 from kernpool.estimators.parameter_validation import NamedCalls
 from kernpool.estimators.regressors import LocalLinearRegressor, NadarayaWatsonRegressor
 from kernpool.estimators.stacking import inference
@@ -54,6 +55,11 @@ class StackedEstimator(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scik
         self.forest = forest
         self.random_state = random_state
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = getattr(self.local, "missing", "raise") != "raise"
+        return tags
+
     def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> Self:
         if isinstance(X, Chunks | str | Path):
             raise TypeError(
@@ -68,9 +74,10 @@ class StackedEstimator(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scik
     def _keep(self, stack: FittedStack) -> None:
         """Replace all fitted attributes by those of a stack."""
         local = stack.local
-        for name in (NAMES, LABELS, "_expected_error"):
+        of_rows = ("n_features_in_", "n_missing_", NAMES, LABELS)
+        for name in (*of_rows, "_expected_error"):
             self.__dict__.pop(name, None)
-        self.__dict__ |= {name: vars(local)[name] for name in ("n_features_in_", NAMES, LABELS) if name in vars(local)}
+        self.__dict__ |= {name: vars(local)[name] for name in of_rows if name in vars(local)}
         self._stack = stack
         self.members_ = stack.members
 
@@ -124,7 +131,9 @@ class KernelStackingRegressor(Scoring, RegressorMixin, StackedEstimator):  # typ
     Parameters
     ----------
     local : LocalLinearRegressor or NadarayaWatsonRegressor, optional
-        The local member, not fitted; by default ``LocalLinearRegressor()``. Its parameters say how columns are read.
+        The local member, not fitted; by default ``LocalLinearRegressor()``. Its parameters say how columns are read:
+        with its `missing` the stack leaves rows out or fills cells, and its `periodic` and `geographic` columns are
+        points on circles and a globe for all members.
     kernel : {"laplace", "gaussian"}, default="laplace"
         Kernel of the ridge regression, :math:`e^{-r / L}` or :math:`e^{-r^2 / 2 L^2}`, of standardised columns, with
         categories as 0 and 1. Its length L and ridge are found by leave-one-out.
@@ -149,7 +158,7 @@ class KernelStackingRegressor(Scoring, RegressorMixin, StackedEstimator):  # typ
         Mean squared leave-one-out error of the average, summed over outputs; leave-cluster-out after a fit with groups.
         Corrected for the learned metric, and still somewhat too small for new rows, since bandwidths and weights were
         chosen by it: `expected_error` corrects that.
-    n_features_in_, feature_names_in_
+    n_features_in_, feature_names_in_, n_missing_
         As of `LocalLinearRegressor`.
 
     See Also
@@ -243,6 +252,7 @@ class KernelStackingRegressor(Scoring, RegressorMixin, StackedEstimator):  # typ
         assert values is not None
         return values[:, 0] if self._stack.local.value_.ndim == 1 else values
 
+    @nan_where_missing
     def predict(self, X: ArrayLike) -> Array:
         """Predict y at new rows.
 
@@ -366,6 +376,7 @@ class KernelStackingRegressor(Scoring, RegressorMixin, StackedEstimator):  # typ
         check_is_fitted(self)
         return inference.summarise_stack(self._stack, type(self).__name__, self.n_features_in_)
 
+    @nan_where_missing
     def confidence_interval(
         self, X: ArrayLike, *, level: float = 0.95, method: Literal["robust", "naive"] = "robust"
     ) -> Interval:
@@ -407,6 +418,7 @@ class KernelStackingRegressor(Scoring, RegressorMixin, StackedEstimator):  # typ
         )
         return replace(found, center=center, lower=lower, upper=upper, standard_error=error, first_predictions=first)
 
+    @nan_where_missing
     def prediction_interval(
         self,
         X: ArrayLike,
@@ -453,7 +465,7 @@ class KernelStackingRegressor(Scoring, RegressorMixin, StackedEstimator):  # typ
         return replace(found, center=center, lower=lower, upper=upper)
 
 
-class KernelStackingClassifier(Scoring, ClassifierMixin, StackedEstimator):  # type: ignore[misc]  # scikit-learn
+class KernelStackingClassifier(MostProbableClass, Scoring, ClassifierMixin, StackedEstimator):  # type: ignore[misc]  # scikit-learn
     r"""Stacked kernel classification: pooled labels and a global kernel ridge regression, mixed by leave-one-out.
 
     .. math:: \hat p(x) = \pi_1\, \hat p_{\text{local}}(x) + \pi_2\, \hat p_{\text{ridge}}(x)
@@ -465,7 +477,7 @@ class KernelStackingClassifier(Scoring, ClassifierMixin, StackedEstimator):  # t
     ----------
     local : NadarayaWatsonClassifier, optional
         The local member, not fitted; by default ``NadarayaWatsonClassifier()``. Its parameters say how columns are
-        read.
+        read, as in `KernelStackingRegressor`.
     forest : RandomForestRegressor or ExtraTreesRegressor, optional
         A third member, of one-hot labels: its means are probabilities.
     kernel, learn_metric, random_state
@@ -483,7 +495,7 @@ class KernelStackingClassifier(Scoring, ClassifierMixin, StackedEstimator):  # t
     loo_log_loss_ : float
         Leave-one-out log loss of the mixture; leave-cluster-out after a fit with groups. Somewhat too small for new
         rows, since bandwidths and weights were chosen by it.
-    n_features_in_, feature_names_in_
+    n_features_in_, feature_names_in_, n_missing_
         As of `NadarayaWatsonClassifier`.
 
     See Also
@@ -608,6 +620,7 @@ class KernelStackingClassifier(Scoring, ClassifierMixin, StackedEstimator):  # t
             float(weight @ right), "row" if stack.group is None else "cluster",
         )  # fmt: skip
 
+    @nan_where_missing
     def predict_proba(self, X: ArrayLike) -> Array:
         """Predict class probabilities.
 
@@ -634,25 +647,3 @@ class KernelStackingClassifier(Scoring, ClassifierMixin, StackedEstimator):  # t
         far = self._calibration.probability(stack.ridge.predict(queries.columns))
         each = near, far, *(other.predict(queries.columns) for other in stack.others[1:])
         return average(self._mixing, each)
-
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Predict the most probable class of each query.
-
-        Parameters
-        ----------
-        X : array_like of shape (m, d)
-            Queries.
-
-        Returns
-        -------
-        ndarray of shape (m,)
-            Labels; of equally probable classes the first.
-
-        Warns
-        -----
-        ExtrapolationWarning
-            If rows of X are far beyond the training rows.
-        """
-        check_is_fitted(self)
-        labels: NDArray[Any] = self.classes_[self.predict_proba(X).argmax(axis=1)]
-        return labels

@@ -51,6 +51,7 @@ from scipy.linalg import eigh, svd
 from scipy.spatial.distance import cdist
 
 from kernpool.bandwidth import TrainingRows, canonical_rows
+from kernpool.data.circular import Coordinates
 from kernpool.estimators.expected_error import FEWEST, folds_of
 
 Array = NDArray[np.float64]
@@ -219,33 +220,39 @@ class StandardColumns:
 
     Parameters
     ----------
+    coordinates : Coordinates
+        Of numeric columns on circles and globes, as points.
     center, spread : ndarray of shape (d,)
-        Weighted means and standard deviations of the numeric columns.
+        Weighted means and standard deviations of the numeric columns, or of their coordinates.
     levels : tuple of int
         Number of categories of each categorical column.
 
     Examples
     --------
-    >>> columns = StandardColumns.of(np.array([[1.0], [3.0]]), np.ones(2), (2,))
+    >>> from kernpool.data.rank_transform import Scale
+    >>> columns = StandardColumns.of(np.array([[1.0], [3.0]]), np.ones(2), (2,), Coordinates(Scale.raw(1)))
     >>> columns.matrix(np.array([[5.0], [2.0]]), np.array([[1], [-1]]))
     array([[3., 0., 1.],
            [0., 0., 0.]])
     """
 
+    coordinates: Coordinates
     center: Array
     spread: Array
     levels: tuple[int, ...]
 
     @classmethod
-    def of(cls, key: NDArray[np.floating], weight: Array, levels: tuple[int, ...]) -> StandardColumns:
+    def of(
+        cls, key: NDArray[np.floating], weight: Array, levels: tuple[int, ...], coordinates: Coordinates
+    ) -> StandardColumns:
         """Measure the numeric columns of weighted rows."""
-        numbers: Array = key.astype(np.float64)
+        numbers: Array = coordinates.apply(key).astype(np.float64)
         spread = np.where(np.ptp(numbers, axis=0) > 0, spread_of(numbers, weight), np.inf)
-        return cls(mean_of(numbers, weight), spread, levels)
+        return cls(coordinates, mean_of(numbers, weight), spread, levels)
 
     def matrix(self, key: NDArray[np.floating], code: Codes | None) -> Array:
         """Return the columns of given rows; a constant column is zero, and an unseen category is none of the others."""
-        parts = [(key - self.center) / self.spread]
+        parts = [(self.coordinates.apply(key) - self.center) / self.spread]
         for column, levels in zip([] if code is None else code.T, self.levels, strict=True):
             parts.append((column[:, None] == np.arange(levels)).astype(np.float64))
         return np.hstack(parts)
