@@ -41,8 +41,8 @@ for ax in axes:
 plt.show()
 
 # %%
-# The fixed window is a compromise: the curve bends down before the impact is felt at 14 ms, and follows the noise beyond
-# 40 ms, where it rests on six rows. Nearest windows hold about as many rows everywhere.
+# The fixed window is a compromise: its curve bends down before the impact is felt at 14 ms, and follows the noise
+# beyond 40 ms, where it rests on six rows. Nearest windows hold about as many rows everywhere.
 
 for widths, model in models.items():
     found = model.get_prediction(pd.DataFrame({"times": [10.0, 15.0, 22.0, 50.0]}))
