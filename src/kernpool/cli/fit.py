@@ -71,10 +71,12 @@ def fit_rows(options: argparse.Namespace) -> tuple[Any, TrainingTable]:
     features, model = training.features, build_model(options, classes=training.classes)
     model.set_params(unordered=features.unordered or None, ordered=features.ordered or None)
     model.set_params(**closed_columns_of(options, training.names))
+    roles = {"groups": training.groups, "time": training.time}
+    rows = {name: column for name, column in roles.items() if column is not None}
     # by which warnings about an array call its columns
     options.columns = None if _has_levels(features.X) else training.names
     with progress_bar("fitting", options.quiet):
-        model.fit(features.X, training.target, groups=training.groups)
+        model.fit(features.X, training.target, **rows)
     if isinstance(features.X, MixedTable):
         model.feature_names_in_ = np.array(training.names, dtype=object)
     return model, training
@@ -112,7 +114,7 @@ def build_model(options: argparse.Namespace, *, classes: bool = False) -> Any:
     """Build the unfitted estimator that the options describe; raise UsageError if they conflict."""
     planes = options.degree == "1"
     if classes:
-        for name in ("degree", "extrapolate", "ridge", "gap"):
+        for name in ("degree", "extrapolate", "ridge", "gap", "time"):
             if vars(options).get(name) not in (None, "0"):
                 raise UsageError(
                     f"--{name} is for targets of numbers, and {options.target!r} holds classes; leave it out"
@@ -167,6 +169,8 @@ def report_of(model: Any, training: TrainingTable, groups: str | None) -> Report
     report: Report = describe_fit(model, training.names)
     report |= {"columns": training.names, "kernel": model.kernel, "scale": model.scale, "notes": training.notes}
     report["left_out"] = "row" if groups is None else "cluster"
+    if vars(model).get("gap"):
+        report["gap"] = model.gap
     if groups is not None:
         report["clusters"] |= {"column": groups}
     if vars(model).get("ridge_"):
@@ -226,6 +230,8 @@ def say_report(report: Report) -> None:
         facts["smoothing"] = ", ".join(parts)
     if "ridge" in report:
         facts["ridge"] = f"{report['ridge']:.6g} rows"
+    if "gap" in report:
+        facts["gap"] = f"{report['gap']} rows on either side of each are left out with it"
     say("\n".join(lines_of(facts, 9)))
     left, errors = f"leave-{'one' if report['left_out'] == 'row' else 'cluster'}-out", {}
     if "classes" in report:

@@ -191,8 +191,10 @@ OPTIONS: dict[str, Options] = {
         "DATA": "CSV, TSV, Parquet or .npy file; - for standard input; a folder of Parquet files with --memory",
         "--target Y!": PREDICTED,
         **FITTING,
-        "--gap N": "with one feature, such as a date: when bandwidths and errors are computed, leave out the N rows on "
-        "either side of a row as well, whose noise is correlated with its own (default: 0)",
+        "--gap N": "when bandwidths and errors are computed, leave out the N rows on either side of a row as well, "
+        "whose noise is correlated with its own (default: 0)",
+        "--time COLUMN": "dates or numbers by which rows are in order, for --gap and for the warning of correlated "
+        "noise (default: the only feature)",
         "--model DIR": "write the model to this folder",
         "--plot PNG": "draw the fit over each feature, with confidence intervals, into this file",
         "--summary": "print effective parameters, residual sd and R2 to standard output",

@@ -36,13 +36,14 @@ FEATURES = Advice(
 )
 TARGET = Advice("correct it, or name the column in --unordered if it holds classes", "name another one with --target")
 IN_MEMORY = (
-    "plot", "groups", "summary", "smoothing", "ordered", "unordered", "periodic", "geographic", "keep", "proba", "na",
+    "plot", "groups", "time", "summary", "smoothing", "ordered", "unordered", "periodic", "geographic", "keep", "proba",
+    "na",
 )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
 class TrainingTable:
-    """Training rows read from a table: features, target and clusters.
+    """Training rows read from a table: features, target, clusters and times.
 
     Parameters
     ----------
@@ -54,8 +55,8 @@ class TrainingTable:
         Numbers, or labels; None for chunks.
     classes : bool
         Whether they are labels.
-    groups : ndarray of shape (n,) or None
-        Clusters.
+    groups, time : ndarray of shape (n,) or None
+        Clusters; times of the rows, or other numbers by which they are in order.
     notes : list of str
         What was assumed in reading them.
     """
@@ -65,6 +66,7 @@ class TrainingTable:
     target: NDArray[Any] | None
     classes: bool
     groups: NDArray[Any] | None
+    time: NDArray[Any] | None
     notes: list[str]
 
 
@@ -157,7 +159,7 @@ def choice_of(options: argparse.Namespace) -> column_types.Choice:
 
 
 def training_rows(options: argparse.Namespace) -> TrainingTable:
-    """Read the features, the target and the clusters of the training rows; with --memory, open them in chunks."""
+    """Read the features, the target, the clusters and the times of training rows; with --memory, open chunks."""
     memory = parse_memory(vars(options).get("memory"))
     if memory is not None:
         return _training_chunks(options, memory)
@@ -170,17 +172,17 @@ def training_rows(options: argparse.Namespace) -> TrainingTable:
         raise UsageError(
             f"{unused[0]!r} has a type (--unordered, --ordered or --dates) but is no feature; name it in --features too"
         )
-    groups = [] if options.groups is None else [options.groups]
-    table = without_missing(table, [*names, options.target, *groups], options)
+    table = without_missing(table, [*names, options.target, *_roles(options)], options)
     features = column_types.features_of(table, names, _without(choice, options.target), FEATURES)
     if options.features is None:
         column_types.note_row_numbers(table, names, features.X)
     target, classes = _target(table, options.target, choice)
-    group = table.labels(options.groups) if groups else None
+    group = None if options.groups is None else table.labels(options.groups)
+    time = None if vars(options).get("time") is None else _times(table, options.time)
     if table.rows < 2:
         raise TableError(f"{table.source} has one row, and a curve needs two or more; add rows")
     say_notes(table.notes, options)
-    return TrainingTable(names, features, target, classes, group, table.notes)
+    return TrainingTable(names, features, target, classes, group, time, table.notes)
 
 
 def _training_chunks(options: argparse.Namespace, memory: int) -> TrainingTable:
@@ -205,7 +207,7 @@ def _training_chunks(options: argparse.Namespace, memory: int) -> TrainingTable:
             f"column {options.target!r} holds booleans, whose mean is the probability of true; classes need no --memory"
         )
     say_notes(notes, options)
-    return TrainingTable(names, column_types.Features(chunks, [], [], dates), None, False, None, notes)
+    return TrainingTable(names, column_types.Features(chunks, [], [], dates), None, False, None, None, notes)
 
 
 def open_in_chunks(
@@ -265,21 +267,38 @@ def _target(table: Table, name: str, choice: column_types.Choice) -> tuple[NDArr
     return np.asarray(labels), True
 
 
+def _times(table: Table, name: str) -> NDArray[Any]:
+    """Return a column by which rows are in order, as numbers or days."""
+    kind = column_types.kind_of(table, name)
+    if kind == "levels":
+        raise TableError(
+            f"{table.source}: --time must name a column of numbers or of dates such as 2020-12-31, and column {name!r} "
+            "holds other text, whose order is not known; name another one"
+        )
+    return column_types.times_in(table, name).days() if kind == "dates" else table.numbers([name])[:, 0]
+
+
 def choose_features(table: Table, options: argparse.Namespace) -> list[str]:
     """Return the names of the feature columns: those of --features, or all columns without another role."""
-    groups = vars(options).get("groups")
-    table.need([options.target, *([] if groups is None else [groups])])
-    features = parse_features(options) or table.others(options.target, groups)
+    others = [options.target, *_roles(options)]
+    table.need(others)
+    features = parse_features(options) or table.others(*others)
     if not features:
-        others = repr(options.target) if groups is None else f"{options.target!r} and {groups!r}"
-        raise UsageError(f"--features must name at least one column, and {table.source} has none besides {others}")
+        known = " and ".join(map(repr, others))
+        raise UsageError(f"--features must name at least one column, and {table.source} has none besides {known}")
     return features
+
+
+def _roles(options: argparse.Namespace) -> list[str]:
+    """Return the columns of clusters and times, which are no features unless they are named as such."""
+    return [name for name in (vars(options).get("groups"), vars(options).get("time")) if name is not None]
 
 
 def parse_features(options: argparse.Namespace) -> list[str] | None:
     """Return the columns that --features names, or None, which stands for all without another role."""
-    if vars(options).get("groups") == options.target:
-        raise UsageError(f"--groups names the target {options.target!r}; name the column of the clusters")
+    for option, meaning in (("groups", "clusters"), ("time", "times")):
+        if vars(options).get(option) == options.target:
+            raise UsageError(f"--{option} names the target {options.target!r}; name the column of the {meaning}")
     if options.features is None:
         return None
     features = split_names(options.features)

@@ -139,7 +139,8 @@ WORDS = {
         EMPTY: "; use a larger --bandwidth, or a kernel of infinite support",
         r"drop duplicates first \(.*\), or give groups= with": "drop duplicates first, or name a --groups column with",
         "or with groups= where": "or name a --groups column where",
-        r"; pass the times of the rows, fit\(X, y, time=times\)": "; name one feature with --features",
+        r"; pass the times of the rows, fit\(X, y, time=times\)": "; name their column with --time",
+        "gap= and time= are for": "--gap is for",
         "use NadarayaWatsonRegressor for numbers, .*": "leave it out of --unordered for numbers",
     },
     "predict": {

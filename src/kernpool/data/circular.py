@@ -255,11 +255,13 @@ class Coordinates:
 
 
 def _middle_of_gap(column: NDArray[Any], period: float) -> float:
-    """Return the middle of the widest gap between values on a circle."""
-    place = np.unique(np.mod(column.astype(np.float64), period))
+    """Return the middle of the widest gap between values on a circle, so many periods on that the median stays."""
+    numbers = column.astype(np.float64)
+    place = np.unique(np.mod(numbers, period))
     gaps = np.diff(place, append=place[0] + period)
     widest = int(np.argmax(gaps))
-    return float(place[widest] + 0.5 * gaps[widest] - (period if place[widest] + 0.5 * gaps[widest] >= period else 0.0))
+    cut, median = place[widest] + 0.5 * gaps[widest], np.quantile(numbers, 0.5, method="inverted_cdf")
+    return float(cut + period * np.floor((median - cut) / period))
 
 
 def check_periodic(periodic: Any) -> None:

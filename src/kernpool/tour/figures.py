@@ -332,6 +332,24 @@ def draw_expectation(n: Namespace, words: Words) -> Figures:
     return {"expectation": figure, "coverage": held}
 
 
+def draw_outliers(n: Namespace, words: Words) -> Figures:
+    """Draw a plain and a robust fit of samples with wrong values, and the truth."""
+    figure, ax = _panels(1, 1, 6.4, 4.2)
+    spoiled = np.arange(len(n["spoiled"])) % 10 == 0
+    for rows, color, label in ((~spoiled, drawing.GRAY, "samples"), (spoiled, drawing.BLACK, "wrong values")):
+        ax.scatter(
+            n["x_train"][rows], n["spoiled"][rows], color=color, alpha=0.45, s=36, linewidths=0, label=words[label]
+        )
+    ax.plot(n["x_test"], n["y_truth"], color=drawing.BLACK, linestyle="--", label=words["truth"])
+    for name, color in (("plain", drawing.BLUE), ("robust", drawing.RED)):
+        error = np.mean((n[name] - n["y_truth"]) ** 2)
+        ax.plot(n["x_test"], n[name], color=color, linewidth=2.4, label=f"{words[f'{name} fit']}: {error:.3f}")
+    ax.set(xlabel="x", ylabel="y")
+    ax.legend(frameon=False, fontsize="small", loc="center right")
+    drawing.tidy(ax)
+    return {"outliers": figure}
+
+
 def draw_scores(n: Namespace, words: Words) -> Figures:
     """Draw the weights that four attention scores give, for two sequences with padding."""
     grid = np.stack([head.detach().numpy() for head in n["heads"]], axis=1)

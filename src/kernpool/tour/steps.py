@@ -323,6 +323,26 @@ CoverageDisplay.from_intervals(blood_fat[:, 0], progress, (lower, upper), level=
         draw=figures.draw_expectation,
     ),
     Step(
+        name="outliers",
+        formula=r"w_i = \left(1 - \left(\dfrac{r_i}{6 \, \mathrm{median}\, |r|}\right)^2\right)^2"
+        r"\ \mathrm{where}\ |r_i| < 6\, \mathrm{median}\, |r|, \qquad w_i = 0\ \mathrm{elsewhere}",
+        code="""\
+spoiled = y_train.copy()
+spoiled[::10] += 8                               # five of the fifty values are wrong
+columns, at = x_train[:, None], x_test[:, None]
+plain = LocalLinearRegressor().fit(columns, spoiled).predict(at)
+resistant = LocalLinearRegressor(robust=True).fit(columns, spoiled)
+robust = resistant.predict(at)
+without_weight = int((resistant.robust_weight_ == 0).sum())
+""",
+        numbers=lambda n: {
+            "plain": _error(n, "plain"),
+            "robust": _error(n, "robust"),
+            "zero": str(n["without_weight"]),
+        },
+        draw=figures.draw_outliers,
+    ),
+    Step(
         name="scores",
         formula=r"a(q, k) = -\dfrac{|q - k|^2}{2h^2}, \quad \dfrac{q \cdot k}{\sqrt{d}}, \quad"
         r" v \cdot \tanh(W_q q + W_k k), \quad q^\top W k",

@@ -193,14 +193,14 @@ def _search(
     most = SEARCH_ROWS if most in ("auto", None) else min(int(most), SEARCH_ROWS)
     if len(rows.X) > most:
         drawn = canonical_rows(rows).draw(most, check_random_state(model.random_state))
-    spread = column_spread(drawn.X, drawn.weight)
-    one_factor = not len(categories) and (drawn.X.shape[1] == 1 or model.common_factor)
+    spread = column_spread(drawn.X, drawn.weight, drawn.tied)
+    one_factor = not len(categories) and (drawn.bandwidths == 1 or model.common_factor)
     seconds = time.perf_counter()
     if one_factor:
         found: dict[str, Any] = {"bandwidth_": spread, "smoothing_": np.zeros(0)}
         found |= {"ridge_": 0.0} if model._degree else {}
         varies = bool(np.any(np.ptp(drawn.X, axis=0) > 0))
-        grid = candidates(drawn.X / spread, search_options(model)) if varies else np.ones(1)
+        grid = candidates(drawn.X / drawn.per_column(spread), search_options(model)) if varies else np.ones(1)
     else:
         pilot = choose(drawn)
         weight = _rows_at(model, robustness, drawn, categories, pilot).fit()[0]
@@ -210,9 +210,9 @@ def _search(
         )
     at = _rows_at(model, robustness, drawn, categories, found)
     factor, losses = best_factor(at, grid)
-    one, tried = at.plain.recipe.bandwidth, np.array(sorted(losses))
+    one, tried = found["bandwidth_"], np.array(sorted(losses))
     bandwidth = one * factor
-    relevance = np.where(np.ptp(drawn.X, axis=0) > 0, spread / bandwidth, 0.0)
+    relevance = np.where(drawn.extent > 0, spread / bandwidth, 0.0)
     search = BandwidthSearch(
         "bounded", losses[factor], bandwidth, found["smoothing_"], found.get("relevance_", relevance), spread,
         one_factor, losses[factor], 0, tried[:, None] * one, np.array([losses[f] for f in tried]),
