@@ -304,12 +304,6 @@ def test_models_that_learn_read_the_same():
     regressor = LearnedPoolingRegressor(max_epochs=0, random_state=0)
     with pytest.raises(ValueError, match=r"got text such as .*LearnedPoolingClassifier"):
         regressor.fit(X, SIDE)
-    with pytest.raises(
-        TypeError, match=r"takes columns of numbers, and column 'side' of X holds text; .*NadarayaWatson"
-    ):
-        regressor.fit(pandas.DataFrame({"side": SIDE}), Y)
-    with pytest.raises(TypeError, match="column 'day' of X holds dates"):
-        regressor.fit(pandas.DataFrame({"day": pandas.date_range("2024-01-01", periods=N)}), Y)
     for spoil, words in ((masked, "masked array"), (lambda a: [[None], *a[1:].tolist()], "column 0 of X is missing")):
         with pytest.raises((TypeError, ValueError), match=words):
             regressor.fit(spoil(X), Y)

@@ -68,7 +68,7 @@ def describe_model(model: Any, header: dict[str, Any]) -> dict[str, Any]:
         found |= {} if source_of(model) is None else {"data": header["chunks"]["path"]}
         return found | {name.rstrip("_"): result for name, result in header["results"].items()}
     if isinstance(model, LearnedPooling):
-        found = {name: header[name] for name in ("estimator", "features", "parameters", "best_epoch")}
+        found = {name: header[name] for name in ("estimator", "features", "parameters", "best_epoch", "stop_reason")}
         found |= {"epochs": len(model.history_["training_loss"]) - 1, "rows": len(model.key_)}
         found |= {name: float(loss[model.best_epoch_]) for name, loss in model.history_.items()}
         return found | ({"classes": model.classes_.tolist()} if hasattr(model, "classes_") else {})

@@ -173,14 +173,18 @@ def check_restored(model: Any) -> None:
     if not isinstance(model.bandwidth, str):
         as_bandwidth(model.bandwidth, len(model.bandwidth_))
     for name in ("unordered", "ordered"):
-        columns = getattr(model, name)
-        if columns is not None and (isinstance(columns, str | dict) or not all(map(is_column, columns))):
-            raise ValueError(f"{name} must be None or a collection of names or positions, got {abbreviate(columns)}")
+        check_columns(name, getattr(model, name))
         get_categorical_kernel(getattr(model, f"{name}_kernel"), ordered=name == "ordered")
     check_choice("ordered_by", model.ordered_by, ("value", "rank"))
     smoothing = np.atleast_1d(np.asarray(0.0 if model.smoothing is None else model.smoothing, dtype=np.float64))
     if smoothing.ndim != 1 or not np.all(smoothing >= 0.0):
         raise ValueError(f"smoothing must be None, or numbers from 0 on, got {abbreviate(model.smoothing)}")
+
+
+def check_columns(name: str, columns: Any) -> None:
+    """Raise ValueError unless a parameter of an estimator, of a given name, is None or names columns."""
+    if columns is not None and (isinstance(columns, str | dict) or not all(map(is_column, columns))):
+        raise ValueError(f"{name} must be None or a collection of names or positions, got {abbreviate(columns)}")
 
 
 def _check_kernel(kernel: Any) -> None:

@@ -30,7 +30,6 @@ from kernpool.data.array_validation import (
     refuse_inexact,
 )
 from kernpool.data.columns import (
-    Columns,
     MissingCellError,
     MixedTable,
     all_text,
@@ -340,29 +339,6 @@ def refuse_other_labels(X: Any, **given: Any) -> None:
 def selection(name: Any) -> str:
     """Return example code for error messages: a call of ``fit`` for a data frame of which column `name` is y."""
     return f"fit(frame.drop(columns={name!r}), frame[{name!r}])"
-
-
-def read_numbers(model: Any, X: Any, y: Any, *, numbers: bool) -> tuple[Array, NDArray[Any]]:
-    """Convert X and y to arrays of numeric columns and of outputs or labels; raise if X has non-numeric columns.
-
-    As `read_rows`, but text, categories and dates in X are errors.
-    """
-    refuse_formula(X, y)
-    refuse_name(y, numbers=numbers)
-    refuse_other_labels(X, y=y)
-    table, owner = as_table(X), type(model).__name__
-    if _has_columns(table):
-        for column in Columns.of(table).columns:
-            if column.kind != "numeric":
-                raise TypeError(
-                    f"{owner} takes columns of numbers, and {column.label} holds {column.content}; encode it as "
-                    f"numbers, or use {owner.replace('LearnedPooling', 'NadarayaWatson')}, which reads dates and "
-                    "categories"
-                )
-    key, _ = read_inputs(model, table, None, reset=True)
-    output = as_outputs(y, owner) if numbers else as_labels(y, owner)
-    _refuse_other_length(key, output)
-    return np.asarray(key, dtype=np.float64), output
 
 
 def as_table(X: Any, columns: int | None = None) -> Any:

@@ -176,7 +176,7 @@ def test_products_are_the_gaussian(generator):
 def test_a_share_of_zero_has_a_finite_loss():
     pooled = torch.tensor([[0.0, 1.0], [1.0, 0.0]], dtype=torch.float64, requires_grad=True)
     label, prior = torch.tensor([[1.0, 0.0], [1.0, 0.0]], dtype=torch.float64), torch.full((2,), 0.5).double()
-    loss = log_loss(pooled, label, prior=prior, share=1e-3)
+    loss = log_loss(pooled, label, prior=prior, share=1e-3).mean()
     loss.backward()
     assert loss.item() == pytest.approx(-0.5 * (np.log(5e-4) + np.log1p(-5e-4)), rel=1e-12)
     assert torch.isfinite(pooled.grad).all()

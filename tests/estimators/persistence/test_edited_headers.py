@@ -208,8 +208,10 @@ def learned_classifiers(folder, generator):
             return isinstance(value, bool)
         if path == ("parameters", "device"):  # only learning needs it, perhaps on another machine
             return value is None or isinstance(value, str)
-        if path in (("parameters", "dtype"), ("features",)):
+        if path in (("parameters", "dtype"), ("features",), ("encoding",)):
             return value is None
+        if path in (("parameters", "unordered"), ("parameters", "ordered")):
+            return FREE[path](value)
         if path == ("prior_share",):
             return isinstance(value, float) and 0 <= value < 1
         return path == ("best_epoch",) and value in (0, 1, 2) and type(value) is int

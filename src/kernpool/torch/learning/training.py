@@ -1,7 +1,8 @@
 """Minibatch training of an encoder by the leave-one-out loss, with early stopping on held-out rows.
 
-Each row of a batch is a query against the other training rows, or against a random sample of them. `learn` is the
-loop on tensors. `learn_similarity`, `load_similarity`, `similarity_state` and `encode` are the interface for the
+Each row of a batch is a query against the other training rows, or against a random sample of them. A weight is a
+frequency: it multiplies the loss of a row and its weight as a key, and a row leaves one unit of itself out. `learn` is
+the loop on tensors. `learn_similarity`, `load_similarity`, `similarity_state` and `encode` are the interface for the
 estimators, from NumPy arrays and back.
 """
 
@@ -62,26 +63,49 @@ class History:
         steps of an epoch and so a little older than the validation loss at the end of it.
     best_epoch : int
         Where the validation loss is lowest.
+    reason : {"patience", "max_epochs", "divergence"}
+        Why training ended: no better validation loss for `patience` epochs, the last epoch, or a loss that became
+        infinite or NaN.
     """
 
     training_loss: Array
     validation_loss: Array
     best_epoch: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class RowTensors:
+    """Rows that an encoder is trained on, as tensors.
+
+    Parameters
+    ----------
+    x : Tensor of shape (n, d)
+        Inputs.
+    value : Tensor of shape (n, c)
+        Outputs.
+    weight : Tensor of shape (n,)
+        Frequencies, positive.
+    """
+
+    x: Tensor
+    value: Tensor
+    weight: Tensor
 
 
 def squared_error(pooled: Tensor, value: Tensor) -> Tensor:
-    """Compute the mean squared error over rows and outputs."""
-    return torch.mean((pooled - value) ** 2)
+    """Compute the squared error of each row, the mean over outputs."""
+    return torch.mean((pooled - value) ** 2, dim=-1)
 
 
 def log_loss(pooled: Tensor, label: Tensor, *, prior: Tensor, share: float) -> Tensor:
-    """Compute the mean negative log probability of the true class, smoothed with a fraction of the class priors.
+    """Compute the negative log probability of the true class of each row, smoothed with a fraction of the class priors.
 
     A row that no other row of its class is near has a probability of zero, whose logarithm would end everything. With a
     share of 1/(n + 1), the least that leave-one-out of n rows can prove, such a row counts about ``log(n)``.
     """
     right = torch.sum(pooled * label, dim=-1)
-    mixed: Tensor = -torch.mean(torch.log((1.0 - share) * right + share * (label @ prior)))
+    mixed: Tensor = -torch.log((1.0 - share) * right + share * (label @ prior))
     return mixed
 
 
@@ -99,8 +123,7 @@ def gaussian_by_product(query: Tensor, key: Tensor) -> Tensor:
 
 def learn(
     encoder: nn.Module,
-    x: Tensor,
-    value: Tensor,
+    rows: RowTensors,
     *,
     training: Tensor,
     validation: Tensor,
@@ -111,21 +134,20 @@ def learn(
 ) -> History:
     r"""Train an encoder by the leave-one-out loss, and restore its state at the lowest validation loss.
 
-    .. math:: \frac{1}{|B|} \sum_{i \in B} L\Big(\sum_{j \neq i} \alpha_j(x_i)\, y_j,\ y_i\Big)
-              + \text{penalty} \frac{\sum_{i \in B} |f(x_i) - f_0(x_i)|^2}{\sum_{i \in B} |f_0(x_i)|^2}
+    .. math:: \frac{\sum_{i \in B} w_i L\Big(\sum_j \alpha_j(x_i)\, y_j,\ y_i\Big)}{\sum_{i \in B} w_i}
+              + \text{penalty} \frac{\sum_{i \in B} w_i |f(x_i) - f_0(x_i)|^2}{\sum_{i \in B} w_i |f_0(x_i)|^2},
+              \qquad \alpha_j(x_i) \propto \max(w_j - [i = j], 0)\, e^{-|f(x_i) - f(x_j)|^2 / 2}
 
     Parameters
     ----------
     encoder : nn.Module
         f; changed in place.
-    x : Tensor of shape (n, d)
-        Rows.
-    value : Tensor of shape (n, c)
-        Outputs.
+    rows : RowTensors
+        Inputs, outputs and frequencies.
     training, validation : Tensor of int
         Which rows are queries and keys of gradient steps, and which are held out; these are predicted from the former.
     loss : callable
-        ``(pooled, value) -> scalar``.
+        ``(pooled, value) -> losses`` of rows.
     schedule : Schedule
         How to learn.
     generator : numpy.random.RandomState
@@ -136,7 +158,7 @@ def learn(
     Returns
     -------
     History
-        Losses, and the best epoch.
+        Losses, the best epoch, and why training ended.
 
     Warns
     -----
@@ -149,72 +171,79 @@ def learn(
     """
     start = copy.deepcopy(encoder).requires_grad_(False)
     optimizer = torch.optim.Adam(encoder.parameters(), lr=schedule.learning_rate)
-    best, best_epoch = copy.deepcopy(encoder.state_dict()), 0
-    total = schedule.max_epochs * len(training)
+    best, best_epoch, reason = copy.deepcopy(encoder.state_dict()), 0, "max_epochs"
+    total, mass = schedule.max_epochs * len(training), rows.weight[training].sum().item()
     with torch.no_grad():
         key = _some(training, schedule, generator)
-        training_losses = [_loss_of(encoder, x, value, training, key, loss, schedule)]
-        validation_losses = [_loss_of(encoder, x, value, validation, training, loss, schedule)]
+        training_losses = [_loss_of(encoder, rows, training, key, loss, schedule)]
+        validation_losses = [_loss_of(encoder, rows, validation, training, loss, schedule)]
     for epoch in range(1, schedule.max_epochs + 1):
         seen = 0.0
         for done, batch in _batches(training, schedule, generator):
             key = _some(training, schedule, generator)
             optimizer.zero_grad()
-            error = _left_out_loss(encoder, x, value, batch, key, loss)
-            seen += error.item() * len(batch)
+            error, part = _left_out_loss(encoder, rows, batch, key, loss)
+            seen += error.item() * part
             if not math.isfinite(seen):
                 break
             if schedule.penalty:
-                error = error + schedule.penalty * _displacement(encoder, start, x[batch])
+                error = error + schedule.penalty * _displacement(encoder, start, rows, batch)
             error.backward()
             optimizer.step()
             if progress is not None:
                 progress((epoch - 1) * len(training) + done, total)
         with torch.no_grad():
-            found = _loss_of(encoder, x, value, validation, training, loss, schedule)
+            found = _loss_of(encoder, rows, validation, training, loss, schedule)
         if not math.isfinite(seen + found):
             warn_caller(
                 f"learning ended in epoch {epoch}, where the loss became infinite or NaN; what epoch {best_epoch} "
                 f"found is kept. A learning_rate below {schedule.learning_rate:g} may go further",
             )
+            reason = "divergence"
             break
-        training_losses.append(seen / len(training))
+        training_losses.append(seen / mass)
         validation_losses.append(found)
         if found < validation_losses[best_epoch]:
             best, best_epoch = copy.deepcopy(encoder.state_dict()), epoch
         elif epoch - best_epoch >= schedule.patience:
+            reason = "patience"
             break
     encoder.load_state_dict(best)
     if progress is not None and total:
         progress(total, total)
-    return History(np.array(training_losses), np.array(validation_losses), best_epoch)
+    return History(np.array(training_losses), np.array(validation_losses), best_epoch, reason)
 
 
-def _left_out_loss(encoder: nn.Module, x: Tensor, value: Tensor, query: Tensor, key: Tensor, loss: Loss) -> Tensor:
-    """Return the loss of predicting each query row from the key rows other than itself."""
-    others = query.unsqueeze(1) != key
-    pooled = attention_pool(encoder(x[query]), encoder(x[key]), value[key], others, similarity=gaussian_by_product)
-    return loss(pooled, value[query])
+def _left_out_loss(
+    encoder: nn.Module, rows: RowTensors, query: Tensor, key: Tensor, loss: Loss
+) -> tuple[Tensor, float]:
+    """Return the mean loss of predicting query rows from key rows, without a unit of themselves, and their weight."""
+    weight, unit, own = rows.weight[query], rows.weight[key], query.unsqueeze(1) == key
+    rest = (unit - 1.0).clamp_min(torch.finfo(unit.dtype).tiny)
+    log_weight = torch.where(own, rest.log(), unit.log())
+
+    def similarity(query: Tensor, key: Tensor) -> Tensor:
+        return gaussian_by_product(query, key) + log_weight
+
+    others = ~own | (unit > 1.0)
+    pooled = attention_pool(
+        encoder(rows.x[query]), encoder(rows.x[key]), rows.value[key], others, similarity=similarity
+    )
+    mass = weight.sum()
+    return (weight * loss(pooled, rows.value[query])).sum() / mass, mass.item()
 
 
-def _loss_of(
-    encoder: nn.Module,
-    x: Tensor,
-    value: Tensor,
-    query: Tensor,
-    key: Tensor,
-    loss: Loss,
-    schedule: Schedule,
-) -> float:
-    """Return the mean loss of predicting each query row from the key rows other than itself, computed in batches."""
-    parts = query.split(schedule.batch_size)
-    return sum(_left_out_loss(encoder, x, value, part, key, loss).item() * len(part) for part in parts) / len(query)
+def _loss_of(encoder: nn.Module, rows: RowTensors, query: Tensor, key: Tensor, loss: Loss, schedule: Schedule) -> float:
+    """Return the mean loss of predicting query rows from key rows, without a unit of themselves, in batches."""
+    parts = [_left_out_loss(encoder, rows, part, key, loss) for part in query.split(schedule.batch_size)]
+    return sum(error.item() * mass for error, mass in parts) / sum(mass for _, mass in parts)
 
 
-def _displacement(encoder: nn.Module, start: nn.Module, x: Tensor) -> Tensor:
+def _displacement(encoder: nn.Module, start: nn.Module, rows: RowTensors, query: Tensor) -> Tensor:
+    x, weight = rows.x[query], rows.weight[query].unsqueeze(1)
     before = start(x)
-    length = before.square().mean().clamp_min(torch.finfo(before.dtype).tiny)
-    moved: Tensor = (encoder(x) - before).square().mean() / length
+    length = (weight * before.square()).sum().clamp_min(torch.finfo(before.dtype).tiny)
+    moved: Tensor = (weight * (encoder(x) - before).square()).sum() / length
     return moved
 
 
@@ -237,24 +266,25 @@ def _some(training: Tensor, schedule: Schedule, generator: Any) -> Tensor:
     return training[torch.as_tensor(drawn, device=training.device)]
 
 
-def loss_of(name: str, value: torch.Tensor) -> Loss:
+def loss_of(name: str, rows: RowTensors) -> Loss:
     """Return the loss function of a given name: squared error, or log loss with the class priors of the outputs.
 
     Parameters
     ----------
     name : {"squared_error", "log_loss"}
         Which.
-    value : Tensor of shape (n, c)
-        Outputs; for the latter one-hot labels, whose means are the class priors.
+    rows : RowTensors
+        Outputs, for the latter one-hot labels, whose means are the class priors.
 
     Returns
     -------
     callable
-        ``(pooled, value) -> scalar``.
+        ``(pooled, value) -> losses`` of rows.
     """
     if name == "squared_error":
         return squared_error
-    return partial(log_loss, prior=value.mean(dim=0), share=1.0 / (len(value) + 1))
+    mass = rows.weight.sum()
+    return partial(log_loss, prior=rows.weight @ rows.value / mass, share=1.0 / (mass.item() + 1.0))
 
 
 @dataclass(frozen=True)
@@ -275,9 +305,10 @@ class Start:
 def learn_similarity(
     X: Array,
     value: Array,
+    weight: Array,
     start: Start,
     *,
-    rows: tuple[NDArray[np.intp], NDArray[np.intp]],
+    held_out: NDArray[np.intp],
     loss: str,
     parameters: Mapping[str, Any],
     generator: np.random.RandomState,
@@ -291,10 +322,12 @@ def learn_similarity(
         Inputs.
     value : ndarray of shape (n, c)
         Outputs.
+    weight : ndarray of shape (n,)
+        Frequencies, positive.
     start : Start
         Initial values of the encoder.
-    rows : tuple of ndarray
-        Numbers of the rows to learn from, and of those that are held out.
+    held_out : ndarray of int
+        Numbers of the rows that are held out; the others are learned from.
     loss : {"squared_error", "log_loss"}
         What is minimised.
     parameters : mapping
@@ -323,15 +356,14 @@ def learn_similarity(
         dtype=dtype,
     ).to(device)
     names = ("learning_rate", "max_epochs", "batch_size", "patience", "penalty", "max_keys")
-    training, validation = (torch.as_tensor(part, device=device) for part in rows)
-    output = torch.tensor(value, dtype=dtype, device=device)
+    rows = RowTensors(*(torch.tensor(array, dtype=dtype, device=device) for array in (X, value, weight)))
+    is_held_out = np.isin(np.arange(len(X)), held_out)
     history = learn(
         encoder,
-        torch.tensor(X, dtype=dtype, device=device),
-        output,
-        training=training,
-        validation=validation,
-        loss=loss_of(loss, output),
+        rows,
+        training=torch.as_tensor(np.flatnonzero(~is_held_out), device=device),
+        validation=torch.as_tensor(held_out, device=device),
+        loss=loss_of(loss, rows),
         schedule=Schedule(**{name: parameters[name] for name in names}),
         generator=generator,
         progress=progress,
