@@ -30,8 +30,8 @@ from kernpool.estimators.extrapolation import (
     warn_of_extrapolation,
     window_of,
 )
-from kernpool.estimators.fitted_model import recipe_of, refuse_nearest, refuse_unable
-from kernpool.estimators.model import FittedModel
+from kernpool.estimators.fitted_model import recipe_of, refuse_unable
+from kernpool.estimators.model import FittedModel, follows_rows
 from kernpool.estimators.parameter_validation import check_parameters
 from kernpool.estimators.training_rows import fitted_labels, is_on_dask, keep_labels, refuse_formula
 from kernpool.execution.error_messages import abbreviate
@@ -146,7 +146,11 @@ def fit_stored(model: FittedModel, pairs: StoredPairs) -> None:
             f"min_effective_rows must be 'auto' or None for rows that are not in memory, got {abbreviate(least)}: to "
             "count the effective rows of each window takes two more passes through the files; fit a sample in memory"
         )
-    refuse_nearest(model, "a fit to rows that are not in memory", "fit a sample of them in memory, or leave widths out")
+    if follows_rows(model):
+        raise ValueError(
+            f"widths must be 'fixed' for rows that are not in memory, got {model.widths!r}: each window counts all "
+            "rows; fit a sample of them in memory"
+        )
     pairs = pairs.counted()
     options = search_options(model)
     if isinstance(model.bandwidth, str):
