@@ -120,7 +120,10 @@ def build_model(options: argparse.Namespace, *, classes: bool = False) -> Any:
                     f"--{name} is for targets of numbers, and {options.target!r} holds classes; leave it out"
                 )
     parameters = given(options, "kernel", "composition", "scale", "extrapolate", "ridge") | {"n_jobs": options.jobs}
-    parameters |= given(options, "gap") if "gap" in vars(options) else {}
+    if "gap" in vars(options):  # of fit, not of explore
+        parameters |= given(options, "gap", "widths")
+        if options.neighbors is not None:
+            parameters = {"widths": "nearest"} | parameters | {"n_neighbors": options.neighbors}
     for name in ("extrapolate", "ridge"):
         if name in parameters and not planes:
             raise UsageError(f"--{name} is for --degree 1: local means have no slopes, and stay in the range of Y")
@@ -222,6 +225,8 @@ def say_report(report: Report) -> None:
     widths = [f"{name} {h:.6g}{' days' * (name in dates and not ranks)}" for name, h in report["bandwidth"].items()]
     if widths:
         facts["bandwidth"] = f"{', '.join(widths)}{' (in ranks, from 0 to 1)' * ranks}"
+    if "widths" in report:
+        facts["windows"] = report["widths"] + (f", to {report['n_neighbors']} rows" if "n_neighbors" in report else "")
     if "note" in report:
         facts[""] = report["note"]
     if "smoothing" in report:

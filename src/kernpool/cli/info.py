@@ -99,6 +99,10 @@ def describe_fit(model: KernelSmoother, features: Sequence[str]) -> dict[str, An
         found["levels"] = {features[i]: list(levels) for i, levels in zip(categorical, encoding.levels, strict=True)}
     if encoding is not None and encoding.dates:
         found["dates"] = [features[i] for i in encoding.dates]
+    if vars(model).get("widths", "fixed") != "fixed":
+        found["widths"] = vars(model).get("widths_", model.widths)
+    if vars(model).get("n_neighbors_") is not None:
+        found["n_neighbors"] = int(vars(model)["n_neighbors_"])
     if vars(model).get("classes_") is not None:
         found["classes"] = vars(model)["classes_"].tolist()
     if vars(model).get("key_group_") is not None:

@@ -34,8 +34,15 @@ def number_of_rows(text: str) -> int:
     return int(text) if text else EXPLAINED
 
 
+def number_of_neighbors(text: str) -> int | float:
+    """Read a number of neighbors, 30, or a share of all rows, 30% or 0.3."""
+    if text.endswith("%"):
+        return float(text[:-1]) / 100.0
+    return int(text) if text.isdigit() else float(text)
+
+
 TYPES: dict[str, Callable[[str], Any]] = {"N": int, "K": int, "R": float, "LEVEL": float}
-TYPES["ROWS"] = number_of_rows
+TYPES |= {"ROWS": number_of_rows, "K|SHARE": number_of_neighbors}
 TYPES |= dict.fromkeys(("DATA", "FILE"), stream_name)
 
 READING = {
@@ -195,6 +202,11 @@ OPTIONS: dict[str, Options] = {
         "whose noise is correlated with its own (default: 0)",
         "--time COLUMN": "dates or numbers by which rows are in order, for --gap and for the warning of correlated "
         "noise (default: the only feature)",
+        "--widths {fixed|nearest|widened|adaptive|auto}": "windows of the bandwidth, to the nearest rows, to the "
+        "farther of both, or with a width for each row; auto: fixed or nearest, by the leave-one-out error, for one "
+        "feature (default: fixed, nearest with --neighbors)",
+        "--neighbors K|SHARE": "rows to which windows reach, such as 30, or 30%% of all (default: the number of least "
+        "leave-one-out error)",
         "--model DIR": "write the model to this folder",
         "--plot PNG": "draw the fit over each feature, with confidence intervals, into this file",
         "--summary": "print effective parameters, residual sd and R2 to standard output",

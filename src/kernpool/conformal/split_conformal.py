@@ -276,7 +276,7 @@ def localized(setting: ConformalProblem) -> Bounds:
         factors, sums, own = _category_weights(wide, calibration.places, places)
         weight = weight * np.exp(-sums)
     keys = Keys.read(calibration.places.query, np.zeros((len(weight), 1)), weight)
-    problem = wide.recipe.problem(places.query, keys, factors=factors)
+    problem = wide.of_fixed_width().recipe.problem(places.query, keys, factors=factors)
     problem = replace(problem, tol=FLOAT64_EPSILON, dtype=FLOAT64)
     extra = problem.similarity.log_peak + own
     width = upper_quantiles(problem, setting.smoother, calibration.score, float(setting.level), extra)

@@ -21,6 +21,7 @@ from kernpool.core.input_validation import (
     in_unit,
     subtract,
 )
+from kernpool.core.key_widths import KeyWidths
 from kernpool.core.local_fit import LocalFit, RankDeficiencyWarning, solve, warn_of_curvature, with_ridge
 from kernpool.core.moments import MOST_COLUMNS, Layout, check_degree, monomials
 from kernpool.core.pair_factors import NO_CATEGORIES, Categories, Factors, Groups, RowOrder, weight_left_out
@@ -47,6 +48,7 @@ __all__ = [
     "Factors",
     "Groups",
     "KernelLogits",
+    "KeyWidths",
     "Keys",
     "Layout",
     "LocalFit",

@@ -82,10 +82,11 @@ def _recipe(model: FittedModel, bandwidth: Array, tied: NDArray[np.intp] | None)
         ridge=vars(model).get("ridge_", 0.0),
         warns_of_nearest=True,
         tied=tied,
+        widths=widths_of(model),
     )
-    row = np.ones(1) if neighbors_of(model) is not None else None
-    replace(recipe, widening=row).refuse_unable(len(bandwidth))
-    return recipe
+    asked = replace(recipe, n_neighbors=neighbors_of(model))
+    asked.refuse_unable(len(bandwidth))
+    return asked if recipe.widths == "adaptive" else recipe
 
 
 def recipe_at(model: FittedModel, query: Array, code: Codes | None) -> Recipe:
@@ -108,14 +109,20 @@ def neighbors_of(model: FittedModel) -> int | None:
     return neighbors
 
 
+def widths_of(model: FittedModel) -> str:
+    """Return whose windows hold a number of rows, if any do."""
+    widths: str = vars(model).get("widths", "fixed")
+    return "nearest" if widths == "auto" else widths
+
+
 def widens(model: FittedModel) -> bool:
     """Return whether the windows of a fitted model differ between queries."""
     return least_rows_of(model) is not None or neighbors_of(model) is not None
 
 
-def refuse_nearest(model: FittedModel, what: str, remedy: str) -> None:
+def refuse_nearest(model: FittedModel, what: str, remedy: str, *, but_for: Sequence[str] = ()) -> None:
     """Raise ValueError if windows follow the rows: then `what` (in words) is not possible, and `remedy` is."""
-    if follows_rows(model):
+    if neighbors_of(model) is not None and model.widths not in but_for:
         raise ValueError(f"{what} is not possible with widths={model.widths!r}; {remedy}")
 
 
@@ -125,11 +132,18 @@ def points_of(model: FittedModel, query: Array, code: Codes | None) -> Evaluatio
     return smoother_of(model).points(query, code) if widens(model) else EvaluationPoints(query, code)
 
 
+WINDOWS = {
+    "nearest": "windows of the",
+    "widened": "windows of at least the",
+    "adaptive": "widths of rows to the",
+}
+
+
 def floor_in_words(model: FittedModel) -> str:
     """Describe the windows, for summaries: their number of neighbors, or the floor of rows if it widened any."""
     least, neighbors = least_rows_of(model), neighbors_of(model)
     if neighbors is not None:
-        return f", windows of the {neighbors} nearest rows"
+        return f", {WINDOWS[widths_of(model)]} {neighbors} nearest rows"
     if least is None or smoother_of(model).training_points(model.key_group_).widening is None:
         return ""
     return f", windows of at least {least:.3g} effective rows"
@@ -141,7 +155,7 @@ def refuse_unable(model: FittedModel, columns: int) -> None:
         return
     options: dict[str, Any] = {"composition": model.composition, "degree": model._degree, "algorithm": model.algorithm}
     if follows_rows(model):
-        options["widening"] = np.ones(1)
+        options |= {"n_neighbors": 1, "widths": widths_of(model)}
     Recipe.of(model.kernel, np.ones(columns), **options).refuse_unable(columns)
 
 
@@ -467,7 +481,7 @@ def smoother_of_rows(model: FittedModel, found: dict[str, Any], rows: TrainingRo
         found["smoothing_"] if has_levels else np.zeros(0),
         least_rows=found.get("min_effective_rows_"),
         order=rows.order,
-        n_neighbors=found.get("n_neighbors_"),
+        n_neighbors=None if widths_of(model) == "adaptive" else found.get("n_neighbors_"),
     )
 
 

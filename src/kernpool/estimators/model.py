@@ -106,7 +106,7 @@ class FittedModel:
     )  # fmt: skip
     _results: ClassVar[dict[str, type]] = {
         "loo_error_": float, "loo_empty_windows_": int, "bandwidth_note_": str, "min_effective_rows_": float,
-        "n_neighbors_": int, "n_missing_": int,
+        "n_neighbors_": int, "widths_": str, "n_missing_": int,
     }  # fmt: skip
     _standardise = True  # so that several outputs count alike
     _others: ClassVar[tuple[str, ...]] = (
@@ -155,7 +155,7 @@ def source_of(model: FittedModel) -> StoredPairs | None:
 
 
 def follows_rows(model: FittedModel) -> bool:
-    """Return whether the windows of a model hold a number of rows, and so differ between queries."""
+    """Return whether the windows of a model are to hold a number of rows, or may by its choice."""
     return getattr(model, "widths", "fixed") != "fixed"
 
 

@@ -14,7 +14,7 @@ P. Chaudhuri and J. S. Marron, "SiZer for exploration of structures in curves", 
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Real
 
 import numpy as np
@@ -121,7 +121,7 @@ def sizer_map(
         )
     shape = len(bandwidths), len(x)
     sign, rows, enough = np.zeros(shape, dtype=np.int8), np.zeros(shape), np.zeros(shape, dtype=bool)
-    smoother = replace(smoother, least_rows=None, n_neighbors=None)  # at these bandwidths and no others
+    smoother = smoother.of_fixed_width()  # at these bandwidths and no others
     own = float(smoother.recipe.bandwidth[0])
     for i, bandwidth in enumerate(bandwidths):
         at = smoother.of_degree(1).widened(float(bandwidth) / own, levels=False)

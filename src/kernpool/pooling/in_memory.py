@@ -174,7 +174,8 @@ def _is_worth_it(first: Problem, items: int, algorithm: str) -> bool:
     (m, n), kernel = first.shape, first.similarity.kernel
     if m * n > MOST_PAIRS or algorithm not in ("auto", "brute") or not is_compiled(kernel):
         return False
-    if first.attn_mask is not None or first.logit_bias is not None or first.similarity.widening is not None:
+    windows = first.similarity
+    if any(x is not None for x in (first.attn_mask, first.logit_bias, windows.widening, windows.key_widths)):
         return False
     if kernel.is_compact and reference.may_underflow(first):
         return False

@@ -30,7 +30,7 @@ from kernpool.pooling.category_cells import choose_for_levels
 from kernpool.pooling.group_plan import plan_of_groups
 from kernpool.pooling.plan import PoolingPlan, check_algorithm, choose_algorithm, name_of_each
 from kernpool.pooling.widened_plan import WidenedPlan
-from kernpool.pooling.widths import with_nearest_widths
+from kernpool.pooling.widths import count_neighbors, with_neighbors, with_unit_widths
 
 Array = NDArray[np.float64]
 
@@ -58,6 +58,8 @@ class Recipe:
         Number or share of keys to which windows reach (`kernpool.pooling.widths`); None for the bandwidths as they are.
     tied : ndarray of int, shape (d,), optional
         Columns that are points on circles or spheres, as of `Problem`.
+    widths : {"fixed", "nearest", "widened", "adaptive"}
+        Whose windows reach to so many keys, if there is a number of them.
 
     Raises
     ------
@@ -90,6 +92,7 @@ class Recipe:
     widening: Array | None = None
     n_neighbors: float | None = None
     tied: NDArray[np.intp] | None = None
+    widths: str = "nearest"
 
     def __post_init__(self) -> None:
         check_empty(self.empty)
@@ -147,7 +150,9 @@ class Recipe:
             tied=self.tied,
             **pairs,
         )
-        return problem if self.n_neighbors is None else with_nearest_widths(problem, self.n_neighbors)
+        if self.n_neighbors is None:
+            return problem
+        return with_neighbors(problem, count_neighbors(self.n_neighbors, problem), self.widths)
 
     def at(self, queries: slice | NDArray[np.intp]) -> Recipe:
         """Return the recipe for the queries with these indices."""
@@ -156,17 +161,18 @@ class Recipe:
     def refuse_unable(self, columns: int) -> None:
         """Raise ValueError if the named algorithm does not support the recipe with this number of numeric columns."""
         if self.algorithm != "auto":
-            widens = self.widening is not None or self.n_neighbors is not None
-            row, widening = np.zeros((1, columns)), np.ones(1) if widens else None
-            one = replace(self, widening=widening, n_neighbors=None)
-            choose_algorithm(one.problem(row, row, np.zeros((1, 1))), self.algorithm)
+            row = np.zeros((1, columns))
+            problem = replace(self, widening=None, n_neighbors=None).problem(row, row, row[:, :1])
+            if self.widening is not None or self.n_neighbors is not None:
+                problem = with_unit_widths(problem, self.widths if self.widening is None else "nearest")
+            choose_algorithm(problem, self.algorithm)
 
     def refuse_nearest(self, pairs: str) -> None:
         """Raise ValueError if windows follow the keys, which `pairs` (in words) cannot do: all keys are counted."""
         if self.n_neighbors is not None:
             raise ValueError(
-                f"widths='nearest' counts the keys near each query, which {pairs} do not hold at once; pass arrays, or "
-                "widths='fixed' with a bandwidth"
+                f"widths={self.widths!r} counts the keys that are near, which {pairs} do not hold at once; pass "
+                "arrays, or widths='fixed' with a bandwidth"
             )
 
     def fill_empty(self, values: Array, occupied: NDArray[np.bool_], fill: Fill | None = None) -> Array:
@@ -222,7 +228,7 @@ class Recipe:
     def pools_like(self, other: Recipe) -> bool:
         """Return whether sums of both recipes may be merged: same kernel, bandwidth, composition and degree."""
         same = self.kernel == other.kernel and np.array_equal(self.bandwidth, other.bandwidth)
-        names = "composition", "degree", "n_neighbors"
+        names = "composition", "degree", "n_neighbors", "widths"
         return same and all(getattr(self, name) == getattr(other, name) for name in names)
 
 
@@ -338,7 +344,8 @@ def limit_problem(problem: Problem, empty: str) -> Problem:
         Local constant.
     """
     # A tree for the limit would replace the cached one that the next queries need.
-    bare = replace(problem, factors=None, degree=0, prepared=None)
+    similarity = replace(problem.similarity, key_widths=None)
+    bare = replace(problem, similarity=similarity, factors=None, degree=0, prepared=None)
     return bare.with_kernel(*_limit(empty))
 
 

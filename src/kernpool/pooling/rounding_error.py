@@ -105,8 +105,8 @@ def _surroundings(problem: Problem) -> Surroundings:
     """
     m, n = problem.shape
     similarity = problem.similarity
-    has_mask = not (problem.attn_mask is None and problem.logit_bias is None and problem.groups is None)
-    if m * n > FEW_PAIRS and not has_mask and not may_underflow(problem):
+    of_pairs = problem.attn_mask, problem.logit_bias, problem.groups, similarity.key_widths
+    if m * n > FEW_PAIRS and all(x is None for x in of_pairs) and not may_underflow(problem):
         if similarity.kernel.is_compact:
             return _by_window(problem)
         if similarity.composition == "radial" or similarity.kernel.name == "gaussian":
@@ -126,7 +126,8 @@ def _by_table(problem: Problem) -> Surroundings:
     takes_part = (times > 0) & (logits > -np.inf)
     distance = np.where(takes_part, similarity.distance(problem.query, problem.key), np.inf).min(axis=1)
     weight = np.where(takes_part, times, 0.0).sum(axis=1)
-    if similarity.kernel.is_compact and problem.logit_bias is None and not may_underflow(problem):
+    plain = problem.logit_bias is None and similarity.key_widths is None
+    if similarity.kernel.is_compact and plain and not may_underflow(problem):
         return distance, np.zeros(len(times)), weight
     return distance, np.where(takes_part, logits, -np.inf).max(axis=1), weight
 

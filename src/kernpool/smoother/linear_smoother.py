@@ -18,13 +18,13 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.core import NO_CATEGORIES, Categories, Factors, Keys, Layout, LocalFit, RowOrder
+from kernpool.core import NO_CATEGORIES, Categories, Factors, Keys, KeyWidths, Layout, LocalFit, RowOrder
 from kernpool.core.input_validation import center_of_values, subtract
 from kernpool.core.problem import FLOAT64, FLOAT64_EPSILON, LARGEST_TOL, Problem
 from kernpool.core.state import Empty, PoolState, fill_in_silence
 from kernpool.execution.threads import cut
 from kernpool.pooling import Recipe, Sums, limit_values, sum_problem
-from kernpool.pooling.widths import nearest_widths
+from kernpool.pooling.widths import with_neighbors
 from kernpool.smoother.quadratic_forms import Summed, Terms, log_mass, norms_by_rows
 from kernpool.smoother.windows import effective_rows, widening
 
@@ -88,6 +88,7 @@ def _are_same_pairs(problem: Problem, other: Problem) -> bool:
         and one.composition == two.composition
         and bool(np.all(np.abs(one.bandwidth - two.bandwidth) <= ROUNDING * one.bandwidth))
         and are_equal(one.widening, two.widening)
+        and are_equal_widths(one.key_widths, two.key_widths)
         and problem.weight_unit == other.weight_unit
         and are_equal(problem.key_weight, other.key_weight)
         and are_equal(problem.query, other.query)
@@ -105,6 +106,11 @@ def are_equal(one: Array | None, other: Array | None) -> bool:
     if one is None or other is None:
         return one is other
     return one is other or np.array_equal(one, other)
+
+
+def are_equal_widths(one: KeyWidths | None, other: KeyWidths | None) -> bool:
+    """Return whether two optional `KeyWidths` are the same for all queries, or both None."""
+    return one is other or (one is not None and other is not None and one.equals(other))
 
 
 def are_equal_factors(one: Factors | None, other: Factors | None) -> bool:
@@ -180,7 +186,8 @@ class Smoother:
     least_rows : float or None
         Effective rows that windows have at least, as `kernpool.smoother.windows` says; None for no floor.
     n_neighbors : int or None
-        Units of weight in a window, where widths follow the rows (`kernpool.pooling.widths`); None for fixed widths.
+        Units of weight in a window around a point, where widths follow the rows (`kernpool.pooling.widths`); None for
+        fixed widths, and for widths of the rows, which the recipe has.
     first : Smoother or None
         The smoother by whose bandwidths windows are found; None for this one.
     order : RowOrder or None
@@ -222,7 +229,11 @@ class Smoother:
     @property
     def widens(self) -> bool:
         """Whether windows differ between evaluation points, and so do those of a row left out."""
-        return self.least_rows is not None or self.n_neighbors is not None
+        return any(x is not None for x in (self.least_rows, self.n_neighbors, self.recipe.n_neighbors))
+
+    def has_widths(self, places: EvaluationPoints) -> bool:
+        """Return whether any window around these points differs from the bandwidths."""
+        return places.widening is not None or self.recipe.n_neighbors is not None
 
     @property
     def training(self) -> EvaluationPoints:
@@ -232,7 +243,7 @@ class Smoother:
     def training_points(self, code: Codes | None) -> EvaluationPoints:
         """Return the training rows as evaluation points, with windows of leave-one-out, or leave-cluster-out, fits."""
         rows, first = EvaluationPoints(self.keys.rows.array, self.key_code), self.first or self
-        if not self.widens:
+        if self.least_rows is None and self.n_neighbors is None:
             return rows
         recipe, width = first.recipe, (self.least_rows, self.n_neighbors)
         of = recipe.kernel, recipe.composition, recipe.bandwidth, first.smoothing, width, code, self.order
@@ -258,8 +269,9 @@ class Smoother:
 
     def _widening(self, problem: Problem) -> Array | None:
         if self.n_neighbors is not None:
-            return nearest_widths(problem, float(self.n_neighbors))
-        assert self.least_rows is not None
+            return with_neighbors(problem, float(self.n_neighbors), self.recipe.widths).similarity.widening
+        if self.least_rows is None:
+            return None
         least = self.least_rows * min(1.0, self.rows / np.count_nonzero(self.weight))  # weights may be normalised
         return widening(problem, least, self.sums)
 
@@ -281,6 +293,10 @@ class Smoother:
             return self
         ridge = self.recipe.ridge if degree == 1 else 0.0
         return replace(self, recipe=replace(self.recipe, degree=degree, ridge=ridge))
+
+    def of_fixed_width(self) -> Smoother:
+        """Return the smoother whose windows have the bandwidths of the recipe, at all points and for all rows."""
+        return replace(self, recipe=replace(self.recipe, n_neighbors=None), least_rows=None, n_neighbors=None)
 
     def with_values(self, value: Array) -> Smoother:
         """Return the smoother with other outputs, of shape (n, columns), and the same linear weights."""
@@ -313,8 +329,12 @@ class Smoother:
         factors = None
         if len(self.categories) and places.code is not None and self.key_code is not None:
             factors = self.categories.factors(places.code, self.key_code, self.smoothing)
-        recipe = replace(self.recipe, widening=places.widening)
+        first = self if self.recipe.n_neighbors is None or self.first is None else self.first  # measures widths of rows
+        recipe = replace(self.recipe, widening=places.widening, bandwidth=first.recipe.bandwidth)
         problem = recipe.problem(places.query, self.keys, exclude_self=exclude_self, factors=factors)
+        if first is not self:
+            bandwidth = np.broadcast_to(self.recipe.bandwidth, problem.similarity.bandwidth.shape)
+            problem = replace(problem, similarity=replace(problem.similarity, bandwidth=bandwidth))
         return replace(problem, tol=min(FLOAT64_EPSILON, LARGEST_TOL[problem.degree]), dtype=FLOAT64)
 
     def sums(self, problem: Problem) -> PoolState:

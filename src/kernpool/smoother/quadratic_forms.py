@@ -286,7 +286,7 @@ def product_problem(one: LinearWeights, other: LinearWeights, term: Term, psi: A
         problem,
         value=value if as_it_is else np.zeros((len(problem.key), 1)),
         value_center=problem.value_center if as_it_is else np.zeros(1),
-        similarity=replace(similarity, kernel=term.kernel, bandwidth=similarity.bandwidth * term.width),
+        similarity=similarity.squared(term.kernel, term.width),
         key_weight=weight,
         weight_unit=unit,
         degree=problem.degree if one.tilt.shape[1] else 0,

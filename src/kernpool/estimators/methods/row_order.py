@@ -205,10 +205,11 @@ def _pilots(rows: Smoother, place: Codes | None) -> Iterator[Smoother]:
     low, high = np.quantile(key, [0.25, 0.75], axis=0)
     extent = np.ptp(key, axis=0).astype(np.float64)
     # Where windows follow the rows, bandwidths are no widths.
-    found = recipe.bandwidth if rows.n_neighbors is None else np.zeros(key.shape[1])
+    alone = rows.of_fixed_width()
+    found = np.zeros(key.shape[1]) if rows.widens else recipe.bandwidth
     h = np.maximum(found, canonical_ratio(recipe.kernel) * least * np.minimum(extent, 2.0 * (high - low)))
     h = np.where(h > 0, h, recipe.bandwidth)  # of a column with most rows at one place
-    pilot = replace(rows, recipe=replace(recipe, bandwidth=h), n_neighbors=None)
+    pilot = replace(alone, recipe=replace(alone.recipe, bandwidth=h))
     yield pilot.of_degree(2) if pilot.columns == 1 else pilot  # bias correlates residuals
     if place is not None:
         of_range = float(found[0] / canonical_ratio(recipe.kernel) / extent[0])

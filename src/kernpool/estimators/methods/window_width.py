@@ -44,7 +44,7 @@ def find_floor(model: FittedModel, found: dict[str, Any], rows: TrainingRows, ca
     rows = rows.take(np.flatnonzero(rows.weight > 0))
     varies = np.any(rows.X[:1] != rows.X) and len(rows.X) > 2
     if follows_rows(model):
-        return find_neighbors(model, found, rows, categories)
+        return (choose_widths if model.widths == "auto" else find_neighbors)(model, found, rows, categories)
     if least is None or not varies or (least == "auto" and not (floor and searched)):
         return {"min_effective_rows_": None}
     smoother = smoother_of_rows(model, found, rows, categories)
@@ -93,5 +93,43 @@ def find_neighbors(
     windows = {"min_effective_rows_": None, "n_neighbors_": k}
     if not criterion.exclude_self or not (model.n_neighbors is None or "loo_error_" in found):
         return windows
-    one = left_out_fits(model, replace(smoother, n_neighbors=k), rows.group)
-    return windows | {"loo_error_": one.error, "loo_empty_windows_": int(np.count_nonzero(~one.occupied))}
+    return windows | _left_out(model, found | windows, rows, categories)
+
+
+def choose_widths(
+    model: FittedModel, found: dict[str, Any], rows: TrainingRows, categories: Categories
+) -> dict[str, Any]:
+    """Choose between windows of fixed width and of the nearest rows by their leave-one-out errors.
+
+    Parameters are those of `find_floor`; rows have positive weight.
+
+    Returns
+    -------
+    dict
+        `widths_`, "fixed" or "nearest", and what `find_neighbors` returns for the nearest rows.
+
+    Raises
+    ------
+    ValueError
+        If there are several columns, for which the choice was not measured.
+    """
+    columns = rows.X.shape[1] + (0 if rows.code is None else rows.code.shape[1])
+    if columns > 1:
+        raise ValueError(
+            f"widths='auto' is for one column, got {columns}; fit widths='fixed' and 'nearest', and keep the model "
+            "with the smaller loo_error_"
+        )
+    of_rows = dict(found)
+    nearest = find_neighbors(model, of_rows, rows, categories)
+    fixed = _left_out(model, found, rows, categories)
+    if nearest["loo_error_"] >= fixed["loo_error_"]:
+        return {"min_effective_rows_": None, "widths_": "fixed"}
+    if "search_rows_" not in of_rows:
+        found.pop("search_rows_", None)
+    return nearest | {"widths_": "nearest"}
+
+
+def _left_out(model: FittedModel, found: dict[str, Any], rows: TrainingRows, categories: Categories) -> dict[str, Any]:
+    """Return the leave-one-out error of windows of all rows, and the number of empty ones."""
+    one = left_out_fits(model, smoother_of_rows(model, found, rows, categories), rows.group)
+    return {"loo_error_": one.error, "loo_empty_windows_": int(np.count_nonzero(~one.occupied))}

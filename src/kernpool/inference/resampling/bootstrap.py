@@ -138,7 +138,8 @@ class SmootherMatrix:
         if factors is not None:
             tables = tuple(table**2 for table in factors.tables)
             problem = problem.without_factors().with_factors(replace(factors, tables=tables))
-        return replace(self, problem=problem.with_kernel(term.kernel, term.width)), term.factor**columns
+        similarity = problem.similarity.squared(term.kernel, term.width)
+        return replace(self, problem=replace(problem, similarity=similarity)), term.factor**columns
 
 
 Integers = NDArray[np.int64]

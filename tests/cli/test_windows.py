@@ -1,0 +1,59 @@
+"""Windows that follow the rows on the command line: options, the model that they make, and its report."""
+
+import json
+
+import numpy as np
+import pytest
+
+from kernpool import LocalLinearRegressor, load_model
+from tests.support.commands import kernpool
+
+RANDOM = np.random.default_rng(0)
+X = RANDOM.lognormal(size=(80, 1))
+Y = np.sin(2 * np.log(X[:, 0])) + 0.2 * RANDOM.normal(size=80)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("windows")
+    np.savetxt(path / "data.csv", np.c_[X, Y], fmt="%.17g", delimiter=",", header="x,y", comments="")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("asked", "parameters"),
+    [
+        (["--neighbors", "20"], {"widths": "nearest", "n_neighbors": 20}),
+        (["--neighbors", "25%"], {"widths": "nearest", "n_neighbors": 0.25}),
+        (["--neighbors", "0.25", "--widths", "adaptive"], {"widths": "adaptive", "n_neighbors": 0.25}),
+        (["--widths", "nearest"], {"widths": "nearest"}),
+        (["--widths", "auto"], {"widths": "auto"}),
+    ],
+)
+def test_options_are_those_of_the_estimator(folder, asked, parameters):
+    model = LocalLinearRegressor(**parameters).fit(X, Y)
+    options = ("--target", "y", "--degree", "1", "--model", folder / "model", "--force", *asked)
+    done = kernpool("fit", folder / "data.csv", *options)
+    assert done.returncode == 0, done.stderr
+    again = load_model(folder / "model")
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    widths = getattr(model, "widths_", model.widths)
+    assert f"windows    {widths}, to {model.n_neighbors_} rows" in done.stderr.decode()
+    shown = json.loads(kernpool("info", folder / "model").stdout)
+    assert (shown["widths"], shown["n_neighbors"]) == (widths, model.n_neighbors_)
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        (["--neighbors", "2.5"], "--neighbors must be a whole number of keys from 1 on"),
+        (["--neighbors", "many"], "--neighbors"),
+        (["--neighbors", "20", "--widths", "fixed"], "--neighbors 20 is for windows that follow the keys"),
+        (["--widths", "nearer"], "did you mean 'nearest'?"),
+        (["--widths", "auto", "--bandwidth", "0.3"], "bandwidth must be 'regularised' or 'loo' with it"),
+    ],
+)
+def test_what_cannot_be_done_says_what_can(folder, asked, message):
+    done = kernpool("fit", folder / "data.csv", "--target", "y", *asked)
+    assert done.returncode in (1, 2)
+    assert message in done.stderr.decode()
