@@ -104,7 +104,7 @@ def test_a_harmonic_on_evenly_spaced_hours_is_known():
     np.testing.assert_allclose(found.slope[:, 0], np.cos(q) / RADIUS, atol=1e-13)
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(st.floats(-50.0, 50.0))
 def test_it_does_not_matter_where_a_circle_begins(shift):
     generator = np.random.default_rng(3)
@@ -114,6 +114,7 @@ def test_it_does_not_matter_where_a_circle_begins(shift):
     np.testing.assert_allclose(after.slope, before.slope, atol=1e-11)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ridge", [0.0, None])
 def test_searches_do_not_depend_on_where_a_circle_begins(ridge, day, generator):
     x, y = day
@@ -125,12 +126,13 @@ def test_searches_do_not_depend_on_where_a_circle_begins(ridge, day, generator):
     np.testing.assert_allclose(other.predict(X[:9] + by), one.predict(X[:9]), atol=1e-4)
 
 
-def test_a_turn_of_the_globe_changes_nothing(places):
+@pytest.mark.parametrize("bandwidth", [2500.0, pytest.param("regularised", marks=pytest.mark.slow)])
+def test_a_turn_of_the_globe_changes_nothing(bandwidth, places):
     where, y = places
     unit = Globe((0, 1)).place(where) / EARTH_RADIUS
     turned = Rotation.from_euler("xyz", [0.4, 1.1, -2.0]).apply(unit)
     moved = np.degrees(np.column_stack([np.arcsin(turned[:, 2]), np.arctan2(turned[:, 1], turned[:, 0])]))
-    one, other = (LocalLinearRegressor(geographic=(0, 1)).fit(rows, y) for rows in (where, moved))
+    one, other = (LocalLinearRegressor(bandwidth=bandwidth, geographic=(0, 1)).fit(rows, y) for rows in (where, moved))
     np.testing.assert_allclose(other.bandwidth_, one.bandwidth_, rtol=1e-5)
     np.testing.assert_allclose(other.predict(moved[:20]), one.predict(where[:20]), atol=1e-6)
     errors = (model.get_prediction(rows[:9]).standard_error for model, rows in ((one, where), (other, moved)))
@@ -156,7 +158,7 @@ def test_slopes_estimate_derivatives(places, generator):
     np.testing.assert_allclose(slope, 2 * np.cos(2 * HOURS[:, 0] / RADIUS) / RADIUS, atol=0.03)
 
 
-@pytest.mark.parametrize("kernel", ["gaussian", "biweight"])
+@pytest.mark.parametrize("kernel", ["gaussian", pytest.param("biweight", marks=pytest.mark.slow)])
 def test_left_out_rows_equal_refits(kernel, day):
     x, y = day
     model = LocalLinearRegressor(kernel, 4.0, periodic={0: PERIOD}, min_effective_rows=None).fit(x, y)
@@ -213,6 +215,22 @@ def test_errors_and_intervals_are_those_of_the_reference(kind, degree, kernel, d
     np.testing.assert_allclose(residuals.residual, y - dense.deleted()[:, 0], rtol=1e-8, atol=1e-10)
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"widths": "nearest", "n_neighbors": 30},
+        {"bandwidth": 2.0, "robust": True},
+        {"bandwidth": 2.0, "min_effective_rows": 20},
+    ],
+)
+def test_other_options_do_not_depend_on_where_a_circle_begins(options, day):
+    x, y = day
+    given = {"periodic": {0: PERIOD}} | options
+    one, other = (LocalLinearRegressor(**given).fit(x + by, y).get_prediction(HOURS + by) for by in (0.0, 5.1))
+    np.testing.assert_allclose(other.mean, one.mean, atol=1e-10)
+    np.testing.assert_allclose(other.standard_error, one.standard_error, rtol=1e-8)
+
+
 def test_full_conformal_intervals_are_those_of_refits(day):
     x, y = day
     options = FIXED | {"bandwidth": 4.0, "min_effective_rows": None}
@@ -250,6 +268,7 @@ def test_keys_at_one_hour_have_no_slope():
     assert found[0] == pytest.approx(2.0, abs=1e-12)
 
 
+@pytest.mark.slow
 def test_other_columns_may_be_levels_and_missing(day, generator, tmp_path):
     import pandas as pd
 
