@@ -30,7 +30,7 @@ CONDITIONS = {
 @pytest.mark.parametrize("columns", [1, 4, 64])
 def test_far_from_the_origin_blocks_are_as_precise_as_the_dense_layer(columns, form, condition, monkeypatch):
     """A thousand widths away; the Gaussian as a dot product loses four digits where rows spread over 100 widths."""
-    monkeypatch.setattr("kernpool.torch.algorithms.BLOCK_ELEMENTS", 7 * ROWS * columns)
+    monkeypatch.setattr("kernpool.torch.algorithms.BLOCK_BYTES", 4 * 7 * ROWS * columns)
     generator = torch.Generator().manual_seed(columns)
     spread = torch.logspace(0, 2, ROWS)[:, None] / columns**0.5
     inputs = [torch.randn(ROWS, columns, generator=generator) * spread + 1000.0 for _ in range(2)]

@@ -75,7 +75,7 @@ def test_every_way_is_the_dense_layer(way, similarity, which, generator, monkeyp
     tensors, options, module = make(generator, 2), conditions(generator)[which], SIMILARITIES[similarity]()
     expected = outcome(tensors, module, algorithm="dense", **options)
     if way == "blocks":
-        monkeypatch.setattr("kernpool.torch.algorithms.BLOCK_ELEMENTS", 80)
+        monkeypatch.setattr("kernpool.torch.algorithms.BLOCK_BYTES", 8 * 80)
         options["algorithm"] = "blocks"
     else:
         monkeypatch.setattr(dispatch, "FEW_NUMBERS", 0)
@@ -86,7 +86,7 @@ def test_every_way_is_the_dense_layer(way, similarity, which, generator, monkeyp
 
 def test_dropout_in_blocks_drops_the_same_weights_in_both_passes(generator, monkeypatch):
     """Weights are made again for the gradient, with the random numbers of the first time."""
-    monkeypatch.setattr("kernpool.torch.algorithms.BLOCK_ELEMENTS", 40)
+    monkeypatch.setattr("kernpool.torch.algorithms.BLOCK_BYTES", 8 * 40)
     query, key, value = make(generator, rows=8, keys=8)
     value.requires_grad_()
     similarity = GaussianSimilarity(0.9, **double)

@@ -16,7 +16,7 @@ from torch.utils.checkpoint import checkpoint
 
 from kernpool.torch.cpu_operator import Sequences, pool_pairs
 from kernpool.torch.dispatch import Request
-from kernpool.torch.masks import masked_softmax, without_infinity
+from kernpool.torch.masks import softmax_and_empty, without_infinity
 from kernpool.torch.similarities import BilinearSimilarity, DotProductSimilarity, KernelSimilarity
 
 
@@ -38,15 +38,19 @@ def pool_densely(request: Request) -> tuple[Tensor, Tensor]:
         found = _pool_ordinary(request)
         if found is not None:
             return found
-    return _pool_with_care(_without_infinity(request), slice(None))
+    pooled, weights, empty = _pool_with_care(_without_infinity(request), slice(None))
+    return pooled, weights.masked_fill(empty, 0.0)
 
 
 def _without_infinity(request: Request) -> Request:
     return request._replace(query=without_infinity(request.query), key=without_infinity(request.key))
 
 
-def _pool_with_care(request: Request, queries: slice) -> tuple[Tensor, Tensor]:
-    """Pool values for some of the queries, where padding may be anything and rows may be empty."""
+def _pool_with_care(request: Request, queries: slice) -> tuple[Tensor, Tensor, Tensor]:
+    """Pool values for some of the queries, where padding may be anything and rows may be empty.
+
+    Returns the pooled values, the weights, and which queries have no key, whose weights are of no use.
+    """
     participants, query = request.participants.among(queries), request.query[..., queries, :]
     key, value = request.key, request.value
     mask = participants.mask(queries)
@@ -55,13 +59,15 @@ def _pool_with_care(request: Request, queries: slice) -> tuple[Tensor, Tensor]:
     logits = request.similarity(query, key)
     if participants.attn_mask is not None and participants.adds_to_logits:
         logits = logits + participants.attn_mask.masked_fill(torch.isneginf(participants.attn_mask), 0.0)
-    weights = masked_softmax(logits, mask).to(value.dtype)
+    weights, empty = softmax_and_empty(logits, mask)
+    weights = weights.to(value.dtype)
     if request.dropout_p:
-        return dropout(weights, request.dropout_p) @ value, weights
-    center = _center(value)
-    pooled = weights @ (value - center)
-    has_keys = weights.detach().sum(dim=-1, keepdim=True) > 0  # others stay zero
-    return pooled + (center * has_keys).to(pooled.dtype), weights  # autocast multiplies in a lower precision
+        pooled = dropout(weights, request.dropout_p) @ value
+    else:
+        center = _center(value)
+        pooled = weights @ (value - center)
+        pooled = pooled + center.to(pooled.dtype)  # autocast multiplies in a lower precision
+    return pooled.masked_fill(empty, 0.0), weights, empty
 
 
 def _pool_ordinary(request: Request) -> tuple[Tensor, Tensor] | None:
@@ -133,7 +139,10 @@ def _blank(tensor: Tensor, padding: Tensor) -> Tensor:
     return torch.where(padding, torch.zeros((), dtype=tensor.dtype, device=tensor.device), tensor)
 
 
-BLOCK_ELEMENTS = 1 << 21  # of a table of differences of a block of queries, 8 MiB in float32
+# Of the largest table of a block of queries. The C library maps tables of more than 32 MiB one by one, and cuts smaller
+# ones out of a heap in which the nodes of the autograd graph lie: glibc before 2.38 does not use the gaps between these
+# again, and 1500 queries of 100 000 keys in tables of 8 MiB took 1.2 GiB.
+BLOCK_BYTES = 33 << 20
 
 
 def pool_by_engine(request: Request) -> Tensor:
@@ -322,6 +331,7 @@ def pool_in_blocks(request: Request) -> Tensor:
         return _pool_with_care(request, queries)[0]
 
     rows, keys_at_once = request.query.shape[-2], request.key.shape[-2] * request.participants.batch.numel()
-    size = max(1, BLOCK_ELEMENTS // max(1, keys_at_once * request.columns_of_differences))
+    bytes_of_row = keys_at_once * request.columns_of_differences * max(4, request.query.element_size())
+    size = math.ceil(BLOCK_BYTES / max(1, bytes_of_row))
     blocks = [slice(start, min(start + size, rows)) for start in range(0, rows, size)]
     return torch.cat([checkpoint(pool_some, block, use_reentrant=False) for block in blocks], dim=-2)

@@ -438,16 +438,35 @@ def masked_softmax(logits: Tensor, valid: Tensor | None = None) -> Tensor:
     >>> masked_softmax(torch.zeros(2, 1, 4), torch.tensor([2, 0])).tolist()
     [[[0.5, 0.5, 0.0, 0.0]], [[0.0, 0.0, 0.0, 0.0]]]
     """
+    weights, empty = softmax_and_empty(logits, valid)
+    return weights.masked_fill(empty, 0.0)
+
+
+def softmax_and_empty(logits: Tensor, valid: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """Compute the softmax of `masked_softmax`, but with equal weights in rows without a valid entry; return these rows.
+
+    What is computed from the weights is to be masked, which takes less memory than to mask the weights.
+
+    Parameters
+    ----------
+    logits, valid
+        As of `masked_softmax`.
+
+    Returns
+    -------
+    weights : Tensor of shape (..., L, S)
+    empty : Tensor of bool, shape (..., L, 1)
+        Rows without a valid entry.
+    """
     check_tensors(logits=logits)
     if valid is not None:
         logits = logits.masked_fill(~_as_mask(as_tensor("valid", valid, logits.device), logits.shape), -torch.inf)
     if logits.shape[-1] == 0:
-        return torch.softmax(logits, dim=-1)
-    nothing = torch.isneginf(logits.detach().amax(dim=-1, keepdim=True))
-    # A row without a valid entry gets finite logits and is zeroed afterwards: softmax of minus infinities is NaN, and a
-    # NaN that is masked only afterwards still spoils the gradient.
-    weights = torch.softmax(logits.masked_fill(nothing, 0.0), dim=-1)
-    return weights.masked_fill(nothing, 0.0)
+        return torch.softmax(logits, dim=-1), logits.new_ones((*logits.shape[:-1], 1), dtype=torch.bool)
+    empty = torch.isneginf(logits.detach().amax(dim=-1, keepdim=True))
+    # Such a row gets finite logits: softmax of minus infinities is NaN, and a NaN that is masked only afterwards still
+    # spoils the gradient.
+    return torch.softmax(logits.masked_fill(empty, 0.0), dim=-1), empty
 
 
 def _as_mask(valid: Tensor, shape: torch.Size) -> Tensor:
