@@ -7,7 +7,7 @@ from kernpool.core import solve
 from kernpool.pooling.rounding_error import rounding_of_weights
 from tests.fuzz import truth
 from tests.fuzz.report import LEAST, able
-from tests.fuzz.sums import SAMPLE, compare, rows_of
+from tests.fuzz.sums import SAMPLE, compare, rows_of, windowed
 
 DENSE_PAIRS = 1e6  # that the reference implementation is asked for
 FAINTEST = 1e-95  # root of the least share of a key that is compared where it alone determines a slope
@@ -15,7 +15,7 @@ FAINTEST = 1e-95  # root of the least share of a key that is compared where it a
 
 def linear(case, report):
     """Sums with moments by every algorithm, and the fits where keys determine them."""
-    problem = case.problem().without_center()
+    problem = windowed(case, case.problem()).without_center()
     base = choose(problem, "brute").reduce(problem)
     compare_moments(problem, base, base, "brute", case, report)
     for name in able(problem):

@@ -235,3 +235,8 @@ def test_chunks_are_refused():
     chunks = kernpool.open_chunks([(np.arange(9.0), np.arange(9.0))])
     with pytest.raises(ValueError, match="pass arrays"):
         kernpool.pool([0.0], chunks, widths="nearest", n_neighbors=3)
+
+
+def test_a_key_without_others_has_an_empty_window():
+    options = {"key_weight": [1.0, 0.0], "exclude_self": True, "widths": "nearest", "n_neighbors": 2, "empty": "zero"}
+    assert kernpool.pool([0.0, 1.0], [0.0, 1.0], [1.0, 2.0], **options).tolist() == [0.0, 1.0]

@@ -15,6 +15,7 @@ Array = NDArray[np.float64]
 Surroundings = tuple[Array, Array, Array]
 
 TABLE_PAIRS = 1 << 22  # in one table
+NEGLIGIBLE = 40.0  # logarithm of the heaviest weight over one that does not matter
 FEW_PAIRS = 1 << 25  # up to here by tables of all pairs; beyond, by trees and compiled loops
 # dtype: rounding of a sum over keys nearby, machine epsilon, and the distance in bandwidths at which nearby ends
 TERMS = {np.dtype(np.float64): (1e-12, 2.2e-16, 100.0), np.dtype(np.float32): (2e-6, 1.2e-7, 4.0)}
@@ -126,8 +127,13 @@ def _by_table(problem: Problem) -> Surroundings:
     takes_part = (times > 0) & (logits > -np.inf)
     distance = np.where(takes_part, similarity.distance(problem.query, problem.key), np.inf).min(axis=1)
     weight = np.where(takes_part, times, 0.0).sum(axis=1)
-    plain = problem.logit_bias is None and similarity.key_widths is None
-    if similarity.kernel.is_compact and plain and not may_underflow(problem):
+    if similarity.key_widths is not None:  # the heaviest keys need not be the nearest in their widths
+        heavy = takes_part & (logits >= np.where(takes_part, logits, -np.inf).max(axis=1, keepdims=True) - NEGLIGIBLE)
+        distance = np.where(heavy, similarity.distance(problem.query, problem.key), 0.0).max(axis=1)
+        if similarity.kernel.is_compact:
+            mass = similarity.key_widths.log_mass(similarity.key_widths.factors(problem.query, problem.key))
+            logits = np.broadcast_to(mass, takes_part.shape)
+    elif similarity.kernel.is_compact and problem.logit_bias is None and not may_underflow(problem):
         return distance, np.zeros(len(times)), weight
     return distance, np.where(takes_part, logits, -np.inf).max(axis=1), weight
 

@@ -374,7 +374,7 @@ def _on_line(problem: Problem, target: float) -> Array:
     total = float(weight.sum()) - removed
     farthest = np.maximum(np.abs(q - x[0]), np.abs(x[-1] - q))
     beyond = ENOUGH * target > total
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):
         found = np.where(beyond, farthest * (target / total), found)
     zero = np.flatnonzero(found == 0.0)
     if zero.size:
