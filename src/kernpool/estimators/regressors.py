@@ -688,11 +688,10 @@ class LocalLinearRegressor(KernelRegressor):
         if self.encoding_ is not None and not self.encoding_.numeric:
             return
         fitted, names = vars(self), names_of(self)
-        places = range(columns) if self.encoding_ is None else self.encoding_.numeric
-        labels = [str(i) if names is None else repr(str(names[i])) for i in places]
-        # Columns on circles have no name of their own, and depend on each other while tangents do not.
-        if coordinates_of(self).closed:
+        if coordinates_of(self).closed:  # their coordinates have no names, and depend on each other: tangents do not
             labels, key = [str(i) for i in range(columns)], None
         else:
+            places = range(columns) if self.encoding_ is None else self.encoding_.numeric
+            labels = [str(i) if names is None else repr(str(names[i])) for i in places]
             key = pooled_keys(self) if "key_" in fitted else None
         self._rank_notes.warn(rank, occupied, key, labels, fitted.get("key_weight_"))
