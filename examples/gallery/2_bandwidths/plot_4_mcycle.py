@@ -1,6 +1,6 @@
 """
-Windows of fixed width and windows of nearest rows
-==================================================
+Fixed and nearest windows
+=========================
 
 Where rows are dense and the curve bends sharply, a window should be narrow; where rows are thin and the curve is flat,
 it may be wide. A window that reaches to the k-th nearest row is both. Whether it is better depends on the table, and

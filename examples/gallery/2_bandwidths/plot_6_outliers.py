@@ -51,8 +51,8 @@ out = table[models["robust=True"].robust_weight_ == 0]
 print(out[["day", "hour", "wind_speed"]].to_string(index=False))
 
 # %%
-# It lies a little below the curve without the record. Wind is skew: a robust curve gives strong wind, which is real,
-# less weight too, and so is no mean.
+# The robust curve lies a little below the plain one without the record. Wind is skew: strong wind, which is real, has
+# less weight too, so a robust curve is no mean.
 
 night, noon = ({name: model.predict(grid)[at] for name, model in models.items()} for at in (30, 130))
 for name in models:

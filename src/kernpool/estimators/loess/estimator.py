@@ -54,6 +54,7 @@ class LoessPrediction(PrintedResult):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from kernpool import LoessRegressor
     >>> x = np.arange(20.0)
     >>> model = LoessRegressor(span=0.8, degree=1).fit(x[:, None], 2.0 * x + np.sin(9.0 * x))
@@ -259,6 +260,7 @@ class LoessRegressor(NamedCalls, Scoring, RegressorMixin, BaseEstimator):  # typ
 
     Examples
     --------
+    >>> import numpy as np
     >>> from kernpool import LoessRegressor
     >>> x = np.linspace(0.0, 6.0, 60)
     >>> y = np.sin(x) + 0.2 * np.cos(40.0 * x)
