@@ -77,9 +77,10 @@ def restored(kind: type[Any], record: Record) -> Any:
     optional = {name: (n,) for name in ("key_weight_",) if name in arrays}
     names, labels, best, share = (header[name] for name in ("features", "labels", "best_epoch", "prior_share"))
     others = {"validation_rows_", *(("classes_",) if classifies else ()), *(("key_code_",) if len(categories) else ())}
+    if set(arrays) != {*shapes, *optional, *others}:
+        raise ValueError("arrays and parameters do not fit together")
     fits = (
         set(parameters) == set(model.get_params()),
-        set(arrays) == {*shapes, *optional, *others},
         d == (fitted if encoding is None else max(1, len(encoding.numeric))),
         model.device is None or isinstance(model.device, str),
         isinstance(model.warm_start_bandwidth, bool),
