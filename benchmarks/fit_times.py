@@ -81,7 +81,8 @@ def main() -> None:
         "fit-times",
         "# Time of a fit with defaults",
         table("rows | columns | estimator | fit, s | target | 1000 predictions, s | memory of the fit, GiB", rows),
-        "Wall time of two threads, one run each in a process of its own that has fitted 500 such rows before, so that "
+        "Wall time, kernpool with one thread (`n_jobs=None`), boosting with two, one run each in a process of its own "
+        "that has fitted 500 such rows before, so that "
         "loops are compiled. Numbers are $\\sin 2x_1 + x_2 x_d$ plus noise of .5, classes the sign of it; all columns "
         "are normal. The target of stacking is for the fit and the predictions. Memory is the peak beyond what the "
         "process had before. Boosting takes all rows, and kernpool a sample where all rows would take long "

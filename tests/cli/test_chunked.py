@@ -244,11 +244,8 @@ def test_a_cluster_reads_dates_as_the_model_does(memory, suffix, folder, schedul
 
 
 def test_recipes_are_tried_on_a_cluster_field_by_field():
-    refused = {
-        "widening",
-        "n_neighbors",
-        "widths",
-    }  # windows that differ between queries are refused for rows in chunks
+    # Windows that differ between queries, and planes along circles, are refused for rows in chunks.
+    refused = {"widening", "n_neighbors", "widths", "tied"}
     assert {field.name for field in fields(Recipe)} - {"n_jobs", "warns_of_nearest"} - refused <= set(RECIPES)
 
 
