@@ -13,7 +13,7 @@ from kernpool import (
     distribution_bandwidth,
     get_kernel,
 )
-from kernpool.bandwidth.criteria import LOG_LOSS
+from kernpool.bandwidth.criteria import CRITERIA, LOG_LOSS
 from kernpool.bandwidth.search import SearchOptions, TrainingRows, held_out
 from kernpool.bandwidth.search.held_out import (
     PRIOR_SPREAD,
@@ -58,8 +58,10 @@ def test_all_rows_are_searched_unless_there_are_many_in_several_columns():
     assert affordable_rows(rows(100_000, 10), planes) < affordable_rows(rows(100_000, 10), OPTIONS)
     assert affordable_rows(rows(5000, 20), planes) == 2048
     assert affordable_rows(rows(2100, 20), planes) == 2100
-    # In many columns a search on so many rows would take minutes.
-    assert [affordable_rows(rows(5000, d), planes) for d in (50, 100, 200)] == [1033, 464, 145]
+    # In many columns a search on so many rows would take minutes. Without a ridge planes need all their coefficients.
+    with_ridge, without = (replace(planes, criterion=CRITERIA[name]) for name in ("regularised", "aicc"))
+    assert [affordable_rows(rows(5000, d), with_ridge) for d in (50, 100, 200, 700)] == [1033, 464, 145, 100]
+    assert [affordable_rows(rows(n, 200), without) for n in (300, 500, 5000)] == [300, 404, 404]
     assert affordable_rows(rows(500, 200), OPTIONS) == 500
     assert affordable_rows(rows(5000, 500), OPTIONS) < 1200
 
@@ -173,6 +175,18 @@ def test_the_share_of_priors_is_that_of_the_rows_held_out(monkeypatch):
     model = NadarayaWatsonClassifier().fit(X, y > 0)
     assert model.prior_share_ == pytest.approx(every.prior_share_, abs=0.02)
     assert NadarayaWatsonClassifier(prior_share=0.25).fit(X, y > 0).prior_share_ == 0.25
+
+
+@pytest.mark.usefixtures("few")
+def test_other_windows_have_a_share_of_their_own():
+    X, y = make_rows(600)
+    nearest, found = (
+        NadarayaWatsonClassifier(widths="nearest", n_neighbors=40, max_search_rows=most).fit(X, y > 0).prior_share_
+        for most in ("auto", None)
+    )
+    fixed = NadarayaWatsonClassifier().fit(X, y > 0).prior_share_
+    assert nearest != fixed
+    assert nearest == pytest.approx(found, abs=0.01)
 
 
 @pytest.mark.usefixtures("few")

@@ -117,6 +117,23 @@ def test_what_cannot_be_done_says_what_can():
         made(LocalLinearRegressor, None).fit(X, Y, sample_weight=np.full(60, 0.5))
     with pytest.raises(ValueError, match="gap must be 0"):
         made(LocalLinearRegressor, 20, gap=3).fit(X, Y)
+    for kind, rows in ((NadarayaWatsonRegressor, 2), (LocalLinearRegressor, 3)):
+        with pytest.raises(ValueError, match=rf"{rows} key\(s\) are too few .* use widths='nearest'"):
+            made(kind, None).fit(X[:rows], Y[:rows]).predict(NEW)
+    means = made(NadarayaWatsonRegressor, 20).fit(X, Y)
+    with pytest.raises(ValueError, match="no standard errors where each row has its own width"):
+        means.confidence_interval(NEW, quantity="derivative", method="naive")
+    with pytest.raises(ValueError, match=r"nor slopes of weighted means.* LocalLinearRegressor"):
+        _ = means.get_prediction(NEW).slope
+    for closed in ({"periodic": {0: 2.0}}, {"geographic": (0, 1)}):
+        with pytest.raises(ValueError, match="points in two or three; use widths='nearest'"):
+            made(NadarayaWatsonRegressor, 20, **closed).fit(TWO, Y)
+
+
+def test_a_table_of_predictions_has_the_slopes_that_there_are():
+    pytest.importorskip("pandas", reason="to_frame makes a frame of pandas")
+    names = {kind: set(made(kind, 20).fit(X, Y).get_prediction(NEW).to_frame().columns) for kind in KINDS}
+    assert names[LocalLinearRegressor] - names[NadarayaWatsonRegressor] == {"slope_0"}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -133,6 +150,27 @@ def test_auto_keeps_the_windows_of_the_smaller_error(kind):
         np.testing.assert_allclose(model.predict(NEW), right.predict(NEW), rtol=1e-9)
         np.testing.assert_allclose(model.loo_error_, right.loo_error_)
         assert ("nearest rows" in str(model.summary())) == (best == "nearest")
+
+
+def test_expected_errors_are_of_bandwidths_in_the_units_that_were_given():
+    model = LocalLinearRegressor(bandwidth=1.5, bandwidth_convention="ksmooth", widths="widened").fit(X, Y)
+    same = LocalLinearRegressor(bandwidth=model.bandwidth_, widths="widened").fit(X, Y)
+    assert model.n_neighbors_ == same.n_neighbors_
+    assert model.expected_error() == pytest.approx(same.expected_error(), rel=1e-9)
+
+
+def test_windows_of_fixed_width_that_are_chosen_have_the_floor_of_classes():
+    label = (X[:, 0] + 0.5 * Y > 1.0).astype(int)
+    auto, fixed = (NadarayaWatsonClassifier(bandwidth="regularised", widths=w).fit(X, label) for w in ("auto", "fixed"))
+    assert auto.widths_ == "fixed"
+    assert auto.min_effective_rows_ == fixed.min_effective_rows_ > 1.0
+    np.testing.assert_allclose(auto.predict_proba(NEW), fixed.predict_proba(NEW), rtol=1e-12)
+
+
+def test_auto_takes_a_circle_for_one_column():
+    hour = RNG.uniform(0, 24, size=(60, 1))
+    model = NadarayaWatsonRegressor(widths="auto", periodic={0: 24}).fit(hour, np.sin(hour[:, 0] * np.pi / 12))
+    assert model.widths_ in ("fixed", "nearest")
 
 
 def test_auto_can_be_fitted_again_and_refuses_what_was_not_measured():

@@ -88,6 +88,33 @@ def test_answers_of_every_shape_are_nan(holey):
     np.testing.assert_array_equal(model.confidence_interval(part).upper[known], some.upper)
     with pytest.raises(ValueError, match="quantile and intervals answer NaN at such rows"):
         model.get_prediction(part)
+    # Where no row is known, the answer at a training row says what shape answers have, and no more.
+    for rows in (1, 3):
+        nothing = part[~known][:1].iloc[np.zeros(rows, dtype=int)]
+        for found in (model.confidence_interval(nothing), model.prediction_interval(nothing)):
+            assert len(found.lower) == rows
+            assert np.all(np.isnan([found.lower, found.upper]))
+            assert "nan" in str(found)
+
+
+def test_classes_of_intervals_are_no_rows(generator):
+    X, label = generator.normal(size=(30, 1)), generator.integers(0, 2, 30)
+    model = NadarayaWatsonClassifier(bandwidth=0.5, missing="drop").fit(X, label)
+    found = model.probability_interval(np.vstack([X[:2], [[np.nan]]]))
+    assert found.classes.tolist() == [0, 1]
+    assert np.isnan(found.lower).all(axis=1).tolist() == [False, False, True]
+    assert np.isnan(found.effective_rows).tolist() == [False, False, True]
+
+
+def test_predictions_are_printed_beside_their_rows(generator):
+    x = generator.normal(size=(40, 1))
+    model = NadarayaWatsonRegressor(bandwidth=0.5, missing="drop").fit(x, x[:, 0])
+    some = x[:12].copy()
+    some[2] = np.nan
+    printed = str(model.confidence_interval(some))
+    assert "predict" in str(model.confidence_interval(x[:12]))
+    assert "predict" not in printed
+    assert "n_eff" not in printed
 
 
 @pytest.mark.parametrize("kind", ESTIMATORS)

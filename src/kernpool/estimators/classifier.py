@@ -82,8 +82,8 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
     class_prior_ : ndarray of shape (n_classes,)
         Class priors: weighted class frequencies of the training rows.
     prior_share_ : float
-        The weight of the class priors in `predict_proba`. Where the search drew rows (``max_search_rows="auto"``),
-        ``"loo"`` finds it by the rows held out.
+        The weight of the class priors in `predict_proba`. Where the search for ``bandwidth="log_loss"`` drew rows
+        (``max_search_rows="auto"``), ``"loo"`` finds it by the rows held out, in windows of the bandwidth alone.
     recalibration_ : ndarray of shape (points, 3)
         Number of a class, probability, and what becomes of it, linear in between; only with `recalibrate`.
     loo_error_ : float

@@ -118,11 +118,12 @@ def _search(model: FittedModel, fold: TrainingRows) -> dict[str, Any]:
     try:
         categories = model._categories()
         found = choose_bandwidth(
-            bandwidth_of_ratios(model, fold),
+            coordinates_of(model).given(bandwidth_of_ratios(model, fold)),
             fold,
             search_options(model),
             categories=categories,
             smoothing=model.smoothing,
+            convention=model.bandwidth_convention,
             most_rows=model.max_search_rows,
         )
         return found | find_floor(model, found, fold, categories)

@@ -138,7 +138,7 @@ IN_MEMORY_ONLY = {
     "min_effective_rows": InMemoryOnly(
         ("auto", None), "to count the effective rows of each window takes two more passes through the files"
     ),
-    "widths": InMemoryOnly(("fixed",), "widths of others follow the rows near each query"),
+    "widths": InMemoryOnly(("fixed",), "other windows ask for all rows near each query"),
     "robust": InMemoryOnly((False,), "each re-weighting takes residuals of all rows"),
     "groups": InMemoryOnly(
         (None,),

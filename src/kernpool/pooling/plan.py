@@ -346,7 +346,8 @@ def refuse_gradients(problem: Problem, algorithm: Algorithm = REFERENCE) -> None
     most = algorithm.gradients_degree
     if problem.similarity.key_widths is not None:
         raise ValueError(
-            "there are no gradients with widths='adaptive', whose widths move with the keys; use 'nearest'"
+            "there are no gradients, nor slopes of weighted means, with widths='adaptive', whose widths move with the "
+            "keys; use widths='nearest', or for slopes LocalLinearRegressor"
         )
     if problem.degree > most:
         raise ValueError(

@@ -266,6 +266,11 @@ def _key_windows(problem: Problem, finder: Finder) -> Callable[[float], Problem]
 
     def windows(k: float) -> Problem:
         if k > others * (1.0 + 1e-12):
+            if others < least_neighbors(similarity.kernel, problem.key.shape[1], problem.degree):
+                raise ValueError(
+                    f"widths='adaptive' counts the keys around each key, and {n} key(s) are too few for that with "
+                    f"degree={problem.degree}; use widths='nearest', or give more of them"
+                )
             raise ValueError(
                 f"n_neighbors={k:g} is too many for widths='adaptive', which counts the keys around each key, without "
                 f"itself{' and the one that is left out' * alone}: {max(others, 0.0):g}; give at most so many"

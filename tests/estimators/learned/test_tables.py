@@ -125,6 +125,12 @@ def test_classes_of_a_table(table):
     assert model.score(X, labels) > 0.8
 
 
+def test_one_width_for_all_columns_and_levels(table):
+    X, y = table
+    model = LearnedPoolingRegressor("width", **QUICK).fit(X, y)
+    assert model.score(X, y) > 0.5
+
+
 def test_dates_are_days(generator):
     day = np.sort(generator.integers(1000, size=50))
     X, y = pandas.DataFrame({"day": np.datetime64("2020-01-01") + day}), np.sin(day / 100.0)

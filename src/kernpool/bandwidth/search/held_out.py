@@ -35,6 +35,7 @@ AFFORDABLE_SUMS, FEWEST_ROWS = 6e8, 2048
 # Of an evaluation that takes a third of a second on one core, so that a search ends within a minute: sums over pairs,
 # and numbers that are eliminated from the equations of planes. Means of few columns leave out pairs that are far apart.
 LARGEST_COST, CROWDED = {"planes": 1.6e9, "means": 4.0 * AFFORDABLE_SUMS, "means of many columns": AFFORDABLE_SUMS}, 50
+FEWEST_OF_MANY = 100
 HELD_ROWS, HELD_SUMS = 2000, 1e9  # that are predicted, and the sums over pairs that they take at one bandwidth
 # Of the logarithm of the factor: a search on some thousand rows is off by that much, and so is the rate where only half
 # of d columns matter.
@@ -55,9 +56,9 @@ def affordable_rows(rows: TrainingRows, options: SearchOptions) -> int:
     Returns
     -------
     int
-        At least 2048 of up to a hundred columns, of up to 25 for planes, and fewer of more: 145 for planes in 200. All
-        rows if they are less than twice as many, where that takes less than a minute, and if there is one column:
-        sorted rows are summed in n log n.
+        At least 2048 of up to a hundred columns, of up to 25 for planes, and fewer of more: 145 for planes in 200; for
+        planes without a ridge twice the coefficients. All rows if they are less than twice as many, where that takes
+        less than a minute, and if there is one column: sorted rows are summed in n log n.
 
     Examples
     --------
@@ -74,7 +75,9 @@ def affordable_rows(rows: TrainingRows, options: SearchOptions) -> int:
     largest = LARGEST_COST["planes" if options.degree else "means of many columns" if d > CROWDED else "means"]
     solves = options.degree * d**3  # sums n^2 + solves n is the cost of n rows
     slowest = int((np.sqrt(solves**2 + 4.0 * sums * largest) - solves) / (2 * sums))
-    return min(n if n < 2 * most else most, slowest)
+    # With a ridge rows may be fewer than columns: from 145 and from 250 rows in 200 columns errors are 1.64 and 1.63.
+    fewest = FEWEST_OF_MANY if options.criterion.regular or not options.degree else 2 * (d + 2)
+    return min(n if n < 2 * most else most, max(slowest, fewest))
 
 
 class Adjusted(NamedTuple):

@@ -221,7 +221,7 @@ class LearnedPooling(SavedModel, NamedCalls, BaseEstimator):  # type: ignore[mis
         # and cross-entropy has no slope there to leave it by.
         options = SearchOptions(
             get_kernel("gaussian"),
-            common_factor=self.similarity == "width",
+            common_factor=self.similarity == "width" and not len(categories),
             n_jobs=self.n_jobs,
             progress=current_progress(),
         )

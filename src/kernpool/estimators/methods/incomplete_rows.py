@@ -91,19 +91,23 @@ def _first_row(model: Any) -> Any:
     return MixedTable(columns)
 
 
+NOT_OF_ROWS = "classes", "critical"  # of answers, whose other arrays have an entry for each row
+
+
 def _at_all_rows(found: Any, known: NDArray[np.intp], rows: int) -> Any:
     """Return answers at some rows as answers at all, NaN at the others."""
     if isinstance(found, tuple):
-        parts = [_at_all_rows(one, known, rows) for one in found]
-        return type(found)(*parts) if hasattr(found, "_fields") else tuple(parts)
+        each = [_at_all_rows(one, known, rows) for one in found]
+        return type(found)(*each) if hasattr(found, "_fields") else tuple(each)
     if is_dataclass(found) and not isinstance(found, type):
-        values = {field.name: getattr(found, field.name) for field in fields(found)}
-        arrays = {
-            name: _at_all_rows(value, known, rows)
-            for name, value in values.items()
-            if isinstance(value, np.ndarray) and value.ndim and len(value) == len(known)
-        }
-        return replace(found, **arrays)
+        parts: dict[str, Any] = {}
+        for name in (field.name for field in fields(found) if field.name not in NOT_OF_ROWS):
+            value = getattr(found, name)
+            if isinstance(value, np.ndarray) and value.ndim and len(value) == max(len(known), 1):
+                parts[name] = _at_all_rows(value, known, rows)
+            elif name in ("effective_rows", "first_predictions"):  # of the first few rows, which are others now
+                parts[name] = None
+        return replace(found, **parts)
     is_number = found.dtype.kind in "fiub"  # and no label of another kind
     dtype = np.result_type(found, np.float32) if is_number else object
     whole = np.full((rows, *found.shape[1:]), np.nan if is_number else None, dtype=dtype)

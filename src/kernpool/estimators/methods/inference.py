@@ -477,7 +477,8 @@ class Prediction(PrintedResult, PredictionBase):
         found = self.confidence_interval(level=level)
         columns = {"mean": self.mean, "se": self.standard_error}
         columns |= {"center": found.center, "lower": found.lower, "upper": found.upper}
-        if self.model._degree or get_kernel(self.model.kernel).log_slope is not None:
+        of_means = get_kernel(self.model.kernel).log_slope is not None and self.model.widths != "adaptive"
+        if self.model._degree or of_means:
             names = [column.name for column in printed_columns(self.model) if not column.has_levels]
             columns |= {f"slope_{name}": self.slope[:, a] for a, name in enumerate(names)}
         return frame_of(columns | {"n_eff": self.effective_sample_size})

@@ -204,9 +204,10 @@ def _pilots(rows: Smoother, place: Codes | None) -> Iterator[Smoother]:
     least = PILOT * min(1.0, PILOT_ROWS / len(key))
     low, high = np.quantile(key, [0.25, 0.75], axis=0)
     extent = np.ptp(key, axis=0).astype(np.float64)
-    # Where windows follow the rows, bandwidths are no widths.
+    # Where windows reach to a number of rows, bandwidths are no widths.
     alone = rows.of_fixed_width()
-    found = np.zeros(key.shape[1]) if rows.widens else recipe.bandwidth
+    follows = rows.recipe.n_neighbors is not None or (rows.n_neighbors is not None and recipe.widths != "widened")
+    found = np.zeros(key.shape[1]) if follows else recipe.bandwidth
     h = np.maximum(found, canonical_ratio(recipe.kernel) * least * np.minimum(extent, 2.0 * (high - low)))
     h = np.where(h > 0, h, recipe.bandwidth)  # of a column with most rows at one place
     pilot = replace(alone, recipe=replace(alone.recipe, bandwidth=h))

@@ -43,16 +43,19 @@ def find_floor(model: FittedModel, found: dict[str, Any], rows: TrainingRows, ca
     searched = isinstance(model.bandwidth, str) and model.bandwidth in OWN_SEARCHES
     rows = rows.take(np.flatnonzero(rows.weight > 0))
     varies = np.any(rows.X[:1] != rows.X) and len(rows.X) > 2
+    chosen: dict[str, Any] = {}
     if follows_rows(model):
-        return (choose_widths if model.widths == "auto" else find_neighbors)(model, found, rows, categories)
+        chosen = (choose_widths if model.widths == "auto" else find_neighbors)(model, found, rows, categories)
+        if chosen.get("widths_") != "fixed":
+            return chosen
     if least is None or not varies or (least == "auto" and not (floor and searched)):
-        return {"min_effective_rows_": None}
+        return chosen | {"min_effective_rows_": None}
     smoother = smoother_of_rows(model, found, rows, categories)
     if least == "auto":
         some = np.sort(np.random.default_rng(0).permutation(len(rows.X))[:MEDIAN_ROWS])
         usual = np.median(effective_rows(smoother.left_out_problem(rows.group).block(some), smoother.sums)) / rows.unit
         least = min(floor, max(float(usual), 1.0))
-    windows = {"min_effective_rows_": float(least)}
+    windows = chosen | {"min_effective_rows_": float(least)}
     if "loo_error_" not in found or "bandwidth_note_" in found:
         return windows
     smoother = replace(smoother, least_rows=windows["min_effective_rows_"])
@@ -84,6 +87,7 @@ def find_neighbors(
     criterion = CRITERIA.get(named, CRITERIA["loo"])  # rules of thumb and log losses of classes search nothing here
     smoother = smoother_of_rows(model, found, rows, categories)
     in_sample = smoother.problem(smoother.training_points(rows.group))
+    found.pop("prior_share_", None)  # that of rows held out was found in windows of fixed width
     if model.n_neighbors is None:
         found.pop("search_rows_", None)  # all rows have a say in the number
         problem = smoother.left_out_problem(rows.group) if criterion.exclude_self else in_sample
@@ -113,7 +117,7 @@ def choose_widths(
     ValueError
         If there are several columns, for which the choice was not measured.
     """
-    columns = rows.X.shape[1] + (0 if rows.code is None else rows.code.shape[1])
+    columns = rows.bandwidths + (0 if rows.code is None else rows.code.shape[1])  # a circle has one
     if columns > 1:
         raise ValueError(
             f"widths='auto' is for one column, got {columns}; fit widths='fixed' and 'nearest', and keep the model "
@@ -123,7 +127,7 @@ def choose_widths(
     nearest = find_neighbors(model, of_rows, rows, categories)
     fixed = _left_out(model, found, rows, categories)
     if nearest["loo_error_"] >= fixed["loo_error_"]:
-        return {"min_effective_rows_": None, "widths_": "fixed"}
+        return {"widths_": "fixed"}
     if "search_rows_" not in of_rows:
         found.pop("search_rows_", None)
     return nearest | {"widths_": "nearest"}
