@@ -88,6 +88,7 @@ def _are_same_pairs(problem: Problem, other: Problem) -> bool:
         and one.composition == two.composition
         and bool(np.all(np.abs(one.bandwidth - two.bandwidth) <= ROUNDING * one.bandwidth))
         and are_equal(one.widening, two.widening)
+        and are_equal(problem.tied, other.tied)
         and are_equal_widths(one.key_widths, two.key_widths)
         and problem.weight_unit == other.weight_unit
         and are_equal(problem.key_weight, other.key_weight)
