@@ -102,7 +102,7 @@ def has_plain_pairs(problem: Problem) -> bool:
     return all(pairs is None for pairs in (problem.self_index, problem.groups, problem.attn_mask, problem.logit_bias))
 
 
-def are_equal(one: Array | None, other: Array | None) -> bool:
+def are_equal(one: NDArray[np.generic] | None, other: NDArray[np.generic] | None) -> bool:
     """Return whether two optional arrays are equal, or both None."""
     if one is None or other is None:
         return one is other
