@@ -161,7 +161,7 @@ def test_groups_gradients_and_chunks_are_refused():
     with pytest.raises(ValueError, match="leaves rows out one by one"):
         problem.with_groups(np.arange(30), np.arange(30))
     plan = choose(problem)
-    with pytest.raises(ValueError, match="no gradients with widths='adaptive'"):
+    with pytest.raises(ValueError, match="no gradients, nor slopes of weighted means, with widths='adaptive'"):
         plan.pullback(problem, plan.reduce(problem), np.ones((30, 1)), ["query"])
     with pytest.raises(ValueError, match="widths='adaptive' counts the keys"):
         kernpool.pool([0.0], kernpool.open_chunks([(x[:, 0], y)]), widths="adaptive", n_neighbors=3)
