@@ -89,14 +89,13 @@ def test_the_log_loss_is_that_of_classes_mixed_with_the_best_share_of_priors():
     X, y = make_rows()
     labels = np.column_stack([y > 0, y <= 0]).astype(float)
     held, others = hold_out(TrainingRows.from_arrays(X, labels), 100, np.random.RandomState(0))
-    criterion = criterion_of(held, others, criterion=LOG_LOSS)
-    at = criterion.evaluate(np.zeros(1))
+    at = criterion_of(held, others, criterion=LOG_LOSS).evaluate(np.zeros(1))
     pooled = NadarayaWatsonRegressor(bandwidth=[0.2, 0.9]).fit(others.X, others.value).predict(held.X)
     shares, prior = np.linspace(1 / 101, 100 / 101, 20_001)[:, None], others.value.mean(axis=0)
     right = held.value > 0.5
     losses = -np.log((1 - shares) * pooled[right] + shares * np.broadcast_to(prior, right.shape)[right]).mean(axis=1)
     assert at.penalised == pytest.approx(losses.min(), rel=1e-6)
-    assert criterion.prior_share == pytest.approx(shares[losses.argmin(), 0], abs=1e-4)
+    assert at.prior_share == pytest.approx(shares[losses.argmin(), 0], abs=1e-4)
     assert at.error == pytest.approx(np.mean(np.sum((pooled - held.value) ** 2, axis=1)), rel=1e-12)
 
 

@@ -9,9 +9,10 @@ import numpy as np
 
 from kernpool.cli.terminal import need_output, print_json
 from kernpool.data.model_format import read_header
+from kernpool.estimators.fitted_model import neighbors_of
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.learned.models import LearnedPooling
-from kernpool.estimators.model import source_of
+from kernpool.estimators.model import follows_rows, source_of
 from kernpool.estimators.persistence import load_model
 from kernpool.inference import ClassSummary, Summary
 from kernpool.pooling import RunningPool
@@ -99,10 +100,11 @@ def describe_fit(model: KernelSmoother, features: Sequence[str]) -> dict[str, An
         found["levels"] = {features[i]: list(levels) for i, levels in zip(categorical, encoding.levels, strict=True)}
     if encoding is not None and encoding.dates:
         found["dates"] = [features[i] for i in encoding.dates]
-    if vars(model).get("widths", "fixed") != "fixed":
+    if follows_rows(model):
         found["widths"] = vars(model).get("widths_", model.widths)
-    if vars(model).get("n_neighbors_") is not None:
-        found["n_neighbors"] = int(vars(model)["n_neighbors_"])
+    neighbors = neighbors_of(model)
+    if neighbors is not None:
+        found["n_neighbors"] = neighbors
     if vars(model).get("classes_") is not None:
         found["classes"] = vars(model)["classes_"].tolist()
     if vars(model).get("key_group_") is not None:

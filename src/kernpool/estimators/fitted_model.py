@@ -120,9 +120,9 @@ def widens(model: FittedModel) -> bool:
     return least_rows_of(model) is not None or neighbors_of(model) is not None
 
 
-def refuse_nearest(model: FittedModel, what: str, remedy: str, *, but_for: Sequence[str] = ()) -> None:
+def refuse_nearest(model: FittedModel, what: str, remedy: str) -> None:
     """Raise ValueError if windows follow the rows: then `what` (in words) is not possible, and `remedy` is."""
-    if neighbors_of(model) is not None and model.widths not in but_for:
+    if neighbors_of(model) is not None:
         raise ValueError(f"{what} is not possible with widths={model.widths!r}; {remedy}")
 
 
@@ -464,8 +464,13 @@ def _plain_smoother(model: FittedModel) -> Smoother:
         np.asarray(model.smoothing_, dtype=np.float64) if has_levels else np.zeros(0),
         least_rows=least_rows_of(model),
         order=order_of(model),
-        n_neighbors=neighbors_of(model),
+        n_neighbors=_neighbors_of_points(model),
     )
+
+
+def _neighbors_of_points(model: FittedModel) -> int | None:
+    """Return the number of neighbors in windows around points; None where widths are of rows, which the recipe has."""
+    return None if widths_of(model) == "adaptive" else neighbors_of(model)
 
 
 def smoother_of_rows(model: FittedModel, found: dict[str, Any], rows: TrainingRows, categories: Categories) -> Smoother:
@@ -481,7 +486,7 @@ def smoother_of_rows(model: FittedModel, found: dict[str, Any], rows: TrainingRo
         found["smoothing_"] if has_levels else np.zeros(0),
         least_rows=found.get("min_effective_rows_"),
         order=rows.order,
-        n_neighbors=None if widths_of(model) == "adaptive" else found.get("n_neighbors_"),
+        n_neighbors=_neighbors_of_points(one),
     )
 
 

@@ -138,7 +138,7 @@ def constant_slopes(smoother: Smoother, places: EvaluationPoints) -> tuple[Array
             f"got {abbreviate(kernel.name)}; "
             "use LocalLinearRegressor, whose slopes have standard errors for every kernel"
         )
-    if smoother.recipe.widths == "adaptive" and smoother.n_neighbors is not None:
+    if smoother.recipe.n_neighbors is not None:
         raise ValueError(
             "derivatives of a local constant fit have no standard errors where each row has its own width "
             "(widths='adaptive'): the slope of its kernel is in units of that; use LocalLinearRegressor, or "

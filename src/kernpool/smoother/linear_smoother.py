@@ -230,7 +230,11 @@ class Smoother:
     @property
     def widens(self) -> bool:
         """Whether windows differ between evaluation points, and so do those of a row left out."""
-        return any(x is not None for x in (self.least_rows, self.n_neighbors, self.recipe.n_neighbors))
+        return self._finds_windows or self.recipe.n_neighbors is not None
+
+    @property
+    def _finds_windows(self) -> bool:
+        return self.least_rows is not None or self.n_neighbors is not None
 
     def has_widths(self, places: EvaluationPoints) -> bool:
         """Return whether any window around these points differs from the bandwidths."""
@@ -244,7 +248,7 @@ class Smoother:
     def training_points(self, code: Codes | None) -> EvaluationPoints:
         """Return the training rows as evaluation points, with windows of leave-one-out, or leave-cluster-out, fits."""
         rows, first = EvaluationPoints(self.keys.rows.array, self.key_code), self.first or self
-        if self.least_rows is None and self.n_neighbors is None:
+        if not self._finds_windows:
             return rows
         recipe, width = first.recipe, (self.least_rows, self.n_neighbors)
         of = recipe.kernel, recipe.composition, recipe.bandwidth, first.smoothing, width, code, self.order
@@ -266,13 +270,12 @@ class Smoother:
     def points(self, query: Array, code: Codes | None = None) -> EvaluationPoints:
         """Return rows as evaluation points, with windows of enough effective rows."""
         rows, first = EvaluationPoints(query, code), self.first or self
-        return replace(rows, widening=first._widening(first.problem(rows))) if self.widens else rows
+        return replace(rows, widening=first._widening(first.problem(rows))) if self._finds_windows else rows
 
     def _widening(self, problem: Problem) -> Array | None:
         if self.n_neighbors is not None:
             return with_neighbors(problem, float(self.n_neighbors), self.recipe.widths).similarity.widening
-        if self.least_rows is None:
-            return None
+        assert self.least_rows is not None
         least = self.least_rows * min(1.0, self.rows / np.count_nonzero(self.weight))  # weights may be normalised
         return widening(problem, least, self.sums)
 

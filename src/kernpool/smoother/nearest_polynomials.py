@@ -118,9 +118,8 @@ class NearestPolynomials:
 
     def windows(self, query: Array, own: Index | None = None) -> Windows:
         """Find the windows of queries of shape (m, d); `own` are the places of those that are rows."""
-        from kernpool.algorithms.sweep.loops.octaves import (
-            find_windows,
-        )  # loads Numba, which other estimators may not need
+        # Loads Numba, which other estimators may not need.
+        from kernpool.algorithms.sweep.loops.octaves import find_windows
 
         m, n = len(query), len(self.key)
         own = np.full(m, -1) if own is None else own

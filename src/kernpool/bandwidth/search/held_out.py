@@ -158,18 +158,11 @@ class HeldOutRows:
             tied=others.tied,
         )
         self.tried: list[Trial] = []
-        self.shares: list[float] = []  # of the class priors, at each of them
 
     @property
     def best(self) -> Trial:
         """Evaluated factor with the smallest criterion."""
         return best_of(self.tried)
-
-    @property
-    def prior_share(self) -> float:
-        """Weight of the class priors at the best factor; NaN if the criterion is not the log loss."""
-        best = self.best
-        return next(share for share, trial in zip(self.shares, self.tried, strict=True) if trial is best)
 
     def evaluate(self, theta: Array) -> Trial:
         """Evaluate the criterion at the logarithm of a factor, an array of one number."""
@@ -198,8 +191,8 @@ class HeldOutRows:
             criterion, share_of_priors = share.log_loss + 0.5 * cost, float(share.share)
         else:
             criterion = float(np.sum(squares)) * np.exp(cost)
-        self.shares.append(share_of_priors)
-        self.tried.append(Trial(theta, criterion, error, int(np.count_nonzero(~fit.occupied))))
+        empty = int(np.count_nonzero(~fit.occupied))
+        self.tried.append(Trial(theta, criterion, error, empty, prior_share=share_of_priors))
         return self.tried[-1]
 
     def at(self, factor: float) -> tuple[Array, Array]:
@@ -278,5 +271,7 @@ def adjust_to_all_rows(
     factor = float(np.exp(criterion.best.theta[0]))
     bandwidth, smoothing = criterion.at(factor)
     bandwidth, smoothing, last = bring_to_rows(bandwidth, smoothing, matters, few, whole)
-    best, share = criterion.best, criterion.prior_share
-    return Adjusted(bandwidth, smoothing, rate * factor * last, best.error, best.empty_windows, len(held.X), few, share)
+    best, rate = criterion.best, rate * factor * last
+    return Adjusted(
+        bandwidth, smoothing, rate, best.error, best.empty_windows, len(held.X), few, best.prior_share
+    )  # fmt: skip

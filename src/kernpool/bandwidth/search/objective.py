@@ -55,6 +55,8 @@ class Trial(NamedTuple):
         Rows that have no other row in their window, and are predicted by the weighted mean of the others.
     ridge : float, default=0.0
         On the slopes of planes.
+    prior_share : float, default=NaN
+        Weight of the class priors that are mixed in.
     """
 
     theta: Array
@@ -62,6 +64,7 @@ class Trial(NamedTuple):
     error: float
     empty_windows: int
     ridge: float = 0.0
+    prior_share: float = float("nan")
 
 
 def best_of(tried: list[Trial]) -> Trial:

@@ -640,7 +640,7 @@ def flatten(
     if wide.any():
         # Trying one after the other took most evaluations of searches in a hundred columns. Where the residuals are
         # linear in h^-2, as for wide windows, their derivatives say which of them may go.
-        gain = gain_without(objective, at, objective.jacobian(at), wide)
+        gain = gain_without(objective, at, objective.jacobian(at), np.isfinite(far))
         untried = [np.flatnonzero(wide & (gain >= 0.0))]
         while untried:
             part = untried.pop()

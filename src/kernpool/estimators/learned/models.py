@@ -601,14 +601,14 @@ class LearnedPoolingRegressor(Scoring, RegressorMixin, LearnedPooling):  # type:
         """
         check_is_fitted(self)
         check_choice("method", method, INTERVALS)
-        smoother, fraction = self._smoother(), as_fraction(level)
-        left_out = smoother.predict(smoother.left_out_problem(None))
+        smoother, fraction, left_out = self._smoother(), as_fraction(level), None
         if check_rows(X_calibration, y_calibration, None):
             there = EvaluationPoints(self.encode(cast(ArrayLike, X_calibration)))
             value = read_outputs(y_calibration, (len(there.query), *self.value_.shape[1:]))
             predicted = smoother.predict(smoother.problem(there))
             calibration = Calibration(there, value, predicted, np.ones(len(value)))
         else:
+            left_out = smoother.predict(smoother.left_out_problem(None))
             which, points = self.validation_rows_, smoother.training
             calibration = Calibration(
                 points.rows(which), smoother.value[which], left_out[which], smoother.weight[which], which=which

@@ -128,8 +128,8 @@ def choose_widths(
     fixed = _left_out(model, found, rows, categories)
     if nearest["loo_error_"] >= fixed["loo_error_"]:
         return {"widths_": "fixed"}
-    if "search_rows_" not in of_rows:
-        found.pop("search_rows_", None)
+    for name in found.keys() - of_rows.keys():  # what was found in windows of fixed width
+        del found[name]
     return nearest | {"widths_": "nearest"}
 
 

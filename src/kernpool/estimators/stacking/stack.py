@@ -100,9 +100,8 @@ class FittedStack:
         if not number > 1.0:
             raise ValueError(f"leave-one-out predictions need at least two rows, got {number:g} sample")
         levels = () if encoding is None else tuple(len(names) for names in encoding.levels)
-        coordinates = replace(
-            coordinates_of(local), scale=Scale.raw(local.key_.shape[1])
-        )  # ranks are the local member's
+        raw = Scale.raw(local.key_.shape[1])  # ranks are the local member's
+        coordinates = replace(coordinates_of(local), scale=raw)
         columns = StandardColumns.of(local.key_[kept], weight, levels, coordinates)
         matrix = columns.matrix(local.key_[kept], local.key_code_[kept])
         others = fit(matrix, value, weight, None if group is None else group[kept])
