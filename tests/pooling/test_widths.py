@@ -12,7 +12,7 @@ from kernpool.algorithms import ALGORITHMS
 from kernpool.core import Factors, PoolState, Problem
 from kernpool.kernels import get_categorical_kernel
 from kernpool.pooling.recipe import Recipe, choose
-from kernpool.pooling.widths import LARGER, SMALLEST, nearest_widths
+from kernpool.pooling.widths import LARGER, SMALLEST, nearest_widths, with_widths
 
 KERNELS = "tricube", "epanechnikov", "biweight", "triweight", "triangular", "boxcar", "cosine", "gaussian", "laplace"
 
@@ -108,7 +108,8 @@ def test_many_keys_in_octaves_and_blocks_of_windows(monkeypatch):
     x, y = rng.exponential(size=3000), rng.normal(size=3000)
     x[:200] = 0.5
     weight = rng.integers(0, 3, 3000).astype(float)
-    for kernel, degree in (("tricube", 1), ("boxcar", 0), ("triangular", 2), ("triweight", 2)):
+    cases = ("tricube", 1), ("boxcar", 0), ("triangular", 2), ("triweight", 2), ("gaussian", 0), ("gaussian", 2)
+    for kernel, degree in cases:
         for offset in (0.0, 1e6):
             recipe = Recipe.of(kernel, degree=degree, n_neighbors=700)
             agree(recipe.problem(x[::3] + offset, x + offset, y, key_weight=weight), ("sweep",))
@@ -119,6 +120,16 @@ def test_many_keys_in_octaves_and_blocks_of_windows(monkeypatch):
         recipe = Recipe.of("tricube", [1.0, 2.0], degree=1, composition=composition, n_neighbors=40)
         key = rng.exponential(size=(700, 2))
         agree(recipe.problem(key, key, y[:700], exclude_self=True), ("brute",))
+
+
+@pytest.mark.parametrize("degree", [0, 1, 2])
+def test_gaussian_windows_beside_dense_keys_and_far_from_all(degree):
+    rng = np.random.default_rng(6)
+    key = np.r_[1e-5 * rng.normal(size=3000), rng.normal(5.0, 3.0, 300)]
+    query = np.r_[np.linspace(-4.0, 12.0, 150), 0.0, 1e-5, 30.0]
+    problem = Recipe.of("gaussian", degree=degree).problem(query, key, rng.normal(size=3300))
+    for width in (0.2, 1.0, 4.0, 100.0):  # from hardly any key to all of them
+        agree(with_widths(problem, width * rng.uniform(1.0, 7.0, len(query))), ("sweep",))
 
 
 def test_gradients_are_those_of_the_reference():

@@ -2,11 +2,11 @@
 
 The width of a window may be the distance of the farthest of its k nearest keys, so it differs between queries, and sums
 over windows of one width (`polynomial_kernels.py`) do not apply. Queries whose widths share a power of two form an
-octave. The cells of an octave are at most half as wide as its windows, so a window consists of a few whole cells, a
-suffix and a prefix of the cells at its ends, and some keys; see `loops/octaves.py`. Each octave costs one pass over
+octave. The cells of an octave are narrower than its windows, so a window consists of some whole cells, a suffix and a
+prefix of the cells at its ends, and some keys; see `loops/octaves.py`. Each octave costs one pass over
 the keys. Equally dense keys have two octaves, those of an exponential distribution five to ten.
 
-`sum_windows` sums every polynomial kernel and degree. `NearestWindows` fits the lines of lowess: its windows do not
+`sum_windows` sums every polynomial kernel, and the Gaussian, of every degree. `NearestWindows` fits the lines of lowess: its windows do not
 depend on the weights and values of keys, so robust fits prepare them once.
 """
 
@@ -14,10 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import log, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kernpool.algorithms.brute import brute
 from kernpool.algorithms.sweep.loops import octaves as loops
 from kernpool.algorithms.sweep.loops import polynomial_kernels as cell_loops
 from kernpool.algorithms.sweep.loops import window_sums
@@ -112,30 +114,39 @@ class Octave:
 def sum_windows(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) -> PoolState:
     """Compute kernel sums of a problem of one column whose windows differ between queries (`KernelLogits.widening`).
 
-    The kernel is a compact polynomial; two threads give the same bits as one.
+    The kernel is a compact polynomial or the Gaussian; two threads give the same bits as one. A window of the Gaussian
+    ends where a key has 1e-17 of the weight of an average one divided by the number of keys. Queries whose sums are
+    less than half of such a weight, which have no key near, are computed by brute force.
     """
     form = problem.similarity.kernel.form
-    assert isinstance(form, Polynomial)
     m, layout = len(problem.query), problem.layout
+    if isinstance(form, Polynomial):
+        inner, outer, height, reach, cells = form.inner, form.outer, form.height, 1.0, 1.0
+        polynomial, least = derivatives(inner, outer), window_sums.LEAST_SHARES
+        terms = polynomial.shape[1]
+    else:
+        inner, outer, height, cells = 0, 0, 1.0, window_sums.GAUSSIAN_CELLS
+        reach = sqrt(2.0 * (log(1e17) + log(len(problem.key))))
+        polynomial, least = np.empty((0, 0, 0)), window_sums.LEAST_SHARES_GAUSSIAN
+        terms = window_sums.GAUSSIAN_TERMS
     order, x, weight, value = problem.prepare(
         "sorted line", (problem.key, problem.value, problem.key_weight), lambda: _in_order(problem)
     )
     place = np.argsort(problem.query[:, 0], kind="stable")
     q = np.ascontiguousarray(problem.query[place, 0])
     width = np.ascontiguousarray(np.broadcast_to(problem.similarity.widths[:, 0], m)[place])
-    first, last = _window_ends(x, q, width)
+    first, last = _window_ends(x, q, reach * width)
     equal, above = np.searchsorted(x, q), np.searchsorted(x, q, side="right")
     own, left = np.empty(0, np.int64), np.empty(0)
     if problem.self_index is not None:
         rank = np.empty(len(order) + 1, np.int64)
         rank[order], rank[-1] = np.arange(len(order)), -1
         own, left = rank[problem.self_index[place]], problem.own_weight[place]
-    polynomial = derivatives(form.inner, form.outer)
     powers, most = 1 + problem.degree, 1 + 2 * problem.degree
-    terms = polynomial.shape[1] + most - 1
+    terms += most - 1
     sums = np.empty((m, 1 + len(value), most))
     done = 0
-    for octave in Octave.divide(x, first, last, width):
+    for octave in Octave.divide(x, first, last, cells * width):
         queries = octave.queries
         if np.all(last[queries] - first[queries] <= loops.FEW):
             moment = np.zeros((2, 1, 1 + len(value), terms))
@@ -145,7 +156,7 @@ def sum_windows(problem: Problem, n_jobs: int = 1, progress: Progress | None = N
         def visit(part: slice, octave: Octave = octave, moment: Array = moment) -> Iterator[None]:
             window_sums.sum_windows(
                 x, weight, value, q, width, first, equal, above, last, own, left, octave.queries[part], *octave.cells,
-                moment, octave.first_bin, octave.h, form.inner, form.outer, polynomial, most, powers, sums,
+                moment, octave.first_bin, octave.h, inner, outer, polynomial, least, most, powers, sums,
             )  # fmt: skip
             yield
 
@@ -153,7 +164,7 @@ def sum_windows(problem: Problem, n_jobs: int = 1, progress: Progress | None = N
         done += len(queries)
         if progress is not None:
             progress(done, m)
-    sums *= form.height
+    sums *= height
     numerator = np.empty((m, layout.width))
     numerator[:, layout.value] = sums[:, 1:, 0]
     if problem.degree:
@@ -165,6 +176,10 @@ def sum_windows(problem: Problem, n_jobs: int = 1, progress: Progress | None = N
     state = PoolState(np.empty(m), np.empty(m), np.empty_like(numerator))
     total = sums[:, 0, 0]
     state.put(place, PoolState(np.where(total > 0.0, 0.0, -np.inf), total, numerator))
+    if not isinstance(form, Polynomial):
+        far = np.flatnonzero(state.denominator < 0.5 * problem.total_weight / len(x))
+        if far.size:
+            state.put(far, brute.reduce(problem.block(far), n_jobs))
     return state
 
 

@@ -174,7 +174,7 @@ def _sum_all(problem: Problem, result: PoolState) -> NDArray[np.bool_]:
 
 PER_KEY, PER_QUERY, PER_BIN = 0.045e-6, 0.08e-6, 0.02e-6
 FEW_COMPACT, FEW_INFINITE = (5e-9, 35e-9), (8e-9, 17e-9)  # per key, of means and of local lines at few points
-PER_WINDOW_KEY, PER_WINDOW = 0.2e-6, 1.5e-6  # of windows that differ, in some octaves
+PER_WINDOW_KEY, PER_WINDOW = 0.2e-6, {Polynomial: 1.5e-6, Gaussian: 4e-6}  # of windows that differ, in some octaves
 CELL_KEYS = 3000  # keys from which on a query of the Gaussian meets few cells that are summed key by key
 
 
@@ -185,7 +185,8 @@ def seconds(problem: Problem, look: PairSample, known: Mapping[str, float]) -> f
     """
     (m, n), kernel = problem.shape, problem.similarity.kernel
     if problem.similarity.widening is not None:
-        return 1e-3 + (1.0, 1.5, 2.5)[problem.degree] * (PER_WINDOW_KEY * n + PER_WINDOW * m)
+        rows = PER_WINDOW_KEY * n + PER_WINDOW[type(kernel.form)] * m
+        return 1e-3 + (1.0, 1.5, 2.5)[problem.degree] * rows
     if are_few(m, n) and problem.degree < 2 and kernel.adds_up:  # one pass over the keys
         per_key = FEW_COMPACT if kernel.is_compact else FEW_INFINITE
         return 0.9e-3 + per_key[problem.degree] * n + 2e-6 * m
@@ -359,5 +360,5 @@ SWEEP = Algorithm(
     columns=(1, 1),
     degree=2,
     degree_of_form={Exponential: 1},
-    widening=(Polynomial,),
+    widening=(Polynomial, Gaussian),
 )

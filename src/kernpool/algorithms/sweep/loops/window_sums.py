@@ -1,14 +1,18 @@
-"""Compiled sums for compact polynomial kernels on a line, in windows whose widths differ between queries.
+"""Compiled sums for compact polynomials and the Gaussian on a line, in windows whose widths differ between queries.
 
-Windows, cells and moments are those of `loops/octaves.py`, for every kernel ``(1 - |u|**inner)**outer``, for several
-columns of values, and offsets to the fourth power. With ``T = (q - x) / s``, the center c of a cell,
-``d = (q - c) / s``, ``rho = h / s`` and ``z = (c - x) / h``, a far key has
+Windows, cells and moments are those of `loops/octaves.py`, for every kernel ``(1 - |u|**inner)**outer``, and for the
+Gaussian, whose `inner` is zero; for several columns of values, and offsets to the fourth power. With
+``T = (q - x) / s``, the center c of a cell, ``d = (q - c) / s``, ``rho = h / s`` and ``z = (c - x) / h``, a far key has
 
     K(T) T**e = sum over p of  rho**p K(p)(d) z**p / p!  times  (d + rho z)**e
 
 where K(p) is derivative p of the kernel, so the sums over a cell are made of its moments of z. Moments are only ever
-added. A query whose sums are small compared with their terms is visited key by key.
+added. Derivatives of a polynomial end; those of the Gaussian are K times Hermite polynomials, at most
+``1.1 sqrt(p! K(d))``. In its cells, four times as wide, ``|rho z| <= 1``, and the terms from p = 32 on add up to less
+than ``3e-18 sqrt(K(d))`` for each key. A query whose sums are small compared with these bounds is visited key by key.
 """
+
+import math
 
 import numpy as np
 
@@ -17,9 +21,10 @@ from kernpool.algorithms.sweep.loops.octaves import BIN, FEW
 from kernpool.algorithms.sweep.loops.polynomial_kernels import PREFIX, SUFFIX
 from kernpool.execution.compilation import bare_part, loop
 
-# Fractions of the weight of far keys above which their sums have twelve digits: of the sum of kernel weights, and of
-# those of squared offsets and their squares, in widths.
-LEAST_SHARE, LEAST_SQUARE, LEAST_FOURTH = 0.03, 0.01, 0.003
+GAUSSIAN_TERMS, GAUSSIAN_CELLS = 32, 4.0  # half as many terms in cells of a quarter took twice the time
+# Fractions of the weight of far keys, times the roots of their kernels if that is the Gaussian, above which their sums
+# have twelve digits: of the sum of kernel weights, and of those of squared offsets and their squares, in widths.
+LEAST_SHARES, LEAST_SHARES_GAUSSIAN = (0.03, 0.01, 0.003), (0.003, 0.003, 0.003)
 
 
 @bare_part
@@ -28,16 +33,19 @@ def add_near(x, weight, value, own, left, q, s, inner, outer, begin, stop, power
     for j in range(begin, stop):
         t = (x[j] - q) / s
         u = abs(t)
-        if u >= 1.0:
-            continue
-        r = u
-        for _ in range(inner - 1):
-            r *= u
-        z, w = 1.0 - r, weight[j] if weight.size else 1.0
+        w = weight[j] if weight.size else 1.0
         if j == own:
             w = left
-        for _ in range(outer):
-            w *= z
+        if not inner:
+            w *= math.exp(-0.5 * u * u)
+        elif u >= 1.0:
+            continue
+        else:
+            r = u
+            for _ in range(inner - 1):
+                r *= u
+            for _ in range(outer):
+                w *= 1.0 - r
         for e in range(total.shape[1]):
             total[0, e] += w
             if e < powers:
@@ -54,9 +62,9 @@ def add_far(
     """Add the sums over bins `b` to ``stop - 1``, all on one side of the query; return the weight of their far keys.
 
     `side` is 0 for keys below the query. Bins wider than a cell are visited key by key. A run never lies in the middle
-    of a cell (`loops/octaves.py`).
+    of a cell (`loops/octaves.py`). The weight of far keys is times the root of the kernel if that is the Gaussian.
     """
-    rho, terms, most = h / s, polynomial.shape[1], total.shape[1]
+    rho, terms, most = h / s, slope.size, total.shape[1]
     far = 0.0
     while b < stop:
         cell = cell_of[b]
@@ -69,14 +77,21 @@ def add_far(
             b = end
             continue
         d = (q - middle_of(lowest, highest)) / s
-        scale = 1.0
-        for k in range(terms):
-            derivative = 0.0
-            for p in range(terms - 1 - k, -1, -1):
-                derivative = derivative * d + polynomial[side, p, k]
-            slope[k] = scale * derivative
-            scale *= rho
-        far += moment[which, row, 0, 0]
+        scale, bound = 1.0, 1.0
+        if not inner:
+            bound = math.exp(-0.25 * d * d)
+            slope[0] = bound * bound
+            slope[1] = -rho * d * slope[0]
+            for k in range(2, terms):
+                slope[k] = -rho * (d * slope[k - 1] + rho * (k - 1.0) * slope[k - 2])
+        else:
+            for k in range(terms):
+                derivative = 0.0
+                for p in range(terms - 1 - k, -1, -1):
+                    derivative = derivative * d + polynomial[side, p, k]
+                slope[k] = scale * derivative
+                scale *= rho
+        far += bound * moment[which, row, 0, 0]
         for c in range(total.shape[0]):
             of = moment[which, row, c]
             count = most if c == 0 else powers
@@ -103,14 +118,14 @@ def add_far(
 @loop
 def sum_windows(
     x, weight, value, query, width, first, equal, above, last, own, left, which, low, high, start, cell_of, moment,
-    first_bin, h, inner, outer, polynomial, most, powers, sums,
+    first_bin, h, inner, outer, polynomial, least, most, powers, sums,
 ):  # fmt: skip
     """Write kernel sums at each query of `which`, all of one octave: ``sums[i, 0, e]`` of weights times offset**e.
 
     ``sums[i, c + 1, e]`` are those of value column c. Keys `first` to ``last - 1`` are in the window; keys `equal` to
     ``above - 1`` equal the query. `own` is -1, or the key whose weight is `left`.
     """
-    n, columns, terms = x.size, value.shape[0] + 1, polynomial.shape[1]
+    n, columns, terms = x.size, value.shape[0] + 1, moment.shape[3] - most + 1
     slope, raw, total = np.empty(terms), np.empty(most), np.empty((columns, most))
     bins = -(-n // BIN)
     for i in which:
@@ -140,11 +155,11 @@ def sum_windows(
                 )  # fmt: skip
                 j = min(right_bin * BIN, n)
             add_near(x, weight, value, mine, rest, q, s, inner, outer, j, stop, powers, total)
-            visited = total[0, 0] <= LEAST_SHARE * far
+            visited = total[0, 0] <= least[0] * far
             if most > 2:
-                visited |= total[0, 2] <= LEAST_SQUARE * far
+                visited |= total[0, 2] <= least[1] * far
             if most > 4:
-                visited |= total[0, 4] <= LEAST_FOURTH * far
+                visited |= total[0, 4] <= least[2] * far
             near_end = after * BIN if after < right_bin else n
             visited |= begin <= mine < stop and not (middle <= mine < near_end or mine < left_bin * BIN or mine >= j)
             if visited:
