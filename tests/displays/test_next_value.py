@@ -145,6 +145,15 @@ def test_what_has_no_fan(rows, model):
         QuantileFanDisplay.from_quantiles([0.0], [[1.0]], [0.5], x_train=[1.0])
 
 
+@pytest.mark.parametrize("robust", [False, True])
+def test_the_default_method_is_that_of_the_model(rows, robust):
+    model = LocalLinearRegressor(bandwidth=0.2, robust=robust).fit(*rows)
+    display = KernelCurveDisplay.from_estimator(model, *rows, prediction=0.8)
+    assert display.prediction_interval.method == ("cv+" if robust else "adaptive")
+    expected = model.prediction_interval(display.x[:, None], level=0.8)
+    np.testing.assert_array_equal(ends(display.expected_)[1:], (expected.lower, expected.upper))
+
+
 @pytest.mark.parametrize("method", ["adaptive", "full"])
 def test_the_prediction_band_is_that_of_the_model(rows, model, method):
     display = KernelCurveDisplay.from_estimator(

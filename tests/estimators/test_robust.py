@@ -264,7 +264,6 @@ def test_files_pickles_and_copies_keep_the_weights(tmp_path):
 
 
 ANSWERS = {
-    "prediction_interval": lambda model, X, _: model.prediction_interval(X),
     "quantile": lambda model, X, _: model.quantile(X, 0.5),
     "conditional_distribution": lambda model, X, _: model.conditional_distribution(X),
     "residuals": lambda model, *_: model.residuals(),

@@ -18,7 +18,7 @@ LATER = {
                   "test_plugin", "test_regularised", "test_search", "test_search_seconds", "test_search_steps"),
     "cli": ("test_chunked", "test_compare", "test_disguised", "test_expectation", "test_groups", "test_testing"),
     "conformal": ("test_clusters", "test_cqr", "test_full_sets", "test_held_back",
-                  "test_localized", "test_ratio", "test_refits", "test_shift", "test_unsearched"),
+                  "test_localized", "test_ratio", "test_refits", "test_robust_fits", "test_shift", "test_unsearched"),
     "core": ("test_quadratic_fit",),
     "dask": ("test_distribution", "test_inference", "test_prediction"),
     "data": ("test_exotic_columns", "test_large_integers", "test_temporaries"),

@@ -149,6 +149,7 @@ WORDS = {
         r", or degree=1 \(for intervals: method='robust'\)": "",
         "leave variance out, or groups": "leave --variance out",
         "drop duplicates or give groups=": "drop duplicates, or fit again with --groups",
+        r" method='jackknife\+' with groups,": "",
     },
     "explore": {
         "explore a model of some of them: .*": "fit a sample of the rows without --memory, with the --bandwidth that "

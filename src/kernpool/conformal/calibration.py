@@ -10,7 +10,8 @@ row or only new rows have, copies of rows, and weights that are no whole numbers
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import Literal, NamedTuple
@@ -19,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.bandwidth import TrainingRows, count_copies
-from kernpool.core import Prepared, in_unit
 from kernpool.execution.text_table import IntervalTable
 from kernpool.smoother.linear_smoother import EvaluationPoints, Smoother
 
@@ -90,16 +90,6 @@ def lonely_levels(
 
 
 Integers = NDArray[np.int64]
-
-
-def thinned(smoother: Smoother, weight: Array) -> Smoother:
-    """Return the smoother with new frequency weights of its rows, such as zeros for rows that are held out.
-
-    `weight` has shape (n,).
-    """
-    table, unit = in_unit(weight)
-    keys = replace(smoother.keys, weight=table, unit=unit, prepared=Prepared())
-    return replace(smoother, keys=keys)
 
 
 Origin = Literal["given", "found", "unsearched", "repeated"]
@@ -217,8 +207,11 @@ class ConformalProblem:
     known : ndarray of shape (n, c), or None
         Value of `left_out`, if already computed.
     center : ndarray of shape (m, c), or None
-        Value of `prediction`, if already computed: for a fit whose rows are not in memory; `smoother` then has a sample
-        of them.
+        Value of `prediction`, if already computed: for a robust fit, whose `smoother` is the one without robustness
+        weights, and for a fit whose rows are not in memory; `smoother` then has a sample of them.
+    refit : callable
+        Takes the smoother with the weights of a fold held out, and returns the fit of the other rows. By default the
+        smoother itself; for robust fits the one with the robustness weights of these rows.
     """
 
     smoother: Smoother
@@ -230,6 +223,7 @@ class ConformalProblem:
     ranked: bool = False
     known: Array | None = field(default=None, repr=False)
     center: Array | None = field(default=None, repr=False)
+    refit: Callable[[Smoother], Smoother] = field(default=lambda smoother: smoother, repr=False)
 
     @cached_property
     def prediction(self) -> Array:

@@ -30,7 +30,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.conformal.calibration import Bounds, ConformalProblem, thinned
+from kernpool.conformal.calibration import Bounds, ConformalProblem
 from kernpool.conformal.full_conformal import PAIRS_AT_ONCE, LocalDesigns, check_pairs, pair_logits
 from kernpool.conformal.order_statistics import cluster_weight, score_bound, upper_rank, upper_statistic
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
@@ -211,7 +211,7 @@ def _cv_plus(setting: ConformalProblem, held: list[Array], pairs: Integers, weig
         if not left.any():  # a single cluster, or a single row
             there[fold], residual[mine] = np.nan, np.inf
             continue
-        fit = thinned(smoother, left)
+        fit = setting.refit(smoother.with_weight(left))
         at, own = setting.places, calibration.places.rows(rows)  # in the windows that this fit has
         there[fold] = fit.predict(fit.problem(fit.points(at.query, at.code)))
         found = fit.predict(fit.problem(fit.points(own.query, own.code)))

@@ -40,7 +40,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.conformal.calibration import Bounds, ConformalProblem, thinned
+from kernpool.conformal.calibration import Bounds, ConformalProblem
 from kernpool.conformal.order_statistics import score_bounds, upper_statistic
 from kernpool.core import FLOAT64, FLOAT64_EPSILON, Factors, Keys, Problem
 from kernpool.distribution import ArrayOutcomes, KernelWeights, Quantiles
@@ -123,7 +123,7 @@ def residual_scale(smoother: Smoother, residual: Array) -> Smoother:
     wide = replace(wide, recipe=replace(wide.recipe, empty="mean"))
     if not weight.any():  # nothing is known of the noise: one width everywhere
         return wide.with_values(np.ones_like(residual))
-    return thinned(wide, weight).with_values(np.where(known[:, None], np.abs(residual), 0.0))
+    return wide.with_weight(weight).with_values(np.where(known[:, None], np.abs(residual), 0.0))
 
 
 def conformal_quantiles(setting: ConformalProblem) -> Bounds:

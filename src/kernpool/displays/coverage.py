@@ -300,7 +300,7 @@ class CoverageDisplay(drawing.Display):
         *,
         against: int | str | None = None,
         level: float = 0.9,
-        method: str = "adaptive",
+        method: str | None = None,
         interval_kwargs: dict[str, Any] | None = None,
         slices: int = 10,
         confidence: float = 0.95,
@@ -322,8 +322,8 @@ class CoverageDisplay(drawing.Display):
             Column by which to slice, numbers, dates, durations or labels; by default the prediction.
         level : float, default=0.9
             Probability that an interval holds the value.
-        method : str, default="adaptive"
-            As in `prediction_interval`.
+        method : str, optional
+            As in `prediction_interval`; by default that of the estimator.
         interval_kwargs : dict, optional
             Further arguments of `prediction_interval`, such as `X_calibration`.
         slices : int, default=10
@@ -363,7 +363,8 @@ class CoverageDisplay(drawing.Display):
                 "with CoverageDisplay.from_intervals"
             )
         target = target_name(estimator, y, target)
-        found = ask(X, level=level, method=method, **(interval_kwargs or {}))
+        how = {} if method is None else {"method": method}
+        found = ask(X, level=level, **how, **(interval_kwargs or {}))
         if against is None:  # rows without a prediction are in no slice
             x, label = found.center, f"prediction of {target}"
             ends = tuple(np.where(np.isnan(x), np.nan, end) for end in (found.lower, found.upper))

@@ -174,7 +174,7 @@ def limit_height(ax: Axes, drawn: Sequence[Array | None], bands: Sequence[Any]) 
 
 
 def prediction_interval_along(
-    estimator: Any, section: InputGrid, level: float | None, method: str
+    estimator: Any, section: InputGrid, level: float | None, method: str | None
 ) -> PredictionInterval | None:
     """Compute an estimator's prediction intervals on a grid over one column; None if no level is given.
 
@@ -194,7 +194,8 @@ def prediction_interval_along(
         # too few rows for the level is said.
         warnings.simplefilter("ignore", EmptyWindowWarning)
         warnings.filterwarnings("ignore", r"\d+ of \d+ prediction intervals", InferenceWarning)
-        found: PredictionInterval = ask(section.query, level=level, method=method)
+        how = {} if method is None else {"method": method}
+        found: PredictionInterval = ask(section.query, level=level, **how)
     return found
 
 
@@ -320,7 +321,7 @@ class KernelCurveDisplay(drawing.Display):
         method: str = "auto",
         variance: str = "local",
         prediction: float | None = None,
-        prediction_method: str = "adaptive",
+        prediction_method: str | None = None,
         truth: Callable[[Array], Array] | None = None,
         grid_resolution: int | None = None,
         subsample: int | None = 1000,
@@ -354,8 +355,8 @@ class KernelCurveDisplay(drawing.Display):
         prediction : float, optional
             Coverage of a prediction interval for a new observation, such as 0.9, drawn in addition to the curve's: it
             is as wide as values scatter, whereas intervals of the curve shrink with more rows.
-        prediction_method : str, default="adaptive"
-            Method of `prediction_interval`.
+        prediction_method : str, optional
+            Method of `prediction_interval`; by default that of the estimator.
         truth : callable, optional
             The true function of that column, or its slope, vectorized.
         grid_resolution : int, optional

@@ -445,14 +445,14 @@ def need_rows(model: FittedModel, what: str = "this answer needs") -> None:
 def smoother_of(model: FittedModel) -> Smoother:
     """Return a fitted model as a linear smoother: its training rows and pooling settings; refuse a robust fit.
 
-    What a robust fit has is asked of `pairs_of`, its predictions and their weights, and of `inference_smoother`.
+    Robust fits have `predicting_smoother`, with their weights as they are, and `inference_smoother`.
     """
     need_rows(model)
     refuse_robust(model)
-    return _plain_smoother(model)
+    return plain_smoother_of(model)
 
 
-def _plain_smoother(model: FittedModel) -> Smoother:
+def plain_smoother_of(model: FittedModel) -> Smoother:
     """Return the linear smoother of a model without robustness weights."""
     categories = model._categories()
     has_levels = len(categories) > 0
@@ -466,6 +466,11 @@ def _plain_smoother(model: FittedModel) -> Smoother:
         order=order_of(model),
         n_neighbors=_neighbors_of_points(model),
     )
+
+
+def predicting_smoother(model: FittedModel, plain: Smoother) -> Smoother:
+    """Return the linear smoother that predicts as a model does: a plain one, with robustness weights if there are."""
+    return plain if robust_weight_of(model) is None else replace(plain, keys=pairs_of(model).keys)
 
 
 def _neighbors_of_points(model: FittedModel) -> int | None:
@@ -515,8 +520,8 @@ def _smoother_of_pseudovalues(model: FittedModel) -> Smoother:
     """Return the linear smoother whose values have the mean and the variance of a robust fit; made once per fit."""
 
     def make() -> Smoother:
-        plain, robustness = _plain_smoother(model), Robustness.of(vars(model)["robust"])
-        weighted = replace(plain, keys=pairs_of(model).keys)
+        plain, robustness = plain_smoother_of(model), Robustness.of(vars(model)["robust"])
+        weighted = predicting_smoother(model, plain)
         fitted = weighted.predict(weighted.problem(plain.training))[:, 0]
         return plain.with_values(robustness.pseudovalues(fitted, plain.value[:, 0], plain.weight)[:, None])
 

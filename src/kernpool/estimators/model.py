@@ -188,6 +188,6 @@ def refuse_robust(model: FittedModel) -> None:
     if robust_weight_of(model) is not None:
         raise TypeError(
             f"this answer is for linear fits, and this {type(model).__name__} is robust: its weights of rows depend on "
-            "y. It has predict, get_prediction, confidence_interval, summary and attention_weights; for anything else, "
-            "such as prediction intervals, quantiles, residuals or tests, fit it with robust=False"
+            "y. It has predict, get_prediction, confidence_interval, prediction_interval, summary and "
+            "attention_weights; for anything else, such as quantiles, residuals or tests, fit it with robust=False"
         )

@@ -464,8 +464,9 @@ class NadarayaWatsonRegressor(KernelRegressor):
     key_place_ : ndarray of int, shape (n,), or None
         Place of each training row in their order, if there is a gap or `fit` had times.
     search_rows_ : ndarray of int
-        Numbers of the training rows that the bandwidth was searched on, if `max_search_rows` was a number below theirs;
-        rows that equal one of them included. The others have not seen it: see `prediction_interval`.
+        Numbers of the training rows that the bandwidth was searched on, if `max_search_rows` was a number below theirs,
+        or of more than 2048 rows with `robust`; rows that equal one of them included. The others have not seen it: see
+        `prediction_interval`.
     source_ : ChunkPairs or PartitionPairs
         Where the rows are, after a fit to rows that are not in memory.
     reference_ : dict or None

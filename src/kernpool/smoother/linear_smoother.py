@@ -18,8 +18,8 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.core import NO_CATEGORIES, Categories, Factors, Keys, KeyWidths, Layout, LocalFit, RowOrder
-from kernpool.core.input_validation import center_of_values, subtract
+from kernpool.core import NO_CATEGORIES, Categories, Factors, Keys, KeyWidths, Layout, LocalFit, Prepared, RowOrder
+from kernpool.core.input_validation import center_of_values, in_unit, subtract
 from kernpool.core.problem import FLOAT64, FLOAT64_EPSILON, LARGEST_TOL, Problem
 from kernpool.core.state import Empty, PoolState, fill_in_silence
 from kernpool.execution.threads import cut
@@ -306,6 +306,11 @@ class Smoother:
         """Return the smoother with other outputs, of shape (n, columns), and the same linear weights."""
         center = center_of_values(value, self.keys.weight, None)
         return replace(self, keys=replace(self.keys, value=subtract(value, center), center=center))
+
+    def with_weight(self, weight: Array) -> Smoother:
+        """Return the smoother with other weights of its rows, of shape (n,), such as zeros for rows held out."""
+        table, unit = in_unit(weight)
+        return replace(self, keys=replace(self.keys, weight=table, unit=unit, prepared=Prepared()))
 
     def widened(self, factor: float, *, levels: bool = True) -> Smoother:
         """Return the smoother with bandwidths multiplied by a factor.

@@ -16,7 +16,7 @@ from kernpool.conformal.covariate_shift import DensityRatio, read_weights
 from kernpool.data.encoding import group_codes
 from kernpool.estimators.bandwidth import given_bandwidth
 from kernpool.estimators.fitted_model import places_of, training_fit_key
-from kernpool.estimators.model import FittedModel
+from kernpool.estimators.model import FittedModel, robust_weight_of
 from kernpool.estimators.training_rows import as_outputs
 from kernpool.execution.error_messages import abbreviate
 from kernpool.inference import number_clusters
@@ -190,8 +190,11 @@ def with_ratios(
 def _left_out(model: FittedModel, smoother: Smoother, code: Integers | None) -> Array:
     """Return leave-one-out or leave-cluster-out predictions of the training rows, computed once per fit.
 
-    They are computed again only for other clusters or another policy for empty windows.
+    They are computed again only for other clusters or another policy for empty windows. A robust fit has none: rows
+    that are left out have a say in the weights of the others, so methods for it fit the others again.
     """
+    if robust_weight_of(model) is not None:
+        return np.full_like(smoother.value, np.nan)
     of = (smoother.recipe.empty, None if code is None else code.tobytes(), *training_fit_key(smoother))
     return model._prepared.get("left out", of, lambda: smoother.predict(smoother.left_out_problem(code)))
 

@@ -9,6 +9,7 @@ the fit, and a search that drew the smallest numbers has not seen them.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from kernpool.bandwidth.rules_of_thumb import rate_factor
 from kernpool.conformal.calibration import Calibration, ConformalProblem, Origin, PredictionInterval
 from kernpool.conformal.covariate_shift import DensityRatio, read_weights
-from kernpool.conformal.methods import check_method, prediction_interval
+from kernpool.conformal.methods import METHODS, check_method, prediction_interval
 from kernpool.conformal.order_statistics import as_fraction, least_rows
 from kernpool.core import Keys, fill_in_silence
 from kernpool.data.chunks.sampling import UniformRange
@@ -28,10 +29,11 @@ from kernpool.estimators.fitted_model import (
     coordinates_of,
     numeric_query,
     places_of,
+    plain_smoother_of,
+    predicting_smoother,
     recipe_of,
     refuse_nearest,
     shaped,
-    smoother_of,
 )
 from kernpool.estimators.methods.calibration import (
     check_rows,
@@ -42,7 +44,9 @@ from kernpool.estimators.methods.calibration import (
     with_ratios,
 )
 from kernpool.estimators.methods.incomplete_rows import nan_where_missing
-from kernpool.estimators.model import FittedModel, gap_of, source_of
+from kernpool.estimators.methods.robust_regression import refit_robustly
+from kernpool.estimators.model import FittedModel, gap_of, robust_weight_of, source_of
+from kernpool.execution.error_messages import check_choice
 from kernpool.execution.progress import current_progress
 from kernpool.execution.text_table import ROWS
 from kernpool.inference.resampling.random_draws import as_seed, generator
@@ -310,6 +314,36 @@ def _unscaled(recipe: Recipe, key: Array, value: Array) -> Smoother:
     return Smoother(Keys.read(key, value), recipe)
 
 
+def chosen_method(model: FittedModel, method: Any, others: bool, grouped: bool) -> Any:
+    """Return the method of prediction intervals that "auto" stands for; refuse those that are not for robust fits.
+
+    Weights of a robust fit depend on y, so a row that is left out must have no say in them: methods that subtract it
+    from the sums, or add a new one, do not hold.
+
+    Parameters
+    ----------
+    model : regressor
+        Fitted.
+    method : str
+        As of ``prediction_interval``.
+    others, grouped : bool
+        Whether calibration rows, and clusters of rows, are given.
+    """
+    automatic = isinstance(method, str) and method == "auto"
+    if robust_weight_of(model) is None:
+        return "adaptive" if automatic else method
+    if automatic:
+        return "split" if others else "jackknife+" if grouped else "cv+"
+    check_choice("method", method, METHODS)
+    if method not in ("cv+", "split") and not (method == "jackknife+" and grouped):
+        raise TypeError(
+            f"method={method!r} is for linear fits, and this {type(model).__name__} is robust: its weights of rows "
+            "depend on y; use method='cv+', which fits again without each tenth of the rows, method='jackknife+' with "
+            "groups, or method='split' with X_calibration and y_calibration, or fit it with robust=False"
+        )
+    return method
+
+
 class PredictionIntervals(FittedModel):
     """Mixin of regressors: prediction intervals of new observations."""
 
@@ -319,13 +353,13 @@ class PredictionIntervals(FittedModel):
         X: ArrayLike,
         *,
         level: float = 0.9,
-        method: str = "adaptive",
+        method: str = "auto",
         weights: Any = None,
         X_calibration: ArrayLike | None = None,
         y_calibration: ArrayLike | None = None,
         calibration: str | None = None,
         groups: ArrayLike | None = None,
-        random_state: Any = None,
+        random_state: Any = 0,
     ) -> PredictionInterval:
         r"""Compute prediction intervals: they contain a new observation of y with a given probability.
 
@@ -340,11 +374,13 @@ class PredictionIntervals(FittedModel):
             Evaluation points.
         level : float, default=0.9
             Coverage of the intervals, between 0 and 1; for each output separately.
-        method : str, default="adaptive"
-            ``"adaptive"``: as above, as wide as the noise is around x. ``"full"``: full conformal, the shortest with a
-            guarantee of `level`. ``"jackknife+"`` and ``"cv+"``: guarantee twice the error rate, by fits without each
-            row or each tenth. ``"split"``: one width from calibration rows. ``"cqr"``: two conditional quantiles, moved
-            until they cover; for skew noise. ``"localized"``: as wide as a quantile of the residuals around x.
+        method : str, default="auto"
+            ``"auto"``: ``"adaptive"``, but for robust fits ``"cv+"``, ``"split"`` with calibration rows, or
+            ``"jackknife+"`` with `groups`, which are all they have. ``"adaptive"``: as above, as wide as the noise is
+            around x. ``"full"``: full conformal, the shortest with a guarantee of `level`. ``"jackknife+"`` and
+            ``"cv+"``: guarantee twice the error rate, by fits without each row or each tenth. ``"split"``: one width
+            from calibration rows. ``"cqr"``: two conditional quantiles, moved until they cover; for skew noise.
+            ``"localized"``: as wide as a quantile of the residuals around x.
         weights : callable or (array_like, array_like), optional
             Likelihood ratios of new rows to those that calibrate, where X is distributed differently: a function of a
             table like X, such as ``density_ratio(X_train, X_new)``, or an array for all calibration (or training) rows
@@ -360,7 +396,7 @@ class PredictionIntervals(FittedModel):
         groups : array_like, optional
             Cluster of each training row, or of each calibration row if these are given; the interval is then for a row
             of a new cluster, and each cluster counts as one row. By default those that `fit` was given, if any.
-        random_state : int, RandomState, Generator or None, default=None
+        random_state : int, RandomState, Generator or None, default=0
             Seed of the folds that ``"cv+"`` draws.
 
         Returns
@@ -378,7 +414,7 @@ class PredictionIntervals(FittedModel):
             window is empty and ``empty="raise"``.
         TypeError
             If the model was fitted to chunks, and the method is neither ``"adaptive"`` nor ``"split"``; or there are
-            `groups` or a pair of `weights` of its rows.
+            `groups` or a pair of `weights` of its rows; or the model is robust, and the method is not for it.
 
         Warns
         -----
@@ -406,6 +442,11 @@ class PredictionIntervals(FittedModel):
         have an infinite score, unless `empty` gives them a number. With ``extrapolate="clip"`` intervals are those of
         the planes. With ``scale="rank"`` training rows are compared by ranks that they are part of, and statements
         about them are approximate.
+
+        Weights of a robust fit (`robust`) depend on all outputs, so rows are left out there by fitting the others again
+        at the same bandwidth: without each tenth for ``"cv+"``, which takes 10 to 19 fits, and without each cluster for
+        ``"jackknife+"``. Intervals cover new values, outliers among them: at level 0.9 they are as wide as the noise
+        if fewer than a tenth of the rows are outliers, and reach to them if more are.
 
         A model on chunks does not hold its rows. ``"adaptive"`` and ``"split"`` then bring up to 4 000 of them into
         memory, at most a quarter, and go through all others once: for each place and each of these 4 000. The interval
@@ -436,13 +477,14 @@ class PredictionIntervals(FittedModel):
         True
         """
         check_is_fitted(self)
-        stored = source_of(self)
+        others = check_rows(X_calibration, y_calibration, calibration)
+        stored, method = source_of(self), chosen_method(self, method, others, groups is not None)
         if stored is not None:
             return interval_of_stored(
                 self, stored, X, level=level, method=method, weights=weights, X_calibration=X_calibration,
                 y_calibration=y_calibration, calibration=calibration, groups=groups,
             )  # fmt: skip
-        fraction, others = as_fraction(level), check_rows(X_calibration, y_calibration, calibration)
+        fraction = as_fraction(level)
         check_method(method, not others, groups is not None)
         if gap_of(self) and not others and method != "adaptive":
             raise ValueError(
@@ -454,27 +496,23 @@ class PredictionIntervals(FittedModel):
             refuse_nearest(
                 self, 'method="full", which adds a row to every window,', 'use "split", "jackknife+" or "cv+"'
             )
-        smoother, places = smoother_of(self), places_of(self, X)
+        smoother, places = plain_smoother_of(self), places_of(self, X)
+        fit = predicting_smoother(self, smoother)
         known, origin = None, origin_of(self)
         if others:
-            rows = other_rows(self, smoother, X_calibration, y_calibration, groups)
+            rows = other_rows(self, fit, X_calibration, y_calibration, groups)
         else:
             rows, known, origin = training_rows(self, smoother, calibration, groups)
         if weights is not None:
             rows = with_ratios(self, rows, weights, X_calibration, X, len(places.query))
-        found = prediction_interval(
-            ConformalProblem(
-                smoother,
-                places,
-                fraction,
-                rows,
-                generator(as_seed(random_state), 0),
-                origin,
-                any(coordinates_of(self).scale.ranked),
-                known,
-            ),
-            method,
+        ranked = any(coordinates_of(self).scale.ranked)
+        setting = ConformalProblem(
+            smoother, places, fraction, rows, generator(as_seed(random_state), 0), origin, ranked, known
         )
+        if fit is not smoother:  # weights of rows follow from y
+            center = fit.predict(fit.problem(places), report=True)
+            setting = replace(setting, center=center, refit=partial(refit_robustly, self))
+        found = prediction_interval(setting, method)
         center, lower, upper = (shaped(self, places.query, end) for end in (found.center, found.lower, found.upper))
         return replace(
             found,

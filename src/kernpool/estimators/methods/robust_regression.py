@@ -36,9 +36,9 @@ from kernpool.bandwidth.rules_of_thumb import RULES, column_spread
 from kernpool.bandwidth.search import BandwidthSearch, canonical_rows
 from kernpool.bandwidth.search.common_scale import candidates
 from kernpool.bandwidth.search.objective import cost_of_empty
-from kernpool.core import Categories, Keys
+from kernpool.core import Categories
 from kernpool.core.robust_weights import EXACT, NORMAL, RESERVE, VISIBLE, Robustness, median_magnitude
-from kernpool.estimators.bandwidth import choose_bandwidth, rescale_to_all_rows, search_options
+from kernpool.estimators.bandwidth import choose_bandwidth, equal_rows, rescale_to_all_rows, search_options
 from kernpool.estimators.fitted_model import smoother_of_rows
 from kernpool.estimators.model import FittedModel, follows_rows
 from kernpool.execution.warnings import warn_caller
@@ -57,16 +57,14 @@ LEAST_WEIGHT = 1e-3  # of rows that a search of ratios counts
 
 @dataclass(frozen=True)
 class RobustRows:
-    """Training rows of one output, and their smoother at some bandwidths without robustness weights."""
+    """Training rows of one output, as their smoother at some bandwidths without robustness weights."""
 
     robustness: Robustness
-    rows: TrainingRows
     plain: Smoother
 
     def smoother(self, robust: Array) -> Smoother:
         """Return the smoother of the rows with these robustness weights."""
-        rows = self.rows
-        return replace(self.plain, keys=Keys.read(rows.X, rows.value, rows.weight * robust))
+        return self.plain.with_weight(self.plain.weight * robust)
 
     def at(self, bandwidth: Array) -> RobustRows:
         """Return the same rows with other bandwidths."""
@@ -74,12 +72,13 @@ class RobustRows:
 
     def fit(self) -> tuple[Array, bool]:
         """Return the robustness weights after all passes, and whether they stopped for lack of a scale."""
-        weight, value = self.rows.weight, self.rows.value[:, 0]
+        weight, value = self.plain.weight, self.plain.value[:, 0]
         robust, rounding = np.ones(len(value)), EXACT * float(np.abs(value - np.median(value)).max())
         reserve = RESERVE if self.plain.recipe.kernel.is_compact else 0.0
         for _ in range(self.robustness.reweightings):
             smoother = self.smoother(robust)
-            residual = value - smoother.predict(smoother.problem(smoother.training))[:, 0]
+            fitted = smoother.predict(smoother.problem(smoother.training))[:, 0]
+            residual = np.nan_to_num(value - fitted)  # NaN at rows of weight zero that have no row in their window
             scale = self.robustness.scale(residual, weight)
             if scale <= rounding:
                 return robust, bool(np.abs(residual[weight > 0]).max() > VISIBLE * rounding)
@@ -178,7 +177,13 @@ def _rows_at(
 ) -> RobustRows:
     """Return the rows with the settings of a model whose bandwidths are found."""
     rows = replace(rows, X=rows.X.astype(np.float64), value=rows.value.astype(np.float64))
-    return RobustRows(robustness, rows, smoother_of_rows(model, found, rows, categories))
+    return RobustRows(robustness, smoother_of_rows(model, found, rows, categories))
+
+
+def refit_robustly(model: FittedModel, plain: Smoother) -> Smoother:
+    """Return the smoother of some rows with the robustness weights that they have among themselves, as in a fit."""
+    rows = RobustRows(Robustness.of(vars(model)["robust"]), plain)
+    return rows.smoother(rows.fit()[0])
 
 
 def _search(
@@ -188,7 +193,8 @@ def _search(
 
     The second search counts rows by the robustness weights of a fit at the bandwidths of the first one.
     """
-    rows = rows.take(np.flatnonzero(rows.weight > 0))
+    counted = np.flatnonzero(rows.weight > 0)
+    rows = rows.take(counted)
     drawn, most = rows, model.max_search_rows
     most = SEARCH_ROWS if most in ("auto", None) else min(int(most), SEARCH_ROWS)
     if len(rows.X) > most:
@@ -223,7 +229,8 @@ def _search(
     kept |= {"relevance_": search.relevance, "bandwidth_": bandwidth, "bandwidth_search_": search}
     if drawn is rows:
         return kept
-    return kept | rescale_to_all_rows(kept, str(model.bandwidth), len(drawn.X), len(rows.X), model.random_state)
+    kept |= rescale_to_all_rows(kept, str(model.bandwidth), len(drawn.X), len(rows.X), model.random_state)
+    return kept | {"search_rows_": counted[equal_rows(rows.columns, drawn.columns)].astype(np.int64)}
 
 
 def best_factor(rows: RobustRows, grid: Array) -> tuple[float, dict[float, float]]:
@@ -243,7 +250,7 @@ def best_factor(rows: RobustRows, grid: Array) -> tuple[float, dict[float, float
     dict
         The loss of every factor that was tried, in squared units of y: a mean of squares of small residuals.
     """
-    weight, bandwidth = rows.rows.weight, rows.plain.recipe.bandwidth
+    weight, bandwidth = rows.plain.weight, rows.plain.recipe.bandwidth
     found = {float(factor): rows.at(factor * bandwidth).left_out() for factor in grid}
     scale = TUKEY * NORMAL * min(median_magnitude(residual, weight) for residual, _ in found.values())
     if not scale > 0:
