@@ -5,30 +5,12 @@ import pytest
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
 from tests.support.browser import ask
+from tests.support.explorer_answers import BAND, LEFT_OUT
 from tests.support.explorer_payloads import packed, payload_of_arrays, settings, unpacked
 
 # Where the engine warns, the page shows the same numbers.
 WARNINGS = ("EmptyWindowWarning", "RankDeficiencyWarning", "InferenceWarning")
 pytestmark = pytest.mark.filterwarnings(*(f"ignore::kernpool.{name}" for name in WARNINGS))
-LEFT_OUT = """(payload, settings) => {
-  const data = readData(payload), steps = leftOut(makePool(data, settings), data);
-  let step = steps.next();
-  while (!step.done) step = steps.next();
-  const { value, residual, error, empty } = step.value;
-  return { value: pack(value), residual: pack(residual), error, empty };
-}"""
-BAND = """(payload, settings, column, places, query, options) => {
-  const data = readData(payload), pool = makePool(data, settings), drain = (steps) => {
-    let step = steps.next();
-    while (!step.done) step = steps.next();
-    return step.value;
-  };
-  const { residual } = drain(leftOut(pool, data));
-  const found = drain(bandAlong(pool, residual, column, Float64Array.from(places), query, options));
-  const packed = ["center", "lower", "upper", "standardError", "df"].map((name) => [name, pack(found[name])]);
-  return { ...Object.fromEntries(packed), critical: found.critical, reason: found.reason };
-}"""
-
 CURVE = """(payload, settings, places) => {
   const query = { numeric: [0], codes: [] };
   return pack(makePool(readData(payload), settings).curve(0, Float64Array.from(places), query));

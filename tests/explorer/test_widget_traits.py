@@ -31,6 +31,9 @@ def refused(widget, name, value, words):
         ("composition", "none", "composition"),
         ("degree", 2, "degree"),
         ("smoothing", [3.0], r"smoothing must be from 0 to \[0.66"),
+        ("widths", "wide", "widths must be 'fixed' or 'nearest', got 'wide'"),
+        ("widths", "nearest", "neighbors must be a number of rows from 1 on, of a model of one numeric column"),
+        ("neighbors", 5, "of a model of one numeric column, got 5"),
         ("column", 7, "column must be one of 0, 1, got 7"),
         ("query", [1.0], "query must be 2 numbers"),
         ("levels", [9], "codes"),
@@ -55,6 +58,20 @@ def test_what_a_page_shows_is_taken():
         bandwidth=[0.1, 0.2], composition="product", smoothing=[0.5], ridge=0.0, unseen="unlike"
     ).fit(FRAME, Y)
     np.testing.assert_array_equal(explorer.model.predict(FRAME), expected.predict(FRAME))
+
+
+def test_windows_to_the_nearest_rows_are_taken():
+    model = NadarayaWatsonRegressor("tricube", widths="nearest", n_neighbors=15).fit(X[:, :1], Y)
+    explorer = explore(model)
+    assert (explorer.widget.widths, explorer.widget.neighbors) == ("nearest", 15)
+    np.testing.assert_array_equal(explorer.model.predict(X[:, :1]), model.predict(X[:, :1]))
+    refused(explorer.widget, "neighbors", 0, "got 0")
+    explorer.widget.neighbors = 7
+    expected = NadarayaWatsonRegressor("tricube", widths="nearest", n_neighbors=7).fit(X[:, :1], Y)
+    np.testing.assert_array_equal(explorer.model.predict(X[:, :1]), expected.predict(X[:, :1]))
+    explorer.widget.widths = "fixed"
+    fixed = NadarayaWatsonRegressor("tricube", bandwidth=model.bandwidth_[0]).fit(X[:, :1], Y)
+    np.testing.assert_array_equal(explorer.model.predict(X[:, :1]), fixed.predict(X[:, :1]))
 
 
 def test_the_first_query_is_in_the_middle():

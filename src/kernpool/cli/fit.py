@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from kernpool.cli.info import describe_fit, named_summary
+from kernpool.cli.info import describe_fit, fitted_columns, named_summary
 from kernpool.cli.tables import TrainingTable, training_rows
 from kernpool.cli.terminal import UsageError, given, need_output, parse_numbers, print_json, say
 from kernpool.data import MixedTable
@@ -77,6 +77,8 @@ def fit_rows(options: argparse.Namespace) -> tuple[Any, TrainingTable]:
     options.columns = None if _has_levels(features.X) else training.names
     with progress_bar("fitting", options.quiet):
         model.fit(features.X, training.target, **rows)
+    if training.left_out:
+        model.n_missing_ = training.left_out
     if isinstance(features.X, MixedTable):
         model.feature_names_in_ = np.array(training.names, dtype=object)
     return model, training
@@ -121,7 +123,7 @@ def build_model(options: argparse.Namespace, *, classes: bool = False) -> Any:
                 )
     parameters = given(options, "kernel", "composition", "scale", "extrapolate", "ridge") | {"n_jobs": options.jobs}
     if "gap" in vars(options):  # of fit, not of explore
-        parameters |= given(options, "gap", "widths")
+        parameters |= given(options, "gap", "widths", "missing")
         if options.neighbors is not None:
             parameters = {"widths": "nearest"} | parameters | {"n_neighbors": options.neighbors}
     for name in ("extrapolate", "ridge"):
@@ -161,7 +163,7 @@ def draw(model: Any, names: list[str], target: str, path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of points that nobody asked for; predict warns of those that somebody does
         warnings.simplefilter("always", InferenceWarning)  # of the band that is drawn
-        display = PartialDisplay.from_estimator(model, feature_names=names, target=target)
+        display = PartialDisplay.from_estimator(model, feature_names=fitted_columns(model, names), target=target)
     cover_glyphs(display.figure_)  # its warning is of the picture that is asked for
     display.figure_.savefig(path, dpi=150)
     import_pyplot().close(display.figure_)

@@ -80,14 +80,18 @@ def describe_model(model: Any, header: dict[str, Any]) -> dict[str, Any]:
     return shape | {name: header[name] for name in PARAMETERS} | {"bandwidth": bandwidth}
 
 
+def fitted_columns(model: KernelSmoother, features: Sequence[str]) -> list[str]:
+    """Return the columns of a fitted model: those of its table, and those that say where cells are missing."""
+    names = None if model.encoding_ is None else model.encoding_.names
+    return [*features, *([] if names is None else names[len(features) :])]
+
+
 def describe_fit(model: KernelSmoother, features: Sequence[str]) -> dict[str, Any]:
     """Return what a model was fitted to and what it found, as a JSON-compatible dictionary.
 
     Bandwidths, smoothing parameters and categories are keyed by the names of the columns.
     """
-    source, encoding = source_of(model), model.encoding_
-    if encoding is not None and encoding.names is not None:  # and those that say where cells are missing
-        features = [*features, *encoding.names[len(features) :]]
+    source, encoding, features = source_of(model), model.encoding_, fitted_columns(model, features)
     numeric, categorical = (range(len(features)), ()) if encoding is None else (encoding.numeric, encoding.categorical)
     found: dict[str, Any] = {
         "estimator": type(model).__name__,

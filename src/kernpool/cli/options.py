@@ -8,7 +8,7 @@ shows them, each with its help text:
 ``--force``                a switch
 ``--target Y``             an option with a value; `TYPES` converts values called N, R, ...
 ``--folds K=5``            with a default; without one, the default is that of the library
-``--missing {error|drop}`` with one of these values; of ``SIGN{,|.}`` the page shows the name
+``--missing {raise|drop}`` with one of these values; of ``SIGN{,|.}`` the page shows the name
 ``--keep [A,B]``           whose value may be left out
 ``--column A...``          that may be repeated
 ``--target Y!``            that must be given
@@ -53,8 +53,11 @@ READING = {
     "--encoding NAME": "text encoding: utf-8, latin-1, cp1252, utf-16, gb18030 ...",
     "--na A,B": "codes of missing values, as in --na=-999,x; empty cells are always missing (default: NA, NaN, N/A, "
     "n.a., null, none, -, ., ?)",
-    "--missing {error|drop}": "rows with missing values in the columns used: stop with an error, or drop and count "
-    "(default: error)",
+}
+COMPLETE = {
+    **READING,
+    "--missing {raise|drop}": "rows with missing values in the columns used: stop with an error, or drop and count "
+    "(default: raise)",
 }
 COLUMN_TYPES = {
     "types of columns (default: text is categorical, all else numeric):": "",
@@ -212,6 +215,9 @@ OPTIONS: dict[str, Options] = {
         "--summary": "print effective parameters, residual sd and R2 to standard output",
         **CHUNKS,
         **READING,
+        "--missing {raise|drop|category}": "missing values in the columns used: stop with an error; drop and count "
+        "such rows, and predict NaN at them; or read a missing text as the category 'missing', and a missing number "
+        "as the median with a category that says so (default: raise)",
         **COLUMN_TYPES,
     },
     "predict": {
@@ -232,6 +238,8 @@ OPTIONS: dict[str, Options] = {
         **CURVE,
         **OBSERVATION,
         **READING,
+        "--missing {raise|drop}": "rows with missing values in the model's features: stop with an error, or drop and "
+        "count (default: as the model was fitted: an error, NaN with drop, a prediction with category)",
     },
     "info": {**SAVED, "--summary": "print effective parameters, residual sd and R2 instead of JSON", **JSON},
     "compare": {
@@ -242,7 +250,7 @@ OPTIONS: dict[str, Options] = {
         "--folds K=5": "number of folds (default: 5)",
         "--seed N=0": "random seed of folds and forests (default: 0)",
         **RUNNING,
-        **READING,
+        **COMPLETE,
         **COLUMN_TYPES,
     },
     "test": {},
@@ -252,19 +260,19 @@ OPTIONS: dict[str, Options] = {
         "--method {residual|gradient}": "test statistic (default: residual)",
         **_resampling(399),
     },
-    "test specification": TABLE | _resampling(399) | READING,
+    "test specification": TABLE | _resampling(399) | COMPLETE,
     "test monotonicity": {
         **TABLE,
         "--direction {increasing|decreasing}": "default: increasing",
         **_resampling(999),
-        **READING,
+        **COMPLETE,
     },
     "test curves": {
         **TABLE,
         "--groups G!": "column of group labels",
         "--null {equal|parallel}": "null hypothesis: equal curves, or curves that differ by constants (default: equal)",
         **_resampling(999, ("|normal", "; normal: the normal limit instead")),
-        **READING,
+        **COMPLETE,
     },
     "datasets": {
         "[NAME]": "table to write (default: list all)",
@@ -282,7 +290,7 @@ OPTIONS: dict[str, Options] = {
         "--seed N": "random seed of a generator (default: 0)",
         "--no-open": "print the address without opening the browser",
         **OVERWRITE,
-        **READING,
+        **COMPLETE,
         **COLUMN_TYPES,
     },
     "tour": {

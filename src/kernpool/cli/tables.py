@@ -59,6 +59,8 @@ class TrainingTable:
         Clusters; times of the rows, or other numbers by which they are in order.
     notes : list of str
         What was assumed in reading them.
+    left_out : int, default=0
+        Rows of the table that --missing left out.
     """
 
     names: list[str]
@@ -68,6 +70,7 @@ class TrainingTable:
     groups: NDArray[Any] | None
     time: NDArray[Any] | None
     notes: list[str]
+    left_out: int = 0
 
 
 def open_table(options: argparse.Namespace, name: str | None = None) -> Table:
@@ -109,11 +112,11 @@ def form_of(options: argparse.Namespace) -> TextFormat:
 
 
 def without_missing(table: Table, names: Sequence[str], options: argparse.Namespace) -> Table:
-    """Return the table; with --missing drop, without rows that have missing cells in the named columns.
+    """Return the table without rows that have missing cells in the named columns, unless these are errors.
 
     A note says how many rows are dropped.
     """
-    if options.missing != "drop":
+    if options.missing in (None, "raise"):
         return table
     missing = table.missing(names)
     if not missing.any():
@@ -127,13 +130,18 @@ def without_missing(table: Table, names: Sequence[str], options: argparse.Namesp
         )
     kept = table.take(np.flatnonzero(~missing))
     kept.notes.append(f"{missing.sum()} of {table.rows} rows have missing cells and are left out")
+    _note_marks(table, names)
+    return kept
+
+
+def _note_marks(table: Table, names: Sequence[str]) -> None:
+    """Add a note to a table for each text, such as NA, that is read as a missing category."""
     for name in names:
-        if column_types.kind_of(kept, name) == "levels":
+        if column_types.kind_of(table, name) == "levels":
             cells = as_objects(table.columns[name])
             marks = Counter(cell for cell in cells if isinstance(cell, str) and cell and is_blank(cell, table.blanks))
             for mark, count in marks.items():
-                kept.notes.append(f"column {name!r} holds {mark!r} in {count} of these rows{or_a_value(mark)}")
-    return kept
+                table.notes.append(f"column {name!r} holds {mark!r} in {count} of these rows{or_a_value(mark)}")
 
 
 def choice_of(options: argparse.Namespace) -> column_types.Choice:
@@ -172,8 +180,12 @@ def training_rows(options: argparse.Namespace) -> TrainingTable:
         raise UsageError(
             f"{unused[0]!r} has a type (--unordered, --ordered or --dates) but is no feature; name it in --features too"
         )
-    table = without_missing(table, [*names, options.target, *_roles(options)], options)
-    features = column_types.features_of(table, names, _without(choice, options.target), FEATURES)
+    rows, as_category, others = table.rows, options.missing == "category", [options.target, *_roles(options)]
+    table = without_missing(table, others if as_category else [*names, *others], options)
+    features = column_types.features_of(table, names, _without(choice, options.target), FEATURES, missing=as_category)
+    if features.missing:
+        table.notes.append(f"{features.missing} of {table.rows} rows have missing cells, which are categories")
+        _note_marks(table, names)
     if options.features is None:
         column_types.note_row_numbers(table, names, features.X)
     target, classes = _target(table, options.target, choice)
@@ -182,7 +194,7 @@ def training_rows(options: argparse.Namespace) -> TrainingTable:
     if table.rows < 2:
         raise TableError(f"{table.source} has one row, and a curve needs two or more; add rows")
     say_notes(table.notes, options)
-    return TrainingTable(names, features, target, classes, group, time, table.notes)
+    return TrainingTable(names, features, target, classes, group, time, table.notes, rows - table.rows)
 
 
 def _training_chunks(options: argparse.Namespace, memory: int) -> TrainingTable:
@@ -215,7 +227,7 @@ def open_in_chunks(
 ) -> Chunks:
     """Open the input table in chunks: a Parquet or `.npy` file, or a folder of Parquet files."""
     needing = [name for name in IN_MEMORY if vars(options).get(name) not in (None, False)]
-    needing += ["missing drop"] * (options.missing == "drop")
+    needing += ["missing drop"] * (options.missing == "drop" and options.command == "predict")
     if needing:
         raise UsageError(f"--{needing[0]} needs the rows in memory; leave --memory out, or take a sample of the rows")
     _refuse_text_options(options)
@@ -322,17 +334,21 @@ def query_rows(options: argparse.Namespace, model: Any, header: dict[str, Any]) 
     With --missing drop, rows with missing features are in neither.
     """
     table = open_table(options)
-    table.need(header["features"])
+    features = header["features"]
+    table.need(features)
     kept = [] if not options.keep else split_names(options.keep)
     table.need(kept)
-    table = without_missing(table, header["features"], options)
-    return read_queries(table, model, header), table
+    table = without_missing(table, features, options)
+    missing = "raise" if options.missing == "raise" else model.missing
+    if missing == "drop" and (left := int(table.missing(features).sum())):
+        table.notes.append(f"{left} of {table.rows} rows have missing cells, and no prediction")
+    return read_queries(table, model, header, missing), table
 
 
-def read_queries(table: Table, model: Any, header: dict[str, Any], advice: Advice = QUERIES) -> Any:
+def read_queries(table: Table, model: Any, header: dict[str, Any], missing: str, advice: Advice = QUERIES) -> Any:
     """Return the feature columns of a table with the types that they had when the model was fitted."""
     unseen = vars(model).get("unseen", "raise")
-    return column_types.queries_of(table, header["features"], model.encoding_, advice, unseen=unseen)
+    return column_types.queries_of(table, header["features"], model.encoding_, advice, unseen=unseen, missing=missing)
 
 
 def query_chunks(options: argparse.Namespace, memory: int, features: list[str]) -> tuple[int, Iterator[Any]]:

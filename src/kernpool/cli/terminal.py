@@ -147,6 +147,7 @@ WORDS = {
     "predict": {
         EMPTY: "; fit again with a larger --bandwidth, or say --empty nearest, mean, nan or zero",
         r", or degree=1 \(for intervals: method='robust'\)": "",
+        r"; drop such rows, or fill them in first\. predict, .* answer NaN.*": "; drop such rows with --missing drop",
         "leave variance out, or groups": "leave --variance out",
         "drop duplicates or give groups=": "drop duplicates, or fit again with --groups",
         r" method='jackknife\+' with groups,": "",

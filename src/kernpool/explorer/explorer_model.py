@@ -25,7 +25,7 @@ from sklearn.base import clone
 from kernpool.datasets import RegressionSample, make_sine_linear, make_sine_power
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
 from kernpool.estimators.extrapolation import limits_of
-from kernpool.estimators.fitted_model import coordinates_of, recipe_of, refuse_nearest
+from kernpool.estimators.fitted_model import coordinates_of, neighbors_of, recipe_of, widths_of
 from kernpool.estimators.model import gap_of, refuse_robust, source_of
 from kernpool.execution.error_messages import abbreviate
 from kernpool.kernels import BUILT_IN, Kernel, get_kernel
@@ -151,7 +151,8 @@ class ExplorerModel:
         data, model = self.samples[sample].data, clone(self.model)
         # Settings are those of the page; nothing is searched for.
         ridge = {"ridge": self.model.ridge_} if "ridge_" in vars(self.model) else {}
-        model.set_params(bandwidth=self.model.bandwidth_.tolist(), bandwidth_convention="support", **ridge)
+        found = {"bandwidth": self.model.bandwidth_.tolist(), "n_neighbors": neighbors_of(self.model)}
+        model.set_params(**found, widths=shown_widths(self.model), bandwidth_convention="support", **ridge)
         return model.fit(data.x_train[:, None], data.y_train)
 
 
@@ -207,7 +208,12 @@ def subject_of_model(
             "probabilities of this model are recalibrated by a map that was fitted at its bandwidth, and does not hold "
             "at another one; fit with recalibrate=None to explore it"
         )
-    refuse_nearest(model, "the explorer, which moves the bandwidth,", "fit with widths='fixed' to explore it")
+    if neighbors_of(model) is not None and not _shows_windows(model):
+        raise ValueError(
+            f"this model has widths={model.widths!r}, and the explorer shows windows that follow the rows only with "
+            f"'nearest', for regressions of 3 to {EXACT_ROWS} rows of one numeric column without groups; fit with "
+            "widths='fixed' to explore it"
+        )
     names = column_names(model)
     return ExplorerModel(
         model=model,
@@ -217,6 +223,18 @@ def subject_of_model(
         truth=None if truth is None else truth_along(truth, model),
         load=load or ExplorerModel.load,
     )
+
+
+def shown_widths(model: Any) -> str:
+    """Return whether windows of a fitted model are "fixed" or reach to the "nearest" rows."""
+    return "fixed" if neighbors_of(model) is None else widths_of(model)
+
+
+def _shows_windows(model: Any) -> bool:
+    """Return whether the page can compute windows that follow the rows of a fitted model."""
+    is_line = len(model.bandwidth_) == 1 and (model.encoding_ is None or model.encoding_.numbers_alone)
+    is_alone = not isinstance(model, NadarayaWatsonClassifier) and vars(model).get("key_group_") is None
+    return shown_widths(model) == "nearest" and is_line and is_alone and 2 < len(model.key_) <= EXACT_ROWS
 
 
 def column_names(model: Any) -> tuple[str, ...]:
@@ -416,6 +434,8 @@ def settings_of(model: Any) -> dict[str, Any]:
         "bandwidth": np.broadcast_to(recipe.bandwidth, (columns,)).tolist(),
         "composition": recipe.composition,
         "degree": recipe.degree,
+        "widths": shown_widths(model),
+        "neighbors": neighbors_of(model),
         "smoothing": np.asarray(model.smoothing_, dtype=np.float64).tolist(),
         "ridge": None if ridge is None else float(model.ridge_),
         "clip": None if limits is None else [float(limit[0]) for limit in limits],  # of planes, with no row left out

@@ -34,10 +34,10 @@ from kernpool.core import Prepared, fill_empty
 from kernpool.data.array_validation import INFINITE, LARGEST
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonRegressor
 from kernpool.estimators.extrapolation import limits_of
-from kernpool.estimators.fitted_model import fit_of, pairs_of, recipe_of
+from kernpool.estimators.fitted_model import fit_of, neighbors_of, pairs_of, recipe_of
 from kernpool.estimators.training_rows import mixed
 from kernpool.execution.error_messages import abbreviate
-from kernpool.explorer.explorer_model import EXACT_ROWS, POLICY, ExplorerModel, json_for_html, render_page
+from kernpool.explorer.explorer_model import EXACT_ROWS, POLICY, ExplorerModel, json_for_html, render_page, shown_widths
 from kernpool.pooling.weights import weight_rows
 
 Array = NDArray[np.float64]
@@ -62,7 +62,8 @@ def model_at(model: Any, settings: Mapping[str, Any]) -> Any:
     model : fitted estimator
         Whose rows are shared.
     settings : mapping
-        As in the payload: kernel, bandwidth, composition, degree, smoothing, ridge; what is missing stays.
+        As in the payload: kernel, bandwidth, composition, degree, smoothing, ridge, widths, neighbors; what is missing
+        stays.
 
     Returns
     -------
@@ -91,7 +92,10 @@ def model_at(model: Any, settings: Mapping[str, Any]) -> Any:
     largest = np.asarray(model._categories().largest)
     if np.any((smoothing < 0.0) | (smoothing > largest)):
         raise RequestError(f"smoothing must be from 0 to {largest.tolist()}, got {smoothing.tolist()}")
+    neighbors = _neighbors(model, settings)
     new.set_params(
+        widths="fixed" if neighbors is None else "nearest",
+        n_neighbors=neighbors,
         kernel=settings.get("kernel", model.kernel),
         composition=settings.get("composition", model.composition),
         bandwidth=bandwidth.tolist(),
@@ -101,6 +105,7 @@ def model_at(model: Any, settings: Mapping[str, Any]) -> Any:
     kept = {name: vars(model)[name] for name in (*model._arrays, "encoding_") if name in vars(model)}
     kept |= {name: value for name, value in vars(model).items() if name in ("n_features_in_", "feature_names_in_")}
     kept |= {"bandwidth_": bandwidth, "smoothing_": smoothing}
+    kept |= {} if neighbors is None else {"n_neighbors_": neighbors}
     kept |= {name: vars(model)[name] for name in ("prior_share_",) if name in vars(model)}
     if degree:
         kept["ridge_"] = _ridge(settings.get("ridge", vars(model).get("ridge_")))
@@ -111,6 +116,21 @@ def model_at(model: Any, settings: Mapping[str, Any]) -> Any:
     except (TypeError, ValueError) as error:
         raise RequestError(str(error)) from None
     return new
+
+
+def _neighbors(model: Any, settings: Mapping[str, Any]) -> int | None:
+    """Return the number of neighbors to which windows reach; None for windows of fixed width."""
+    widths = settings.get("widths", shown_widths(model))
+    if widths not in ("fixed", "nearest"):
+        raise RequestError(f"widths must be 'fixed' or 'nearest', got {abbreviate(widths)}")
+    neighbors = settings.get("neighbors", neighbors_of(model))
+    is_number = len(model.bandwidth_) == 1 and type(neighbors) is int and neighbors > 0
+    if not is_number and (widths == "nearest" or neighbors is not None):
+        raise RequestError(
+            "neighbors must be a number of rows from 1 on, of a model of one numeric column, got "
+            f"{abbreviate(neighbors)}"
+        )
+    return neighbors if widths == "nearest" else None
 
 
 def _ridge(given: Any) -> float:
@@ -157,7 +177,10 @@ def answer(subject: ExplorerModel, request: Any) -> dict[str, Any]:
     settings = request.get("settings", {})
     if not isinstance(settings, Mapping):
         raise RequestError(f"settings must be a mapping, got {abbreviate(settings)}")
-    return ANSWERS[kind](subject, model_at(subject.model, settings), request)
+    model = model_at(subject.model, settings)
+    if neighbors_of(model) is not None:
+        raise RequestError("widths must be 'fixed' in a request: the page finds windows to the nearest rows itself")
+    return ANSWERS[kind](subject, model, request)
 
 
 def _curve(_: ExplorerModel, model: Any, request: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ except ImportError as error:
         "explore(...).to_html(path) writes a page"
     ) from error
 
-SETTINGS = ("kernel", "bandwidth", "composition", "degree", "smoothing")
+SETTINGS = ("kernel", "bandwidth", "composition", "degree", "smoothing", "widths", "neighbors")
 
 
 class ExplorerWidget(anywidget.AnyWidget):
@@ -34,6 +34,10 @@ class ExplorerWidget(anywidget.AnyWidget):
         0 or 1.
     smoothing : list of float
         One per categorical column.
+    widths : {"fixed", "nearest"}
+        Whether windows reach to the nearest rows, of models of one numeric column.
+    neighbors : int or None
+        To how many; set it before `widths`.
     column : int
         Which numeric column the curve runs along.
     query : list of float
@@ -56,6 +60,8 @@ class ExplorerWidget(anywidget.AnyWidget):
     composition = traitlets.Unicode().tag(sync=True)
     degree = traitlets.Int(min=0, max=1).tag(sync=True)
     smoothing = traitlets.List(traitlets.Float()).tag(sync=True)
+    widths = traitlets.Unicode().tag(sync=True)
+    neighbors = traitlets.Int(None, allow_none=True).tag(sync=True)
     column = traitlets.Int(0, min=0).tag(sync=True)
     query = traitlets.List(traitlets.Float()).tag(sync=True)
     levels = traitlets.List(traitlets.Int()).tag(sync=True)

@@ -151,12 +151,15 @@ class Features:
         Columns that are named for the estimator: numeric categories, and ordered ones.
     dates : list of str
         Columns that were dates.
+    missing : int, default=0
+        Rows with missing cells: NaN and None.
     """
 
     X: Any
     unordered: list[str]
     ordered: list[str]
     dates: list[str]
+    missing: int = 0
 
 
 def kind_of(table: Table, name: str) -> Kind:
@@ -177,19 +180,23 @@ def kind_of(table: Table, name: str) -> Kind:
     return "dates" if are_dates(found) else "levels"
 
 
-def features_of(table: Table, names: Sequence[str], choice: Choice, advice: Advice) -> Features:
+def features_of(
+    table: Table, names: Sequence[str], choice: Choice, advice: Advice, *, missing: bool = False
+) -> Features:
     """Convert the predictor columns of a table to the form in which estimators are fitted to them.
 
     Parameters
     ----------
     table : Table
-        Without missing cells in these columns.
+        From a file.
     names : sequence of str
         Which.
     choice : Choice
         Types declared by the caller.
     advice : Advice
         About cells and columns that cannot be read.
+    missing : bool, default=False
+        Whether cells may be missing; otherwise they are errors.
 
     Raises
     ------
@@ -198,28 +205,49 @@ def features_of(table: Table, names: Sequence[str], choice: Choice, advice: Advi
     """
     table.need([*names, *sorted(choice.named())])
     columns: dict[str, Any] = {}
-    unordered, dates = [], []
+    unordered, dates, incomplete = [], [], np.zeros(table.rows, dtype=bool)
     for name in names:
+        known, blank = _known_rows(table, name) if missing else (table, None)
+        if not known.rows:
+            raise TableError(f"{table.source}: all cells of column {name!r} are missing; {advice.column}")
         asked = name in choice.unordered or name in choice.ordered
-        kind = "levels" if asked else kind_of(table, name)
+        kind = "levels" if asked else kind_of(known, name)
         if kind == "dates" or (choice.dates and name in choice.dates):
-            columns[name] = _dates(table, name, choice)
+            cells: Any = _dates(known, name, choice)
             dates.append(name)
         elif kind == "levels":
-            columns[name] = _declared(table, name, choice) if name in choice.ordered else levels_in(table, name)
+            cells = _declared(known, name, choice) if name in choice.ordered else levels_in(known, name)
             if not asked:
-                refuse_measures(table, name)
-                _refuse(table, name, row_names(columns[name]))
+                refuse_measures(known, name)
+                _refuse(known, name, row_names(cells))
             elif name in choice.unordered:
                 unordered.append(name)
         else:
-            columns[name] = moderate_numbers(table, name, advice)
-            note_doubts(table, name)
-    ordered = [name for name in names if name in choice.ordered]
-    if all(isinstance(cells, np.ndarray) for cells in columns.values()):
+            cells = moderate_numbers(known, name, advice)
+            note_doubts(known, name)
+        columns[name] = cells if blank is None else _among_missing(cells, blank)
+        incomplete |= False if blank is None else blank
+    ordered, count = [name for name in names if name in choice.ordered], int(incomplete.sum())
+    if not count and all(isinstance(cells, np.ndarray) for cells in columns.values()):
         return Features(np.column_stack(list(columns.values())), unordered, ordered, dates)
     declared = {name: levels for name, levels in choice.ordered.items() if levels is not None and name in columns}
-    return Features(MixedTable(columns, declared), unordered, ordered, dates)
+    return Features(MixedTable(columns, declared), unordered, ordered, dates, count)
+
+
+def _known_rows(table: Table, name: str) -> tuple[Table, NDArray[np.bool_] | None]:
+    """Return the rows of a table with a cell in a column, and which have none; None if there are no others."""
+    blank = table.missing([name])
+    return (table.take(np.flatnonzero(~blank)), blank) if blank.any() else (table, None)
+
+
+def _among_missing(cells: Any, blank: NDArray[np.bool_]) -> Any:
+    """Return cells of a column, of the rows that are not missing, as those of all rows: others are NaN or None."""
+    if isinstance(cells, list):
+        known = iter(cells)
+        return [None if is_blank else next(known) for is_blank in blank.tolist()]
+    numbers = np.full(len(blank), np.nan)
+    numbers[~blank] = cells.days() if isinstance(cells, Times) else cells
+    return Times(cells.kind, numbers) if isinstance(cells, Times) else numbers
 
 
 def moderate_numbers(table: Table, name: str, advice: Advice) -> Array:
@@ -242,6 +270,7 @@ def queries_of(
     advice: Advice,
     *,
     unseen: str = "raise",
+    missing: str = "raise",
 ) -> Any:
     """Read the predictor columns of new rows with the types that they had when the model was fitted.
 
@@ -250,7 +279,7 @@ def queries_of(
     Parameters
     ----------
     table : Table
-        Without missing cells in these columns.
+        From a file.
     names : sequence of str
         Which, in the order of the fit.
     encoding : Encoding or None
@@ -259,6 +288,8 @@ def queries_of(
         About cells that cannot be read.
     unseen : {"raise", "unlike"}
         Whether a category that the model does not have is an error.
+    missing : {"raise", "drop", "category"}, default="raise"
+        Whether missing cells are errors, in all columns or ("category") in those that the fit had whole.
 
     Raises
     ------
@@ -270,16 +301,24 @@ def queries_of(
     columns: dict[str, Any] = {}
     known = iter(()) if encoding is None else iter(encoding.levels)
     pairs = iter(()) if encoding is None else iter(encoding.pairs)
-    for name, kind in zip(names, kinds, strict=True):
+    filled = () if encoding is None else [at for at, _ in encoding.fills]
+    for at, (name, kind) in enumerate(zip(names, kinds, strict=True)):
+        rows, blank = (table, None) if missing == "raise" else _known_rows(table, name)
+        if missing == "category" and blank is not None and at not in filled:
+            raise TableError(
+                f"{table.place(int(blank.argmax()), name)} is missing ({COUNTED}), and the model was fitted to a "
+                "column without missing cells; drop such rows with --missing drop"
+            )
         if kind in TIME_KINDS:
-            columns[name] = _times_as_fitted(table, name, kind)
+            cells: Any = _times_as_fitted(rows, name, kind) if rows.rows else Times(kind, np.empty(0))
         elif kind == "numeric":
-            columns[name] = moderate_numbers(table, name, advice)
+            cells = moderate_numbers(rows, name, advice) if rows.rows else np.empty(0)
         else:
             levels = next(pairs) if kind == "binary" else next(known)
-            columns[name] = levels_in(table, name, levels)
+            cells = levels_in(rows, name, levels)
             if unseen == "raise":
-                refuse_unseen(table, name, columns[name], levels)
+                refuse_unseen(rows, name, cells, levels)
+        columns[name] = cells if blank is None else _among_missing(cells, blank)
     if all(isinstance(cells, np.ndarray) for cells in columns.values()):
         return np.column_stack(list(columns.values()))
     return MixedTable(columns)

@@ -1,5 +1,7 @@
 /** User actions on the state: move the query, change a bandwidth, pin. Charts, controls and keys all call these. */
 
+import { isNearest, keysWithin, neighborRange } from "./widths.js";
+
 /** Ends of the axis of a numeric column: a little more than its keys. */
 export function domainOf(data, column) {
   const [low, high] = [data.low[column], data.high[column]];
@@ -23,12 +25,27 @@ export function bandwidthRange({ data, payload }, column) {
   return [Math.min(range / 1000, ...known), Math.max(4 * range, ...known)];
 }
 
-/** Set the bandwidth of a column, within the ends of its slider. */
+/** Set the bandwidth of a column, within the ends of its slider; of windows to the nearest keys how many are so near. */
 export function setBandwidth(context, column, h) {
+  const { settings, query } = context.store.get();
+  if (isNearest(settings)) return setNeighbors(context, keysWithin(context.data(), query.numeric[0], h));
   const [low, high] = bandwidthRange(context, column);
-  const bandwidth = context.store.get().settings.bandwidth.slice();
+  const bandwidth = settings.bandwidth.slice();
   bandwidth[column] = Number(Math.min(high, Math.max(low, h)).toPrecision(4));
   context.store.set({ settings: { bandwidth } });
+}
+
+/** Set to how many keys windows reach, as far as that is possible. */
+export function setNeighbors({ store, data }, k) {
+  const [least, most] = neighborRange(data(), store.get().settings);
+  store.set({ settings: { neighbors: Math.round(Math.min(most, Math.max(least, k))) } });
+}
+
+/** Choose the widths of windows; at first they reach to as many keys as the bandwidth does at the query. */
+export function setWidths(context, widths) {
+  const { settings, query } = context.store.get();
+  if (widths === "nearest") setNeighbors(context, settings.neighbors ?? keysWithin(context.data(), query.numeric[0], settings.bandwidth[0]));
+  context.store.set({ settings: { widths } });
 }
 
 /** Keep the query beside the current one; of more than two the older goes. */

@@ -9,6 +9,7 @@
 import { KERNELS } from "./kernels.js";
 import { innerProduct, makeShares } from "./linear_weights.js";
 import { normalTail, studentQuantile } from "./student_t.js";
+import { isNearest } from "./widths.js";
 
 const NOISE_WINDOW = 2, WIDER = Math.SQRT2, PER_BANDWIDTH = 8, FEWEST = 401, MOST = 4001, FEWEST_ROWS = 5;
 const EPSILON = 2 ** -52;
@@ -62,7 +63,8 @@ function rowsOf(data) {
 function widened(data, settings, factor, withLevels) {
   const smoothing = settings.smoothing.map((one, b) => Math.min(one * factor ** 2, data.categorical[b].largest));
   const bandwidth = Array.from(settings.bandwidth, (h) => h * factor);
-  return { ...settings, bandwidth, smoothing: withLevels ? smoothing : settings.smoothing };
+  const scaled = { ...settings, bandwidth, factor: (settings.factor ?? 1) * factor };
+  return { ...scaled, smoothing: withLevels ? smoothing : settings.smoothing };
 }
 
 /** Make estimate(query) -> {center per output, size: the norm of its shares, shares}. */
@@ -115,10 +117,11 @@ function nothing(values, weight) {
   return 1e-12 * (high - low) + 4 * EPSILON * Math.max(Math.abs(low), Math.abs(high));
 }
 
-/** "columns", "edge", "rows" or "long": why the tube formula does not hold; null if it does. */
+/** "columns", "widths", "edge", "rows" or "long": why the tube formula does not hold; null if it does. */
 function whyNoBand({ data, settings }, places) {
   const kernel = KERNELS[settings.kernel], extent = Math.max(...places) - Math.min(...places);
   if (data.numeric.length !== 1) return "columns";
+  if (isNearest(settings)) return "widths"; // shares jump with the k-th key
   const inside = kernel.support * (1 - EPSILON / 2);
   if (Number.isFinite(kernel.support) && kernel.profile(inside) > 1e-6 * kernel.profile(0)) return "edge";
   return (PER_BANDWIDTH * extent) / settings.bandwidth[0] < MOST ? null : "long";

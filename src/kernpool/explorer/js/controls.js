@@ -1,7 +1,8 @@
-/** Bandwidths, smoothings, kernel, degree and composition, all of them native inputs with labels. */
+/** Bandwidths or neighbors, smoothings, kernel, degree, widths and composition, all of them native inputs with labels. */
 import { html, put } from "./dom.js";
-import { bandwidthRange, setBandwidth } from "./actions.js";
+import { bandwidthRange, setBandwidth, setNeighbors, setWidths } from "./actions.js";
 import { columnSpread } from "./relevance.js";
+import { canBeNearest, isNearest, neighborRange, neighborsOf } from "./widths.js";
 
 const SLIDER_STEPS = 400; // of a logarithmic slider
 const NO_EFFECT = 1e-3; // relevance below which all weights of that column are the same for a reader
@@ -17,11 +18,14 @@ export function makeControls(root, context) {
   const degree = data().classes || data().pairs.some(Boolean) ? null : choice("degree", [0, 1].map((k) => [k, words("degree." + k)]), words, setting("degree", Number));
   const many = data().numeric.length > 1;
   const composition = many ? choice("composition", ["radial", "product"].map((name) => [name, words(name)]), words, setting("composition")) : null;
+  const canFollow = canBeNearest(data(), payload);
+  const widths = canFollow ? choice("widths", ["fixed", "nearest"].map((name) => [name, words("widths." + name)]), words, (event) => setWidths(context, event.target.value)) : null;
+  const neighbors = canFollow ? makeNeighbors(context) : null;
   const back = html("button", { type: "button", "data-control": "model", onclick: () => store.set({ settings: payload.fitted }) }, words("model"));
-  const selects = [kernel, degree, composition].filter(Boolean);
+  const selects = [kernel, degree, widths, composition].filter(Boolean);
   root.append(
     html("h2", {}, words("settings")),
-    ...[...sliders, ...smoothings].map((one) => one.element),
+    ...[...sliders, neighbors, ...smoothings].filter(Boolean).map((one) => one.element),
     html("div", { class: "kp-selects" }, ...selects.map((one) => one.element), payload.fitted ? back : null),
     html("p", { class: "kp-hint" }, words("keys")),
   );
@@ -30,6 +34,11 @@ export function makeControls(root, context) {
       const { settings } = store.get();
       sliders.forEach((one, a) => one.update(settings.bandwidth[a], settings.degree));
       smoothings.forEach((one, b) => one.update(settings.smoothing[b]));
+      if (neighbors) {
+        put(sliders[0].element, "hidden", isNearest(settings));
+        put(neighbors.element, "hidden", !isNearest(settings));
+        neighbors.update(settings);
+      }
       for (const one of selects) one.input.value = settings[one.name];
       back.disabled = JSON.stringify(settings) === JSON.stringify({ ...settings, ...payload.fitted });
     },
@@ -53,6 +62,22 @@ function makeSlider(context, column) {
       const said = spread / h < NO_EFFECT ? words(degree ? "infinite.line" : "infinite") : words.number(h);
       put(input, "aria-valuetext", said);
       put(shown, "text", said);
+    },
+  };
+}
+
+function makeNeighbors(context) {
+  const { data, words } = context;
+  const input = html("input", { type: "range", step: 1, "data-control": "neighbors", oninput: () => setNeighbors(context, Number(input.value)) });
+  const shown = html("output", {});
+  return {
+    element: html("label", { class: "kp-slider" }, html("span", {}, words("neighbors")), input, shown),
+    update(settings) {
+      [input.min, input.max] = neighborRange(data(), settings);
+      const k = neighborsOf(data(), settings);
+      if (!Number.isFinite(k)) return;
+      input.value = k;
+      put(shown, "text", String(k));
     },
   };
 }

@@ -1,6 +1,6 @@
 // From sums to estimates: centers added back, empty windows filled, class priors mixed in.
 
-import { withoutOne } from "./similarity.js";
+import { withoutOne } from "./order.js";
 
 /**
  * Make finalize(query, self, isEmpty, value), which finishes the fit of a query, less the centers, in place.

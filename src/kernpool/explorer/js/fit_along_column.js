@@ -7,8 +7,10 @@ import { exponentials } from "./exponential.js";
 import { KERNELS } from "./kernels.js";
 import { makeFinalize } from "./finalize.js";
 import { makePlane, weightedMean } from "./local_linear.js";
+import { inOrder, lowerBound, orderOf, withoutOne } from "./order.js";
 import { addSquares, addTo, distances, factorsOf, factorTable, multiplyOnto } from "./similarity.js";
-import { isByColumn, isInLogs, penaltyOf, withoutOne } from "./similarity.js";
+import { isByColumn, isInLogs, penaltyOf } from "./similarity.js";
+import { makeBandwidth } from "./widths.js";
 
 // How far below the logit of the nearest key a logit may be and count: exp(-40) is 4e-18. A plane may rest on the
 // lightest keys, so that for degree 1 all count that do not underflow.
@@ -27,15 +29,15 @@ export function makeSlice(data, settings, column, query) {
     ? orderOf(data, column)
     : inOrder(data, data.sorted[column].filter((i) => takesPart(data, kernel, held, i)));
   const pick = (values) => (values ? Float64Array.from(rows, (i) => values[i]) : null);
-  const rest = pick(held.rest), extra = pick(held.extra), along = keys[column], h = settings.bandwidth[column];
+  const rest = pick(held.rest), extra = pick(held.extra), along = keys[column], bandwidthAt = makeBandwidth(data, settings);
   const weight = new Float64Array(rows.length), range = new Int32Array(2);
-  const plane = settings.degree ? makePlane(keys, outputs, settings.bandwidth) : null;
+  const plane = settings.degree ? makePlane(keys, outputs, bandwidthAt.now) : null;
   const penalty = penaltyOf(data, settings), finalize = makeFinalize(data, settings), shift = new Float64Array(1);
   const findRange = Number.isFinite(kernel.support) ? rangeOfSupport : isPlain ? rangeOfLogits : allKeys;
   const largest = times ? times.reduce((most, one) => Math.max(most, one), 0) : 1;
   const place = Array.from(query.numeric), unused = new Float64Array(keys.length * outputs.length);
   return (q, self, value, slope = unused) => {
-    const own = self < 0 ? -1 : ranks[self];
+    const own = self < 0 ? -1 : ranks[self], h = bandwidthAt(q, self)[column];
     findRange(along, q, h, kernel, LOWEST[settings.degree], times, largest, own, range);
     const from = range[0], to = range[1];
     fillDistances(along, rest, q, h, weight, from, to);
@@ -77,35 +79,6 @@ function heldColumns(data, settings, column, query) {
 function takesPart(data, kernel, { rest, extra, inLogs }, i) {
   const isNear = !rest || rest[i] <= 1.000001 * kernel.support ** 2;
   return isNear && !(data.weight && !(data.weight[i] > 0)) && !(extra && extra[i] === (inLogs ? -Infinity : 0));
-}
-
-/** Keys, outputs and frequencies of some rows, in their order, and where each row is among them, -1 for nowhere. */
-function inOrder(data, rows) {
-  const pick = (values) => (values ? Float64Array.from(rows, (i) => values[i]) : null);
-  const ranks = new Int32Array(data.n).fill(-1);
-  rows.forEach((row, place) => (ranks[row] = place));
-  return { rows, ranks, keys: data.numeric.map(pick), outputs: data.centered.map(pick), times: pick(data.weight) };
-}
-
-const ORDERS = new WeakMap();
-
-/** The rows of some data that have a weight, along a column: the same for all settings. */
-function orderOf(data, column) {
-  const known = ORDERS.get(data) ?? [];
-  ORDERS.set(data, known);
-  known[column] ??= inOrder(data, data.sorted[column].filter((i) => !data.weight || data.weight[i] > 0));
-  return known[column];
-}
-
-/** The first place in ascending keys that is not below a number. */
-export function lowerBound(keys, number) {
-  let low = 0, high = keys.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (keys[middle] < number) low = middle + 1;
-    else high = middle;
-  }
-  return low;
 }
 
 function allKeys(keys, q, h, kernel, lowest, times, largest, own, range) {

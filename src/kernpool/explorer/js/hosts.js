@@ -10,7 +10,7 @@ export function pageHost() {
   return { kind: "page", save() {}, onChange: () => () => {}, ask: null };
 }
 
-const TRAITS = ["kernel", "bandwidth", "composition", "degree", "smoothing"];
+const TRAITS = ["kernel", "bandwidth", "composition", "degree", "smoothing", "widths", "neighbors"];
 
 /** What traits of a widget say, as a patch of the state. */
 function patchOf(model) {

@@ -1,6 +1,7 @@
 /** Keys while the focus is in the explorer: single letters elsewhere are the page's, and a reader's by voice. */
 import { canEdit, removePoint } from "./points.js";
-import { domainOf, moveQuery, pinQuery, setBandwidth } from "./actions.js";
+import { domainOf, moveQuery, pinQuery, setBandwidth, setNeighbors } from "./actions.js";
+import { isNearest, neighborsOf } from "./widths.js";
 
 /** @returns {() => void} stops listening */
 export function listenToKeys(context) {
@@ -12,7 +13,9 @@ export function listenToKeys(context) {
   };
   const widen = (factor) => {
     const { column, settings } = store.get();
-    setBandwidth(context, column, settings.bandwidth[column] * factor);
+    if (!isNearest(settings)) return setBandwidth(context, column, settings.bandwidth[column] * factor);
+    const k = neighborsOf(data(), settings);
+    setNeighbors(context, factor > 1 ? Math.max(k + 1, k * factor) : Math.min(k - 1, k * factor));
   };
   const keys = {
     p: () => pinQuery(context),

@@ -33,7 +33,7 @@ export function switchLesson(context) {
 function goTo({ store, data }, lesson) {
   const { start, show } = STEPS[lesson.step];
   const sizes = sizesOf(data());
-  const plain = { column: 0, pins: [], band: false, query: { numeric: [sizes.middle] }, settings: { kernel: "gaussian", degree: 0, ...width(sizes.usual).settings } };
+  const plain = { column: 0, pins: [], band: false, query: { numeric: [sizes.middle] }, settings: { kernel: "gaussian", degree: 0, widths: "fixed", ...width(sizes.usual).settings } };
   const shown = lesson.chosen[lesson.step] === undefined ? start : show;
   store.set({ ...plain, lesson });
   if (shown) store.set(shown(sizes));

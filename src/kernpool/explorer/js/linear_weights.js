@@ -10,7 +10,7 @@ import { makeWeigher, penaltyOf } from "./similarity.js";
  */
 export function makeShares(data, settings) {
   const weigh = makeWeigher(data, settings), penalty = penaltyOf(data, settings), { n, numeric } = data;
-  const plane = settings.degree ? makePlane(numeric, [], settings.bandwidth) : null;
+  const plane = settings.degree ? makePlane(numeric, [], weigh.bandwidth) : null;
   const weight = new Float64Array(n), none = new Float64Array(0);
   return (query, out) => {
     const total = weigh(query, -1, weight);

@@ -1,5 +1,6 @@
 /** The state as the hash of a link, and back; what does not fit the data is left out. */
 import { axesOf } from "./data.js";
+import { canBeNearest, isNearest } from "./widths.js";
 
 const MARK = "kernpool?";
 
@@ -7,6 +8,7 @@ const MARK = "kernpool?";
 export function toHash(state) {
   const { kernel, degree, composition, bandwidth, smoothing } = state.settings;
   const entries = { kernel, degree, composition, h: bandwidth.join(), column: state.column, query: place(state.query), theme: state.theme, lang: state.language };
+  if (isNearest(state.settings)) Object.assign(entries, { widths: "nearest", neighbors: state.settings.neighbors });
   if (smoothing && smoothing.length) entries.smoothing = smoothing.join();
   // Empty ones are written too: a link to a view without pins takes away those that are there.
   entries.pins = state.pins.map(place).join(";");
@@ -25,7 +27,10 @@ export function fromHash(hash, payload, data) {
   const smoothing = numbers(found.get("smoothing"), data.categorical.length, (one, b) => one >= 0 && one <= data.categorical[b].largest);
   const query = unplace(found.get("query"), data);
   const pins = (found.get("pins") || "").split(";").map((one) => unplace(one, data)).filter(Boolean);
+  const [neighbors] = numbers(found.get("neighbors"), 1, (one) => Number.isInteger(one) && one > 0) ?? [];
+  const nearest = neighbors && found.get("widths") === "nearest" && canBeNearest(data, payload) ? { widths: "nearest", neighbors } : {};
   const settings = defined({
+    ...nearest,
     kernel: among("kernel", payload.kernels),
     degree: data.classes || data.pairs.some(Boolean) ? undefined : among("degree", [0, 1]),
     composition: among("composition", ["radial", "product"]),

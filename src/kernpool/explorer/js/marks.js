@@ -95,7 +95,7 @@ export function drawBump(chart, { bump, grip, label }, settings, column, q, text
   const at = clamp(one, left + 2, right - 2);
   const y = base - 14;
   put(grip, "d", `M${short(x(q))} ${y}H${short(at)}M${short(at)} ${y - 8}v16`);
-  const before = at > right - 90;
+  const before = at > right - 10 * text.length;
   put(label, "x", short(before ? at - 8 : at + 8));
   put(label, "y", base - STRIP + 13); // above the kernel, whose outline would cross it
   put(label, "text-anchor", before ? "end" : "start");

@@ -58,11 +58,11 @@ export function makeHandle(chart, { label, vertical = false, move, step }) {
   return {
     element: slider,
     /** Lie over the plot as it is now, and say the value. */
-    place({ low, high, now, text }) {
+    place({ low, high, now, text, called = label }) {
       const [left, right] = chart.xRange;
       const [base, top] = chart.yRange;
       put(slider, "style", `left:${left}px;top:${top}px;width:${right - left}px;height:${base - top}px`);
-      for (const [name, value] of Object.entries({ valuemin: low, valuemax: high, valuenow: now, valuetext: text })) put(slider, "aria-" + name, value);
+      for (const [name, value] of Object.entries({ valuemin: low, valuemax: high, valuenow: now, valuetext: text, label: called })) put(slider, "aria-" + name, value);
     },
   };
 }

@@ -1,12 +1,13 @@
-/** Leave-one-out error over the bandwidth, or over a common factor of all: its minimum, and a mark that sets h. */
+/** Leave-one-out error over the bandwidth, a common factor of all, or the number of neighbors: its minimum, and a mark. */
 import { extent, linePath, linearScale, logScale, makeChart } from "./chart.js";
 import { html, put } from "./dom.js";
 import { leftOut } from "./leave_one_out.js";
 import { gradually, makeHandle, spaced, titled, within } from "./panel.js";
 import { makePool } from "./pool.js";
+import { isNearest, neighborRange, neighborsOf } from "./widths.js";
 
 const GRID = 41;
-const REFINED = 2000; // rows up to which the minimum is found to four digits
+const REFINED = 2000; // rows up to which the minimum is found to four digits, or to one neighbor
 const GOLDEN = (Math.sqrt(5) - 1) / 2;
 
 export function makePathChart(root, context) {
@@ -20,10 +21,21 @@ export function makePathChart(root, context) {
   const empties = chart.layer("path", { class: "kx-empty" });
   const lowest = chart.layer("circle", { class: "kx-lowest", r: 5 }, chart.over);
   const mark = chart.layer("path", { class: "kx-query" }, chart.over);
-  // One column: h itself. Several: a factor of what the model has found.
+  // Nearest keys: how many. One column: h itself. Several: a factor of what the model has found.
   const start = (payload.fitted || payload.settings).bandwidth;
   const one = () => context.data().numeric.length === 1;
-  const size = (bandwidth) => (one() ? bandwidth[0] : Math.exp(meanOf(bandwidth.map((h, a) => Math.log(h / start[a])))));
+  const kind = () => (isNearest(store.get().settings) ? "neighbors" : one() ? "h" : "factor");
+  const size = (settings) => {
+    const { bandwidth } = settings;
+    if (isNearest(settings)) return neighborsOf(context.data(), settings);
+    return one() ? bandwidth[0] : Math.exp(meanOf(bandwidth.map((h, a) => Math.log(h / start[a]))));
+  };
+  const shown = (value, digits) => (kind() === "neighbors" ? String(value) : words.number(value, digits));
+  const resized = (settings, value) => {
+    if (isNearest(settings)) return { neighbors: Math.round(value) };
+    const factor = value / size(settings);
+    return { bandwidth: settings.bandwidth.map((h) => h * factor) };
+  };
   let grid = new Float64Array(GRID);
   let errors = grid;
   let empty = grid;
@@ -33,15 +45,14 @@ export function makePathChart(root, context) {
   let isWanted = false; // as soon as it is found
   let stop = () => {};
 
-  const choose = (value) => {
-    const { bandwidth } = store.get().settings;
-    const factor = value / size(bandwidth);
-    store.set({ settings: { bandwidth: bandwidth.map((h) => h * factor) } });
-  };
+  const choose = (value) => store.set({ settings: resized(store.get().settings, value) });
   const handle = makeHandle(chart, {
-    label: words(one() ? "path.handle" : "path.factor"),
-    move: (at) => choose(within(at[0], grid[0], grid[GRID - 1])),
-    step: (steps) => choose(within(size(store.get().settings.bandwidth) * 1.05 ** steps, grid[0], grid[GRID - 1])),
+    label: words("path.h"),
+    move: (at) => choose(within(at[0], grid[0], grid.at(-1))),
+    step: (steps) => {
+      const { settings } = store.get(), now = size(settings);
+      choose(within(isNearest(settings) ? now + steps : now * 1.05 ** steps, grid[0], grid.at(-1)));
+    },
   });
 
   const show = () => {
@@ -50,9 +61,9 @@ export function makePathChart(root, context) {
     if (!known.length) return;
     const [low, high] = extent([errors], 0.08);
     chart.axes({
-      x: logScale([grid[0], grid[GRID - 1]], chart.xRange),
+      x: logScale([grid[0], grid.at(-1)], chart.xRange),
       y: linearScale([Math.max(0, low), high], chart.yRange),
-      xLabel: words(one() ? "path.h" : "path.factor"),
+      xLabel: words("path." + kind()),
       yLabel: words(context.data().classes ? "path.brier" : "path.squared"),
     });
     put(line, "d", linePath([...known].map((k) => grid[k]), [...known].map((k) => errors[k]), chart.x, chart.y));
@@ -68,23 +79,23 @@ export function makePathChart(root, context) {
   /** The mark at the bandwidth of now. */
   const at = () => {
     if (!minimum) return;
-    const now = size(store.get().settings.bandwidth);
+    const now = size(store.get().settings);
     put(mark, "d", `M${within(chart.x(now), ...chart.xRange)} ${chart.yRange[1]}V${chart.yRange[0]}`);
     const lost = empty.findIndex((count) => count === 0);
-    const text = isFound ? words(one() ? "path.best" : "path.best.factor", { h: words.number(minimum.h, 4), error: words.number(minimum.error, 4) }) : words("computing");
-    const gaps = lost > 0 ? " " + words("path.empty", { h: words.number(grid[lost - 1]) }) : "";
+    const text = isFound ? words("path.best." + kind(), { h: shown(minimum.h, 4), error: words.number(minimum.error, 4) }) : words("computing");
+    const gaps = lost > 0 ? " " + words("path.empty", { h: shown(grid[lost - 1]) }) : "";
     put(readout, "text", text + gaps);
     chart.label(text + gaps);
-    handle.place({ low: grid[0], high: grid[GRID - 1], now, text: words.number(now) });
+    handle.place({ low: grid[0], high: grid.at(-1), now, text: shown(now), called: words("path." + kind()) });
   };
 
   /** Errors of the whole grid, every fourth first, so that the shape shows early. */
-  function* fill(data, settings, now) {
+  function* fill(data, settings) {
     function* errorAt(h) {
-      return yield* leftOut(makePool(data, { ...settings, bandwidth: settings.bandwidth.map((one) => (one * h) / now) }), data);
+      return yield* leftOut(makePool(data, { ...settings, ...resized(settings, h) }), data);
     }
     for (const every of [4, 2, 1]) {
-      for (let k = 0; k < GRID; k += every) {
+      for (let k = 0; k < grid.length; k += every) {
         if (Number.isFinite(errors[k])) continue;
         const found = yield* errorAt(grid[k]);
         errors[k] = found.error;
@@ -94,7 +105,14 @@ export function makePathChart(root, context) {
     }
     // Between the neighbours of the best point, by golden sections; of many rows the grid is good enough.
     const best = lowestOf(errors);
-    if (data.n > REFINED || best < 1 || best > GRID - 2) return;
+    if (data.n > REFINED || best < 1 || best > grid.length - 2) return;
+    if (isNearest(settings)) {
+      for (let k = grid[best - 1] + 1; k < grid[best + 1]; k++) {
+        const { error } = yield* errorAt(k);
+        if (error < minimum.error) minimum = { h: k, error };
+      }
+      return show();
+    }
     const [from, to] = [best - 1, best + 1].map((k) => Math.log(grid[k]));
     const found = yield* goldenMinimum(from, to, function* (at) {
       return (yield* errorAt(Math.exp(at))).error;
@@ -105,21 +123,22 @@ export function makePathChart(root, context) {
 
   return {
     update() {
-      const { bandwidth, ...rest } = store.get().settings;
+      const { settings } = store.get();
+      const { bandwidth, neighbors, ...rest } = settings;
       const data = context.data();
-      const now = size(bandwidth);
+      const now = isNearest(settings) ? 1 : size(settings);
       // Ratios between the columns' bandwidths, to the digits that a common factor leaves alone.
       const key = [data, JSON.stringify([rest, bandwidth.map((h, a) => (h / now / (one() ? 1 : start[a])).toPrecision(9))])];
       if (made && key.every((part, i) => part === made[i])) return at();
       made = key;
       stop();
-      grid = pathGrid(data, bandwidth, now);
-      errors = new Float64Array(GRID).fill(NaN);
-      empty = new Float64Array(GRID);
+      grid = isNearest(settings) ? neighborGrid(...neighborRange(data, settings)) : pathGrid(data, bandwidth, now);
+      errors = new Float64Array(grid.length).fill(NaN);
+      empty = new Float64Array(grid.length);
       minimum = null;
       isFound = isWanted = false;
       put(readout, "text", words("computing"));
-      stop = gradually(context, root, fill(data, store.get().settings, now), () => {
+      stop = gradually(context, root, fill(data, settings), () => {
         isFound = true;
         show();
         if (isWanted && minimum) choose(minimum.h);
@@ -156,6 +175,11 @@ function lowestOf(numbers) {
 
 function meanOf(numbers) {
   return numbers.reduce((sum, one) => sum + one, 0) / numbers.length;
+}
+
+/** Numbers of neighbors, a nearly constant factor apart. */
+function neighborGrid(least, most) {
+  return Float64Array.from(new Set(spaced(Math.log(least), Math.log(most), GRID).map((one) => Math.round(Math.exp(one)))));
 }
 
 /** From what only next neighbours see to what sees everything, by the column that matters most. */

@@ -17,7 +17,7 @@ import { makeWeigher, penaltyOf } from "./similarity.js";
  * at j * m + i. With a row as `self` one row of its weight is left out: what the others say of it.
  * @param data from readData
  * @param settings {kernel, bandwidth: number[], composition: "radial" | "product", degree: 0 | 1, smoothing: number[]},
- * and what a model may add: ridge, empty, priorShare, clip
+ * and what a model may add: ridge, empty, priorShare, clip; widths and neighbors, see widths.js
  */
 export function makePool(data, settings) {
   const fit = makeFit(data, settings, makeWeigher(data, settings)), value = makeValue(data, settings, fit);
@@ -71,7 +71,7 @@ export function collect(outputs, m, write) {
 /** Make fit(query, self, weight), which writes the weights of all keys and fits a constant or a plane through them. */
 function makeFit(data, settings, weigh) {
   const { n, numeric, centered } = data, c = centered.length, penalty = penaltyOf(data, settings);
-  const plane = settings.degree ? makePlane(numeric, centered, settings.bandwidth) : null;
+  const plane = settings.degree ? makePlane(numeric, centered, weigh.bandwidth) : null;
   const finalize = makeFinalize(data, settings);
   return (query, self, weight) => {
     const total = weigh(query, self, weight), isEmpty = !(total > 0), value = new Float64Array(c);
@@ -80,7 +80,7 @@ function makeFit(data, settings, weigh) {
     if (!isEmpty && plane) rank = plane(query.numeric, weight, 0, n, total, penalty(weigh.shift), value, slope);
     else if (!isEmpty) for (let j = 0; j < c; j++) value[j] = weightedMean(centered[j], weight, 0, n, total);
     finalize(query, self, isEmpty, value);
-    return { total, isEmpty, value, slope, rank };
+    return { total, isEmpty, value, slope, rank, bandwidth: Array.from(weigh.bandwidth) };
   };
 }
 
@@ -90,10 +90,10 @@ function makeFit(data, settings, weigh) {
  * weight: shares of all keys, all zero where the window is empty; value: one number per output, by default NaN there;
  * slope: of column a and output j at a * outputs + j, per unit of the column, null for degree 0; rank: in how many
  * directions the keys determine a slope; effectiveSize: 1 / sum of weight^2 over unit rows; reach: how many keys have
- * a weight; empty: whether none has; nearest: the key at the least distance.
+ * a weight; empty: whether none has; nearest: the key at the least distance; bandwidth: of the window, per column.
  */
 function describe(data, settings, fit, query, self) {
-  const weight = new Float64Array(data.n), { total, isEmpty, value, slope, rank } = fit(query, self, weight);
+  const weight = new Float64Array(data.n), { total, isEmpty, value, slope, rank, bandwidth } = fit(query, self, weight);
   let square = 0, reach = 0;
   for (let i = 0; i < data.n; i++) {
     if (weight[i] > 0) reach += 1;
@@ -101,5 +101,5 @@ function describe(data, settings, fit, query, self) {
     if (weight[i] > 0) square += weight[i] * (data.weight ? weight[i] / data.weight[i] : weight[i]);
   }
   const effectiveSize = isEmpty ? 0 : 1 / square, nearest = nearestKey(data, settings, query, self);
-  return { weight, value, slope, rank, reach, effectiveSize, nearest, empty: isEmpty };
+  return { weight, value, slope, rank, reach, effectiveSize, nearest, bandwidth, empty: isEmpty };
 }

@@ -1,5 +1,6 @@
 /** The view as Python: the same rows, settings and query, by the public names of the package. */
 import { pythonCell } from "./dates.js";
+import { isNearest, neighborsOf } from "./widths.js";
 
 /** @param {object} context @returns {string} lines of Python that run as they are once X and y are there */
 export function toPython({ store, data, payload }) {
@@ -66,7 +67,7 @@ function options(settings, query, data, payload) {
   const isUnlike = unseen === "unlike" || query.codes.some((code) => code < 0);
   return [
     `kernel=${quote(settings.kernel)}`,
-    `bandwidth=${list(settings.bandwidth)}`,
+    ...(isNearest(settings) ? [`widths="nearest"`, `n_neighbors=${neighborsOf(data, settings)}`] : [`bandwidth=${list(settings.bandwidth)}`]),
     ...(data.numeric.length > 1 ? [`composition=${quote(settings.composition)}`] : []),
     ...kinds,
     ...(data.categorical.length ? [`smoothing=${list(settings.smoothing)}`] : []),

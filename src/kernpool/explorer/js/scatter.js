@@ -13,6 +13,7 @@ import { makePool } from "./pool.js";
 import { domainOf, moveQuery } from "./actions.js";
 import { whyLost } from "./remote.js";
 import { canBeSure, makeSure } from "./delayed_intervals.js";
+import { isNearest, neighborsOf } from "./widths.js";
 
 const REST = 500; // milliseconds without a change after which a curve is one to compare the next with
 const LANE = 0.08; // height of a class's lane above probability 1
@@ -222,7 +223,7 @@ function drawQuery(chart, parts, context) {
   const { settings, query, column } = context.store.get();
   const here = context.here();
   const q = query.numeric[column];
-  const h = settings.bandwidth[column];
+  const bandwidth = here.bandwidth ?? settings.bandwidth, h = bandwidth[column];
   const { support } = KERNELS[settings.kernel];
   const { x, y, base, top } = chart;
   drawWeights(chart, parts.discs, parts.weights, here.weight);
@@ -241,7 +242,8 @@ function drawQuery(chart, parts, context) {
   const [from, to] = [-1, 1].map((side) => Math.min(chart.width, Math.max(0, x(q + side * h * (finite ? support : 0)))));
   put(parts.reach, "x", from.toFixed(1));
   put(parts.reach, "width", (to - from).toFixed(1));
-  drawBump(chart, parts, settings, column, q, "h = " + context.words.number(h));
+  const neighbors = isNearest(settings) ? `k = ${neighborsOf(context.data(), settings)}, ` : "";
+  drawBump(chart, parts, { ...settings, bandwidth }, column, q, `${neighbors}h = ${context.words.number(h)}`);
 }
 
 function drawPins(chart, lines, pins, { store, data, pool, remote }) {

@@ -2,6 +2,8 @@
 
 import { exponentials } from "./exponential.js";
 import { FACTORS, KERNELS } from "./kernels.js";
+import { withoutOne } from "./order.js";
+import { makeBandwidth } from "./widths.js";
 
 /** Of a ridge beside a window: slopes are zero to the last digit long before. */
 const LARGEST_EXPONENT = 300;
@@ -11,15 +13,17 @@ const LARGEST_EXPONENT = 300;
  *
  * Weights of compact kernels are profiles, which keep their digits at the edge. All others are logits less the largest
  * one, so that a query far from all keys has the weights of its nearest ones. `self` is a row of which one is left out.
+ * weigh.bandwidth has the bandwidths of the last query.
  */
 export function makeWeigher(data, settings) {
-  const { numeric, categorical, n } = data, { bandwidth } = settings;
+  const { numeric, categorical, n } = data, bandwidthAt = makeBandwidth(data, settings);
   const kernel = KERNELS[settings.kernel], byColumn = isByColumn(data, settings);
   const tables = categorical.map((column, b) => factorTable(column, settings.smoothing[b]));
   const inLogs = isInLogs(data, settings, tables), similarities = inLogs ? kernel.logProfiles : kernel.profiles;
   const combine = inLogs ? addTo : multiplyOnto, one = byColumn ? new Float64Array(n) : null;
   const logTables = inLogs ? tables.map((table) => table.map(Math.log)) : tables;
   const weigh = (query, self, out) => {
+    const bandwidth = bandwidthAt(query.numeric[0], self);
     if (byColumn) {
       out.fill(inLogs ? 0 : 1);
       numeric.forEach((key, a) => {
@@ -38,6 +42,7 @@ export function makeWeigher(data, settings) {
     return fromLogits(out, data.weight, own, weigh.shift);
   };
   weigh.shift = 0;
+  weigh.bandwidth = bandwidthAt.now;
   return weigh;
 }
 
@@ -95,11 +100,6 @@ export function addTo(out, terms) {
 
 export function multiplyOnto(out, factors) {
   for (let i = 0; i < out.length; i++) out[i] *= factors[i];
-}
-
-/** What is left of the weight of a row once one of it is taken away. */
-export function withoutOne(times, self) {
-  return times ? Math.max(times[self] - 1, 0) : 0;
 }
 
 /** Take the group of a row out, if there are groups; return the row of which one is left out, else -1. */

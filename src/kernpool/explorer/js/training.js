@@ -53,7 +53,7 @@ export function makeTraining(root, context) {
   /** Show the curve of a width; the training is taught with the Gaussian kernel and local constant fits. */
   const adopt = (training) => {
     const width = training.widths[training.widths.length - 1];
-    store.set({ training, settings: { kernel: "gaussian", degree: 0, bandwidth: [1 / Math.abs(width)] } });
+    store.set({ training, settings: { kernel: "gaussian", degree: 0, widths: "fixed", bandwidth: [1 / Math.abs(width)] } });
   };
   const begin = () => {
     const chosen = options();
@@ -133,8 +133,8 @@ export function makeTraining(root, context) {
 
   return {
     update(changed) {
-      const { kernel, degree } = store.get().settings;
-      if (timer && (kernel !== "gaussian" || degree)) pause(); // somebody has chosen another fit
+      const { kernel, degree, widths } = store.get().settings;
+      if (timer && (kernel !== "gaussian" || degree || widths !== "fixed")) pause(); // somebody has chosen another fit
       if (changed.has("sample") && samples) samples.update();
       if (changed.has("training") || changed.has("sample") || changed.has("theme")) show();
     },

@@ -89,7 +89,7 @@ function explainEmpty(data, settings, here, column, words) {
   const one = data.numeric.length === 1 && !data.categorical.length;
   const key = here.nearestKey ?? data.numeric.map((values) => values[here.nearest]);
   const place = showPlace(data, column, key[column]);
-  const reach = words.number(settings.bandwidth[column] * KERNELS[settings.kernel].support);
+  const reach = words.number((here.bandwidth ?? settings.bandwidth)[column] * KERNELS[settings.kernel].support);
   const why = words(one ? "empty.why" : "empty.why.many", { reach, place, row: here.nearest });
   return [words("empty"), why, words("empty." + (settings.empty || "nan"))].join(" ");
 }
@@ -99,6 +99,6 @@ function say(context, here, q, top, row) {
   const { outputDigits } = context.data();
   const query = showPlace(context.data(), store.get().column, q);
   const values = { query, value: Array.from(here.value, (one) => words.number(one, outputDigits)).join(", "), effective: words.number(here.effectiveSize), reach: here.reach, largest: words.number(top), row };
-  const h = store.get().settings.bandwidth.map((one) => words.number(one)).join(", ");
+  const h = (here.bandwidth ?? store.get().settings.bandwidth).map((one) => words.number(one)).join(", ");
   context.say(words(here.empty ? "say.empty" : "say", values) + " " + words("say.h", { h }));
 }
