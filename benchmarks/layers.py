@@ -1,34 +1,55 @@
 """The torch layer, forward and backward, beside the dense layer, KeOps and torch's own attention.
 
-python benchmarks/layers.py            everything, about five minutes
+python benchmarks/layers.py            everything, about ten minutes
 python benchmarks/layers.py --quick    one round, and no report
 """
 
+import math
+import time
+
 import torch
 from measure import alternate, finish, flags, in_process, report, table, tell
+from torch.nn import MultiheadAttention
 from torch.nn.functional import pad, scaled_dot_product_attention
 
-from kernpool.torch import DotProductSimilarity, GaussianSimilarity, attention_pool
+from kernpool.torch import (
+    AttentionPooling,
+    DotProductSimilarity,
+    GaussianSimilarity,
+    MultiheadPooling,
+    attention_pool,
+)
 
 THREADS, ROUNDS, ROWS = 2, 5, 10_000
 MEMORY_BAR = 256  # MiB above the inputs
+SMALL, SMALL_BAR, CALLS = (40, 200, 300), 1.3, 4000  # rows; times the time of the others; rows per measurement
 # columns, rows for the dense layer (whose differences would need 26 GB at 10 000 x 10 000 x 64), width, targets
 CASES = ((1, ROWS, 0.1, {"dense": 10, "KeOps": 4}), (16, 3000, 1.0, {"dense": 3}), (64, 1500, 2.0, {"dense": 2.5}))
 AUGMENTED = ((16, 1.0, 1.3), (64, 2.0, 1.2))  # columns, width, target
 DOT_PRODUCT_BAR = 1.2  # times the time of torch's own
 MEMORY = """
 import torch
-from kernpool.torch import GaussianSimilarity, attention_pool
+from kernpool.torch import DotProductSimilarity, GaussianSimilarity, Request, attention_pool, choose_route
 torch.set_num_threads(threads)
 x = torch.rand(100_000, columns, generator=torch.Generator().manual_seed(0)).requires_grad_()
 y = torch.sin(20 * x[:, :1]).detach()
-similarity = GaussianSimilarity(width)
-small = x[:10_000].detach()
-attention_pool(small, small, y[:10_000], similarity=similarity, exclude_self=True).sum().backward()  # loads, compiles
+options = {"similarity": GaussianSimilarity(width) if width else DotProductSimilarity(), "algorithm": algorithm}
+small, queries = x[:rows_first].detach().requires_grad_(), x[:rows].detach().requires_grad_()
+attention_pool(small[:10], small, y[:rows_first], **options).sum().backward()  # loads
+attention_pool(small, small, y[:rows_first], **options).sum().backward()  # compiles
 before = peak_from_here()
-attention_pool(x, x, y, similarity=similarity, exclude_self=True).square().sum().backward()
-tell(mebibytes("VmHWM:") - before)
+attention_pool(queries, x, y, **options).square().sum().backward()
+tell(mebibytes("VmHWM:") - before, choose_route(Request.check(queries, x, y, **options)).way)
 """
+# Of each route but the dense one: columns, width or None for dot products, queries. Blocks and dot products of all
+# queries would take too long; they keep nothing for a query but its row, so some queries are enough.
+PEAKS = (
+    (1, 0.01, 100_000, "auto"),
+    (16, 1.0, 100_000, "auto"),
+    (16, None, 2000, "auto"),
+    (16, None, 4000, "auto"),
+    *((columns, 0.1 * columns, rows, "blocks") for columns, rows in ((1, 1000), (1, 2000), (16, 300), (16, 600))),
+)
 
 
 def step(pooled, columns: int, rows: int, width: float | None, values: int = 1):
@@ -85,6 +106,39 @@ def dot_product(query, key, value):
     return attention_pool(query, key, value, similarity=DotProductSimilarity())
 
 
+class ByHand(torch.nn.Module):
+    """Pool with all weights, by a Gaussian of a learnable width."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.log_width = torch.nn.Parameter(torch.tensor(math.log(width)))
+
+    def forward(self, query, key, value):
+        scaled = (query[:, None, :] - key[None, :, :]) * torch.exp(-self.log_width)
+        return torch.softmax(-0.5 * scaled.square().sum(-1), dim=-1) @ value
+
+
+def small_sizes():
+    """Yield rows, names, our and their layer for small calls on one thread, as runs of many calls."""
+
+    def calls(layer, rows, columns, values, **options):
+        def pooled(*given):
+            layer.zero_grad()
+            found = layer(*given, **options)
+            return found[0] if isinstance(found, tuple) else found
+
+        run = step(pooled, columns, rows, None, values)
+        return lambda: [run() for _ in range(CALLS // rows)]
+
+    for rows in SMALL:
+        ours = calls(AttentionPooling(GaussianSimilarity(0.3)), rows, 2, 1)
+        yield f"Gaussian, 2 columns, n = m = {rows}", "by hand", ours, calls(ByHand(0.3), rows, 2, 1)
+    for rows in SMALL:
+        heads = (kind(64, 4, batch_first=True) for kind in (MultiheadPooling, MultiheadAttention))
+        ours, theirs = (calls(layer, rows, 64, 64, need_weights=False) for layer in heads)
+        yield f"4 heads of 16 columns, n = m = {rows}", "MultiheadAttention", ours, theirs
+
+
 def comparisons():
     """Yield what is compared, ours and others by name, and the targets of these."""
     for columns, rows, width, bars in CASES:
@@ -118,10 +172,21 @@ def main() -> None:
             times = f"{own:.3f} s", f"{theirs:.3f} s", f"{theirs / own:.2f}"
             rows.append(tell(what, name, *times, f"{bars[name]:.2g}"))
             missed += [f"{what}, {name}: {theirs / own:.2f} times"] if theirs / own < bars[name] else []
-    widths = {1: 0.01, 16: 1.0}
-    peaks = {d: in_process(MEMORY, threads=THREADS, columns=d, width=width)[0] for d, width in widths.items()}
-    missed += [f"peak memory {peak:.0f} MiB" for peak in peaks.values() if peak > MEMORY_BAR]
-    told = ", ".join(f"{peak:.0f} MiB in {columns} column{'s' * (columns > 1)}" for columns, peak in peaks.items())
+    torch.set_num_threads(1)
+    small = []
+    for what, name, ours, theirs in small_sizes():
+        ours(), theirs()
+        seconds = alternate({"ours": ours, "theirs": theirs}, 1 if quick else 8 * ROUNDS, time.process_time)
+        ratio = seconds["ours"] / seconds["theirs"]
+        small.append(tell(what, name, f"{ratio:.2f}", SMALL_BAR))
+        missed += [f"{what}, {name}: {ratio:.2f} times"] if ratio > SMALL_BAR else []
+    peaks = []
+    for columns, width, queries, algorithm in PEAKS[: 1 if quick else None]:
+        given = {"columns": columns, "width": width, "rows": queries, "algorithm": algorithm}
+        first = 1000 if algorithm == "blocks" or width is None else 10_000
+        peak, way = in_process(MEMORY, timeout=600, threads=THREADS, rows_first=first, **given)
+        peaks.append(tell(way, "Gaussian" if width else "dot product", columns, queries, f"{peak:.0f} MiB", MEMORY_BAR))
+        missed += [f"{way}, {columns} columns: peak {peak:.0f} MiB"] if peak > MEMORY_BAR else []
     report(
         "layers",
         "# Running time of torch layers",
@@ -131,8 +196,19 @@ def main() -> None:
         "*dense* is the plain layer with all weights; *augmented* is torch's `scaled_dot_product_attention` with "
         "the Gaussian written as a dot product, by one more column; its values are padded to the width of the keys, "
         "without which torch keeps all weights.",
+        "## Small sizes",
+        "One thread, forward and backward, float32, gradients for query, key, value and parameters, time of the "
+        "processor, medians of alternating runs. *By hand* is a module of four lines without any check, mask or care "
+        "for values far from zero.",
+        table("what | beside | times their time | at most", small),
         "## Memory",
-        f"Peak memory above inputs, forward and backward, n = m = 100 000: {told} (target {MEMORY_BAR}).",
+        "Peak memory above inputs, forward and backward, in a process of its own, 100 000 keys, every route of "
+        "`choose_route` but the dense one.",
+        table("route | similarity | columns | queries | peak | target (MiB)", peaks),
+        "*blocks* and *attention* are measured on some queries and on twice as many: all take too long. Tables of "
+        "a block in one column are about 170 MiB; the rest, which differs between runs, is what the C library keeps of "
+        "smaller ones, and is not there with `MALLOC_MMAP_THRESHOLD_=1000000` in the environment.",
+        "No accelerator was available: nothing on this page ran on one.",
         keep=not quick,
     )
     finish(missed)

@@ -40,11 +40,12 @@ NO_DISTANCE, ADDED = "is not one of kernpool.torch's kernel similarities", "the 
 FITS, TOO_MANY = "at most 16777216 numbers in a table", "more than 16777216 numbers in a table"
 # Similarity, sizes, options, the way, and words of the reason.
 SITUATIONS = {
-    "few pairs": (GaussianSimilarity, SMALL, {}, "dense", [FEW, FITS]),
+    "few pairs": (GaussianSimilarity, SMALL, {}, "dense", [FEW]),
     "many pairs": (GaussianSimilarity, LARGE, {}, "engine", [MANY]),
     "half precision": (GaussianSimilarity, LARGE, {"dtype": torch.float16}, "engine", [MANY]),
     "no gradient": (GaussianSimilarity, LARGE, {"grad": False}, "engine", [MANY]),
-    "batches": (GaussianSimilarity, SMALL, {"batch": (100,)}, "dense", [FEW, FITS]),
+    "batches": (GaussianSimilarity, SMALL, {"batch": (100,)}, "dense", [FEW]),
+    "more batches": (GaussianSimilarity, (200, 200), {"batch": (50,)}, "dense", [FEW, FITS]),
     "many batches": (GaussianSimilarity, (200, 200), {"batch": (150,)}, "engine", ["of all sequences, too many"]),
     "few pairs, fused": (GaussianSimilarity, SMALL, {"algorithm": "fused"}, "engine", ["as asked"]),
     "many pairs, dense": (GaussianSimilarity, LARGE, {"algorithm": "dense"}, "dense", ["as asked"]),

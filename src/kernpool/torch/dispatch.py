@@ -154,6 +154,7 @@ def check_algorithm(
 # engine takes over between 500 and 700 rows of one column, 300 and 400 of four, 200 and 300 of sixteen.
 FEW_NUMBERS = 10 << 16
 MOST_NUMBERS = 1 << 24  # in a table; beyond, 64 MiB in float32, and several tables, queries go in blocks
+FEW = f"at most {FEW_NUMBERS} pairs times columns, for which compiled loops are slower"
 
 
 class Route(NamedTuple):
@@ -209,6 +210,10 @@ def choose_route(request: Request) -> Route:
     if request.algorithm == "dense":
         return Route("dense", "as asked")
     fused, exporting = request.algorithm == "fused", torch.compiler.is_exporting()
+    numbers = request.pairs * request.columns_of_differences
+    is_kernel = isinstance(request.similarity, KernelSimilarity)
+    if numbers <= FEW_NUMBERS and is_kernel and not (fused or exporting or request.degree):
+        return Route("dense", FEW)
     why_not = _why_not_by_engine(request)
     if not why_not:
         if request.degree:
@@ -218,11 +223,11 @@ def choose_route(request: Request) -> Route:
         rows, columns = request.query.shape[-2:]
         if not exporting and rows * request.key.shape[-2] * columns > FEW_NUMBERS:
             return Route("engine", f"more than {FEW_NUMBERS} pairs times columns, for which compiled loops are faster")
-        if not exporting and request.pairs * columns > MOST_NUMBERS:
+        if not exporting and numbers > MOST_NUMBERS:
             return Route(
                 "engine", f"more than {MOST_NUMBERS} pairs times columns of all sequences, too many for a table"
             )
-        why_not = f"at most {FEW_NUMBERS} pairs times columns, for which compiled loops are slower"
+        why_not = FEW
     elif isinstance(request.similarity, DotProductSimilarity | BilinearSimilarity) and _is_unmodified(
         request.similarity
     ):
@@ -235,17 +240,17 @@ def choose_route(request: Request) -> Route:
         )
     if exporting:
         return Route("dense", "an exported program is for any number of rows")
-    if request.pairs * request.columns_of_differences > MOST_NUMBERS:
+    if numbers > MOST_NUMBERS:
         return Route("blocks", f"{why_not}; more than {MOST_NUMBERS} numbers in a table, too many for all at once")
     return Route("dense", f"{why_not}; at most {MOST_NUMBERS} numbers in a table, which fit into memory")
 
 
 def _why_not_by_engine(request: Request) -> str:
-    similarity, device = request.similarity, request.query.device
+    similarity = request.similarity
     if not isinstance(similarity, KernelSimilarity) or not _is_unmodified(similarity):
         return f"{type(similarity).__name__} is not one of kernpool.torch's kernel similarities"
-    if device.type != "cpu":
-        return f"the engine runs on the processor, and the tensors are on {device}; move them with .cpu()"
+    if not request.query.is_cpu:
+        return f"the engine runs on the processor, and the tensors are on {request.query.device}; use .cpu()"
     return "the mask adds to the logits; use a boolean one" if request.participants.adds_to_logits else ""
 
 

@@ -89,7 +89,7 @@ def check_inputs(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | 
         If something is no dense tensor, holds integers, or the types of query, key and value differ.
     """
     if attn_mask is None and _fit_at_once(query, key, value):
-        return torch.Size([*query.shape[:-1], key.shape[-2]])
+        return torch.Size((*query.shape[:-1], key.shape[-2]))
     _check_types({"query": query, "key": key, "value": value}, attn_mask)
     if query.dim() < 2 or key.dim() < 2 or value.dim() < 2:
         raise ValueError(
@@ -131,14 +131,15 @@ def _fit_at_once(query: Tensor, key: Tensor, value: Tensor) -> bool:
     """Return whether three plain tensors fit without broadcasting, in 2 microseconds; if not, messages say why."""
     if not (type(query) is type(key) is type(value) is Tensor) or query.is_nested or key.is_nested or value.is_nested:
         return False
-    rows, shape, dtype, device = query.shape, key.shape, query.dtype, query.device
+    if not query.dim() == key.dim() == value.dim() > 1:
+        return False
+    (*batch, _, _), (*batch_of_keys, keys, _), (*batch_of_values, values, _) = query.shape, key.shape, value.shape
     return (
-        len(rows) > 1
-        and rows[:-2] == shape[:-2]
-        and shape[:-1] == value.shape[:-1]
-        and dtype.is_floating_point
-        and dtype == key.dtype == value.dtype
-        and device == key.device == value.device
+        batch == batch_of_keys == batch_of_values
+        and keys == values
+        and query.is_floating_point()
+        and query.dtype == key.dtype == value.dtype
+        and query.device == key.device == value.device
         and query.layout == key.layout == value.layout == torch.strided
     )
 
@@ -515,14 +516,13 @@ class Participants(NamedTuple):
         exclude_self: bool,
     ) -> Participants:
         """Validate the masks of a call of `attention_pool` and combine them in a `Participants`."""
-        queries, keys = shape[-2:]
         if attn_mask is not None:
             attn_mask = torch.atleast_2d(attn_mask)
             check_mask_shape(attn_mask, shape)
-        if exclude_self and queries != keys:
+        if exclude_self and shape[-2] != shape[-1]:
             raise ValueError(
-                f"exclude_self=True leaves key i out for query i and needs as many keys as queries, got {queries} "
-                f"queries and {keys} keys; exclude pairs with a boolean attn_mask instead"
+                f"exclude_self=True leaves key i out for query i and needs as many keys as queries, got {shape[-2]} "
+                f"queries and {shape[-1]} keys; exclude pairs with a boolean attn_mask instead"
             )
         lengths = None if valid_lens is None else valid_lengths(valid_lens, shape).to(device)
         return cls(shape, device, attn_mask, lengths, is_causal, exclude_self)
