@@ -3,11 +3,11 @@
 The width of a window may be the distance of the farthest of its k nearest keys, so it differs between queries, and sums
 over windows of one width (`polynomial_kernels.py`) do not apply. Queries whose widths share a power of two form an
 octave. The cells of an octave are narrower than its windows, so a window consists of some whole cells, a suffix and a
-prefix of the cells at its ends, and some keys; see `loops/octaves.py`. Each octave costs one pass over
-the keys. Equally dense keys have two octaves, those of an exponential distribution five to ten.
+prefix of the cells at its ends, and some keys; see `loops/octaves.py`. Each octave costs one pass over the keys.
+Equally dense keys have two octaves, those of an exponential distribution five to ten.
 
-`sum_windows` sums every polynomial kernel, and the Gaussian, of every degree. `NearestWindows` fits the lines of lowess: its windows do not
-depend on the weights and values of keys, so robust fits prepare them once.
+`sum_windows` sums every polynomial kernel, and the Gaussian, of every degree. `NearestWindows` fits the lines of
+lowess: its windows do not depend on the weights and values of keys, so robust fits prepare them once.
 """
 
 from __future__ import annotations
