@@ -307,3 +307,10 @@ def test_robust_fits_have_one_bandwidth_for_a_circle():
     assert globe.bandwidth_.shape == (2,)
     assert globe.bandwidth_[0] == globe.bandwidth_[1]
     globe.predict(where[:2])
+
+
+def test_rows_at_one_place_of_a_circle_have_their_mean():
+    x, y = 3.0 + 24.0 * np.arange(60.0)[:, None], np.arange(60.0)
+    with pytest.warns(UserWarning, match="do not vary over the training rows"):
+        model = NadarayaWatsonRegressor(periodic={0: 24.0}).fit(x, y)
+    np.testing.assert_allclose(model.predict([[3.0]]), y.mean())

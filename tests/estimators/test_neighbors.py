@@ -217,3 +217,10 @@ def test_what_cannot_be_done_says_what_can(options, message):
 def test_chunks_are_refused():
     with pytest.raises(ValueError, match="fit a sample of them in memory"):
         LocalLinearRegressor(widths="nearest").fit(kernpool.open_chunks([(X, Y)]))
+
+
+def test_a_share_of_weights_that_is_no_whole_number_of_rows_is_refused():
+    weight = np.full(50, 0.5)
+    x = np.linspace(0.0, 1.0, 50)[:, None]
+    with pytest.raises(ValueError, match="is 7.5 rows, and windows reach to a whole number; give n_neighbors as"):
+        made(NadarayaWatsonRegressor, 0.3).fit(x, x[:, 0], weight)

@@ -51,6 +51,15 @@ def dense(x, y, frac, it, at):
     return fit(at, robust)
 
 
+def test_points_in_a_gap_above_whole_bins_of_rows():
+    random = np.random.default_rng(1)
+    x = np.r_[random.uniform(0, 10, 1600), random.uniform(19, 22, 4000)]
+    y, points = np.sin(3 * x) + 0.1 * random.normal(size=5600), np.linspace(10, 19, 100)
+    for side in (1.0, -1.0):
+        found = lowess(y, side * x, frac=0.2, it=0, xvals=side * points)
+        np.testing.assert_allclose(found, dense(x, y, 0.2, 0, points), rtol=1e-9, atol=1e-9)
+
+
 @pytest.mark.parametrize("n", [40, 300, 1500])
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_have_the_numbers_of_statsmodels(kind, n):

@@ -122,6 +122,17 @@ def test_many_keys_in_octaves_and_blocks_of_windows(monkeypatch):
         agree(recipe.problem(key, key, y[:700], exclude_self=True), ("brute",))
 
 
+@pytest.mark.parametrize("kernel", ["tricube", "epanechnikov", "boxcar", "gaussian"])
+def test_queries_in_a_gap_above_whole_bins_of_keys(kernel):
+    rng = np.random.default_rng(1)
+    for below in (1600, 1601, 1615):  # a run of far keys began inside a cell, if these were a multiple of 16
+        key = np.r_[rng.uniform(0.0, 10.0, below), rng.uniform(19.0, 22.0, 4000)]
+        query = np.linspace(0.0, 22.0, 300)
+        recipe = Recipe.of(kernel, degree=0, n_neighbors=1000)
+        agree(recipe.problem(query, key, np.sin(3 * key)), ("brute", "sweep"))
+        agree(recipe.problem(-query, -key, np.sin(3 * key)), ("brute", "sweep"))
+
+
 @pytest.mark.parametrize("degree", [0, 1, 2])
 def test_gaussian_windows_beside_dense_keys_and_far_from_all(degree):
     rng = np.random.default_rng(6)

@@ -87,7 +87,7 @@ class KernelRegressor(
             search then predicts every row from the rows of all other clusters (leave-cluster-out): from those of its
             own cluster it would be predicted with the shock that they share, best in windows that are too narrow.
         time : array_like of shape (n,), or str, optional
-            When each row was observed, or another order of the rows: numbers, dates or texts, by whose order rows are
+            When each row was observed, or another order of the rows: numbers or dates, by whose order rows are
             next to each other, in whatever units; or the name of a column of X. Rows of equal times share one place. By
             default the order of X where it is a single column. Says which rows are left out with `gap`, and which
             neighbours are looked at for correlated noise.

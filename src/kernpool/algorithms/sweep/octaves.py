@@ -38,12 +38,12 @@ NARROWEST = float(np.finfo(np.float64).tiny)  # of cells, whose widths divide
 
 @dataclass(frozen=True)
 class Octave:
-    """Queries whose windows are between ``2 h`` and ``4 h`` wide, and the bins of keys in their windows, in cells.
+    """Queries whose widths share a power of two, and the bins of keys in their windows, in cells.
 
     Parameters
     ----------
     h : float
-        Largest width of a cell of more than one bin.
+        Largest width of a cell of more than one bin, between a quarter and half of the widths.
     queries : ndarray of int
         Which queries.
     first_bin : int
@@ -115,8 +115,8 @@ def sum_windows(problem: Problem, n_jobs: int = 1, progress: Progress | None = N
     """Compute kernel sums of a problem of one column whose windows differ between queries (`KernelLogits.widening`).
 
     The kernel is a compact polynomial or the Gaussian; two threads give the same bits as one. A window of the Gaussian
-    ends where a key has 1e-17 of the weight of an average one divided by the number of keys. Queries whose sums are
-    less than half of such a weight, which have no key near, are computed by brute force.
+    ends where all keys together have 1e-17 of the weight of the lightest. Queries whose sums are less than half of the
+    lightest key, which have no key near, are computed by brute force.
     """
     form = problem.similarity.kernel.form
     m, layout = len(problem.query), problem.layout
@@ -126,7 +126,8 @@ def sum_windows(problem: Problem, n_jobs: int = 1, progress: Progress | None = N
         terms = polynomial.shape[1]
     else:
         inner, outer, height, cells = 0, 0, 1.0, window_sums.GAUSSIAN_CELLS
-        reach = sqrt(2.0 * (log(1e17) + log(len(problem.key))))
+        lightest = 1.0 if problem.key_weight is None else float(problem.key_weight[problem.key_weight > 0.0].min())
+        reach = sqrt(2.0 * (log(1e17) + log(problem.total_weight) - log(lightest)))
         polynomial, least = np.empty((0, 0, 0)), window_sums.LEAST_SHARES_GAUSSIAN
         terms = window_sums.GAUSSIAN_TERMS
     order, x, weight, value = problem.prepare(
@@ -177,7 +178,7 @@ def sum_windows(problem: Problem, n_jobs: int = 1, progress: Progress | None = N
     total = sums[:, 0, 0]
     state.put(place, PoolState(np.where(total > 0.0, 0.0, -np.inf), total, numerator))
     if not isinstance(form, Polynomial):
-        far = np.flatnonzero(state.denominator < 0.5 * problem.total_weight / len(x))
+        far = np.flatnonzero(state.denominator < 0.5 * lightest)
         if far.size:
             state.put(far, brute.reduce(problem.block(far), n_jobs))
     return state

@@ -346,11 +346,11 @@ class LoessRegressor(NamedCalls, Scoring, RegressorMixin, BaseEstimator):  # typ
         weight = np.ones(n) if sample_weight is None else frequencies(sample_weight, n)
         k, terms = min(n, int(np.floor(n * self.span + 1e-5))), (1, 1 + d, (1 + d) * (2 + d) // 2)[self.degree]
         if k < terms:
-            least = min(terms / n + 1e-3, 1.0)
+            wider = f"use span={min(terms / n + 1e-3, 1.0):.3g} or more, " if n >= terms else ""
             raise ValueError(
                 f"span={self.span:g} of n_samples = {n} has {k} rows in a window, and a polynomial of degree "
-                f"{self.degree} in {d} column{'s' * (d != 1)} has {terms} coefficients; use span={least:.3g} or more, "
-                "a smaller degree, or more rows"
+                f"{self.degree} in {d} column{'s' * (d != 1)} has {terms} coefficients; {wider or 'give '}"
+                f"{'a smaller degree, or more rows' if wider else f'at least {terms} rows, or a smaller degree'}"
             )
         scale = _scale_of(key) if self.normalize and d > 1 else np.ones(d)
         smoother = NearestPolynomials(key / scale, k, self.degree, float(np.sqrt(max(1.0, self.span))), threads)

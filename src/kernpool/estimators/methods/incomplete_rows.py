@@ -38,11 +38,11 @@ def complete_rows(model: Any, X: Any, y: Any, *others: Any) -> tuple[Any, ...]:
     if not left_out.any():
         return X, y, *others, {"n_missing_": 0}
     if left_out.all():
-        where = "y is missing in every row" if outputs.all() else "every row has a missing cell or output"
-        raise ValueError(
-            f"{where}, and missing={model.missing!r} leaves such rows out; leave out columns with many missing cells, "
-            "or use missing='category'"
-        )
+        where, remedy = "y is missing in every row", "give the outputs"
+        if not outputs.all():
+            where = "every row has a missing cell or output"
+            remedy = "leave out columns with many missing cells, or use missing='category'"
+        raise ValueError(f"{where}, and missing={model.missing!r} leaves such rows out; {remedy}")
     kept = np.flatnonzero(~left_out)
     given = (take_rows(one, kept) for one in (table, y, *others))
     return *given, {"n_missing_": int(np.count_nonzero(left_out))}

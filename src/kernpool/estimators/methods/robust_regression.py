@@ -168,7 +168,8 @@ def _refuse_options(model: FittedModel, robust: bool | int | str, rows: Training
         )
     if searched and not rows.weight.sum() >= FEWEST_ROWS:
         raise ValueError(
-            f"{name} needs at least {FEWEST_ROWS} rows to find a bandwidth, got {rows.weight.sum():g}; give it"
+            f"{name} needs at least {FEWEST_ROWS} rows to find a bandwidth, got {rows.weight.sum():g}; give "
+            "more rows, or the bandwidth as a number"
         )
 
 

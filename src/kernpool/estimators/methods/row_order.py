@@ -109,6 +109,11 @@ def places_of_rows(model: FittedModel, rows: ReadRows, time: Any, groups: Any) -
             "leave one out"
         )
     if time is not None:
+        if any(isinstance(one, str) for one in np.ravel(np.asarray(time, dtype=object))[:1000]):
+            raise TypeError(
+                "time must hold numbers or dates, got text, whose order is that of the alphabet: '10' is before '9'; "
+                "convert it, as pandas.to_datetime does"
+            )
         return group_codes(time, len(rows.key), "time")
     if not model.gap:
         return None
@@ -213,7 +218,7 @@ def _pilots(rows: Smoother, place: Codes | None) -> Iterator[Smoother]:
     pilot = replace(alone, recipe=replace(alone.recipe, bandwidth=h))
     yield pilot.of_degree(2) if pilot.columns == 1 else pilot  # bias correlates residuals
     if place is not None:
-        of_range = float(found[0] / canonical_ratio(recipe.kernel) / extent[0])
+        of_range = float(found[0] / canonical_ratio(recipe.kernel) / extent[0]) if extent[0] else 1.0
         ranks = Recipe.of(bandwidth=max(least, of_range), degree=2)
         yield Smoother(Keys.read(place[:, None] / float(place[-1]), rows.value, rows.weight), ranks)
 

@@ -93,7 +93,13 @@ def find_neighbors(
         problem = smoother.left_out_problem(rows.group) if criterion.exclude_self else in_sample
         k = search_neighbors(problem, criterion, smoother.recipe, model.max_search_seconds).n_neighbors
     else:
-        k = max(1, int(count_neighbors(model.n_neighbors, in_sample)))
+        units = count_neighbors(model.n_neighbors, in_sample)
+        k = int(units)
+        if k != units:
+            raise ValueError(
+                f"n_neighbors={model.n_neighbors} of a total weight of {rows.weight.sum():g} is {units:g} rows, and "
+                "windows reach to a whole number; give n_neighbors as a number of rows, or sample_weight in whole rows"
+            )
     windows = {"min_effective_rows_": None, "n_neighbors_": k}
     if not criterion.exclude_self or not (model.n_neighbors is None or "loo_error_" in found):
         return windows

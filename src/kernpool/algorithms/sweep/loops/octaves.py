@@ -203,7 +203,7 @@ def fit_lines(
             total[:] = 0.0
             left, right = -(-begin // BIN), stop // BIN if stop < n else bins
             before = at // BIN if at < n else bins
-            after = min(at, n - 1) // BIN + 1 if at > 0 else 0
+            after = (at if at < n and x[at] == q else at - 1) // BIN + 1  # the bin before holds a key up to the query
             j = begin
             if left < before:
                 add_near(x, weight, value, q, s, j, left * BIN, total)

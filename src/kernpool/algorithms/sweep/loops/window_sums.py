@@ -62,7 +62,7 @@ def add_far(
     """Add the sums over bins `b` to ``stop - 1``, all on one side of the query; return the weight of their far keys.
 
     `side` is 0 for keys below the query. Bins wider than a cell are visited key by key. A run never lies in the middle
-    of a cell (`loops/octaves.py`). The weight of far keys is times the root of the kernel if that is the Gaussian.
+    of a cell (`loops/octaves.py`). For the Gaussian each far weight is multiplied by ``sqrt(K(d))``, as its bounds are.
     """
     rho, terms, most = h / s, slope.size, total.shape[1]
     far = 0.0
@@ -137,7 +137,7 @@ def sum_windows(
         if not visited:
             left_bin, right_bin = -(-begin // BIN), stop // BIN if stop < n else bins
             before = equal[i] // BIN if equal[i] < n else bins
-            after = min(max(above[i] - 1, equal[i]), n - 1) // BIN + 1 if above[i] > 0 else 0
+            after = (above[i] - 1) // BIN + 1  # the bin before holds a key that is not beyond the query
             j = begin
             if left_bin < before:
                 add_near(x, weight, value, mine, rest, q, s, inner, outer, j, left_bin * BIN, powers, total)
