@@ -296,9 +296,10 @@ def pool_by_attention(request: Request) -> Tensor:
     if is_causal:  # keys that no query sees may hold anything
         key, value = key[..., :rows, :], value[..., :rows, :]
     more = max(columns, query.shape[-1])
-    # Columns of zeros change neither products nor sums, and equal widths are what torch streams.
+    # Columns of zeros change neither products nor sums, and equal widths are what torch streams. None would be a copy.
     tensors = [
-        _as_sequences(pad(tensor, (0, more - tensor.shape[-1])), batch)[:, None] for tensor in (query, key, value)
+        _as_sequences(pad(tensor, (0, more - width)) if (width := tensor.shape[-1]) < more else tensor, batch)[:, None]
+        for tensor in (query, key, value)
     ]
     if mask is not None:
         mask = _as_sequences(mask if mask.dtype == torch.bool else mask.to(query.dtype), batch, rows, key.shape[-2])
