@@ -1,5 +1,7 @@
 """What keys and queries look like."""
 
+import numpy as np
+
 
 def uniform(g, n, d):
     return g.random((n, d))
@@ -39,4 +41,12 @@ def ties(g, n, d):
     return g.random((max(1, n // 20), d))[g.integers(0, max(1, n // 20), n)]
 
 
-NATURES = (uniform, normal, lattice, clusters, heavy_tails, near_a_line, far_from_zero, uneven_columns, ties)
+def with_a_gap(g, n, d):
+    """Return two clouds with nothing between them, the lower one of a multiple of 16 points."""
+    is_low = np.arange(n)[:, None] < n // 32 * 16
+    return np.where(is_low, g.random((n, d)), 3.0 + 10.0 ** g.uniform(-2, 0) * g.random((n, d)))
+
+
+NATURES = (
+    uniform, normal, lattice, clusters, heavy_tails, near_a_line, far_from_zero, uneven_columns, ties, with_a_gap,
+)  # fmt: skip
