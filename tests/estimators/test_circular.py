@@ -314,3 +314,13 @@ def test_rows_at_one_place_of_a_circle_have_their_mean():
     with pytest.warns(UserWarning, match="do not vary over the training rows"):
         model = NadarayaWatsonRegressor(periodic={0: 24.0}).fit(x, y)
     np.testing.assert_allclose(model.predict([[3.0]]), y.mean())
+
+
+@pytest.mark.parametrize("options", [{"periodic": {"hour": 24.0}}, {"scale": {"hour": "rank"}}])
+def test_classifiers_name_columns_as_regressors_do(options):
+    hour = np.random.default_rng(3).uniform(0.0, 24.0, (60, 1))
+    label, frame = np.sin(hour[:, 0] / 4.0) > 0.0, pd.DataFrame({"hour": hour[:, 0]})
+    named = NadarayaWatsonClassifier(**options).fit(frame, label)
+    [(parameter, columns)] = options.items()
+    placed = NadarayaWatsonClassifier(**{parameter: {0: columns["hour"]}}).fit(hour, label)
+    np.testing.assert_array_equal(named.predict_proba(frame), placed.predict_proba(hour))

@@ -251,6 +251,8 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
         ):  # where the search drew rows it is known: to leave out each of 1e5 rows took two of three parts
             share = fitted.get("prior_share_", share)
         judge = type(self)(**self.get_params(deep=False))  # so that a failure leaves an earlier fit whole
+        read = ("n_features_in_", "feature_names_in_")  # parameters may name columns
+        judge.__dict__ |= {name: vars(self)[name] for name in read if name in vars(self)}
         if rows > 1.0 and (share == "loo" or self.recalibrate is not None):
             judge._replace_fit(fitted)
             pooled = KernelSmoother.leave_one_out(judge).prediction

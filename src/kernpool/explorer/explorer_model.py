@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
+from kernpool.data.circular import Globe
 from kernpool.datasets import RegressionSample, make_sine_linear, make_sine_power
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
 from kernpool.estimators.extrapolation import limits_of
@@ -193,10 +194,16 @@ def subject_of_model(
             "columns of this model are compared by rank, where a bandwidth has no unit of the axis; fit with "
             "scale='raw' to explore it"
         )
-    if coordinates_of(model).closed:
+    circles = coordinates_of(model).closed
+    if any(isinstance(one, Globe) for one in circles):
         raise ValueError(
-            "columns of this model lie on a circle or a globe, which the explorer does not draw; fit without periodic= "
-            "and geographic= to explore it, or draw PartialDisplay.from_estimator(model, X, features)"
+            "columns of this model are places on a globe, which the explorer does not draw; fit without geographic= to "
+            "explore it, or draw PartialDisplay.from_estimator(model, X, features)"
+        )
+    if circles and len(model.key_) > EXACT_ROWS:
+        raise ValueError(
+            f"a column of this model comes round, which the explorer shows for up to {EXACT_ROWS} rows, got "
+            f"{len(model.key_)}; fit to a sample of them with bandwidth=model.bandwidth_"
         )
     if gap_of(model):
         raise ValueError(
@@ -234,6 +241,7 @@ def _shows_windows(model: Any) -> bool:
     """Return whether the page can compute windows that follow the rows of a fitted model."""
     is_line = len(model.bandwidth_) == 1 and (model.encoding_ is None or model.encoding_.numbers_alone)
     is_alone = not isinstance(model, NadarayaWatsonClassifier) and vars(model).get("key_group_") is None
+    is_line = is_line and not coordinates_of(model).closed
     return shown_widths(model) == "nearest" and is_line and is_alone and 2 < len(model.key_) <= EXACT_ROWS
 
 
@@ -428,10 +436,11 @@ def settings_of(model: Any) -> dict[str, Any]:
     """Return kernel, bandwidth, degree and other settings of a fitted estimator, as the page represents them."""
     recipe = recipe_of(model)
     columns = model.key_.shape[1]
-    ridge, limits = recipe.ridge_weight(columns), limits_of(model)
+    ridge, limits, tied = recipe.ridge_weight(columns), limits_of(model), coordinates_of(model).tied
+    bandwidth = recipe.bandwidth if tied is None else recipe.bandwidth[np.unique(tied, return_index=True)[1]]
     return {
         "kernel": recipe.kernel.name,
-        "bandwidth": np.broadcast_to(recipe.bandwidth, (columns,)).tolist(),
+        "bandwidth": np.broadcast_to(bandwidth, (columns,)).tolist(),
         "composition": recipe.composition,
         "degree": recipe.degree,
         "widths": shown_widths(model),
@@ -460,9 +469,11 @@ def _columns(subject: ExplorerModel, rows: NDArray[np.intp]) -> list[dict[str, A
     A column of two levels that is a number in a plane is numeric, 0 and 1, and has levels.
     """
     model, encoding = subject.model, subject.model.encoding_
+    turns = (one.turn for one in coordinates_of(model).closed)
+    periods = {column: {"period": period} for column, period in turns}
     if encoding is None:
         return [
-            {"name": name, "kind": "numeric", "values": floats(model.key_[rows, a])}
+            {"name": name, "kind": "numeric", "values": floats(model.key_[rows, a]), **periods.get(a, {})}
             for a, name in enumerate(subject.names)
         ]
     categories, numeric, categorical = model._categories(), list(encoding.numeric), list(encoding.categorical)
@@ -470,10 +481,13 @@ def _columns(subject: ExplorerModel, rows: NDArray[np.intp]) -> list[dict[str, A
     described: list[dict[str, Any]] = []
     for position, name in enumerate(subject.names):
         if position in numeric:
-            column = model.key_[rows, numeric.index(position)]
+            a = numeric.index(position)
+            column = model.key_[rows, a]
             levels = _levels(next(pairs)) if encoding.kinds[position] == "binary" else {}
             time = {"time": encoding.kinds[position]} if position in encoding.dates else {}
-            described.append({"name": name, "kind": "numeric", "values": floats(column), **levels, **time})
+            described.append(
+                {"name": name, "kind": "numeric", "values": floats(column), **levels, **time, **periods.get(a, {})}
+            )
             continue
         k = categorical.index(position)
         places = encoding.places[k]

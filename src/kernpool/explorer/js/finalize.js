@@ -1,5 +1,6 @@
 // From sums to estimates: centers added back, empty windows filled, class priors mixed in.
 
+import { chord } from "./circle.js";
 import { withoutOne } from "./order.js";
 
 /**
@@ -55,7 +56,7 @@ function timesOf(data, i, self) {
 function squareOf(data, settings, query, i) {
   let square = 0;
   for (let a = 0; a < data.numeric.length; a++) {
-    square += ((query.numeric[a] - data.numeric[a][i]) / settings.bandwidth[a]) ** 2;
+    square += (chord(query.numeric[a] - data.numeric[a][i], data.periods[a]) / settings.bandwidth[a]) ** 2;
   }
   return square;
 }

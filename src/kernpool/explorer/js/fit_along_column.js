@@ -3,6 +3,7 @@
 // What the held columns say of a key is worked out once per slice. Keys that no place of the slice reaches are left
 // out, and along a single column the keys that count for a place are a window of the order.
 
+import { chord } from "./circle.js";
 import { exponentials } from "./exponential.js";
 import { KERNELS } from "./kernels.js";
 import { makeFinalize } from "./finalize.js";
@@ -31,16 +32,17 @@ export function makeSlice(data, settings, column, query) {
   const pick = (values) => (values ? Float64Array.from(rows, (i) => values[i]) : null);
   const rest = pick(held.rest), extra = pick(held.extra), along = keys[column], bandwidthAt = makeBandwidth(data, settings);
   const weight = new Float64Array(rows.length), range = new Int32Array(2);
-  const plane = settings.degree ? makePlane(keys, outputs, bandwidthAt.now) : null;
+  const plane = settings.degree ? makePlane(keys, outputs, bandwidthAt.now, data.periods) : null;
   const penalty = penaltyOf(data, settings), finalize = makeFinalize(data, settings), shift = new Float64Array(1);
-  const findRange = Number.isFinite(kernel.support) ? rangeOfSupport : isPlain ? rangeOfLogits : allKeys;
+  const period = data.periods[column];
+  const findRange = period ? allKeys : Number.isFinite(kernel.support) ? rangeOfSupport : isPlain ? rangeOfLogits : allKeys;
   const largest = times ? times.reduce((most, one) => Math.max(most, one), 0) : 1;
   const place = Array.from(query.numeric), unused = new Float64Array(keys.length * outputs.length);
   return (q, self, value, slope = unused) => {
     const own = self < 0 ? -1 : ranks[self], h = bandwidthAt(q, self)[column];
     findRange(along, q, h, kernel, LOWEST[settings.degree], times, largest, own, range);
     const from = range[0], to = range[1];
-    fillDistances(along, rest, q, h, weight, from, to);
+    fillDistances(along, rest, q, h, weight, from, to, period);
     const total = weighRange(kernel, held.inLogs, extra, times, own, weight, from, to, shift), isEmpty = !(total > 0);
     place[column] = q;
     if (isEmpty) slope.fill(NaN);
@@ -62,10 +64,10 @@ function heldColumns(data, settings, column, query) {
   numeric.forEach((key, a) => {
     if (a === column) return;
     if (rest) {
-      addSquares(key, query.numeric[a], settings.bandwidth[a], rest);
+      addSquares(key, query.numeric[a], settings.bandwidth[a], rest, data.periods[a]);
     } else {
       const one = new Float64Array(n);
-      distances(key, query.numeric[a], settings.bandwidth[a], one);
+      distances(key, query.numeric[a], settings.bandwidth[a], one, data.periods[a]);
       similarities(one, 0, n);
       combine(extra, one);
     }
@@ -121,13 +123,13 @@ function firstWhere(low, high, holds) {
   return low;
 }
 
-function fillDistances(along, rest, q, h, out, from, to) {
+function fillDistances(along, rest, q, h, out, from, to, period) {
   if (!rest) {
-    for (let i = from; i < to; i++) out[i] = Math.abs((q - along[i]) / h);
+    for (let i = from; i < to; i++) out[i] = Math.abs(chord(q - along[i], period) / h);
     return;
   }
   for (let i = from; i < to; i++) {
-    const u = (q - along[i]) / h;
+    const u = chord(q - along[i], period) / h;
     out[i] = Math.sqrt(rest[i] + u * u);
   }
 }

@@ -9,8 +9,8 @@ import { makeWeigher, penaltyOf } from "./similarity.js";
  * @param settings of degree 0 or 1
  */
 export function makeShares(data, settings) {
-  const weigh = makeWeigher(data, settings), penalty = penaltyOf(data, settings), { n, numeric } = data;
-  const plane = settings.degree ? makePlane(numeric, [], weigh.bandwidth) : null;
+  const weigh = makeWeigher(data, settings), penalty = penaltyOf(data, settings), { n, numeric, periods } = data;
+  const plane = settings.degree ? makePlane(numeric, [], weigh.bandwidth, periods) : null;
   const weight = new Float64Array(n), none = new Float64Array(0);
   return (query, out) => {
     const total = weigh(query, -1, weight);

@@ -1,11 +1,12 @@
 // Local linear fits: a plane through the keys around a query, by weighted least squares.
 //
-// With offsets t = (k - q) / h, weighted means and covariances C of t and s of t with the values, the slope is C^-1 s
+// With offsets t = (k - q) / h, along the tangent where a column is a circle, weighted means and covariances C of t and s of t with the values, the slope is C^-1 s
 // and the fit mean(v) - mean(t) slope. Covariances are sums over deviations from the means, in a second pass over the
 // keys: as a difference of sums they would lose as many digits as the spread of the keys is small beside their
 // distance. Where that spread is below 1e-4 of the distance a slope is not determined, and the fit is constant in
 // that direction, as in `kernpool.core.local_fit`.
 
+import { alongTangent } from "./circle.js";
 import { invertDesign } from "./design.js";
 
 /**
@@ -16,8 +17,9 @@ import { invertDesign } from "./design.js";
  * output j at a * outputs + j), and returns in how many directions the keys determine one. Weights of keys before
  * `from` and from `to` on are not looked at.
  * @param {Float64Array[]} keys per column @param {Float64Array[]} outputs less their centers
+ * @param {(number | null)[]} periods of columns that are circles
  */
-export function makePlane(keys, outputs, bandwidth) {
+export function makePlane(keys, outputs, bandwidth, periods) {
   const d = keys.length, c = outputs.length;
   const deviations = keys.map((key) => new Float64Array(key.length));
   const design = new Float64Array(d * d), inverse = new Float64Array(d * d), cross = new Float64Array(d * c);
@@ -25,7 +27,7 @@ export function makePlane(keys, outputs, bandwidth) {
   const fit = (place, weight, from, to, total, penalty, value, slope) => {
     for (let j = 0; j < c; j++) value[j] = weightedMean(outputs[j], weight, from, to, total);
     for (let a = 0; a < d; a++) {
-      offset[a] = deviate(keys[a], place[a], bandwidth[a], weight, from, to, total, deviations[a]);
+      offset[a] = deviate(keys[a], place[a], bandwidth[a], weight, from, to, total, deviations[a], periods[a]);
       for (let b = 0; b <= a; b++) {
         design[a * d + b] = design[b * d + a] = product(deviations[a], deviations[b], weight, from, to) / total;
       }
@@ -73,10 +75,10 @@ export function weightedMean(values, weight, from, to, total) {
 }
 
 /** Write the deviations of the offsets of keys from their mean, and return that; zero for keys without a weight. */
-function deviate(key, place, h, weight, from, to, total, out) {
+function deviate(key, place, h, weight, from, to, total, out, period) {
   let sum = 0;
   for (let i = from; i < to; i++) {
-    out[i] = (key[i] - place) / h;
+    out[i] = alongTangent(key[i] - place, period) / h;
     sum += weight[i] > 0 ? weight[i] * out[i] : 0;
   }
   const mean = sum / total;

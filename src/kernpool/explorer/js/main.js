@@ -51,7 +51,7 @@ const PANELS = [
 
 /** Whether there is one column of rows that count alike, each left out alone: what is taught, and few enough. */
 function canTrain(data, payload) {
-  const isPlain = !data.classes && !data.weight && !data.group && !hasMoreColumns(data);
+  const isPlain = !data.classes && !data.weight && !data.group && !data.periods[0] && !hasMoreColumns(data);
   return isPlain && holdsAll(data, payload) && data.n > 1 && data.n <= TRAINED;
 }
 

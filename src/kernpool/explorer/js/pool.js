@@ -71,7 +71,7 @@ export function collect(outputs, m, write) {
 /** Make fit(query, self, weight), which writes the weights of all keys and fits a constant or a plane through them. */
 function makeFit(data, settings, weigh) {
   const { n, numeric, centered } = data, c = centered.length, penalty = penaltyOf(data, settings);
-  const plane = settings.degree ? makePlane(numeric, centered, weigh.bandwidth) : null;
+  const plane = settings.degree ? makePlane(numeric, centered, weigh.bandwidth, data.periods) : null;
   const finalize = makeFinalize(data, settings);
   return (query, self, weight) => {
     const total = weigh(query, self, weight), isEmpty = !(total > 0), value = new Float64Array(c);

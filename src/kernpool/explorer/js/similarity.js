@@ -1,5 +1,6 @@
 // Similarities of a query with all keys, and what they weigh.
 
+import { chord } from "./circle.js";
 import { exponentials } from "./exponential.js";
 import { FACTORS, KERNELS } from "./kernels.js";
 import { withoutOne } from "./order.js";
@@ -16,7 +17,7 @@ const LARGEST_EXPONENT = 300;
  * weigh.bandwidth has the bandwidths of the last query.
  */
 export function makeWeigher(data, settings) {
-  const { numeric, categorical, n } = data, bandwidthAt = makeBandwidth(data, settings);
+  const { numeric, periods, categorical, n } = data, bandwidthAt = makeBandwidth(data, settings);
   const kernel = KERNELS[settings.kernel], byColumn = isByColumn(data, settings);
   const tables = categorical.map((column, b) => factorTable(column, settings.smoothing[b]));
   const inLogs = isInLogs(data, settings, tables), similarities = inLogs ? kernel.logProfiles : kernel.profiles;
@@ -27,12 +28,12 @@ export function makeWeigher(data, settings) {
     if (byColumn) {
       out.fill(inLogs ? 0 : 1);
       numeric.forEach((key, a) => {
-        distances(key, query.numeric[a], bandwidth[a], one);
+        distances(key, query.numeric[a], bandwidth[a], one, periods[a]);
         similarities(one, 0, n);
         combine(out, one);
       });
     } else {
-      radialDistances(numeric, query.numeric, bandwidth, out);
+      radialDistances(data, query.numeric, bandwidth, out);
       similarities(out, 0, n);
     }
     categorical.forEach((column, b) => combine(out, factorsOf(column, logTables[b], query.codes[b])));
@@ -72,24 +73,24 @@ export function factorsOf(column, table, level) {
 }
 
 /** Distances in bandwidths along one column. @param {Float64Array} out receives them */
-export function distances(key, place, h, out) {
-  for (let i = 0; i < key.length; i++) out[i] = Math.abs((place - key[i]) / h);
+export function distances(key, place, h, out, period) {
+  for (let i = 0; i < key.length; i++) out[i] = Math.abs(chord(place - key[i], period) / h);
 }
 
-function radialDistances(numeric, place, bandwidth, out) {
+function radialDistances({ numeric, periods }, place, bandwidth, out) {
   if (numeric.length === 1) {
-    distances(numeric[0], place[0], bandwidth[0], out);
+    distances(numeric[0], place[0], bandwidth[0], out, periods[0]);
     return;
   }
   out.fill(0);
-  numeric.forEach((key, a) => addSquares(key, place[a], bandwidth[a], out));
+  numeric.forEach((key, a) => addSquares(key, place[a], bandwidth[a], out, periods[a]));
   for (let i = 0; i < out.length; i++) out[i] = Math.sqrt(out[i]);
 }
 
 /** Add the squared distances along one column. */
-export function addSquares(key, place, h, out) {
+export function addSquares(key, place, h, out, period) {
   for (let i = 0; i < key.length; i++) {
-    const u = (place - key[i]) / h;
+    const u = chord(place - key[i], period) / h;
     out[i] += u * u;
   }
 }

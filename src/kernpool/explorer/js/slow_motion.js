@@ -1,4 +1,5 @@
 /** One weighted mean in slow motion: weights, products, their sums, and the quotient, one after the other. */
+import { chord } from "./circle.js";
 import { html, put } from "./dom.js";
 import { KERNELS } from "./kernels.js";
 import { largest } from "./weights.js";
@@ -35,9 +36,9 @@ export function makeSlowMotion(root, context) {
     put(table, "hidden", stage === 0);
     put(told, "hidden", stage === 0);
     if (stage === 0) return;
-    const { numeric, outputs, weight, outputDigits, n } = data();
+    const { numeric, periods, outputs, weight, outputDigits, n } = data();
     const { profile } = KERNELS[settings.kernel];
-    const kernelOf = (i) => (profile(Math.abs((query.numeric[column] - numeric[column][i]) / context.here().bandwidth[column])) / profile(0)) * (weight ? weight[i] : 1);
+    const kernelOf = (i) => (profile(Math.abs(chord(query.numeric[column] - numeric[column][i], periods[column]) / context.here().bandwidth[column])) / profile(0)) * (weight ? weight[i] : 1);
     const all = Float64Array.from({ length: n }, (_, i) => kernelOf(i));
     const heaviest = largest(all, ROWS);
     const sum = (over, of) => over.reduce((total, i) => total + of(i), 0);

@@ -14,9 +14,9 @@ export function isNearest(settings) {
   return settings.widths === "nearest";
 }
 
-/** Whether windows can reach to the nearest keys here: of one column of numbers, all of whose rows the page has. */
+/** Whether windows can reach to the nearest keys here: of one column, no circle, all of whose rows the page has. */
 export function canBeNearest(data, payload) {
-  const isLine = data.numeric.length === 1 && !data.pairs[0] && !data.categorical.length && !data.classes && !data.group;
+  const isLine = data.numeric.length === 1 && !data.pairs[0] && !data.periods[0] && !data.categorical.length && !data.classes && !data.group;
   return isLine && data.n > 2 && Math.max(data.n, payload.rows ?? 0) <= payload.limits.exact;
 }
 
