@@ -85,6 +85,17 @@ def test_curve_rows_left_out_and_intervals(page, degree, kernel):
         np.testing.assert_allclose(unpacked(band[name])[[0, -1]], unpacked(band[name])[[0, 0]], atol=1e-12)
 
 
+def test_equal_places_are_nearest_together_and_count_by_their_weights(page):
+    frame, y = pd.DataFrame({"hour": [0.0, 24.0, 48.0, 10.0]}), np.array([1.0, 3.0, 8.0, 100.0])
+    model = NadarayaWatsonRegressor("boxcar", bandwidth=[0.5], periodic={"hour": 24.0}, empty="nearest")
+    model.fit(frame, y, sample_weight=[1.0, 2.0, 1.0, 3.0])
+    payload = payload_of(subject_of_model(model, truth=None, target="y", title=None, load=None))
+    hours = np.array([20.0, 44.0, 3.0, 27.0, -4.0, 0.0])
+    [reply] = ask(page, ANSWER, [payload], [case(0, hours[:, None], payload["settings"])])
+    np.testing.assert_allclose(unpacked(reply["value"]), model.predict(pd.DataFrame({"hour": hours})), rtol=1e-14)
+    np.testing.assert_allclose(unpacked(reply["value"]), 15.0 / 4.0, rtol=1e-14)
+
+
 def test_classes(page):
     frame, y = table()
     model = NadarayaWatsonClassifier(bandwidth=[2.0], periodic={"hour": 24.0}).fit(frame[["hour"]], y > 0)
@@ -106,7 +117,12 @@ def test_the_page_has_no_nearest_windows_and_writes_the_period_in_python(shown):
             names["model"].predict(names["query"])[0], number(facts(page)["Estimate"]), rtol=1e-3
         )
         assert "periodic={0: 24}" in code
+        assert page.locator("[data-panel=controls] select").count() == 2  # kernel and degree
+        assert control(page, "lesson").count() == 0
         assert violations(page) == []
+    with shown(explore(model_of(["hour", "heat"], 0)[0], target="y", language="en")) as page:
+        assert control(page, "composition").count() == 0  # a product would depend on where the circle begins
+        assert 'composition="radial"' in copied(page, "copy.python")
 
 
 def test_globes_and_many_rows_are_refused():

@@ -441,7 +441,7 @@ def settings_of(model: Any) -> dict[str, Any]:
     return {
         "kernel": recipe.kernel.name,
         "bandwidth": np.broadcast_to(bandwidth, (columns,)).tolist(),
-        "composition": recipe.composition,
+        "composition": recipe.composition if tied is None else "radial",  # of Gaussians, as on circles, both are one
         "degree": recipe.degree,
         "widths": shown_widths(model),
         "neighbors": neighbors_of(model),

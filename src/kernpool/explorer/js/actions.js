@@ -2,10 +2,10 @@
 
 import { isNearest, keysWithin, neighborRange } from "./widths.js";
 
-/** Ends of the axis of a numeric column: a little more than its keys. */
+/** Ends of the axis of a numeric column: a little more than its keys, on a circle once round. */
 export function domainOf(data, column) {
-  const [low, high] = [data.low[column], data.high[column]];
-  const margin = 0.04 * (high - low || Math.abs(low) || 1);
+  const [low, high] = [data.low[column], data.high[column]], rest = (data.periods[column] ?? 0) - (high - low);
+  const margin = rest > 0 ? rest / 2 : 0.04 * (high - low || Math.abs(low) || 1);
   return [low - margin, high + margin];
 }
 

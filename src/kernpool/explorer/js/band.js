@@ -117,10 +117,11 @@ function nothing(values, weight) {
   return 1e-12 * (high - low) + 4 * EPSILON * Math.max(Math.abs(low), Math.abs(high));
 }
 
-/** "columns", "widths", "edge", "rows" or "long": why the tube formula does not hold; null if it does. */
+/** "columns", "circle", "widths", "edge", "rows" or "long": why the tube formula does not hold; null if it does. */
 function whyNoBand({ data, settings }, places) {
   const kernel = KERNELS[settings.kernel], extent = Math.max(...places) - Math.min(...places);
   if (data.numeric.length !== 1) return "columns";
+  if (data.periods[0]) return "circle"; // the estimators take it as two columns
   if (isNearest(settings)) return "widths"; // shares jump with the k-th key
   const inside = kernel.support * (1 - EPSILON / 2);
   if (Number.isFinite(kernel.support) && kernel.profile(inside) > 1e-6 * kernel.profile(0)) return "edge";

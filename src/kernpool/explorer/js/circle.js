@@ -1,16 +1,21 @@
 // Columns that come round after a period, as points of a circle: kernpool/data/circular.py has the same.
 
-/** How far a key is from a query along the chord, signed: what kernels take. A column without a period is a line. */
-export function chord(gap, period) {
-  return period ? (period / Math.PI) * Math.sin((Math.PI * turned(gap, period)) / period) : gap;
+/** How far a query is from a key along the chord, signed: what kernels take. A column without a period is a line. */
+export function chord(query, key, period) {
+  return period ? (period / Math.PI) * Math.sin((Math.PI * turn(query, key, period)) / period) : query - key;
 }
 
 /** And along the tangent of the query, which is what planes take. */
-export function alongTangent(gap, period) {
-  return period ? (period / (2 * Math.PI)) * Math.sin((2 * Math.PI * turned(gap, period)) / period) : gap;
+export function alongTangent(query, key, period) {
+  return period ? (period / (2 * Math.PI)) * Math.sin((2 * Math.PI * turn(query, key, period)) / period) : query - key;
 }
 
-/** The shorter way round, so that sines keep their digits. */
-function turned(gap, period) {
+/** The shorter way round. Equal places have equal bits, however often they have gone round. */
+function turn(query, key, period) {
+  const gap = place(query, period) - place(key, period);
   return gap - period * Math.round(gap / period);
+}
+
+function place(number, period) {
+  return ((number % period) + period) % period;
 }

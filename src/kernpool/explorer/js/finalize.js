@@ -56,7 +56,7 @@ function timesOf(data, i, self) {
 function squareOf(data, settings, query, i) {
   let square = 0;
   for (let a = 0; a < data.numeric.length; a++) {
-    square += (chord(query.numeric[a] - data.numeric[a][i], data.periods[a]) / settings.bandwidth[a]) ** 2;
+    square += (chord(query.numeric[a], data.numeric[a][i], data.periods[a]) / settings.bandwidth[a]) ** 2;
   }
   return square;
 }

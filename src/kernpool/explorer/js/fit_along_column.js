@@ -125,11 +125,11 @@ function firstWhere(low, high, holds) {
 
 function fillDistances(along, rest, q, h, out, from, to, period) {
   if (!rest) {
-    for (let i = from; i < to; i++) out[i] = Math.abs(chord(q - along[i], period) / h);
+    for (let i = from; i < to; i++) out[i] = Math.abs(chord(q, along[i], period) / h);
     return;
   }
   for (let i = from; i < to; i++) {
-    const u = chord(q - along[i], period) / h;
+    const u = chord(q, along[i], period) / h;
     out[i] = Math.sqrt(rest[i] + u * u);
   }
 }

@@ -18,7 +18,7 @@ const KEPT = ["settings", "column", "query", "pins", "band", "sample", "rows", "
 
 /** Whether there is all that the lesson speaks of: one column of numbers, all rows in the page, errors and a band. */
 export function canTeach(data, payload) {
-  return data.numeric.length === 1 && !data.pairs[0] && !data.categorical.length && data.n > 2 && canBeSure(data, payload) && (payload.samples || data.n >= (payload.rows ?? 0));
+  return data.numeric.length === 1 && !data.pairs[0] && !data.periods[0] && !data.categorical.length && data.n > 2 && canBeSure(data, payload) && (payload.samples || data.n >= (payload.rows ?? 0));
 }
 
 /** Open the lesson at its first step, or close it. */

@@ -1,10 +1,10 @@
 // Local linear fits: a plane through the keys around a query, by weighted least squares.
 //
-// With offsets t = (k - q) / h, along the tangent where a column is a circle, weighted means and covariances C of t and s of t with the values, the slope is C^-1 s
-// and the fit mean(v) - mean(t) slope. Covariances are sums over deviations from the means, in a second pass over the
-// keys: as a difference of sums they would lose as many digits as the spread of the keys is small beside their
-// distance. Where that spread is below 1e-4 of the distance a slope is not determined, and the fit is constant in
-// that direction, as in `kernpool.core.local_fit`.
+// With offsets t = (k - q) / h, along the tangent where a column is a circle, weighted means and covariances C of t
+// and s of t with the values, the slope is C^-1 s and the fit mean(v) - mean(t) slope. Covariances are sums over
+// deviations from the means, in a second pass over the keys: as a difference of sums they would lose as many digits
+// as the spread of the keys is small beside their distance. Where that spread is below 1e-4 of the distance a slope
+// is not determined, and the fit is constant in that direction, as in `kernpool.core.local_fit`.
 
 import { alongTangent } from "./circle.js";
 import { invertDesign } from "./design.js";
@@ -78,7 +78,7 @@ export function weightedMean(values, weight, from, to, total) {
 function deviate(key, place, h, weight, from, to, total, out, period) {
   let sum = 0;
   for (let i = from; i < to; i++) {
-    out[i] = alongTangent(key[i] - place, period) / h;
+    out[i] = alongTangent(key[i], place, period) / h;
     sum += weight[i] > 0 ? weight[i] * out[i] : 0;
   }
   const mean = sum / total;

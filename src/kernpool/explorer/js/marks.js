@@ -1,4 +1,6 @@
 /** Elements of the main chart: rows as dots, weights as discs, and the kernel with the handle of the bandwidth. */
+import { domainOf } from "./actions.js";
+import { chord } from "./circle.js";
 import { KERNELS } from "./kernels.js";
 import { put } from "./dom.js";
 
@@ -77,20 +79,22 @@ export function drawWeights(chart, canvas, path, weight) {
 }
 
 /** The kernel around the query at the foot of the chart, and the grip at one bandwidth from it. */
-export function drawBump(chart, { bump, grip, label }, settings, column, q, text) {
+export function drawBump(chart, { bump, grip, label }, settings, data, column, q, text) {
   const { x, base, left, width } = chart;
   const { profile, support } = KERNELS[settings.kernel];
   const h = settings.bandwidth[column];
   const right = width - chart.right;
   const far = Math.min(support, 4);
   const top = profile(0);
+  const period = data.periods[column];
+  const [from, to] = period ? domainOf(data, column) : [q - far * h, q + far * h];
   let path = "";
-  for (let k = -60; k <= 60; k++) {
-    const u = (k / 60) * far;
-    const up = (STRIP - 16) * (profile(Math.abs(u)) / top);
-    path += `${path ? "L" : "M"}${short(clamp(x(q + u * h), -9e3, 9e3))} ${short(base - up)}`;
+  for (let k = 0; k <= 120; k++) {
+    const at = from + (k / 120) * (to - from), u = period ? Math.abs(chord(q, at, period)) / h : (Math.abs(k - 60) / 60) * far;
+    const up = u <= support ? (STRIP - 16) * (profile(u) / top) : 0;
+    path += `${path ? "L" : "M"}${short(clamp(x(at), -9e3, 9e3))} ${short(base - up)}`;
   }
-  put(bump, "d", `${path}V${base}H${short(clamp(x(q - far * h), -9e3, 9e3))}Z`);
+  put(bump, "d", `${path}V${base}H${short(clamp(x(from), -9e3, 9e3))}Z`);
   const one = x(q + h) <= right || x(q - h) < left ? x(q + h) : x(q - h);
   const at = clamp(one, left + 2, right - 2);
   const y = base - 14;

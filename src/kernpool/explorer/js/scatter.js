@@ -35,7 +35,7 @@ export function makeScatter(root, context) {
   root.prepend(legend.element);
   const isSure = !context.remote && canBeSure(data(), context.payload);
   const band = html("input", { type: "checkbox", "data-control": "band", onchange: () => store.set({ band: band.checked }) });
-  const tools = html("div", { class: "kp-tools" }, isSure ? html("label", {}, band, " " + words(data().numeric.length === 1 ? "band.switch" : "band.switch.one")) : null);
+  const tools = html("div", { class: "kp-tools" }, isSure ? html("label", {}, band, " " + words(data().numeric.length === 1 && !data().periods[0] ? "band.switch" : "band.switch.one")) : null);
   const points = canEdit(context) ? makePointTools(context, chart) : null;
   if (points) tools.append(points.element);
   root.append(slider, tools, hint, binned);
@@ -221,7 +221,7 @@ function drawFixed(chart, parts, data, column) {
 
 function drawQuery(chart, parts, context) {
   const { settings, query, column } = context.store.get();
-  const here = context.here();
+  const here = context.here(), data = context.data();
   const q = query.numeric[column];
   const bandwidth = here.bandwidth ?? settings.bandwidth, h = bandwidth[column];
   const { support } = KERNELS[settings.kernel];
@@ -241,9 +241,9 @@ function drawQuery(chart, parts, context) {
   const finite = Number.isFinite(support);
   const [from, to] = [-1, 1].map((side) => Math.min(chart.width, Math.max(0, x(q + side * h * (finite ? support : 0)))));
   put(parts.reach, "x", from.toFixed(1));
-  put(parts.reach, "width", (to - from).toFixed(1));
-  const neighbors = isNearest(settings) ? `k = ${neighborsOf(context.data(), settings)}, ` : "";
-  drawBump(chart, parts, { ...settings, bandwidth }, column, q, `${neighbors}h = ${context.words.number(h)}`);
+  put(parts.reach, "width", data.periods[column] ? 0 : (to - from).toFixed(1));
+  const neighbors = isNearest(settings) ? `k = ${neighborsOf(data, settings)}, ` : "";
+  drawBump(chart, parts, { ...settings, bandwidth }, data, column, q, `${neighbors}h = ${context.words.number(h)}`);
 }
 
 function drawPins(chart, lines, pins, { store, data, pool, remote }) {

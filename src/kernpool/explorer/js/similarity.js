@@ -74,7 +74,7 @@ export function factorsOf(column, table, level) {
 
 /** Distances in bandwidths along one column. @param {Float64Array} out receives them */
 export function distances(key, place, h, out, period) {
-  for (let i = 0; i < key.length; i++) out[i] = Math.abs(chord(place - key[i], period) / h);
+  for (let i = 0; i < key.length; i++) out[i] = Math.abs(chord(place, key[i], period) / h);
 }
 
 function radialDistances({ numeric, periods }, place, bandwidth, out) {
@@ -90,7 +90,7 @@ function radialDistances({ numeric, periods }, place, bandwidth, out) {
 /** Add the squared distances along one column. */
 export function addSquares(key, place, h, out, period) {
   for (let i = 0; i < key.length; i++) {
-    const u = chord(place - key[i], period) / h;
+    const u = chord(place, key[i], period) / h;
     out[i] += u * u;
   }
 }

@@ -38,7 +38,7 @@ export function makeSlowMotion(root, context) {
     if (stage === 0) return;
     const { numeric, periods, outputs, weight, outputDigits, n } = data();
     const { profile } = KERNELS[settings.kernel];
-    const kernelOf = (i) => (profile(Math.abs(chord(query.numeric[column] - numeric[column][i], periods[column]) / context.here().bandwidth[column])) / profile(0)) * (weight ? weight[i] : 1);
+    const kernelOf = (i) => (profile(Math.abs(chord(query.numeric[column], numeric[column][i], periods[column]) / context.here().bandwidth[column])) / profile(0)) * (weight ? weight[i] : 1);
     const all = Float64Array.from({ length: n }, (_, i) => kernelOf(i));
     const heaviest = largest(all, ROWS);
     const sum = (over, of) => over.reduce((total, i) => total + of(i), 0);
