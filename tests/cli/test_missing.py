@@ -184,3 +184,14 @@ def test_refusals(command, code, message, folder):
     assert (done.returncode, done.stdout, said.count("\n")) == (code, b"", 1 + said.count("note  ")), said
     assert message in said
     assert not (folder / "a.csv").exists()
+
+
+def test_a_file_whose_category_is_missing_in_every_row(folder):
+    sides = pd.DataFrame({"x": [1.0, 2.0, 3.0, 4.0], "side": ["L", "R", None, "L"], "y": [1.0, 2.0, 3.0, 4.0]})
+    sides.to_csv(folder / "sides.csv", index=False)
+    (folder / "no_sides.csv").write_text("x,side\n2,\n")
+    given = ("--target", "y", "--bandwidth", "1", "--smoothing", "0.2", "--missing", "category", "--model", "sides")
+    run(folder, "fit", "sides.csv", *given)
+    found = table_of(run(folder, "predict", "sides", "no_sides.csv"))
+    known = load_model(folder / "sides").predict(pd.DataFrame({"x": [2.0], "side": [None]}))
+    np.testing.assert_allclose(found["y"], known, rtol=1e-12)

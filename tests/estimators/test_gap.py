@@ -339,3 +339,6 @@ def test_times_of_text_are_refused():
     x = np.linspace(0.0, 1.0, 12)[:, None]
     with pytest.raises(TypeError, match="order is that of the alphabet: '10' is before '9'; convert it"):
         LocalLinearRegressor(gap=1).fit(x, x[:, 0], time=[str(k) for k in range(12)])
+    for time in (np.arange(12).astype("S2"), pd.Series(range(12)).astype(str).astype("category")):
+        with pytest.raises(TypeError, match="time must hold numbers or dates, got text"):
+            LocalLinearRegressor(gap=1).fit(x, x[:, 0], time=time)

@@ -222,5 +222,7 @@ def test_chunks_are_refused():
 def test_a_share_of_weights_that_is_no_whole_number_of_rows_is_refused():
     weight = np.full(50, 0.5)
     x = np.linspace(0.0, 1.0, 50)[:, None]
+    whole = np.random.default_rng(0).uniform(0.5, 2.0, 50)
+    assert made(NadarayaWatsonRegressor, 0.3).fit(x, x[:, 0], whole * (50 / whole.sum())).n_neighbors_ == 15
     with pytest.raises(ValueError, match=r"is 7\.5 rows, and windows reach to a whole number; give n_neighbors as"):
         made(NadarayaWatsonRegressor, 0.3).fit(x, x[:, 0], weight)

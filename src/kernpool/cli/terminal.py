@@ -153,6 +153,7 @@ WORDS = {
         r" method='jackknife\+' with groups,": "",
     },
     "explore": {
+        r"fit to a sample of them with bandwidth=model\.bandwidth_": "give a file of some of the rows",
         "explore a model of some of them: .*": "fit a sample of the rows without --memory, with the --bandwidth that "
         "kernpool info shows",
     },

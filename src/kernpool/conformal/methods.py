@@ -167,7 +167,7 @@ def check_method(method: Any, own: bool, clustered: bool = False) -> MethodRecor
     if record.rows == "other" and own:
         raise ValueError(
             f"method={method!r} needs calibration rows that the model was not fitted to: give X_calibration and "
-            "y_calibration, or use a method that takes the training rows, such as 'adaptive' or 'cv+'"
+            "y_calibration, or use a method that takes the training rows, such as 'cv+'"
         )
     if record.rows == "own" and not own:
         raise ValueError(

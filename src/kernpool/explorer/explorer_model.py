@@ -194,6 +194,11 @@ def subject_of_model(
             "columns of this model are compared by rank, where a bandwidth has no unit of the axis; fit with "
             "scale='raw' to explore it"
         )
+    if model.encoding_ is not None and model.encoding_.fills:
+        raise ValueError(
+            "this model counts missing cells as a category, which the explorer does not draw; fit with missing='drop' "
+            "to explore it"
+        )
     circles = coordinates_of(model).closed
     if any(isinstance(one, Globe) for one in circles):
         raise ValueError(

@@ -315,7 +315,7 @@ def queries_of(
             cells = moderate_numbers(rows, name, advice) if rows.rows else np.empty(0)
         else:
             levels = next(pairs) if kind == "binary" else next(known)
-            cells = levels_in(rows, name, levels)
+            cells = levels_in(rows, name, levels) if rows.rows else []
             if unseen == "raise":
                 refuse_unseen(rows, name, cells, levels)
         columns[name] = cells if blank is None else _among_missing(cells, blank)

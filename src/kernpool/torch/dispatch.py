@@ -154,7 +154,7 @@ def check_algorithm(
 # engine takes over between 500 and 700 rows of one column, 300 and 400 of four, 200 and 300 of sixteen.
 FEW_NUMBERS = 10 << 16
 MOST_NUMBERS = 1 << 24  # in a table; beyond, 64 MiB in float32, and several tables, queries go in blocks
-FEW = f"at most {FEW_NUMBERS} pairs times columns, for which compiled loops are slower"
+FEW = f"at most {FEW_NUMBERS} pairs times columns, few enough for a table of all weights"
 
 
 class Route(NamedTuple):

@@ -109,7 +109,10 @@ def places_of_rows(model: FittedModel, rows: ReadRows, time: Any, groups: Any) -
             "leave one out"
         )
     if time is not None:
-        if any(isinstance(one, str) for one in np.ravel(np.asarray(time, dtype=object))[:1000]):
+        cells = np.asarray(time)
+        if cells.dtype.kind in "US" or (
+            cells.dtype.kind == "O" and any(isinstance(t, str | bytes) for t in cells.flat)
+        ):
             raise TypeError(
                 "time must hold numbers or dates, got text, whose order is that of the alphabet: '10' is before '9'; "
                 "convert it, as pandas.to_datetime does"

@@ -94,8 +94,8 @@ def find_neighbors(
         k = search_neighbors(problem, criterion, smoother.recipe, model.max_search_seconds).n_neighbors
     else:
         units = count_neighbors(model.n_neighbors, in_sample)
-        k = int(units)
-        if k != units:
+        k = round(units)
+        if abs(k - units) > 1e-9 * units:  # sums of weights are rounded
             raise ValueError(
                 f"n_neighbors={model.n_neighbors} of a total weight of {rows.weight.sum():g} is {units:g} rows, and "
                 "windows reach to a whole number; give n_neighbors as a number of rows, or sample_weight in whole rows"
