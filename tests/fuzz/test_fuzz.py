@@ -13,6 +13,7 @@ from kernpool.algorithms.verification import FAULTS
 from tests.fuzz import __main__ as fuzz
 from tests.fuzz.cases import draw, recipe
 from tests.fuzz.checks import check
+from tests.fuzz.natures import NATURES
 from tests.fuzz.reached import PARTS
 from tests.fuzz.regimes import KINDS
 from tests.fuzz.report import Report
@@ -34,7 +35,7 @@ def test_every_answer_of_a_random_problem_is_right(index):
 def test_kinds_of_problems_are_all_drawn():
     cases = [draw(SEED, index) for index in range(200)]
     assert {case.kind for case in cases} == set(KINDS)
-    assert len({case.nature for case in cases}) == 9
+    assert {case.nature for case in cases} == {nature.__name__ for nature in NATURES}
     assert {case.key.dtype for case in cases} == {np.dtype(np.float32), np.dtype(np.float64)}
     assert {case.key.shape[1] for case in cases} == set(range(1, 11))
 

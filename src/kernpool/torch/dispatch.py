@@ -210,9 +210,9 @@ def choose_route(request: Request) -> Route:
     if request.algorithm == "dense":
         return Route("dense", "as asked")
     fused, exporting = request.algorithm == "fused", torch.compiler.is_exporting()
-    numbers = request.pairs * request.columns_of_differences
-    is_kernel = isinstance(request.similarity, KernelSimilarity)
-    if numbers <= FEW_NUMBERS and is_kernel and not (fused or exporting or request.degree):
+    numbers = 0 if exporting else request.pairs * request.columns_of_differences  # exports ask for no sizes
+    is_plain = isinstance(request.similarity, KernelSimilarity) and not (fused or exporting or request.degree)
+    if is_plain and numbers <= FEW_NUMBERS:
         return Route("dense", FEW)
     why_not = _why_not_by_engine(request)
     if not why_not:
