@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
+from kernpool.data.array_validation import INFINITE
 from kernpool.data.circular import Globe
 from kernpool.datasets import RegressionSample, make_sine_linear, make_sine_power
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
@@ -244,9 +245,9 @@ def shown_widths(model: Any) -> str:
 
 def _shows_windows(model: Any) -> bool:
     """Return whether the page can compute windows that follow the rows of a fitted model."""
-    is_line = len(model.bandwidth_) == 1 and (model.encoding_ is None or model.encoding_.numbers_alone)
+    is_plain = (model.encoding_ is None or model.encoding_.numbers_alone) and not coordinates_of(model).closed
+    is_line = len(model.bandwidth_) == 1 and is_plain
     is_alone = not isinstance(model, NadarayaWatsonClassifier) and vars(model).get("key_group_") is None
-    is_line = is_line and not coordinates_of(model).closed
     return shown_widths(model) == "nearest" and is_line and is_alone and 2 < len(model.key_) <= EXACT_ROWS
 
 
@@ -440,13 +441,12 @@ def _relevance(model: Any) -> list[float] | None:
 def settings_of(model: Any) -> dict[str, Any]:
     """Return kernel, bandwidth, degree and other settings of a fitted estimator, as the page represents them."""
     recipe = recipe_of(model)
-    columns = model.key_.shape[1]
-    ridge, limits, tied = recipe.ridge_weight(columns), limits_of(model), coordinates_of(model).tied
-    bandwidth = recipe.bandwidth if tied is None else recipe.bandwidth[np.unique(tied, return_index=True)[1]]
+    ridge, limits = recipe.ridge_weight(model.key_.shape[1]), limits_of(model)
     return {
         "kernel": recipe.kernel.name,
-        "bandwidth": np.broadcast_to(bandwidth, (columns,)).tolist(),
-        "composition": recipe.composition if tied is None else "radial",  # of Gaussians, as on circles, both are one
+        "bandwidth": np.minimum(model.bandwidth_, INFINITE).tolist(),  # JSON has no infinity
+        # Of Gaussians both are one, and a product on circles is of these.
+        "composition": "radial" if coordinates_of(model).closed else recipe.composition,
         "degree": recipe.degree,
         "widths": shown_widths(model),
         "neighbors": neighbors_of(model),

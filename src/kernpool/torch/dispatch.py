@@ -223,7 +223,7 @@ def choose_route(request: Request) -> Route:
         rows, columns = request.query.shape[-2:]
         if not exporting and rows * request.key.shape[-2] * columns > FEW_NUMBERS:
             return Route("engine", f"more than {FEW_NUMBERS} pairs times columns, for which compiled loops are faster")
-        if not exporting and numbers > MOST_NUMBERS:
+        if numbers > MOST_NUMBERS:
             return Route(
                 "engine", f"more than {MOST_NUMBERS} pairs times columns of all sequences, too many for a table"
             )
