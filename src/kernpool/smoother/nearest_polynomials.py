@@ -1,9 +1,10 @@
 """Local polynomial smoother with tricube weights in the windows of the k nearest rows: the smoother of loess.
 
 The window of a query reaches to its k-th nearest row, coincident rows counted. Weights and values of rows do not change
-it, so robust fits prepare windows once. Windows of one column are runs of the sorted rows; in several columns every
-query visits all rows. Where the terms of the polynomial are collinear up to rounding the fit is the one of least norm,
-by a singular value decomposition, as that of R's loess.
+it, so robust fits prepare windows once. Windows of one column are runs of the sorted rows, and sums over wide ones take
+linear time in all (`algorithms/sweep/octaves.py`); in several columns every query visits all rows. Where the terms of
+the polynomial are collinear up to rounding the fit is the one of least norm, by a singular value decomposition, as that
+of R's loess.
 """
 
 from __future__ import annotations
@@ -17,10 +18,13 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from kernpool.execution.threads import cut, run_blocks
+from kernpool.kernels.registry import Polynomial
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
+TRICUBE, SQUARED = Polynomial(3, 3, 1.0), Polynomial(3, 6, 1.0)
+FEW = 2000  # rows in a window, up to which visiting them is as fast as sums in linear time
 PAIRS = 1 << 22  # of queries and rows at once
 SINGULAR = 100.0 * float(np.finfo(np.float64).eps)  # of the largest singular value; smaller ones are rounding, as in R
 
@@ -162,22 +166,27 @@ class NearestPolynomials:
         m, (d, n), order = len(windows.query), self._column.shape, self._order
         center = float(np.mean(value))
         weight, value, variance = weight[order], value[order] - center, variance[order]
-        fitted, norm, leverage, pivot = (np.full(m, np.nan) for _ in range(4))
-        query = np.ascontiguousarray(windows.query)
+        fitted, norm, leverage, pivot = found = np.full((4, m), np.nan)
+        rest = np.arange(m)
+        if d == 1 and self.k > FEW and not share.shape[1]:
+            rest = self._fit_line(windows, weight, value, variance, found)
+        some, of_rest = windows.take(rest), np.full((4, len(rest)), np.nan)
+        query = np.ascontiguousarray(some.query)
 
         def work(part: slice) -> Iterator[None]:
+            fit, squares, own_share, least = of_rest[:, part]
             fit_windows(
-                query[part], self._column, weight, variance, value, windows.begin[part], windows.stop[part],
-                windows.width[part], windows.own[part], self.degree, fitted[part], norm[part], leverage[part],
-                share[part], pivot[part],
+                query[part], self._column, weight, variance, value, some.begin[part], some.stop[part],
+                some.width[part], some.own[part], self.degree, fit, squares, own_share, share[part], least,
             )  # fmt: skip
             yield
 
-        run_blocks(work, cut(m, max(PAIRS // (4 * n * d), 1)), self.n_jobs, None)
+        run_blocks(work, cut(len(rest), max(PAIRS // (4 * n * d), 1)), self.n_jobs, None)
+        found[:, rest] = of_rest
         deficient = []
         for i in np.flatnonzero(pivot == 0.0):
             rows = slice(int(windows.begin[i]), int(windows.stop[i]))
-            linear, rank = self._least_norm(query[i], rows, float(windows.width[i]), weight[rows])
+            linear, rank = self._least_norm(windows.query[i], rows, float(windows.width[i]), weight[rows])
             fitted[i], norm[i] = linear @ value[rows], linear**2 @ variance[rows]
             own = int(windows.own[i]) - rows.start
             leverage[i] = linear[own] if 0 <= own < len(linear) else 0.0
@@ -185,6 +194,26 @@ class NearestPolynomials:
             if share.shape[1]:
                 share[i, rows] = linear
         return WindowFits(fitted + center, norm, leverage, np.array(deficient, dtype=np.intp))
+
+    def _fit_line(
+        self, windows: Windows, weight: Array, value: Array, variance: Array, found: Array
+    ) -> NDArray[np.intp]:
+        """Fit one column from sums in linear time; return the queries that are left to `fit_windows`."""
+        from kernpool.algorithms.sweep.octaves import sum_sorted
+        from kernpool.smoother.loops.nearest_polynomials import fit_sums
+
+        order = np.argsort(windows.query[:, 0], kind="stable")
+        order = order[windows.width[order] > 0.0]
+        query, width, x = windows.query[order, 0], windows.width[order], self._column[0]
+        sums = sum_sorted(TRICUBE, x, weight, value[None], query, width, self.degree, n_jobs=self.n_jobs)
+        squared = sum_sorted(
+            SQUARED, x, weight**2 * variance, np.empty((0, len(x))), query, width, self.degree, n_jobs=self.n_jobs
+        )
+        own = windows.own[order]
+        fits = np.full((4, len(order)), np.nan)
+        fit_sums(sums, squared[:, 0], np.where(own >= 0, weight[own], 0.0), *fits)
+        found[:, order] = fits
+        return np.flatnonzero(~(found[3] > 0.0))
 
     def _least_norm(self, query: Array, rows: slice, width: float, weight: Array) -> tuple[Array, bool]:
         """Return the linear weights of the least-norm fit at one query, and whether singular values were cut."""

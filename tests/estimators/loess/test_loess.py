@@ -16,6 +16,7 @@ from sklearn.base import clone
 
 from kernpool import EmptyWindowWarning, ExtrapolationWarning, LoessRegressor, RankDeficiencyWarning
 from kernpool.estimators.loess import robust_fit
+from kernpool.smoother import nearest_polynomials
 
 PRINTED = json.loads((Path(__file__).parent / "r_loess.json").read_text())
 WAVE, PLANE = ({name: np.array(column) for name, column in PRINTED[table].items()} for table in ("wave", "plane"))
@@ -103,6 +104,31 @@ def test_fits_and_errors_agree_with_the_dense_smoother_matrix(d, degree, span):
     residual = (np.eye(len(X)) - matrix) @ (np.eye(len(X)) - matrix).T
     moments = np.trace(matrix), np.trace(residual), np.trace(residual @ residual)
     np.testing.assert_allclose((model.trace_, model.delta1_, model.delta2_), moments, rtol=1e-9)
+
+
+@pytest.mark.parametrize("x", ["spread", "tied", "skewed", "apart"])
+@pytest.mark.parametrize("degree", [0, 1, 2])
+def test_sums_in_linear_time_fit_as_windows_do(degree, x, monkeypatch):
+    """Also where sums lose digits: keys far apart, and terms that are nearly collinear."""
+    random = np.random.default_rng(3)
+    key = random.normal(size=600)
+    X = {
+        "spread": key,
+        "tied": key.round(1),
+        "skewed": np.exp(2 * key),
+        "apart": key + 50 * (random.uniform(size=600) < 0.5),
+    }[x]
+    y, weight = np.sin(3 * key) + 0.3 * random.normal(size=600), random.integers(0, 4, 600) / 2.0
+
+    def fitted(span, few):
+        monkeypatch.setattr(nearest_polynomials, "FEW", few)
+        model = LoessRegressor(span, degree, family="symmetric").fit(X, y, weight)
+        found = model.get_prediction(np.linspace(X.min(), X.max(), 50))
+        return model.trace_, model.equivalent_parameters_, model.robust_weight_, found.mean, found.standard_error
+
+    for span in (0.15, 0.75, 1.4):
+        for one, other in zip(fitted(span, 0), fitted(span, 600), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-11)
 
 
 def test_moments_of_many_rows_are_those_of_the_matrix(monkeypatch):

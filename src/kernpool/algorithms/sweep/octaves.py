@@ -27,7 +27,7 @@ from kernpool.algorithms.sweep.polynomial_kernels import derivatives
 from kernpool.core import PoolState, Problem
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import cut, run_blocks
-from kernpool.kernels.registry import Polynomial
+from kernpool.kernels.registry import Gaussian, Polynomial
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -114,58 +114,26 @@ class Octave:
 def sum_windows(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) -> PoolState:
     """Compute kernel sums of a problem of one column whose windows differ between queries (`KernelLogits.widening`).
 
-    The kernel is a compact polynomial or the Gaussian; two threads give the same bits as one. A window of the Gaussian
-    ends where all keys together have 1e-17 of the weight of the lightest. Queries whose sums are less than half of the
+    The kernel is a compact polynomial or the Gaussian. Queries of a Gaussian whose sums are less than half of the
     lightest key, which have no key near, are computed by brute force.
     """
     form = problem.similarity.kernel.form
     m, layout = len(problem.query), problem.layout
-    if isinstance(form, Polynomial):
-        inner, outer, height, reach, cells = form.inner, form.outer, form.height, 1.0, 1.0
-        polynomial, least = derivatives(inner, outer), window_sums.LEAST_SHARES
-        terms = polynomial.shape[1]
-    else:
-        inner, outer, height, cells = 0, 0, 1.0, window_sums.GAUSSIAN_CELLS
-        lightest = 1.0 if problem.key_weight is None else float(problem.key_weight[problem.key_weight > 0.0].min())
-        reach = sqrt(2.0 * (log(1e17) + log(problem.total_weight) - log(lightest)))
-        polynomial, least = np.empty((0, 0, 0)), window_sums.LEAST_SHARES_GAUSSIAN
-        terms = window_sums.GAUSSIAN_TERMS
     order, x, weight, value = problem.prepare(
         "sorted line", (problem.key, problem.value, problem.key_weight), lambda: _in_order(problem)
     )
     place = np.argsort(problem.query[:, 0], kind="stable")
     q = np.ascontiguousarray(problem.query[place, 0])
     width = np.ascontiguousarray(np.broadcast_to(problem.similarity.widths[:, 0], m)[place])
-    first, last = _window_ends(x, q, reach * width)
-    equal, above = np.searchsorted(x, q), np.searchsorted(x, q, side="right")
-    own, left = np.empty(0, np.int64), np.empty(0)
+    left_out = None
     if problem.self_index is not None:
         rank = np.empty(len(order) + 1, np.int64)
         rank[order], rank[-1] = np.arange(len(order)), -1
-        own, left = rank[problem.self_index[place]], problem.own_weight[place]
-    powers, most = 1 + problem.degree, 1 + 2 * problem.degree
-    terms += most - 1
-    sums = np.empty((m, 1 + len(value), most))
-    done = 0
-    for octave in Octave.divide(x, first, last, cells * width):
-        queries = octave.queries
-        if np.all(last[queries] - first[queries] <= loops.FEW):
-            moment = np.zeros((2, 1, 1 + len(value), terms))
-        else:
-            moment = octave.moments(x, weight, value, terms, n_jobs)
-
-        def visit(part: slice, octave: Octave = octave, moment: Array = moment) -> Iterator[None]:
-            window_sums.sum_windows(
-                x, weight, value, q, width, first, equal, above, last, own, left, octave.queries[part], *octave.cells,
-                moment, octave.first_bin, octave.h, inner, outer, polynomial, least, most, powers, sums,
-            )  # fmt: skip
-            yield
-
-        run_blocks(visit, cut(len(queries), QUERIES_PER_BLOCK), n_jobs, None)
-        done += len(queries)
-        if progress is not None:
-            progress(done, m)
-    sums *= height
+        left_out = rank[problem.self_index[place]], problem.own_weight[place]
+    assert isinstance(form, Polynomial | Gaussian)  # others are refused by `sweep.cost`
+    sums = sum_sorted(
+        form, x, weight, value, q, width, problem.degree, left_out=left_out, n_jobs=n_jobs, progress=progress
+    )
     numerator = np.empty((m, layout.width))
     numerator[:, layout.value] = sums[:, 1:, 0]
     if problem.degree:
@@ -177,11 +145,98 @@ def sum_windows(problem: Problem, n_jobs: int = 1, progress: Progress | None = N
     state = PoolState(np.empty(m), np.empty(m), np.empty_like(numerator))
     total = sums[:, 0, 0]
     state.put(place, PoolState(np.where(total > 0.0, 0.0, -np.inf), total, numerator))
-    if not isinstance(form, Polynomial):
-        far = np.flatnonzero(state.denominator < 0.5 * lightest)
-        if far.size:
-            state.put(far, brute.reduce(problem.block(far), n_jobs))
+    rest = np.isnan(state.denominator)
+    if isinstance(form, Gaussian):
+        rest |= state.denominator < 0.5 * _lightest(weight)
+    if rest.any():
+        state.put(np.flatnonzero(rest), brute.reduce(problem.block(np.flatnonzero(rest)), n_jobs))
     return state
+
+
+def sum_sorted(
+    form: Polynomial | Gaussian,
+    x: Array,
+    weight: Array,
+    value: Array,
+    query: Array,
+    width: Array,
+    degree: int,
+    *,
+    left_out: tuple[Index, Array] | None = None,
+    n_jobs: int = 1,
+    progress: Progress | None = None,
+) -> Array:
+    """Return sums over the windows of sorted queries of kernel weights, times powers of offsets, and times values.
+
+    A window of the Gaussian ends where all keys together have 1e-17 of the weight of the lightest.
+
+    Parameters
+    ----------
+    form : Polynomial or Gaussian
+        Of the kernel.
+    x : ndarray of shape (n,)
+        Sorted keys.
+    weight : ndarray of shape (n,) or (0,)
+        Of keys; none is one each.
+    value : ndarray of shape (c, n)
+        Of keys.
+    query, width : ndarray of shape (m,)
+        Sorted queries and their bandwidths, which are positive.
+    degree : {0, 1, 2}
+        Offsets, in widths, have powers up to twice the degree; those times values up to it.
+    left_out : tuple of ndarray of shape (m,), optional
+        Key of each query whose weight is another one, or -1, and that weight.
+    n_jobs : int
+        Threads; results have the same bits for any number.
+    progress : callable, optional
+        Called with the number of queries that are done, and of all.
+
+    Returns
+    -------
+    ndarray of shape (m, 1 + c, 1 + 2 * degree)
+        Sums, those of values after those of weights.
+    """
+    if isinstance(form, Polynomial):
+        inner, outer, height, reach, cells = form.inner, form.outer, form.height, 1.0, 1.0
+        polynomial, least = derivatives(inner, outer), window_sums.LEAST_SHARES
+        terms = polynomial.shape[1]
+    else:
+        inner, outer, height, cells = 0, 0, 1.0, window_sums.GAUSSIAN_CELLS
+        total = float(weight.sum()) if weight.size else float(len(x))
+        reach = sqrt(2.0 * (log(1e17) + log(total) - log(_lightest(weight))))
+        polynomial, least = np.empty((0, 0, 0)), window_sums.LEAST_SHARES_GAUSSIAN
+        terms = window_sums.GAUSSIAN_TERMS
+    own, left = (np.empty(0, np.int64), np.empty(0)) if left_out is None else left_out
+    m, powers, most = len(query), 1 + degree, 1 + 2 * degree
+    terms += most - 1
+    first, last = _window_ends(x, query, reach * width)
+    equal, above = np.searchsorted(x, query), np.searchsorted(x, query, side="right")
+    sums = np.empty((m, 1 + len(value), most))
+    done = 0
+    for octave in Octave.divide(x, first, last, cells * width):
+        queries = octave.queries
+        if np.all(last[queries] - first[queries] <= loops.FEW):
+            moment = np.zeros((2, 1, 1 + len(value), terms))
+        else:
+            moment = octave.moments(x, weight, value, terms, n_jobs)
+
+        def visit(part: slice, octave: Octave = octave, moment: Array = moment) -> Iterator[None]:
+            window_sums.sum_windows(
+                x, weight, value, query, width, first, equal, above, last, own, left, octave.queries[part],
+                *octave.cells, moment, octave.first_bin, octave.h, inner, outer, polynomial, least, most, powers, sums,
+            )  # fmt: skip
+            yield
+
+        run_blocks(visit, cut(len(queries), QUERIES_PER_BLOCK), n_jobs, None)
+        done += len(queries)
+        if progress is not None:
+            progress(done, m)
+    sums *= height
+    return sums
+
+
+def _lightest(weight: Array) -> float:
+    return float(weight[weight > 0.0].min()) if weight.size else 1.0
 
 
 def _in_order(problem: Problem) -> tuple[Index, Array, Array, Array]:

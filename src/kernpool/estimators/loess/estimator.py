@@ -251,7 +251,8 @@ class LoessRegressor(NamedCalls, Scoring, RegressorMixin, BaseEstimator):  # typ
     not 0. Where more than half of the rows are fitted exactly robust fits keep the weights they have, with a warning.
     Where robustness weights of a window are all zero, those of the pass before are taken there, with a warning.
 
-    A fit takes O(n k) time in one column after sorting, O(n^2) in several, predictions likewise; memory is O(n).
+    A fit takes O(n) time in one column after sorting, or O(n k) in windows of at most 2000 rows, and O(n^2) in several
+    columns; predictions likewise; memory is O(n).
 
     References
     ----------

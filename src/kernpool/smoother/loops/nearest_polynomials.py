@@ -1,16 +1,17 @@
 """Compiled local polynomial fits of degree 0, 1 or 2 with tricube weights in nearest-neighbour windows.
 
 Each query visits the keys ``begin`` to ``stop - 1`` once for the weights and the moments of the polynomial, and once
-for the linear weights of the values. Offsets are in widths of the window, so moments lie between -1 and 1.
+for the linear weights of the values, or starts from sums that have been computed for all queries together. Offsets are
+in widths of the window, so moments lie between -1 and 1.
 """
 
 import numpy as np
 
 from kernpool.execution.compilation import bare_part, loop
 
-LEAST_PIVOT = (
-    1e-5  # of the correlation of the terms: fits are right to 1e-11 above it, and left to a decomposition below
-)
+# Of the correlation of the terms. Above it fits are right to 1e-11. Below it those of windows are left to a
+# decomposition, and those of sums, whose rounding is a hundred times as large, to windows.
+LEAST_PIVOT, LEAST_PIVOT_OF_SUMS = 1e-5, 1e-3
 
 
 @bare_part
@@ -66,10 +67,10 @@ def sum_moments(term, pair, terms, length, scratch, moment):
 
 
 @bare_part
-def solve(moment, terms, root, factor, solution):
+def solve(moment, terms, bound, root, factor, solution):
     """Write the first column of the inverse of the moments to `solution`; return the smallest pivot.
 
-    Pivots are those of the Cholesky factor of the correlation of the terms. Below `LEAST_PIVOT` nothing is solved.
+    Pivots are those of the Cholesky factor of the correlation of the terms. Below the bound nothing is solved.
     """
     least = 1.0
     for a in range(terms):
@@ -83,7 +84,7 @@ def solve(moment, terms, root, factor, solution):
                 total -= factor[a, c] * factor[b, c]
             if a == b:
                 least = min(least, total)
-                if not total > LEAST_PIVOT:
+                if not total > bound:
                     return total
                 factor[a, a] = np.sqrt(total)
             else:
@@ -130,7 +131,7 @@ def fit_windows(
         pivot[i] = -1.0
         if not moment[0, 0] > 0.0:
             continue
-        least = solve(moment, terms, root, factor, solution)
+        least = solve(moment, terms, LEAST_PIVOT, root, factor, solution)
         pivot[i] = least if least > LEAST_PIVOT else 0.0
         if pivot[i] == 0.0:
             continue
@@ -151,3 +152,34 @@ def fit_windows(
         if share.shape[1] > 0:
             for j in range(length):
                 share[i, first + j] = scratch[j]
+
+
+@loop
+def fit_sums(sums, squared, own_weight, fitted, norm, leverage, pivot):
+    """Write the fits of one column, as `fit_windows`, from sums; the pivot is zero where nothing has been solved.
+
+    ``sums[i, 0, e]`` are kernel weights times offset**e, ``sums[i, 1, e]`` those times values, and ``squared[i, e]``
+    squared kernel weights times variances. Sums may be NaN. `own_weight` is the kernel weight of a query's own key.
+    """
+    terms = (sums.shape[2] + 1) // 2
+    moment, factor, root, solution = (
+        np.empty((terms, terms)),
+        np.empty((terms, terms)),
+        np.empty(terms),
+        np.empty(terms),
+    )
+    for i in range(sums.shape[0]):
+        for a in range(terms):
+            for b in range(a + 1):
+                moment[a, b] = sums[i, 0, a + b]
+        least = solve(moment, terms, LEAST_PIVOT_OF_SUMS, root, factor, solution)
+        pivot[i] = 0.0
+        if not least > LEAST_PIVOT_OF_SUMS or np.isnan(squared[i, 0]):
+            continue
+        pivot[i] = least
+        fit, squares = 0.0, 0.0
+        for a in range(terms):
+            fit += solution[a] * sums[i, 1, a]
+            for b in range(terms):
+                squares += solution[a] * solution[b] * squared[i, a + b]
+        fitted[i], norm[i], leverage[i] = fit, squares, solution[0] * own_weight[i]

@@ -9,7 +9,8 @@ Gaussian, whose `inner` is zero; for several columns of values, and offsets to t
 where K(p) is derivative p of the kernel, so the sums over a cell are made of its moments of z. Moments are only ever
 added. Derivatives of a polynomial end; those of the Gaussian are K times Hermite polynomials, at most
 ``1.1 sqrt(p! K(d))``. In its cells, four times as wide, ``|rho z| <= 1``, and the terms from p = 32 on add up to less
-than ``3e-18 sqrt(K(d))`` for each key. A query whose sums are small compared with these bounds is visited key by key.
+than ``3e-18 sqrt(K(d))`` for each key. The sums of a query that are small compared with these bounds are
+left out.
 """
 
 import math
@@ -123,7 +124,7 @@ def sum_windows(
     """Write kernel sums at each query of `which`, all of one octave: ``sums[i, 0, e]`` of weights times offset**e.
 
     ``sums[i, c + 1, e]`` are those of value column c. Keys `first` to ``last - 1`` are in the window; keys `equal` to
-    ``above - 1`` equal the query. `own` is -1, or the key whose weight is `left`.
+    ``above - 1`` equal the query. `own` is -1, or the key whose weight is `left`. Sums that would lose digits are NaN.
     """
     n, columns, terms = x.size, value.shape[0] + 1, moment.shape[3] - most + 1
     slope, raw, total = np.empty(terms), np.empty(most), np.empty((columns, most))
@@ -133,8 +134,10 @@ def sum_windows(
         total[:] = 0.0
         mine = own[i] if own.size else -1
         rest = left[i] if own.size else 0.0
-        far, visited = 0.0, stop - begin <= FEW
-        if not visited:
+        if stop - begin <= FEW:
+            add_near(x, weight, value, mine, rest, q, s, inner, outer, begin, stop, powers, total)
+        else:
+            far = 0.0
             left_bin, right_bin = -(-begin // BIN), stop // BIN if stop < n else bins
             before = equal[i] // BIN if equal[i] < n else bins
             after = (above[i] - 1) // BIN + 1  # the bin before holds a key that is not beyond the query
@@ -155,17 +158,12 @@ def sum_windows(
                 )  # fmt: skip
                 j = min(right_bin * BIN, n)
             add_near(x, weight, value, mine, rest, q, s, inner, outer, j, stop, powers, total)
-            visited = total[0, 0] <= least[0] * far
-            if most > 2:
-                visited |= total[0, 2] <= least[1] * far
-            if most > 4:
-                visited |= total[0, 4] <= least[2] * far
             near_end = after * BIN if after < right_bin else n
-            visited |= begin <= mine < stop and not (middle <= mine < near_end or mine < left_bin * BIN or mine >= j)
-            if visited:
-                total[:] = 0.0
-        if visited:
-            add_near(x, weight, value, mine, rest, q, s, inner, outer, begin, stop, powers, total)
+            lost = begin <= mine < stop and not (middle <= mine < near_end or mine < left_bin * BIN or mine >= j)
+            for e in range((most + 1) // 2):
+                lost |= total[0, 2 * e] <= least[e] * far
+            if lost:
+                total[:] = np.nan
         for c in range(columns):
             for e in range(most):
                 sums[i, c, e] = total[c, e]
