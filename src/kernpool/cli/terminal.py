@@ -150,7 +150,7 @@ WORDS = {
         r"; drop such rows, or fill them in first\. predict, .* answer NaN.*": "; drop such rows with --missing drop",
         "leave variance out, or groups": "leave --variance out",
         "drop duplicates or give groups=": "drop duplicates, or fit again with --groups",
-        r" method='jackknife\+' with groups,": "",
+        r" with groups 'jackknife\+',": "",
     },
     "explore": {
         r"fit to a sample of them with bandwidth=model\.bandwidth_": "give a file of some of the rows",
