@@ -76,7 +76,8 @@ def test_answers_are_those_of_the_estimator(kind, missing, suffix, categorical, 
     said = run(folder, "fit", f"t.{suffix}", *options).stderr.decode()
     kept = N - expected.n_missing_
     assert f"rows       {kept}\n" in said
-    assert f"{expected.n_missing_} of {N} rows have missing cells and are left out" in said
+    lacking = "missing cells" if missing == "drop" else "no value of 'y'"
+    assert f"{expected.n_missing_} of {N} rows have {lacking} and are left out" in said
     count = int(X[Y.notna()].isna().any(axis=1).sum())
     assert (f"{count} of {kept} rows have missing cells, which are categories" in said) == (missing == "category")
     again = load_model(model)
@@ -146,6 +147,14 @@ def test_marks_that_are_read_as_missing_are_told(folder):
     assert "(3 levels)" in said
 
 
+def test_rows_without_an_output_or_a_group_are_called_that(folder):
+    (folder / "few.csv").write_text("x,y,g\n1,1,a\n2,,a\n3,3,\n,4,b\n5,4,c\n")
+    options = ("--target", "y", "--groups", "g", "--missing", "category", "--smoothing", "0.1", "--bandwidth", "1")
+    said = run(folder, "fit", "few.csv", *options).stderr.decode()
+    assert "2 of 5 rows have no value of 'y' or 'g' and are left out" in said
+    assert "1 of 3 rows have missing cells, which are categories" in said
+
+
 FIT = "fit t.csv --target y --dates"
 
 
@@ -156,7 +165,9 @@ FIT = "fit t.csv --target y --dates"
         (f"{FIT} --missing category --ordered side=L:R", 1, "which have no place in the order of its levels; name it "
          "in --unordered, or use --missing drop"),
         ("fit nothing.csv --target y --missing category", 1, "all cells of column 'x' are missing; leave it out with"),
-        ("fit no-y.csv --target y --missing category", 1, "column 'y' misses all of its cells"),
+        ("fit no-y.csv --target y --missing category", 1, "column 'y' misses all of its cells: fill "
+         "some of them in"),
+        ("predict drop nothing.csv --missing drop", 1, "column 'x' misses all of its cells: fill some of them in"),
         (f"{FIT} --missing", 2, "expected one argument"),
         (f"{FIT} --missing error", 2, "(choose from 'raise', 'drop', 'category')"),
         (f"{FIT} --missing raise", 1, "is empty"),
