@@ -92,6 +92,9 @@ def test_answers_are_those_of_the_estimator(kind, missing, suffix, categorical, 
     assert np.count_nonzero(np.isnan(found["y"])) == (gaps if missing == "drop" else 0)
     note = f"{gaps} of 30 rows have missing cells, and no prediction"
     assert (note in done.stderr.decode()) == (missing == "drop")
+    if missing == "category":
+        named = run(folder, "predict", model, f"new.{suffix}", "--interval", "0.9", "--missing", "category")
+        assert named.stdout == done.stdout
     alone = table_of(run(folder, "predict", model, "one.csv"))
     np.testing.assert_allclose(alone["y"], expected.predict(ONE), rtol=1e-12)
     fewer = table_of(run(folder, "predict", model, f"new.{suffix}", "--missing", "drop"))
@@ -175,7 +178,11 @@ FIT = "fit t.csv --target y --dates"
          "rows that are not in memory, got 'category': they are read again by every call; write a file of the complete "
          "rows, or fit a sample of them in memory"),
         ("fit t.parquet --target y --features x --missing drop --memory 1GiB", 2, "--missing must be 'raise'"),
-        ("predict category new.csv --missing category", 2, "(choose from 'raise', 'drop')"),
+        ("predict drop new.csv --missing category", 2, "--missing category is for models that were fitted with it, and "
+         "drop was fitted with --missing drop; fit again with --missing category, or leave it out"),
+        ("predict category new.csv --missing catgory", 2, "did you mean 'category'?"),
+        ("predict category new.parquet --memory 1GiB --out a.csv", 1, "column 'x' is nan (rows are counted from 0); "
+         "--memory reads finite numbers only; leave it out for rows with missing cells"),
         ("predict category new.csv --missing raise", 1, "column 'x' is empty"),
         ("predict category no-z.csv", 1, "row 1 (line 3), column 'z' is missing (rows are counted from 0), and the "
          "model was fitted to a column without missing cells; drop such rows with --missing drop"),

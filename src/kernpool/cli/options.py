@@ -238,8 +238,9 @@ OPTIONS: dict[str, Options] = {
         **CURVE,
         **OBSERVATION,
         **READING,
-        "--missing {raise|drop}": "rows with missing values in the model's features: stop with an error, or drop and "
-        "count (default: as the model was fitted: an error, NaN with drop, a prediction with category)",
+        "--missing {raise|drop|category}": "missing values in the model's features: stop with an error; drop and count "
+        "such rows; or predict them, by a model that was fitted with --missing category (default: as the model was "
+        "fitted: an error, NaN with drop, a prediction with category)",
     },
     "info": {**SAVED, "--summary": "print effective parameters, residual sd and R2 instead of JSON", **JSON},
     "compare": {
