@@ -32,7 +32,7 @@ def made():
 
 X, Y = made()
 QUERY = X.iloc[:30]
-ONE = X[X["x"].isna()].iloc[:1]  # a row that misses a number, alone in its file
+ONE = {name: X[X[name].isna()].iloc[:1] for name in ("x", "day", "color", "side")}  # rows that miss a cell
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,8 @@ def folder(tmp_path_factory):
     whole.to_parquet(path / "t.parquet")
     QUERY.to_csv(path / "new.csv", index=False)
     QUERY.to_parquet(path / "new.parquet")
-    ONE.to_csv(path / "one.csv", index=False)
+    for name, one in ONE.items():
+        one.to_csv(path / f"no-{name}.csv", index=False)
     return path
 
 
@@ -95,8 +96,9 @@ def test_answers_are_those_of_the_estimator(kind, missing, suffix, categorical, 
     if missing == "category":
         named = run(folder, "predict", model, f"new.{suffix}", "--interval", "0.9", "--missing", "category")
         assert named.stdout == done.stdout
-    alone = table_of(run(folder, "predict", model, "one.csv"))
-    np.testing.assert_allclose(alone["y"], expected.predict(ONE), rtol=1e-12)
+    for name, one in ONE.items():
+        alone = table_of(run(folder, "predict", model, f"no-{name}.csv"))
+        np.testing.assert_allclose(alone["y"], expected.predict(one), rtol=1e-12)
     fewer = table_of(run(folder, "predict", model, f"new.{suffix}", "--missing", "drop"))
     np.testing.assert_allclose(fewer["y"], expected.predict(QUERY.dropna()), rtol=1e-12)
 
