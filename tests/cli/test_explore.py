@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from kernpool import NadarayaWatsonRegressor
 from kernpool.cli import main
 
 RNG = np.random.default_rng(0)
@@ -90,6 +91,23 @@ def test_a_generator_is_fitted_as_asked(folder):
     assert main(["explore", "make_sine_power", *asked, "--out", "g.html", "--quiet"]) == 0
     found = payload_in("g.html")["settings"]
     assert [found[name] for name in ("kernel", "bandwidth", "degree", "ridge")] == ["boxcar", [0.3], 1, 0.5]
+
+
+def test_windows_to_the_nearest_rows(folder, capsys):
+    for number, line in enumerate(("numbers.csv --target y", "make_sine_power")):
+        assert explored(f"{line} --neighbors 20 --out {number}.html") == 0
+        found = payload_in(f"{number}.html")["settings"]
+        assert (found["widths"], found["neighbors"]) == ("nearest", 20)
+    assert explored("numbers.csv --target y --widths nearest --out k.html") == 0
+    searched = NadarayaWatsonRegressor(widths="nearest").fit(TABLE[["x"]], TABLE["y"])
+    assert payload_in("k.html")["settings"]["neighbors"] == searched.n_neighbors_
+    capsys.readouterr()
+    assert explored("numbers.csv --target y --widths adaptive --neighbors 20 --out no.html") == 1
+    assert "this model has --widths adaptive, and the explorer shows windows" in capsys.readouterr().err
+    assert main(["fit", "numbers.csv", "--target", "y", "--bandwidth", "0.2", "--model", "m", "--quiet"]) == 0
+    assert explored("m --neighbors 20 --out no.html") == 2
+    assert "--neighbors: m is a fitted model; kernpool fit makes another one" in capsys.readouterr().err
+    assert not Path("no.html").exists()
 
 
 @pytest.mark.parametrize("end", ["\n", "\r", "\u2028"])

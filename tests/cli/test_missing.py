@@ -32,7 +32,7 @@ def made():
 
 X, Y = made()
 QUERY = X.iloc[:30]
-ONE = X[X["x"].isna()].iloc[:1]  # a row that misses a number, alone in its file
+ONE = {name: X[X[name].isna()].iloc[:1] for name in ("x", "day", "color", "side")}  # rows that miss a cell
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,8 @@ def folder(tmp_path_factory):
     whole.to_parquet(path / "t.parquet")
     QUERY.to_csv(path / "new.csv", index=False)
     QUERY.to_parquet(path / "new.parquet")
-    ONE.to_csv(path / "one.csv", index=False)
+    for name, one in ONE.items():
+        one.to_csv(path / f"no-{name}.csv", index=False)
     return path
 
 
@@ -76,7 +77,8 @@ def test_answers_are_those_of_the_estimator(kind, missing, suffix, categorical, 
     said = run(folder, "fit", f"t.{suffix}", *options).stderr.decode()
     kept = N - expected.n_missing_
     assert f"rows       {kept}\n" in said
-    assert f"{expected.n_missing_} of {N} rows have missing cells and are left out" in said
+    lacking = "missing cells" if missing == "drop" else "no value of 'y'"
+    assert f"{expected.n_missing_} of {N} rows have {lacking} and are left out" in said
     count = int(X[Y.notna()].isna().any(axis=1).sum())
     assert (f"{count} of {kept} rows have missing cells, which are categories" in said) == (missing == "category")
     again = load_model(model)
@@ -91,8 +93,12 @@ def test_answers_are_those_of_the_estimator(kind, missing, suffix, categorical, 
     assert np.count_nonzero(np.isnan(found["y"])) == (gaps if missing == "drop" else 0)
     note = f"{gaps} of 30 rows have missing cells, and no prediction"
     assert (note in done.stderr.decode()) == (missing == "drop")
-    alone = table_of(run(folder, "predict", model, "one.csv"))
-    np.testing.assert_allclose(alone["y"], expected.predict(ONE), rtol=1e-12)
+    if missing == "category":
+        named = run(folder, "predict", model, f"new.{suffix}", "--interval", "0.9", "--missing", "category")
+        assert named.stdout == done.stdout
+    for name, one in ONE.items():
+        alone = table_of(run(folder, "predict", model, f"no-{name}.csv"))
+        np.testing.assert_allclose(alone["y"], expected.predict(one), rtol=1e-12)
     fewer = table_of(run(folder, "predict", model, f"new.{suffix}", "--missing", "drop"))
     np.testing.assert_allclose(fewer["y"], expected.predict(QUERY.dropna()), rtol=1e-12)
 
@@ -146,6 +152,14 @@ def test_marks_that_are_read_as_missing_are_told(folder):
     assert "(3 levels)" in said
 
 
+def test_rows_without_an_output_or_a_group_are_called_that(folder):
+    (folder / "few.csv").write_text("x,y,g\n1,1,a\n2,,a\n3,3,\n,4,b\n5,4,c\n")
+    options = ("--target", "y", "--groups", "g", "--missing", "category", "--smoothing", "0.1", "--bandwidth", "1")
+    said = run(folder, "fit", "few.csv", *options).stderr.decode()
+    assert "2 of 5 rows have no value of 'y' or 'g' and are left out" in said
+    assert "1 of 3 rows have missing cells, which are categories" in said
+
+
 FIT = "fit t.csv --target y --dates"
 
 
@@ -156,7 +170,9 @@ FIT = "fit t.csv --target y --dates"
         (f"{FIT} --missing category --ordered side=L:R", 1, "which have no place in the order of its levels; name it "
          "in --unordered, or use --missing drop"),
         ("fit nothing.csv --target y --missing category", 1, "all cells of column 'x' are missing; leave it out with"),
-        ("fit no-y.csv --target y --missing category", 1, "column 'y' misses all of its cells"),
+        ("fit no-y.csv --target y --missing category", 1, "column 'y' misses all of its cells: fill "
+         "some of them in"),
+        ("predict drop nothing.csv --missing drop", 1, "column 'x' misses all of its cells: fill some of them in"),
         (f"{FIT} --missing", 2, "expected one argument"),
         (f"{FIT} --missing error", 2, "(choose from 'raise', 'drop', 'category')"),
         (f"{FIT} --missing raise", 1, "is empty"),
@@ -164,7 +180,11 @@ FIT = "fit t.csv --target y --dates"
          "rows that are not in memory, got 'category': they are read again by every call; write a file of the complete "
          "rows, or fit a sample of them in memory"),
         ("fit t.parquet --target y --features x --missing drop --memory 1GiB", 2, "--missing must be 'raise'"),
-        ("predict category new.csv --missing category", 2, "(choose from 'raise', 'drop')"),
+        ("predict drop new.csv --missing category", 2, "--missing category is for models that were fitted with it, and "
+         "drop was fitted with --missing drop; fit again with --missing category, or leave it out"),
+        ("predict category new.csv --missing catgory", 2, "did you mean 'category'?"),
+        ("predict category new.parquet --memory 1GiB --out a.csv", 1, "column 'x' is nan (rows are counted from 0); "
+         "--memory reads finite numbers only; leave it out for rows with missing cells"),
         ("predict category new.csv --missing raise", 1, "column 'x' is empty"),
         ("predict category no-z.csv", 1, "row 1 (line 3), column 'z' is missing (rows are counted from 0), and the "
          "model was fitted to a column without missing cells; drop such rows with --missing drop"),

@@ -141,7 +141,7 @@ REFUSED = [
     (f"{PREDICT} --method full", 2, "say --interval 0.9 or --sets 0.9 too"),
     (f"{PREDICT} --seed 1", 2, "--calibration and --seed are for prediction intervals and sets"),
     (f"{PREDICT} --interval 0.9 --calibration calm.csv", 2, "say --interval 0.9 --method split, or --sets 0.9, too"),
-    (f"{NEW} lac", 2, "--method must be one of 'adaptive', 'full'"),
+    (f"{NEW} lac", 2, "--method must be one of 'auto', 'adaptive'"),
     (f"{NEW} full --simultaneous", 2, "without --method"),
     (f"{NEW} full --variance nn", 2, "without --method"),
     (f"{NEW} split", 2, "--method split needs calibration rows that the model was not fitted to: give --calibration"),

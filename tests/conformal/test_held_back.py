@@ -232,7 +232,7 @@ def test_too_few_rows():
     [
         *(({"method": name}, TypeError, r"use method='adaptive' or 'split'.*bandwidth=model\.bandwidth_")
           for name in ("full", "jackknife+", "cv+", "cqr", "localized")),
-        ({"method": "naive"}, ValueError, "method must be one of 'adaptive'"),
+        ({"method": "naive"}, ValueError, "method must be one of 'auto', 'adaptive'"),
         ({"groups": np.arange(N)}, TypeError, "groups must be None"),
         ({"X_calibration": np.ones((9, 2)), "y_calibration": np.ones(9)}, ValueError, "X_calibration: X has 2 feature"),
         ({"X_calibration": np.ones((9, 1)), "y_calibration": np.ones((9, 2))}, ValueError, r"have shape \(9,\)"),

@@ -8,6 +8,7 @@ import pytest
 from sklearn.base import clone
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, load_model, save_model
+from kernpool.conformal import METHODS
 from kernpool.conformal.jackknife_plus import fold_sizes
 from kernpool.inference.resampling.random_draws import generator
 from tests.support.commands import kernpool
@@ -138,25 +139,33 @@ def test_categories_are_left_out_with_their_rows():
     assert found.guarantee.startswith("Covers a new value with a probability of at least")
 
 
-@pytest.mark.parametrize("method", ["adaptive", "full", "jackknife+", "cqr", "localized"])
-def test_methods_that_do_not_fit_again_are_refused_with_the_remedy(method):
+OTHERS, GROUPS = {"X_calibration": NEW, "y_calibration": NEW[:, 0]}, np.arange(N) // 3
+
+
+@pytest.mark.filterwarnings("ignore::kernpool.inference.InferenceWarning")  # seven calibration rows, for 90 percent
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(("rows_of", "only"), [({}, "cv+"), ({"groups": GROUPS}, "jackknife+"), (OTHERS, "split")])
+def test_methods_that_do_not_fit_again_are_refused_and_the_remedy_works(method, rows_of, only):
     model = fitted(LocalLinearRegressor, {"robust": True})
-    message = re.escape(f"method={method!r} is for linear fits, and this LocalLinearRegressor is robust") + (
-        r".*use method='cv\+'.*'jackknife\+' with groups, or method='split' with X_calibration.*robust=False"
-    )
-    for other in ({}, {"X_calibration": NEW, "y_calibration": NEW[:, 0]}):
-        with pytest.raises(TypeError, match=message):
-            model.prediction_interval(NEW, method=method, **other)
+    if method == only:
+        assert model.prediction_interval(NEW, method=method, **rows_of).method == method
+        return
+    with pytest.raises(TypeError, match=f"method={re.escape(repr(method))} is not for this .* robust.*=False") as told:
+        model.prediction_interval(NEW, method=method, **rows_of)
+    assert f"use method={only!r} for these arguments" in str(told.value)
+
+
+def test_weights_without_calibration_rows_are_refused_with_the_remedy():
+    model, weights = fitted(LocalLinearRegressor, {"robust": True}), (np.ones(N), np.ones(len(NEW)))
+    for rows_of in ({}, {"groups": GROUPS}, {"method": "cv+"}, OTHERS | {"groups": np.arange(len(NEW))}):
+        with pytest.raises(ValueError, match=r"weights= .* robust.* give X_calibration and y_calibration, without gro"):
+            model.prediction_interval(NEW, weights=weights, **rows_of)
 
 
 def test_arguments_that_do_not_go_together_are_refused():
-    model, group = fitted(LocalLinearRegressor, {"robust": True}), np.arange(N) // 3
+    model = fitted(LocalLinearRegressor, {"robust": True})
     for options, message in (
-        ({"method": "best"}, "method must be one of 'adaptive'"),
-        ({"method": "split"}, r"give X_calibration and y_calibration, or use .* 'cv\+'"),
-        ({"method": "cv+", "groups": group}, "groups are for method='adaptive', 'jackknife"),
-        ({"method": "cv+", "X_calibration": NEW, "y_calibration": NEW[:, 0]}, "omit it, or use .*'split'"),
-        ({"weights": (np.ones(N), np.ones(len(NEW)))}, r"weights are for .*'split'.*got method='cv\+'"),
+        ({"method": "best"}, "method must be one of 'auto', 'adaptive'"),
         ({"level": 90}, "90 percent is level=0.9"),
     ):
         with pytest.raises(ValueError, match=message):
@@ -185,8 +194,7 @@ def test_commands_and_files_have_the_same_intervals(tmp_path):
     assert kernpool(*predict, "split", "--calibration", table, "--out", tmp_path / "split.csv").returncode == 0
     refused = kernpool(*predict, "full", "--out", tmp_path / "no.csv")
     assert refused.returncode == 2
-    assert "use --method cv+, which fits again" in refused.stderr.decode()
-    assert "rows, or --method split with --calibration" in refused.stderr.decode()
+    assert "use --method cv+ for these arguments (with --calibration it is 'split'" in refused.stderr.decode()
     assert not (tmp_path / "no.csv").exists()
 
 

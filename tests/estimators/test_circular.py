@@ -225,6 +225,7 @@ def test_the_command_line_names_columns(day, tmp_path, monkeypatch, capsys):
         (["--periodic", "minute=60"], "names 'minute', which is no feature; features are hour"),
         (["--geographic", "hour"], "must name two columns"),
         (["--periodic", "hour=0"], "positive periods"),
+        (["--periodic", "hour=1e300"], "--periodic must be a dict from columns to their positive periods, 1e-100 to"),
     ):
         assert main([*fit, *wrong]) > 0
         assert words in capsys.readouterr().err
@@ -240,7 +241,10 @@ def test_a_picture_goes_round_once(day):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"periodic": {"hour": 0}}, "positive periods, such as {'hour': 24}, got 0 for 'hour'"),
+        ({"periodic": {"hour": 0}}, "positive periods, 1e-100 to 1e100, such as {'hour': 24}, got 0 for 'hour'"),
+        ({"periodic": {"hour": 1e-300}}, "positive periods, 1e-100 to 1e100, .* got 1e-300 for 'hour'"),
+        ({"periodic": {"hour": 1e300}}, r"positive periods, 1e-100 to 1e100, .* got 1e\+300 for 'hour'"),
+        ({"periodic": {"hour": 10**400}}, "positive periods, 1e-100 to 1e100"),
         ({"periodic": {"hour": float("nan")}}, "got nan for 'hour'"),
         ({"periodic": {"hour": True}}, "got True for 'hour'"),
         ({"periodic": {"minute": 60}}, "periodic names column 'minute', which is not there"),

@@ -192,6 +192,19 @@ def test_answers_about_rows():
     np.testing.assert_allclose(again.predict(NEW_TWO), model.predict(NEW_TWO))
 
 
+@pytest.mark.parametrize("weight", [[1.0], [0.0, 1.0]])
+def test_a_row_without_others_is_told_in_words_of_rows(weight):
+    """Errors of rows left out are NaN; the message is of rows, and not of arguments of pool."""
+    x, y = np.arange(len(weight))[:, None] + 1.0, np.full(len(weight), 2.0)
+    model = NadarayaWatsonRegressor(bandwidth=1.0, widths="nearest")
+    with pytest.warns(kernpool.EmptyWindowWarning) as said:
+        left_out = model.fit(x, y, weight).leave_one_out()
+    assert np.isnan([left_out.prediction[-1, 0], left_out.error, model.loo_error_]).all()
+    for each in said:
+        assert "rows have no other row to be predicted from, and their leave-one-out predictions" in str(each.message)
+    assert model.predict([[1.0]]) == [2.0]
+
+
 def test_a_stopped_search_says_so():
     with pytest.warns(UserWarning, match="search for n_neighbors was stopped"):
         found = minimise_over_whole_numbers(lambda k: float(k), 3, 100, seconds=1e-9)

@@ -571,3 +571,12 @@ def test_columns_in_another_order_are_refused(owner, method, labels):
         _ask(owner, method, frame, frame)
     with pytest.raises((TypeError, ValueError), match=r"(?s)order.*X\[|frame"):
         _ask(owner, method, frame, lambda t: frame(t).iloc[:, ::-1])
+
+
+@pytest.mark.parametrize("name", ["confidence_interval", "prediction_interval"])
+def test_the_default_method_of_intervals_has_one_name(name):
+    owners = [getattr(kernpool, full.partition(".")[0]) for full in TABLE if full.endswith(f".{name}")]
+    parameters = [inspect.signature(getattr(owner, name)).parameters for owner in owners]
+    defaults = [each["method"].default for each in parameters if "method" in each]
+    assert len(defaults) >= 3
+    assert set(defaults) == {"auto"}

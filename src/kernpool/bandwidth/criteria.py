@@ -49,9 +49,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.core import Problem, RowOrder, fill_empty, on_tangents
+from kernpool.core import EmptyWindowWarning, Problem, RowOrder, fill_in_silence, on_tangents
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import cut
+from kernpool.execution.warnings import warn_caller
 from kernpool.pooling import Sums, choose, limit_values
 
 ROUNDING = 1e-7
@@ -355,7 +356,13 @@ def leave_one_out(
         fit = Sums(state.rows(some), problem.layout, problem.value_center).fit(ridge)
         prediction[some], occupied[some] = fit.intercept, fit.occupied
     fill = partial(limit_values, problem, empty="mean", n_jobs=n_jobs)
-    prediction = fill_empty(prediction, occupied, "mean", fill)
+    alone = np.count_nonzero(np.isnan(fill_in_silence(prediction, occupied, "mean", fill)[~occupied, 0]))
+    if alone:
+        warn_caller(
+            f"{alone} of {n} rows have no other row to be predicted from, and their leave-one-out predictions are NaN; "
+            "fit more rows",
+            EmptyWindowWarning,
+        )
     for some in cut(n, ROWS_AT_ONCE):
         squared[some] = np.sum((value[some] + problem.value_center - prediction[some]) ** 2, axis=1)
     error = squared.mean() if weight is None else weight @ squared / weight.sum()

@@ -97,6 +97,11 @@ FITTING = {
     "(default: plane)",
     "--ridge R": "with --degree 1, ridge penalty on slopes, as a number of rows (default: chosen with --bandwidth "
     "regularised)",
+    "--widths {fixed|nearest|widened|adaptive|auto}": "windows of the bandwidth, to the nearest rows, to the "
+    "farther of both, or with a width for each row; auto: fixed or nearest, by the leave-one-out error, for one "
+    "feature (default: fixed, nearest with --neighbors)",
+    "--neighbors K|SHARE": "rows to which windows reach, such as 30, or 30%% of all (default: the number of least "
+    "leave-one-out error)",
 }
 CURVE = {
     "standard errors and confidence intervals of the curve:": "",
@@ -205,11 +210,6 @@ OPTIONS: dict[str, Options] = {
         "whose noise is correlated with its own (default: 0)",
         "--time COLUMN": "dates or numbers by which rows are in order, for --gap and for the warning of correlated "
         "noise (default: the only feature)",
-        "--widths {fixed|nearest|widened|adaptive|auto}": "windows of the bandwidth, to the nearest rows, to the "
-        "farther of both, or with a width for each row; auto: fixed or nearest, by the leave-one-out error, for one "
-        "feature (default: fixed, nearest with --neighbors)",
-        "--neighbors K|SHARE": "rows to which windows reach, such as 30, or 30%% of all (default: the number of least "
-        "leave-one-out error)",
         "--model DIR": "write the model to this folder",
         "--plot PNG": "draw the fit over each feature, with confidence intervals, into this file",
         "--summary": "print effective parameters, residual sd and R2 to standard output",
@@ -238,8 +238,9 @@ OPTIONS: dict[str, Options] = {
         **CURVE,
         **OBSERVATION,
         **READING,
-        "--missing {raise|drop}": "rows with missing values in the model's features: stop with an error, or drop and "
-        "count (default: as the model was fitted: an error, NaN with drop, a prediction with category)",
+        "--missing {raise|drop|category}": "missing values in the model's features: stop with an error; drop and count "
+        "such rows; or predict them, by a model that was fitted with --missing category (default: as the model was "
+        "fitted: an error, NaN with drop, a prediction with category)",
     },
     "info": {**SAVED, "--summary": "print effective parameters, residual sd and R2 instead of JSON", **JSON},
     "compare": {

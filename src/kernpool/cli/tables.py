@@ -124,12 +124,15 @@ def without_missing(table: Table, names: Sequence[str], options: argparse.Namesp
     if missing.all():
         share = {name: float(table.missing([name]).mean()) for name in names}
         worst = max(share, key=lambda name: share[name])
+        needed = "features" not in vars(options) or worst in (options.target, *_roles(options))
         raise TableError(
             f"{table.source}: all {table.rows} rows have missing cells in the columns that are used; column {worst!r} "
-            f"misses {'all' if share[worst] == 1 else f'{share[worst]:.0%}'} of its cells: leave it out with --features"
+            f"misses {'all' if share[worst] == 1 else f'{share[worst]:.0%}'} of its cells: "
+            f"{'fill some of them in' if needed else 'leave it out with --features'}"
         )
     kept = table.take(np.flatnonzero(~missing))
-    kept.notes.append(f"{missing.sum()} of {table.rows} rows have missing cells and are left out")
+    lacking = "missing cells" if options.missing == "drop" else f"no value of {' or '.join(map(repr, names))}"
+    kept.notes.append(f"{missing.sum()} of {table.rows} rows have {lacking} and are left out")
     _note_marks(table, names)
     return kept
 

@@ -148,9 +148,11 @@ WORDS = {
         EMPTY: "; fit again with a larger --bandwidth, or say --empty nearest, mean, nan or zero",
         r", or degree=1 \(for intervals: method='robust'\)": "",
         r"; drop such rows, or fill them in first\. predict, .* answer NaN.*": "; drop such rows with --missing drop",
+        "keys, values and weights must be finite numbers, so .*": "--memory reads finite numbers only; "
+        "leave it out for rows with missing cells",
         "leave variance out, or groups": "leave --variance out",
         "drop duplicates or give groups=": "drop duplicates, or fit again with --groups",
-        r" method='jackknife\+' with groups,": "",
+        r" with groups 'jackknife\+',": "",
     },
     "explore": {
         r"fit to a sample of them with bandwidth=model\.bandwidth_": "give a file of some of the rows",

@@ -25,6 +25,7 @@ Array = NDArray[np.float64]
 
 EARTH_RADIUS = 6371.0088  # km, the mean radius of the International Union of Geodesy and Geophysics
 POLE = 90.0
+PERIODS = "a dict from columns to their positive periods, 1e-100 to 1e100, such as {'hour': 24}"
 
 
 @dataclass(frozen=True)
@@ -272,22 +273,17 @@ def check_periodic(periodic: Any) -> None:
     >>> check_periodic({"hour": -24})
     Traceback (most recent call last):
     ...
-    ValueError: periodic must be a dict from columns to their positive periods, such as {'hour': 24}, got -24 for 'hour'
+    ValueError: periodic must be a dict from columns to their positive periods, 1e-100 to 1e100, such as {'hour': 24},
+    got -24 for 'hour'
     """
     if periodic is None:
         return
     if not isinstance(periodic, Mapping):
-        raise TypeError(
-            "periodic must be None or a dict from columns to their positive periods, such as {'hour': 24}, got "
-            f"{abbreviate(periodic)}"
-        )
+        raise TypeError(f"periodic must be None or {PERIODS}, got {abbreviate(periodic)}")
     for column, period in periodic.items():
         number = isinstance(period, int | float | np.integer | np.floating) and not isinstance(period, bool)
-        if not is_column(column) or not number or not 0.0 < period < np.inf:
-            raise ValueError(
-                "periodic must be a dict from columns to their positive periods, such as {'hour': 24}, got "
-                f"{abbreviate(period)} for {abbreviate(column)}"
-            )
+        if not is_column(column) or not number or not 1e-100 <= period <= 1e100:
+            raise ValueError(f"periodic must be {PERIODS}, got {abbreviate(period)} for {abbreviate(column)}")
 
 
 def check_geographic(geographic: Any) -> None:

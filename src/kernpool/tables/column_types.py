@@ -309,13 +309,15 @@ def queries_of(
                 f"{table.place(int(blank.argmax()), name)} is missing ({COUNTED}), and the model was fitted to a "
                 "column without missing cells; drop such rows with --missing drop"
             )
-        if kind in TIME_KINDS:
-            cells: Any = _times_as_fitted(rows, name, kind) if rows.rows else Times(kind, np.empty(0))
+        levels = () if kind == "numeric" or kind in TIME_KINDS else next(pairs if kind == "binary" else known)
+        if not rows.rows:  # no cell says what the column holds
+            cells: Any = [] if levels else Times(kind, np.empty(0)) if kind in TIME_KINDS else np.empty(0)
+        elif kind in TIME_KINDS:
+            cells = _times_as_fitted(rows, name, kind)
         elif kind == "numeric":
-            cells = moderate_numbers(rows, name, advice) if rows.rows else np.empty(0)
+            cells = moderate_numbers(rows, name, advice)
         else:
-            levels = next(pairs) if kind == "binary" else next(known)
-            cells = levels_in(rows, name, levels) if rows.rows else []
+            cells = levels_in(rows, name, levels)
             if unseen == "raise":
                 refuse_unseen(rows, name, cells, levels)
         columns[name] = cells if blank is None else _among_missing(cells, blank)

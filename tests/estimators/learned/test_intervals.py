@@ -55,7 +55,12 @@ def test_validation_rows_calibrate_what_gradient_steps_have_seen(similarity):
 
 def test_intervals_of_several_outputs():
     X, y = draw(80, 3)
-    interval = LearnedPoolingRegressor(**QUICK).fit(X, np.c_[y, X[:, 0]]).prediction_interval(X[:6])
+    model = LearnedPoolingRegressor(**QUICK).fit(X, np.c_[y, X[:, 0]])
+    interval, auto, adaptive = (
+        model.prediction_interval(X[:6], **how) for how in ({}, {"method": "auto"}, {"method": "adaptive"})
+    )
+    assert interval.method == auto.method == adaptive.method == "adaptive"
+    np.testing.assert_array_equal([auto.lower, adaptive.lower], [interval.lower, interval.lower])
     assert interval.lower.shape == (6, 2)
     assert (interval.lower < interval.upper).all()
 
@@ -63,7 +68,7 @@ def test_intervals_of_several_outputs():
 def test_refusals():
     X, y = draw(60, 4)
     model = LearnedPoolingRegressor(**QUICK).fit(X, y)
-    with pytest.raises(ValueError, match="method must be 'adaptive' or 'split', got 'full'"):
+    with pytest.raises(ValueError, match="method must be one of 'auto', 'adaptive', 'split', got 'full'"):
         model.prediction_interval(X, method="full")
     with pytest.raises(ValueError, match=r"method='split' needs calibration rows .* give X_calibration"):
         model.prediction_interval(X, method="split")

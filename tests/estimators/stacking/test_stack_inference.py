@@ -39,6 +39,8 @@ def test_confidence_intervals_are_those_of_the_dense_formula(method, generator):
     np.testing.assert_allclose(found.first_predictions, model.predict(at))
     assert (found.effective_rows > 1).all()
     assert method in str(found)
+    if method == "robust":
+        np.testing.assert_array_equal(model.confidence_interval(at, level=0.9, method="auto").upper, found.upper)
 
 
 def test_errors_of_clusters_add_up_in_each(generator):
@@ -71,6 +73,9 @@ def test_prediction_intervals_are_scaled_leave_one_out_residuals(generator):
     half = scores[int(np.ceil(0.9 * (N + 1))) - 1] * (there @ residual / there.sum(axis=1))
     np.testing.assert_allclose(found.upper - found.center, half)
     assert "approximate" in found.guarantee or "about" in found.guarantee
+    auto, adaptive = (model.prediction_interval(at, method=method) for method in ("auto", "adaptive"))
+    assert found.method == auto.method == adaptive.method == "adaptive"
+    np.testing.assert_array_equal([auto.upper, adaptive.upper], [found.upper, found.upper])
 
 
 def test_calibration_rows_give_a_guarantee(generator):
@@ -94,11 +99,11 @@ def test_several_outputs_have_intervals_of_their_own(generator):
 def test_refused_options_name_the_argument(generator):
     x, _, y = sine(generator)
     model = fitted_to(x, y)
-    with pytest.raises(ValueError, match="method must be 'robust' or 'naive', got 'quadratic'"):
+    with pytest.raises(ValueError, match="method must be one of 'auto', 'robust', 'naive', got 'quadratic'"):
         model.confidence_interval(x, method="quadratic")
     with pytest.raises(ValueError, match="level must lie between 0 and 1"):
         model.confidence_interval(x, level=95)
-    with pytest.raises(ValueError, match="method must be 'adaptive' or 'split', got 'full'"):
+    with pytest.raises(ValueError, match="method must be one of 'auto', 'adaptive', 'split', got 'full'"):
         model.prediction_interval(x, method="full")
     with pytest.raises(ValueError, match="'split' needs calibration rows"):
         model.prediction_interval(x, method="split")

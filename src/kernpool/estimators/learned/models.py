@@ -28,11 +28,10 @@ from kernpool.estimators.fitted_model import read_query
 from kernpool.estimators.learned.columns import categories_of, indicator_scales, with_indicators
 from kernpool.estimators.learned.files import record_of, restored
 from kernpool.estimators.learned.parameters import check_parameters
-from kernpool.estimators.methods.calibration import check_rows, read_outputs
+from kernpool.estimators.methods.calibration import as_method, check_rows, read_outputs
 from kernpool.estimators.methods.classification import MostProbableClass
 from kernpool.estimators.parameter_validation import NamedCalls
 from kernpool.estimators.training_rows import ReadRows, Scoring, class_prior, frequencies, mixed, one_hot, read_rows
-from kernpool.execution.error_messages import check_choice
 from kernpool.execution.progress import current_progress
 from kernpool.execution.text_table import PrintedResult, lines_of
 from kernpool.execution.threads import resolve_n_jobs
@@ -47,7 +46,6 @@ Array = NDArray[np.float64]
 
 FEWEST_ROWS = 3
 WIDTH_OF_CONSTANT = 1e-4  # spread over bandwidth that learning starts from, where the bandwidth is infinite
-INTERVALS = ("adaptive", "split")  # methods of prediction intervals
 
 
 @dataclass(frozen=True)
@@ -561,7 +559,7 @@ class LearnedPoolingRegressor(Scoring, RegressorMixin, LearnedPooling):  # type:
         X: ArrayLike,
         *,
         level: float = 0.9,
-        method: Literal["adaptive", "split"] = "adaptive",
+        method: Literal["auto", "adaptive", "split"] = "auto",
         X_calibration: ArrayLike | None = None,
         y_calibration: ArrayLike | None = None,
     ) -> PredictionInterval:
@@ -573,8 +571,9 @@ class LearnedPoolingRegressor(Scoring, RegressorMixin, LearnedPooling):  # type:
             Evaluation points.
         level : float, default=0.9
             Coverage of the intervals, for each output separately.
-        method : {"adaptive", "split"}, default="adaptive"
-            ``"adaptive"``: as wide as the noise is around x. ``"split"``: one width, from calibration rows.
+        method : {"auto", "adaptive", "split"}, default="auto"
+            ``"auto"`` is ``"adaptive"``: as wide as the noise is around x. ``"split"``: one width, from calibration
+            rows.
         X_calibration, y_calibration : array_like, optional
             Rows that the model was not fitted to: intervals then have a finite-sample guarantee. Without them
             leave-one-out residuals of the validation rows calibrate, which took part in no gradient step.
@@ -600,8 +599,7 @@ class LearnedPoolingRegressor(Scoring, RegressorMixin, LearnedPooling):  # type:
         linear map or an encoder, 4 to 6 samples each); by all training rows, whose outputs the map has seen, 80 to 90.
         """
         check_is_fitted(self)
-        check_choice("method", method, INTERVALS)
-        smoother, fraction, left_out = self._smoother(), as_fraction(level), None
+        chosen, smoother, fraction, left_out = as_method(method), self._smoother(), as_fraction(level), None
         if check_rows(X_calibration, y_calibration, None):
             there = EvaluationPoints(self.encode(cast(ArrayLike, X_calibration)))
             value = read_outputs(y_calibration, (len(there.query), *self.value_.shape[1:]))
@@ -615,7 +613,7 @@ class LearnedPoolingRegressor(Scoring, RegressorMixin, LearnedPooling):  # type:
             )
         places, generator = EvaluationPoints(self._encoded(X)[0]), np.random.default_rng(0)
         setting = ConformalProblem(smoother, places, fraction, calibration, generator, "found", known=left_out)
-        found = prediction_interval(setting, method)
+        found = prediction_interval(setting, chosen)
         center, lower, upper = (
             end[:, 0] if self.value_.ndim == 1 else end for end in (found.center, found.lower, found.upper)
         )

@@ -4,6 +4,7 @@ After a fit with groups predictions of training rows are leave-cluster-out. The 
 bandwidth was chosen by the rows that calibrate, and attach the likelihood ratios of new rows.
 """
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +19,7 @@ from kernpool.estimators.bandwidth import given_bandwidth
 from kernpool.estimators.fitted_model import places_of, training_fit_key
 from kernpool.estimators.model import FittedModel, robust_weight_of
 from kernpool.estimators.training_rows import as_outputs
-from kernpool.execution.error_messages import abbreviate
+from kernpool.execution.error_messages import abbreviate, check_choice
 from kernpool.inference import number_clusters
 from kernpool.kernels import get_kernel
 from kernpool.smoother.linear_smoother import Smoother
@@ -28,6 +29,13 @@ Integers = NDArray[np.int64]
 
 MANY_ROWS = 100_000  # from which on those that were not searched are enough
 CALIBRATIONS = (None, "all", "unsearched")
+METHODS_OF_SAMPLES = ("adaptive", "split")  # of models that leave no rows out one by one
+
+
+def as_method(method: Any, known: Iterable[str] = METHODS_OF_SAMPLES) -> str:
+    """Return the method of prediction intervals, where ``"auto"`` is ``"adaptive"``; raise if it is unknown."""
+    check_choice("method", method, ("auto", *known))
+    return "adaptive" if method == "auto" else str(method)
 
 
 def check_rows(X_calibration: Any, y_calibration: Any, calibration: Any) -> bool:

@@ -36,6 +36,8 @@ from kernpool.estimators.fitted_model import (
     shaped,
 )
 from kernpool.estimators.methods.calibration import (
+    METHODS_OF_SAMPLES,
+    as_method,
     check_rows,
     origin_of,
     other_rows,
@@ -46,7 +48,6 @@ from kernpool.estimators.methods.calibration import (
 from kernpool.estimators.methods.incomplete_rows import nan_where_missing
 from kernpool.estimators.methods.robust_regression import refit_robustly
 from kernpool.estimators.model import FittedModel, gap_of, robust_weight_of, source_of
-from kernpool.execution.error_messages import check_choice
 from kernpool.execution.progress import current_progress
 from kernpool.execution.text_table import ROWS
 from kernpool.inference.resampling.random_draws import as_seed, generator
@@ -153,9 +154,6 @@ def values_of(recipe: Recipe, sums: Sums, queries: int) -> Array:
     return fill_in_silence(fit.intercept, fit.occupied, recipe.empty, sums.fill)
 
 
-METHODS_OF_SAMPLES = ("adaptive", "split")
-
-
 def interval_of_stored(
     model: FittedModel,
     pairs: StoredPairs,
@@ -245,12 +243,11 @@ def interval_of_stored(
     return replace(result, center=center, lower=lower, upper=upper)
 
 
-def _check_out_of_core(model: FittedModel, method: Any, weights: Any, groups: Any, others: bool) -> None:
+def _check_out_of_core(model: FittedModel, method: str, weights: Any, groups: Any, others: bool) -> None:
     """Raise TypeError for options of prediction intervals that need all training rows in memory."""
     name = type(model).__name__
     remedy = "fit a sample of them in memory, with bandwidth=model.bandwidth_"
-    if not isinstance(method, str) or method not in METHODS_OF_SAMPLES:
-        check_method(method, own=method != "split")  # which says what names there are
+    if method not in METHODS_OF_SAMPLES:
         raise TypeError(
             f"method={method!r} needs the rows themselves, and this {name} knows where they are and does not hold "
             f"them; use method='adaptive' or 'split', which hold some rows back, or {remedy}"
@@ -314,11 +311,11 @@ def _unscaled(recipe: Recipe, key: Array, value: Array) -> Smoother:
     return Smoother(Keys.read(key, value), recipe)
 
 
-def chosen_method(model: FittedModel, method: Any, others: bool, grouped: bool) -> Any:
+def chosen_method(model: FittedModel, method: Any, others: bool, grouped: bool, weighted: bool) -> str:
     """Return the method of prediction intervals that "auto" stands for; refuse those that are not for robust fits.
 
     Weights of a robust fit depend on y, so a row that is left out must have no say in them: methods that subtract it
-    from the sums, or add a new one, do not hold.
+    from the sums, or add a new one, do not hold. One is left for each kind of calibration rows.
 
     Parameters
     ----------
@@ -326,22 +323,26 @@ def chosen_method(model: FittedModel, method: Any, others: bool, grouped: bool) 
         Fitted.
     method : str
         As of ``prediction_interval``.
-    others, grouped : bool
-        Whether calibration rows, and clusters of rows, are given.
+    others, grouped, weighted : bool
+        Whether calibration rows, clusters of rows, and likelihood ratios are given.
     """
-    automatic = isinstance(method, str) and method == "auto"
+    chosen, name = as_method(method, METHODS), type(model).__name__
     if robust_weight_of(model) is None:
-        return "adaptive" if automatic else method
-    if automatic:
-        return "split" if others else "jackknife+" if grouped else "cv+"
-    check_choice("method", method, METHODS)
-    if method not in ("cv+", "split") and not (method == "jackknife+" and grouped):
+        return chosen
+    only = "split" if others else "jackknife+" if grouped else "cv+"
+    if method not in ("auto", only):
         raise TypeError(
-            f"method={method!r} is for linear fits, and this {type(model).__name__} is robust: its weights of rows "
-            "depend on y; use method='cv+', which fits again without each tenth of the rows, method='jackknife+' with "
-            "groups, or method='split' with X_calibration and y_calibration, or fit it with robust=False"
+            f"method={method!r} is not for this {name}, which is robust: its weights of rows depend on y; use "
+            f"method={only!r} for these arguments (with X_calibration and y_calibration it is 'split', with groups "
+            "'jackknife+', else 'cv+', which fits again without each tenth of the rows), or fit it with robust=False"
         )
-    return method
+    if weighted and (grouped or not others):
+        raise ValueError(
+            f"weights= for this {name}, which is robust, are of calibration rows that it was not fitted to, and not in "
+            "clusters; give X_calibration and y_calibration, without groups, or omit weights, or fit it with "
+            "robust=False"
+        )
+    return only
 
 
 class PredictionIntervals(FittedModel):
@@ -385,7 +386,7 @@ class PredictionIntervals(FittedModel):
             Likelihood ratios of new rows to those that calibrate, where X is distributed differently: a function of a
             table like X, such as ``density_ratio(X_train, X_new)``, or an array for all calibration (or training) rows
             and one for X. Up to a common factor. For ``"adaptive"``, ``"split"``, ``"full"`` and ``"cqr"``, of single
-            rows.
+            rows; of robust fits with calibration rows.
         X_calibration, y_calibration : array_like of shape (k, d) and (k,) or (k, c), optional
             Rows that the model was not fitted to, nor its bandwidth found on. For ``"split"``, ``"adaptive"`` and
             ``"cqr"``, which then guarantee `level` whatever the fit, and for ``"localized"``.
@@ -478,7 +479,8 @@ class PredictionIntervals(FittedModel):
         """
         check_is_fitted(self)
         others = check_rows(X_calibration, y_calibration, calibration)
-        stored, method = source_of(self), chosen_method(self, method, others, groups is not None)
+        stored = source_of(self)
+        method = chosen_method(self, method, others, groups is not None, weights is not None)
         if stored is not None:
             return interval_of_stored(
                 self, stored, X, level=level, method=method, weights=weights, X_calibration=X_calibration,

@@ -17,6 +17,7 @@ from kernpool.data.chunks.base import Chunks
 from kernpool.data.model_format import Record, plain
 from kernpool.estimators.classifier import NadarayaWatsonClassifier
 from kernpool.estimators.kernel_smoother import KernelSmoother
+from kernpool.estimators.methods.calibration import as_method
 from kernpool.estimators.methods.classification import ClassPrediction, LeaveOneOutProbabilities, MostProbableClass
 from kernpool.estimators.methods.incomplete_rows import nan_where_missing
 from kernpool.estimators.parameter_validation import NamedCalls
@@ -32,7 +33,6 @@ from kernpool.inference import Interval, Residuals, as_level, as_random
 
 KERNELS = ("laplace", "gaussian")
 PARAMETERS = ("kernel", "learn_metric", "random_state")
-METHODS = ("adaptive", "split")  # of prediction intervals
 
 
 class StackedEstimator(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
@@ -378,7 +378,7 @@ class KernelStackingRegressor(Scoring, RegressorMixin, StackedEstimator):  # typ
 
     @nan_where_missing
     def confidence_interval(
-        self, X: ArrayLike, *, level: float = 0.95, method: Literal["robust", "naive"] = "robust"
+        self, X: ArrayLike, *, level: float = 0.95, method: Literal["auto", "robust", "naive"] = "auto"
     ) -> Interval:
         """Compute pointwise confidence intervals for the curve, with standard errors.
 
@@ -388,9 +388,9 @@ class KernelStackingRegressor(Scoring, RegressorMixin, StackedEstimator):  # typ
             Evaluation points.
         level : float, default=0.95
             Coverage of each interval.
-        method : {"robust", "naive"}, default="robust"
-            ``"robust"`` corrects the bias by smoothing the residuals, and its standard error is that of the corrected
-            fit, with a term for the bias that remains; ``"naive"`` is centred at `predict`.
+        method : {"auto", "robust", "naive"}, default="auto"
+            ``"auto"`` is ``"robust"``, which corrects the bias by smoothing the residuals, and its standard error is
+            that of the corrected fit, with a term for the bias that remains; ``"naive"`` is centred at `predict`.
 
         Returns
         -------
@@ -411,8 +411,9 @@ class KernelStackingRegressor(Scoring, RegressorMixin, StackedEstimator):  # typ
         of the bias.
         """
         check_is_fitted(self)
-        check_choice("method", method, inference.METHODS)
-        found = inference.confidence_interval(self._stack, self._stack.read(X), as_level(level), method)
+        check_choice("method", method, ("auto", *inference.METHODS))
+        chosen = "robust" if method == "auto" else method
+        found = inference.confidence_interval(self._stack, self._stack.read(X), as_level(level), chosen)
         center, lower, upper, error, first = map(
             self._shaped, (found.center, found.lower, found.upper, found.standard_error, found.first_predictions)
         )
@@ -424,7 +425,7 @@ class KernelStackingRegressor(Scoring, RegressorMixin, StackedEstimator):  # typ
         X: ArrayLike,
         *,
         level: float = 0.9,
-        method: Literal["adaptive", "split"] = "adaptive",
+        method: Literal["auto", "adaptive", "split"] = "auto",
         X_calibration: ArrayLike | None = None,
         y_calibration: ArrayLike | None = None,
     ) -> PredictionInterval:
@@ -436,9 +437,9 @@ class KernelStackingRegressor(Scoring, RegressorMixin, StackedEstimator):  # typ
             Evaluation points.
         level : float, default=0.9
             Coverage of the intervals, for each output separately.
-        method : {"adaptive", "split"}, default="adaptive"
-            ``"adaptive"``: as wide as the noise is around x, in the windows of the local member, calibrated by
-            leave-one-out residuals or calibration rows. ``"split"``: one width, from calibration rows.
+        method : {"auto", "adaptive", "split"}, default="auto"
+            ``"auto"`` is ``"adaptive"``: as wide as the noise is around x, in the windows of the local member,
+            calibrated by leave-one-out residuals or calibration rows. ``"split"``: one width, from calibration rows.
         X_calibration, y_calibration : array_like, optional
             Rows that the model was not fitted to: intervals then have a finite-sample guarantee.
 
@@ -459,8 +460,7 @@ class KernelStackingRegressor(Scoring, RegressorMixin, StackedEstimator):  # typ
             If there are too few rows for the level, so that intervals are infinite.
         """
         check_is_fitted(self)
-        check_choice("method", method, METHODS)
-        found = inference.conformal_interval(self._stack, X, level, method, X_calibration, y_calibration)
+        found = inference.conformal_interval(self._stack, X, level, as_method(method), X_calibration, y_calibration)
         center, lower, upper = map(self._shaped, (found.center, found.lower, found.upper))
         return replace(found, center=center, lower=lower, upper=upper)
 

@@ -16,7 +16,7 @@ export function makeControls(root, context) {
   const kernel = choice("kernel", payload.kernels.map((name) => [name, words("kernel." + name)]), words, setting("kernel"));
   // Columns of two levels are numbers in local planes alone; in local means they are levels, with a smoothing.
   const degree = data().classes || data().pairs.some(Boolean) ? null : choice("degree", [0, 1].map((k) => [k, words("degree." + k)]), words, setting("degree", Number));
-  const many = data().numeric.length > 1 && !data().periods.some(Boolean); // a product would depend on where circles begin
+  const many = data().numeric.length > 1 && !data().comesRound; // a product would depend on where circles begin
   const composition = many ? choice("composition", ["radial", "product"].map((name) => [name, words(name)]), words, setting("composition")) : null;
   const canFollow = canBeNearest(data(), payload);
   const widths = canFollow ? choice("widths", ["fixed", "nearest"].map((name) => [name, words("widths." + name)]), words, (event) => setWidths(context, event.target.value)) : null;

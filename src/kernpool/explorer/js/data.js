@@ -22,7 +22,7 @@ export function pack(numbers) {
  * numeric: Float64Array(n) of each numeric column; names, and placeOf: which column of the payload each is.
  * pairs: of each numeric column null, or the two levels of which 0 and 1 stand.
  * times: of each numeric column null, or the kind of dates or durations that it holds in days.
- * periods: of each numeric column null, or after which it comes round.
+ * periods: of each numeric column null, or after which it comes round; comesRound: whether one does.
  * categorical: {name, place, levels, codes, kernel, largest, distances: Float64Array(levels * levels)} of each other
  *   one; ordered levels have places, and are as far apart as those.
  * outputs: Float64Array(n) of each output, of classes one per class that is 0 or 1; classes: names, or null.
@@ -50,6 +50,7 @@ export function readData(payload) {
   const truth = payload.truth ? { x: unpack(payload.truth.x), y: unpack(payload.truth.y) } : null;
   return makeData({
     numeric, names, placeOf, pairs, times, periods, categorical, outputs, classes, truth,
+    comesRound: periods.some(Boolean),
     group: payload.group ? Int32Array.from(unpack(payload.group)) : null,
     weight: payload.weight ? Float64Array.from(unpack(payload.weight)) : null,
     targetName: payload.target.name,

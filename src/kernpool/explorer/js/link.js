@@ -33,7 +33,7 @@ export function fromHash(hash, payload, data) {
     ...nearest,
     kernel: among("kernel", payload.kernels),
     degree: data.classes || data.pairs.some(Boolean) ? undefined : among("degree", [0, 1]),
-    composition: data.periods.some(Boolean) ? undefined : among("composition", ["radial", "product"]),
+    composition: data.comesRound ? undefined : among("composition", ["radial", "product"]),
     bandwidth: h,
     smoothing: data.categorical.length ? smoothing : undefined,
   });

@@ -69,7 +69,7 @@ function options(settings, query, data, payload) {
     `kernel=${quote(settings.kernel)}`,
     ...(isNearest(settings) ? [`widths="nearest"`, `n_neighbors=${neighborsOf(data, settings)}`] : [`bandwidth=${list(settings.bandwidth)}`]),
     ...(data.numeric.length > 1 ? [`composition=${quote(settings.composition)}`] : []),
-    ...(data.periods.some(Boolean) ? [`periodic={${data.periods.flatMap((period, a) => (period ? [`${data.placeOf[a]}: ${period}`] : [])).join(", ")}}`] : []),
+    ...(data.comesRound ? [`periodic={${data.periods.flatMap((period, a) => (period ? [`${data.placeOf[a]}: ${period}`] : [])).join(", ")}}`] : []),
     ...kinds,
     ...(data.categorical.length ? [`smoothing=${list(settings.smoothing)}`] : []),
     ...(isUnlike ? ['unseen="unlike"'] : []),
