@@ -105,19 +105,20 @@ class NearestPolynomials:
     n_jobs: int = 1
 
     @cached_property
-    def _order(self) -> NDArray[np.intp]:
+    def order(self) -> NDArray[np.intp]:
+        """The rows from the first to the last of a single column, else as they are."""
         rows = np.arange(len(self.key))
         return np.argsort(self.key[:, 0], kind="stable") if self.key.shape[1] == 1 else rows
 
     @cached_property
     def _column(self) -> Array:
-        return np.ascontiguousarray(self.key[self._order].T)
+        return np.ascontiguousarray(self.key[self.order].T)
 
     @cached_property
     def of_rows(self) -> Windows:
         """The windows of the rows themselves."""
         place = np.empty(len(self.key), dtype=np.int64)
-        place[self._order] = np.arange(len(self.key))
+        place[self.order] = np.arange(len(self.key))
         return self.windows(self.key, place)
 
     def windows(self, query: Array, own: Index | None = None) -> Windows:
@@ -153,17 +154,15 @@ class NearestPolynomials:
         return self._fit(windows, weight, value, variance, np.empty((len(windows.query), 0)))
 
     def shares(self, windows: Windows, weight: Array) -> Array:
-        """Return the linear weights of the values in the fit of each query, of shape (m, n)."""
-        sorted_share = np.zeros((len(windows.query), len(self.key)))
-        self._fit(windows, weight, np.zeros(len(self.key)), np.ones(len(self.key)), sorted_share)
-        share = np.empty_like(sorted_share)
-        share[:, self._order] = sorted_share
+        """Return the linear weights of the values, in the order of `order`, in the fit of each query: shape (m, n)."""
+        share = np.zeros((len(windows.query), len(self.key)))
+        self._fit(windows, weight, np.zeros(len(self.key)), np.ones(len(self.key)), share)
         return share
 
     def _fit(self, windows: Windows, weight: Array, value: Array, variance: Array, share: Array) -> WindowFits:
         from kernpool.smoother.loops.nearest_polynomials import fit_windows
 
-        m, (d, n), order = len(windows.query), self._column.shape, self._order
+        m, (d, n), order = len(windows.query), self._column.shape, self.order
         center = float(np.mean(value))
         weight, value, variance = weight[order], value[order] - center, variance[order]
         fitted, norm, leverage, pivot = found = np.full((4, m), np.nan)

@@ -114,7 +114,7 @@ class LoessFit:
         """Second moment of the residual matrix."""
         n = len(self.value)
         if n <= EXACT_ROWS:
-            residual = np.eye(n) - np.nan_to_num(self.smoother.shares(self.smoother.of_rows, self.weight))
+            residual = np.eye(n) - np.nan_to_num(self.smoother.shares(self._in_order, self.weight))
             return float(np.sum((residual @ residual.T) ** 2))
         random = np.random.default_rng(0)
         basis = np.linalg.qr(self._multiply(random.standard_normal((n, PROBES))))[0]
@@ -129,9 +129,14 @@ class LoessFit:
         """Degrees of freedom of the residual variance."""
         return self.delta1**2 / self.delta2 if self.delta1 > 0 else np.nan
 
+    @property
+    def _in_order(self) -> Windows:
+        """The windows of the rows in the order of linear weights, which changes no trace."""
+        return self.smoother.of_rows.take(self.smoother.order)
+
     def _multiply(self, columns: Array) -> Array:
         """Return L + L' - LL' times columns of shape (n, c), summing L in blocks of rows."""
-        n, windows = len(columns), self.smoother.of_rows
+        n, windows = len(columns), self._in_order
         blocks = cut(n, max(SHARES // n, 1))
         found, back = np.empty_like(columns), np.zeros_like(columns)
         for rows in blocks:
