@@ -131,6 +131,26 @@ def test_sums_in_linear_time_fit_as_windows_do(degree, x, monkeypatch):
             np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-11)
 
 
+def test_windows_reach_to_the_kth_nearest_row_of_any_offset():
+    """Neighbouring numbers are 1e-4 apart there, so a rounded middle of two rows is nearer to the wrong one."""
+    x = 1e12 + np.random.default_rng(0).normal(size=500)
+    smoother = nearest_polynomials.NearestPolynomials(x[:, None], 50, 1)
+    distance = np.sort(np.abs(x[:, None] - x), axis=1)
+    np.testing.assert_array_equal(smoother.of_rows.width, distance[:, 49])
+
+
+@pytest.mark.parametrize("degree", [0, 1, 2])
+def test_windows_with_rows_at_their_edge_alone_are_empty(degree):
+    """Whether rounding takes these rows in or not."""
+    x = np.repeat([0.0, 1.0], 50)
+    model = LoessRegressor(0.2, degree)
+    with pytest.warns(RankDeficiencyWarning, match="all rows coincide"):
+        model.fit(x, x)
+    with pytest.warns(EmptyWindowWarning, match="in the windows of 98 of 98 queries") as told:
+        assert np.isnan(model.predict(np.linspace(0, 1, 100)[1:-1])).all()
+    assert len(told) == 1
+
+
 def test_moments_of_many_rows_are_those_of_the_matrix(monkeypatch):
     """Beyond a number of rows the second moment is estimated, and the rest of a projection is small."""
     X, y = rows(400)

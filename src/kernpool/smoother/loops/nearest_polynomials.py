@@ -12,6 +12,7 @@ from kernpool.execution.compilation import bare_part, loop
 # Of the correlation of the terms. Above it fits are right to 1e-11. Below it those of windows are left to a
 # decomposition, and those of sums, whose rounding is a hundred times as large, to windows.
 LEAST_PIVOT, LEAST_PIVOT_OF_SUMS = 1e-5, 1e-3
+EDGE = 1e-15  # of 1 - |t|**3: at the edge of a window it is rounding
 
 
 @bare_part
@@ -36,8 +37,8 @@ def weigh_keys(query, key, weight, first, length, s, term, pair):
                 pair[j] += 0.0 if column[first + j] == place else 1.0
     for j in range(length):
         square = pair[j]
-        z = max(1.0 - square * np.sqrt(square), 0.0)
-        pair[j] = z * z * z * weight[first + j]
+        z = 1.0 - square * np.sqrt(square)
+        pair[j] = z * z * z * weight[first + j] if z > EDGE else 0.0
 
 
 @bare_part

@@ -55,7 +55,7 @@ def find_windows(x, query, k, first, middle, width):
     left, at, n = 0, 0, x.size
     for i in range(query.size):
         q = query[i]
-        while left + k < n and q > 0.5 * x[left] + 0.5 * x[left + k]:
+        while left + k < n and q - x[left] > x[left + k] - q:
             left += 1
         while at < n and x[at] < q:
             at += 1
