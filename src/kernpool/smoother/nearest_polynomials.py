@@ -205,9 +205,8 @@ class NearestPolynomials:
         order = order[windows.width[order] > 0.0]
         query, width, x = windows.query[order, 0], windows.width[order], self._column[0]
         sums = sum_sorted(TRICUBE, x, weight, value[None], query, width, self.degree, n_jobs=self.n_jobs)
-        squared = sum_sorted(
-            SQUARED, x, weight**2 * variance, np.empty((0, len(x))), query, width, self.degree, n_jobs=self.n_jobs
-        )
+        square, none = weight * (weight * variance), np.empty((0, len(x)))
+        squared = sum_sorted(SQUARED, x, square, none, query, width, self.degree, n_jobs=self.n_jobs)
         own = windows.own[order]
         fits = np.full((4, len(order)), np.nan)
         fit_sums(sums, squared[:, 0], np.where(own >= 0, weight[own], 0.0), *fits)

@@ -114,8 +114,8 @@ class Octave:
 def sum_windows(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) -> PoolState:
     """Compute kernel sums of a problem of one column whose windows differ between queries (`KernelLogits.widening`).
 
-    The kernel is a compact polynomial or the Gaussian. Queries of a Gaussian whose sums are less than half of the
-    lightest key, which have no key near, are computed by brute force.
+    The kernel is a compact polynomial or the Gaussian. Queries whose sums would lose digits are computed by brute
+    force, and so are those of a Gaussian whose sums are less than half of the lightest key, which have no key near.
     """
     form = problem.similarity.kernel.form
     m, layout = len(problem.query), problem.layout
@@ -194,7 +194,7 @@ def sum_sorted(
     Returns
     -------
     ndarray of shape (m, 1 + c, 1 + 2 * degree)
-        Sums, those of values after those of weights.
+        Sums, those of values after those of weights; NaN where they would lose digits.
     """
     if isinstance(form, Polynomial):
         inner, outer, height, reach, cells = form.inner, form.outer, form.height, 1.0, 1.0

@@ -9,8 +9,7 @@ Gaussian, whose `inner` is zero; for several columns of values, and offsets to t
 where K(p) is derivative p of the kernel, so the sums over a cell are made of its moments of z. Moments are only ever
 added. Derivatives of a polynomial end; those of the Gaussian are K times Hermite polynomials, at most
 ``1.1 sqrt(p! K(d))``. In its cells, four times as wide, ``|rho z| <= 1``, and the terms from p = 32 on add up to less
-than ``3e-18 sqrt(K(d))`` for each key. The sums of a query that are small compared with these bounds are
-left out.
+than ``3e-18 sqrt(K(d))`` for each key. Sums that are small compared with these bounds are NaN.
 """
 
 import math
