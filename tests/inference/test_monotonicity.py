@@ -78,7 +78,9 @@ def test_local_lines_of_what_rises_do_not_fall(seed, h):
     x = np.sort(random.beta(0.5, 2.0, size=30))
     y = np.cumsum(random.exponential(size=30) * (random.random(30) < 0.2))
     slopes = LocalLinearRegressor(bandwidth=h).fit(x[:, None], y).get_prediction(np.linspace(0, 1, 21)[:, None]).slope
-    assert slopes.min() >= -1e-9 * np.ptp(y) / h
+    # Where one row, some bandwidths away, has nearly all of the weight, half of the digits of a slope are lost
+    # (`core/local_fit.py`): the lowest of 4000 such draws was -1e-7.
+    assert slopes.min() >= -1e-6 * np.ptp(y) / h
 
 
 def test_bandwidths_go_down_as_far_as_there_are_rows():
