@@ -166,9 +166,9 @@ class NearestPolynomials:
         center = float(np.mean(value))
         weight, value, variance = weight[order], value[order] - center, variance[order]
         fitted, norm, leverage, pivot = found = np.full((4, m), np.nan)
-        rest = np.arange(m)
         if d == 1 and self.k > FEW and not share.shape[1]:
-            rest = self._fit_line(windows, weight, value, variance, found)
+            self._fit_line(windows, weight, value, variance, found)
+        rest = np.flatnonzero(np.isnan(pivot))
         some, of_rest = windows.take(rest), np.full((4, len(rest)), np.nan)
         query = np.ascontiguousarray(some.query)
 
@@ -194,10 +194,8 @@ class NearestPolynomials:
                 share[i, rows] = linear
         return WindowFits(fitted + center, norm, leverage, np.array(deficient, dtype=np.intp))
 
-    def _fit_line(
-        self, windows: Windows, weight: Array, value: Array, variance: Array, found: Array
-    ) -> NDArray[np.intp]:
-        """Fit one column from sums in linear time; return the queries that are left to `fit_windows`."""
+    def _fit_line(self, windows: Windows, weight: Array, value: Array, variance: Array, found: Array) -> None:
+        """Fit one column from sums in linear time; NaN in `found` is left to `fit_windows`."""
         from kernpool.algorithms.sweep.octaves import sum_sorted
         from kernpool.smoother.loops.nearest_polynomials import fit_sums
 
@@ -211,7 +209,6 @@ class NearestPolynomials:
         fits = np.full((4, len(order)), np.nan)
         fit_sums(sums, squared[:, 0], np.where(own >= 0, weight[own], 0.0), *fits)
         found[:, order] = fits
-        return np.flatnonzero(~(found[3] > 0.0))
 
     def _least_norm(self, query: Array, rows: slice, width: float, weight: Array) -> tuple[Array, bool]:
         """Return the linear weights of the least-norm fit at one query, and whether singular values were cut."""

@@ -130,7 +130,7 @@ def sum_windows(problem: Problem, n_jobs: int = 1, progress: Progress | None = N
         rank = np.empty(len(order) + 1, np.int64)
         rank[order], rank[-1] = np.arange(len(order)), -1
         left_out = rank[problem.self_index[place]], problem.own_weight[place]
-    assert isinstance(form, Polynomial | Gaussian)  # others are refused by `sweep.cost`
+    assert isinstance(form, Polynomial | Gaussian)  # others are refused: `Algorithm.widening`
     sums = sum_sorted(
         form, x, weight, value, q, width, problem.degree, left_out=left_out, n_jobs=n_jobs, progress=progress
     )
@@ -145,11 +145,10 @@ def sum_windows(problem: Problem, n_jobs: int = 1, progress: Progress | None = N
     state = PoolState(np.empty(m), np.empty(m), np.empty_like(numerator))
     total = sums[:, 0, 0]
     state.put(place, PoolState(np.where(total > 0.0, 0.0, -np.inf), total, numerator))
-    rest = np.isnan(state.denominator)
-    if isinstance(form, Gaussian):
-        rest |= state.denominator < 0.5 * _lightest(weight)
-    if rest.any():
-        state.put(np.flatnonzero(rest), brute.reduce(problem.block(np.flatnonzero(rest)), n_jobs))
+    least = 0.5 * _lightest(weight) if isinstance(form, Gaussian) else 0.0
+    rest = np.flatnonzero(~(state.denominator >= least))  # NaN, too
+    if rest.size:
+        state.put(rest, brute.reduce(problem.block(rest), n_jobs))
     return state
 
 

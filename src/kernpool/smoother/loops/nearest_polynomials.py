@@ -157,30 +157,23 @@ def fit_windows(
 
 @loop
 def fit_sums(sums, squared, own_weight, fitted, norm, leverage, pivot):
-    """Write the fits of one column, as `fit_windows`, from sums; the pivot is zero where nothing has been solved.
+    """Write the fits of one column, as `fit_windows`, from sums; leave what is lost in sums as it is.
 
     ``sums[i, 0, e]`` are kernel weights times offset**e, ``sums[i, 1, e]`` those times values, and ``squared[i, e]``
     squared kernel weights times variances. Sums may be NaN. `own_weight` is the kernel weight of a query's own key.
     """
     terms = (sums.shape[2] + 1) // 2
-    moment, factor, root, solution = (
-        np.empty((terms, terms)),
-        np.empty((terms, terms)),
-        np.empty(terms),
-        np.empty(terms),
-    )
+    (moment, factor), (root, solution) = np.empty((2, terms, terms)), np.empty((2, terms))
     for i in range(sums.shape[0]):
         for a in range(terms):
             for b in range(a + 1):
                 moment[a, b] = sums[i, 0, a + b]
         least = solve(moment, terms, LEAST_PIVOT_OF_SUMS, root, factor, solution)
-        pivot[i] = 0.0
         if not least > LEAST_PIVOT_OF_SUMS or np.isnan(squared[i, 0]):
             continue
-        pivot[i] = least
         fit, squares = 0.0, 0.0
         for a in range(terms):
             fit += solution[a] * sums[i, 1, a]
             for b in range(terms):
                 squares += solution[a] * solution[b] * squared[i, a + b]
-        fitted[i], norm[i], leverage[i] = fit, squares, solution[0] * own_weight[i]
+        fitted[i], norm[i], leverage[i], pivot[i] = fit, squares, solution[0] * own_weight[i], least
