@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, load_model, save_model
+from kernpool import NadarayaWatsonRegressor, load_model, save_model
 from kernpool.cli import main
 from kernpool.data.model_format import ModelFileError
 from kernpool.execution.notices import bar, progress_bar
@@ -64,21 +64,6 @@ def test_fit_says_that_it_searched_on_some_rows(tmp_path, monkeypatch):
     assert "on a sample of 120 of 600 rows" in said
     assert "(of the rows held out)" in said
     assert "read in chunks" not in said
-
-
-def test_ranks_and_clipped_planes(tmp_path):
-    income, food = np.loadtxt(DATA / "engel.csv", delimiter=",", skiprows=1).T
-    data, model = ("fit", DATA / "engel.csv", "--target", "foodexp"), tmp_path / "model"
-    planes = ("--degree", "1", "--bandwidth", "0.1", "--extrapolate", "clip", "--ridge", "0.5")
-    options = (*planes, "--scale", "rank", "--model", model)
-    done = kernpool(*data, *options)
-    assert done.returncode == 0, done.stderr
-    assert b"bandwidth  income 0.1 (in ranks, from 0 to 1)\nridge      0.5 rows" in done.stderr
-    expected = LocalLinearRegressor(bandwidth=0.1, ridge=0.5, scale="rank", extrapolate="clip").fit(
-        income[:, None], food
-    )
-    queries = np.array([[500.0], [5500.0]])
-    np.testing.assert_array_equal(load_model(model).predict(queries), expected.predict(queries))
 
 
 @pytest.mark.parametrize("run", [kernpool, *slow(process)])

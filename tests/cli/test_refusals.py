@@ -208,7 +208,6 @@ REFUSED = [
     (f"{EXPLORE} z", 1, "no column 'z'"),
     (f"{EXPLORE} y --lang fr", 2, "invalid choice: 'fr'"),
     (f"{EXPLORE} y --port 99999", 2, "--port must be in"),
-    (f"{EXPLORE} y --features x --scale rank --bandwidth 0.2", 1, "scale"),
     (f"{EXPLORE} y --features side --bandwidth 1 --smoothing 0.1", 1, "numeric"),
     ("explore filed --out n.html", 1, "are not in memory; fit a sample of the rows without --memory, with the --band"),
     ("tour --seed -1 --out tour", 2, "--seed must be"),

@@ -72,11 +72,9 @@ def test_clusters_are_what_is_exchangeable():
     assert "calibration clusters" in said
 
 
-def test_fractions_of_rows_and_ranks_are_no_unit_rows():
+def test_fractions_of_rows_are_no_unit_rows():
     model = NadarayaWatsonRegressor(bandwidth=0.1).fit(X, Y, sample_weight=np.full(60, 0.7))
     assert "weights are no whole numbers of rows" in sentence(model, "full")
-    model = NadarayaWatsonRegressor(bandwidth=0.1, scale="rank").fit(X, Y)
-    assert "columns are compared by ranks" in sentence(model, "full")
 
 
 def test_all_sentences_are_one():

@@ -243,12 +243,11 @@ def test_what_is_guaranteed(rows, generator):
     other = dict(zip(("X_calibration", "y_calibration"), sample(generator, 50), strict=True))
     given = NadarayaWatsonClassifier(bandwidth=0.5, prior_share=0.1).fit(X, y)
     found = NadarayaWatsonClassifier(bandwidth="scott").fit(X, y)
-    ranked = NadarayaWatsonClassifier(bandwidth=0.2, prior_share=0.1, scale="rank").fit(X, y)
 
     def says(model, **options):
         return model.predict_set(X[:3], 0.8, **options).guarantee
 
-    for model in (given, found, ranked):
+    for model in (given, found):
         assert "at least 0.8 for new rows like these, on average over new points and calibration rows" in says(
             model, **other
         )
@@ -258,7 +257,6 @@ def test_what_is_guaranteed(rows, generator):
     assert "Whichever class a new row has, it is one of the 3 classes" in says(given, method="full", by_class=True)
     assert "of the fit, whichever it is, with a probability of at least 0.8" in says(given, by_class=True, **other)
     assert "the bandwidth and the prior share were found on the rows" in says(found, method="full")
-    assert "ranks that count the training rows" in says(ranked, method="full")
     clustered = given.fit(X, y, groups=np.arange(60) // 3)
     assert "of the fit in a new cluster" in says(clustered)
 

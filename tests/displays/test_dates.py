@@ -83,8 +83,6 @@ def test_the_summary_says_days(kind):
     X = pd.DataFrame({"when": KINDS[kind][0], "z": RNG.normal(size=N)})
     text = str(LocalLinearRegressor(bandwidth=[40.0, 1.0], ridge=0.0).fit(X, Y).summary())
     assert "  when    40 days\n  z       1\n" in text
-    ranks = LocalLinearRegressor(bandwidth=[0.4, 1.0], ridge=0.0, scale=["rank", "raw"]).fit(X, Y)
-    assert "days" not in str(ranks.summary())
 
 
 @pytest.mark.parametrize("kind", KINDS)

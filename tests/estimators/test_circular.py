@@ -21,7 +21,6 @@ from kernpool import (
 )
 from kernpool.cli.main import main
 from kernpool.data.circular import EARTH_RADIUS, Circle, Coordinates, Globe
-from kernpool.data.rank_transform import Scale
 
 FIXED = {"bandwidth": 1.5, "periodic": {0: 24}}
 HOURS = np.linspace(0.0, 24.0, 40)[:, None]
@@ -133,19 +132,6 @@ def test_named_bandwidths_of_both_kinds_of_loops(bandwidth, rows, generator):
     fast, engine = (NadarayaWatsonRegressor(algorithm=one, **options).fit(X, y) for one in ("auto", "brute"))
     np.testing.assert_allclose(fast.bandwidth_, engine.bandwidth_, rtol=1e-3)
     assert 0.0 < fast.bandwidth_[0] < 12.0
-
-
-def test_other_columns_may_be_ranks_and_levels(generator):
-    frame = pd.DataFrame({
-        "income": generator.exponential(size=80), "hour": generator.uniform(0, 24, 80), "side": ["a", "b"] * 40,
-    })  # fmt: skip
-    y = np.sin(2 * np.pi * frame["hour"] / 24) + (frame["side"] == "a")
-    model = NadarayaWatsonRegressor(scale="rank", periodic={"hour": 24}).fit(frame, y)
-    again = frame.assign(hour=frame["hour"] + 24, income=np.exp(frame["income"]))
-    other = NadarayaWatsonRegressor(scale="rank", periodic={"hour": 24}).fit(again, y)
-    np.testing.assert_allclose(other.predict(again), model.predict(frame), rtol=1e-6)
-    with pytest.raises(ValueError, match="scale must be 'raw' for columns in periodic= and geographic="):
-        NadarayaWatsonRegressor(scale={"hour": "rank"}, periodic={"hour": 24}).fit(frame, y)
 
 
 def test_classes_by_direction(generator):
@@ -286,7 +272,7 @@ def test_refusals_with_other_methods_of_use(day):
 
 
 def test_the_map_of_columns_is_in_their_order():
-    coordinates = Coordinates(Scale.raw(5), (Circle((3,), 2.0), Globe((4, 1))))
+    coordinates = Coordinates(5, (Circle((3,), 2.0), Globe((4, 1))))
     np.testing.assert_array_equal(coordinates.tied, [0, 1, 1, 1, 2, 3, 3])
     np.testing.assert_array_equal(coordinates.bandwidth_of, [0, 1, 2, 3, 1])
     given = np.array([1.0, 5.0, 2.0, 3.0, 5.0])
@@ -320,11 +306,9 @@ def test_rows_at_one_place_of_a_circle_have_their_mean():
     np.testing.assert_allclose(model.predict([[3.0]]), y.mean())
 
 
-@pytest.mark.parametrize("options", [{"periodic": {"hour": 24.0}}, {"scale": {"hour": "rank"}}])
-def test_classifiers_name_columns_as_regressors_do(options):
+def test_classifiers_name_columns_as_regressors_do():
     hour = np.random.default_rng(3).uniform(0.0, 24.0, (60, 1))
     label, frame = np.sin(hour[:, 0] / 4.0) > 0.0, pd.DataFrame({"hour": hour[:, 0]})
-    named = NadarayaWatsonClassifier(**options).fit(frame, label)
-    [(parameter, columns)] = options.items()
-    placed = NadarayaWatsonClassifier(**{parameter: {0: columns["hour"]}}).fit(hour, label)
+    named = NadarayaWatsonClassifier(periodic={"hour": 24.0}).fit(frame, label)
+    placed = NadarayaWatsonClassifier(periodic={0: 24.0}).fit(hour, label)
     np.testing.assert_array_equal(named.predict_proba(frame), placed.predict_proba(hour))

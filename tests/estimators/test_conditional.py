@@ -81,10 +81,10 @@ def test_every_answer_is_that_of_weights(regressor, d, with_groups):
     np.testing.assert_array_equal(model.quantile(X[:20]), model.quantile(X[:20], [0.5])[:, 0])
 
 
-def test_levels_and_ranks_weigh_as_they_do_for_means():
+def test_levels_weigh_as_they_do_for_means():
     X, y, generator = make_rows()
     frame = pd.DataFrame({"x": X[:, 0], "kind": pd.Categorical(generator.choice(list("abc"), len(y)))})
-    model = NadarayaWatsonRegressor(bandwidth=0.3, smoothing=[0.3], scale="rank").fit(frame, y)
+    model = NadarayaWatsonRegressor(bandwidth=0.3, smoothing=[0.3]).fit(frame, y)
     check(model, frame[:20], model.attention_weights(frame[:20]), y, y[:20] + 0.01)
     assert model.conditional_distribution(frame[:20]).quantile_interval().center.shape == (20,)
 

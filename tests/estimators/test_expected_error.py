@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
-from kernpool.estimators.fitted_model import pooled_keys
 from kernpool.execution import report_progress
 from tests.support.thinning import slow
 
@@ -111,15 +110,6 @@ def test_rows_of_few_places_are_held_out_one_by_one(make, generator):
     y = (generator.random(200) < np.where(X[:, 0] > 0, 0.8, 0.2)).astype(float)
     model = make().fit(X, y)
     assert model.expected_error() == pytest.approx(model.loo_error_, rel=0.1)
-
-
-@pytest.mark.slow
-def test_ranks_are_searched_as_ranks():
-    X, y = noise(50, 2, 5)
-    X = np.exp(2 * X)
-    model = NadarayaWatsonRegressor(scale="rank").fit(X, y + np.log(X[:, 0]))
-    ranks = NadarayaWatsonRegressor().fit(pooled_keys(model), y + np.log(X[:, 0]))
-    assert model.expected_error() == pytest.approx(ranks.expected_error(), rel=1e-9)
 
 
 def test_three_rows_are_too_few():

@@ -37,7 +37,6 @@ def cases():
         "categories": (mixed, y, weight, smoothing),
         "compact": (X, y, None, {"kernel": "epanechnikov", "bandwidth": 0.9}),
         "product": (X, y, weight, {"kernel": "laplace", "composition": "product"}),
-        "ranks": (X, y, None, {"scale": "rank", "bandwidth": 0.2}),
         "own kernel": (X, y, weight, {"kernel": make_kernel("of-tests", lambda u: np.exp(-(u**2)))}),
     }
 

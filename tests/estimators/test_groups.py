@@ -63,12 +63,12 @@ def test_a_fit_without_groups_forgets_them():
     assert model.leave_one_out().error == pytest.approx(expected)
 
 
-def test_levels_and_ranks_and_a_time_limit():
+def test_levels_are_searched_by_groups():
     X, y, school = make_schools()
     kind = np.random.default_rng(4).choice(["a", "b"], len(X))
     table = pd.DataFrame({"x": X[:, 0], "kind": kind})
     y = y + 2.0 * (kind == "b")
-    model = NadarayaWatsonRegressor(scale={"x": "rank"}).fit(table, y, groups=school)
+    model = NadarayaWatsonRegressor().fit(table, y, groups=school)
     assert model.smoothing_[0] < 0.2
     assert model.loo_error_ == pytest.approx(model.leave_one_out().error, rel=1e-10)
     assert model.bandwidth_search_.groups == 30

@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 
 from kernpool import EmptyWindowWarning, LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
-from kernpool.estimators.fitted_model import coordinates_of
 from tests.support.dense_inference import Dense
 from tests.support.inference_cases import PLACES, bend
 
@@ -82,19 +81,6 @@ def test_derivatives_have_shapes_of_derivatives():
         assert naive.upper.shape == model.get_prediction(at).slope_standard_error.shape == (4, 2, 2)
         assert regressor(bandwidth=0.3).fit(Z, two[:, 0]).get_prediction(at).slope_standard_error.shape == (4, 2)
         assert model.confidence_interval(at, quantity="derivative").center.shape == (4, 2, 2)
-
-
-def test_ranks_are_compared_in_ranks_and_slopes_are_per_unit():
-    x = np.exp(3 * X)
-    raw = LocalLinearRegressor(bandwidth=0.1, scale="rank").fit(x, Y)
-    same = LocalLinearRegressor(bandwidth=0.1).fit(coordinates_of(raw).apply(x), Y)
-    at, moved = np.exp(3 * Q[1:-1]) + 0.001, coordinates_of(raw).apply(np.exp(3 * Q[1:-1]) + 0.001)
-    np.testing.assert_allclose(raw.confidence_interval(at).upper, same.confidence_interval(moved).upper, rtol=1e-12)
-    slope = coordinates_of(raw).scale.slope(at)
-    expected = same.get_prediction(moved).slope_standard_error * slope
-    np.testing.assert_allclose(raw.get_prediction(at).slope_standard_error, expected, rtol=1e-12)
-    naive = raw.confidence_interval(at, quantity="derivative", method="naive")
-    np.testing.assert_allclose(naive.center, raw.get_prediction(at).slope, rtol=1e-9)
 
 
 @pytest.mark.filterwarnings("ignore::kernpool.ExtrapolationWarning")  # beyond the rows, where planes are clipped

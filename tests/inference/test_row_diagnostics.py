@@ -126,20 +126,6 @@ def test_windows_of_tied_rows_have_no_slope():
     assert found.enough[2].mean() > 0.9
 
 
-def test_ranks_turn_no_sign_around(rows):
-    X, y, _ = rows
-    model = LocalLinearRegressor(bandwidth=0.1, scale="rank").fit(np.exp(2 * X), y)
-    found = slope_map(model)
-    assert found.bandwidth[-1] <= 1
-    assert found.sign.shape == (40, 201)
-    assert found.x[0] == np.exp(2 * X).min()
-    at = found.x[:, None]
-    slope = LocalLinearRegressor(bandwidth=found.bandwidth[20], scale="rank").fit(np.exp(2 * X), y)
-    slope = slope.confidence_interval(at, quantity="derivative", method="naive", simultaneous=True)
-    expected = (slope.lower[:, 0] > 0) * 1 - (slope.upper[:, 0] < 0) * 1
-    np.testing.assert_array_equal(found.sign[20], np.where(found.enough[20], expected, 0))
-
-
 def test_maps_that_there_are_none_of(rows):
     X, y, _ = rows
 

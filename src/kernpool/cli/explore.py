@@ -24,7 +24,7 @@ from kernpool.explorer.server import ExplorerServer, serve
 LARGEST_PORT = 65535
 # Options that fit rows, and those that read a table.
 FITTING = (
-    "kernel", "bandwidth", "degree", "smoothing", "composition", "scale", "periodic", "geographic", "extrapolate",
+    "kernel", "bandwidth", "degree", "smoothing", "composition", "periodic", "geographic", "extrapolate",
     "ridge", "widths", "neighbors",
 )  # fmt: skip
 READING = (

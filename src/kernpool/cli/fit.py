@@ -121,7 +121,7 @@ def build_model(options: argparse.Namespace, *, classes: bool = False) -> Any:
                 raise UsageError(
                     f"--{name} is for targets of numbers, and {options.target!r} holds classes; leave it out"
                 )
-    parameters = given(options, "kernel", "composition", "scale", "widths", "extrapolate", "ridge")
+    parameters = given(options, "kernel", "composition", "widths", "extrapolate", "ridge")
     parameters |= {"n_jobs": options.jobs}
     if "gap" in vars(options):  # of fit, not of explore
         parameters |= given(options, "gap", "missing")
@@ -173,7 +173,7 @@ def draw(model: Any, names: list[str], target: str, path: Path) -> None:
 def report_of(model: Any, training: TrainingTable, groups: str | None) -> Report:
     """Return the report of a fit as a dictionary: settings and leave-one-out (or leave-cluster-out) error."""
     report: Report = describe_fit(model, training.names)
-    report |= {"columns": training.names, "kernel": model.kernel, "scale": model.scale, "notes": training.notes}
+    report |= {"columns": training.names, "kernel": model.kernel, "notes": training.notes}
     report["left_out"] = "row" if groups is None else "cluster"
     if vars(model).get("gap"):
         report["gap"] = model.gap
@@ -209,7 +209,7 @@ def report_of(model: Any, training: TrainingTable, groups: str | None) -> Report
 
 def say_report(report: Report) -> None:
     """Print the report of a fit as text on standard error."""
-    chunks, dates, ranks = "algorithm" not in report, report.get("dates", ()), report["scale"] == "rank"
+    chunks, dates = "algorithm" not in report, report.get("dates", ())
     facts = {"rows": f"{report['rows']}{', read in chunks' * chunks}", "columns": ", ".join(report["columns"])}
     if dates:
         facts["dates"] = f"{', '.join(dates)}, in days since 1970-01-01"
@@ -225,9 +225,9 @@ def say_report(report: Report) -> None:
     elif report["estimator"] == LocalLinearRegressor.__name__:
         facts["fit"] = "local lines"
     facts["kernel"] = report["kernel"]
-    widths = [f"{name} {h:.6g}{' days' * (name in dates and not ranks)}" for name, h in report["bandwidth"].items()]
+    widths = [f"{name} {h:.6g}{' days' * (name in dates)}" for name, h in report["bandwidth"].items()]
     if widths:
-        facts["bandwidth"] = f"{', '.join(widths)}{' (in ranks, from 0 to 1)' * ranks}"
+        facts["bandwidth"] = ", ".join(widths)
     if "widths" in report:
         facts["windows"] = report["widths"] + (f", to {report['n_neighbors']} rows" if "n_neighbors" in report else "")
     if "note" in report:

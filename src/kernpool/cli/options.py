@@ -90,7 +90,6 @@ FITTING = {
     "--degree {0|1}": "0 for local constant, 1 for local linear (default: 0); 2 is pool(degree=2) in Python",
     "--smoothing S": "smoothing of each categorical column (needs a numeric --bandwidth); 0: categories share nothing",
     "--composition {radial|product}": "for several features (default: radial)",
-    "--scale {raw|rank}": "features, or their ranks (default: raw)",
     "--periodic PERIODS": "features that come round, and their periods: hour=24,month=12",
     "--geographic LAT,LON": "latitude and longitude in degrees, as places on the globe; their bandwidth is in km",
     "--extrapolate {plane|clip}": "with --degree 1, predictions beyond the range of Y: keep the local plane, or clip "

@@ -202,8 +202,6 @@ class ConformalProblem:
     bandwidth : {"given", "found", "unsearched", "repeated"}
         Origin of the bandwidth: a number, a search on the calibration rows, or a search on other training rows, some of
         which have copies if it is ``"repeated"``.
-    ranked : bool, default=False
-        Whether columns are compared by their ranks among all training rows, which do not change in leave-one-out fits.
     known : ndarray of shape (n, c), or None
         Value of `left_out`, if already computed.
     center : ndarray of shape (m, c), or None
@@ -220,7 +218,6 @@ class ConformalProblem:
     calibration: Calibration
     random: np.random.Generator = field(repr=False)
     bandwidth: Origin = "given"
-    ranked: bool = False
     known: Array | None = field(default=None, repr=False)
     center: Array | None = field(default=None, repr=False)
     refit: Callable[[Smoother], Smoother] = field(default=lambda smoother: smoother, repr=False)
@@ -268,8 +265,6 @@ class ConformalProblem:
             return "the bandwidth was found on the rows that calibrate the interval"
         if self.bandwidth == "repeated":
             return "rows are repeated, and the search for the bandwidth has seen all copies of some"
-        if self.ranked:
-            return "columns are compared by ranks that count these rows"
         if self.calibration.own and self.calibration.group is None and smoother.widens:
             return WIDENED
         if self.calibration.held_back:

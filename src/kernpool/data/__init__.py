@@ -2,7 +2,7 @@
 
 Read `array_validation.py` first: the requirements on an array, and the errors. `columns.py` reads the columns of frames
 of any library, and `encoding.py` encodes them as numbers and category codes. `number_parsing.py` converts single cells,
-`dates.py` dates and durations, `rank_transform.py` replaces values by ranks, and `suspect_columns.py` detects columns
+`dates.py` dates and durations, and `suspect_columns.py` detects columns
 such as row numbers. `atomic_files.py` writes files whole or not at all, and `model_format.py` stores models. The folder
 `chunks` reads pairs of keys and values piece by piece. Tables in files are in `kernpool.tables`.
 """

@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.data.rank_transform import Scale, is_column, position_of
 from kernpool.execution.error_messages import abbreviate
 
 Array = NDArray[np.float64]
@@ -143,23 +142,23 @@ Cuts = tuple[tuple[int, float, float], ...]  # column, period, and where it is c
 
 @dataclass(frozen=True)
 class Coordinates:
-    """Map from the numeric columns of a table to the columns that are pooled: ranks, and points on circles and globes.
+    """Map from the numeric columns of a table to the columns that are pooled: points on circles and globes.
 
     Parameters
     ----------
-    scale : Scale
-        Ranks of some columns.
+    columns : int
+        Number of numeric columns.
     closed : tuple of Circle or Globe
-        Circles and globes, none of whose columns are ranked.
+        Circles and globes.
 
     Examples
     --------
-    >>> coordinates = Coordinates(Scale((None, None)), (Circle((1,), 24.0),))
+    >>> coordinates = Coordinates(2, (Circle((1,), 24.0),))
     >>> coordinates.apply(np.array([[7.0, 6.0]])).round(3), coordinates.tied
     (array([[7.  , 0.  , 3.82]]), array([0, 1, 1]))
     """
 
-    scale: Scale
+    columns: int
     closed: tuple[Closed, ...] = ()
 
     @cached_property
@@ -167,13 +166,7 @@ class Coordinates:
         """Plain columns by their positions, and circles and globes, in the order of their first columns."""
         first: dict[int, Closed] = {min(one.columns): one for one in self.closed}
         held = {column for one in self.closed for column in one.columns}
-        numbers = range(len(self.scale.knots))
-        return tuple(first.get(a, a) for a in numbers if a in first or a not in held)
-
-    @property
-    def is_raw(self) -> bool:
-        """Whether all columns are pooled as they are."""
-        return not (self.closed or any(self.scale.ranked))
+        return tuple(first.get(a, a) for a in range(self.columns) if a in first or a not in held)
 
     @property
     def tied(self) -> NDArray[np.intp] | None:
@@ -186,7 +179,7 @@ class Coordinates:
     @property
     def bandwidth_of(self) -> NDArray[np.intp]:
         """Number of the bandwidth of each column of the table."""
-        number = np.arange(len(self.scale.knots))
+        number = np.arange(self.columns)
         for i, part in enumerate(self._parts):
             number[[part] if isinstance(part, int) else list(part.columns)] = i
         return number
@@ -197,7 +190,7 @@ class Coordinates:
 
     def given(self, bandwidth: Any) -> Any:
         """Return the parameter `bandwidth`, one of each pair of numbers if there are numbers for pairs of columns."""
-        if isinstance(bandwidth, str) or np.ndim(bandwidth) != 1 or len(bandwidth) != len(self.scale.knots):
+        if isinstance(bandwidth, str) or np.ndim(bandwidth) != 1 or len(bandwidth) != self.columns:
             return bandwidth  # a name, a number, or an error to be told of
         numbers = np.asarray(bandwidth, dtype=np.float64)
         for one in self.closed:
@@ -214,10 +207,9 @@ class Coordinates:
 
     def apply(self, X: NDArray[Any]) -> NDArray[Any]:
         """Return the pooled columns of rows of shape (m, d); the same array if all columns are as they are."""
-        scaled = self.scale.apply(X)
         if not self.closed:
-            return scaled
-        columns = [scaled[:, [part]] if isinstance(part, int) else part.place(X) for part in self._parts]
+            return X
+        columns = [X[:, [part]] if isinstance(part, int) else part.place(X) for part in self._parts]
         return np.concatenate(columns, axis=1, dtype=np.float64)
 
     def cuts(self, X: NDArray[Any]) -> Cuts:
@@ -226,12 +218,12 @@ class Coordinates:
         return tuple((column, period, _middle_of_gap(X[:, column], period)) for column, period in turns)
 
     def unrolled(self, X: NDArray[Any], cuts: Cuts) -> NDArray[Any]:
-        """Return the columns of rows, ranked ones as ranks, and those that come round cut open: within a period."""
-        rows = self.scale.apply(X)
-        if cuts:
-            rows = np.array(rows, dtype=np.float64)
-            for column, period, cut in cuts:
-                rows[:, column] = cut + np.mod(rows[:, column] - cut, period)
+        """Return the columns of rows, with those that come round cut open: within a period."""
+        if not cuts:
+            return X
+        rows = np.array(X, dtype=np.float64)
+        for column, period, cut in cuts:
+            rows[:, column] = cut + np.mod(rows[:, column] - cut, period)
         return rows
 
     def in_units(self, bandwidth: Array, X: NDArray[Any]) -> Array:
@@ -252,7 +244,30 @@ class Coordinates:
                 along = part.tangents(X).transpose(0, 2, 1)
                 slopes[:, list(part.columns)] = along @ pooled[:, start : start + part.size]
                 start += part.size
-        return slopes * self.scale.slope(X)[:, :, None] if any(self.scale.ranked) else slopes
+        return slopes
+
+
+def is_column(column: Any) -> bool:
+    """Return whether a value can name a column: a string or an integer position."""
+    return isinstance(column, str | int | np.integer) and not isinstance(column, bool)
+
+
+def position_of(argument: str, column: Any, columns: int, names: Sequence[Any] | None) -> int:
+    """Return the position of a column that an argument of this name gives by name or position.
+
+    Examples
+    --------
+    >>> position_of("periodic", "age", 2, ["income", "age"]), position_of("periodic", -1, 2, None)
+    (1, 1)
+    """
+    if isinstance(column, str):
+        if names is None or column not in list(names):
+            known = "the columns have no names, so use positions" if names is None else f"columns: {list(names)}"
+            raise ValueError(f"{argument} names column {column!r}, which is not there; {known}")
+        return list(names).index(column)
+    if not -columns <= column < columns:
+        raise ValueError(f"{argument} names column {column}, and there are {columns}; positions begin at zero")
+    return int(column) % columns
 
 
 def _middle_of_gap(column: NDArray[Any], period: float) -> float:

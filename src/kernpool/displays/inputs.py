@@ -271,21 +271,15 @@ def grid_over(estimator: Any, inputs: TrainingInputs, column: int, resolution: i
     """Return increasing points over a numeric column, as many as `InputGrid.of` says."""
     values = inputs.values[:, column]
     low, high = values.min(), values.max()
-    asked, scale = resolution, getattr(estimator, "scale", "raw")
-    by_rank = not (isinstance(scale, str) and scale == "raw")
     if resolution is None:
         bandwidths = getattr(estimator, "bandwidth_", None)
         # bandwidths are of columns that are read as numbers, those of two categories by local lines included
         read = [levels is None or kind == "binary" for levels, kind in zip(inputs.levels, inputs.kinds, strict=True)]
         bandwidth = high - low if bandwidths is None else bandwidths[sum(read[:column])]
-        width = 1.0 if by_rank else high - low
-        resolution = int(np.clip(PER_BANDWIDTH * width / bandwidth, FEWEST, MOST))
+        resolution = int(np.clip(PER_BANDWIDTH * (high - low) / bandwidth, FEWEST, MOST))
     if resolution < 2:
         raise ValueError(f"grid_resolution must be at least 2, got {resolution}")
-    grid = np.linspace(low, high, resolution)
-    if by_rank and asked is None:  # where rows are dense, bandwidths are short
-        grid = np.union1d(grid, np.quantile(values, np.linspace(0.0, 1.0, resolution)))
-    return grid
+    return np.linspace(low, high, resolution)
 
 
 def column_index(feature: int | str | None, names: list[str], d: int, *, name: str = "feature") -> int:

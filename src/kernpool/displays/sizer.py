@@ -119,9 +119,8 @@ class SiZerDisplay(drawing.Display):
             simultaneous=simultaneous, fewest_rows=fewest_rows,
         )  # fmt: skip
         inputs = TrainingInputs.of(estimator)
-        is_raw = isinstance(estimator.scale, str) and estimator.scale == "raw"
         kind = inputs.kinds[0]
-        unit = ", fraction of the rows" if not is_raw else "" if kind == "numeric" else " (days)"
+        unit = "" if kind == "numeric" else " (days)"
         return cls(
             slopes,
             bandwidth=float(estimator.bandwidth_[0]),

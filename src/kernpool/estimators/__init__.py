@@ -3,7 +3,7 @@
 They are thin: the numbers come from the other subpackages. Read `model.py` first, what a fitted model holds, then
 `kernel_smoother.py`, the base class, and `fitted_model.py`: how a fitted model pools. `regressors.py` and
 `classifier.py` have the public estimators. A fit checks `parameter_validation.py`, reads rows (`training_rows.py`), as
-ranks if asked to (`kernpool.data.rank_transform`), and finds a bandwidth (`bandwidth.py`); `stored_rows.py` does so for
+and finds a bandwidth (`bandwidth.py`); `stored_rows.py` does so for
 rows that are not in memory. `extrapolation.py` finds queries beyond the training rows, `expected_error.py` estimates
 the error on new rows. `serialization.py` has the contents of model files and `persistence.py` saves and loads them;
 `compile_ahead.py` fills the cache of compiled loops.

@@ -65,8 +65,6 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
         Probabilities where no training row lies within the kernel's support. ``"mean"`` gives the class priors; with
         ``"nan"`` and ``"zero"`` such rows have probabilities of that kind and no predicted class; with ``"nearest"``
         the priors are mixed in as anywhere else.
-    scale : {"raw", "rank"}, list of them, or dict, default="raw"
-        In which units numeric columns are compared, as in `NadarayaWatsonRegressor`.
     periodic, geographic : dict and pair of columns, or None, default=None
         Columns that come round, and latitude and longitude, as in `NadarayaWatsonRegressor`.
     missing : {"raise", "drop", "category"}, default="raise"
@@ -175,7 +173,6 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
         algorithm: str = "auto",
         tol: float | None = None,
         empty: str = "mean",
-        scale: Any = "raw",
         periodic: Any = None,
         geographic: Any = None,
         missing: str = "raise",
@@ -187,7 +184,7 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
             smoothing=smoothing, unseen=unseen, common_factor=common_factor, min_effective_rows=min_effective_rows,
             widths=widths, n_neighbors=n_neighbors, max_search_rows=max_search_rows,
             max_search_seconds=max_search_seconds, random_state=random_state, algorithm=algorithm, tol=tol, empty=empty,
-            scale=scale, periodic=periodic, geographic=geographic, missing=missing, n_jobs=n_jobs,
+            periodic=periodic, geographic=geographic, missing=missing, n_jobs=n_jobs,
         )  # fmt: skip
         self.prior_share = prior_share
         self.recalibrate = recalibrate

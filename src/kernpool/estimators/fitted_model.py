@@ -27,7 +27,6 @@ from kernpool.data.chunks.sampling import range_of
 from kernpool.data.chunks.sources import open_chunks
 from kernpool.data.circular import Closed, Coordinates, Cuts, Globe, closed_columns
 from kernpool.data.encoding import Encoding
-from kernpool.data.rank_transform import Scale, ranked_columns
 from kernpool.estimators.bandwidth import seed_of
 from kernpool.estimators.extrapolation import (
     Ranges,
@@ -50,7 +49,6 @@ from kernpool.estimators.model import (
     source_of,
 )
 from kernpool.estimators.training_rows import as_table, read_inputs
-from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.progress import current_progress
 from kernpool.execution.warnings import warn_caller
 from kernpool.inference import Clusters, Training, fit_clusters, fit_training, number_clusters
@@ -219,13 +217,14 @@ def _warn_of_extrapolation(model: FittedModel, query: Array) -> None:
 
 
 def _reach_of_rows(model: FittedModel) -> tuple[Reach, Array, Array, Cuts]:
-    """Return extrapolation limits of unrolled columns, after any rank transform, and their range before it."""
+    """Return extrapolation limits of unrolled columns, and their range."""
     key, weight, coordinates = model.key_, model.key_weight_, coordinates_of(model)
     counted = key if weight is None else key[weight > 0]
     cuts = coordinates.cuts(counted)
     bandwidth, planes = window_of(model)
-    reach = reach_of_rows(coordinates.unrolled(counted, cuts), None, coordinates.in_units(bandwidth, counted), planes)
-    return reach, *range_of(replace(coordinates, scale=Scale.raw(key.shape[1])).unrolled(counted, cuts)), cuts
+    unrolled = coordinates.unrolled(counted, cuts)
+    reach = reach_of_rows(unrolled, None, coordinates.in_units(bandwidth, counted), planes)
+    return reach, *range_of(unrolled), cuts
 
 
 def range_of_source(model: FittedModel) -> Array:
@@ -237,26 +236,15 @@ def range_of_source(model: FittedModel) -> Array:
     return model._prepared.get("range", (source,), lambda: source.ask(Ranges("key")))
 
 
-def new_coordinates(
-    model: FittedModel, key: NDArray[Any], weight: Array | None, encoding: Encoding | None
-) -> Coordinates:
-    """Fit the `Coordinates` of a model: ranks of its numeric columns, and circles and globes, where asked for."""
+def new_coordinates(model: FittedModel, key: NDArray[Any], encoding: Encoding | None) -> Coordinates:
+    """Return the `Coordinates` of a model: circles and globes, where asked for."""
     if encoding is None:
         columns: tuple[Any, ...] = (key.shape[1], vars(model).get("feature_names_in_"))
     else:
         columns = (len(encoding.kinds), encoding.names, encoding.numeric)
-    ranked = ranked_columns(model.scale, *columns) or [False]  # levels alone have one column of zeros
     closed = closed_columns(model.periodic, model.geographic, *columns)
     refuse_outside(model, closed, key)
-    for one in closed:
-        for column in one.columns:
-            if ranked[column] and not isinstance(model.scale, str):
-                raise ValueError(
-                    "scale must be 'raw' for columns in periodic= and geographic=, whose ranks would not come round, "
-                    f"got {abbreviate(model.scale)}"
-                )
-            ranked[column] = False
-    return Coordinates(Scale.fit(key, weight, ranked), closed)
+    return Coordinates(key.shape[1], closed)
 
 
 def refuse_outside(model: FittedModel, closed: Sequence[Closed], numeric: NDArray[Any]) -> None:
@@ -273,8 +261,8 @@ def refuse_outside(model: FittedModel, closed: Sequence[Closed], numeric: NDArra
 
 def coordinates_of(model: FittedModel) -> Coordinates:
     """Return the `Coordinates` of a fitted model: the map from its numeric columns to those that are pooled."""
-    if source_of(model) is not None or "scale" not in vars(model):  # learned models have no bandwidths
-        return Coordinates(Scale.raw(len(vars(model).get("bandwidth_", ()))))
+    if source_of(model) is not None or "periodic" not in vars(model):  # learned models have no bandwidths
+        return Coordinates(len(vars(model).get("bandwidth_", ())))
     return _coordinates_and_keys(model)[0]
 
 
@@ -285,11 +273,11 @@ def pooled_keys(model: FittedModel) -> NDArray[Any]:
 
 def _coordinates_and_keys(model: FittedModel) -> tuple[Coordinates, NDArray[Any]]:
     def make() -> tuple[Coordinates, NDArray[Any]]:
-        coordinates = new_coordinates(model, model.key_, model.key_weight_, model.encoding_)
+        coordinates = new_coordinates(model, model.key_, model.encoding_)
         return coordinates, coordinates.apply(model.key_)
 
-    said = repr((model.scale, model.periodic, model.geographic))
-    return model._prepared.get("coordinates", (model.key_, model.key_weight_, said), make)
+    said = repr((model.periodic, model.geographic))
+    return model._prepared.get("coordinates", (model.key_, said), make)
 
 
 def pairs_of(model: FittedModel, code: Codes | None = None) -> KeyPairs:
@@ -631,8 +619,7 @@ def printed_columns(model: FittedModel) -> tuple[ColumnSummary, ...]:
     numeric = range(count) if encoding is None else encoding.numeric
     levels = () if encoding is None else encoding.categorical
     widths = dict(zip(numeric, model.bandwidth_, strict=False)) | dict(zip(levels, model.smoothing_, strict=False))
-    is_raw = isinstance(model.scale, str) and model.scale == "raw"
-    in_days = encoding.dates if encoding is not None and is_raw else ()
+    in_days = encoding.dates if encoding is not None else ()
     return tuple(
         ColumnSummary(
             names[i],

@@ -71,7 +71,6 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
         algorithm: str = "auto",
         tol: float | None = None,
         empty: str = "nearest",
-        scale: Any = "raw",
         periodic: Any = None,
         geographic: Any = None,
         missing: str = "raise",
@@ -100,7 +99,6 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
         self.algorithm = algorithm
         self.tol = tol
         self.empty = empty
-        self.scale = scale
         self.periodic = periodic
         self.geographic = geographic
         self.missing = missing
@@ -132,7 +130,7 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
         order = RowOrder(place, self.gap) if self.gap and place is not None else None
         rows_of_search = TrainingRows.from_arrays(key, value, weight, code, group, order)
         warn_of_copies(rows_of_search, bandwidth=self.bandwidth)
-        coordinates = new_coordinates(self, key, weight, encoding)
+        coordinates = new_coordinates(self, key, encoding)
         rows_of_search = replace(rows_of_search, X=coordinates.apply(key), tied=coordinates.tied)
         categories = NO_CATEGORIES if encoding is None else self._categories_of(encoding)
         bandwidth = coordinates.given(bandwidth_of_ratios(self, rows_of_search))

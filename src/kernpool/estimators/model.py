@@ -72,7 +72,6 @@ class FittedModel:
     algorithm: str
     tol: float | None
     empty: str
-    scale: Any
     periodic: Any
     geographic: Any
     missing: str

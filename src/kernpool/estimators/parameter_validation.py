@@ -26,8 +26,7 @@ from kernpool.bandwidth import CRITERIA, RULES
 from kernpool.core import as_tol, check_composition, check_empty
 from kernpool.data import missing_cells
 from kernpool.data.array_validation import as_bandwidth
-from kernpool.data.circular import check_geographic, check_periodic
-from kernpool.data.rank_transform import check_scale, is_column
+from kernpool.data.circular import check_geographic, check_periodic, is_column
 from kernpool.estimators.extrapolation import POLICIES
 from kernpool.execution.error_messages import abbreviate, check_choice, describe_call, did_you_mean
 from kernpool.execution.notices import bar_of_long_fits
@@ -234,7 +233,6 @@ def _check_random_state(random_state: Any) -> None:
 
 READERS: dict[str, Callable[[Any], object]] = {
     "empty": check_empty,
-    "scale": check_scale,
     "periodic": check_periodic,
     "geographic": check_geographic,
     "missing": lambda missing: check_choice("missing", missing, missing_cells.POLICIES),

@@ -382,13 +382,6 @@ class NadarayaWatsonRegressor(KernelRegressor):
         Prediction where no training row lies within the kernel's support; see `kernpool.pool`. ``"nearest"`` and
         ``"nan"`` warn of such rows. The nearest by default, so that kernels of compact support can be compared by
         cross-validation; standard errors are NaN there whatever this says.
-    scale : {"raw", "rank"}, list of them, or dict, default="raw"
-        In which units numeric columns are compared: as they are, or as their ranks among the training rows, from 0 to
-        1. One per column, or those of some columns by name or position: ``{"income": "rank"}``. Ranks are for columns
-        that are dense here and sparse there, where one bandwidth is wrong somewhere; with them bandwidths, given or
-        found, are shares of the rows. Raw by default: on other columns ranks take more than they give. Tied rows have
-        their mid-rank, rows of weight 3 count three times; between the training values ranks are linear, and beyond
-        they go on with the mean slope of the column. Not for rows in chunks.
     periodic : dict or None, default=None
         Columns that come round, by name or position, and their periods in units of the column: ``{"hour": 24}``, and
         365.25 for dates. The kernel takes the chord of the circle, so that 23.9 h and 0.1 h are neighbours; short
@@ -423,8 +416,7 @@ class NadarayaWatsonRegressor(KernelRegressor):
     ----------
     bandwidth_ : ndarray of shape (d,)
         One bandwidth per numeric column, in the convention ``"support"`` whatever the parameter was given in; infinite
-        for a column that does not vary; of a column with ``scale="rank"`` in ranks, from 0 to 1; of a column of dates
-        or durations in days.
+        for a column that does not vary; of a column of dates or durations in days.
     smoothing_ : ndarray of shape (k,)
         One lambda per categorical column.
     encoding_ : Encoding or None
@@ -555,8 +547,6 @@ class LocalLinearRegressor(KernelRegressor):
         Prediction where no training row lies within the kernel's support; see `kernpool.pool`. ``"nearest"`` and
         ``"nan"`` warn of such rows. The nearest by default, so that kernels of compact support can be compared by
         cross-validation; standard errors are NaN there whatever this says.
-    scale : {"raw", "rank"}, list of them, or dict, default="raw"
-        As in `NadarayaWatsonRegressor`; planes are those of ranks then.
     periodic, geographic : dict and pair of columns, or None, default=None
         Columns that come round, and latitude and longitude, as in `NadarayaWatsonRegressor`. Planes are along the
         tangent at the query: of a column with the period P they are linear in :math:`(P / 2 \pi) \sin(2 \pi (x_j - x) /
@@ -657,7 +647,6 @@ class LocalLinearRegressor(KernelRegressor):
         algorithm: str = "auto",
         tol: float | None = None,
         empty: str = "nearest",
-        scale: Any = "raw",
         periodic: Any = None,
         geographic: Any = None,
         missing: str = "raise",
@@ -672,7 +661,7 @@ class LocalLinearRegressor(KernelRegressor):
             smoothing=smoothing, unseen=unseen, common_factor=common_factor, min_effective_rows=min_effective_rows,
             widths=widths, n_neighbors=n_neighbors, max_search_rows=max_search_rows,
             max_search_seconds=max_search_seconds, random_state=random_state, algorithm=algorithm, tol=tol, empty=empty,
-            scale=scale, periodic=periodic, geographic=geographic, missing=missing, robust=robust, gap=gap,
+            periodic=periodic, geographic=geographic, missing=missing, robust=robust, gap=gap,
             n_jobs=n_jobs,
         )  # fmt: skip
         self.ridge = ridge

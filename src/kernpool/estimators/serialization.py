@@ -17,7 +17,6 @@ from kernpool.data import Encoding, as_bandwidth, as_key_weight, is_plain_label,
 from kernpool.data.chunks.sources import reopen
 from kernpool.data.circular import read_periodic, written_periodic
 from kernpool.data.model_format import ModelFileError, Record, check_array, plain
-from kernpool.data.rank_transform import read_scale, written_scale
 from kernpool.estimators.fitted_model import coordinates_of
 from kernpool.estimators.model import gap_of, source_of
 from kernpool.estimators.parameter_validation import check_maps, check_restored
@@ -71,8 +70,8 @@ def _are_texts(names: Any) -> bool:
 ENTRIES = {"parameters", "encoding", "features", "target", "results"}
 ROWS = {"key_", "value_", "key_weight_", "key_code_", "key_group_", "key_place_", "search_rows_", "robust_weight_"}
 NEEDED_RESULTS = {"ridge_", "prior_share_", "min_effective_rows_"}  # of the estimators that have them
-WRITTEN: dict[str, Callable[[Any], Any]] = {"scale": written_scale, "periodic": written_periodic}  # others by `plain`
-READ: dict[str, Callable[[Any], Any]] = {"scale": read_scale, "periodic": read_periodic}
+WRITTEN: dict[str, Callable[[Any], Any]] = {"periodic": written_periodic}  # others by `plain`
+READ: dict[str, Callable[[Any], Any]] = {"periodic": read_periodic}
 NAMES = "feature_names_in_"
 # Labels of columns that are not strings, for models that have them; beyond numbers and tuples, as text.
 LABELS = "labels"
@@ -230,8 +229,6 @@ def _check_fit(model: Any, features: Sequence[str]) -> None:
             raise ValueError("a model fitted to chunks has no categorical columns and no classes")
         if (model.source_.kinds or ("numeric",) * columns) != (encoding or Encoding.of_numbers(None, columns)).kinds:
             raise ValueError("the encoding does not say what the columns of the rows in chunks are")
-        if not (isinstance(model.scale, str) and model.scale == "raw"):
-            raise ValueError("scale must be 'raw' for a model fitted to chunks")
         return
     key, value, weight = model.key_, model.value_, model.key_weight_
     n = len(check_array("key_", key, "f", (len(key), d)))

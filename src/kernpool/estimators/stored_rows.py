@@ -127,9 +127,6 @@ OF_SERIES = InMemoryOnly(
 IN_MEMORY_ONLY = {
     "unordered": InMemoryOnly((None,), "their columns are read as numbers"),
     "ordered": InMemoryOnly((None,), "their columns are read as numbers"),
-    "scale": InMemoryOnly(
-        ("raw",), "their ranks are not known", f"{SAMPLE}, or write ranks of the column into the file"
-    ),
     "periodic": InMemoryOnly((None,), "their columns are pooled as they are"),
     "geographic": InMemoryOnly((None,), "their columns are pooled as they are"),
     "missing": InMemoryOnly(

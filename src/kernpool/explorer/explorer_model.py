@@ -190,11 +190,6 @@ def subject_of_model(
             "the explorer draws a curve along a numeric column, and this model has categorical columns alone; fit it "
             "with a numeric one"
         )
-    if any(coordinates_of(model).scale.ranked):
-        raise ValueError(
-            "columns of this model are compared by rank, where a bandwidth has no unit of the axis; fit with "
-            "scale='raw' to explore it"
-        )
     if model.encoding_ is not None and model.encoding_.fills:
         raise ValueError(
             "this model counts missing cells as a category, which the explorer does not draw; fit with missing='drop' "

@@ -95,7 +95,6 @@ FREE = {
     ("parameters", "max_search_rows"): lambda value: value in (None, "auto") or a_whole(value, 2),
     ("parameters", "min_effective_rows"): lambda value: value in (None, "auto") or (a_number(value) and value >= 1),
     ("parameters", "max_search_seconds"): lambda value: value is None or (a_number(value) and value > 0),
-    ("parameters", "scale"): lambda value: value == ["raw"],  # where there is one column
     ("parameters", "periodic"): lambda value: value == [],
     ("parameters", "ridge"): lambda value: value is None or (a_number(value) and 0 <= value <= 1e100),
     ("parameters", "random_state"): lambda value: value in (None, True) or a_whole(value, 0, 2**32),

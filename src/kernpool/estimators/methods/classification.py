@@ -677,9 +677,6 @@ def _why_approximate(model: FittedClassifier, places: EvaluationPoints, of: Prob
     found += ["the prior share"] * (model.prior_share != model.prior_share_)
     if found:
         return f"{' and '.join(found)} {'was' if len(found) == 1 else 'were'} found on the rows that calibrate the sets"
-    ranked = not (isinstance(model.scale, str) and model.scale == "raw")
-    if ranked:
-        return "columns are compared by ranks that count the training rows"
     if of.smoother.widens:
         return WIDENED
     if lonely_levels(model.key_code_, places.code, of.weight):

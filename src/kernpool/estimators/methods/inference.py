@@ -290,8 +290,6 @@ class Prediction(PrintedResult, PredictionBase):
         known, mean = fit.occupied[:, None], sums.state.finalize(empty="zero")
         local = np.where(known, mean[:, sums.layout.value] + (0.0 if sums.center is None else sums.center), np.nan)
         away = np.where(known, mean[:, sums.layout.first], np.nan)
-        scale = coordinates_of(self.model).scale
-        ranked = scale.ranked if any(scale.ranked) else (False,) * away.shape[1]
         term = -away[:, :, None] * fit.slope
         predicted = np.where(known, fit.intercept, np.nan)
         flat = has_one_output(self.model)
@@ -300,7 +298,7 @@ class Prediction(PrintedResult, PredictionBase):
             predicted[:, 0] if flat else predicted,
             local[:, 0] if flat else local,
             self.query,
-            np.where(ranked, np.nan, self.query + away * widths),
+            self.query + away * widths,
             self.slope,
             term[:, :, 0] if flat else term,
         )
@@ -666,11 +664,10 @@ class Inference(FittedModel):
         quantile of the largest error over X, in standard errors, with noise drawn at random [3]_: normal numbers, times
         residuals where the variance is a sandwich, one for each cluster where there are any.
 
-        Ridges of planes stay as they are, in rows. With ``scale="rank"`` all is done in ranks, as given; slopes are per
-        unit of the column. With ``extrapolate="clip"`` the center is not clipped. Six passes over rows and places with
-        a Gaussian, else eight, and one over pairs of training rows that the model keeps. With groups all pairs of rows
-        and places, in O(n + m) memory, and residuals by as many plain passes as the logarithm of the number of
-        clusters, kept too.
+        Ridges of planes stay as they are, in rows. With ``extrapolate="clip"`` the center is not clipped.
+        Six passes over rows and places with a Gaussian, else eight, and one over pairs of training rows that the model
+        keeps. With groups all pairs of rows and places, in O(n + m) memory, and residuals by as many plain passes as
+        the logarithm of the number of clusters, kept too.
 
         References
         ----------
@@ -827,8 +824,7 @@ def slope_map(
         Evaluation points; by default 201 from the least input to the largest.
     bandwidths : array_like of shape (b,), optional
         By default 40 in equal steps of their logarithms, from three mean distances between rows to the
-        range of the inputs, and as far as half and twice the bandwidth of the model. With ``scale="rank"`` they
-        are shares of the rows.
+        range of the inputs, and as far as half and twice the bandwidth of the model.
     level : float, default=0.95
         Probability that all intervals of one bandwidth cover.
     method : str, default="naive"

@@ -26,7 +26,6 @@ from kernpool.data.chunks.sampling import UniformRange
 from kernpool.data.encoding import group_codes
 from kernpool.estimators.bandwidth import SearchDraw, seed_of
 from kernpool.estimators.fitted_model import (
-    coordinates_of,
     numeric_query,
     places_of,
     plain_smoother_of,
@@ -441,8 +440,7 @@ class PredictionIntervals(FittedModel):
 
         Weights of the fit are frequencies: a weight of 3 is three equal rows. Rows with nothing else in their window
         have an infinite score, unless `empty` gives them a number. With ``extrapolate="clip"`` intervals are those of
-        the planes. With ``scale="rank"`` training rows are compared by ranks that they are part of, and statements
-        about them are approximate.
+        the planes.
 
         Weights of a robust fit (`robust`) depend on all outputs, so rows are left out there by fitting the others again
         at the same bandwidth: without each tenth for ``"cv+"``, which takes 10 to 19 fits, and without each cluster for
@@ -507,10 +505,7 @@ class PredictionIntervals(FittedModel):
             rows, known, origin = training_rows(self, smoother, calibration, groups)
         if weights is not None:
             rows = with_ratios(self, rows, weights, X_calibration, X, len(places.query))
-        ranked = any(coordinates_of(self).scale.ranked)
-        setting = ConformalProblem(
-            smoother, places, fraction, rows, generator(as_seed(random_state), 0), origin, ranked, known
-        )
+        setting = ConformalProblem(smoother, places, fraction, rows, generator(as_seed(random_state), 0), origin, known)
         if fit is not smoother:  # weights of rows follow from y
             center = fit.predict(fit.problem(places), report=True)
             setting = replace(setting, center=center, refit=partial(refit_robustly, self))

@@ -36,7 +36,7 @@ from sklearn.base import clone
 from kernpool import conformal
 from kernpool.bandwidth import TrainingRows, canonical_rows, count_copies
 from kernpool.estimators.expected_error import FEWEST, folds_of
-from kernpool.estimators.fitted_model import coordinates_of, places_of, smoother_of
+from kernpool.estimators.fitted_model import places_of, smoother_of
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.methods.calibration import check_rows, read_outputs
 from kernpool.estimators.stacking.kernel_ridge import Array, KernelRidge, centered, mean_of
@@ -193,7 +193,7 @@ def conformal_interval(
         calibration = conformal.Calibration(there, value, predicted, np.ones(len(value)))
     setting = conformal.ConformalProblem(
         smoother, places, conformal.as_fraction(level), calibration, np.random.default_rng(0), "found",
-        any(coordinates_of(local).scale.ranked), known, stack.predict(queries),
+        known, stack.predict(queries),
     )  # fmt: skip
     return conformal.prediction_interval(setting, method)
 

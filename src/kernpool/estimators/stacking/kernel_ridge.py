@@ -229,8 +229,7 @@ class StandardColumns:
 
     Examples
     --------
-    >>> from kernpool.data.rank_transform import Scale
-    >>> columns = StandardColumns.of(np.array([[1.0], [3.0]]), np.ones(2), (2,), Coordinates(Scale.raw(1)))
+    >>> columns = StandardColumns.of(np.array([[1.0], [3.0]]), np.ones(2), (2,), Coordinates(1))
     >>> columns.matrix(np.array([[5.0], [2.0]]), np.array([[1], [-1]]))
     array([[3., 0., 1.],
            [0., 0., 0.]])

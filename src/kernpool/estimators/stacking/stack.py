@@ -19,7 +19,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernpool.bandwidth import TrainingRows
 from kernpool.data.model_format import Record, check_array
-from kernpool.data.rank_transform import Scale
 from kernpool.estimators.fitted_model import coordinates_of, read_query
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.methods.inference import Prediction
@@ -100,9 +99,7 @@ class FittedStack:
         if not number > 1.0:
             raise ValueError(f"leave-one-out predictions need at least two rows, got {number:g} sample")
         levels = () if encoding is None else tuple(len(names) for names in encoding.levels)
-        raw = Scale.raw(local.key_.shape[1])  # ranks are the local member's
-        coordinates = replace(coordinates_of(local), scale=raw)
-        columns = StandardColumns.of(local.key_[kept], weight, levels, coordinates)
+        columns = StandardColumns.of(local.key_[kept], weight, levels, coordinates_of(local))
         matrix = columns.matrix(local.key_[kept], local.key_code_[kept])
         others = fit(matrix, value, weight, None if group is None else group[kept])
         left_out = local.leave_one_out().prediction[kept]
