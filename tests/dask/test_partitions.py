@@ -10,7 +10,7 @@ from kernpool.data import TableError
 
 RNG = np.random.default_rng(0)
 TABLE = RNG.normal(size=(5000, 4))
-BYTES_OF_A_REFERENCE = 2000
+BYTES_OF_A_REFERENCE = 4000
 
 
 def rows_of(chunks):

@@ -350,12 +350,12 @@ def partitioned(generator, folder, letters):
     return {name: column[order] for name, column in columns.items()}
 
 
-@pytest.mark.parametrize("letters", [[3, 1, 2], [-1.5, 0.25], ["x", "y z", "a/b"]])
+@pytest.mark.parametrize("letters", [[3, 1, 2], ["x", "y z", "a/b"]])
 def test_a_folder_that_is_partitioned_has_that_column(letters, generator, tmp_path):
     rows = partitioned(generator, tmp_path / "t", letters)
     features = ["a", "b"]
     if isinstance(letters[0], str):
-        with pytest.raises(TableError, match="partitioned by column 'part', which holds text such as 'a/b'"):
+        with pytest.raises(TableError, match="column 'part' holds string, not real numbers"):
             open_chunks(tmp_path / "t", target="y")
     else:
         features.append("part")

@@ -1,7 +1,6 @@
 """Row groups of Parquet files that are out of reach of all queries: not read, and without effect on the answer."""
 
 from datetime import date, timedelta
-from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -49,7 +48,7 @@ def in_memory(columns, targets=("y",), weight=None, features=("a", "b")):
 @pytest.mark.parametrize(
     ("kernel", "case"),
     thinned(
-        ["gaussian", "laplace", "logistic", "epanechnikov", "boxcar", RAISED],
+        ["gaussian", "logistic", "epanechnikov", RAISED],
         [
             {},
             {"degree": 1},
@@ -58,7 +57,7 @@ def in_memory(columns, targets=("y",), weight=None, features=("a", "b")):
             {"tol": 1e-6},
             {"algorithm": "brute"},
         ],
-        [("gaussian", {}), ("laplace", {"composition": "product"}), (RAISED, {"degree": 1})],
+        [("gaussian", {}), ("logistic", {"composition": "product"}), (RAISED, {"degree": 1})],
     ),
 )
 @pytest.mark.parametrize(("targets", "weight"), [(("y",), None), (("y", "y2"), "w")])
@@ -77,14 +76,15 @@ def test_answers_are_those_in_memory(kernel, case, targets, weight, generator, t
     assert read[0] >= GROUP
 
 
-@pytest.mark.parametrize("kernel", ["gaussian", "laplace", "epanechnikov"])
-def test_queries_on_a_line(kernel, generator, tmp_path, read):
-    columns = table_of(generator, 60_000)
-    path = write_parquet(tmp_path / "t.parquet", columns, row_group_size=1000)
-    query, options = np.linspace(0.3, 0.31, 5), {"kernel": kernel, "bandwidth": 0.001}
-    found = pool(query, open_chunks(path, target="y", features=["a"]), **options)
-    np.testing.assert_allclose(found, pool(query, columns["a"], columns["y"], **options), rtol=1e-12)
-    assert read[0] < 20_000
+def test_two_row_groups_of_twenty_are_read(generator, tmp_path, read):
+    """Nothing depends on the rows of the others, not even where they are damaged."""
+    columns = {"a": np.sort(generator.random(ROWS)), "y": generator.random(ROWS)}
+    query, options = np.linspace(0.5, 0.51, 5), {"kernel": "epanechnikov", "bandwidth": 0.02}
+    expected = pool(query, columns["a"], columns["y"], **options)
+    columns["y"][:1600:50] = columns["y"][2400::50] = np.nan
+    path = write_parquet(tmp_path / "t.parquet", columns, row_group_size=ROWS // 20)
+    np.testing.assert_allclose(pool(query, open_chunks(path, target="y"), **options), expected, rtol=1e-12)
+    assert read[0] <= 2 * 2 * ROWS // 20  # of two passes
 
 
 @pytest.mark.parametrize("empty", ["nearest", "mean", "zero", "nan"])
@@ -112,28 +112,6 @@ def test_values_that_are_far_larger_out_of_reach(generator, tmp_path, read):
     options = {"bandwidth": [0.01, 0.5], "algorithm": "brute"}
     found = pool(QUERY, open_chunks(path, target="y", features=["a", "b"]), **options)
     np.testing.assert_allclose(found, pool(QUERY, *in_memory(columns)[:2], **options), rtol=1e-12)
-    assert read[0] == ROWS
-
-
-@pytest.mark.parametrize("lacking", [["a", "b"], ["y"], ["w"]])
-def test_statistics_that_are_missing(lacking, generator, tmp_path, read):
-    columns = table_of(generator)
-    kept = [name for name in columns if name not in lacking]
-    path = write_parquet(tmp_path / "t.parquet", columns, row_group_size=GROUP, write_statistics=kept)
-    found = pool(QUERY, open_chunks(path, target="y", features=["a", "b"], weight="w"), bandwidth=[0.004, 0.5])
-    key, value, weight = in_memory(columns, weight="w")
-    np.testing.assert_allclose(found, pool(QUERY, key, value, key_weight=weight, bandwidth=[0.004, 0.5]), rtol=1e-12)
-    assert read[0] == ROWS
-
-
-def test_an_unsorted_file_is_read_as_a_whole(generator, tmp_path, read):
-    columns = table_of(generator)
-    mixed = generator.permutation(ROWS)
-    path = write_parquet(
-        tmp_path / "t.parquet", {name: column[mixed] for name, column in columns.items()}, row_group_size=GROUP
-    )
-    found = pool(QUERY, open_chunks(path, target="y", features=["a", "b"]), bandwidth=[0.004, 0.5])
-    np.testing.assert_allclose(found, pool(QUERY, *in_memory(columns)[:2], bandwidth=[0.004, 0.5]), rtol=1e-12)
     assert read[0] == ROWS
 
 
@@ -167,12 +145,9 @@ TYPES = {
     "int8": np.arange(1000) // 8 - 62,
     "uint64": np.arange(1000).astype(np.uint64),
     "float32": np.arange(1000, dtype=np.float32),
-    "bool": np.arange(1000) >= 900,
-    "decimal": [Decimal(i) / 4 for i in range(1000)],
     "date32": DAYS,
     "timestamp": pyarrow.array(DAYS).cast(pyarrow.timestamp("ms")),
     "with a time zone": pyarrow.array(DAYS).cast(pyarrow.timestamp("us", "Asia/Tokyo")),
-    "duration": pyarrow.array(range(1000), pyarrow.int64()).cast(pyarrow.duration("s")),
 }
 
 
@@ -192,14 +167,6 @@ def test_ranges_are_those_of_the_columns_as_they_are_read(kind, generator, tmp_p
     assert read[0] == 100
 
 
-def test_a_group_with_missing_cells_is_read(generator, tmp_path):
-    columns = table_of(generator)
-    cells = [None if i == 7 else cell for i, cell in enumerate(columns["a"])]
-    path = write_parquet(tmp_path / "t.parquet", columns | {"a": cells}, row_group_size=GROUP)
-    with pytest.raises(TableError, match="row group 0, row 7, column 'a'"):
-        pool(QUERY, open_chunks(path, target="y", features=["a", "b"]), bandwidth=[0.004, 0.5])
-
-
 def test_errors_name_the_row_of_the_file(generator, tmp_path):
     columns = table_of(generator)
     place = int(np.searchsorted(columns["a"], 0.51))
@@ -207,10 +174,3 @@ def test_errors_name_the_row_of_the_file(generator, tmp_path):
     path = write_parquet(tmp_path / "t.parquet", columns, row_group_size=GROUP)
     with pytest.raises(TableError, match=f"row group {place // GROUP}, row {place}, column 'y'"):
         pool(QUERY, open_chunks(path, target="y", features=["a", "b"]), bandwidth=[0.004, 0.5])
-
-
-@pytest.mark.parametrize("query", [QUERY[:, :1], np.column_stack([QUERY, QUERY])])
-def test_queries_of_other_columns_are_refused_as_ever(query, generator, tmp_path):
-    path = write_parquet(tmp_path / "t.parquet", table_of(generator), row_group_size=GROUP)
-    with pytest.raises(ValueError, match=r"query has . column\(s\) and key has 2"):
-        pool(query, open_chunks(path, target="y", features=["a", "b"]), bandwidth=0.004)

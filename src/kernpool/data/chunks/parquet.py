@@ -1,10 +1,11 @@
 """Chunks of Parquet files and Arrow streams: the columns of keys, values and weights, read some rows at a time."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
-from urllib.parse import unquote
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,7 @@ from kernpool.data.atomic_files import fingerprint
 from kernpool.data.chunks.base import Chunk, Chunks, Split, check_exact, check_finite, rows_per_chunk
 from kernpool.data.columns import Kind
 from kernpool.data.dates import arrow_kind, times_of
-from kernpool.data.number_parsing import arrow_numbers, as_floats, is_code, is_real
+from kernpool.data.number_parsing import arrow_numbers, is_real
 from kernpool.data.suspect_columns import row_labels
 
 BATCH_ROWS = 1 << 17
@@ -95,20 +96,10 @@ class _Collected:
         self.names, self.filled = names, 0
         self.table = np.empty((len(names.all), rows))
 
-    def add(
-        self, batch: Any, source: str, place: Callable[[int, str], str], constants: Mapping[str, float]
-    ) -> Iterator[Chunk]:
-        """Copy an Arrow batch into the buffer, and yield a `Chunk` whenever the buffer is full.
-
-        Columns named in `constants` have one value in all rows.
-        """
+    def add(self, batch: Any, source: str, place: Callable[[int, str], str]) -> Iterator[Chunk]:
+        """Copy an Arrow batch into the buffer, and yield a `Chunk` whenever the buffer is full."""
         start, rows = 0, self.table.shape[1]
-        columns = [
-            np.full(batch.num_rows, constants[name])
-            if name in constants
-            else _numbers(f"{source}: column {name!r}", batch.column(name))
-            for name in self.names.all
-        ]
+        columns = [_numbers(f"{source}: column {name!r}", batch.column(name)) for name in self.names.all]
         for column, name in zip(columns, self.names.all, strict=True):
             check_exact(column, source, lambda row, _: place(row, name))  # noqa: B023  # called at once
         while start < batch.num_rows:
@@ -162,97 +153,63 @@ class ParquetChunks(Chunks):
     ) -> None:
         self.path = Path(path).absolute()  # a model may look for it from another folder
         self.files = parquet_files(self.path)
-        schemas = [_open(file).schema_arrow for file in self.files]
-        self._constants = _partition_values(self.path, self.files)
-        present = [*schemas[0].names, *(name for name in self._constants[0] if name not in schemas[0].names)]
-        names = ColumnNames(str(self.files[0]), present, features, target, weight, schemas[0].pandas_metadata)
-        self._names, self.left_out = names, names.left_out
-        for file, schema in zip(self.files, schemas, strict=True):
-            _check_schema(file, schema, self.files[0], schemas[0], names, self._constants[0])
-        self.flat, self.names = self._names.flat, tuple(self._names.features)
-        self.kinds = _time_kinds(schemas[0], names.features)
-        self.outputs = len(self._names.target)
-        self.rows = sum(_open(file).metadata.num_rows for file in self.files)
-        self._step = rows or rows_per_chunk(len(self._names.all), memory)
+        self._schema, fragments = _dataset(self.path, self.files)
+        files = [fragment.physical_schema for fragment in fragments]
+        constants = {name for name in self._schema.names if name not in files[0].names}
+        self._names = names = ColumnNames(
+            str(self.files[0]), self._schema.names, features, target, weight, files[0].pandas_metadata
+        )
+        self.left_out = names.left_out
+        for file, schema in zip(self.files, files, strict=True):
+            _check_schema(file, schema, self.files[0], self._schema, names, constants)
+        self.flat, self.names, self.outputs = names.flat, tuple(names.features), len(names.target)
+        self.kinds = _time_kinds(self._schema, names.features)
+        self._groups = [group for fragment in fragments for group in fragment.split_by_row_group()]
+        self.rows = sum(map(_rows, self._groups))
+        self._step = rows or rows_per_chunk(len(names.all), memory)
 
     def __iter__(self) -> Iterator[Chunk]:
         """Iterate over the chunks of all files, in the order of the files."""
-        pieces = [FilePiece(*piece) for piece in zip(self.files, self._constants, strict=True)]
-        return iter(ParquetGroups(pieces, self._names, self.rows or 0, self._step))
+        return iter(self._of(self._groups))
 
     def parts(self) -> list[Chunks]:
         """Return the row groups of the files as a list of `ParquetGroups`, for other processes.
 
         They refer to the files by name. Adjacent row groups of a file are joined up to the chunk size.
         """
-        parts: list[Chunks] = []
-        for file, constants in zip(self.files, self._constants, strict=True):
-            first = rows = 0
-            for group, size in enumerate([*_group_sizes(_open(file)).tolist(), self._step]):
-                if rows and rows + size > self._step:
-                    piece = FilePiece(file.absolute(), constants, range(first, group))
-                    parts.append(ParquetGroups([piece], self._names, rows, self._step))
-                    first, rows = group, 0
-                rows += size
-        return parts
+        parts: list[list[Any]] = []
+        for group in self._groups:
+            last = parts[-1] if parts and parts[-1][0].path == group.path else None
+            if last is not None and sum(map(_rows, last)) + _rows(group) <= self._step:
+                last.append(group)
+            else:
+                parts.append([group])
+        return [self._of(groups) for groups in parts if any(map(_rows, groups))]
 
     def split_by_box(self, low: NDArray[np.float64], high: NDArray[np.float64]) -> Split | None:
         """Split the row groups by the statistics of the files; one that lacks some may lie in any box."""
-        found = [_group_ranges(*one, self._names) for one in zip(self.files, self._constants, strict=True)]
-        sizes = np.concatenate([rows for rows, _ in found])
-        least, most = np.concatenate([ranges for _, ranges in found], axis=2)
-        d, c = len(self._names.features), len(self._names.target)
-        weight = most[-1] if self._names.weight else np.ones(len(sizes))
-        value = np.maximum(np.abs(least), np.abs(most))[d : d + c]
-        known = np.isfinite(weight) & np.isfinite(value).all(axis=0) & ~(least > most).any(axis=0)
-        outside = ((low > most[:d].T) | (high < least[:d].T)).any(axis=1) & known
-        if not outside.any() or not np.any(sizes[~outside & (weight > 0)]):
+        box = _box(self._schema, self._names.features, low, high)
+        reached = [bool(group.split_by_row_group(box, self._schema)) for group in self._groups]
+        largest = np.array([_largest(group, self._names) for group in self._groups])
+        outside = ~np.array(reached, dtype=bool) & np.isfinite(largest).all(axis=1)
+        if not outside.any() or not np.any(largest[~outside, 0] > 0):
             return None
-        here, there = (np.fmax.reduce(value[:, which], axis=1) for which in (~outside, outside))
+        here, there = (np.fmax.reduce(largest[which], axis=0) for which in (~outside, outside))
         with np.errstate(all="ignore"):
-            heaviest = weight[outside].max() * np.where(there <= here, 1.0, there / here).max()
-        cuts = np.cumsum([len(rows) for rows, _ in found])[:-1]
-        near, far = (
-            ParquetGroups(
-                [
-                    FilePiece(file, constants, np.flatnonzero(some).tolist())
-                    for file, constants, some in zip(self.files, self._constants, np.split(which, cuts), strict=True)
-                    if some.any()
-                ],
-                self._names,
-                int(sizes[which].sum()),
-                self._step,
-            )
-            for which in (~outside, outside)
-        )
+            heaviest = there[0] * np.where(there <= here, 1.0, there / here)[1:].max()
+        near, far = (self._of([self._groups[i] for i in np.flatnonzero(which)]) for which in (~outside, outside))
         return Split(near, far, float(heaviest))
+
+    def _of(self, groups: Sequence[Any]) -> ParquetGroups:
+        return ParquetGroups(groups, self._schema, self._names, self._step)
 
     def is_boolean(self, name: str) -> bool:
         """Return whether a column of the Parquet files holds booleans."""
-        schema = _open(self.files[0]).schema_arrow
-        return name in schema.names and str(schema.field(name).type) == "bool"
+        return name in self._schema.names and str(self._schema.field(name).type) == "bool"
 
     def reference(self) -> dict[str, Any]:
         """Return a dictionary with the path, the columns used and a fingerprint of each file, for `reopen`."""
         return self._names.reference("parquet", self.path, self.files)
-
-
-class FilePiece(NamedTuple):
-    """Some row groups of one Parquet file.
-
-    Parameters
-    ----------
-    file : Path
-        The file.
-    constants : mapping of str to float
-        Values of the columns by which the folder is partitioned.
-    groups : sequence of int, optional
-        Which row groups, in their order; by default all.
-    """
-
-    file: Path
-    constants: Mapping[str, Any]
-    groups: Sequence[int] | None = None
 
 
 class ParquetGroups(Chunks):
@@ -260,25 +217,40 @@ class ParquetGroups(Chunks):
 
     Parameters
     ----------
-    pieces : sequence of FilePiece
-        Which row groups of which files.
+    groups : sequence of pyarrow.dataset.ParquetFileFragment
+        Each of one row group.
+    schema : pyarrow.Schema
+        Of all files.
     names : ColumnNames
         Which columns are keys, values and weights.
-    rows : int
-        How many there are.
     step : int
         Rows per chunk.
     """
 
-    def __init__(self, pieces: Sequence[FilePiece], names: ColumnNames, rows: int, step: int) -> None:
-        self.pieces, self._names, self.rows, self._step = pieces, names, rows, step
+    def __init__(self, groups: Sequence[Any], schema: Any, names: ColumnNames, step: int) -> None:
+        self._groups, self._schema, self._names, self._step = groups, schema, names, step
+        self.rows = sum(map(_rows, groups))
         self.flat, self.names, self.outputs = names.flat, tuple(names.features), len(names.target)
 
     def __iter__(self) -> Iterator[Chunk]:
         """Iterate over the chunks of the row groups, in order."""
+        from pyarrow import ArrowException
+
         collected = _Collected(self._names, min(self._step, max(1, self.rows or 1)))
-        for piece in self.pieces:
-            yield from _read(piece, self._names, collected)
+        for group in self._groups:
+            start = 0
+            try:
+                for batch in group.to_batches(
+                    self._schema,
+                    columns=self._names.all,
+                    batch_size=BATCH_ROWS,
+                    fragment_scan_options=_scan_options(),
+                    use_threads=Path(group.path).stat().st_size > SMALL,
+                ):
+                    yield from collected.add(batch, group.path, partial(_in_group, group, start))
+                    start += batch.num_rows
+            except (ArrowException, OSError) as error:
+                raise TableError(f"{group.path} is truncated or damaged: {error}") from None
         yield from collected.rest()
 
     def parts(self) -> list[Chunks]:
@@ -286,71 +258,45 @@ class ParquetGroups(Chunks):
         return [self]
 
 
-def _read(piece: FilePiece, names: ColumnNames, collected: _Collected) -> Iterator[Chunk]:
-    """Yield all full chunks of row groups of a Parquet file; rows that fill no chunk stay in `collected`."""
-    from pyarrow import ArrowException
-
-    file, constants, groups = piece
-    parquet = _open(file)
-    sizes = _group_sizes(parquet)
-    chosen = np.arange(len(sizes)) if groups is None else np.array(groups, dtype=np.intp)
-    ends, start = np.cumsum(sizes[chosen]), 0
-    left_out = np.cumsum(sizes)[chosen] - ends  # rows before each chosen group that are not read
-    constants = {name: value for name, value in constants.items() if name not in parquet.schema_arrow.names}
-    columns = [name for name in names.all if name not in constants]
-    try:
-        for batch in parquet.iter_batches(
-            batch_size=BATCH_ROWS,
-            row_groups=None if groups is None else list(groups),
-            columns=columns,
-            use_threads=file.stat().st_size > SMALL,
-        ):
-            yield from collected.add(batch, str(file), partial(_in_group, chosen, ends, left_out, start), constants)
-            start += batch.num_rows
-    except (ArrowException, OSError) as error:
-        raise TableError(f"{file} is truncated or damaged: {error}") from None
+def _rows(group: Any) -> int:
+    return int(group.row_groups[0].num_rows)
 
 
-def _group_sizes(parquet: Any) -> NDArray[np.int64]:
-    metadata = parquet.metadata
-    return np.array([metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)], dtype=np.int64)
+def _largest(group: Any, names: ColumnNames) -> list[float]:
+    """Return the largest weight and absolute values of a row group; NaN where the file does not say."""
+    stated = group.row_groups[0].statistics or {}
+
+    def size(name: str, default: float = np.nan) -> float:
+        return max(abs(float(end)) for end in stated[name].values()) if name in stated else default
+
+    weight = [size(name) for name in names.weight] or [1.0]
+    return [*weight, *map(size, names.target)]
 
 
-def _group_ranges(
-    file: Path, constants: Mapping[str, Any], names: ColumnNames
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return the number of rows of each row group of a file, and the least and the greatest number of each column.
+def _box(schema: Any, names: Sequence[str], low: NDArray[np.float64], high: NDArray[np.float64]) -> Any:
+    """Return the Arrow expression of rows in a box, by the columns whose numbers Arrow compares."""
+    from pyarrow import compute, types
 
-    The latter, of shape (2, columns, row groups), are in the units in which columns are read, and NaN where the file
-    does not say, or says that cells are missing.
-    """
-    parquet = _open(file)
-    metadata, schema = parquet.metadata, parquet.schema_arrow
-    paths = [metadata.schema.column(i).path for i in range(metadata.num_columns)]
-    ranges = np.full((2, len(names.all), metadata.num_row_groups), np.nan)
-    for column, name in enumerate(names.all):
-        if name not in schema.names:
-            ranges[:, column] = constants[name]
-        elif paths.count(name) == 1:  # a field of a nested column may have the path of another column
-            place = paths.index(name)
-            found = [metadata.row_group(i).column(place).statistics for i in range(metadata.num_row_groups)]
-            ranges[:, column] = _ends(found, schema.field(name).type)
-    return _group_sizes(parquet), ranges
+    inside = compute.scalar(True)
+    for name, *ends in zip(names, low, high, strict=True):
+        form = schema.field(name).type
+        if arrow_kind(form) and not types.is_duration(form):
+            ends = _times_around(form, *ends)
+        elif not (types.is_integer(form) or types.is_floating(form)):
+            continue
+        inside &= (compute.field(name) >= ends[0]) & (compute.field(name) <= ends[1])
+    return inside
 
 
-def _ends(statistics: Sequence[Any], form: Any) -> Any:
-    """Return the least and the greatest cell of each row group, of an Arrow type, as numbers; NaN where unknown."""
-    from pyarrow import array
+def _times_around(form: Any, low: float, high: float) -> list[Any]:
+    """Return days as scalars of an Arrow type of dates, just before `low` and just after `high`."""
+    from pyarrow import int32, int64, scalar, types
 
-    def ends(one: Any) -> tuple[Any, Any]:
-        known = one is not None and one.has_min_max and one.null_count == 0
-        return (one.min, one.max) if known else (None, None)
-
-    try:
-        cells = [array(cells, type=form) for cells in zip(*map(ends, statistics), strict=True)]
-        return [np.asarray(_numbers("", one, check=False), dtype=np.float64) for one in cells]
-    except (ValueError, TypeError, ArithmeticError, NotImplementedError):
-        return np.nan  # of a type whose statistics pyarrow does not convert
+    whole = types.is_date32(form)
+    per_day = 1 if whole else 86_400 * 1000 ** ["s", "ms", "us", "ns"].index(getattr(form, "unit", "ms"))
+    most = 2.0**31 - 1 if whole else 2.0**63 - 2048
+    ticks = np.clip([np.floor(low * per_day) - 1, np.ceil(high * per_day) + 1], -most, most)
+    return [scalar(int(tick), int32() if whole else int64()).cast(form) for tick in ticks]
 
 
 class StreamChunks(Chunks):
@@ -380,7 +326,7 @@ class StreamChunks(Chunks):
         reader = self._reader = RecordBatchReader.from_stream(source)
         schema = reader.schema
         self._names = ColumnNames("the stream", schema.names, features, target, weight, schema.pandas_metadata)
-        _check_schema("the stream", schema, "the stream", schema, self._names, {})
+        _check_schema("the stream", schema, "the stream", schema, self._names)
         self.left_out = () if hasattr(source, "iloc") else self._names.left_out  # a frame of pandas has an index
         self.flat, self.names = self._names.flat, tuple(self._names.features)
         self.kinds = _time_kinds(schema, self._names.features)
@@ -396,21 +342,15 @@ class StreamChunks(Chunks):
         self._reader, start = None, 0
         collected = _Collected(self._names, min(self._step, max(1, self.rows or self._step)))
         for batch in reader:
-            yield from collected.add(batch, "the stream", partial(_in_stream, start), {})
+            yield from collected.add(batch, "the stream", partial(_in_stream, start))
             start += batch.num_rows
         yield from collected.rest()
 
 
-def _in_group(
-    chosen: NDArray[np.intp],
-    ends: NDArray[np.integer],
-    left_out: NDArray[np.integer],
-    start: int,
-    row: int,
-    name: str,
-) -> str:
-    i = int(np.searchsorted(ends, start + row, side="right"))
-    return f"row group {chosen[i]}, row {start + row + left_out[i]}, column {name!r}"
+def _in_group(group: Any, start: int, row: int, name: str) -> str:
+    number = group.row_groups[0].id
+    before = sum(group.metadata.row_group(i).num_rows for i in range(number))
+    return f"row group {number}, row {before + start + row}, column {name!r}"
 
 
 def _in_stream(start: int, row: int, name: str) -> str:
@@ -448,47 +388,35 @@ def parquet_files(path: Path) -> list[Path]:
     return files
 
 
-def _open(file: Path) -> Any:
-    parquet = import_parquet()
-    from pyarrow import ArrowException
+def _dataset(folder: Path, files: Sequence[Path]) -> tuple[Any, list[Any]]:
+    """Return the schema of Parquet files and of the folders they are in, and a fragment of a dataset for each file."""
+    import_parquet()
+    from pyarrow import ArrowException, dataset
 
     try:
-        # Row groups are read one at a time: with buffers made beforehand, memory grows with the file.
-        return parquet.ParquetFile(file, pre_buffer=False, page_checksum_verification=True)
+        opened = dataset.dataset(
+            list(map(str, files)),
+            format=dataset.ParquetFileFormat(default_fragment_scan_options=_scan_options()),
+            partitioning=dataset.HivePartitioning.discover(),
+            partition_base_dir=str(folder),
+        )
+        return opened.schema, list(opened.get_fragments())
     except (FileNotFoundError, PermissionError):
         raise
     except (ArrowException, OSError) as error:
-        raise TableError(f"{file} is truncated or no Parquet file: {error}") from None
+        raise TableError(f"{folder} is truncated or no Parquet file: {error}") from None
+
+
+def _scan_options() -> Any:
+    # Row groups are read one at a time: with buffers made beforehand, memory grows with the file.
+    from pyarrow import dataset
+
+    return dataset.ParquetFragmentScanOptions(pre_buffer=False, page_checksum_verification=True)
 
 
 def name_in(folder: Path, file: Path) -> str:
     """Return the path of a data file relative to `folder`, as text; just the file name if `folder` is no folder."""
     return file.relative_to(folder).as_posix() if file != folder and folder.is_dir() else file.name
-
-
-def _partition_values(folder: Path, files: Sequence[Path]) -> list[dict[str, float | str]]:
-    """Return each Parquet file's values of the partition columns, read from folder names such as ``year=2020``.
-
-    They are numbers if all values of a column are and none is a code such as 007, else text.
-    """
-    written: list[dict[str, str]] = []
-    for file in files:
-        parts = file.relative_to(folder).parent.parts if file != folder else ()
-        pairs = (part.partition("=") for part in parts)
-        written.append({unquote(name): unquote(value) for name, _, value in pairs})
-        if list(written[-1]) != list(written[0]):
-            raise TableError(
-                f"{file} lies in folders of {list(written[-1])}, and {files[0]} in those of {list(written[0])}; "
-                "partition all files of a folder by the same columns, in the same order"
-            )
-    values: list[dict[str, float | str]] = [{} for _ in files]
-    for name in written[0]:
-        cells = [one[name] for one in written]
-        read = as_floats(cells)
-        numbers = bool(np.isfinite(read).all()) and not any(map(is_code, cells))
-        for one, cell in zip(values, read.tolist() if numbers else cells, strict=True):
-            one[name] = cell
-    return values
 
 
 def _time_kinds(schema: Any, names: Sequence[str]) -> tuple[Kind, ...] | None:
@@ -497,30 +425,22 @@ def _time_kinds(schema: Any, names: Sequence[str]) -> tuple[Kind, ...] | None:
     return tuple(kind or "numeric" for kind in found) if any(found) else None
 
 
-def _numbers(label: str, column: Any, *, check: bool = True) -> NDArray[Any]:
+def _numbers(label: str, column: Any) -> NDArray[Any]:
     """Return an Arrow array as an array of numbers; dates and durations become days, after a check of their steps."""
     times = times_of(label, column) if arrow_kind(column.type) else None
     if times is None:
         return arrow_numbers(column)
-    if check:
-        times.check_steps(label)
+    times.check_steps(label)
     return times.days()
 
 
 def _check_schema(
-    file: Any, schema: Any, first: Any, expected: Any, names: ColumnNames, constants: Mapping[str, Any]
+    file: Any, schema: Any, first: Any, expected: Any, names: ColumnNames, of_folders: Collection[str] = ()
 ) -> None:
     for name in names.all:
-        if name in constants and name not in schema.names:
-            if isinstance(constants[name], str):
-                raise TableError(
-                    f"{first}: the folder is partitioned by column {name!r}, which holds text such as "
-                    f"{constants[name]!r}, not real numbers; {names.advice}"
-                )
-            continue
-        if name not in schema.names:
+        if name not in of_folders and name not in schema.names:
             raise TableError(f"{file}: no column {name!r}, which {first} has; columns are {', '.join(schema.names)}")
-        kind = schema.field(name).type
+        kind = (expected if name in of_folders else schema).field(name).type
         advice = names.advice if name in names.features else "convert it to numbers first"
         if not is_real(kind) and not (name in names.features and arrow_kind(kind)):
             raise TableError(f"{file}: column {name!r} holds {kind}, not real numbers; {advice}")
