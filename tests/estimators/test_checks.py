@@ -27,9 +27,7 @@ VARIANTS = [
     LocalLinearRegressor(kernel="epanechnikov", bandwidth="scott"),
     NadarayaWatsonClassifier(kernel="boxcar", bandwidth="scott"),
     NadarayaWatsonClassifier(bandwidth="scott", recalibrate="isotonic"),
-    NadarayaWatsonRegressor(bandwidth="scott", missing="drop", periodic={0: 24}),
-    NadarayaWatsonClassifier(bandwidth="scott", missing="drop"),
-    LocalLinearRegressor(missing="category"),
+    NadarayaWatsonRegressor(bandwidth="scott", periodic={0: 24}),
 ]
 
 

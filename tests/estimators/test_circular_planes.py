@@ -269,13 +269,12 @@ def test_keys_at_one_hour_have_no_slope():
 
 
 @pytest.mark.slow
-def test_other_columns_may_be_levels_and_missing(day, generator, tmp_path):
+def test_other_columns_may_be_levels(day, generator, tmp_path):
     import pandas as pd
 
     x, y = day
     frame = pd.DataFrame({"hour": x[:, 0], "side": generator.choice(["a", "b", "c"], 80)})
-    frame.loc[::9, "hour"] = np.nan
-    model = LocalLinearRegressor(periodic={"hour": PERIOD}, missing="category").fit(frame, y)
+    model = LocalLinearRegressor(periodic={"hour": PERIOD}).fit(frame, y)
     again = frame.assign(hour=frame["hour"] - PERIOD)
     np.testing.assert_allclose(model.predict(again), model.predict(frame), rtol=1e-9)
     save_model(model, tmp_path / "model")

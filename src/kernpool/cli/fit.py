@@ -77,8 +77,6 @@ def fit_rows(options: argparse.Namespace) -> tuple[Any, TrainingTable]:
     options.columns = None if _has_levels(features.X) else training.names
     with progress_bar("fitting", options.quiet):
         model.fit(features.X, training.target, **rows)
-    if training.left_out:
-        model.n_missing_ = training.left_out
     if isinstance(features.X, MixedTable):
         model.feature_names_in_ = np.array(training.names, dtype=object)
     return model, training
@@ -124,7 +122,7 @@ def build_model(options: argparse.Namespace, *, classes: bool = False) -> Any:
     parameters = given(options, "kernel", "composition", "widths", "extrapolate", "ridge")
     parameters |= {"n_jobs": options.jobs}
     if "gap" in vars(options):  # of fit, not of explore
-        parameters |= given(options, "gap", "missing")
+        parameters |= given(options, "gap")
     if options.neighbors is not None:
         parameters = {"widths": "nearest"} | parameters | {"n_neighbors": options.neighbors}
     for name in ("extrapolate", "ridge"):

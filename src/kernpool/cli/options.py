@@ -213,10 +213,7 @@ OPTIONS: dict[str, Options] = {
         "--plot PNG": "draw the fit over each feature, with confidence intervals, into this file",
         "--summary": "print effective parameters, residual sd and R2 to standard output",
         **CHUNKS,
-        **READING,
-        "--missing {raise|drop|category}": "missing values in the columns used: stop with an error; drop and count "
-        "such rows, and predict NaN at them; or read a missing text as the category 'missing', and a missing number "
-        "as the median with a category that says so (default: raise)",
+        **COMPLETE,
         **COLUMN_TYPES,
     },
     "predict": {
@@ -236,10 +233,7 @@ OPTIONS: dict[str, Options] = {
         **CHUNKS,
         **CURVE,
         **OBSERVATION,
-        **READING,
-        "--missing {raise|drop|category}": "missing values in the model's features: stop with an error; drop and count "
-        "such rows; or predict them, by a model that was fitted with --missing category (default: as the model was "
-        "fitted: an error, NaN with drop, a prediction with category)",
+        **COMPLETE,
     },
     "info": {**SAVED, "--summary": "print effective parameters, residual sd and R2 instead of JSON", **JSON},
     "compare": {

@@ -66,13 +66,6 @@ def _load(options: argparse.Namespace, memory: int | None) -> tuple[Any, dict[st
         n_jobs=options.jobs, **{name: vars(options)[name] for name in ("unseen", "empty") if vars(options)[name]}
     )
     check_parameters(model)
-    if options.missing == "category":
-        if model.missing != "category":
-            raise UsageError(
-                f"--missing category is for models that were fitted with it, and {options.model} was fitted with "
-                f"--missing {model.missing}; fit again with --missing category, or leave it out"
-            )
-        options.missing = None  # which is as the model was fitted
     model.__dict__.pop("feature_names_in_", None)  # columns are chosen by their names here, and come without them
     return model, read_header(options.model)
 

@@ -211,8 +211,7 @@ def _calibration_rows(options: argparse.Namespace, model: Any, header: dict[str,
             f"{options.model} has no name of its target column, which --calibration needs; save the model with target="
         )
     table = without_missing(open_table(options, options.calibration), [*header["features"], target], options)
-    missing = "category" if model.missing == "category" and options.missing != "raise" else "raise"
-    X = read_queries(table, model, header, missing, INPUTS)
+    X = read_queries(table, model, header, INPUTS)
     y = table.numbers([target], OUTPUTS)[:, 0] if options.sets is None else _classes(table, target, model.classes_)
     notes = [f"{table.source}: {note}" for note in table.notes]
     say_notes(notes, options, records=True)

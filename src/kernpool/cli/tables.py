@@ -59,8 +59,6 @@ class TrainingTable:
         Clusters; times of the rows, or other numbers by which they are in order.
     notes : list of str
         What was assumed in reading them.
-    left_out : int, default=0
-        Rows of the table that --missing left out.
     """
 
     names: list[str]
@@ -70,7 +68,6 @@ class TrainingTable:
     groups: NDArray[Any] | None
     time: NDArray[Any] | None
     notes: list[str]
-    left_out: int = 0
 
 
 def open_table(options: argparse.Namespace, name: str | None = None) -> Table:
@@ -131,8 +128,7 @@ def without_missing(table: Table, names: Sequence[str], options: argparse.Namesp
             f"{'fill some of them in' if needed else 'leave it out with --features'}"
         )
     kept = table.take(np.flatnonzero(~missing))
-    lacking = "missing cells" if options.missing == "drop" else f"no value of {' or '.join(map(repr, names))}"
-    kept.notes.append(f"{missing.sum()} of {table.rows} rows have {lacking} and are left out")
+    kept.notes.append(f"{missing.sum()} of {table.rows} rows have missing cells and are left out")
     _note_marks(table, names)
     return kept
 
@@ -183,12 +179,8 @@ def training_rows(options: argparse.Namespace) -> TrainingTable:
         raise UsageError(
             f"{unused[0]!r} has a type (--unordered, --ordered or --dates) but is no feature; name it in --features too"
         )
-    rows, as_category, others = table.rows, options.missing == "category", [options.target, *_roles(options)]
-    table = without_missing(table, others if as_category else [*names, *others], options)
-    features = column_types.features_of(table, names, _without(choice, options.target), FEATURES, missing=as_category)
-    if features.missing:
-        table.notes.append(f"{features.missing} of {table.rows} rows have missing cells, which are categories")
-        _note_marks(table, names)
+    table = without_missing(table, [*names, options.target, *_roles(options)], options)
+    features = column_types.features_of(table, names, _without(choice, options.target), FEATURES)
     if options.features is None:
         column_types.note_row_numbers(table, names, features.X)
     target, classes = _target(table, options.target, choice)
@@ -197,7 +189,7 @@ def training_rows(options: argparse.Namespace) -> TrainingTable:
     if table.rows < 2:
         raise TableError(f"{table.source} has one row, and a curve needs two or more; add rows")
     say_notes(table.notes, options)
-    return TrainingTable(names, features, target, classes, group, time, table.notes, rows - table.rows)
+    return TrainingTable(names, features, target, classes, group, time, table.notes)
 
 
 def _training_chunks(options: argparse.Namespace, memory: int) -> TrainingTable:
@@ -230,7 +222,7 @@ def open_in_chunks(
 ) -> Chunks:
     """Open the input table in chunks: a Parquet or `.npy` file, or a folder of Parquet files."""
     needing = [name for name in IN_MEMORY if vars(options).get(name) not in (None, False)]
-    needing += ["missing drop"] * (options.missing == "drop" and options.command == "predict")
+    needing += ["missing drop"] * (options.missing == "drop")
     if needing:
         raise UsageError(f"--{needing[0]} needs the rows in memory; leave --memory out, or take a sample of the rows")
     _refuse_text_options(options)
@@ -342,16 +334,13 @@ def query_rows(options: argparse.Namespace, model: Any, header: dict[str, Any]) 
     kept = [] if not options.keep else split_names(options.keep)
     table.need(kept)
     table = without_missing(table, features, options)
-    missing = "raise" if options.missing == "raise" else model.missing
-    if missing == "drop" and (left := int(table.missing(features).sum())):
-        table.notes.append(f"{left} of {table.rows} rows have missing cells, and no prediction")
-    return read_queries(table, model, header, missing), table
+    return read_queries(table, model, header), table
 
 
-def read_queries(table: Table, model: Any, header: dict[str, Any], missing: str, advice: Advice = QUERIES) -> Any:
+def read_queries(table: Table, model: Any, header: dict[str, Any], advice: Advice = QUERIES) -> Any:
     """Return the feature columns of a table with the types that they had when the model was fitted."""
     unseen = vars(model).get("unseen", "raise")
-    return column_types.queries_of(table, header["features"], model.encoding_, advice, unseen=unseen, missing=missing)
+    return column_types.queries_of(table, header["features"], model.encoding_, advice, unseen=unseen)
 
 
 def query_chunks(options: argparse.Namespace, memory: int, features: list[str]) -> tuple[int, Iterator[Any]]:

@@ -147,7 +147,7 @@ WORDS = {
     "predict": {
         EMPTY: "; fit again with a larger --bandwidth, or say --empty nearest, mean, nan or zero",
         r", or degree=1 \(for intervals: method='robust'\)": "",
-        r"; drop such rows, or fill them in first\. predict, .* answer NaN.*": "; drop such rows with --missing drop",
+        r"; drop such rows, or use SimpleImputer.*": "; drop such rows with --missing drop",
         "keys, values and weights must be finite numbers, so .*": "--memory reads finite numbers only; "
         "leave it out for rows with missing cells",
         "leave variance out, or groups": "leave --variance out",

@@ -73,13 +73,11 @@ class MixedTable:
         return MixedTable(some, self.ordered)
 
 
+IMPUTE = ", or use SimpleImputer(add_indicator=True) of scikit-learn in a pipeline"
+
 Array = NDArray[np.float64]
 Kind = Literal["numeric", "unordered", "ordered", "binary", TimeKind]  # "binary" by decision of an encoding only
 Level = str | bool | int | float
-
-
-class MissingCellError(ValueError):
-    """Error for a table with a missing cell, where none may be."""
 
 
 @dataclass(frozen=True)
@@ -144,9 +142,9 @@ class Column:
         items = cells.tolist()
         for row, cell in enumerate(items):
             if is_missing(cell):
-                raise MissingCellError(
+                raise ValueError(
                     f"{self.label} is missing (NaN, None or NA) in row {row} (counted from 0){_others(items, row)}; "
-                    "drop such rows, or fill them in first"
+                    f"drop such rows{IMPUTE}"
                 )
             if cell in (np.inf, -np.inf):
                 raise ValueError(f"{self.label} is {cell} in row {row} (counted from 0); drop or replace such rows")
@@ -162,7 +160,7 @@ class Column:
         items = [_plain(item) for item in self.read_items()]
         for row, item in enumerate(items):
             if is_missing(item):
-                raise MissingCellError(
+                raise ValueError(
                     f"{self.label} is missing in row {row} (counted from 0){_others(items, row)}: a categorical column "
                     "needs a level in every row; drop such rows, or give missing cells a level of their own, such as "
                     "'unknown'"

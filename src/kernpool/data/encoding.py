@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from kernpool.data.array_validation import is_missing, refuse_foreign
 from kernpool.data.columns import Column, Columns, Kind, Level, refuse_other_columns
 from kernpool.data.dates import TIME_KINDS
-from kernpool.data.missing_cells import Fill, filled, fills_of
 from kernpool.execution.error_messages import abbreviate, check_choice
 
 LEVELS_SHOWN = 20
@@ -94,9 +93,6 @@ class Encoding:
         ordered.
     pairs : tuple of tuple, default=()
         The two categories of each binary column.
-    fills : tuple of (int, float or None), default=()
-        Columns whose missing cells are filled by a number, or None for a level of their own. Of each filled by a number
-        the encoding has one more column, after those of the table, which says where cells are missing.
     """
 
     names: tuple[str, ...] | None
@@ -104,7 +100,6 @@ class Encoding:
     levels: tuple[tuple[Level, ...], ...]
     places: tuple[tuple[float, ...] | None, ...]
     pairs: tuple[tuple[Level, ...], ...] = ()
-    fills: tuple[Fill, ...] = ()
 
     @classmethod
     def fit(
@@ -115,7 +110,6 @@ class Encoding:
         ordered: Collection[str | int] = (),
         ordered_by: str = "value",
         binary: bool = False,
-        fill: bool = False,
     ) -> Encoding:
         """Return the `Encoding` of training rows: the kind of each column, and the categories of categorical ones.
 
@@ -131,8 +125,6 @@ class Encoding:
             not numbers, or numbers declared in another order than their own, have ranks either way.
         binary : bool, default=False
             Read unordered columns of two categories, unless they are named, as 0 and 1: a plane has a slope in them.
-        fill : bool, default=False
-            Make missing cells levels (`kernpool.data.missing_cells`), instead of raising an error.
 
         Returns
         -------
@@ -170,8 +162,6 @@ class Encoding:
                 if position in asked:
                     raise ValueError(f"{table.columns[position].label} is named twice in unordered= and ordered=")
                 asked[position] = kind
-        fills = fills_of(table, [asked.get(i, one.kind) for i, one in enumerate(table.columns)]) if fill else ()
-        table = filled(table, fills)
         kinds: tuple[Kind, ...] = tuple(
             "binary"
             if binary and len(table.columns) > 1 and i not in asked and is_pair(column)
@@ -188,7 +178,7 @@ class Encoding:
             coordinates_of(column, some, ordered_by) if kind == "ordered" else None
             for (column, kind), some in zip(categorical, levels, strict=True)
         )
-        return cls(table.names, kinds, levels, places, pairs, fills)
+        return cls(table.names, kinds, levels, places, pairs)
 
     @classmethod
     def of_numbers(cls, names: Sequence[str] | None, columns: int) -> Encoding:
@@ -213,11 +203,6 @@ class Encoding:
         """
         kinds: list[Kind] = ["numeric"] * columns
         return cls(None if names is None else tuple(names), tuple(kinds), (), ())
-
-    @property
-    def table_columns(self) -> int:
-        """Number of columns of the table; the others say where its cells are missing."""
-        return len(self.kinds) - sum(number is not None for _, number in self.fills)
 
     @property
     def is_plain(self) -> bool:
@@ -289,11 +274,7 @@ class Encoding:
         """
         check_choice("unseen", unseen, ("raise", "unlike"))
         table = Columns.of(X)
-        if len(table.columns) == self.table_columns:
-            self._check_names(table)
-            table = filled(table, self.fills)
-        else:  # with the columns that say where cells are missing
-            self._check_names(table, len(self.kinds))
+        self._check_names(table)
         code, pairs = np.empty((table.rows, len(self.levels)), np.int64), iter(self.pairs)
         numbers: list[NDArray[np.floating[Any]]] = []
         for i in self.numeric:
@@ -321,7 +302,7 @@ class Encoding:
         Examples
         --------
         >>> Encoding.fit([["b"], ["a"]], unordered=[0]).to_json()
-        {'names': None, 'kinds': ['unordered'], 'levels': [['a', 'b']], 'places': [None], 'pairs': [], 'fills': []}
+        {'names': None, 'kinds': ['unordered'], 'levels': [['a', 'b']], 'places': [None], 'pairs': []}
         """
         return {
             "names": None if self.names is None else list(self.names),
@@ -329,7 +310,6 @@ class Encoding:
             "levels": [list(levels) for levels in self.levels],
             "places": [None if places is None else list(places) for places in self.places],
             "pairs": [list(pair) for pair in self.pairs],
-            "fills": [list(fill) for fill in self.fills],
         }
 
     @classmethod
@@ -357,11 +337,10 @@ class Encoding:
         >>> Encoding.from_json(encoding.to_json()) == encoding
         True
         """
-        parts = [plain[name] for name in ("kinds", "levels", "places", "pairs", "fills")]
-        parts += [plain["names"] or [], *plain["levels"], *plain["pairs"], *plain["fills"]]
-        if set(plain) != {"names", "kinds", "levels", "places", "pairs", "fills"} or not all(
-            isinstance(part, list) for part in parts
-        ):
+        parts = [plain[name] for name in ("kinds", "levels", "places", "pairs")]
+        parts += [plain["names"] or [], *plain["levels"], *plain["pairs"]]
+        entries = {"names", "kinds", "levels", "places", "pairs"}
+        if set(plain) != entries or not all(isinstance(part, list) for part in parts):
             raise TypeError("the encoding does not have its lists")
         names = None if plain["names"] is None else tuple(plain["names"])
         kinds, levels = tuple(plain["kinds"]), tuple(tuple(some) for some in plain["levels"])
@@ -379,28 +358,14 @@ class Encoding:
         for kind, some, where in zip(categorical, levels, places, strict=True):
             if (where is None) != (kind == "unordered") or (where is not None and not _are_places(where, len(some))):
                 raise ValueError("the encoding does not say where the levels of ordered columns lie")
-        encoding = cls(names, kinds, levels, places, pairs, tuple((at, number) for at, number in plain["fills"]))
-        columns = encoding.table_columns
-        if not all(type(at) is int for at, _ in encoding.fills):
-            raise TypeError("the encoding does not number the columns with missing cells")
-        for at, number in encoding.fills:
-            kind = kinds[at] if 0 <= at < columns else None
-            is_number = kind in ("numeric", *TIME_KINDS) and type(number) is float and bool(np.isfinite(number))
-            if not is_number and (number is not None or kind not in ("unordered", "binary")):
-                raise ValueError("the encoding does not say what missing cells become")
-        if any(kind not in ("unordered", "binary") for kind in kinds[columns:]):
-            raise ValueError("the encoding does not say where cells are missing")
-        return encoding
+        return cls(names, kinds, levels, places, pairs)
 
-    def _check_names(self, table: Columns, columns: int | None = None) -> None:
-        columns = self.table_columns if columns is None else columns
+    def _check_names(self, table: Columns) -> None:
         if self.names is not None and table.names is not None:
-            names = self.names[:columns]
-            refuse_other_columns(table.names, names, f"use X[{list(names)}]")
-        if len(table.columns) != columns:
+            refuse_other_columns(table.names, self.names, f"use X[{list(self.names)}]")
+        if len(table.columns) != len(self.kinds):
             raise ValueError(
-                f"X has {len(table.columns)} columns, but {self.table_columns} columns were fitted; pass the same "
-                "columns"
+                f"X has {len(table.columns)} columns, but {len(self.kinds)} columns were fitted; pass the same columns"
             )
 
 

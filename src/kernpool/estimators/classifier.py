@@ -16,7 +16,6 @@ from kernpool.bandwidth.prior_shrinkage import prior_of_others, prior_share
 from kernpool.data.chunks.base import Chunks
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.methods.classification import ClassProbabilities, ClassSets
-from kernpool.estimators.methods.incomplete_rows import complete_rows, nan_where_missing
 from kernpool.estimators.parameter_validation import check_parameters, isotonic_maps
 from kernpool.estimators.training_rows import Scoring, one_hot, read_rows, refuse_formula, refuse_other_labels
 from kernpool.kernels import Kernel
@@ -67,9 +66,6 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
         the priors are mixed in as anywhere else.
     periodic, geographic : dict and pair of columns, or None, default=None
         Columns that come round, and latitude and longitude, as in `NadarayaWatsonRegressor`.
-    missing : {"raise", "drop", "category"}, default="raise"
-        As in `NadarayaWatsonRegressor`; with "drop" the label of a query with a missing cell is NaN among numbers, and
-        None among others.
     n_jobs : int or None, default=None
         Threads; None is 1 unless in a ``joblib.parallel_config`` context, -1 all processors, -2 all but one.
 
@@ -175,7 +171,6 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
         empty: str = "mean",
         periodic: Any = None,
         geographic: Any = None,
-        missing: str = "raise",
         n_jobs: int | None = None,
     ) -> None:
         super().__init__(
@@ -184,7 +179,7 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
             smoothing=smoothing, unseen=unseen, common_factor=common_factor, min_effective_rows=min_effective_rows,
             widths=widths, n_neighbors=n_neighbors, max_search_rows=max_search_rows,
             max_search_seconds=max_search_seconds, random_state=random_state, algorithm=algorithm, tol=tol, empty=empty,
-            periodic=periodic, geographic=geographic, missing=missing, n_jobs=n_jobs,
+            periodic=periodic, geographic=geographic, n_jobs=n_jobs,
         )  # fmt: skip
         self.prior_share = prior_share
         self.recalibrate = recalibrate
@@ -230,12 +225,10 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
             )
         check_parameters(self)  # some of them say how rows are read
         refuse_other_labels(X, sample_weight=sample_weight, groups=groups)
-        X, y, sample_weight, groups, left_out = complete_rows(self, X, y, sample_weight, groups)
         rows = read_rows(self, X, y, numbers=False)
         classes, _, value = one_hot(rows.output, rows.key.dtype)
         self._fit_pairs(rows, value, sample_weight, groups)
         self.classes_ = classes
-        self.__dict__ |= left_out
         return self
 
     def _find_more(self, fitted: dict[str, Any]) -> None:
@@ -261,7 +254,6 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
             judge._replace_fit(fitted)
             fitted["recalibration_"] = isotonic_maps(judge._left_out_probability(pooled, label, weight), label, weight)
 
-    @nan_where_missing
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict the most probable class of each query.
 

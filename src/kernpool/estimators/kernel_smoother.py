@@ -73,7 +73,6 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
         empty: str = "nearest",
         periodic: Any = None,
         geographic: Any = None,
-        missing: str = "raise",
         robust: bool | int | str = False,
         gap: int = 0,
         n_jobs: int | None = None,
@@ -101,15 +100,9 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
         self.empty = empty
         self.periodic = periodic
         self.geographic = geographic
-        self.missing = missing
         self.robust = robust
         self.gap = gap
         self.n_jobs = n_jobs
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = self.missing != "raise"
-        return tags
 
     def _fit_pairs(
         self,

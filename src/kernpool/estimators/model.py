@@ -74,7 +74,6 @@ class FittedModel:
     empty: str
     periodic: Any
     geographic: Any
-    missing: str
     n_jobs: int | None
     gap: int  # of regressors; `gap_of` is zero for others
 
@@ -105,7 +104,7 @@ class FittedModel:
     )  # fmt: skip
     _results: ClassVar[dict[str, type]] = {
         "loo_error_": float, "loo_empty_windows_": int, "bandwidth_note_": str, "min_effective_rows_": float,
-        "n_neighbors_": int, "widths_": str, "n_missing_": int,
+        "n_neighbors_": int, "widths_": str,
     }  # fmt: skip
     _standardise = True  # so that several outputs count alike
     _others: ClassVar[tuple[str, ...]] = (

@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 
 from kernpool.bandwidth import CRITERIA, RULES
 from kernpool.core import as_tol, check_composition, check_empty
-from kernpool.data import missing_cells
 from kernpool.data.array_validation import as_bandwidth
 from kernpool.data.circular import check_geographic, check_periodic, is_column
 from kernpool.estimators.extrapolation import POLICIES
@@ -235,7 +234,6 @@ READERS: dict[str, Callable[[Any], object]] = {
     "empty": check_empty,
     "periodic": check_periodic,
     "geographic": check_geographic,
-    "missing": lambda missing: check_choice("missing", missing, missing_cells.POLICIES),
     "composition": check_composition,
     "bandwidth_convention": check_convention,
     "algorithm": check_algorithm,

@@ -21,7 +21,6 @@ from kernpool.estimators.fitted_model import coordinates_of, pooled_keys
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.methods.bootstrap import BootstrapMethods
 from kernpool.estimators.methods.distribution import ConditionalDistributions
-from kernpool.estimators.methods.incomplete_rows import complete_rows, nan_where_missing
 from kernpool.estimators.methods.inference import Inference
 from kernpool.estimators.methods.prediction_intervals import PredictionIntervals
 from kernpool.estimators.methods.row_order import places_of_rows, times_of, warn_of_correlated_noise
@@ -158,10 +157,8 @@ class KernelRegressor(
         check_parameters(self)  # some of them say how rows are read
         refuse_other_labels(X, sample_weight=sample_weight, groups=groups, time=time)
         time = times_of(X, time)
-        X, y, sample_weight, groups, time, left_out = complete_rows(self, X, y, sample_weight, groups, time)
         rows = read_rows(self, X, y, numbers=True)
         self._fit_pairs(rows, rows.output, sample_weight, groups, places_of_rows(self, rows, time, groups))
-        self.__dict__ |= left_out
         if groups is None:
             warn_of_correlated_noise(self, rows)
         return self
@@ -233,7 +230,6 @@ class KernelRegressor(
                 f"partial_fit does not know the places of new rows in their order, and the model has gap={self.gap}; "
                 "fit all rows again"
             )
-        X, y, sample_weight, left_out = complete_rows(self, X, y, sample_weight)
         key, _, value, *_ = read_rows(self, X, y, numbers=True, reset=False)
         if value.shape[1:] != self.value_.shape[1:]:
             raise ValueError(
@@ -245,8 +241,6 @@ class KernelRegressor(
             self.__dict__.pop(stale, None)
         if "bandwidth_search_" in vars(self):
             self.__dict__ |= {"bandwidth_search_": replace(self.bandwidth_search_, expected_error=None)}
-        if left_out:
-            grown["n_missing_"] = left_out["n_missing_"] + self.n_missing_
         self.__dict__ |= grown | {"_rank_notes": RankNotes(), "_prepared": Prepared()}
         return self
 
@@ -256,7 +250,6 @@ class KernelRegressor(
     @overload
     def predict(self, X: ArrayLike, return_std: Literal[True]) -> tuple[Array, Array]: ...
 
-    @nan_where_missing
     def predict(self, X: ArrayLike, return_std: bool = False) -> Array | tuple[Array, Array]:
         """Predict y at new rows; `return_std` adds the standard deviation of a new observation.
 
@@ -391,11 +384,6 @@ class NadarayaWatsonRegressor(KernelRegressor):
     geographic : pair of str or int, or None, default=None
         Columns of latitude and longitude in degrees, by name or position. The kernel takes the chord through the Earth,
         a sphere of 6371.0088 km; the bandwidth, the same for both columns, is in km. Not for rows in chunks.
-    missing : {"raise", "drop", "category"}, default="raise"
-        What missing cells are: errors; or reasons to leave a row out of the fit, and to answer NaN at a query; or
-        levels: a missing category is the level "missing", and a missing number the median of the rows with a column
-        ``"NAME missing"`` beside it, whose smoothing is searched with the bandwidths. With the last two rows without an
-        output are left out, and `n_missing_` counts all that are. Not for rows in chunks.
     robust : bool, int, "tukey" or "huber", default=False
         Whether outliers get less weight: rows are re-weighted by the residuals of the fit before. True and ``"tukey"``
         do so three times by bisquare weights, which are zero from six median absolute residuals on, and an integer as
@@ -441,8 +429,6 @@ class NadarayaWatsonRegressor(KernelRegressor):
         windows.
     widths_ : str
         ``"fixed"`` or ``"nearest"``, as chosen by ``widths="auto"``.
-    n_missing_ : int
-        Rows that `missing` left out of the fit; absent with "raise".
     loo_empty_windows_ : int
         Training rows that had no other row in their window there, or none of another group; likewise.
     key_, value_, key_weight_ : ndarray
@@ -551,8 +537,6 @@ class LocalLinearRegressor(KernelRegressor):
         Columns that come round, and latitude and longitude, as in `NadarayaWatsonRegressor`. Planes are along the
         tangent at the query: of a column with the period P they are linear in :math:`(P / 2 \pi) \sin(2 \pi (x_j - x) /
         P)` [4]_, and slopes are per unit of the column.
-    missing : {"raise", "drop", "category"}, default="raise"
-        As in `NadarayaWatsonRegressor`.
     extrapolate : {"plane", "clip"}, default="plane"
         Predictions beyond the range of y: as the planes have them, or clipped to the range of the training rows,
         widened by a tenth of it on both sides. For several outputs each has its range; rows of weight zero have none.
@@ -649,7 +633,6 @@ class LocalLinearRegressor(KernelRegressor):
         empty: str = "nearest",
         periodic: Any = None,
         geographic: Any = None,
-        missing: str = "raise",
         extrapolate: str = "plane",
         robust: bool | int | str = False,
         gap: int = 0,
@@ -661,7 +644,7 @@ class LocalLinearRegressor(KernelRegressor):
             smoothing=smoothing, unseen=unseen, common_factor=common_factor, min_effective_rows=min_effective_rows,
             widths=widths, n_neighbors=n_neighbors, max_search_rows=max_search_rows,
             max_search_seconds=max_search_seconds, random_state=random_state, algorithm=algorithm, tol=tol, empty=empty,
-            periodic=periodic, geographic=geographic, missing=missing, robust=robust, gap=gap,
+            periodic=periodic, geographic=geographic, robust=robust, gap=gap,
             n_jobs=n_jobs,
         )  # fmt: skip
         self.ridge = ridge

@@ -190,13 +190,12 @@ def _check_entries(model: Any, record: Record, on_chunks: bool) -> None:
 def _check_fit(model: Any, features: Sequence[str]) -> None:
     """Raise if the fitted attributes of a loaded model are inconsistent with each other."""
     parts, encoding = vars(model), model.encoding_
-    columns = known = d = len(model.bandwidth_)
+    columns = d = len(model.bandwidth_)
     if encoding is not None:
-        known = encoding.table_columns
         columns, d = len(encoding.kinds), max(1, len(encoding.numeric))  # levels alone have one column of zeros
     as_bandwidth(check_array("bandwidth_", model.bandwidth_, "f", (d,)), d)
-    if len(features) != known:
-        raise ValueError(f"features names {len(features)} columns of {known}")
+    if len(features) != columns:
+        raise ValueError(f"features names {len(features)} columns of {columns}")
     as_ridge(parts.get("ridge_", 0.0))
     least = parts["min_effective_rows_"]
     if not (least is None or ("source_" not in parts and 1.0 <= least < np.inf)):
@@ -211,8 +210,8 @@ def _check_fit(model: Any, features: Sequence[str]) -> None:
         check_array("relevance_", model.relevance_, "f", (columns,))
     names = parts.get("feature_names_in_")
     if names is not None:
-        check_array("feature_names_in_", names, "O", (known,))
-    named = None if encoding is None or encoding.names is None else encoding.names[:known]
+        check_array("feature_names_in_", names, "O", (columns,))
+    named = None if encoding is None or encoding.names is None else encoding.names
     if encoding is not None and (None if names is None else tuple(names)) != named:
         raise ValueError("feature_names_in_ is not what the encoding names")
     _check_levels(model)

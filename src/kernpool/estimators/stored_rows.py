@@ -129,9 +129,6 @@ IN_MEMORY_ONLY = {
     "ordered": InMemoryOnly((None,), "their columns are read as numbers"),
     "periodic": InMemoryOnly((None,), "their columns are pooled as they are"),
     "geographic": InMemoryOnly((None,), "their columns are pooled as they are"),
-    "missing": InMemoryOnly(
-        ("raise",), "they are read again by every call", f"write a file of the complete rows, or {SAMPLE}"
-    ),
     "min_effective_rows": InMemoryOnly(
         ("auto", None), "to count the effective rows of each window takes two more passes through the files"
     ),

@@ -7,8 +7,7 @@ rows for ``partial_fit``.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import wraps
 from inspect import isfunction
 from pathlib import Path
@@ -30,7 +29,7 @@ from kernpool.data.array_validation import (
     refuse_inexact,
 )
 from kernpool.data.columns import (
-    MissingCellError,
+    IMPUTE,
     MixedTable,
     all_text,
     is_frame,
@@ -39,7 +38,6 @@ from kernpool.data.columns import (
     series_as_frame,
 )
 from kernpool.data.encoding import Encoding
-from kernpool.data.missing_cells import rows_with_missing, take_rows
 from kernpool.data.suspect_columns import SuspectColumnWarning, suspect_columns
 from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.warnings import warn_caller
@@ -278,8 +276,7 @@ def read_rows(model: Any, X: Any, y: Any, *, numbers: bool, reset: bool = True) 
         reset and is_frame(table) and not isinstance(table, MixedTable)
     ):  # columns of files are looked at where they are read
         named = [name for some in (model.unordered, model.ordered) if some is not None for name in some]
-        complete = table if model.missing == "raise" else take_rows(table, np.flatnonzero(~rows_with_missing(table)))
-        for sentence in suspect_columns(complete, named) if complete.shape[0] else ():
+        for sentence in suspect_columns(table, named):
             warn_caller(sentence, SuspectColumnWarning)
     target = getattr(y, "name", None)
     return ReadRows(key, code, output, encoding, target if isinstance(target, str) else None)
@@ -442,15 +439,11 @@ def encoding_of(model: Any, table: Any) -> Encoding | None:
     """Fit the encoding that turns table columns into numbers and category codes; None if all columns are numeric."""
     unordered = () if model.unordered is None else model.unordered
     ordered = () if model.ordered is None else model.ordered
-    fill = model.missing == "category"
-    misses = fill and isinstance(table, np.ndarray) and table.dtype.kind == "f" and bool(np.isnan(table).any())
-    if not (_has_columns(table) or len(unordered) or len(ordered) or misses):
+    if not (_has_columns(table) or len(unordered) or len(ordered)):
         return None
-    with remedies(model):
-        encoding = Encoding.fit(
-            table, unordered=unordered, ordered=ordered, ordered_by=model.ordered_by,
-            binary=model._reads_pairs_as_numbers, fill=fill,
-        )  # fmt: skip
+    encoding = Encoding.fit(
+        table, unordered=unordered, ordered=ordered, ordered_by=model.ordered_by, binary=model._reads_pairs_as_numbers
+    )
     return None if encoding.is_plain else encoding
 
 
@@ -477,32 +470,6 @@ def read_inputs(
     unseen : {"raise", "unlike"}
         What unknown levels are.
     """
-    with remedies(model):
-        return _inputs(model, table, encoding, reset, unseen)
-
-
-@contextmanager
-def remedies(model: Any) -> Iterator[None]:
-    """Add to an error about a missing cell what the parameter `missing` of a model can do about it."""
-    try:
-        yield
-    except MissingCellError as error:
-        remedy = REMEDIES.get(vars(model).get("missing", ""))
-        if remedy is None:
-            raise
-        raise MissingCellError(f"{error}{remedy}") from None
-
-
-REMEDIES = {  # of missing cells, by the parameter `missing`
-    "raise": "; or use missing='drop', which leaves them out, or missing='category'",
-    "drop": ". predict, predict_proba, quantile and intervals answer NaN at such rows",
-    "category": ". The column had no missing cells where the model was fitted",
-}
-
-
-def _inputs(
-    model: Any, table: Any, encoding: Encoding | None, reset: bool, unseen: str
-) -> tuple[NDArray[Any], NDArray[np.int64]]:
     if encoding is None and not _has_columns(table):
         try:
             key = validated(model, table, dtype=[np.float64, np.float32], reset=reset)
@@ -512,8 +479,7 @@ def _inputs(
         if isinstance(table, np.ndarray) and table.dtype.kind in "iu":
             refuse_inexact("X", table, table)
         return key, np.zeros((len(key), 0), dtype=np.int64)
-    drawn = isinstance(table, MixedTable) and encoding is not None and table.shape[1] == len(encoding.kinds)
-    if reset or not drawn:  # a picture brings the columns that say where cells are missing
+    if reset or not isinstance(table, MixedTable):
         validated(model, table, skip_check_array=True, reset=reset)
     if encoding is None:
         encoding = Encoding.of_numbers(vars(model).get("feature_names_in_"), model.n_features_in_)
@@ -530,9 +496,9 @@ def _refuse_not_finite(name: str, array: Any) -> None:
         cell = array[tuple(wrong[0])]
         what = "NaN" if np.isnan(cell) else f"{cell}"
         column = f", column {wrong[0][1]}" if array.ndim == 2 else ""
-        raise (MissingCellError if np.isnan(cell) and name == "X" else ValueError)(
+        raise ValueError(
             f"{name} is {what} in row {wrong[0][0]}{column} (counted from 0), and NaN and inf are not accepted; drop "
-            "such rows, or fill them in first"
+            f"such rows{IMPUTE if name == 'X' else ''}"
         )
 
 

@@ -190,11 +190,6 @@ def subject_of_model(
             "the explorer draws a curve along a numeric column, and this model has categorical columns alone; fit it "
             "with a numeric one"
         )
-    if model.encoding_ is not None and model.encoding_.fills:
-        raise ValueError(
-            "this model counts missing cells as a category, which the explorer does not draw; fit with missing='drop' "
-            "to explore it"
-        )
     circles = coordinates_of(model).closed
     if any(isinstance(one, Globe) for one in circles):
         raise ValueError(

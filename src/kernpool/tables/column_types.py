@@ -151,15 +151,12 @@ class Features:
         Columns that are named for the estimator: numeric categories, and ordered ones.
     dates : list of str
         Columns that were dates.
-    missing : int, default=0
-        Rows with missing cells: NaN and None.
     """
 
     X: Any
     unordered: list[str]
     ordered: list[str]
     dates: list[str]
-    missing: int = 0
 
 
 def kind_of(table: Table, name: str) -> Kind:
@@ -180,9 +177,7 @@ def kind_of(table: Table, name: str) -> Kind:
     return "dates" if are_dates(found) else "levels"
 
 
-def features_of(
-    table: Table, names: Sequence[str], choice: Choice, advice: Advice, *, missing: bool = False
-) -> Features:
+def features_of(table: Table, names: Sequence[str], choice: Choice, advice: Advice) -> Features:
     """Convert the predictor columns of a table to the form in which estimators are fitted to them.
 
     Parameters
@@ -195,8 +190,6 @@ def features_of(
         Types declared by the caller.
     advice : Advice
         About cells and columns that cannot be read.
-    missing : bool, default=False
-        Whether cells may be missing; otherwise they are errors.
 
     Raises
     ------
@@ -205,49 +198,29 @@ def features_of(
     """
     table.need([*names, *sorted(choice.named())])
     columns: dict[str, Any] = {}
-    unordered, dates, incomplete = [], [], np.zeros(table.rows, dtype=bool)
+    unordered, dates = [], []
     for name in names:
-        known, blank = _known_rows(table, name) if missing else (table, None)
-        if not known.rows:
-            raise TableError(f"{table.source}: all cells of column {name!r} are missing; {advice.column}")
         asked = name in choice.unordered or name in choice.ordered
-        kind = "levels" if asked else kind_of(known, name)
+        kind = "levels" if asked else kind_of(table, name)
         if kind == "dates" or (choice.dates and name in choice.dates):
-            cells: Any = _dates(known, name, choice)
+            cells: Any = _dates(table, name, choice)
             dates.append(name)
         elif kind == "levels":
-            cells = _declared(known, name, choice) if name in choice.ordered else levels_in(known, name)
+            cells = _declared(table, name, choice) if name in choice.ordered else levels_in(table, name)
             if not asked:
-                refuse_measures(known, name)
-                _refuse(known, name, row_names(cells))
+                refuse_measures(table, name)
+                _refuse(table, name, row_names(cells))
             elif name in choice.unordered:
                 unordered.append(name)
         else:
-            cells = moderate_numbers(known, name, advice)
-            note_doubts(known, name)
-        columns[name] = cells if blank is None else _among_missing(cells, blank)
-        incomplete |= False if blank is None else blank
-    ordered, count = [name for name in names if name in choice.ordered], int(incomplete.sum())
-    if not count and all(isinstance(cells, np.ndarray) for cells in columns.values()):
+            cells = moderate_numbers(table, name, advice)
+            note_doubts(table, name)
+        columns[name] = cells
+    ordered = [name for name in names if name in choice.ordered]
+    if all(isinstance(cells, np.ndarray) for cells in columns.values()):
         return Features(np.column_stack(list(columns.values())), unordered, ordered, dates)
     declared = {name: levels for name, levels in choice.ordered.items() if levels is not None and name in columns}
-    return Features(MixedTable(columns, declared), unordered, ordered, dates, count)
-
-
-def _known_rows(table: Table, name: str) -> tuple[Table, NDArray[np.bool_] | None]:
-    """Return the rows of a table with a cell in a column, and which have none; None if there are no others."""
-    blank = table.missing([name])
-    return (table.take(np.flatnonzero(~blank)), blank) if blank.any() else (table, None)
-
-
-def _among_missing(cells: Any, blank: NDArray[np.bool_]) -> Any:
-    """Return cells of a column, of the rows that are not missing, as those of all rows: others are NaN or None."""
-    if isinstance(cells, list):
-        known = iter(cells)
-        return [None if is_blank else next(known) for is_blank in blank.tolist()]
-    numbers = np.full(len(blank), np.nan)
-    numbers[~blank] = cells.days() if isinstance(cells, Times) else cells
-    return Times(cells.kind, numbers) if isinstance(cells, Times) else numbers
+    return Features(MixedTable(columns, declared), unordered, ordered, dates)
 
 
 def moderate_numbers(table: Table, name: str, advice: Advice) -> Array:
@@ -270,7 +243,6 @@ def queries_of(
     advice: Advice,
     *,
     unseen: str = "raise",
-    missing: str = "raise",
 ) -> Any:
     """Read the predictor columns of new rows with the types that they had when the model was fitted.
 
@@ -288,8 +260,6 @@ def queries_of(
         About cells that cannot be read.
     unseen : {"raise", "unlike"}
         Whether a category that the model does not have is an error.
-    missing : {"raise", "drop", "category"}, default="raise"
-        Whether missing cells are errors, in all columns or ("category") in those that the fit had whole.
 
     Raises
     ------
@@ -297,30 +267,21 @@ def queries_of(
         If a column cannot be read so.
     """
     table.need(names)
-    kinds = ("numeric",) * len(names) if encoding is None else encoding.kinds[: encoding.table_columns]
+    kinds = ("numeric",) * len(names) if encoding is None else encoding.kinds
     columns: dict[str, Any] = {}
     known = iter(()) if encoding is None else iter(encoding.levels)
     pairs = iter(()) if encoding is None else iter(encoding.pairs)
-    filled = () if encoding is None else [at for at, _ in encoding.fills]
-    for at, (name, kind) in enumerate(zip(names, kinds, strict=True)):
-        rows, blank = (table, None) if missing == "raise" else _known_rows(table, name)
-        if missing == "category" and blank is not None and at not in filled:
-            raise TableError(
-                f"{table.place(int(blank.argmax()), name)} is missing ({COUNTED}), and the model was fitted to a "
-                "column without missing cells; drop such rows with --missing drop"
-            )
+    for name, kind in zip(names, kinds, strict=True):
         levels = () if kind == "numeric" or kind in TIME_KINDS else next(pairs if kind == "binary" else known)
-        if not rows.rows:  # no cell says what the column holds
-            cells: Any = [] if levels else Times(kind, np.empty(0)) if kind in TIME_KINDS else np.empty(0)
-        elif kind in TIME_KINDS:
-            cells = _times_as_fitted(rows, name, kind)
+        if kind in TIME_KINDS:
+            cells: Any = _times_as_fitted(table, name, kind)
         elif kind == "numeric":
-            cells = moderate_numbers(rows, name, advice)
+            cells = moderate_numbers(table, name, advice)
         else:
-            cells = levels_in(rows, name, levels)
+            cells = levels_in(table, name, levels)
             if unseen == "raise":
-                refuse_unseen(rows, name, cells, levels)
-        columns[name] = cells if blank is None else _among_missing(cells, blank)
+                refuse_unseen(table, name, cells, levels)
+        columns[name] = cells
     if all(isinstance(cells, np.ndarray) for cells in columns.values()):
         return np.column_stack(list(columns.values()))
     return MixedTable(columns)

@@ -63,7 +63,7 @@ def restored(kind: type[Any], record: Record) -> Any:
     (n, d), outputs, epochs = arrays["key_"].shape, arrays["value_"].shape[1:2], len(arrays[LOSSES[0]]) - 1
     model = kind(**parameters)
     encoding = None if header["encoding"] is None else Encoding.from_json(header["encoding"])
-    categories, fitted = categories_of(encoding), d if encoding is None else encoding.table_columns
+    categories, fitted = categories_of(encoding), d if encoding is None else len(encoding.kinds)
     code = arrays.get("key_code_", np.zeros((n, 0), dtype=np.int64))
     check_array("key_code_", code, "i", (n, len(categories)))
     check_codes(code, categories)

@@ -6,5 +6,4 @@ standard errors, intervals and diagnostics of regressors. Most other classes are
 calibrated by the rows that `calibration.py` reads, `bootstrap.py` resampling and significance tests, and
 `classification.py` probabilities and prediction sets of classifiers. Of a fit, `robust_regression.py` finds the weights
 of outliers, `row_order.py` the order of rows and correlated noise, and `window_width.py` how many rows windows hold;
-`incomplete_rows.py` leaves rows with missing cells out, and answers NaN at them.
 """

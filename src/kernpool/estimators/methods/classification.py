@@ -27,7 +27,6 @@ from kernpool.estimators.fitted_model import (
     training_fit_key,
 )
 from kernpool.estimators.methods.calibration import check_rows, origin_of
-from kernpool.estimators.methods.incomplete_rows import nan_where_missing
 from kernpool.estimators.methods.prediction import PredictionBase, computed_once, prediction_at
 from kernpool.estimators.model import FittedModel
 from kernpool.estimators.parameter_validation import recalibrated
@@ -188,7 +187,6 @@ class ClassPrediction(PredictionBase):
 class MostProbableClass:
     """Mixin of classifiers with `predict_proba`: the most probable class."""
 
-    @nan_where_missing
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict the most probable class of each query.
 
@@ -222,7 +220,6 @@ class ClassProbabilities(FittedClassifier):
     @overload
     def predict_proba(self, X: ArrayLike, return_std: Literal[True]) -> tuple[Array, Array]: ...
 
-    @nan_where_missing
     def predict_proba(self, X: ArrayLike, return_std: bool = False) -> Array | tuple[Array, Array]:
         r"""Predict class probabilities: pooled one-hot labels, shrunk to the class priors, optionally recalibrated.
 
@@ -314,7 +311,6 @@ class ClassProbabilities(FittedClassifier):
         """
         return prediction_at(ClassPrediction, self, X)
 
-    @nan_where_missing
     def probability_interval(self, X: ArrayLike, level: float = 0.95) -> ProbabilityInterval:
         r"""Compute confidence intervals for class probabilities by Wilson's formula.
 

@@ -27,7 +27,6 @@ from kernpool.estimators.fitted_model import (
     training_fit_key,
 )
 from kernpool.estimators.methods.conditional_distribution import ConditionalDistribution, array_outcomes
-from kernpool.estimators.methods.incomplete_rows import nan_where_missing
 from kernpool.estimators.model import FittedModel, names_of, order_of, source_of
 from kernpool.estimators.training_rows import snapshot, unshared
 from kernpool.execution.error_messages import abbreviate, check_choice, explain_calls
@@ -176,7 +175,6 @@ class ConditionalDistributions(FittedModel):
         outputs, flat = outcomes.value.shape[1], model.value_.ndim == 1
         return ConditionalDistribution(outcomes, outputs, flat, widths, smoother, X is None)
 
-    @nan_where_missing
     def quantile(self, X: ArrayLike | None, levels: ArrayLike = 0.5, *, y_bandwidth: Any = None) -> Array:
         """Compute conditional quantiles of y at rows: those of `conditional_distribution`.
 

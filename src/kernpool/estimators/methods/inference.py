@@ -35,7 +35,6 @@ from kernpool.estimators.fitted_model import (
     training_with_shares,
 )
 from kernpool.estimators.methods.calibration import origin_of
-from kernpool.estimators.methods.incomplete_rows import nan_where_missing
 from kernpool.estimators.methods.prediction import PredictionBase, computed_once, prediction_at
 from kernpool.estimators.model import FittedModel, gap_of, source_of
 from kernpool.estimators.training_rows import snapshot
@@ -559,7 +558,6 @@ class Inference(FittedModel):
         code = None if groups is None else number_clusters(groups, smoother_of(self).weight)
         return prediction_at(Prediction, self, X, variance=variance, groups=code)
 
-    @nan_where_missing
     def confidence_interval(
         self,
         X: ArrayLike,

@@ -44,7 +44,6 @@ from kernpool.estimators.methods.calibration import (
     training_rows,
     with_ratios,
 )
-from kernpool.estimators.methods.incomplete_rows import nan_where_missing
 from kernpool.estimators.methods.robust_regression import refit_robustly
 from kernpool.estimators.model import FittedModel, gap_of, robust_weight_of, source_of
 from kernpool.execution.progress import current_progress
@@ -347,7 +346,6 @@ def chosen_method(model: FittedModel, method: Any, others: bool, grouped: bool, 
 class PredictionIntervals(FittedModel):
     """Mixin of regressors: prediction intervals of new observations."""
 
-    @nan_where_missing
     def prediction_interval(
         self,
         X: ArrayLike,

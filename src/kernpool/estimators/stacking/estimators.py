@@ -19,7 +19,6 @@ from kernpool.estimators.classifier import NadarayaWatsonClassifier
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.methods.calibration import as_method
 from kernpool.estimators.methods.classification import ClassPrediction, LeaveOneOutProbabilities, MostProbableClass
-from kernpool.estimators.methods.incomplete_rows import nan_where_missing
 from kernpool.estimators.parameter_validation import NamedCalls
 from kernpool.estimators.regressors import LocalLinearRegressor, NadarayaWatsonRegressor
 from kernpool.estimators.stacking import inference
@@ -55,11 +54,6 @@ class StackedEstimator(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scik
         self.forest = forest
         self.random_state = random_state
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = getattr(self.local, "missing", "raise") != "raise"
-        return tags
-
     def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> Self:
         if isinstance(X, Chunks | str | Path):
             raise TypeError(
@@ -74,7 +68,7 @@ class StackedEstimator(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scik
     def _keep(self, stack: FittedStack) -> None:
         """Replace all fitted attributes by those of a stack."""
         local = stack.local
-        of_rows = ("n_features_in_", "n_missing_", NAMES, LABELS)
+        of_rows = ("n_features_in_", NAMES, LABELS)
         for name in (*of_rows, "_expected_error"):
             self.__dict__.pop(name, None)
         self.__dict__ |= {name: vars(local)[name] for name in of_rows if name in vars(local)}
@@ -158,7 +152,7 @@ class KernelStackingRegressor(Scoring, RegressorMixin, StackedEstimator):  # typ
         Mean squared leave-one-out error of the average, summed over outputs; leave-cluster-out after a fit with groups.
         Corrected for the learned metric, and still somewhat too small for new rows, since bandwidths and weights were
         chosen by it: `expected_error` corrects that.
-    n_features_in_, feature_names_in_, n_missing_
+    n_features_in_, feature_names_in_
         As of `LocalLinearRegressor`.
 
     See Also
@@ -252,7 +246,6 @@ class KernelStackingRegressor(Scoring, RegressorMixin, StackedEstimator):  # typ
         assert values is not None
         return values[:, 0] if self._stack.local.value_.ndim == 1 else values
 
-    @nan_where_missing
     def predict(self, X: ArrayLike) -> Array:
         """Predict y at new rows.
 
@@ -376,7 +369,6 @@ class KernelStackingRegressor(Scoring, RegressorMixin, StackedEstimator):  # typ
         check_is_fitted(self)
         return inference.summarise_stack(self._stack, type(self).__name__, self.n_features_in_)
 
-    @nan_where_missing
     def confidence_interval(
         self, X: ArrayLike, *, level: float = 0.95, method: Literal["auto", "robust", "naive"] = "auto"
     ) -> Interval:
@@ -419,7 +411,6 @@ class KernelStackingRegressor(Scoring, RegressorMixin, StackedEstimator):  # typ
         )
         return replace(found, center=center, lower=lower, upper=upper, standard_error=error, first_predictions=first)
 
-    @nan_where_missing
     def prediction_interval(
         self,
         X: ArrayLike,
@@ -495,7 +486,7 @@ class KernelStackingClassifier(MostProbableClass, Scoring, ClassifierMixin, Stac
     loo_log_loss_ : float
         Leave-one-out log loss of the mixture; leave-cluster-out after a fit with groups. Somewhat too small for new
         rows, since bandwidths and weights were chosen by it.
-    n_features_in_, feature_names_in_, n_missing_
+    n_features_in_, feature_names_in_
         As of `NadarayaWatsonClassifier`.
 
     See Also
@@ -620,7 +611,6 @@ class KernelStackingClassifier(MostProbableClass, Scoring, ClassifierMixin, Stac
             float(weight @ right), "row" if stack.group is None else "cluster",
         )  # fmt: skip
 
-    @nan_where_missing
     def predict_proba(self, X: ArrayLike) -> Array:
         """Predict class probabilities.
 
