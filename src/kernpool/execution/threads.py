@@ -1,7 +1,7 @@
 """Blocks of work on Python threads: interruptible, with progress, and reproducible for any number of threads.
 
 `OrderedSum` adds terms in the order of their numbers, not of their arrival, so that the bits of a sum do not depend
-on the threads. `one_thread` limits the BLAS libraries to one thread, because the threads that work on blocks already
+on the threads. `blas_threads` limits the threads of the BLAS libraries, because the threads that work on blocks already
 occupy the processors.
 """
 
@@ -283,29 +283,33 @@ class OrderedSum:
 
 
 _lock = threading.Lock()
-_users, _limits = 0, None  # callers inside, and the handle that restores the limits
+_asked: list[int] = []  # limits of the callers that are inside
+_before: Any = None  # the handle that restores the limits as they were
 
 
 @contextmanager
-def one_thread() -> Iterator[None]:
-    """Limit the BLAS libraries to one thread while any caller is inside the ``with`` block.
+def blas_threads(limit: int = 1) -> Iterator[None]:
+    """Limit the BLAS libraries to `limit` threads while any caller is inside the ``with`` block.
 
-    The setting belongs to the process. The first caller sets the limit and the last one restores it: with a limit per
-    caller, two overlapping callers would leave it at one forever.
+    The setting belongs to the process, so the smallest limit of all callers inside holds. The first caller remembers
+    what was set and the last one restores it: with a memory per caller, two overlapping callers would leave it at one.
     """
-    global _users, _limits
+    global _before
     with _lock:
-        _users += 1
-        if _users == 1:
-            _limits = _blas().limit(limits=1)
+        if not _asked:
+            _before = _blas().limit(limits=None)
+        _asked.append(limit)
+        _blas().limit(limits=min(_asked))
     try:
         yield
     finally:
         with _lock:
-            _users -= 1
-            if _users == 0 and _limits is not None:
-                _limits.restore_original_limits()
-                _limits = None
+            _asked.remove(limit)
+            if _asked:
+                _blas().limit(limits=min(_asked))
+            elif _before is not None:
+                _before.restore_original_limits()
+                _before = None
 
 
 @cache

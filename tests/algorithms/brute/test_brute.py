@@ -13,7 +13,7 @@ from kernpool.algorithms.brute.matrix_products import Products
 from kernpool.algorithms.brute.tiles import CompiledBlocks
 from kernpool.algorithms.loops import kernel_weights
 from kernpool.algorithms.loops.kernel_weights import exp2, exp2_minus_32, exp2_minus_64
-from kernpool.execution.threads import one_thread
+from kernpool.execution.threads import blas_threads
 from kernpool.pooling import rounding_bound
 from tests.support.thinning import slow, thinned
 
@@ -183,7 +183,7 @@ def test_overlapping_callers_give_blas_its_threads_back():
         assert pools
         return [pool["num_threads"] for pool in pools]
 
-    before, first, second = threads(), one_thread(), one_thread()
+    before, first, second = threads(), blas_threads(), blas_threads()
     first.__enter__()
     second.__enter__()
     first.__exit__(None, None, None)

@@ -23,7 +23,7 @@ from kernpool.algorithms.algorithm import PER_QUERY, Algorithm, Blocks, Gradient
 from kernpool.algorithms.reference import may_underflow
 from kernpool.core import PoolState, Problem, empty_state, merge
 from kernpool.execution.progress import Progress
-from kernpool.execution.threads import OrderedSum, Work, cut, cut_evenly, one_thread, run_blocks, run_passes
+from kernpool.execution.threads import OrderedSum, Work, blas_threads, cut, cut_evenly, run_blocks, run_passes
 from kernpool.kernels import Gaussian, is_compiled
 
 CALL, SECONDS_PER_QUERY = 130e-6, 100e-9  # seconds
@@ -176,7 +176,7 @@ def _sum_blocks(problem: Problem, blocks: Blocks, n_jobs: int = 1, progress: Pro
 
     blocks.prepare()
     rows = max(1, blocks.pairs_per_call // min(n, blocks.keys_per_call))
-    with one_thread() if blocks.uses_blas else nullcontext():
+    with blas_threads() if blocks.uses_blas else nullcontext():
         run_blocks(work, cut_evenly(m, rows), n_jobs, progress)
     return result
 
@@ -236,7 +236,7 @@ def pullback(
         for some in cut(m, max(1, _NUMBERS_PER_PASS // width)):
             ordered = {name: OrderedSum(sums[name][some]) for name in wanted & PER_QUERY}
             passes.append((partial(along_both, some, ordered), per_key))
-    with one_thread() if blocks.gradients_use_blas else nullcontext():
+    with blas_threads() if blocks.gradients_use_blas else nullcontext():
         run_passes(passes, n_jobs, progress)
     return Gradients(**sums)
 

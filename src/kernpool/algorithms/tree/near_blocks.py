@@ -19,7 +19,7 @@ from kernpool.algorithms.tree.blocks import ROWS, find_reach, pieces_of, put_in_
 from kernpool.algorithms.tree.kd_tree import boxes_of, distance, kd_order, profile_of
 from kernpool.core import PoolState, Problem, empty_state, merge
 from kernpool.execution.progress import Progress
-from kernpool.execution.threads import cut, one_thread, run_blocks, run_passes
+from kernpool.execution.threads import blas_threads, cut, run_blocks, run_passes
 
 THIN = 1e-3  # mean squared offset, in bandwidths, whose digits may depend on keys below epsilon of the weight
 
@@ -110,7 +110,7 @@ def differentiate_near(
 
     per_query = cut(len(query) if wanted & PER_QUERY else 0, ROWS)
     per_key = cut(len(key) if wanted - PER_QUERY else 0, ROWS)
-    with one_thread() if blocks.gradients_use_blas else nullcontext():
+    with blas_threads() if blocks.gradients_use_blas else nullcontext():
         run_passes([(along_keys, per_query), (along_queries, per_key)], n_jobs, progress)
     result = {}
     for name in wanted:

@@ -20,7 +20,7 @@ from kernpool.bandwidth.search.setup import SearchOptions, TrainingRows, begin
 from kernpool.bandwidth.search.state import OutOfTimeError, SearchState
 from kernpool.core.pair_factors import NO_CATEGORIES, Categories
 from kernpool.execution.text_table import PrintedResult
-from kernpool.execution.threads import one_thread
+from kernpool.execution.threads import blas_threads
 from kernpool.execution.warnings import warn_caller
 
 Array = NDArray[np.float64]
@@ -246,7 +246,7 @@ def search_bandwidth(
     first = objective if len(rows.X) <= limit else criterion_of(rows.draw(limit, state.generator))
     state.fewer += [] if first is objective else [first]
     judged, theta = objective, None
-    with one_thread():  # products of few rows: with threads of their own 570 rows of 30 columns took twice as long
+    with blas_threads():  # products of few rows: with threads of their own 570 rows of 30 columns took twice as long
         try:
             reason = strategy.search(objective, first, state)
         except OutOfTimeError:

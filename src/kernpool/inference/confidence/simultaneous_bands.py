@@ -56,7 +56,7 @@ from numpy.typing import NDArray
 
 from kernpool.core import Layout, PoolState
 from kernpool.core.local_fit import mean_product
-from kernpool.execution.threads import one_thread
+from kernpool.execution.threads import blas_threads
 from kernpool.inference.resampling import random_draws
 from kernpool.inference.resampling.random_draws import multiplied
 from kernpool.inference.variance.standard_errors import Errors
@@ -138,7 +138,7 @@ def _errors_by_tables(found: Estimate, value: Array, inverse: Array) -> Array:
     tables, largest = WeightTables.of(found.terms), np.zeros(value.shape[1:])
     flat = np.ascontiguousarray(value[tables.kept].reshape(len(tables.kept), -1))
     step = max(1, min(tables.places, NUMBERS // flat.shape[1]))
-    with one_thread():  # of BLAS: the same bits wherever it runs
+    with blas_threads():  # of BLAS: the same bits wherever it runs
         for start in range(0, len(inverse), step):
             rows = slice(start, start + step)
             share = tables.rows(rows)
