@@ -78,9 +78,8 @@ def test_search_finds_the_numbers_of_np(name):
     for entry in STORED["numbers"]:
         if entry["name"] == name:
             kind, criterion = KINDS[entry["args"]["reg"] == "ll"], "loo" if "search" in name else "aicc"
-            adaptive = entry["args"]["type"] == "adaptive_nn"
-            model = kind("gaussian", criterion, widths="adaptive" if adaptive else "nearest").fit(*WAVE)
-            own = criterion == "aicc" and not adaptive  # np does not count the row itself, in-sample
+            model = kind("gaussian", criterion, widths="nearest").fit(*WAVE)
+            own = criterion == "aicc"  # np does not count the row itself, in-sample
             assert model.n_neighbors_ == int(entry["values"][0]) + own
             if criterion == "loo":
                 np.testing.assert_allclose(model.loo_error_, entry["values"][1], rtol=1e-9)

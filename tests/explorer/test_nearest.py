@@ -194,9 +194,8 @@ def test_the_leave_one_out_error_is_over_the_number_of_neighbors(view):
 
 def test_other_windows_and_tables_have_no_such_control(shown):
     x, y, *_ = rows("line")
-    for options, X in (({"widths": "adaptive"}, x), ({"widths": "widened"}, x), ({"widths": "nearest"}, np.c_[x, y])):
-        with pytest.raises(ValueError, match=r"only with 'nearest', for regressions of 3 to 5000 rows"):
-            explore(X, y, n_neighbors=20, **options)
+    with pytest.raises(ValueError, match=r"only for regressions of 3 to 5000 rows"):
+        explore(np.c_[x, y], y, n_neighbors=20, widths="nearest")
     with shown(explore(np.c_[x, x**2], y, bandwidth=[0.3, 0.3])) as page:
         assert control(page, "widths").count() == 0
 

@@ -21,27 +21,11 @@ def rows_of(state, rows):
 
 def windowed(case, problem):
     """Return the problem of some cases with windows that follow the keys."""
-    g, (m, n), kernel = case.generator(), problem.shape, problem.similarity.kernel
+    g, n, kernel = case.generator(), len(problem.key), problem.similarity.kernel
     if case.index % 5 == 2 and problem.logit_bias is None:
         least = 1 + least_neighbors(kernel, problem.key.shape[1], problem.degree)
-        widths = str(g.choice(["nearest", "nearest", "widened"]))
-        return with_neighbors(problem, float(g.integers(least, least + n)), widths)
-    plain = problem.attn_mask is None and problem.logit_bias is None
-    if case.index % 5 == 3 and plain and max(m, n) * n <= DENSE_PAIRS:
-        return _adaptive(problem, g)
+        return with_neighbors(problem, float(g.integers(least, least + n)))
     return problem
-
-
-def _adaptive(problem, g):
-    """Return the problem with adaptive widths, where they are defined."""
-    own, weight = problem.self_index, problem.key_weight
-    units = np.ones(len(problem.key)) if weight is None else weight * problem.weight_unit
-    others = units.sum() - 1.0 - (own is not None)
-    if own is not None:
-        rows = own >= 0
-        if np.any(problem.query[rows] != problem.key[own[rows]]) or np.any(units % 1.0 > 0.0):
-            return problem
-    return with_neighbors(problem, float(g.integers(1, 1 + int(others))), "adaptive") if others >= 1.0 else problem
 
 
 def pooled(case, report):

@@ -20,8 +20,6 @@ def weights(problem, rows, factors=None):
         times = times * factors[rows]
     kernel = similarity.kernel
     u = [np.abs(offset) for offset in offsets(block)]
-    factor = LONG(1) if similarity.key_widths is None else similarity.key_widths.factors(block.query, block.key)
-    u = [one / factor for one in u]
     distances = u if similarity.composition == "product" else [np.sqrt(sum(one * one for one in u))]
     if kernel.name == "boxcar":
         profile = similarity.profiles(block.query, block.key).astype(LONG)
@@ -34,8 +32,6 @@ def weights(problem, rows, factors=None):
         logit = sum(kernel.log_profile(one) for one in distances)
     if block.logit_bias is not None:
         logit = logit + block.logit_bias
-    if similarity.key_widths is not None:
-        logit = logit + similarity.key_widths.log_mass(factor)
     logit = np.where(times > 0, logit, -np.inf)
     shift = logit.max(axis=1)
     shift = np.where(np.isneginf(shift), LONG(0), shift)

@@ -84,10 +84,9 @@ def test_loess_in_two_columns(entry):
 
 
 def np_fit(entry, query, rows, k, *, at_rows=False, **options):
-    """What np fits. Its generalised widths do not count a training row itself, ours do; adaptive ones neither does."""
-    adaptive, degree = entry["args"]["type"] == "adaptive_nn", {"lc": 0, "ll": 1}[entry["args"]["reg"]]
-    options |= {"widths": "adaptive" if adaptive else "nearest", "degree": degree}
-    return kernpool.pool(query, *rows, n_neighbors=k + (at_rows and not adaptive), **options)
+    """What np fits. Its generalised widths do not count a training row itself, ours do."""
+    degree = {"lc": 0, "ll": 1}[entry["args"]["reg"]]
+    return kernpool.pool(query, *rows, widths="nearest", n_neighbors=k + at_rows, degree=degree, **options)
 
 
 @numbers("np_nn_wave")

@@ -254,8 +254,6 @@ class Algorithm:
         The highest degree of fits that `pullback` differentiates.
     widening : tuple of type
         The forms of kernels whose windows may differ between queries; ``(object,)`` is all.
-    key_widths : bool
-        Whether widths of windows may be of the keys.
     needs : (str, str) or None
         An optional package without which it cannot run, and the extra that installs it.
     """
@@ -275,7 +273,6 @@ class Algorithm:
     degree_of_form: Mapping[type[Form], int] = field(default_factory=dict)
     gradients_degree: int = 1
     widening: tuple[type, ...] = ()
-    key_widths: bool = False
     needs: tuple[str, str] | None = None
 
     def refusal(self, problem: Problem) -> str | None:
@@ -293,8 +290,6 @@ class Algorithm:
             return f"does not support the kernel {kernel.name!r}"
         if problem.similarity.widening is not None and not isinstance(kernel.form, self.widening):
             return f"does not support windows that differ between queries with the kernel {kernel.name!r}"
-        if problem.similarity.key_widths is not None and not self.key_widths:
-            return "does not support widths='adaptive'"
         fit = f"degree={problem.degree} (a {FITS[problem.degree]} fit)"
         if problem.degree > self.degree:
             return f"does not support {fit}"

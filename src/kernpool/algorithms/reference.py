@@ -23,7 +23,7 @@ def pair_weights(problem: Problem) -> tuple[Array, Array]:
     """Return (shift, weight): a log-scale per query, (m,), and all pair weights, (m, n), divided by ``exp(shift)``."""
     times = None if _counts_once(problem) else problem.multiplicity()
     similarity = problem.similarity
-    plain = problem.logit_bias is None and similarity.key_widths is None
+    plain = problem.logit_bias is None
     if similarity.kernel.is_compact and plain and not may_underflow(problem):
         # A profile of compact support does not underflow, and a detour through logarithms costs digits at the edge.
         weight = similarity.profiles(problem.query, problem.key)
@@ -178,5 +178,4 @@ REFERENCE = Algorithm(
     seconds=seconds,
     degree=2,
     widening=(object,),
-    key_widths=True,
 )

@@ -25,7 +25,7 @@ LARGEST_PORT = 65535
 # Options that fit rows, and those that read a table.
 FITTING = (
     "kernel", "bandwidth", "degree", "smoothing", "composition", "periodic", "geographic", "extrapolate",
-    "ridge", "widths", "neighbors",
+    "ridge", "neighbors",
 )  # fmt: skip
 READING = (
     "target", "features", "groups", "format", "sep", "decimal", "encoding", "na", "missing", "unordered", "ordered",

@@ -119,12 +119,13 @@ def build_model(options: argparse.Namespace, *, classes: bool = False) -> Any:
                 raise UsageError(
                     f"--{name} is for targets of numbers, and {options.target!r} holds classes; leave it out"
                 )
-    parameters = given(options, "kernel", "composition", "widths", "extrapolate", "ridge")
+    parameters = given(options, "kernel", "composition", "extrapolate", "ridge")
     parameters |= {"n_jobs": options.jobs}
     if "gap" in vars(options):  # of fit, not of explore
         parameters |= given(options, "gap")
     if options.neighbors is not None:
-        parameters = {"widths": "nearest"} | parameters | {"n_neighbors": options.neighbors}
+        number = None if options.neighbors == "auto" else options.neighbors
+        parameters |= {"widths": "nearest", "n_neighbors": number}
     for name in ("extrapolate", "ridge"):
         if name in parameters and not planes:
             raise UsageError(f"--{name} is for --degree 1: local means have no slopes, and stay in the range of Y")

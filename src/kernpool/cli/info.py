@@ -105,7 +105,7 @@ def describe_fit(model: KernelSmoother, features: Sequence[str]) -> dict[str, An
     if encoding is not None and encoding.dates:
         found["dates"] = [features[i] for i in encoding.dates]
     if follows_rows(model):
-        found["widths"] = vars(model).get("widths_", model.widths)
+        found["widths"] = model.widths
     neighbors = neighbors_of(model)
     if neighbors is not None:
         found["n_neighbors"] = neighbors

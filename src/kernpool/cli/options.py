@@ -34,8 +34,10 @@ def number_of_rows(text: str) -> int:
     return int(text) if text else EXPLAINED
 
 
-def number_of_neighbors(text: str) -> int | float:
-    """Read a number of neighbors, 30, or a share of all rows, 30% or 0.3."""
+def number_of_neighbors(text: str) -> int | float | str:
+    """Read a number of neighbors, 30, or a share of all rows, 30% or 0.3; "auto" is to be searched for."""
+    if text == "auto":
+        return text
     if text.endswith("%"):
         return float(text[:-1]) / 100.0
     return int(text) if text.isdigit() else float(text)
@@ -96,11 +98,8 @@ FITTING = {
     "(default: plane)",
     "--ridge R": "with --degree 1, ridge penalty on slopes, as a number of rows (default: chosen with --bandwidth "
     "regularised)",
-    "--widths {fixed|nearest|widened|adaptive|auto}": "windows of the bandwidth, to the nearest rows, to the "
-    "farther of both, or with a width for each row; auto: fixed or nearest, by the leave-one-out error, for one "
-    "feature (default: fixed, nearest with --neighbors)",
-    "--neighbors K|SHARE": "rows to which windows reach, such as 30, or 30%% of all (default: the number of least "
-    "leave-one-out error)",
+    "--neighbors K|SHARE": "windows that reach to the nearest rows: 30, 30%% of all, or auto for the number of least "
+    "leave-one-out error (default: windows of the bandwidth)",
 }
 CURVE = {
     "standard errors and confidence intervals of the curve:": "",

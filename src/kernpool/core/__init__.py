@@ -21,7 +21,6 @@ from kernpool.core.input_validation import (
     in_unit,
     subtract,
 )
-from kernpool.core.key_widths import KeyWidths
 from kernpool.core.local_fit import LocalFit, RankDeficiencyWarning, solve, warn_of_curvature, with_ridge
 from kernpool.core.moments import MOST_COLUMNS, Layout, check_degree, monomials
 from kernpool.core.pair_factors import NO_CATEGORIES, Categories, Factors, Groups, RowOrder, weight_left_out
@@ -48,7 +47,6 @@ __all__ = [
     "Factors",
     "Groups",
     "KernelLogits",
-    "KeyWidths",
     "Keys",
     "Layout",
     "LocalFit",

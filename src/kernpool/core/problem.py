@@ -245,7 +245,7 @@ class Problem:
         return replace(
             part,
             query=self.query[queries],
-            similarity=self.similarity.at(queries, keys),
+            similarity=self.similarity.at(queries),
             self_index=None if own is None else input_validation.places_among(keys, own[queries], len(self.key)),
             attn_mask=pairs(self.attn_mask),
             logit_bias=pairs(self.logit_bias),
@@ -298,11 +298,6 @@ class Problem:
 
         Codes and the gap are those of `Groups`.
         """
-        if self.similarity.key_widths is not None:
-            raise ValueError(
-                "widths='adaptive' leaves rows out one by one, and groups or a gap leave out several at once; use "
-                "widths='nearest'"
-            )
         if (len(query_code), len(key_code)) != self.shape:
             raise ValueError(
                 f"groups are given for {len(query_code)} queries and {len(key_code)} keys, but there are "

@@ -16,7 +16,6 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.core.key_widths import KeyWidths
 from kernpool.execution.error_messages import check_choice
 from kernpool.kernels import Kernel
 from kernpool.kernels.registry import Profile
@@ -59,38 +58,27 @@ class KernelLogits:
         How columns combine.
     widening : ndarray of shape (m,), optional
         Factor of all bandwidths at each query, for windows that differ between queries; one by default.
-    key_widths : KeyWidths, optional
-        Factors of all bandwidths at each key, by which weights are divided once for each column; one by default.
     """
 
     kernel: Kernel
     bandwidth: Array
     composition: Composition
     widening: Array | None = None
-    key_widths: KeyWidths | None = None
 
     @property
     def log_peak(self) -> float:
         """Logarithm of the kernel weight of a key that coincides with the query."""
         at_zero = np.zeros((1, len(self.bandwidth)))
-        return float(replace(self, widening=None, key_widths=None).logits(at_zero, at_zero)[0, 0])
-
-    def log_own(self, keys: slice | NDArray[np.intp]) -> Array | float:
-        """Return the logarithm of the kernel weight of some keys for queries that coincide with them."""
-        widths = self.key_widths
-        return self.log_peak + (0.0 if widths is None else widths.log_mass(widths.factor[keys]))
+        return float(replace(self, widening=None).logits(at_zero, at_zero)[0, 0])
 
     def _columns(self, query: Array, key: Array) -> Iterator[Array]:
         """Yield the differences of queries and keys in bandwidths, of shape (m, n), one column at a time.
 
         This avoids an array of shape (m, n, d).
         """
-        factors = None if self.key_widths is None else self.key_widths.factors(query, key)
         for a in range(len(self.bandwidth)):
             u = query[:, a, None] - key[None, :, a]
             u /= self.width(a)
-            if factors is not None:
-                u /= factors
             yield u
 
     def width(self, column: int) -> Array:
@@ -103,18 +91,15 @@ class KernelLogits:
         """Bandwidths of the columns, of shape (d,), or of the columns at each query, of shape (m, d)."""
         return self.bandwidth if self.widening is None else self.widening[:, None] * self.bandwidth
 
-    def at(self, queries: slice | NDArray[np.intp], keys: slice | NDArray[np.intp] = slice(None)) -> KernelLogits:
-        """Return the similarity of the queries and keys with these indices."""
-        if self.widening is None and self.key_widths is None:
+    def at(self, queries: slice | NDArray[np.intp]) -> KernelLogits:
+        """Return the similarity of the queries with these indices."""
+        if self.widening is None:
             return self
-        widening = None if self.widening is None else self.widening[queries]
-        key_widths = None if self.key_widths is None else self.key_widths.at(queries, keys)
-        return replace(self, widening=widening, key_widths=key_widths)
+        return replace(self, widening=self.widening[queries])
 
     def squared(self, kernel: Kernel, width: float) -> KernelLogits:
         """Return the similarity of a product of two kernels: `kernel`, in bandwidths multiplied by `width`."""
-        key_widths = None if self.key_widths is None else replace(self.key_widths, power=2)
-        return replace(self, kernel=kernel, bandwidth=self.bandwidth * width, key_widths=key_widths)
+        return replace(self, kernel=kernel, bandwidth=self.bandwidth * width)
 
     def offset(self, query: Array, key: Array, column: int) -> Array:
         """Return the offset ``(key - query) / bandwidth`` of one column for all pairs, of shape (m, n)."""
@@ -132,12 +117,6 @@ class KernelLogits:
         return np.sqrt(squared, out=squared)
 
     def logits(self, query: Array, key: Array) -> Array:
-        """Return the log weights of all pairs by their distances: those of `log_kernel`, less the log mass of keys."""
-        if self.key_widths is None:
-            return self.log_kernel(query, key)
-        return self.log_kernel(query, key) + self.key_widths.log_mass(self.key_widths.factors(query, key))
-
-    def log_kernel(self, query: Array, key: Array) -> Array:
         """Return the log kernel of all pairs of queries and keys, of shape (m, n); ``-inf`` outside the support."""
         if self.composition == "radial":
             return self.kernel.log_profile(self.distance(query, key))
@@ -149,7 +128,7 @@ class KernelLogits:
     def profiles(self, query: Array, key: Array) -> Array:
         """Return the kernel values of all pairs of queries and keys, of shape (m, n).
 
-        Only kernels of compact support are safe from underflow here, in windows whose widths are not of the keys.
+        Only kernels of compact support are safe from underflow here.
         """
         if self.composition == "radial":
             return self.kernel.profile(self.distance(query, key))

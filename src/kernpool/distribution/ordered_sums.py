@@ -66,7 +66,7 @@ class Way:
             return None
         if not is_compiled(kernel):
             return "has no loop for a kernel of the user's own"
-        if problem.similarity.widening is not None or problem.similarity.key_widths is not None:
+        if problem.similarity.widening is not None:
             return "has no loop for windows of different widths"
         if problem.logit_bias is not None or problem.groups is not None:
             return "has no loop for an additive mask or groups"

@@ -148,7 +148,6 @@ def pool_quantile(
         empty=empty,
         n_jobs=n_jobs,
         n_neighbors=check_widths(widths, n_neighbors),
-        widths=widths,
     )
     pairs = as_pairs(key, value, key_weight, attn_mask, exclude_self, self_index)
     if not isinstance(pairs, ArrayPairs):

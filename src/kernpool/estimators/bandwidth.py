@@ -76,8 +76,7 @@ def bandwidth_of_ratios(model: FittedModel, rows: TrainingRows) -> Any:
     """Return how bandwidths are chosen: where windows follow the rows, the ratio of a single column needs no search."""
     single = rows.X.shape[1] == 1 and (rows.code is None or not rows.code.shape[1])
     searched = isinstance(model.bandwidth, str) and model.bandwidth not in RULES
-    ratios = follows_rows(model) and model.widths not in ("widened", "auto")  # these have windows of the bandwidth, too
-    return "scott" if ratios and single and searched else model.bandwidth
+    return "scott" if follows_rows(model) and single and searched else model.bandwidth
 
 
 def choose_bandwidth(

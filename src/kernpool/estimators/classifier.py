@@ -52,7 +52,7 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
         As in `NadarayaWatsonRegressor`.
     smoothing, unseen, common_factor, min_effective_rows, max_search_rows, max_search_seconds, random_state
         As in `NadarayaWatsonRegressor`; the floor of effective rows is 12 with ``"log_loss"`` and ``"regularised"``.
-    widths : {"fixed", "nearest", "widened", "adaptive", "auto"}, default="fixed"
+    widths : {"fixed", "nearest"}, default="fixed"
         As in `NadarayaWatsonRegressor`: windows that reach to the nearest rows have no floor of effective rows.
     n_neighbors : int, float or None, default=None
         As in `NadarayaWatsonRegressor`; the error of a search is the squared error of the probabilities (Brier).
@@ -88,7 +88,7 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
         The training rows, one-hot labels and weights.
     bandwidth_, smoothing_, encoding_, relevance_, bandwidth_search_, loo_empty_windows_, min_effective_rows_
         As in `NadarayaWatsonRegressor`.
-    n_neighbors_, widths_
+    n_neighbors_
         As in `NadarayaWatsonRegressor`.
     n_features_in_, feature_names_in_
         As in `NadarayaWatsonRegressor`.

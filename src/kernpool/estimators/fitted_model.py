@@ -80,11 +80,9 @@ def _recipe(model: FittedModel, bandwidth: Array, tied: NDArray[np.intp] | None)
         ridge=vars(model).get("ridge_", 0.0),
         warns_of_nearest=True,
         tied=tied,
-        widths=widths_of(model),
     )
-    asked = replace(recipe, n_neighbors=neighbors_of(model))
-    asked.refuse_unable(len(bandwidth))
-    return asked if recipe.widths == "adaptive" else recipe
+    replace(recipe, n_neighbors=neighbors_of(model)).refuse_unable(len(bandwidth))
+    return recipe
 
 
 def recipe_at(model: FittedModel, query: Array, code: Codes | None) -> Recipe:
@@ -107,12 +105,6 @@ def neighbors_of(model: FittedModel) -> int | None:
     return neighbors
 
 
-def widths_of(model: FittedModel) -> str:
-    """Return whose windows hold a number of rows, if any do."""
-    widths: str = vars(model).get("widths", "fixed")
-    return "nearest" if widths == "auto" else widths
-
-
 def widens(model: FittedModel) -> bool:
     """Return whether the windows of a fitted model differ between queries."""
     return least_rows_of(model) is not None or neighbors_of(model) is not None
@@ -130,18 +122,11 @@ def points_of(model: FittedModel, query: Array, code: Codes | None) -> Evaluatio
     return smoother_of(model).points(query, code) if widens(model) else EvaluationPoints(query, code)
 
 
-WINDOWS = {
-    "nearest": "windows of the",
-    "widened": "windows of at least the",
-    "adaptive": "widths of rows to the",
-}
-
-
 def floor_in_words(model: FittedModel) -> str:
     """Describe the windows, for summaries: their number of neighbors, or the floor of rows if it widened any."""
     least, neighbors = least_rows_of(model), neighbors_of(model)
     if neighbors is not None:
-        return f", {WINDOWS[widths_of(model)]} {neighbors} nearest rows"
+        return f", windows of the {neighbors} nearest rows"
     if least is None or smoother_of(model).training_points(model.key_group_).widening is None:
         return ""
     return f", windows of at least {least:.3g} effective rows"
@@ -153,7 +138,7 @@ def refuse_unable(model: FittedModel, columns: int) -> None:
         return
     options: dict[str, Any] = {"composition": model.composition, "degree": model._degree, "algorithm": model.algorithm}
     if follows_rows(model):
-        options |= {"n_neighbors": 1, "widths": widths_of(model)}
+        options["n_neighbors"] = 1
     Recipe.of(model.kernel, np.ones(columns), **options).refuse_unable(columns)
 
 
@@ -452,18 +437,13 @@ def plain_smoother_of(model: FittedModel) -> Smoother:
         np.asarray(model.smoothing_, dtype=np.float64) if has_levels else np.zeros(0),
         least_rows=least_rows_of(model),
         order=order_of(model),
-        n_neighbors=_neighbors_of_points(model),
+        n_neighbors=neighbors_of(model),
     )
 
 
 def predicting_smoother(model: FittedModel, plain: Smoother) -> Smoother:
     """Return the linear smoother that predicts as a model does: a plain one, with robustness weights if there are."""
     return plain if robust_weight_of(model) is None else replace(plain, keys=pairs_of(model).keys)
-
-
-def _neighbors_of_points(model: FittedModel) -> int | None:
-    """Return the number of neighbors in windows around points; None where widths are of rows, which the recipe has."""
-    return None if widths_of(model) == "adaptive" else neighbors_of(model)
 
 
 def smoother_of_rows(model: FittedModel, found: dict[str, Any], rows: TrainingRows, categories: Categories) -> Smoother:
@@ -479,7 +459,7 @@ def smoother_of_rows(model: FittedModel, found: dict[str, Any], rows: TrainingRo
         found["smoothing_"] if has_levels else np.zeros(0),
         least_rows=found.get("min_effective_rows_"),
         order=rows.order,
-        n_neighbors=_neighbors_of_points(one),
+        n_neighbors=found.get("n_neighbors_"),
     )
 
 

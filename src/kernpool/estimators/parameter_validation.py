@@ -205,19 +205,9 @@ def _check_bandwidth(bandwidth: Any, named: tuple[str, ...]) -> None:
 
 
 def _check_widths(model: Any) -> None:
-    check_choice("widths", model.widths, (*WIDTHS, "auto"))
-    if model.widths == "auto" and repr(model.bandwidth) not in ("'regularised'", "'loo'"):
-        raise ValueError(
-            "widths='auto' compares the leave-one-out errors of searched windows: bandwidth must be 'regularised' or "
-            f"'loo' with it, got {abbreviate(model.bandwidth)}; or use widths='fixed' or 'nearest'"
-        )
+    check_choice("widths", model.widths, WIDTHS)
     if model.widths == "fixed" or model.n_neighbors is not None:
-        check_widths("nearest" if model.widths == "auto" else model.widths, model.n_neighbors)
-    if model.widths == "adaptive" and (model.periodic is not None or model.geographic is not None):
-        raise ValueError(
-            "widths='adaptive' divides the weight of a row by its width in each column, and periodic and geographic "
-            "columns are points in two or three; use widths='nearest'"
-        )
+        check_widths(model.widths, model.n_neighbors)
     if model.widths != "fixed" and model.min_effective_rows not in ("auto", None):
         raise ValueError(
             f"min_effective_rows={abbreviate(model.min_effective_rows)} is for widths='fixed'; windows that follow the "

@@ -342,16 +342,13 @@ class NadarayaWatsonRegressor(KernelRegressor):
         by ``"log_loss"`` or ``"regularised"``, and no floor elsewhere: where bandwidths are given or found in another
         way numbers are those of published methods, and regressors lose by bias what they win. Of planes
         :math:`2 (d + 1)`, two rows for each coefficient, is what to try. Not for rows in chunks.
-    widths : {"fixed", "nearest", "widened", "adaptive", "auto"}, default="fixed"
+    widths : {"fixed", "nearest"}, default="fixed"
         With ``"nearest"`` each window reaches to the `n_neighbors`-th nearest row, as in lowess, loess and locfit: wide
         where rows are thin, narrow where they are dense. Better by a factor of two to seven where the curve bends where
         rows are dense, and as much worse where it bends where they are thin; compare `loo_error_`. Take
         ``kernel="tricube"`` with it, which beat the Gaussian. `bandwidth_` then holds the ratios of the columns: as
         given, or those that the search of `bandwidth` finds for fixed widths; `Prediction.widening` has the factor at
-        each query. ``"widened"``: windows of the bandwidth, which reach to `n_neighbors` rows at least. ``"adaptive"``:
-        a width for each row, to its `n_neighbors`-th other row, as in R's np; take the Gaussian, as a window may hold
-        no row of a compact kernel. It takes dense passes over all pairs of rows: up to some thousand. ``"auto"``, for
-        one column and a search by leave-one-out: fixed or nearest, by the smaller error. For rows in memory.
+        each query. For rows in memory.
     n_neighbors : int, float or None, default=None
         Rows in a window, counted by their weights, as a number or as a share in (0, 1] of all; None searches for the
         number of least leave-one-out error (leave-cluster-out with `groups`), with ``bandwidth="aicc"`` or ``"gcv"`` by
@@ -427,8 +424,6 @@ class NadarayaWatsonRegressor(KernelRegressor):
     n_neighbors_ : int
         Rows to which windows reach, by their weights; absent where widths are fixed. `loo_error_` is that of these
         windows.
-    widths_ : str
-        ``"fixed"`` or ``"nearest"``, as chosen by ``widths="auto"``.
     loo_empty_windows_ : int
         Training rows that had no other row in their window there, or none of another group; likewise.
     key_, value_, key_weight_ : ndarray
@@ -556,7 +551,7 @@ class LocalLinearRegressor(KernelRegressor):
         The ridge, given or found; zero for none.
     bandwidth_, smoothing_, encoding_, bandwidth_search_, loo_error_, loo_empty_windows_, min_effective_rows_
         As in `NadarayaWatsonRegressor`.
-    n_neighbors_, widths_
+    n_neighbors_
         As in `NadarayaWatsonRegressor`.
     key_, value_, key_weight_, robust_weight_, search_rows_, source_, reference_, bandwidth_note_, n_features_in_
         As in `NadarayaWatsonRegressor`.

@@ -20,7 +20,6 @@ from kernpool.data.model_format import ModelFileError, Record, check_array, plai
 from kernpool.estimators.fitted_model import coordinates_of
 from kernpool.estimators.model import gap_of, source_of
 from kernpool.estimators.parameter_validation import check_maps, check_restored
-from kernpool.execution.error_messages import check_choice
 from kernpool.kernels import get_kernel, registered_name
 from kernpool.pooling import ChunkPairs
 
@@ -201,9 +200,6 @@ def _check_fit(model: Any, features: Sequence[str]) -> None:
     if not (least is None or ("source_" not in parts and 1.0 <= least < np.inf)):
         raise ValueError(f"min_effective_rows_ cannot be {least}")
     neighbors, widths = parts.get("n_neighbors_"), parts.get("widths", "fixed")
-    if widths == "auto":
-        widths = parts.get("widths_")
-        check_choice("widths_", widths, ("fixed", "nearest"))
     if not (neighbors is None if widths == "fixed" else neighbors is not None and neighbors >= 1):
         raise ValueError(f"n_neighbors_ cannot be {neighbors} with widths={widths!r}")
     if "relevance_" in parts:

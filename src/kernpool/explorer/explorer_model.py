@@ -27,7 +27,7 @@ from kernpool.data.circular import Globe
 from kernpool.datasets import RegressionSample, make_sine_linear, make_sine_power
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
 from kernpool.estimators.extrapolation import limits_of
-from kernpool.estimators.fitted_model import coordinates_of, neighbors_of, recipe_of, widths_of
+from kernpool.estimators.fitted_model import coordinates_of, neighbors_of, recipe_of
 from kernpool.estimators.model import gap_of, refuse_robust, source_of
 from kernpool.execution.error_messages import abbreviate
 from kernpool.kernels import BUILT_IN, Kernel, get_kernel
@@ -213,8 +213,8 @@ def subject_of_model(
         )
     if neighbors_of(model) is not None and not _shows_windows(model):
         raise ValueError(
-            f"this model has widths={model.widths!r}, and the explorer shows windows that follow the rows only with "
-            f"'nearest', for regressions of 3 to {EXACT_ROWS} rows of one numeric column without groups; fit with "
+            f"this model has widths={model.widths!r}, and the explorer shows windows that follow the rows only "
+            f"for regressions of 3 to {EXACT_ROWS} rows of one numeric column without groups; fit with "
             "widths='fixed' to explore it"
         )
     names = column_names(model)
@@ -230,7 +230,7 @@ def subject_of_model(
 
 def shown_widths(model: Any) -> str:
     """Return whether windows of a fitted model are "fixed" or reach to the "nearest" rows."""
-    return "fixed" if neighbors_of(model) is None else widths_of(model)
+    return "fixed" if neighbors_of(model) is None else "nearest"
 
 
 def _shows_windows(model: Any) -> bool:

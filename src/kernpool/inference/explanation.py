@@ -445,7 +445,6 @@ def largest_weights(smoother: Smoother, fitted: Fitted, places: EvaluationPoints
     problem, tables = weights.problem, WeightTables.of([(1.0, weights)])
     row, kernel = np.full((len(problem.query), k), -1, dtype=np.int64), problem.similarity.kernel
     loops = is_compiled(kernel) and not (kernel.is_compact and may_underflow(problem))
-    loops = loops and problem.similarity.key_widths is None
     if loops and len(row) * len(tables.kept) > FEW_PAIRS:
         effective = np.empty(len(row))
         for rows, part in queries_by_width(problem):
@@ -501,12 +500,8 @@ def _pooling_weights(smoother: Smoother, fitted: Fitted, row: Integers) -> tuple
     away = problem.key[row] - problem.query[:, None]
     if problem.similarity.widening is not None:
         away /= problem.similarity.widening[:, None, None]
-    ordinary, widths = replace(problem.similarity, widening=None, key_widths=None), problem.similarity.key_widths
-    factors = np.ones((m, k)) if widths is None else widths.factor[row]
-    scaled = (away / factors[..., None]).reshape(m * k, -1)
-    logits = ordinary.logits(np.zeros((1, away.shape[2])), scaled).reshape(m, k)
-    if widths is not None:
-        logits = logits + widths.log_mass(factors)
+    ordinary = replace(problem.similarity, widening=None)
+    logits = ordinary.logits(np.zeros((1, away.shape[2])), away.reshape(m * k, -1)).reshape(m, k)
     if problem.factors is not None:
         columns = zip(problem.factors.log_tables, problem.factors.query_code.T, problem.factors.key_code.T, strict=True)
         for table, query, key in columns:

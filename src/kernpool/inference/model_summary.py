@@ -499,7 +499,7 @@ def attention_received(smoother: Smoother, code: Integers | None = None) -> Arra
     problem, weight = smoother.left_out_problem(code), smoother.weight
     mass = log_mass(smoother.sums(problem))
     peak = problem.similarity.log_peak
-    near = (weight > 0) & (mass > peak - FAR) & (problem.similarity.key_widths is None)
+    near = (weight > 0) & (mass > peak - FAR)
     attention = np.zeros(len(weight))
     if near.any():
         unit = float(mass[near].min())

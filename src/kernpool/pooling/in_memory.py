@@ -175,7 +175,7 @@ def _is_worth_it(first: Problem, items: int, algorithm: str) -> bool:
     if m * n > MOST_PAIRS or algorithm not in ("auto", "brute") or not is_compiled(kernel):
         return False
     windows = first.similarity
-    if any(x is not None for x in (first.attn_mask, first.logit_bias, windows.widening, windows.key_widths)):
+    if any(x is not None for x in (first.attn_mask, first.logit_bias, windows.widening)):
         return False
     if kernel.is_compact and reference.may_underflow(first):
         return False

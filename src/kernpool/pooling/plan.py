@@ -344,11 +344,6 @@ def refuse_factors(problem: Problem) -> None:
 def refuse_gradients(problem: Problem, algorithm: Algorithm = REFERENCE) -> None:
     """Raise ValueError, naming what works, if there are no gradients for the degree or the windows of a problem."""
     most = algorithm.gradients_degree
-    if problem.similarity.key_widths is not None:
-        raise ValueError(
-            "there are no gradients, nor slopes of weighted means, with widths='adaptive', whose widths move with the "
-            "keys; use widths='nearest', or for slopes LocalLinearRegressor"
-        )
     if problem.degree > most:
         raise ValueError(
             f"there are no gradients of degree={problem.degree}, only of degree=0 to {most}; differentiate, or search "

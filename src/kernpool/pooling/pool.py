@@ -90,16 +90,13 @@ def pool(
         three columns, has no bias where the values are curved; it returns a quadratic function of the keys as it is,
         varies more from sample to sample than a plane, takes one and a half to three times as long, and has no
         gradients. Where keys do not determine a curvature, the fit is that of ``degree=1``, with one warning.
-    widths : {"fixed", "nearest", "widened", "adaptive"}, default="fixed"
+    widths : {"fixed", "nearest"}, default="fixed"
         With ``"nearest"`` each query's bandwidths are multiplied by the distance, in bandwidths, of the nearest keys
         that hold `n_neighbors`, as in lowess, loess and locfit [5]_: windows are wide where keys are thin. `bandwidth`
-        then says no more than the ratios of the columns. ``"widened"`` multiplies by at least one: windows of the
-        bandwidth, which reach to `n_neighbors` where these are farther. With ``"adaptive"`` it is each key's
-        bandwidths that are multiplied, by its distance to its `n_neighbors`-th other key, and :math:`a_{ij} = w_j
-        K(u_{ij} / s_j) / s_j^d` [6]_: a pass of dense NumPy over all pairs, without gradients. For arrays in memory.
+        then says no more than the ratios of the columns.
     n_neighbors : int or float, optional
         Keys in a window, as a number, or as a share in (0, 1] of all. Weights count as so many keys, and coincident
-        keys are counted; one unit of an excluded own key is not, in widths of keys either: the result is that of a call
+        keys are counted; one unit of an excluded own key is not: the result is that of a call
         without it. See `kernpool.pooling.widths`.
     key_weight : array_like of shape (n,) or (..., n), optional
         Non-negative frequencies: a weight of 3 counts like three equal pairs.
@@ -218,7 +215,6 @@ def pool(
         empty=empty,
         n_jobs=n_jobs,
         n_neighbors=check_widths(widths, n_neighbors),
-        widths=widths,
     )
     pairs = as_pairs(key, value, key_weight, attn_mask, exclude_self, self_index)
     return finalize(pairs.reduce(recipe, query, progress), recipe)
@@ -316,7 +312,6 @@ def pool_state(
         algorithm=algorithm,
         n_jobs=n_jobs,
         n_neighbors=check_widths(widths, n_neighbors),
-        widths=widths,
     )
     batch = ArrayPairs(key, value, key_weight, attn_mask, exclude_self, self_index).batch(recipe, query)
     state = sum_problems(batch.problem, recipe, len(batch), progress, centered=False).state

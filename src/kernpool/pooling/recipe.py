@@ -30,7 +30,7 @@ from kernpool.pooling.category_cells import choose_for_levels
 from kernpool.pooling.group_plan import plan_of_groups
 from kernpool.pooling.plan import PoolingPlan, check_algorithm, choose_algorithm, name_of_each
 from kernpool.pooling.widened_plan import WidenedPlan
-from kernpool.pooling.widths import count_neighbors, with_neighbors, with_unit_widths
+from kernpool.pooling.widths import count_neighbors, with_neighbors, with_widths
 
 Array = NDArray[np.float64]
 
@@ -58,8 +58,6 @@ class Recipe:
         Number or share of keys to which windows reach (`kernpool.pooling.widths`); None for the bandwidths as they are.
     tied : ndarray of int, shape (d,), optional
         Columns that are points on circles or spheres, as of `Problem`.
-    widths : {"fixed", "nearest", "widened", "adaptive"}
-        Whose windows reach to so many keys, if there is a number of them.
 
     Raises
     ------
@@ -92,7 +90,6 @@ class Recipe:
     widening: Array | None = None
     n_neighbors: float | None = None
     tied: NDArray[np.intp] | None = None
-    widths: str = "nearest"
 
     def __post_init__(self) -> None:
         check_empty(self.empty)
@@ -152,7 +149,7 @@ class Recipe:
         )
         if self.n_neighbors is None:
             return problem
-        return with_neighbors(problem, count_neighbors(self.n_neighbors, problem), self.widths)
+        return with_neighbors(problem, count_neighbors(self.n_neighbors, problem))
 
     def at(self, queries: slice | NDArray[np.intp]) -> Recipe:
         """Return the recipe for the queries with these indices."""
@@ -164,15 +161,15 @@ class Recipe:
             row = np.zeros((1, columns))
             problem = replace(self, widening=None, n_neighbors=None).problem(row, row, row[:, :1])
             if self.widening is not None or self.n_neighbors is not None:
-                problem = with_unit_widths(problem, self.widths if self.widening is None else "nearest")
+                problem = with_widths(problem, np.ones(1))
             choose_algorithm(problem, self.algorithm)
 
     def refuse_nearest(self, pairs: str) -> None:
         """Raise ValueError if windows follow the keys, which `pairs` (in words) cannot do: all keys are counted."""
         if self.n_neighbors is not None:
             raise ValueError(
-                f"widths={self.widths!r} counts the keys that are near, which {pairs} do not hold at once; pass "
-                "arrays, or widths='fixed' with a bandwidth"
+                f"widths='nearest' counts the keys that are near, which {pairs} do not hold at once; pass arrays, or "
+                " widths='fixed' with a bandwidth"
             )
 
     def fill_empty(self, values: Array, occupied: NDArray[np.bool_], fill: Fill | None = None) -> Array:
@@ -228,7 +225,7 @@ class Recipe:
     def pools_like(self, other: Recipe) -> bool:
         """Return whether sums of both recipes may be merged: same kernel, bandwidth, composition and degree."""
         same = self.kernel == other.kernel and np.array_equal(self.bandwidth, other.bandwidth)
-        names = "composition", "degree", "n_neighbors", "widths"
+        names = "composition", "degree", "n_neighbors"
         return same and all(getattr(self, name) == getattr(other, name) for name in names)
 
 
@@ -344,8 +341,7 @@ def limit_problem(problem: Problem, empty: str) -> Problem:
         Local constant.
     """
     # A tree for the limit would replace the cached one that the next queries need.
-    similarity = replace(problem.similarity, key_widths=None)
-    bare = replace(problem, similarity=similarity, factors=None, degree=0, prepared=None)
+    bare = replace(problem, factors=None, degree=0, prepared=None)
     return bare.with_kernel(*_limit(empty))
 
 

@@ -106,7 +106,7 @@ def _surroundings(problem: Problem) -> Surroundings:
     """
     m, n = problem.shape
     similarity = problem.similarity
-    of_pairs = problem.attn_mask, problem.logit_bias, problem.groups, similarity.key_widths
+    of_pairs = problem.attn_mask, problem.logit_bias, problem.groups
     if m * n > FEW_PAIRS and all(x is None for x in of_pairs) and not may_underflow(problem):
         if similarity.kernel.is_compact:
             return _by_window(problem)
@@ -127,13 +127,7 @@ def _by_table(problem: Problem) -> Surroundings:
     takes_part = (times > 0) & (logits > -np.inf)
     distance = np.where(takes_part, similarity.distance(problem.query, problem.key), np.inf).min(axis=1)
     weight = np.where(takes_part, times, 0.0).sum(axis=1)
-    if similarity.key_widths is not None:  # the heaviest keys need not be the nearest in their widths
-        heavy = takes_part & (logits >= np.where(takes_part, logits, -np.inf).max(axis=1, keepdims=True) - NEGLIGIBLE)
-        distance = np.where(heavy, similarity.distance(problem.query, problem.key), 0.0).max(axis=1)
-        if similarity.kernel.is_compact:
-            mass = similarity.key_widths.log_mass(similarity.key_widths.factors(problem.query, problem.key))
-            logits = np.broadcast_to(mass, takes_part.shape)
-    elif similarity.kernel.is_compact and problem.logit_bias is None and not may_underflow(problem):
+    if similarity.kernel.is_compact and problem.logit_bias is None and not may_underflow(problem):
         return distance, np.zeros(len(times)), weight
     return distance, np.where(takes_part, logits, -np.inf).max(axis=1), weight
 

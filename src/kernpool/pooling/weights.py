@@ -77,8 +77,8 @@ def pooling_weights(
     >>> kernpool.pooling_weights([0.0], [-1.0, 0.0, 1.0]).round(3)
     array([[0.274, 0.452, 0.274]])
     """
-    windows = {"widths": widths, "n_neighbors": check_widths(widths, n_neighbors)}
-    recipe = Recipe.of(kernel, bandwidth, composition=composition, tol=tol, empty=empty, **windows)
+    k = check_widths(widths, n_neighbors)
+    recipe = Recipe.of(kernel, bandwidth, composition=composition, tol=tol, empty=empty, n_neighbors=k)
     batch = ArrayPairs(key, None, key_weight, attn_mask, exclude_self, self_index).batch(recipe, query)
     weights = weight_tables(batch.problem, len(batch), empty=empty, max_bytes=max_bytes)
     return weights.reshape(*batch.shape, batch.n_queries, batch.n_keys)

@@ -1,4 +1,4 @@
-r"""Widths of windows that follow the keys: to the k-th nearest key of each query, or of each key.
+r"""Widths of windows that follow the keys: to the k-th nearest key of each query.
 
 With the distance in bandwidths :math:`D(q, k) = |(q - k) / h|`, Euclidean for the radial composition and that of the
 farthest column for the product, all bandwidths of a query are multiplied by
@@ -19,13 +19,7 @@ On a line the k nearest keys are neighbours: the windows of neighbouring keys th
 have their middles in order, so that each query looks up its own among them. In several columns a kd tree lists the
 nearest keys; where these are many, and under masks and groups, all distances are computed, in blocks.
 
-Adaptive widths are of the keys: with :math:`s_j` as above, from key j and without one unit of it, the weight of the key
-is :math:`w_j K(u / s_j) / s_j^d` (`kernpool.core.key_widths`). Of k coincident others the width is the least positive
-distance. Leaving a unit of key i out changes the widths of the keys that counted it: those within :math:`s_j` reach to
-the next one, which is what a fit without the row has.
-
-C. Loader, "Local Regression and Likelihood", Springer (1999), section 2.2.1. L. Breiman, W. Meisel and E. Purcell,
-"Variable kernel estimates of multivariate densities", Technometrics 19 (1977), 135-144.
+C. Loader, "Local Regression and Likelihood", Springer (1999), section 2.2.1.
 """
 
 from __future__ import annotations
@@ -39,14 +33,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.core import KeyWidths, Problem
+from kernpool.core import Problem
 from kernpool.execution.error_messages import abbreviate, check_choice
 from kernpool.execution.threads import cut
 from kernpool.kernels import Kernel
 
 Array = NDArray[np.float64]
 
-WIDTHS = "fixed", "nearest", "widened", "adaptive"
+WIDTHS = "fixed", "nearest"
 SMALLEST, LARGER = 2.0**-30, 1.0 + 2.0**-48
 ENOUGH = 1.0 - 1e-12  # of the weight that a window holds, whose sum is rounded
 PAIRS_AT_ONCE = 1 << 18
@@ -59,7 +53,7 @@ def check_widths(widths: Any, n_neighbors: Any) -> float | None:
 
     Parameters
     ----------
-    widths : {"fixed", "nearest", "widened", "adaptive"}
+    widths : {"fixed", "nearest"}
         As in `pool`.
     n_neighbors : int, float or None
         As in `pool`.
@@ -207,107 +201,9 @@ def with_widths(problem: Problem, widening: Array) -> Problem:
     return replace(problem, similarity=replace(problem.similarity, widening=widening))
 
 
-def with_unit_widths(problem: Problem, widths: str) -> Problem:
-    """Return the problem with factors of one, as an example of such windows."""
-    if widths != "adaptive":
-        return with_widths(problem, np.ones(len(problem.query)))
-    key_widths = KeyWidths(np.ones(len(problem.key)), problem.similarity.bandwidth)
-    return replace(problem, similarity=replace(problem.similarity, key_widths=key_widths))
-
-
-Finder = Callable[[Problem], Callable[[float], Array]]
-
-
-def with_neighbors(problem: Problem, k: float, widths: str = "nearest") -> Problem:
-    """Return the problem with windows that reach to `k` units of weight, of each query or of each key.
-
-    Parameters
-    ----------
-    problem : Problem
-        As of `nearest_widths`.
-    k : float
-        Units of weight, positive; from `count_neighbors`.
-    widths : {"nearest", "widened", "adaptive"}
-        As in `pool`.
-    """
-    return neighbor_windows(problem, widths, lambda rows: partial(nearest_widths, rows))(k)
-
-
-def neighbor_windows(problem: Problem, widths: str, finder: Finder | None = None) -> Callable[[float], Problem]:
-    """Return the function `with_neighbors` of `k` alone, by default one that is quick to call again and again."""
-    finder = finder or width_finder
-    if widths == "adaptive":
-        return _key_windows(problem, finder)
-    find, least = finder(problem), 1.0 if widths == "widened" else 0.0
-    return lambda k: with_widths(problem, np.maximum(find(k), least))
-
-
-def _key_windows(problem: Problem, finder: Finder) -> Callable[[float], Problem]:
-    """Return a function from `k` to the problem with adaptive widths."""
-    leaves_out = _keys_left_out(problem)
-    n, similarity, alone = len(problem.key), problem.similarity, leaves_out is not None
-    rows = replace(problem, query=problem.key, self_index=np.arange(n), factors=None)
-    find, others = finder(rows), problem.total_weight * problem.weight_unit - 1.0 - alone
-
-    def make(k: float) -> KeyWidths:
-        factor = find(k)
-        without = find(k + 1.0) if alone else factor
-        crowded = np.flatnonzero(_coincident(rows) >= ENOUGH * k)
-        for some in cut(crowded.size, max(1, PAIRS_AT_ONCE // n)):  # the least positive distances, in place of zero
-            distance, weight = _pairs_of(rows.block(crowded[some]), slice(None))
-            weight[distance == 0.0] = 0.0
-            for of, units in ((factor, 0.0), (without, float(alone))):
-                found = _kth(distance.copy(), weight, (units + 1e-9) / problem.weight_unit, 1)
-                of[crowded[some]] = np.where(found > 0.0, LARGER * found, 1.0)
-        widths = KeyWidths(factor, similarity.bandwidth, similarity.composition == "product")
-        not_counted = np.full(n, -1.0)
-        not_counted[crowded] = 0.0
-        return replace(widths, without_one=without, not_counted=not_counted) if alone else widths
-
-    def windows(k: float) -> Problem:
-        if k > others * (1.0 + 1e-12):
-            if others < least_neighbors(similarity.kernel, problem.key.shape[1], problem.degree):
-                raise ValueError(
-                    f"widths='adaptive' counts the keys around each key, and {n} key(s) are too few for that with "
-                    f"degree={problem.degree}; use widths='nearest', or give more of them"
-                )
-            raise ValueError(
-                f"n_neighbors={k:g} is too many for widths='adaptive', which counts the keys around each key, without "
-                f"itself{' and the one that is left out' * alone}: {max(others, 0.0):g}; give at most so many"
-            )
-        of = problem.key, problem.key_weight, similarity.bandwidth, similarity.composition, k
-        found = problem.prepare(f"key widths{' of others' * alone}", of, lambda: make(k))
-        return replace(problem, similarity=replace(similarity, key_widths=replace(found, leaves_out=leaves_out)))
-
-    return windows
-
-
-def _keys_left_out(problem: Problem) -> NDArray[np.bool_] | None:
-    """Return which queries leave their own key out, or None; raise ValueError where adaptive widths are not defined."""
-    if problem.attn_mask is not None or problem.logit_bias is not None or problem.groups is not None:
-        raise ValueError(
-            "widths='adaptive' counts the keys around each key, whatever the query; leave attn_mask and groups out, or "
-            "use widths='nearest'"
-        )
-    own = problem.self_index
-    if own is None:
-        return None
-    units = problem.weight_unit * (np.ones(len(problem.key)) if problem.key_weight is None else problem.key_weight)
-    leaves_out = (own >= 0) & (units[own] > 0.0)
-    rows = own[leaves_out]
-    if np.any(units[rows] < ENOUGH) or np.any(problem.query[leaves_out] != problem.key[rows]):
-        raise ValueError(
-            "widths='adaptive' leaves out one unit of a key that is where the query is: give weights of at least one, "
-            "and in self_index the own key of each query, or use widths='nearest'"
-        )
-    return leaves_out
-
-
-def _coincident(rows: Problem) -> Array:
-    """Return the units of weight of the other keys that coincide with each key."""
-    weight = np.ones(len(rows.key)) if rows.key_weight is None else rows.key_weight * rows.weight_unit
-    place = np.unique(rows.key, axis=0, return_inverse=True)[1].ravel()
-    return np.asarray(np.bincount(place, weights=weight)[place] - np.minimum(weight, 1.0))
+def with_neighbors(problem: Problem, k: float) -> Problem:
+    """Return the problem with windows that reach to `k` units of weight, from `count_neighbors`."""
+    return with_widths(problem, nearest_widths(problem, k))
 
 
 def width_finder(problem: Problem) -> Callable[[float], Array]:

@@ -138,12 +138,6 @@ def constant_slopes(smoother: Smoother, places: EvaluationPoints) -> tuple[Array
             f"got {abbreviate(kernel.name)}; "
             "use LocalLinearRegressor, whose slopes have standard errors for every kernel"
         )
-    if smoother.recipe.n_neighbors is not None:
-        raise ValueError(
-            "derivatives of a local constant fit have no standard errors where each row has its own width "
-            "(widths='adaptive'): the slope of its kernel is in units of that; use LocalLinearRegressor, or "
-            "widths='nearest'"
-        )
     fitted = smoother.of_degree(1).fit(places)
     widths, layout = fitted.problem.similarity.widths, fitted.problem.layout
     mean = fitted.state.finalize(empty="zero")

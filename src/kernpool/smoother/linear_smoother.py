@@ -18,13 +18,13 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.core import NO_CATEGORIES, Categories, Factors, Keys, KeyWidths, Layout, LocalFit, Prepared, RowOrder
+from kernpool.core import NO_CATEGORIES, Categories, Factors, Keys, Layout, LocalFit, Prepared, RowOrder
 from kernpool.core.input_validation import center_of_values, in_unit, subtract
 from kernpool.core.problem import FLOAT64, FLOAT64_EPSILON, LARGEST_TOL, Problem
 from kernpool.core.state import Empty, PoolState, fill_in_silence
 from kernpool.execution.threads import cut
 from kernpool.pooling import Recipe, Sums, limit_values, sum_problem
-from kernpool.pooling.widths import with_neighbors
+from kernpool.pooling.widths import nearest_widths
 from kernpool.smoother.quadratic_forms import Summed, Terms, log_mass, norms_by_rows
 from kernpool.smoother.windows import effective_rows, widening
 
@@ -89,7 +89,6 @@ def _are_same_pairs(problem: Problem, other: Problem) -> bool:
         and bool(np.all(np.abs(one.bandwidth - two.bandwidth) <= ROUNDING * one.bandwidth))
         and are_equal(one.widening, two.widening)
         and are_equal(problem.tied, other.tied)
-        and are_equal_widths(one.key_widths, two.key_widths)
         and problem.weight_unit == other.weight_unit
         and are_equal(problem.key_weight, other.key_weight)
         and are_equal(problem.query, other.query)
@@ -107,11 +106,6 @@ def are_equal(one: NDArray[np.generic] | None, other: NDArray[np.generic] | None
     if one is None or other is None:
         return one is other
     return one is other or np.array_equal(one, other)
-
-
-def are_equal_widths(one: KeyWidths | None, other: KeyWidths | None) -> bool:
-    """Return whether two optional `KeyWidths` are the same for all queries, or both None."""
-    return one is other or (one is not None and other is not None and one.equals(other))
 
 
 def are_equal_factors(one: Factors | None, other: Factors | None) -> bool:
@@ -188,7 +182,7 @@ class Smoother:
         Effective rows that windows have at least, as `kernpool.smoother.windows` says; None for no floor.
     n_neighbors : int or None
         Units of weight in a window around a point, where widths follow the rows (`kernpool.pooling.widths`); None for
-        fixed widths, and for widths of the rows, which the recipe has.
+        fixed widths.
     first : Smoother or None
         The smoother by whose bandwidths windows are found; None for this one.
     order : RowOrder or None
@@ -230,15 +224,7 @@ class Smoother:
     @property
     def widens(self) -> bool:
         """Whether windows differ between evaluation points, and so do those of a row left out."""
-        return self._finds_windows or self.recipe.n_neighbors is not None
-
-    @property
-    def _finds_windows(self) -> bool:
         return self.least_rows is not None or self.n_neighbors is not None
-
-    def has_widths(self, places: EvaluationPoints) -> bool:
-        """Return whether any window around these points differs from the bandwidths."""
-        return places.widening is not None or self.recipe.n_neighbors is not None
 
     @property
     def training(self) -> EvaluationPoints:
@@ -248,7 +234,7 @@ class Smoother:
     def training_points(self, code: Codes | None) -> EvaluationPoints:
         """Return the training rows as evaluation points, with windows of leave-one-out, or leave-cluster-out, fits."""
         rows, first = EvaluationPoints(self.keys.rows.array, self.key_code), self.first or self
-        if not self._finds_windows:
+        if not self.widens:
             return rows
         recipe, width = first.recipe, (self.least_rows, self.n_neighbors)
         of = recipe.kernel, recipe.composition, recipe.bandwidth, first.smoothing, width, code, self.order
@@ -270,11 +256,11 @@ class Smoother:
     def points(self, query: Array, code: Codes | None = None) -> EvaluationPoints:
         """Return rows as evaluation points, with windows of enough effective rows."""
         rows, first = EvaluationPoints(query, code), self.first or self
-        return replace(rows, widening=first._widening(first.problem(rows))) if self._finds_windows else rows
+        return replace(rows, widening=first._widening(first.problem(rows))) if self.widens else rows
 
     def _widening(self, problem: Problem) -> Array | None:
         if self.n_neighbors is not None:
-            return with_neighbors(problem, float(self.n_neighbors), self.recipe.widths).similarity.widening
+            return nearest_widths(problem, float(self.n_neighbors))
         assert self.least_rows is not None
         least = self.least_rows * min(1.0, self.rows / np.count_nonzero(self.weight))  # weights may be normalised
         return widening(problem, least, self.sums)
@@ -300,7 +286,7 @@ class Smoother:
 
     def of_fixed_width(self) -> Smoother:
         """Return the smoother whose windows have the bandwidths of the recipe, at all points and for all rows."""
-        return replace(self, recipe=replace(self.recipe, n_neighbors=None), least_rows=None, n_neighbors=None)
+        return replace(self, least_rows=None, n_neighbors=None)
 
     def with_values(self, value: Array) -> Smoother:
         """Return the smoother with other outputs, of shape (n, columns), and the same linear weights."""
@@ -338,12 +324,8 @@ class Smoother:
         factors = None
         if len(self.categories) and places.code is not None and self.key_code is not None:
             factors = self.categories.factors(places.code, self.key_code, self.smoothing)
-        first = self if self.recipe.n_neighbors is None or self.first is None else self.first  # measures widths of rows
-        recipe = replace(self.recipe, widening=places.widening, bandwidth=first.recipe.bandwidth)
+        recipe = replace(self.recipe, widening=places.widening)
         problem = recipe.problem(places.query, self.keys, exclude_self=exclude_self, factors=factors)
-        if first is not self:
-            bandwidth = np.broadcast_to(self.recipe.bandwidth, problem.similarity.bandwidth.shape)
-            problem = replace(problem, similarity=replace(problem.similarity, bandwidth=bandwidth))
         return replace(problem, tol=min(FLOAT64_EPSILON, LARGEST_TOL[problem.degree]), dtype=FLOAT64)
 
     def sums(self, problem: Problem) -> PoolState:

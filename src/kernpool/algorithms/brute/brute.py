@@ -4,9 +4,9 @@ Queries are cut into blocks and keys into chunks. A block runs on one thread, go
 merges their states, in tiles that stay in the cache. The cuts depend only on the shape of the problem, so the bits of
 the result do not depend on the number of threads.
 
-Built-in kernels run in compiled loops. A user-defined kernel, a float mask (logit bias), windows whose widths are of
-the keys, or a product of so many compact kernels that it may underflow runs through the reference implementation on one
-small dense block at a time, with the same cuts and merges.
+Built-in kernels run in compiled loops. A user-defined kernel, a float mask (logit bias), or a product of so many
+compact kernels that it may underflow runs through the reference implementation on one small dense block at a time,
+with the same cuts and merges.
 
 The estimated time is the measured cost of a pair on this class of processor, times the number of pairs.
 """
@@ -27,7 +27,7 @@ from kernpool.execution.threads import OrderedSum, Work, blas_threads, cut, cut_
 from kernpool.kernels import Gaussian, is_compiled
 
 CALL, SECONDS_PER_QUERY = 130e-6, 100e-9  # seconds
-DENSELY = 20e-9  # seconds of a pair in dense NumPy, beside those of its columns: own kernels, masks, widths of keys
+DENSELY = 20e-9  # seconds of a pair in dense NumPy, beside those of its columns: own kernels, masks
 
 
 def pair_seconds(problem: Problem) -> float:
@@ -35,7 +35,7 @@ def pair_seconds(problem: Problem) -> float:
     similarity = problem.similarity
     d, c, kernel = int(problem.key.shape[1]), int(problem.value.shape[1]), similarity.kernel
     in_logarithms = kernel.is_compact and may_underflow(problem)
-    densely = not is_compiled(kernel) or problem.logit_bias is not None or similarity.key_widths is not None
+    densely = not is_compiled(kernel) or problem.logit_bias is not None
     if densely or in_logarithms:
         seconds = DENSELY * (d if in_logarithms else 1.0) + 5e-9 * d
     elif similarity.composition == "product" and d > 1 and not isinstance(kernel.form, Gaussian):
@@ -92,7 +92,7 @@ class DenseBlocks:
 def _blocks(problem: Problem) -> Blocks:
     kernel = problem.similarity.kernel
     in_logarithms = kernel.is_compact and reference.may_underflow(problem)
-    plain = problem.logit_bias is None and problem.similarity.key_widths is None
+    plain = problem.logit_bias is None
     if is_compiled(kernel) and plain and not in_logarithms:
         from kernpool.algorithms.brute.tiles import CompiledBlocks
 
@@ -253,5 +253,4 @@ BRUTE = Algorithm(
     seconds=seconds,
     degree=2,
     widening=(object,),
-    key_widths=True,
 )

@@ -22,7 +22,7 @@ from kernpool.bandwidth.criteria import Criterion, leave_one_out
 from kernpool.core import Problem
 from kernpool.execution.warnings import warn_caller
 from kernpool.pooling.recipe import Recipe, Sums, sum_problem
-from kernpool.pooling.widths import least_neighbors, neighbor_windows
+from kernpool.pooling.widths import least_neighbors, width_finder, with_widths
 
 Array = NDArray[np.float64]
 
@@ -139,13 +139,12 @@ def search_neighbors(
     if n > MOST_ROWS:
         some = np.sort(np.random.default_rng(0).permutation(n)[:MOST_ROWS])
         problem = problem.block(some)
-    windows = neighbor_windows(problem, recipe.widths)
+    find = width_finder(problem)
     least = least_neighbors(problem.similarity.kernel, problem.key.shape[1], problem.degree)
-    adaptive = recipe.widths == "adaptive"  # counts the others of each row, but for the one left out
-    most = max(least, math.floor(total + 1e-9) - int(criterion.exclude_self) - adaptive)
+    most = max(least, math.floor(total + 1e-9) - int(criterion.exclude_self))
 
     def value(k: int) -> float:
-        widened = windows(k)
+        widened = with_widths(problem, find(k))
         if criterion.exclude_self:
             ridge = recipe.ridge_weight(problem.key.shape[1])
             options: dict[str, Any] = {"algorithm": recipe.algorithm, "n_jobs": recipe.n_jobs, "ridge": ridge}
@@ -164,7 +163,7 @@ def _penalised(
     fit = Sums(state, problem.layout, problem.value_center).fit(recipe.ridge_weight(problem.key.shape[1]))
     which = slice(None) if rows is None else rows
     weight = np.ones(len(fit.base)) if problem.key_weight is None else problem.key_weight[which] * problem.weight_unit
-    hat = np.exp(problem.similarity.log_own(which) - state.log_denominator) * fit.base
+    hat = np.exp(problem.similarity.log_peak - state.log_denominator) * fit.base
     residual = problem.value[which] + problem.value_center - fit.intercept
     trace = float(weight @ hat) * total / float(weight.sum())
     square = float(weight @ np.sum(residual**2, axis=1)) / float(weight.sum())

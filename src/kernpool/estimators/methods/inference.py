@@ -474,7 +474,7 @@ class Prediction(PrintedResult, PredictionBase):
         found = self.confidence_interval(level=level)
         columns = {"mean": self.mean, "se": self.standard_error}
         columns |= {"center": found.center, "lower": found.lower, "upper": found.upper}
-        of_means = get_kernel(self.model.kernel).log_slope is not None and self.model.widths != "adaptive"
+        of_means = get_kernel(self.model.kernel).log_slope is not None
         if self.model._degree or of_means:
             names = [column.name for column in printed_columns(self.model) if not column.has_levels]
             columns |= {f"slope_{name}": self.slope[:, a] for a, name in enumerate(names)}

@@ -214,8 +214,7 @@ def _pilots(rows: Smoother, place: Codes | None) -> Iterator[Smoother]:
     extent = np.ptp(key, axis=0).astype(np.float64)
     # Where windows reach to a number of rows, bandwidths are no widths.
     alone = rows.of_fixed_width()
-    follows = recipe.n_neighbors is not None or (rows.n_neighbors is not None and recipe.widths != "widened")
-    found = np.zeros(key.shape[1]) if follows else recipe.bandwidth
+    found = recipe.bandwidth if rows.n_neighbors is None else np.zeros(key.shape[1])
     h = np.maximum(found, canonical_ratio(recipe.kernel) * least * np.minimum(extent, 2.0 * (high - low)))
     h = np.where(h > 0, h, recipe.bandwidth)  # of a column with most rows at one place
     pilot = replace(alone, recipe=replace(alone.recipe, bandwidth=h))

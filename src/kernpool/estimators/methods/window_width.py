@@ -43,19 +43,16 @@ def find_floor(model: FittedModel, found: dict[str, Any], rows: TrainingRows, ca
     searched = isinstance(model.bandwidth, str) and model.bandwidth in OWN_SEARCHES
     rows = rows.take(np.flatnonzero(rows.weight > 0))
     varies = np.any(rows.X[:1] != rows.X) and len(rows.X) > 2
-    chosen: dict[str, Any] = {}
     if follows_rows(model):
-        chosen = (choose_widths if model.widths == "auto" else find_neighbors)(model, found, rows, categories)
-        if chosen.get("widths_") != "fixed":
-            return chosen
+        return find_neighbors(model, found, rows, categories)
     if least is None or not varies or (least == "auto" and not (floor and searched)):
-        return chosen | {"min_effective_rows_": None}
+        return {"min_effective_rows_": None}
     smoother = smoother_of_rows(model, found, rows, categories)
     if least == "auto":
         some = np.sort(np.random.default_rng(0).permutation(len(rows.X))[:MEDIAN_ROWS])
         usual = np.median(effective_rows(smoother.left_out_problem(rows.group).block(some), smoother.sums)) / rows.unit
         least = min(floor, max(float(usual), 1.0))
-    windows = chosen | {"min_effective_rows_": float(least)}
+    windows = {"min_effective_rows_": float(least)}
     if "loo_error_" not in found or "bandwidth_note_" in found:
         return windows
     smoother = replace(smoother, least_rows=windows["min_effective_rows_"])
@@ -104,39 +101,6 @@ def find_neighbors(
     if not criterion.exclude_self or not (model.n_neighbors is None or "loo_error_" in found):
         return windows
     return windows | _left_out(model, found | windows, rows, categories)
-
-
-def choose_widths(
-    model: FittedModel, found: dict[str, Any], rows: TrainingRows, categories: Categories
-) -> dict[str, Any]:
-    """Choose between windows of fixed width and of the nearest rows by their leave-one-out errors.
-
-    Parameters are those of `find_floor`; rows have positive weight.
-
-    Returns
-    -------
-    dict
-        `widths_`, "fixed" or "nearest", and what `find_neighbors` returns for the nearest rows.
-
-    Raises
-    ------
-    ValueError
-        If there are several columns, for which the choice was not measured.
-    """
-    columns = rows.bandwidths + (0 if rows.code is None else rows.code.shape[1])  # a circle has one
-    if columns > 1:
-        raise ValueError(
-            f"widths='auto' is for one column, got {columns}; fit widths='fixed' and 'nearest', and keep the model "
-            "with the smaller loo_error_"
-        )
-    of_rows = dict(found)
-    nearest = find_neighbors(model, of_rows, rows, categories)
-    fixed = _left_out(model, found, rows, categories)
-    if nearest["loo_error_"] >= fixed["loo_error_"]:
-        return {"widths_": "fixed"}
-    for name in found.keys() - of_rows.keys():  # what was found in windows of fixed width
-        del found[name]
-    return nearest | {"widths_": "nearest"}
 
 
 def _left_out(model: FittedModel, found: dict[str, Any], rows: TrainingRows, categories: Categories) -> dict[str, Any]:

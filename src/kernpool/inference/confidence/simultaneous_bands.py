@@ -274,7 +274,7 @@ def path_length(
     sums = SharedSums(smoother.sums, found.known)
     if len(found.center) < 2:
         near = np.empty(0)
-    elif isinstance(smoother.recipe.kernel.form, Gaussian) and not smoother.has_widths(grid):
+    elif isinstance(smoother.recipe.kernel.form, Gaussian) and grid.widening is None:
         near = _by_centers(found, sums)
     else:
         near = _by_tables(found)

@@ -176,7 +176,7 @@ def cluster_errors(smoother: Smoother, found: Estimate, clusters: Clusters) -> C
     variance, sizes = np.zeros((len(problem.query), residual.shape[1])), np.zeros((len(problem.query), 2))
     kernel = problem.similarity.kernel
     loops = is_compiled(kernel) and not (kernel.is_compact and may_underflow(problem))
-    loops = loops and problem.similarity.widening is None and problem.similarity.key_widths is None
+    loops = loops and problem.similarity.widening is None
     if loops and len(problem.query) * len(order) > FEW_PAIRS:
         _sum_by_loops(tables, residual, ends, variance, sizes, smoother.recipe.n_jobs)
     else:

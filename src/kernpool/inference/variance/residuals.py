@@ -218,8 +218,7 @@ def fit_training(smoother: Smoother, *, with_shares: bool = False) -> Training:
     """Compute fitted values, leave-one-out values and leverages of the training rows in one pass.
 
     The sums of the fit are those of the leave-one-out fit plus the row itself: nothing is subtracted, so that a row of
-    leverage near one keeps its digits. With an order, values without the rows within the gap take a pass of their own;
-    so do those of adaptive widths, which are others where a row is left out.
+    leverage near one keeps its digits. With an order, values without the rows within the gap take a pass of their own.
 
     Parameters
     ----------
@@ -241,12 +240,8 @@ def fit_training(smoother: Smoother, *, with_shares: bool = False) -> Training:
     weight = smoother.weight
     need_rows(weight.sum(), "inference needs")
     problem = replace(smoother, order=None).left_out_problem()
-    widths = problem.similarity.key_widths
-    if widths is not None:
-        similarity = replace(problem.similarity, key_widths=replace(widths, leaves_out=None))
-        problem = replace(problem, similarity=similarity)
     training = _fit_rows(smoother, problem, with_shares=with_shares)
-    if smoother.order is None and widths is None:
+    if smoother.order is None:
         return training
     deleted, others = left_out_values(smoother)
     return replace(training, deleted=deleted, alone=int(np.count_nonzero(~others & (weight > 0))))
@@ -256,7 +251,7 @@ def _fit_rows(smoother: Smoother, problem: Problem, *, with_shares: bool) -> Tra
     """Compute the fits at the training rows from the sums without each row, and the row itself."""
     weight = smoother.weight
     state, n = smoother.sums(problem), len(weight)
-    log_own = np.full(n, problem.similarity.log_own(slice(None)))
+    log_own = np.full(n, problem.similarity.log_peak)
     if problem.factors is not None:
         tables = zip(problem.factors.log_tables, problem.factors.key_code.T, strict=True)
         log_own += sum(table[code, code] for table, code in tables)
