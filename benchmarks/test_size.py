@@ -11,7 +11,7 @@ import numpy as np
 from measure import report, table
 from monte_carlo import Tally, binomial_error, judged, study
 
-from kernpool import NadarayaWatsonRegressor, compare_curves, monotonicity_test, specification_test
+from kernpool import NadarayaWatsonRegressor, specification_test
 
 RUNS, RESAMPLES, LEVEL = 1000, 199, 0.05
 SIZE, POWER_RATIO = (0.035, 0.065), 1.5
@@ -43,29 +43,11 @@ def specification(seed, effect):
     return specification_test(x, y, n_resamples=RESAMPLES, random_state=seed).p_value
 
 
-def curves(seed, effect, null="equal", shift=0.0):
-    random = np.random.default_rng([seed, 3])
-    x, group = random.uniform(size=100), np.arange(100) % 2
-    y = np.sin(2 * np.pi * x) + group * (shift + effect * (x - 0.5)) + 0.3 * random.normal(size=100)
-    return compare_curves(x, y, group, null=null, n_resamples=RESAMPLES, random_state=seed).p_value
-
-
-def monotone(seed, bend):
-    random = np.random.default_rng([seed, 4])
-    x = random.uniform(size=100)
-    truth = (x > 0.5) * (x - 0.5) - bend * np.exp(-50 * (x - 0.7) ** 2) if bend else 0.0
-    y = truth + 0.1 * random.normal(size=100)
-    return monotonicity_test(x, y, n_resamples=RESAMPLES, random_state=seed).p_value
-
-
 # What is tested, a p-value of a seed and of how far from the null hypothesis rows are, and how far for the power.
 TESTS = {
     "residual": ("`significance_test`, residual", significance, EFFECT),
     "gradient": ("`significance_test`, gradient", partial(significance, method="gradient"), EFFECT),
     "specification": ("`specification_test`", specification, 0.15),
-    "equal": ("`compare_curves`, equal", curves, 0.8),
-    "parallel": ("`compare_curves`, parallel", partial(curves, null="parallel", shift=0.5), 0.8),
-    "monotone": ("`monotonicity_test`", monotone, 0.3),
 }
 SETTINGS = [f"{name}-{what}" for name in TESTS for what in ("size", "power")]
 WITHOUT_BAR = {"gradient-size"}  # np's method, for comparison

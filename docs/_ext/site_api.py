@@ -25,14 +25,14 @@ GROUPS = {
     "KernelStackingClassifier LoessRegressor LearnedPoolingRegressor LearnedPoolingClassifier save_model load_model",
     "Confidence intervals": "Prediction ClassPrediction Interval ProbabilityInterval Residuals Summary ClassSummary "
     "StackingSummary ClassStackingSummary LoessPrediction LoessSummary LoessComparison "
-    "slope_map SlopeMap InferenceWarning",
+    "InferenceWarning",
     "Explanations": "Explanation AdditiveTerms Counterfactuals RowDiagnostics row_diagnostics",
-    "Hypothesis tests": "TestResult specification_test compare_curves monotonicity_test",
+    "Hypothesis tests": "TestResult specification_test",
     "Distributions, prediction intervals and sets": "ConditionalDistribution QuantileInterval PredictionInterval "
     "PredictionSet distribution_bandwidth density_ratio DensityRatio",
     "Large data": "open_chunks RunningPool",
     "Plots and explorer": "explore Explorer KernelCurveDisplay PartialDisplay KernelDisplay AttentionDisplay "
-    "BandwidthPathDisplay TrainingDisplay ResidualDisplay SiZerDisplay CurveComparisonDisplay QuantileFanDisplay "
+    "BandwidthPathDisplay TrainingDisplay ResidualDisplay QuantileFanDisplay "
     "CoverageDisplay ClassSetDisplay ExplanationDisplay",
     "Kernels and bandwidths": "Kernel kernel_names get_kernel make_kernel register_kernel convert_bandwidth",
     "Choice of the algorithm, warnings": "choose Plan Problem EmptyWindowWarning RankDeficiencyWarning "

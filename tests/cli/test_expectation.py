@@ -75,7 +75,6 @@ def test_the_help_names_what_python_accepts():
         ("completion", "bash, zsh or tcsh"),
         ("test significance", "--kind {wild,mammen,gaussian}\n"),
         ("test specification", "number of resamples (default: 399)"),
-        ("test monotonicity", "number of resamples (default: 999)"),
         ("test curves", "--kind {wild,mammen,gaussian,normal}\n"),
     ],
 )

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from kernpool import LocalLinearRegressor, compare_curves, load_model, monotonicity_test, specification_test
+from kernpool import LocalLinearRegressor, load_model, specification_test
 from tests.support.commands import kernpool, process
 from tests.support.thinning import slow
 
@@ -51,19 +51,6 @@ def test_tests_of_a_table(folder):
     both, two = np.c_[A, B], ("--features", "a,b")
     shown = printed(kernpool("test", "specification", data, "--target", "y", *two, *few))
     assert shown == f"{specification_test(both, Y, n_resamples=49)}\n"
-    shown = printed(
-        kernpool("test", "monotonicity", data, "--target", "y", "--features", "a", *few, "--kind", "mammen")
-    )
-    assert shown == f"{monotonicity_test(A, Y, kind='mammen', n_resamples=49)}\n"
-    falls = ("--features", "a", "--direction", "decreasing", "--bandwidth", "0.2,0.1")
-    shown = printed(kernpool("test", "monotonicity", data, "--target", "y", *falls, *few))
-    assert shown == f"{monotonicity_test(A, Y, 'decreasing', bandwidth=[0.2, 0.1], n_resamples=49)}\n"
-    groups = ("--groups", "side", "--null", "parallel", "--kind", "normal", "--bandwidth", "0.2")
-    shown = printed(kernpool("test", "curves", data, "--target", "y", "--features", "a", *groups, *few))
-    expected = compare_curves(A, Y, SIDE, null="parallel", null_distribution="normal", bandwidth=0.2, n_resamples=49)
-    assert shown == f"{expected}\n"
-    piped = kernpool("test", "curves", "-", "--target", "y", "--groups", "side", *few, stdin=data.read_bytes())
-    assert printed(piped) == f"{compare_curves(both, Y, SIDE, n_resamples=49)}\n"
 
 
 def test_the_model_stays_as_it_is(folder):

@@ -10,15 +10,12 @@ from matplotlib.dates import ConciseDateFormatter
 from kernpool import (
     ClassSetDisplay,
     CoverageDisplay,
-    CurveComparisonDisplay,
     KernelCurveDisplay,
     LocalLinearRegressor,
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
     QuantileFanDisplay,
     ResidualDisplay,
-    SiZerDisplay,
-    compare_curves,
 )
 
 N = 60
@@ -34,7 +31,6 @@ DISPLAYS = {
     "curve": lambda model, X: KernelCurveDisplay.from_estimator(model, X, Y, band="confidence"),
     "slope": lambda model, X: KernelCurveDisplay.from_estimator(model, X, Y, quantity="derivative"),
     "fan": lambda model, X: QuantileFanDisplay.from_estimator(model, X, Y),
-    "SiZer": lambda model, _: SiZerDisplay.from_estimator(model, bandwidths=[10.0, 40.0, 90.0]),
     "residuals": lambda model, _: ResidualDisplay.from_estimator(model, against="when"),
 }
 
@@ -99,16 +95,3 @@ def test_coverage_by_slices_of_dates(kind):
         np.testing.assert_array_equal(display.slices.center, expected.center)
         assert display.ax_.get_xlabel() == label
         assert isinstance(display.ax_.xaxis.get_major_formatter(), ConciseDateFormatter) == kind.startswith("dates")
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_curves_of_groups_over_dates(kind):
-    cells, label = KINDS[kind]
-    group = np.arange(N) % 2
-    result = compare_curves(DAYS, Y, group, bandwidth=60.0, n_resamples=9)
-    expected = CurveComparisonDisplay.from_result(result, DAYS, Y, group)
-    display = CurveComparisonDisplay.from_result(result, pd.DataFrame({"when": cells}), Y, group, feature="when")
-    np.testing.assert_array_equal(display.curves.curve, expected.curves.curve)
-    np.testing.assert_array_equal(display.x_train, expected.x_train)
-    assert display.ax_.get_xlabel() == label
-    assert isinstance(display.ax_.xaxis.get_major_formatter(), ConciseDateFormatter) == kind.startswith("dates")

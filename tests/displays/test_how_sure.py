@@ -8,16 +8,12 @@ pytest.importorskip("matplotlib", reason="pictures need the extra 'plot'")
 from matplotlib.colors import to_rgba
 
 from kernpool import (
-    CurveComparisonDisplay,
     KernelCurveDisplay,
     LocalLinearRegressor,
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
     ResidualDisplay,
-    SiZerDisplay,
-    compare_curves,
     open_chunks,
-    slope_map,
 )
 from tests.support.pictures import ends, entries, pixels_of
 
@@ -173,7 +169,7 @@ def test_what_has_no_band(rows, model):
         TypeError, match="was fitted to rows that are not in memory, and simultaneous bands need the rows themselves"
     ):
         KernelCurveDisplay.from_estimator(chunked, X, y, band="simultaneous")
-    for display in (ResidualDisplay, SiZerDisplay):
+    for display in (ResidualDisplay,):
         with pytest.raises(TypeError, match="was fitted to rows that are not in memory"):
             display.from_estimator(chunked)
         with pytest.raises(TypeError, match=r"NadarayaWatsonClassifier( has no|$)"):
@@ -244,136 +240,8 @@ def test_residuals_of_a_fit_that_does_not_vary(rows):
     np.testing.assert_allclose(display.noise, model.residuals().noise[0])
 
 
-def test_the_map_of_slopes(rows, model):
-    display = SiZerDisplay.from_estimator(model, bandwidths=[0.8, 0.05, 0.4], level=0.9)
-    found = slope_map(model, bandwidths=[0.8, 0.05, 0.4], level=0.9)
-    cells = np.where(found.enough, found.sign + 1, 3)
-    np.testing.assert_array_equal(display.mesh_.get_array(), cells[[1, 2, 0]])  # narrow ones at the bottom
-    corners = display.mesh_.get_coordinates()
-    assert np.all(np.diff(corners[0, :, 0]) > 0)
-    assert np.all(np.diff(corners[:, 0, 1]) > 0)
-    height = corners[:, 0, 1]
-    assert height[0] < 0.05 < height[1] < 0.4 < height[2] < 0.8 < height[3]
-    assert display.ax_.get_yscale() == "log"
-    assert list(display.line_.get_ydata()) == [0.4, 0.4]
-    assert entries(display.ax_) == [
-        "rises", "falls", "no significant slope", "too few rows", "bandwidth of the model",
-    ]  # fmt: skip
-    title = display.ax_.get_legend().get_title().get_text()
-    assert title == "the curve, by 90 % intervals of its slope, simultaneous along each bandwidth"
-    colors = ["red", "white", "green", "black"]
-    styled = display.plot(colors=colors, labels=tuple("abcd"), line_kwargs={"color": "orange"})
-    assert [to_rgba(color) for color in styled.mesh_.get_cmap().colors] == [to_rgba(color) for color in colors]
-    assert entries(styled.ax_)[:4] == ["c", "a", "b", "d"]
-    assert styled.line_.get_color() == "orange"
-
-
-def test_a_map_of_one_bandwidth_and_few_places(rows, model):
-    one = SiZerDisplay.from_estimator(model, [[1.0], [3.0]], bandwidths=0.3, simultaneous=False)
-    assert one.mesh_.get_array().shape == (1, 2)
-    assert "pointwise" in one.ax_.get_legend().get_title().get_text()
-    assert SiZerDisplay.from_estimator(model, [[1.0]], bandwidths=[0.3]).mesh_.get_array().shape == (1, 1)
-    assert one.line_ is not None
-    assert SiZerDisplay.from_estimator(model, [[1.0]], bandwidths=[3.0]).line_ is None
-    for options, message in (
-        ({"level": 95}, "95 percent is level"),
-        ({"bandwidths": [0.0]}, "bandwidths must be positive"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            SiZerDisplay.from_estimator(model, **options)
-    two = LocalLinearRegressor(bandwidth=0.4).fit(np.c_[rows[0], rows[0] ** 2], rows[1])
-    with pytest.raises(ValueError, match="for one column, and this model has 2"):
-        SiZerDisplay.from_estimator(two)
-
-
 @pytest.fixture
 def groups():
     random = np.random.default_rng(0)
     x, groups = random.uniform(size=90), np.array(["a", "b", "c"])[np.arange(90) % 3]
     return x, np.sin(6 * x) + x * (groups == "b") + 0.3 * random.normal(size=90), groups
-
-
-def test_curves_of_two_groups(groups):
-    x, y, label = (of[groups[2] != "c"] for of in groups)
-    result = compare_curves(x, y, label, n_resamples=99)
-    display = CurveComparisonDisplay.from_result(result, x, y, label, level=0.9, feature="age", target="yield")
-    for line, scatter, name in zip(display.lines_, display.scatter_, "ab", strict=True):
-        own = label == name
-        model = LocalLinearRegressor(bandwidth=result.bandwidth).fit(x[own, None], y[own])
-        at, curve = line.get_data()
-        inside = (at >= x[own].min()) & (at <= x[own].max())
-        np.testing.assert_allclose(curve[inside], model.predict(at[inside, None]), rtol=1e-10, atol=1e-12)
-        assert np.isnan(curve[~inside]).all()
-        np.testing.assert_array_equal(scatter.get_offsets(), np.c_[x[own], y[own]])
-        assert line.get_label() == name
-    lower, upper = display.curves.reference_band(0.9)
-    np.testing.assert_allclose(lower[0], lower[1], rtol=1e-12)
-    lower, upper = lower[0], upper[0]
-    known = np.isfinite(lower)
-    (band,) = display.bands_
-    at, low, high = ends(band)
-    np.testing.assert_array_equal(at, display.curves.x[known])
-    np.testing.assert_array_equal((low, high), (lower[known], upper[known]))
-    assert entries(display.ax_) == ["where equal curves would be, 90 % pointwise", "a", "b"]
-    assert display.ax_.get_title() == f"the curves of all groups are equal: p = {result.p_value:.2g}"
-    assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("age", "yield")
-    assert len({line.get_linestyle() for line in display.lines_}) == 2  # to be told apart without colors
-    styles = {"band_kwargs": {"color": "green"}, "scatter_kwargs": {"color": "green"}}
-    styled = display.plot(names=["first", "second"], subsample=8, curve_kwargs={"color": "green"}, **styles)
-    assert [line.get_color() for line in styled.lines_] == ["green", "green"]
-    assert tuple(styled.bands_[0].get_facecolor()[0][:3]) == to_rgba("green")[:3]
-    assert sum(len(scatter.get_offsets()) for scatter in styled.scatter_) == 8
-    assert entries(styled.ax_)[1:] == ["first", "second"]
-    with pytest.raises(ValueError, match="names must be one per group, got 1 for 2"):
-        display.plot(names=["one"])
-
-
-@pytest.mark.parametrize("null", ["equal", "parallel"])
-@pytest.mark.parametrize("names", ["ab", "abc"])
-def test_more_groups_and_parallel_curves_have_bands_of_their_own(groups, names, null):
-    x, y, label = (of[np.isin(groups[2], list(names))] for of in groups)
-    y = y + 3.0 * (label == "b")
-    result = compare_curves(x, y, label, null=null, n_resamples=9)
-    display = CurveComparisonDisplay.from_result(result, x, y, label)
-    lower, upper = display.curves.reference_band(0.95)
-    one = (names, null) == ("ab", "equal")
-    assert len(display.bands_) == (1 if one else len(names))
-    for k, band in enumerate(display.bands_):
-        known = np.isfinite(lower[k])
-        at, low, high = ends(band)
-        np.testing.assert_array_equal(at, display.curves.x[known])
-        np.testing.assert_array_equal((low, high), (lower[k][known], upper[k][known]))
-        if not one:
-            assert to_rgba(band.get_facecolor()[0])[:3] == to_rgba(display.lines_[k].get_color())[:3]
-    assert entries(display.ax_) == [f"where {null} curves would be, 95 % pointwise", *names]
-    assert display.ax_.get_title().startswith(f"the curves of all groups are {null}: p = ")
-    if null == "parallel":  # the bands are as far from each other as the groups
-        apart = (upper + lower)[1] - (upper + lower)[0]
-        np.testing.assert_allclose(apart[np.isfinite(apart)] / 2, display.curves.offset[1], rtol=1e-9)
-        assert display.curves.offset[1] == pytest.approx(3.5, abs=0.3)  # and half the slope of b
-
-
-def test_comparisons_that_are_none(groups):
-    x, y, label = groups
-    result = compare_curves(x, y, label, n_resamples=9)
-    with pytest.raises(TypeError, match=r"result must be what compare_curves returns, got 0\.05"):
-        CurveComparisonDisplay.from_result(0.05, x, y, label)
-    two = label != "c"
-    with pytest.raises(ValueError, match="95 percent is level"):
-        CurveComparisonDisplay.from_result(result, x[two], y[two], label[two], level=95)
-    surfaces = compare_curves(np.c_[x, y[::-1]], y, label, n_resamples=9)
-    with pytest.raises(ValueError, match="the test compared surfaces over 2"):
-        CurveComparisonDisplay.from_result(surfaces, np.c_[x, y[::-1]], y, label)
-
-
-def test_a_map_of_a_model_of_infinite_bandwidth_looks_at_finite_ones():
-    """The bandwidths of the map are those of the rows alone, and its signs those of any other model of these rows."""
-    random = np.random.default_rng(4)
-    x = random.uniform(size=(70, 1))
-    y = np.cos(5 * x[:, 0]) + 0.1 * random.normal(size=70)
-    found = slope_map(LocalLinearRegressor(bandwidth=np.inf).fit(x, y))
-    expected = slope_map(LocalLinearRegressor(bandwidth=0.2).fit(x, y), bandwidths=found.bandwidth)
-    assert found.bandwidth[-1] == pytest.approx(np.ptp(x))
-    np.testing.assert_array_equal(found.sign, expected.sign)
-    np.testing.assert_allclose(found.rows, expected.rows, rtol=1e-9)
-    assert (found.sign != 0).any()

@@ -17,7 +17,6 @@ from kernpool import (
     load_model,
     open_chunks,
     save_model,
-    slope_map,
 )
 from kernpool.cli.main import main
 from kernpool.data.circular import EARTH_RADIUS, Circle, Coordinates, Globe
@@ -262,8 +261,6 @@ def test_refusals_with_other_methods_of_use(day):
     model = NadarayaWatsonRegressor(**FIXED).fit(x, y)
     with pytest.raises(ValueError, match="no standard errors yet"):
         model.confidence_interval(x, quantity="derivative")
-    with pytest.raises(ValueError, match="slope map is for a column on a line"):
-        slope_map(model)
     with pytest.raises(ValueError, match="significance_test"):
         model.significance_test(0)
     globe = NadarayaWatsonRegressor(bandwidth=500.0, geographic=(0, 1)).fit(np.column_stack([x, x]), y)

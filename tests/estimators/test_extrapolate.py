@@ -18,7 +18,6 @@ from kernpool import (
     load_model,
     open_chunks,
     save_model,
-    slope_map,
 )
 from kernpool.estimators.extrapolation import reach_of_rows, widened_range
 
@@ -189,7 +188,6 @@ REGRESSION = AT | {
     "conditional_distribution, pit": lambda m, X: m.conditional_distribution(X).pit([0.0]),
     "conditional_distribution, crps": lambda m, X: m.conditional_distribution(X).crps([0.0]),
     "bootstrap": lambda m, X: m.bootstrap(X, n_resamples=9),
-    "slope_map": lambda m, X: slope_map(m, X, bandwidths=[0.5]),
 }
 CLASSES = AT | {
     "predict_proba": lambda m, X: m.predict_proba(X),
@@ -225,7 +223,7 @@ def test_every_method_that_answers_at_new_rows_warns_once(make, name):
 
 
 # A slope map has a value of its own for windows of few rows.
-@pytest.mark.parametrize("name", [name for name in REGRESSION if name != "slope_map"])
+@pytest.mark.parametrize("name", REGRESSION)
 @pytest.mark.parametrize("make", [NadarayaWatsonRegressor, LocalLinearRegressor])
 def test_compact_kernels_warn_of_the_empty_window_instead(make, name):
     assert kinds_of_warnings(fitted(make, "epanechnikov"), REGRESSION[name], OUT) == [EmptyWindowWarning]

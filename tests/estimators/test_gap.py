@@ -15,7 +15,6 @@ from kernpool import (
     load_model,
     open_chunks,
     save_model,
-    slope_map,
 )
 from kernpool.estimators.methods.row_order import FEWEST_PLACES, named_gap
 from tests.support.dense_groups import left_out
@@ -184,8 +183,6 @@ def test_what_takes_rows_as_independent_refuses():
     fitted.bootstrap(n_resamples=9, groups=np.arange(60) // 6)
     with pytest.raises(ValueError, match="groups= or gap="):
         fitted.significance_test(0, n_resamples=9)
-    with pytest.raises(ValueError, match="groups= or gap="):
-        slope_map(fitted)
     with pytest.raises(ValueError, match="does not know the places of new rows"):
         fitted.partial_fit([[0.5]], [1.0])
 

@@ -17,7 +17,6 @@ from kernpool import (
     Plan,
     Prediction,
     distribution_bandwidth,
-    slope_map,
 )
 
 BOTH = [LocalLinearRegressor, NadarayaWatsonRegressor]
@@ -152,7 +151,7 @@ def test_the_prediction_of_a_classifier():
 
 
 def test_functions_of_models_refuse_what_is_none():
-    for function in (slope_map, distribution_bandwidth):
+    for function in (distribution_bandwidth,):
         with pytest.raises(TypeError, match=r"model must be a NadarayaWatsonRegressor.*got NadarayaWatsonClassifier"):
             function(NadarayaWatsonClassifier())
     assert isinstance(NadarayaWatsonRegressor(bandwidth=1.0).fit(X, Y).get_prediction(AT), Prediction)

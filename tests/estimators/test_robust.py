@@ -20,7 +20,6 @@ from kernpool import (
     open_chunks,
     row_diagnostics,
     save_model,
-    slope_map,
 )
 from kernpool.core.robust_weights import bisquare, median_magnitude
 from kernpool.data.model_format import ModelFileError, checksum
@@ -273,7 +272,6 @@ ANSWERS = {
     "significance_test": lambda model, *_: model.significance_test(0),
     "partial_fit": lambda model, X, y: model.partial_fit(X, y),
     "row_diagnostics": lambda model, *_: row_diagnostics(model),
-    "slope_map": lambda model, *_: slope_map(model),
     "explore": lambda model, *_: explore(model),
     "stacking": lambda _, X, y: KernelStackingRegressor(LocalLinearRegressor(bandwidth=0.1, robust=True)).fit(X, y),
 }

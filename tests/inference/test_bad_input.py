@@ -11,9 +11,6 @@ from kernpool import (
     LocalLinearRegressor,
     NadarayaWatsonRegressor,
     RankDeficiencyWarning,
-    compare_curves,
-    monotonicity_test,
-    slope_map,
     specification_test,
 )
 
@@ -47,8 +44,6 @@ def asked(model, at=Q):
 def functions_of(x, y):
     return [
         lambda: specification_test(x, y, n_resamples=9),
-        lambda: compare_curves(x, y, np.arange(len(x)) % 2, n_resamples=9),
-        lambda: monotonicity_test(x, y, n_resamples=9),
     ]
 
 
@@ -256,10 +251,6 @@ def test_words_that_are_none():
             ("kind", lambda w: model.significance_test(0, kind=w)),
             ("method", lambda w: model.significance_test(0, method=w)),
             ("kind", lambda w: specification_test(X, Y, kind=w)),
-            ("null", lambda w: compare_curves(X, Y, HALVES, null=w)),
-            ("null_distribution", lambda w: compare_curves(X, Y, HALVES, null_distribution=w)),
-            ("direction", lambda w: monotonicity_test(X, Y, w)),
-            ("kind", lambda w: monotonicity_test(X, Y, kind=w)),
         ):
             with pytest.raises(ValueError, match=rf"^{name} must be "):
                 ask(word)
@@ -272,7 +263,6 @@ def test_labels_that_are_none():
     gaps = np.where(HALVES > 0, np.nan, 1.0)
     model = LocalLinearRegressor(bandwidth=0.2).fit(X, Y)
     for ask in (
-        lambda g: compare_curves(X, Y, g),
         lambda g: model.bootstrap(Q, groups=g),
         lambda g: model.get_prediction(Q, groups=g),
         lambda g: model.confidence_interval(Q, groups=g),
@@ -289,9 +279,6 @@ def test_labels_that_are_none():
                 ask(np.ones(shape))
         with pytest.raises(ValueError, match=r"groups has the (one|single) label 1;|1 cluster of positive weight"):
             ask(np.ones(40, dtype=int))
-    pandas = pytest.importorskip("pandas", reason="frames need pandas")
-    with pytest.raises(ValueError, match=r"groups has no label in 20 rows \(the first is row 1"):
-        compare_curves(X, Y, pandas.array(["a", None] * 20, dtype="string"))
 
 
 def test_outputs_without_squares():
@@ -319,8 +306,5 @@ def test_numbers_that_are_none():
     for size in ("a", None, True, [9]):
         with pytest.raises(TypeError, match=r"max_bytes must be a number of bytes such as 2\*\*30, got "):
             model.bootstrap(Q, n_resamples=9, max_bytes=size)
-    for rows in (np.nan, -1, "a", True):
-        with pytest.raises(ValueError, match="fewest_rows must be a number of rows, not negative, such as 5, got "):
-            slope_map(model, Q, bandwidths=[0.2], fewest_rows=rows)
     with pytest.raises(ValueError, match="variance must be one of 'local'"):
         model.get_prediction(Q, variance=np.array(["local"]))

@@ -44,10 +44,10 @@ def test_notebooks_show_what_is_printed():
         assert hasattr(getattr(kernpool, name), "_repr_html_"), name
 
 
-RECORDS = ["InferenceWarning", "Interval", "Residuals", "SlopeMap", "Summary", "TestResult"]
+RECORDS = ["InferenceWarning", "Interval", "Residuals", "Summary", "TestResult"]
 
 
-@pytest.mark.parametrize("name", [*RECORDS, "compare_curves", "monotonicity_test", "specification_test"])
+@pytest.mark.parametrize("name", [*RECORDS, "specification_test"])
 def test_they_are_public(name):
     assert name in kernpool.__all__
     assert getattr(kernpool, name) is getattr(kernpool.inference, name)

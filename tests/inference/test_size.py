@@ -8,7 +8,7 @@ import warnings
 import numpy as np
 import pytest
 
-from kernpool import NadarayaWatsonRegressor, compare_curves, monotonicity_test, specification_test
+from kernpool import NadarayaWatsonRegressor, specification_test
 
 pytestmark = pytest.mark.slow
 
@@ -44,32 +44,3 @@ def line(random):
 
 def test_lines_that_are_lines():
     assert 0.005 <= share(line) <= 0.11
-
-
-def curves(random, null):
-    x, group = random.uniform(size=100), np.arange(100) % 2
-    y = np.sin(2 * np.pi * x) + 0.5 * group * (null == "parallel") + 0.3 * random.normal(size=100)
-    return compare_curves(x, y, group, null=null, bandwidth=0.08, n_resamples=RESAMPLES).p_value
-
-
-@pytest.mark.parametrize("null", ["equal", "parallel"])
-def test_curves(null):
-    assert 0.005 <= share(lambda random: curves(random, null)) <= 0.11
-
-
-def monotone(random, truth):
-    x = random.uniform(size=100)
-    return monotonicity_test(x, truth(x) + 0.1 * random.normal(size=100), n_resamples=RESAMPLES).p_value
-
-
-def test_level_curves_are_the_hardest_null():
-    assert 0.005 <= share(lambda random: monotone(random, np.zeros_like)) <= 0.11
-
-
-def test_steps_are_monotone():
-    """A truth with level parts between steep ones, on which tests by the critical bandwidth reject most of the time."""
-
-    def steps(x):
-        return 1 / (1 + np.exp(-30 * (x - 0.3))) + 1 / (1 + np.exp(-30 * (x - 0.7)))
-
-    assert share(lambda random: monotone(random, steps), 60) <= 0.05

@@ -75,10 +75,7 @@ NEEDED = {
     "quantile": {"levels": [0.25, 0.5]},
     "pool_quantile": {"levels": [0.25, 0.5]},
     "pool_cdf": {"y": [0.0, 0.5]},
-    "compare_curves": {"n_resamples": 19, "groups": np.where(GROUP < 4, "a", "b")},
-    "monotonicity_test": {"n_resamples": 9},
     "specification_test": {"n_resamples": 19},
-    "slope_map": {"bandwidths": [0.5, 1.0]},
     "prediction_interval": {"method": "split", "level": 0.8},
     "predict_set": {"level": 0.8},
 }
@@ -94,7 +91,7 @@ LEFT_OUT = {
 # Public names whose arguments of these names are no data of a user, with the reason.
 EXEMPT = {
     r"\w+Display(\.\w+)?": "pictures; they call methods of the table",
-    r"\w*Interval|\w*Prediction|PredictionSet|Residuals|SlopeMap|\w*Summary|TestResult|DensityRatio": "results",
+    r"\w*Interval|\w*Prediction|PredictionSet|Residuals|\w*Summary|TestResult|DensityRatio": "results",
     r"Explanation|LoessComparison|AdditiveTerms|Counterfactuals|RowDiagnostics": "results about predictions and rows",
     r"PoolState(\.\w+)?|Problem(\.\w+)?|Plan(\.\w+)?|choose|merge|Kernel": "made by functions of the table",
     r"explore|Explorer(\.\w+)?": "calls fit, and its pages are tested in a browser",
@@ -190,8 +187,6 @@ def call_of(name):
             return Call(lambda **data: RunningPool(AT, bandwidth=0.75).update(**data), data, others)
         return Call(lambda **data: RunningPool(**data, bandwidth=0.75).update(X, Y), data, others)
     known = ROWS | PAIRS | RATIO
-    if name == "slope_map":
-        known, others = known | POINTS, {"model": fitted("LocalLinearRegressor"), **others}
     return Call(getattr(kernpool, name), {argument: known[argument] for argument in given}, others)
 
 
@@ -289,7 +284,7 @@ SAME = {
 # Kinds that mean something for this argument: groups and classes are labels of any kind.
 LABELS = ("groups",)
 LABELS_REFUSED = {"masked", "sparse", "tensor with a gradient", "None", "pandas.NA"}
-TESTS_OF_ROWS = ("compare_curves", "monotonicity_test", "specification_test")  # read dates of X as days, without a fit
+TESTS_OF_ROWS = ("specification_test",)  # read dates of X as days, without a fit
 
 
 def _read_only(array):

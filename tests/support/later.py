@@ -33,7 +33,7 @@ LATER = {
                    "test_partial_fit", "test_prediction_shift", "test_rank_warnings", "test_robust", "test_scale",
                    "test_search_sample", "test_windows"),
     "inference": ("test_bootstrap", "test_clusters", "test_columns", "test_curves", "test_draws",
-                  "test_hypothesis_tests", "test_monotonicity", "test_places_without_knowledge", "test_probabilities",
+                  "test_hypothesis_tests", "test_places_without_knowledge", "test_probabilities",
                   "test_remembered", "test_row_diagnostics", "test_specification", "test_summary"),
     "pooling": ("test_groups", "test_lowess", "test_memory_maps", "test_widths"),
     "torch": ("test_beside_pool", "test_memory", "test_operator", "test_similarities", "test_streams"),

@@ -1,6 +1,6 @@
 """`kernpool test`: hypothesis tests of a fit or a table.
 
-Significance of columns, parametric specification, monotonicity, and equality of the curves of groups.
+Significance of columns, and parametric specification.
 """
 
 import argparse
@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from kernpool.cli.info import need_method
 from kernpool.cli.tables import choose_features, open_table, without_missing
-from kernpool.cli.terminal import UsageError, given, need_output, parse_numbers, print_json, say_notes
+from kernpool.cli.terminal import given, need_output, parse_numbers, print_json, say_notes
 from kernpool.data import TableError, unreadable
 from kernpool.data.model_format import read_header
 from kernpool.estimators.persistence import load_model
 from kernpool.execution.notices import progress_bar
-from kernpool.inference import TestResult, compare_curves, monotonicity_test, specification_test
+from kernpool.inference import TestResult, specification_test
 from kernpool.tables.table import Advice
 
 Array = NDArray[np.float64]
@@ -39,8 +39,8 @@ def described(test: str, result: TestResult) -> dict[str, Any]:
 
     Examples
     --------
-    >>> result = TestResult.of(2.0, np.array([0.5, 2.5, 1.0]), null="the curves are equal", bandwidth=np.array([0.25]))
-    >>> list(described("curves", result).items())[2:4]
+    >>> result = TestResult.of(2.0, np.array([0.5, 2.5, 1.0]), null="y is linear in x", bandwidth=np.array([0.25]))
+    >>> list(described("specification", result).items())[2:4]
     [('statistic', 2.0), ('p_value', 0.5)]
     """
     return {
@@ -76,13 +76,8 @@ def _significance(options: argparse.Namespace) -> Tested:
 def _of_table(options: argparse.Namespace) -> Tested:
     """Test the curve of a table; with --missing drop, without rows that miss cells in the columns that are used."""
     table = open_table(options)
-    features, groups = choose_features(table, options), vars(options).get("groups")
-    if options.test == "monotonicity" and len(features) > 1:
-        raise UsageError(
-            f"the monotonicity test takes one column; name it with --features, one of {', '.join(features)}"
-        )
-    numbers = [*features, options.target]
-    table = without_missing(table, [*numbers, *([] if groups is None else [groups])], options)
+    numbers = [*choose_features(table, options), options.target]
+    table = without_missing(table, numbers, options)
     for name in numbers:
         if unreadable(table.columns[name]) is None:
             table.floats(name)  # which notes what is assumed
@@ -90,11 +85,4 @@ def _of_table(options: argparse.Namespace) -> Tested:
     cells = table.numbers(numbers, NUMBERS)
     X, y = cells[:, :-1], cells[:, -1]
     how = {"bandwidth": parse_numbers(options.bandwidth), "n_jobs": options.jobs}
-    if options.test == "specification":
-        result = specification_test(X, y, **_arguments(options, "kind"), **how)
-    elif options.test == "monotonicity":
-        result = monotonicity_test(X[:, 0], y, **_arguments(options, "direction", "kind"), **how)
-    else:
-        how |= {} if options.kind is None else {"null_distribution": options.kind}
-        result = compare_curves(X, y, table.labels(options.groups), **_arguments(options, "null"), **how)
-    return result, table.notes
+    return specification_test(X, y, **_arguments(options, "kind"), **how), table.notes

@@ -131,18 +131,12 @@ TABLE = {
 }
 
 
-def _resampling(count: int, more: tuple[str, str] = ("", "")) -> Options:
-    """Return the options of a test by resampling: its number of resamples, and one more kind, with its help."""
-    kind, meaning = more
-    return {
-        f"--kind {{wild|mammen|gaussian{kind}}}": "multipliers of the residuals in the bootstrap (default: wild, "
-        f"random signs){meaning}",
-        "--resamples N": f"number of resamples (default: {count})",
-        "--seed N": "random seed (default: 0)",
-        **RUNNING,
-    }
-
-
+RESAMPLING: Options = {
+    "--kind {wild|mammen|gaussian}": "multipliers of the residuals in the bootstrap (default: wild, random signs)",
+    "--resamples N": "number of resamples (default: 399)",
+    "--seed N": "random seed (default: 0)",
+    **RUNNING,
+}
 COMMANDS = {
     "fit": ("fit:run_fit", "fit a model to a table", "Fit a regression, or a classifier if the target is text."),
     "predict": ("predict:run_predict", "predict the rows of a table", "Predict with a model."),
@@ -196,8 +190,6 @@ COMMANDS = {
 TESTS = {
     "significance": "does y depend on a column, given the others?",
     "specification": "is a linear regression adequate?",
-    "monotonicity": "is the curve of one column increasing (or decreasing)?",
-    "curves": "do groups of rows have the same curve?",
 }
 OPTIONS: dict[str, Options] = {
     "fit": {
@@ -251,22 +243,9 @@ OPTIONS: dict[str, Options] = {
         **SAVED,
         "--column A...!": "column to test; repeat it to test several jointly",
         "--method {residual|gradient}": "test statistic (default: residual)",
-        **_resampling(399),
+        **RESAMPLING,
     },
-    "test specification": TABLE | _resampling(399) | COMPLETE,
-    "test monotonicity": {
-        **TABLE,
-        "--direction {increasing|decreasing}": "default: increasing",
-        **_resampling(999),
-        **COMPLETE,
-    },
-    "test curves": {
-        **TABLE,
-        "--groups G!": "column of group labels",
-        "--null {equal|parallel}": "null hypothesis: equal curves, or curves that differ by constants (default: equal)",
-        **_resampling(999, ("|normal", "; normal: the normal limit instead")),
-        **COMPLETE,
-    },
+    "test specification": TABLE | RESAMPLING | COMPLETE,
     "datasets": {
         "[NAME]": "table to write (default: list all)",
         "--rows N": "rows of a synthetic table (default: depends on it)",

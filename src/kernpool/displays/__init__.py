@@ -4,8 +4,8 @@ Data is in the constructor, style is in `plot`, and no statistics are computed h
 axes; `inputs.py`: training rows and the evaluation points along a column; then `curve.py` as an example:
 `from_estimator` and `from_predictions` make a display, `plot` draws it. `partial.py` draws a fit over each of its
 columns, also as accumulated local effects (`accumulated_effects.py`), `explanation.py` the rows or columns behind a
-prediction. Uncertainty of a curve: `curve.py` (with its bands), `residuals.py`, `curve_comparison.py` (curves of
-groups), `sizer.py`. Distribution of a new observation: `quantile_fan.py`, `coverage.py`, `class_sets.py`.
+prediction. Uncertainty of a curve: `curve.py` (with its bands), `residuals.py`. Distribution of a new observation:
+`quantile_fan.py`, `coverage.py`, `class_sets.py`.
 `kernels_and_weights.py` draws kernels and attention weights, `search_and_training.py` the course of searches and of
 training; it also writes animations, as a GIF or with the template `training.html`.
 """
@@ -13,7 +13,6 @@ training; it also writes animations, as a GIF or with the template `training.htm
 from kernpool.displays.class_sets import ClassSetDisplay
 from kernpool.displays.coverage import CoverageDisplay
 from kernpool.displays.curve import KernelCurveDisplay
-from kernpool.displays.curve_comparison import CurveComparisonDisplay
 from kernpool.displays.drawing import chinese_font, cover_glyphs, import_pyplot, without_font_messages
 from kernpool.displays.explanation import ExplanationDisplay
 from kernpool.displays.kernels_and_weights import AttentionDisplay, KernelDisplay
@@ -21,21 +20,18 @@ from kernpool.displays.partial import PartialDisplay
 from kernpool.displays.quantile_fan import QuantileFanDisplay
 from kernpool.displays.residuals import ResidualDisplay
 from kernpool.displays.search_and_training import BandwidthPathDisplay, TrainingDisplay
-from kernpool.displays.sizer import SiZerDisplay
 
 __all__ = [
     "AttentionDisplay",
     "BandwidthPathDisplay",
     "ClassSetDisplay",
     "CoverageDisplay",
-    "CurveComparisonDisplay",
     "ExplanationDisplay",
     "KernelCurveDisplay",
     "KernelDisplay",
     "PartialDisplay",
     "QuantileFanDisplay",
     "ResidualDisplay",
-    "SiZerDisplay",
     "TrainingDisplay",
     "chinese_font",
     "cover_glyphs",

@@ -18,7 +18,7 @@ from kernpool.estimators.loess.estimator import LoessComparison, LoessPrediction
 from kernpool.estimators.methods.classification import ClassPrediction
 from kernpool.estimators.methods.conditional_distribution import ConditionalDistribution
 from kernpool.estimators.methods.distribution import distribution_bandwidth
-from kernpool.estimators.methods.inference import Prediction, slope_map
+from kernpool.estimators.methods.inference import Prediction
 from kernpool.estimators.methods.prediction import row_diagnostics
 from kernpool.estimators.regressors import LocalLinearRegressor, NadarayaWatsonRegressor
 from kernpool.estimators.stacking.estimators import KernelStackingClassifier, KernelStackingRegressor
@@ -43,5 +43,4 @@ __all__ = [
     "StackingSummary",
     "distribution_bandwidth",
     "row_diagnostics",
-    "slope_map",
 ]

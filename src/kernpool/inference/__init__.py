@@ -3,8 +3,8 @@
 Read `model_summary.py` first: effective parameters, R2, residuals and roles of training rows. Then the folders:
 `variance` has residuals, noise and standard errors, `confidence` confidence intervals and simultaneous bands,
 `resampling` random draws and the bootstrap, `hypothesis_tests` the tests, `loops` compiled loops.
-`class_probabilities.py` has standard errors and intervals of a classifier, `sizer.py` the SiZer map of significant
-slopes, `explanation.py` the training rows and columns behind predictions. Variances are sums over squared linear
+`class_probabilities.py` has standard errors and intervals of a classifier, `explanation.py` the training rows and
+columns behind predictions. Variances are sums over squared linear
 weights; the subpackage `smoother` computes them.
 """
 
@@ -12,13 +12,10 @@ from kernpool.inference.class_probabilities import Probabilities, ProbabilityInt
 from kernpool.inference.confidence.intervals import Interval, as_level, interval
 from kernpool.inference.explanation import AdditiveTerms, Counterfactuals, Explanation
 from kernpool.inference.hypothesis_tests.base import TestResult
-from kernpool.inference.hypothesis_tests.curve_equality import compare_curves
-from kernpool.inference.hypothesis_tests.monotonicity import monotonicity_test
 from kernpool.inference.hypothesis_tests.specification import specification_test
 from kernpool.inference.model_summary import ClassSummary, Residuals, RowDiagnostics, Summary, summarise
 from kernpool.inference.resampling.bootstrap import bootstrap
 from kernpool.inference.resampling.random_draws import as_random
-from kernpool.inference.sizer import SlopeMap
 from kernpool.inference.variance.cluster_robust import Clusters, fit_clusters, number_clusters
 from kernpool.inference.variance.residuals import Training, fit_training, local_noise, nothing_left, squared_residuals
 from kernpool.inference.variance.standard_errors import ExtrapolationWarning, InferenceWarning
@@ -36,19 +33,16 @@ __all__ = [
     "ProbabilityInterval",
     "Residuals",
     "RowDiagnostics",
-    "SlopeMap",
     "Summary",
     "TestResult",
     "Training",
     "as_level",
     "as_random",
     "bootstrap",
-    "compare_curves",
     "fit_clusters",
     "fit_training",
     "interval",
     "local_noise",
-    "monotonicity_test",
     "nothing_left",
     "number_clusters",
     "specification_test",

@@ -1,4 +1,4 @@
-"""Inference for fitted regressors: predictions as objects, confidence intervals, summary, residuals, slope maps.
+"""Inference for fitted regressors: predictions as objects, confidence intervals, summary, residuals.
 
 A `Prediction` has mean, standard errors, intervals and slopes at given rows, in addition to the sums, weights and
 explanations of `PredictionBase`. `Inference` has the methods of regressors. The numbers are those of
@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from kernpool.bandwidth import RULES
 from kernpool.core import MOST_COLUMNS, Prepared, fill_empty
@@ -28,7 +27,6 @@ from kernpool.estimators.fitted_model import (
     per_unit,
     printed_columns,
     rank_reporter,
-    read_query,
     shaped,
     smoother_of,
     training_of,
@@ -37,20 +35,17 @@ from kernpool.estimators.fitted_model import (
 from kernpool.estimators.methods.calibration import origin_of
 from kernpool.estimators.methods.prediction import PredictionBase, computed_once, prediction_at
 from kernpool.estimators.model import FittedModel, gap_of, source_of
-from kernpool.estimators.training_rows import snapshot
-from kernpool.execution.error_messages import abbreviate, check_choice, explain_calls
+from kernpool.execution.error_messages import check_choice
 from kernpool.execution.progress import current_progress
 from kernpool.execution.text_table import ROWS, PrintedResult, digits_beside, frame_of, printed_table
-from kernpool.execution.warnings import underflow_is_zero
 from kernpool.inference import Clusters, Interval, Summary, as_level, interval, local_noise, number_clusters, summarise
 from kernpool.inference.confidence.intervals import check_options
 from kernpool.inference.explanation import AdditiveTerms, Counterfactuals
 from kernpool.inference.model_summary import Residuals, residuals
-from kernpool.inference.sizer import SlopeMap, sizer_map
 from kernpool.inference.variance import standard_errors
 from kernpool.kernels import get_kernel
 from kernpool.pooling import choose
-from kernpool.smoother import Estimate, EvaluationPoints, MeanSlopes, Smoother, estimates, mean_slopes
+from kernpool.smoother import Estimate, MeanSlopes, Smoother, estimates, mean_slopes
 from kernpool.smoother.bias_correction import METHODS
 
 Array = NDArray[np.float64]
@@ -793,149 +788,6 @@ class Inference(FittedModel):
         if self.value_.ndim == 1:
             found = replace(found, **{name: getattr(found, name)[:, 0] for name in ("fitted", "residual", "noise")})
         return found
-
-
-BANDWIDTHS, PLACES = 40, 201
-NARROWEST = 3.0  # mean distances between rows: windows of seven or eight rows on average
-
-
-@underflow_is_zero
-@explain_calls
-def slope_map(
-    model: FittedModel,
-    X: ArrayLike | None = None,
-    *,
-    bandwidths: ArrayLike | None = None,
-    level: float = 0.95,
-    method: str = "naive",
-    variance: str = "local",
-    simultaneous: bool = True,
-    fewest_rows: float = 5.0,
-) -> SlopeMap:
-    """Compute the SiZer map: significant increases and decreases of the curve at many bandwidths.
-
-    Parameters
-    ----------
-    model : NadarayaWatsonRegressor or LocalLinearRegressor
-        Fitted to one numeric column.
-    X : array_like of shape (g, 1), optional
-        Evaluation points; by default 201 from the least input to the largest.
-    bandwidths : array_like of shape (b,), optional
-        By default 40 in equal steps of their logarithms, from three mean distances between rows to the
-        range of the inputs, and as far as half and twice the bandwidth of the model.
-    level : float, default=0.95
-        Probability that all intervals of one bandwidth cover.
-    method : str, default="naive"
-        As in ``confidence_interval``. By default the bias is not corrected: a row of the map is about the curve
-        smoothed with its bandwidth.
-    variance : str, default="local"
-        As in ``confidence_interval``.
-    simultaneous : bool, default=True
-        Whether intervals of a bandwidth cover all at once.
-    fewest_rows : float, default=5
-        Windows of fewer rows say nothing; each row counts as K((x - x_j)/h)/K(0).
-
-    Returns
-    -------
-    SlopeMap
-        With `sign` of shape (b, g): 1 rising, -1 falling, 0 neither for certain.
-
-    Raises
-    ------
-    ValueError
-        If the model has several columns, levels, outputs or groups of rows, or an argument is out of its range.
-    TypeError
-        If the model is no such regressor, or was fitted to chunks.
-
-    See Also
-    --------
-    kernpool.SiZerDisplay : Draws it.
-
-    Notes
-    -----
-    The slopes are those of local lines for both regressors, with any kernel. Intervals hold along each row of the
-    map, not for all rows together: of 400 samples of 100 rows about a level line, rows of the map that are not all
-    0 were 1, 2, 4 and 5 in a hundred at bandwidths .03, .06, .12 and .3 of the range, where 5 are allowed. For each
-    bandwidth one leave-one-out pass over the rows and one band; 40 of them for 442 rows take three seconds.
-
-    References
-    ----------
-    .. [1] P. Chaudhuri and J. S. Marron, "SiZer for exploration of structures in curves", JASA 94 (1999), 807-823.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernpool import LocalLinearRegressor, slope_map
-    >>> x = np.linspace(0.0, 1.0, 80)
-    >>> y = np.abs(x - 0.5) + 0.02 * np.cos(40.0 * np.arange(80))
-    >>> found = slope_map(LocalLinearRegressor(bandwidth=0.1).fit(x[:, None], y), [[0.2], [0.5], [0.8]])
-    >>> found.sign.shape, found.sign[20]
-    ((40, 3), array([-1,  0,  1], dtype=int8))
-    """
-    if not isinstance(model, Inference):
-        raise TypeError(
-            f"model must be a NadarayaWatsonRegressor or LocalLinearRegressor, fitted to one column in memory, got "
-            f"{type(model).__name__}"
-        )
-    check_is_fitted(model)
-    model = snapshot(model)
-    smoother = smoother_of(model)
-    _refuse_several(model, smoother.columns)
-    scale, key = coordinates_of(model), smoother.keys.rows.array[smoother.weight > 0, 0]
-    if X is None:
-        inputs = model.key_[smoother.weight > 0, 0]
-        numeric = np.linspace(float(inputs.min()), float(inputs.max()), PLACES)[:, None]
-    else:
-        numeric = np.asarray(read_query(model, X)[0], dtype=np.float64)
-    if bandwidths is None:
-        bandwidths = _default_bandwidths(key, float(model.bandwidth_[0]))
-    widths = np.atleast_1d(np.asarray(bandwidths, dtype=np.float64))
-    if widths.ndim != 1 or not widths.size or not np.all(np.isfinite(widths) & (widths > 0)):
-        raise ValueError(f"bandwidths must be positive finite numbers of shape (b,), got {abbreviate(bandwidths)}")
-    return sizer_map(
-        smoother,
-        EvaluationPoints(np.asarray(scale.apply(numeric), dtype=np.float64)),
-        numeric[:, 0],
-        widths,
-        level=level,
-        method=method,
-        variance=variance,
-        simultaneous=simultaneous,
-        fewest_rows=fewest_rows,
-    )
-
-
-def _refuse_several(model: FittedModel, columns: int) -> None:
-    if model.encoding_ is not None and not model.encoding_.numbers_alone:
-        raise ValueError(
-            "a slope map is for one numeric column, and this model has categorical columns; fit one numeric "
-            "column alone"
-        )
-    if model.key_group_ is not None or gap_of(model):
-        raise ValueError(
-            "a slope map takes rows as independent, and this model was fitted with groups= or gap=; use "
-            "confidence_interval(quantity='derivative'), which counts these, at one bandwidth after the other"
-        )
-    if coordinates_of(model).closed:
-        raise ValueError(
-            "a slope map is for a column on a line, and that of this model is periodic; draw "
-            "PartialDisplay.from_estimator(model, X, features) instead"
-        )
-    if columns != 1:
-        raise ValueError(f"a slope map is for one column, and this model has {columns}; fit a model of one column")
-    if model.value_.ndim > 1 and model.value_.shape[1] > 1:
-        raise ValueError(
-            f"a slope map is for one output, and this model has {model.value_.shape[1]}; fit one after the other"
-        )
-
-
-def _default_bandwidths(key: Array, bandwidth: float) -> Array:
-    """Return the default bandwidths of a SiZer map of significant slopes, evenly spaced on a log scale."""
-    width = float(np.ptp(key)) or 1.0
-    low, high = min(NARROWEST * width / len(key), width / 2), width
-    if np.isfinite(bandwidth):
-        low, high = min(low, bandwidth / 2), max(high, min(2 * bandwidth, 10 * width))
-    return np.geomspace(max(low, 1e-3 * width), high, BANDWIDTHS)
 
 
 def _default_method(model: FittedModel, quantity: str) -> str:

@@ -13,15 +13,15 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.bandwidth import SearchOptions, TrainingRows, canonical_ratio, search_bandwidth
+from kernpool.bandwidth import canonical_ratio
 from kernpool.core.pair_factors import NO_CATEGORIES, Categories, Factors
-from kernpool.data import as_bandwidth, as_key_weight, as_real_array, with_days
+from kernpool.data import as_key_weight, as_real_array, with_days
 from kernpool.execution.error_messages import check_choice
 from kernpool.execution.progress import current_progress
 from kernpool.execution.text_table import PrintedResult, lines_of
 from kernpool.inference.resampling.random_draws import LEAST_ROWS, as_count, as_seed, multiplied, unit_counts
 from kernpool.inference.variance.residuals import nothing_left
-from kernpool.kernels import Kernel, get_kernel
+from kernpool.kernels import Kernel
 
 Array = NDArray[np.float64]
 
@@ -144,38 +144,6 @@ class TestSample:
             )
 
 
-def read_sample(
-    X: ArrayLike,
-    y: ArrayLike,
-    sample_weight: ArrayLike | None,
-    what: str,
-    code: NDArray[np.int64] | None = None,
-) -> TestSample:
-    """Validate the inputs, output and frequency weights of a test, and return them as `TestSample`.
-
-    Parameters
-    ----------
-    X : array_like of shape (n,) or (n, d)
-        Inputs.
-    y : array_like of shape (n,) or (n, 1)
-        Output.
-    sample_weight : array_like of shape (n,), optional
-        Frequencies.
-    what : str
-        Name of the test, for messages.
-    code : ndarray of int, shape (n, k), optional
-        Category codes of the rows.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As in `pool`, if shapes do not fit together, there are several outputs, and as `TestSample.of`.
-    """
-    inputs = read_inputs(X)
-    output = read_output(y, len(inputs), what)
-    return TestSample.of(inputs, output, read_weight(sample_weight, len(inputs)), code, what=what)
-
-
 def read_inputs(X: ArrayLike) -> NDArray[Any]:
     """Validate the inputs of a test as numeric columns, of shape (n, d); dates and durations become days."""
     inputs = as_real_array("X", with_days("X", X)[0])
@@ -197,32 +165,6 @@ def read_output(y: ArrayLike, rows: int, what: str) -> Array:
 def read_weight(sample_weight: ArrayLike | None, rows: int) -> Array | None:
     """Validate the frequency weights of the rows of a test; return None if none are given."""
     return None if sample_weight is None else as_key_weight(sample_weight, (rows,), "sample_weight", "row")
-
-
-def bandwidth_for(
-    sample: TestSample, kernel: str | Kernel, bandwidth: ArrayLike | None, y: Array | None = None
-) -> Array:
-    """Validate the given bandwidths of a test, or find bandwidths by leave-one-out cross-validation.
-
-    The search is for a Gaussian local linear fit. For other kernels the Gaussian bandwidth is converted: with a compact
-    kernel the leave-one-out bandwidth may be one at which all windows are empty.
-
-    Parameters
-    ----------
-    sample : TestSample
-        Rows with numeric columns.
-    kernel : str or Kernel
-        Kernel of the fit.
-    bandwidth : array_like or None
-        The argument of the caller.
-    y : ndarray of shape (n,), optional
-        Response of the fit; by default the output.
-    """
-    if bandwidth is not None:
-        return as_bandwidth(bandwidth, sample.X.shape[1])
-    rows = TrainingRows.from_arrays(sample.X, sample.y if y is None else y)
-    found = search_bandwidth(rows, SearchOptions(get_kernel("gaussian"), degree=1))
-    return np.asarray(found.bandwidth * canonical_ratio(kernel))
 
 
 @dataclass(frozen=True, eq=False)  # arrays have no single truth
