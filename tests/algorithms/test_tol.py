@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from kernpool import Problem, choose, get_kernel, kernel_names, pool
-from kernpool.estimators import NadarayaWatsonRegressor
 from kernpool.pooling import rounding_bound
 from tests.support.capabilities import algorithms, fitting_columns
 from tests.support.problems import EVERYTHING
@@ -81,19 +80,10 @@ def test_gradients_and_local_linear_fits(algorithm, kernel, degree, tol, generat
 @pytest.mark.parametrize("tol", TOLERANCES)
 @algorithms()
 def test_by_way_of_pool_and_its_friends(algorithm, tol, generator):
-    """The cost model, categorical columns, and models ask for the tolerance too."""
+    """The cost model asks for the tolerance too."""
     d = fitting_columns(algorithm)
     key, query, value = generator.random((700, d)), generator.random((90, d)), generator.normal(size=700)
     options = {"bandwidth": 0.05, "algorithm": algorithm}
     expected = pool(query, key, value, **options | {"algorithm": "reference"})
     np.testing.assert_allclose(pool(query, key, value, tol=tol, **options), expected, rtol=0, atol=1e-11)
     np.testing.assert_allclose(pool(query, key, value, tol=tol, bandwidth=0.05), expected, rtol=0, atol=1e-11)
-    model = NadarayaWatsonRegressor(tol=tol, **options).fit(key, value)
-    np.testing.assert_allclose(model.predict(query), expected, rtol=0, atol=1e-11)
-    rows = [np.column_stack([each, np.arange(len(each)) % 2]) for each in (key, query)]
-    mixed = {"bandwidth": 0.05, "smoothing": [0.2], "unordered": [d]}
-    plain, model = (
-        NadarayaWatsonRegressor(algorithm=name, tol=share, **mixed).fit(rows[0], value)
-        for name, share in (("reference", None), (algorithm, tol))
-    )
-    np.testing.assert_allclose(model.predict(rows[1]), plain.predict(rows[1]), rtol=0, atol=1e-11)

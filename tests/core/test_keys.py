@@ -64,12 +64,12 @@ def test_a_model_reads_its_rows_once(make, generator, monkeypatch):
     monkeypatch.setattr("kernpool.algorithms.tree.blocks.plant", lambda *_: planted.append(0))
     monkeypatch.setattr("kernpool.algorithms.brute.fused._in_units", lambda *_: planted.append(0))
     np.testing.assert_array_equal(model.predict(X[:40]), first)
-    model.set_params(tol=1e-9)
+    model.set_params(empty="nan")
     model.predict(X[:1])
     assert read == planted == []
     model.fit(X[:500], y[:500])
     monkeypatch.undo()
-    expected = make(bandwidth=0.5, tol=1e-9).fit(X[:500], y[:500]).predict(X[:9])
+    expected = make(bandwidth=0.5, empty="nan").fit(X[:500], y[:500]).predict(X[:9])
     np.testing.assert_array_equal(model.predict(X[:9]), expected)
 
 

@@ -8,12 +8,9 @@ import pytest
 from scipy.integrate import quad
 
 from kernpool import (
-    NadarayaWatsonClassifier,
-    NadarayaWatsonRegressor,
     convert_bandwidth,
     get_kernel,
     make_kernel,
-    pool,
 )
 from kernpool.kernels import BUILT_IN, CONVENTIONS
 
@@ -66,7 +63,6 @@ def test_the_first_example_of_the_page():
     exec(lines[0], names)
     assert eval(lines[2], names) == pytest.approx(0.67, abs=5e-3)
     assert eval(lines[3], names) == pytest.approx(0.3, abs=5e-3)
-    assert eval(lines[4], names).bandwidth_convention == "np"
 
 
 @pytest.mark.parametrize("kernel", [name for name in BUILT_IN if name != "constant"])
@@ -109,32 +105,3 @@ def test_what_cannot_be_converted():
     with pytest.raises(ValueError, match="'np' has no kernel 'gaussian'"):
         convert_bandwidth(1.0, mine, source="np")
     assert convert_bandwidth(1.0, mine, source="std") == pytest.approx(np.sqrt(5))
-
-
-def test_estimators_take_numbers_in_any_convention(generator):
-    X, y = generator.normal(size=(40, 2)), generator.normal(size=40)
-    model = NadarayaWatsonRegressor(
-        "epanechnikov", [0.5, 1.5], bandwidth_convention="np", composition="product", empty="nearest"
-    ).fit(X, y)
-    here = np.sqrt(5) * np.array([0.5, 1.5])
-    np.testing.assert_allclose(model.bandwidth_, here, rtol=1e-15)
-    expected = pool(X, X, y, kernel="epanechnikov", bandwidth=here, composition="product")
-    np.testing.assert_allclose(model.predict(X), expected, rtol=1e-12)
-    classifier = NadarayaWatsonClassifier(bandwidth=2.5, bandwidth_convention="locfit").fit(X, y > 0)
-    np.testing.assert_allclose(classifier.bandwidth_, [1.0, 1.0], rtol=1e-15)
-
-
-@pytest.mark.parametrize("bandwidth", ["loo", "scott", "silverman"])
-def test_found_bandwidths_are_in_our_own(bandwidth, generator):
-    X, y = generator.normal(size=(30, 1)), generator.normal(size=30)
-    plain = NadarayaWatsonRegressor("tricube", bandwidth).fit(X, y)
-    other = NadarayaWatsonRegressor("tricube", bandwidth, bandwidth_convention="np").fit(X, y)
-    np.testing.assert_array_equal(other.bandwidth_, plain.bandwidth_)
-
-
-def test_fit_refuses_what_it_cannot_convert():
-    X, y = [[0.0], [1.0]], [0.0, 1.0]
-    with pytest.raises(ValueError, match=r"bandwidth_convention must be one of .* got 'sas'"):
-        NadarayaWatsonRegressor(bandwidth_convention="sas").fit(X, y)
-    with pytest.raises(ValueError, match="'ksmooth' has no kernel 'cosine'"):
-        NadarayaWatsonClassifier("cosine", 1.0, bandwidth_convention="ksmooth").fit(X, y)

@@ -30,7 +30,7 @@ from kernpool.estimators.model import FittedModel, follows_rows
 from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.progress import current_progress
 from kernpool.execution.warnings import warn_caller
-from kernpool.kernels import Kernel, convert_bandwidth, get_kernel
+from kernpool.kernels import Kernel, get_kernel
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -86,15 +86,14 @@ def choose_bandwidth(
     *,
     categories: Categories = NO_CATEGORIES,
     smoothing: Any = None,
-    convention: str = "support",
     most_rows: int | str | None = None,
 ) -> dict[str, Any]:
     """Choose the bandwidth from given numbers, by a rule of thumb, by the plug-in or by a search.
 
     Parameters
     ----------
-    bandwidth, smoothing, convention
-        Parameters `bandwidth`, `smoothing` and `bandwidth_convention` of the estimator, checked.
+    bandwidth, smoothing
+        Parameters `bandwidth` and `smoothing` of the estimator, checked.
     rows : TrainingRows
         Training rows; a search leaves all rows of a group out together.
     options : SearchOptions
@@ -132,7 +131,7 @@ def choose_bandwidth(
         order = rows.order.take(kept)
         check_order(order, criterion if named and bandwidth not in RULES else CRITERIA["loo"], bandwidth)
     if not named:
-        given = given_bandwidth(bandwidth, rows.bandwidths, options.kernel, convention)
+        given = given_bandwidth(bandwidth, rows.bandwidths)
         return as_given | {"bandwidth_": given, "smoothing_": given_smoothing(smoothing, categories)}
     rows = rows.take(kept)
     rows = replace(rows, X=rows.X.astype(np.float64), value=rows.value.astype(np.float64))
@@ -240,10 +239,10 @@ def rescale_to_all_rows(found: dict[str, Any], name: str, few: int, many: int, r
     return {"bandwidth_": bandwidth, "smoothing_": smoothing, "bandwidth_note_": note}
 
 
-def given_bandwidth(bandwidth: Any, columns: int, kernel: Kernel, convention: str) -> Array:
-    """Convert bandwidths from the units of `convention` to those of this package, ``"support"``; one per column."""
+def given_bandwidth(bandwidth: Any, columns: int) -> Array:
+    """Return the given bandwidths, one per column."""
     given = as_bandwidth(bandwidth, columns)
-    return np.where(given == INFINITE, np.inf, convert_bandwidth(given, kernel, source=convention))
+    return np.where(given == INFINITE, np.inf, given)
 
 
 def given_smoothing(smoothing: Any, categories: Categories) -> Array:

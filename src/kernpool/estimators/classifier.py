@@ -48,7 +48,7 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
         ``"isotonic"`` maps the probabilities of each class to what leave-one-out probabilities of that size have meant,
         by an increasing map from one more pass over the training rows, and divides by their sum. For many rows whose
         calibration curve is off; steps of the map may cost log loss, and `predict_set` goes without it.
-    bandwidth_convention, composition, unordered, ordered, ordered_by, unordered_kernel, ordered_kernel
+    composition, unordered, ordered, ordered_by, unordered_kernel, ordered_kernel
         As in `NadarayaWatsonRegressor`.
     smoothing, unseen, common_factor, min_effective_rows, max_search_rows, max_search_seconds, random_state
         As in `NadarayaWatsonRegressor`; the floor of effective rows is 12 with ``"log_loss"`` and ``"regularised"``.
@@ -58,8 +58,6 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
         As in `NadarayaWatsonRegressor`; the error of a search is the squared error of the probabilities (Brier).
     algorithm : str, default="auto"
         See `kernpool.choose`.
-    tol : float or None, default=None
-        See `kernpool.pool`.
     empty : {"mean", "nearest", "nan", "zero", "raise"}, default="mean"
         Probabilities where no training row lies within the kernel's support. ``"mean"`` gives the class priors; with
         ``"nan"`` and ``"zero"`` such rows have probabilities of that kind and no predicted class; with ``"nearest"``
@@ -148,7 +146,6 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
         kernel: str | Kernel = "gaussian",
         bandwidth: Any = "log_loss",
         *,
-        bandwidth_convention: str = "support",
         composition: str = "radial",
         unordered: Any = None,
         ordered: Any = None,
@@ -167,18 +164,17 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
         prior_share: Any = "loo",
         recalibrate: str | None = None,
         algorithm: str = "auto",
-        tol: float | None = None,
         empty: str = "mean",
         periodic: Any = None,
         geographic: Any = None,
         n_jobs: int | None = None,
     ) -> None:
         super().__init__(
-            kernel, bandwidth, bandwidth_convention=bandwidth_convention, composition=composition, unordered=unordered,
+            kernel, bandwidth, composition=composition, unordered=unordered,
             ordered=ordered, ordered_by=ordered_by, unordered_kernel=unordered_kernel, ordered_kernel=ordered_kernel,
             smoothing=smoothing, unseen=unseen, common_factor=common_factor, min_effective_rows=min_effective_rows,
             widths=widths, n_neighbors=n_neighbors, max_search_rows=max_search_rows,
-            max_search_seconds=max_search_seconds, random_state=random_state, algorithm=algorithm, tol=tol, empty=empty,
+            max_search_seconds=max_search_seconds, random_state=random_state, algorithm=algorithm, empty=empty,
             periodic=periodic, geographic=geographic, n_jobs=n_jobs,
         )  # fmt: skip
         self.prior_share = prior_share

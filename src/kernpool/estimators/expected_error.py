@@ -123,7 +123,6 @@ def _search(model: FittedModel, fold: TrainingRows) -> dict[str, Any]:
             search_options(model),
             categories=categories,
             smoothing=model.smoothing,
-            convention=model.bandwidth_convention,
             most_rows=model.max_search_rows,
         )
         return found | find_floor(model, found, fold, categories)

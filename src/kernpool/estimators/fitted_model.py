@@ -73,7 +73,6 @@ def _recipe(model: FittedModel, bandwidth: Array, tied: NDArray[np.intp] | None)
         bandwidth,
         composition=model.composition,
         degree=model._degree,
-        tol=model.tol,
         algorithm=model.algorithm,
         empty=model.empty,
         n_jobs=model.n_jobs,

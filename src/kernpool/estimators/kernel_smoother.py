@@ -52,7 +52,6 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
         kernel: str | Kernel = "gaussian",
         bandwidth: Any = "regularised",
         *,
-        bandwidth_convention: str = "support",
         composition: str = "radial",
         unordered: Any = None,
         ordered: Any = None,
@@ -69,7 +68,6 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
         max_search_seconds: float | None = None,
         random_state: Any = 0,
         algorithm: str = "auto",
-        tol: float | None = None,
         empty: str = "nearest",
         periodic: Any = None,
         geographic: Any = None,
@@ -79,7 +77,6 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
     ) -> None:
         self.kernel = kernel
         self.bandwidth = bandwidth
-        self.bandwidth_convention = bandwidth_convention
         self.composition = composition
         self.unordered = unordered
         self.ordered = ordered
@@ -96,7 +93,6 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
         self.max_search_seconds = max_search_seconds
         self.random_state = random_state
         self.algorithm = algorithm
-        self.tol = tol
         self.empty = empty
         self.periodic = periodic
         self.geographic = geographic
@@ -136,7 +132,6 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
                 search_options(self),
                 categories=categories,
                 smoothing=self.smoothing,
-                convention=self.bandwidth_convention,
                 most_rows=self.max_search_rows,
             )
         found |= find_floor(self, found, rows_of_search, categories)

@@ -53,7 +53,6 @@ class FittedModel:
     # Parameters. Those of type Any accept numbers, names and tables; `parameter_validation.py` checks them.
     kernel: str | Kernel
     bandwidth: Any
-    bandwidth_convention: str
     composition: str
     unordered: Any
     ordered: Any
@@ -70,7 +69,6 @@ class FittedModel:
     max_search_seconds: float | None
     random_state: Any
     algorithm: str
-    tol: float | None
     empty: str
     periodic: Any
     geographic: Any

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.bandwidth import CRITERIA, RULES
-from kernpool.core import as_tol, check_composition, check_empty
+from kernpool.core import check_composition, check_empty
 from kernpool.data.array_validation import as_bandwidth
 from kernpool.data.circular import check_geographic, check_periodic, is_column
 from kernpool.estimators.extrapolation import POLICIES
@@ -31,7 +31,7 @@ from kernpool.execution.error_messages import abbreviate, check_choice, describe
 from kernpool.execution.notices import bar_of_long_fits
 from kernpool.execution.threads import resolve_n_jobs
 from kernpool.inference.resampling.random_draws import as_random
-from kernpool.kernels import check_convention, get_categorical_kernel, get_kernel
+from kernpool.kernels import get_categorical_kernel, get_kernel
 from kernpool.pooling.plan import check_algorithm
 from kernpool.pooling.widths import WIDTHS, check_widths
 
@@ -225,9 +225,7 @@ READERS: dict[str, Callable[[Any], object]] = {
     "periodic": check_periodic,
     "geographic": check_geographic,
     "composition": check_composition,
-    "bandwidth_convention": check_convention,
     "algorithm": check_algorithm,
-    "tol": as_tol,
     "random_state": _check_random_state,
     "n_jobs": resolve_n_jobs,
     "kernel": _check_kernel,

@@ -303,7 +303,8 @@ class NadarayaWatsonRegressor(KernelRegressor):
     kernel : str or Kernel, default="gaussian"
         See `kernpool.kernel_names`. ``"constant"`` is average pooling, the mean of y at every query.
     bandwidth : float, array_like of shape (d,), or name, default="regularised"
-        A number, one per column, or how to find them; an infinite one weighs all rows alike along its column.
+        A number, one per column (`kernpool.convert_bandwidth` reads those of other packages), or how to find them; an
+        infinite one weighs all rows alike along its column.
         Leave-one-out windows that are empty cost in every search, so that compact kernels do not prefer windows that
         hold no row. ``"regularised"`` minimises the leave-one-out squared error with
         a penalty on small and unlike bandwidths, whose weight falls with the number of rows: the exact minimum,
@@ -312,9 +313,6 @@ class NadarayaWatsonRegressor(KernelRegressor):
         Hurvich, Simonoff and Tsai, ``"gcv"`` generalised cross-validation: see `kernpool.bandwidth.criteria`;
         ``"plugin"`` estimates what the best bandwidth is made of, for one column (`plugin_bandwidth`); the rules
         ``"scott"`` and ``"silverman"`` look at X alone.
-    bandwidth_convention : {"support", "np", "stata", "locfit", "ksmooth", "std", "canonical"}, default="support"
-        What a number given as `bandwidth` means; see `kernpool.convert_bandwidth`. Bandwidths that are found have
-        nothing to do with it.
     composition : {"radial", "product"}, default="radial"
         Kernel of the Euclidean norm of the scaled differences of numeric columns, or product of one kernel per column.
         Kernels of categorical columns always multiply in.
@@ -366,8 +364,6 @@ class NadarayaWatsonRegressor(KernelRegressor):
         For what a search draws; with the default it gives the same result each time.
     algorithm : str, default="auto"
         See `kernpool.choose`; all give the same numbers.
-    tol : float or None, default=None
-        See `kernpool.pool`; None is the machine epsilon.
     empty : {"nearest", "nan", "mean", "zero", "raise"}, default="nearest"
         Prediction where no training row lies within the kernel's support; see `kernpool.pool`. ``"nearest"`` and
         ``"nan"`` warn of such rows. The nearest by default, so that kernels of compact support can be compared by
@@ -400,7 +396,7 @@ class NadarayaWatsonRegressor(KernelRegressor):
     Attributes
     ----------
     bandwidth_ : ndarray of shape (d,)
-        One bandwidth per numeric column, in the convention ``"support"`` whatever the parameter was given in; infinite
+        One bandwidth per numeric column; infinite
         for a column that does not vary; of a column of dates or durations in days.
     smoothing_ : ndarray of shape (k,)
         One lambda per categorical column.
@@ -516,14 +512,12 @@ class LocalLinearRegressor(KernelRegressor):
         it with the bandwidths where they are ``"regularised"`` and one for each of several columns; elsewhere it is
         zero. Where there may be a ridge, unordered columns of two levels that nobody has named in
         `unordered` are numbers, 0 and 1, in which a plane has a slope; a level that is unseen is halfway.
-    bandwidth_convention, composition, unordered, ordered, ordered_by, unordered_kernel, ordered_kernel
+    composition, unordered, ordered, ordered_by, unordered_kernel, ordered_kernel
         As in `NadarayaWatsonRegressor`.
     smoothing, unseen, common_factor, min_effective_rows, widths, n_neighbors, max_search_rows, max_search_seconds
         As in `NadarayaWatsonRegressor`.
     random_state, algorithm
         As in `NadarayaWatsonRegressor`.
-    tol : float or None, default=None
-        Ignored beyond the machine epsilon: slopes are made of small differences.
     empty : {"nearest", "nan", "mean", "zero", "raise"}, default="nearest"
         Prediction where no training row lies within the kernel's support; see `kernpool.pool`. ``"nearest"`` and
         ``"nan"`` warn of such rows. The nearest by default, so that kernels of compact support can be compared by
@@ -606,7 +600,6 @@ class LocalLinearRegressor(KernelRegressor):
         kernel: str | Kernel = "gaussian",
         bandwidth: Any = "regularised",
         *,
-        bandwidth_convention: str = "support",
         ridge: float | None = None,
         composition: str = "radial",
         unordered: Any = None,
@@ -624,7 +617,6 @@ class LocalLinearRegressor(KernelRegressor):
         max_search_seconds: float | None = None,
         random_state: Any = 0,
         algorithm: str = "auto",
-        tol: float | None = None,
         empty: str = "nearest",
         periodic: Any = None,
         geographic: Any = None,
@@ -634,11 +626,11 @@ class LocalLinearRegressor(KernelRegressor):
         n_jobs: int | None = None,
     ) -> None:
         super().__init__(
-            kernel, bandwidth, bandwidth_convention=bandwidth_convention, composition=composition, unordered=unordered,
+            kernel, bandwidth, composition=composition, unordered=unordered,
             ordered=ordered, ordered_by=ordered_by, unordered_kernel=unordered_kernel, ordered_kernel=ordered_kernel,
             smoothing=smoothing, unseen=unseen, common_factor=common_factor, min_effective_rows=min_effective_rows,
             widths=widths, n_neighbors=n_neighbors, max_search_rows=max_search_rows,
-            max_search_seconds=max_search_seconds, random_state=random_state, algorithm=algorithm, tol=tol, empty=empty,
+            max_search_seconds=max_search_seconds, random_state=random_state, algorithm=algorithm, empty=empty,
             periodic=periodic, geographic=geographic, robust=robust, gap=gap,
             n_jobs=n_jobs,
         )  # fmt: skip

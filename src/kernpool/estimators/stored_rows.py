@@ -182,8 +182,8 @@ def fit_stored(model: FittedModel, pairs: StoredPairs, **given: Any) -> None:
         columns = len(found["bandwidth_"])
     else:
         columns = pairs.columns
-        rows, convention = TrainingRows.from_arrays(np.zeros((1, columns)), np.zeros(1)), model.bandwidth_convention
-        found = choose_bandwidth(model.bandwidth, rows, options, smoothing=model.smoothing, convention=convention)
+        rows = TrainingRows.from_arrays(np.zeros((1, columns)), np.zeros(1))
+        found = choose_bandwidth(model.bandwidth, rows, options, smoothing=model.smoothing)
         found["bandwidth_note_"] = "as given"
     refuse_unable(model, columns)
     names = pairs.labels if all_text(pairs.labels or ()) else None

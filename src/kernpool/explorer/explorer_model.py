@@ -154,7 +154,7 @@ class ExplorerModel:
         # Settings are those of the page; nothing is searched for.
         ridge = {"ridge": self.model.ridge_} if "ridge_" in vars(self.model) else {}
         found = {"bandwidth": self.model.bandwidth_.tolist(), "n_neighbors": neighbors_of(self.model)}
-        model.set_params(**found, widths=shown_widths(self.model), bandwidth_convention="support", **ridge)
+        model.set_params(**found, widths=shown_widths(self.model), **ridge)
         return model.fit(data.x_train[:, None], data.y_train)
 
 

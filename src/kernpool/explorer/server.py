@@ -99,7 +99,6 @@ def model_at(model: Any, settings: Mapping[str, Any]) -> Any:
         kernel=settings.get("kernel", model.kernel),
         composition=settings.get("composition", model.composition),
         bandwidth=bandwidth.tolist(),
-        bandwidth_convention="support",
         smoothing=smoothing.tolist() or None,
     )
     kept = {name: vars(model)[name] for name in (*model._arrays, "encoding_") if name in vars(model)}

@@ -15,7 +15,7 @@ columns, and `bandwidth_conventions.py` converts bandwidths from other packages.
 """
 
 import kernpool.kernels.built_in  # noqa: F401  # registers the kernels that everyone has
-from kernpool.kernels.bandwidth_conventions import CONVENTIONS, check_convention, convert_bandwidth
+from kernpool.kernels.bandwidth_conventions import CONVENTIONS, convert_bandwidth
 from kernpool.kernels.categorical import CategoricalKernel, categorical_kernel_names, get_categorical_kernel
 from kernpool.kernels.product_kernels import INTERNAL, Term, products, square
 from kernpool.kernels.registry import (
@@ -65,7 +65,6 @@ __all__ = [
     "Polynomial",
     "Term",
     "categorical_kernel_names",
-    "check_convention",
     "convert_bandwidth",
     "get_categorical_kernel",
     "get_kernel",

@@ -67,24 +67,6 @@ _OF_PACKAGES: dict[str, dict[str, Factor]] = {
 CONVENTIONS = ("support", *_OF_PACKAGES, "std", "canonical")
 
 
-def check_convention(convention: str, name: str = "bandwidth_convention") -> None:
-    """Raise ValueError unless a bandwidth convention is known, that is, one of `CONVENTIONS`.
-
-    Parameters
-    ----------
-    convention : str
-        Value passed by the caller.
-    name : str, default="bandwidth_convention"
-        The argument's name.
-
-    Raises
-    ------
-    ValueError
-        If it is not one of `CONVENTIONS`.
-    """
-    check_choice(name, convention, CONVENTIONS)
-
-
 @explain_calls
 def convert_bandwidth(
     bandwidth: ArrayLike, kernel: str | Kernel = "gaussian", *, source: str = "support", target: str = "support"
@@ -123,10 +105,6 @@ def convert_bandwidth(
         If a convention or kernel is unknown, the package of a convention does not have the kernel, or a bandwidth is
         not a positive number.
 
-    See Also
-    --------
-    NadarayaWatsonRegressor : Takes numbers of another convention as ``bandwidth_convention``.
-
     Notes
     -----
     To convert a bandwidth from one kernel to another, convert it to ``"canonical"`` and back.
@@ -147,8 +125,8 @@ def convert_bandwidth(
     2.214
     """
     kernel = get_kernel(kernel)
-    check_convention(source, "source")
-    check_convention(target, "target")
+    check_choice("source", source, CONVENTIONS)
+    check_choice("target", target, CONVENTIONS)
     factor = _factor(kernel, source) / _factor(kernel, target)
     converted: NDArray[np.float64] = _positive(bandwidth) * factor
     return converted

@@ -69,17 +69,6 @@ def test_a_kernel_of_ones_own_is_saved_by_name(tmp_path):
         load_model(tmp_path / "model")
 
 
-def test_bandwidths_of_other_packages(tmp_path, generator):
-    """What was given is kept, and not converted twice."""
-    X = generator.normal(size=(20, 1))
-    model = NadarayaWatsonRegressor("epanechnikov", 0.9, bandwidth_convention="np", empty="nearest").fit(X, X[:, 0])
-    save_model(model, tmp_path / "model")
-    again = load_model(tmp_path / "model")
-    assert again.get_params() == model.get_params()
-    np.testing.assert_array_equal(again.bandwidth_, model.bandwidth_)
-    np.testing.assert_array_equal(again.fit(X, X[:, 0]).predict(X), model.predict(X))
-
-
 def test_deep_nesting(folder):
     (folder / "model.json").write_text("[" * 100_000)
     with pytest.raises(ModelFileError, match="truncated or edited"):

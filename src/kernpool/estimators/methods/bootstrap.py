@@ -121,7 +121,7 @@ def significance(
             raise ValueError(
                 f"method='gradient' is of slopes, and categorical columns have none: use method='residual' for {which}"
             )
-        recipe = replace(recipe_of(model), tol=None)
+        recipe = recipe_of(model)
         return columns_by_slopes(sample, recipe, sample.factors(model.smoothing_), of_numbers, null, how)
     levels = [a for a in range(len(categorical)) if a not in of_levels]
     rest = sample.take([a for a in range(len(numeric)) if a not in of_numbers], levels)

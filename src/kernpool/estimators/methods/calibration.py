@@ -21,7 +21,6 @@ from kernpool.estimators.model import FittedModel, robust_weight_of
 from kernpool.estimators.training_rows import as_outputs
 from kernpool.execution.error_messages import abbreviate, check_choice
 from kernpool.inference import number_clusters
-from kernpool.kernels import get_kernel
 from kernpool.smoother.linear_smoother import Smoother
 
 Array = NDArray[np.float64]
@@ -136,9 +135,8 @@ def origin_of(model: FittedModel) -> Origin:
     neighbors = vars(model).get("n_neighbors_")
     if isinstance(model.bandwidth, str) or "relevance_" in vars(model) or neighbors != model.n_neighbors:
         return "found"
-    kernel, columns = get_kernel(model.kernel), len(model.bandwidth_)
     try:
-        given = given_bandwidth(model.bandwidth, columns, kernel, model.bandwidth_convention)
+        given = given_bandwidth(model.bandwidth, len(model.bandwidth_))
     except (TypeError, ValueError):  # no bandwidth of this fit
         return "found"
     return "given" if np.array_equal(given, model.bandwidth_) else "found"

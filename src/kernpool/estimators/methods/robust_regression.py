@@ -127,7 +127,7 @@ def choose_robustly(model: FittedModel, bandwidth: Any, rows: TrainingRows, cate
     options = search_options(model)
     choose = partial(
         choose_bandwidth, bandwidth, options=options, categories=categories, smoothing=model.smoothing,
-        convention=model.bandwidth_convention, most_rows=model.max_search_rows,
+        most_rows=model.max_search_rows,
     )  # fmt: skip
     found = _search(model, robustness, rows, categories, choose) if searched else choose(rows)
     fitted = _rows_at(model, robustness, rows, categories, found)
