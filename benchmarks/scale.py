@@ -45,7 +45,8 @@ DASK = """
 import statistics
 import dask.array
 from distributed import Client, LocalCluster
-from kernpool.dask import pool
+from kernpool import pool
+from kernpool.dask import open_partitions
 
 def main():
     generator = np.random.default_rng(0)
@@ -56,12 +57,12 @@ def main():
     for workers in (1, 2):
         with (LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as cluster,
               Client(cluster) as client):
-            held, held_values = client.persist([keys, values])
-            pool(query[:10], held, held_values, bandwidth=0.05, algorithm="brute", client=client)  # loads and compiles
+            held = open_partitions(*client.persist([keys, values]), client=client)
+            pool(query[:10], held, bandwidth=0.05, algorithm="brute")  # loads and compiles
             times = []
             for _ in range(rounds):
                 started = time.perf_counter()
-                found[workers] = pool(query, held, held_values, bandwidth=0.05, algorithm="brute", client=client)
+                found[workers] = pool(query, held, bandwidth=0.05, algorithm="brute")
                 times.append(time.perf_counter() - started)
             seconds[workers] = statistics.median(times)
     tell(seconds[1], seconds[2], found[1].tobytes() == found[2].tobytes())

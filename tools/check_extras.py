@@ -64,12 +64,12 @@ def torch(_: Path) -> None:
 
 def dask(_: Path) -> None:
     """Pool partitions, and get what an array gives."""
-    from kernpool.dask import pool
+    from kernpool.dask import open_partitions
 
     import dask.array as da  # isort: skip
 
     key, value = da.from_array(X, chunks=(7, 1)), da.from_array(Y, chunks=7)
-    pooled = np.asarray(pool(X, key, value, bandwidth=0.1))
+    pooled = np.asarray(kernpool.pool(X, open_partitions(key, value), bandwidth=0.1))
     np.testing.assert_allclose(pooled, kernpool.pool(X, X, Y, bandwidth=0.1), rtol=1e-12)
 
 

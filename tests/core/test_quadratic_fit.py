@@ -123,11 +123,11 @@ def test_chunks_running_sums_and_partitions(generator):
     other.update(*parts[1]).update(*parts[2])
     np.testing.assert_allclose(running.merge(other).values(), expected, rtol=1e-11)
     array = pytest.importorskip("dask.array", reason="partitions need the extra 'dask'")
-    from kernpool import dask
+    from kernpool.dask import open_partitions
 
     rows, columns = array.from_array(key, chunks=(150, 2)), array.from_array(value, chunks=(150, 2))
     weights = array.from_array(weight, chunks=150)
-    found = dask.pool(query, rows, columns, key_weight=weights, **options)
+    found = pool(query, open_partitions(rows, columns, weights), **options)
     np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-11)
 
 

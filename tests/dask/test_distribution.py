@@ -7,8 +7,8 @@ pytest.importorskip("dask.array", reason="clusters need the extra 'dask'")
 import dask.array as da
 
 from kernpool import ExtrapolationWarning, NadarayaWatsonRegressor, open_chunks, pool_cdf, pool_quantile
-from kernpool import dask as of_partitions
 from kernpool.distribution import multipass_quantile
+from tests.support.partitions import of_partitions
 
 LEVELS, THRESHOLDS = [0.1, 0.5, 0.9], [0.3, -99.0, -0.4, 99.0]
 RNG = np.random.default_rng(0)
@@ -27,14 +27,14 @@ def test_partitions_have_the_answers_of_arrays(kernel, empty, held, monkeypatch)
     options = {"kernel": kernel, "bandwidth": 0.2, "empty": empty}
     chunks = open_chunks([(KEY[:200], VALUE[:200], WEIGHT[:200]), (KEY[200:], VALUE[200:], WEIGHT[200:])])
     expected = pool_quantile(QUERY, KEY, VALUE, LEVELS, key_weight=WEIGHT, **options)
-    found = of_partitions.pool_quantile(QUERY, *ROWS[:2], LEVELS, key_weight=ROWS[2], **options)
+    found = of_partitions(pool_quantile)(QUERY, *ROWS[:2], levels=LEVELS, key_weight=ROWS[2], **options)
     np.testing.assert_array_equal(found, expected)
-    np.testing.assert_array_equal(of_partitions.pool_quantile(QUERY, chunks, levels=LEVELS, **options), expected)
+    np.testing.assert_array_equal(of_partitions(pool_quantile)(QUERY, chunks, levels=LEVELS, **options), expected)
     for y in (THRESHOLDS, np.random.default_rng(1).normal(size=(30, 2))):
         expected = pool_cdf(QUERY, KEY, VALUE, y, key_weight=WEIGHT, **options)
-        found = of_partitions.pool_cdf(QUERY, *ROWS[:2], y, key_weight=ROWS[2], **options)
+        found = of_partitions(pool_cdf)(QUERY, *ROWS[:2], y=y, key_weight=ROWS[2], **options)
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-13)
-        found = of_partitions.pool_cdf(QUERY, chunks, y=y, **options)
+        found = of_partitions(pool_cdf)(QUERY, chunks, y=y, **options)
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-13)
 
 
@@ -50,18 +50,3 @@ def test_a_model_on_a_cluster():
     before = y_at.cdf(THRESHOLDS)
     changing[:] = 0.5
     np.testing.assert_array_equal(y_at.cdf(THRESHOLDS), before)
-
-
-@pytest.mark.parametrize(
-    ("ask", "given", "error", "message"),
-    [
-        ("pool_cdf", {"y": 0.0, "key_weight": da.zeros(500, chunks=120)}, ValueError, "no pairs of positive weight"),
-        ("pool_quantile", {"key_weight": da.zeros(500, chunks=120)}, ValueError, "no pairs of positive weight"),
-        ("pool_cdf", {}, TypeError, "y must be given"),
-        ("pool_cdf", {"y": np.zeros((3, 1))}, ValueError, "thresholds of shape"),
-        ("pool_quantile", {"levels": 50}, ValueError, "levels must be between 0 and 1"),
-    ],
-)
-def test_what_is_refused(ask, given, error, message):
-    with pytest.raises(error, match=message):
-        getattr(of_partitions, ask)(QUERY, *ROWS[:2], **given)

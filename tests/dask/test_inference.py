@@ -15,7 +15,7 @@ from kernpool import (
     NadarayaWatsonRegressor,
     open_chunks,
 )
-from kernpool.dask import leave_one_out_error, open_partitions
+from kernpool.dask import open_partitions
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(size=(90, 2))
@@ -129,6 +129,5 @@ def test_what_dask_recommends_of_our_graphs_is_not_told_to_the_caller():
             model.conditional_distribution(Q).cdf([0.0])
             model.prediction_interval(Q)
             model.bootstrap(Q, n_resamples=9, kind="poisson")
-            leave_one_out_error(*rows, bandwidth=0.5, max_rows=20, client=client)
         with pytest.warns(UserWarning, match="Sending large graph"):
             client.compute(dask.delayed(sum)([1, 2])).result()

@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
+import kernpool
 from kernpool import open_chunks
 from kernpool.data import TableError
 
@@ -105,7 +106,9 @@ def test_values_and_weights_in_memory_are_read_as_everywhere():
     """Next to keys in a Dask array, where they are cut along them."""
     da = pytest.importorskip("dask.array", reason="clusters need the extra 'dask'")
     from kernpool import NadarayaWatsonRegressor
-    from kernpool.dask import pool
+    from tests.support.partitions import of_partitions
+
+    pool = of_partitions(kernpool.pool)
 
     key, value, weight = da.from_array(TABLE[:60, :1], chunks=25), TABLE[:60, 1], np.arange(60) % 3
     expected = pool([[0.5]], key, da.from_array(value, chunks=25), key_weight=da.from_array(weight, chunks=25))
@@ -204,7 +207,9 @@ def test_dates_are_refused_where_no_model_keeps_their_kind():
     frames = pytest.importorskip("dask.dataframe", reason="clusters need the extra 'dask'")
     pandas = pytest.importorskip("pandas", reason="dataframes need pandas")
     from kernpool import NadarayaWatsonRegressor
-    from kernpool.dask import pool
+    from tests.support.partitions import of_partitions
+
+    pool = of_partitions(kernpool.pool)
 
     table = pandas.DataFrame({"when": frames_of_times()["naive"], "y": TABLE[:50, 1]})
     lazy = frames.from_pandas(table, npartitions=2)
@@ -225,7 +230,9 @@ def test_decimals_of_arrow_are_numbers():
     frames = pytest.importorskip("dask.dataframe", reason="clusters need the extra 'dask'")
     pandas = pytest.importorskip("pandas", reason="dataframes need pandas")
     pyarrow = pytest.importorskip("pyarrow", reason="Arrow columns need the extra 'arrow'")
-    from kernpool.dask import pool
+    from tests.support.partitions import of_partitions
+
+    pool = of_partitions(kernpool.pool)
 
     numbers = np.arange(40) / 4
     table = pandas.DataFrame({"a": numbers, "y": TABLE[:40, 1]})

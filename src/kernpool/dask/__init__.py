@@ -1,8 +1,8 @@
 """Pooling on a Dask cluster: each partition computes partial sums, and a tree merges them.
 
-Needs the extra ``dask``. `pool` is `kernpool.pool` for Dask collections, `pool_quantile` and `pool_cdf` likewise;
-`open_partitions` opens them as the training rows of a regressor. Read `pairs.py` first: the tasks and the tree that
-merges their results. `partitions.py` has the blocks of rows that tasks read.
+Needs the extra ``dask``. `open_partitions` opens Dask collections and files as pairs for `kernpool.pool`,
+`pool_quantile` and `pool_cdf`, or as the training rows of a regressor. Read `pairs.py` first: the tasks and the tree
+that merges their results. `partitions.py` has the blocks of rows that tasks read.
 """
 
 try:
@@ -13,15 +13,9 @@ except ImportError as error:
     ) from error
 
 from kernpool.dask.pairs import PartitionPairs, connect, open_partitions
-from kernpool.dask.pool import LeaveOneOutError, leave_one_out_error, pool, pool_cdf, pool_quantile
 
 __all__ = [
-    "LeaveOneOutError",
     "PartitionPairs",
     "connect",
-    "leave_one_out_error",
     "open_partitions",
-    "pool",
-    "pool_cdf",
-    "pool_quantile",
 ]

@@ -52,9 +52,8 @@ from kernpool.pooling import (
     merge_states,
     quotient,
 )
-from kernpool.pooling.out_of_core import ChunkReason, reason_of_chunks
-from kernpool.pooling.recipe import ReportRank
-from kernpool.pooling.stored_pairs import Answer, Question, Task, answer_of, joined_answers, sum_chunks
+from kernpool.pooling.out_of_core import reason_of_chunks
+from kernpool.pooling.stored_pairs import Answer, ChunkReason, Question, Task, answer_of, joined_answers, sum_chunks
 
 # Arrays of the caller are part of the graph so that they outlive any worker, and what Dask recommends of large ones is
 # nothing that a caller of ours can do. Settings belong to the process, so one thread changes them at a time.
@@ -271,12 +270,12 @@ class PartitionPairs(StoredPairs):
         self,
         recipe: Recipe,
         query: Any,
-        report_rank: ReportRank | None = None,
+        progress: Progress | None = None,
         limits: tuple[Array, Array] | None = None,
     ) -> Any:
         """Compute pooled values at queries in memory, or, lazily, at a Dask collection; parameters as of `finalize`."""
         if not is_dask_collection(query):
-            return finalize(self.reduce(recipe, query), recipe, report_rank, limits)
+            return super().pool(recipe, query, progress, limits)
         array = as_dask_array(select(query, self.labels) if is_frame(query) else query)
         with dask.annotate(retries=self.retries):
             return _lazy(replace(recipe, n_jobs=1), array, self.partitions, limits)
@@ -331,39 +330,64 @@ def open_partitions(
     client: Any = None,
     retries: int = RETRIES,
 ) -> PartitionPairs:
-    """Open Dask collections, or files that the workers read, as the training rows of a regressor.
+    """Open Dask collections, or files that the workers read, as pairs for `kernpool.pool` or ``fit`` of a regressor.
 
     Parameters
     ----------
     key : Dask array, Dask dataframe, Chunks, str or Path
-        Keys, as in `kernpool.dask.pool`; a path is that of a Parquet or ``.npy`` file or folder, which workers open.
-    value, key_weight, target, features
-        As in `kernpool.dask.pool`. Dates and durations in columns of keys are days.
+        Keys, one per row, as an array or in columns of a dataframe; partitions are blocks of rows, and may be empty. Of
+        a dataframe, `target` and `features` name the columns. A path is that of a Parquet or ``.npy`` file or folder.
+        Of these and of chunks of such files (see `open_chunks`) the workers get the names, so they have to see the same
+        files; other chunks that can be cut into parts are sent.
+    value : Dask array of shape (n,) or (n, c), optional
+        Values of keys that are an array.
+    key_weight : Dask array of shape (n,) or str, optional
+        Frequencies, or the column of a dataframe that holds them.
+    target : str or sequence of str, optional
+        Columns of values of a dataframe.
+    features : sequence of str, optional
+        Columns of keys of a dataframe; by default all others. Dates and durations are days, to regressors.
     client : distributed.Client, optional
         The cluster; by default the scheduler that Dask would use, which is that of the latest client if there is one.
     retries : int, default=3
-        How often a task that failed is tried again.
+        How often a task that failed is tried again. Tasks of workers that died run again in any case. Dask forgets this
+        for a lazy result where it fuses tasks; ``client.compute(pooled, retries=3)`` asks for it again.
 
     Returns
     -------
     PartitionPairs
-        References to the rows; give it to ``fit`` of a regressor.
+        References to the rows.
 
     Raises
     ------
-    TypeError, ValueError
-        As in `kernpool.dask.pool`.
+    TypeError
+        If the pairs cannot be cut into blocks.
+    ValueError
+        If keys, values and weights do not go together; from a task where only the task sees the numbers.
+
+    Notes
+    -----
+    There are P tasks per block of queries for P partitions, and P / 7 that merge; each keeps a few numbers per query.
+    Tasks use one thread each: give workers as many threads as they have processors. Values are pooled less a center,
+    which is found in the first partition with rows; where Dask does not know how many rows partitions have, all are
+    looked at first, so persist them, or call ``compute_chunk_sizes()``. For queries on Dask, pooled values are a Dask
+    array, of which nothing is computed yet; ``empty="nearest"`` and ``"mean"`` then keep or read every partition for a
+    second time. Dask's ``KilledWorker`` usually means that workers have too little memory for a partition.
 
     Examples
     --------
     >>> import dask.array
-    >>> from kernpool import LocalLinearRegressor
+    >>> from kernpool import LocalLinearRegressor, pool
     >>> X = dask.array.linspace(0.0, 1.0, 100, chunks=30)[:, None]
-    >>> model = LocalLinearRegressor(bandwidth=0.1).fit(open_partitions(X, 2.0 * X[:, 0]))
-    >>> model.predict([[0.5]])
+    >>> pairs = open_partitions(X, 2.0 * X[:, 0])
+    >>> pool([[0.5]], pairs, bandwidth=0.1)
+    array([1.])
+    >>> pool(dask.array.full((1, 1), 0.5), pairs, bandwidth=0.1).compute().round(9)
+    array([1.])
+    >>> LocalLinearRegressor(bandwidth=0.1).fit(pairs).predict([[0.5]])
     array([1.])
     """
-    partitions = as_partitions(key, value, key_weight, target=target, features=features, dates=True)
+    partitions = as_partitions(key, value, key_weight, target=target, features=features)
     return PartitionPairs(partitions, client, retries)
 
 
@@ -438,9 +462,7 @@ def merge_tree(parts: list[Any], joined: Callable[[Any, Any], Any]) -> Any:
     return parts[0]
 
 
-def block_state(
-    asked: QueryBatch, block: Any, center: Array | None, outputs: int, places: NDArray[np.intp] | None = None
-) -> PoolState:
+def block_state(asked: QueryBatch, block: Any, center: Array | None, outputs: int) -> PoolState:
     """Compute the kernel sums over one block of rows; this runs in a Dask task.
 
     Parameters
@@ -453,8 +475,6 @@ def block_state(
         Subtracted from the values.
     outputs : int
         Their number of columns.
-    places : ndarray of shape (m,), optional
-        For leave-one-out, which row of the block each query is.
 
     Returns
     -------
@@ -463,7 +483,7 @@ def block_state(
     """
     if center is None or not len(asked):
         return empty_state(len(asked), asked.layout(outputs).width)
-    return sum_chunks(asked, read_block(block), center, places)
+    return sum_chunks(asked, read_block(block), center)
 
 
 def _may_lack_weight(block: Any) -> bool:

@@ -16,7 +16,7 @@ from dask.base import is_dask_collection
 from kernpool.data import Columns, Kind, TableError, as_real_array, dates_refused, refuse_other_columns, with_days
 from kernpool.data.chunks.base import ArrayChunks, Chunks, check_exact
 from kernpool.data.chunks.parquet import ColumnNames
-from kernpool.data.chunks.sources import of_numbers, open_chunks
+from kernpool.data.chunks.sources import open_chunks
 
 NO_DATES: Mapping[Any, Kind] = MappingProxyType({})
 
@@ -69,16 +69,13 @@ def as_partitions(
     *,
     target: str | Sequence[str] | None = None,
     features: Sequence[str] | None = None,
-    dates: bool = False,
 ) -> Partitions:
     """Convert keys, values and weights, in Dask collections or in chunks, to `Partitions`.
 
     Parameters
     ----------
     key, value, key_weight, target, features
-        As in `kernpool.dask.pool`.
-    dates : bool, default=False
-        Read columns of dates and durations of a Dask collection as days, for a caller that keeps `Partitions.kinds`.
+        As in `open_partitions`. Columns of dates and durations are read as days.
 
     Returns
     -------
@@ -99,24 +96,23 @@ def as_partitions(
     ((3, 2), 1, True)
     """
     if is_frame(key) and value is None:
-        return _of_frame(key, target, features, key_weight, dates)
+        return _of_frame(key, target, features, key_weight)
     if is_dask_collection(key):
         key = key[list(features)] if is_frame(key) and features is not None else key
         if not is_frame(key):
             array = as_dask_array(key)
-            if not (dates and array.dtype.kind in "mM"):
+            if array.dtype.kind not in "mM":
                 return _of_arrays(array, value, key_weight)
             width = 1 if array.ndim == 1 else array.shape[1]
             times: tuple[Kind, ...] = ("date" if array.dtype.kind == "M" else "duration",) * width
             return replace(_of_arrays(in_days(array), value, key_weight), kinds=times)
-        kinds = time_kinds(key) if dates else {}
+        kinds = time_kinds(key)
         names = tuple(key.columns)
         found = _of_arrays(as_dask_array(key, kinds, fitting=True), value, key_weight)
         return replace(found, names=names, kinds=_kinds_of(names, kinds))
     if is_dask_collection(value) or is_dask_collection(key_weight):
         raise TypeError(f"value and key_weight are Dask collections, so key must be one too, got {type(key).__name__}")
-    chunks = open_chunks(key, value, key_weight, target=target, features=features)
-    return _of_chunks(chunks if dates else of_numbers(chunks))
+    return _of_chunks(open_chunks(key, value, key_weight, target=target, features=features))
 
 
 def is_frame(collection: Any) -> bool:
@@ -248,13 +244,13 @@ def delayed_blocks(array: Any) -> list[Any]:
     return list(array.to_delayed(optimize_graph=False).ravel())
 
 
-def _of_frame(frame: Any, target: Any, features: Sequence[str] | None, weight: Any, dates: bool) -> Partitions:
+def _of_frame(frame: Any, target: Any, features: Sequence[str] | None, weight: Any) -> Partitions:
     if target is None:
         raise TypeError("target must name the column of values, or the columns, of a Dask dataframe; or give value=")
     labels = {str(label): label for label in frame.columns}
     frame = frame.rename(columns=str)
     names = ColumnNames("the Dask dataframe", list(frame.columns), features, target, weight)
-    kinds = time_kinds(frame[names.features]) if dates else {}
+    kinds = time_kinds(frame[names.features])
     # One table, not three arrays: what makes a partition runs once.
     table = as_dask_array(_as_numbers(frame[names.all], kinds, True).astype("float64"))
     blocks = tuple((number, block, names) for number, block in enumerate(delayed_blocks(table)))

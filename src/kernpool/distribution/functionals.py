@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri
 
 from kernpool.core import FLOAT64, PoolState, Problem
-from kernpool.data.chunks.base import Chunk, Chunks
+from kernpool.data.chunks.base import Chunk
 from kernpool.distribution.multipass_quantile import Ask, MultipassQuantile, NearestRows, bare_problem
 from kernpool.distribution.scoring_rules import known_crps
 from kernpool.distribution.smoothed_cdf import known_smooth, known_smooth_quantiles, normal_density
@@ -27,7 +27,7 @@ from kernpool.distribution.weighted_cdf import FAR, TwoSidedSums, ranks, two_sid
 from kernpool.distribution.weighted_quantile import KernelWeights, known_quantiles
 from kernpool.execution.progress import Progress
 from kernpool.kernels import get_kernel
-from kernpool.pooling import ChunkPairs, QueryBatch, Recipe, limit_problem, merge_states
+from kernpool.pooling import ChunkPairs, QueryBatch, Recipe, StoredPairs, limit_problem, merge_states
 
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -450,12 +450,12 @@ class StoredOutcomes(Outcomes):
     dtype = FLOAT64
 
     @classmethod
-    def of_chunks(
-        cls, recipe: Recipe, query: ArrayLike, chunks: Chunks, progress: Progress | None = None
+    def of_pairs(
+        cls, recipe: Recipe, query: ArrayLike, pairs: StoredPairs, progress: Progress | None = None
     ) -> StoredOutcomes:
-        """Build the `StoredOutcomes` of pairs in chunks; `progress` is called in rows, anew in each pass."""
-        pairs = ChunkPairs(chunks)
-        return cls(pairs.asked(recipe, query), partial(pairs.ask, progress=progress), chunks.again)
+        """Build the `StoredOutcomes` of stored pairs; `progress` is called in rows, anew in each pass."""
+        again = not isinstance(pairs, ChunkPairs) or pairs.chunks.again
+        return cls(pairs.asked(recipe, query), partial(pairs.ask, progress=progress), again)
 
     def __len__(self) -> int:
         return len(self.asked)

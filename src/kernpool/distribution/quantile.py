@@ -29,7 +29,7 @@ from kernpool.execution.progress import Progress, progress_of_part
 from kernpool.execution.text_table import PrintedResult
 from kernpool.execution.warnings import underflow_is_zero
 from kernpool.kernels import Kernel
-from kernpool.pooling import ArrayPairs, Recipe, as_pairs
+from kernpool.pooling import ArrayPairs, Recipe, StoredPairs, as_pairs
 from kernpool.pooling.widths import check_widths
 
 Array = NDArray[np.float64]
@@ -39,7 +39,7 @@ Array = NDArray[np.float64]
 @explain_calls
 def pool_quantile(
     query: ArrayLike,
-    key: ArrayLike | Chunks,
+    key: ArrayLike | Chunks | StoredPairs,
     value: ArrayLike | None = None,
     levels: ArrayLike = 0.5,
     *,
@@ -152,7 +152,7 @@ def pool_quantile(
     pairs = as_pairs(key, value, key_weight, attn_mask, exclude_self, self_index)
     if not isinstance(pairs, ArrayPairs):
         opened = pairs.opened(query)
-        stored = StoredOutcomes.of_chunks(recipe, opened.query, opened.chunks, progress)
+        stored = StoredOutcomes.of_pairs(recipe, opened.query, opened.pairs, progress)
         found = stored.evaluate(Quantiles(level.ravel()))
         return opened.shaped(found, *level.shape).astype(opened.dtype, copy=False)
     batch = pairs.batch(recipe, query)

@@ -18,13 +18,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool.algorithms.algorithm import radius
-from kernpool.core import FLOAT64, FLOAT64_EPSILON, PoolState, Rows, as_tol, column_range
+from kernpool.core import FLOAT64_EPSILON, PoolState, Rows, as_tol, column_range
 from kernpool.core.input_validation import LEAST_TOL
 from kernpool.data import LARGEST, Chunk, Chunks, Kind, TableError, as_bandwidth, as_real_array
 from kernpool.data.chunks import base
@@ -33,7 +33,17 @@ from kernpool.execution.progress import Progress
 from kernpool.execution.threads import resolve_n_jobs
 from kernpool.pooling.plan import name_of_each
 from kernpool.pooling.recipe import Recipe, Sums, quotient
-from kernpool.pooling.stored_pairs import NO_PAIRS, Answer, QueryBatch, StoredPairs, Task, center_of, merge_states
+from kernpool.pooling.stored_pairs import (
+    NO_PAIRS,
+    Answer,
+    ChunkReason,
+    OpenedPairs,
+    QueryBatch,
+    StoredPairs,
+    Task,
+    center_of,
+    merge_states,
+)
 
 Array = NDArray[np.float64]
 
@@ -100,40 +110,6 @@ def sum_on_a_line(
     undone = few.finish(state, jobs, None)
     state.shift[state.denominator == 0] = -np.inf
     return state, zeros, np.flatnonzero(undone)
-
-
-class OpenedChunks(NamedTuple):
-    """Queries and chunks of key-value pairs, with the original shape of the queries and the dtype of the result.
-
-    Parameters
-    ----------
-    query : array_like of shape (m,) or (m, d)
-        Queries, without batch dimensions.
-    chunks : Chunks
-        The pairs.
-    leading : tuple of int, or None
-        Shape of the queries as they were given, without their columns; None for (m,).
-    dtype : numpy.dtype
-        Of pooled values.
-    """
-
-    query: ArrayLike
-    chunks: Chunks
-    leading: tuple[int, ...] | None = None
-    dtype: np.dtype[Any] = FLOAT64
-
-    def shaped(self, found: Array, *more: int) -> NDArray[Any]:
-        """Reshape (m, c, ...) results to the query dimensions as given, then value columns, then axes `more`."""
-        leading = (len(found),) if self.leading is None else self.leading
-        columns = () if self.chunks.flat else found.shape[1:2]
-        return found.reshape(*leading, *columns, *more)
-
-
-class ChunkReason(NamedTuple):
-    """Name of the algorithm that sums chunks, and the reason for the choice."""
-
-    algorithm: str
-    reason: str
 
 
 def reason_of_chunks(recipe: Recipe, what: str = "chunk by chunk", how: str = "their states are merged") -> ChunkReason:
@@ -221,10 +197,6 @@ class ChunkPairs(StoredPairs):
         """Call ``task(chunks, start)`` for all chunks as one part; parameters as of `StoredPairs.combine`."""
         self._check_unchanged()
         return task(_watched(self.chunks, progress), 0 if starts is None else starts[0])
-
-    def opened(self, query: ArrayLike) -> OpenedChunks:
-        """Return the queries together with the chunks, as `OpenedChunks`."""
-        return OpenedChunks(query, self.chunks)
 
     def plan(self, recipe: Recipe, query: ArrayLike) -> ChunkReason:
         """Return the algorithm that sums the chunks, and the reason for the choice; no chunk is read."""
@@ -373,7 +345,7 @@ class MapPairs:
     def plan(self, recipe: Recipe, query: Any) -> ChunkReason:
         """Return the algorithm that sums the chunks of the memory maps, and the reason for the choice."""
         opened = self.opened(query)
-        return ChunkPairs(opened.chunks).plan(recipe, opened.query)
+        return opened.pairs.plan(recipe, opened.query)
 
     def reduce(self, recipe: Recipe, query: Any, progress: Progress | None = None) -> Sums:
         """Sum weights and weighted values over all chunks of the memory maps, at each query."""
@@ -384,11 +356,11 @@ class MapPairs:
             if progress is not None:
                 progress(done * m // total, m)
 
-        sums = ChunkPairs(opened.chunks).reduce(recipe, opened.query, report)
-        columns = () if opened.chunks.flat else (sums.layout.values,)
+        sums = opened.pairs.reduce(recipe, opened.query, report)
+        columns = () if opened.pairs.flat else (sums.layout.values,)
         return replace(sums, shape=(*(opened.leading or ()), *columns), dtype=opened.dtype)
 
-    def opened(self, query: Any) -> OpenedChunks:
+    def opened(self, query: Any) -> OpenedPairs:
         """Return the queries, and the memory maps as chunks, without reading a row of the maps."""
         rows = as_real_array("query", query)
         if rows.size == 0 or rows.ndim == 0:
@@ -401,4 +373,4 @@ class MapPairs:
         types = [as_real_array(name, arrays[name][:0]).dtype for name in ("key", "value")]  # of no row: nothing is read
         leading = rows.shape[:-1] if rows.ndim > 1 else rows.shape
         table = rows.reshape(-1, rows.shape[-1]) if rows.ndim > 1 else rows
-        return OpenedChunks(table, base.ArrayChunks(*arrays.values()), leading, np.result_type(rows, *types))
+        return OpenedPairs(table, ChunkPairs(base.ArrayChunks(*arrays.values())), leading, np.result_type(rows, *types))

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernpool.core.state import Empty, PoolState
 from kernpool.data.chunks.base import Chunks
-from kernpool.data.chunks.sources import of_numbers, open_chunks, refuse_keys_alone
+from kernpool.data.chunks.sources import open_chunks, refuse_dates, refuse_keys_alone
 from kernpool.execution.error_messages import explain_calls
 from kernpool.execution.progress import Progress
 from kernpool.execution.warnings import underflow_is_zero
@@ -27,6 +27,7 @@ from kernpool.kernels import Kernel
 from kernpool.pooling.in_memory import ArrayPairs, sum_problems
 from kernpool.pooling.out_of_core import ChunkPairs, MapPairs, is_large_map
 from kernpool.pooling.recipe import Recipe, Sums, finalize
+from kernpool.pooling.stored_pairs import StoredPairs
 from kernpool.pooling.widths import check_widths
 
 
@@ -34,7 +35,7 @@ from kernpool.pooling.widths import check_widths
 @explain_calls
 def pool(
     query: ArrayLike,
-    key: ArrayLike | Chunks,
+    key: ArrayLike | Chunks | StoredPairs,
     value: ArrayLike | None = None,
     *,
     kernel: str | Kernel = "gaussian",
@@ -72,7 +73,8 @@ def pool(
     key : array_like of shape (n,), (n, d) or (..., n, d), or Chunks
         Keys, which queries are compared with. With chunks (see `open_chunks`) pairs come from files, streams or
         iterators, and need not fit into memory; iterables of ``(key, value)`` or ``(key, value, weight)`` are accepted.
-        Large memory maps are read chunk by chunk.
+        Large memory maps are read chunk by chunk. Dask collections are opened by `kernpool.dask.open_partitions`;
+        queries on Dask then give a Dask array.
     value : array_like of shape (n,), (n, c) or (..., n, c)
         Values to pool; required unless `key` is chunks, which include values.
     kernel : str or Kernel, default="gaussian"
@@ -217,27 +219,32 @@ def pool(
         n_neighbors=check_widths(widths, n_neighbors),
     )
     pairs = as_pairs(key, value, key_weight, attn_mask, exclude_self, self_index)
+    if isinstance(pairs, StoredPairs):
+        return cast(NDArray[np.floating[Any]], pairs.pool(recipe, query, progress))
     return finalize(pairs.reduce(recipe, query, progress), recipe)
 
 
 def as_pairs(
-    key: ArrayLike | Chunks,
+    key: ArrayLike | Chunks | StoredPairs,
     value: ArrayLike | None,
     key_weight: ArrayLike | None = None,
     attn_mask: ArrayLike | None = None,
     exclude_self: bool = False,
     self_index: ArrayLike | None = None,
-) -> ArrayPairs | ChunkPairs | MapPairs:
-    """Wrap keys and values as `ArrayPairs`, `MapPairs` or `ChunkPairs`, by their type; parameters as in `pool`."""
+) -> ArrayPairs | StoredPairs | MapPairs:
+    """Wrap keys and values as `ArrayPairs`, `MapPairs` or `StoredPairs`, by their type; parameters as in `pool`."""
     plain = attn_mask is None and not exclude_self and self_index is None
     if value is None:
-        refuse_keys_alone(key)
+        if not isinstance(key, StoredPairs):
+            refuse_keys_alone(key)
         if not (plain and key_weight is None):
             raise ValueError(
                 "chunks bring their own weights, and take no key_weight, attn_mask, exclude_self or self_index; give "
                 "arrays, or for leave-one-out means merge pool_state(..., self_index=...) of each chunk"
             )
-        return ChunkPairs(of_numbers(open_chunks(key)))
+        pairs = key if isinstance(key, StoredPairs) else ChunkPairs(open_chunks(key))
+        refuse_dates(pairs.labels, pairs.kinds)
+        return pairs
     if plain and is_large_map(key, value, key_weight):
         return MapPairs(key, value, key_weight)
     return ArrayPairs(cast(ArrayLike, key), value, key_weight, attn_mask, exclude_self, self_index)

@@ -11,16 +11,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.core import Layout, PoolState, Rows, checked_rows, empty_state, merge
+from kernpool.core import FLOAT64, Layout, PoolState, Rows, checked_rows, empty_state, merge
 from kernpool.data import Chunk, Kind, as_real_array, labels_of
 from kernpool.data.chunks.sampling import RowSample, UniformRange, draw_sample, join_samples
 from kernpool.execution.progress import Progress
-from kernpool.pooling.recipe import Recipe, Sums, limit_problem, sum_problem
+from kernpool.pooling.recipe import Recipe, Sums, finalize, limit_problem, sum_problem
 
 Array = NDArray[np.float64]
 Answer = TypeVar("Answer")
@@ -269,6 +269,24 @@ class StoredPairs(ABC):
     def counted(self) -> StoredPairs:
         """Return the pairs with the number of each part known; raise ValueError if there are none."""
 
+    def pool(
+        self,
+        recipe: Recipe,
+        query: Any,
+        progress: Progress | None = None,
+        limits: tuple[Array, Array] | None = None,
+    ) -> Any:
+        """Compute pooled values at queries; parameters as of `finalize`."""
+        return finalize(self.reduce(recipe, query, progress), recipe, limits=limits)
+
+    @abstractmethod
+    def plan(self, recipe: Recipe, query: Any) -> ChunkReason:
+        """Return the algorithm that sums the pairs, and the reason for the choice, without reading them."""
+
+    def opened(self, query: ArrayLike) -> OpenedPairs:
+        """Return the queries together with the pairs."""
+        return OpenedPairs(query, self)
+
     @property
     @abstractmethod
     def columns(self) -> int:
@@ -305,6 +323,40 @@ class StoredPairs(ABC):
             if limit == 1.0 or sample is None or len(sample.key) == min(size, sample.rows):
                 return sample
             limit = 1.0
+
+
+class ChunkReason(NamedTuple):
+    """Name of the algorithm that sums chunks, and the reason for the choice."""
+
+    algorithm: str
+    reason: str
+
+
+class OpenedPairs(NamedTuple):
+    """Queries and pairs that are not in memory, with the original shape of the queries and the dtype of the result.
+
+    Parameters
+    ----------
+    query : array_like of shape (m,) or (m, d)
+        Queries, without batch dimensions.
+    pairs : StoredPairs
+        The pairs.
+    leading : tuple of int, or None
+        Shape of the queries as they were given, without their columns; None for (m,).
+    dtype : numpy.dtype
+        Of pooled values.
+    """
+
+    query: ArrayLike
+    pairs: StoredPairs
+    leading: tuple[int, ...] | None = None
+    dtype: np.dtype[Any] = FLOAT64
+
+    def shaped(self, found: Array, *more: int) -> NDArray[Any]:
+        """Reshape (m, c, ...) results to the query dimensions as given, then value columns, then axes `more`."""
+        leading = (len(found),) if self.leading is None else self.leading
+        columns = () if self.pairs.flat else found.shape[1:2]
+        return found.reshape(*leading, *columns, *more)
 
 
 def answer_of(question: Question[Answer], chunks: Iterable[Chunk], _start: int = 0) -> Answer | None:

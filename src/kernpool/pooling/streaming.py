@@ -19,9 +19,9 @@ from kernpool.execution.error_messages import explain_calls
 from kernpool.execution.threads import OwnLock
 from kernpool.execution.warnings import underflow_is_zero
 from kernpool.kernels import Kernel, registered_name
-from kernpool.pooling.out_of_core import ChunkReason, reason_of_chunks
+from kernpool.pooling.out_of_core import reason_of_chunks
 from kernpool.pooling.recipe import Recipe, finalize
-from kernpool.pooling.stored_pairs import QueryBatch, center_of
+from kernpool.pooling.stored_pairs import ChunkReason, QueryBatch, center_of
 
 Array = NDArray[np.float64]
 

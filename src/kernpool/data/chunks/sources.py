@@ -19,6 +19,7 @@ from kernpool.data.chunks.base import (
     rows_per_chunk,
 )
 from kernpool.data.chunks.parquet import ColumnNames, ParquetChunks, StreamChunks
+from kernpool.data.columns import Kind
 from kernpool.data.suspect_columns import SuspectColumnWarning
 from kernpool.execution.error_messages import explain_calls
 from kernpool.execution.warnings import warn_caller
@@ -262,26 +263,14 @@ def refuse_keys_alone(key: Any) -> None:
         )
 
 
-def of_numbers(chunks: Chunks) -> Chunks:
-    """Return the given chunks if all key columns are numeric; raise TypeError for dates or durations.
-
-    Parameters
-    ----------
-    chunks : Chunks
-        From `open_chunks`.
-
-    Raises
-    ------
-    TypeError
-        If columns of keys are dates or durations.
-    """
-    for name, kind in zip(chunks.names or (), chunks.kinds or (), strict=False):
+def refuse_dates(labels: Sequence[Any] | None, kinds: Sequence[Kind] | None) -> None:
+    """Raise TypeError if key columns of these labels, and of these kinds, are dates or durations."""
+    for i, kind in enumerate(kinds or ()):
         if kind != "numeric":
             raise TypeError(
-                f"{dates_refused(f'key, column {name!r},', f'the kind {kind!r}')}. Or fit NadarayaWatsonRegressor, "
-                "which reads dates"
+                f"{dates_refused(f'key, column {(labels[i] if labels else i)!r},', f'the kind {kind!r}')}. Or fit "
+                "NadarayaWatsonRegressor, which reads dates"
             )
-    return chunks
 
 
 def reopen(reference: dict[str, Any], *, memory: int | None = None) -> Chunks:
