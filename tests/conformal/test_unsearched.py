@@ -138,10 +138,3 @@ def test_files_keep_them(tmp_path):
     np.testing.assert_array_equal(again.search_rows_, model.search_rows_)
     one, other = (each.prediction_interval(PLACES, calibration="unsearched") for each in (model, again))
     np.testing.assert_array_equal(one.lower, other.lower)
-
-
-def test_rows_added_later_were_not_searched():
-    X, y, _ = rows()
-    model = NadarayaWatsonRegressor(bandwidth="loo", max_search_rows=40).partial_fit(X[:80], y[:80])
-    model.partial_fit(X[80:], y[80:])
-    assert model.prediction_interval(PLACES, method="full", calibration="unsearched").n_calibration == 80.0

@@ -166,15 +166,6 @@ def test_models_of_dates_are_those_of_days(model):
         )
 
 
-def test_partial_fit_adds_dates():
-    first, second = (pandas.DataFrame({"when": MOMENTS[rows].astype("M8[us]")}) for rows in (slice(6), slice(6, None)))
-    model = NadarayaWatsonRegressor(bandwidth=2.0).partial_fit(first, Y[:6]).partial_fit(second, Y[6:])
-    expected = NadarayaWatsonRegressor(bandwidth=2.0).fit(DAYS[:, None], Y)
-    np.testing.assert_array_equal(model.predict(first), expected.predict(DAYS[:6, None]))
-    with pytest.raises(ValueError, match="column 'when' of X holds numbers, and it held dates"):
-        model.partial_fit(pandas.DataFrame({"when": DAYS}), Y)
-
-
 KINDS = {
     "numeric": DAYS,
     "date": pandas.Series(MOMENTS.astype("M8[s]")),

@@ -128,8 +128,6 @@ def test_what_needs_the_rows_says_so(rows, path):
         model.key_  # noqa: B018  # the access is the test
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         model.nothing  # noqa: B018  # the access is the test
-    with pytest.raises(TypeError, match="partial_fit needs the earlier rows in memory"):
-        model.partial_fit(X, y)
     with pytest.raises(TypeError, match="fit NadarayaWatsonRegressor to one column"):
         NadarayaWatsonClassifier().fit(path, "y")
 

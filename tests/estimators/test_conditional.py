@@ -422,7 +422,7 @@ def test_an_object_says_what_it_is_and_keeps_its_rows():
     before = y_at.cdf(THRESHOLDS)
     lower, upper = y_at.interval(0.8)
     np.testing.assert_array_equal(np.stack([lower, upper], axis=2), y_at.quantile([0.5 - 0.4, 0.5 + 0.4]))
-    model.partial_fit(X[:1] + 0.01, [[50.0, 50.0]])
+    model.fit(np.vstack([X, X[:1] + 0.01]), np.vstack([np.column_stack([y, -y]), [[50.0, 50.0]]]))
     np.testing.assert_array_equal(y_at.cdf(THRESHOLDS), before)
     assert (model.conditional_distribution(X[:3], y_bandwidth=[0.5, 0.25]).cdf(THRESHOLDS) != before).any()
     assert len(y_at) == 3

@@ -74,12 +74,6 @@ def test_every_criterion_is_searched_again_without_each_fold(make, bandwidth):
     assert model.expected_error() == pytest.approx(whole * met / promised, rel=1e-6)
 
 
-def test_rows_that_were_added_have_not_been_searched_on():
-    X, y = noise(40, 1, 2)
-    model = NadarayaWatsonRegressor(bandwidth="aicc").fit(X[:30], y[:30]).partial_fit(X[30:], y[30:])
-    assert model.expected_error() == model.leave_one_out().error
-
-
 @pytest.mark.parametrize("make", [NadarayaWatsonRegressor, LocalLinearRegressor])
 def test_a_criterion_that_is_not_defined_without_a_fold(make):
     X, y = noise(4 if make is NadarayaWatsonRegressor else 6, 2, 0)

@@ -81,14 +81,6 @@ def test_saved_models_clip(line, tmp_path):
         np.testing.assert_allclose(again.predict(FAR), CLIPPED, rtol=1e-9)
 
 
-@beyond
-def test_more_rows_widen_the_range(line):
-    x, y = line[0], line[1][:, 0]
-    model = make(extrapolate="clip").partial_fit(x[:6], y[:6])
-    assert model.predict([[14.0]])[0] == pytest.approx(5.5)
-    assert model.partial_fit(x[6:], y[6:]).predict([[19.0]])[0] == pytest.approx(11.0)
-
-
 @pytest.mark.filterwarnings("ignore::kernpool.core.state.EmptyWindowWarning")
 @pytest.mark.parametrize(("empty", "expected"), [("zero", 0.0), ("nan", np.nan), ("nearest", 110.0), ("mean", 105.0)])
 def test_what_empty_windows_become_is_not_clipped(line, empty, expected):
@@ -232,7 +224,7 @@ def test_compact_kernels_warn_of_the_empty_window_instead(make, name):
 @pytest.mark.parametrize("make", [NadarayaWatsonRegressor, LocalLinearRegressor, NadarayaWatsonClassifier])
 def test_no_method_of_new_rows_is_forgotten(make):
     tested = {name.partition(",")[0] for one, name in METHODS if one is make}
-    training = {"fit", "partial_fit"}
+    training = {"fit"}
     for name, method in inspect.getmembers(make, inspect.isfunction):
         if not name.startswith("_") and "X" in inspect.signature(method).parameters:
             assert name in tested | training, name

@@ -166,9 +166,6 @@ def test_bad_input(model):
 
 def test_rows_that_cannot_have_groups():
     X, y, school = make_schools()
-    model = NadarayaWatsonRegressor().fit(X, y, groups=school)
-    with pytest.raises(ValueError, match="partial_fit does not know the groups of new rows"):
-        model.partial_fit(X, y)
     with pytest.raises(ValueError, match="groups must be None for rows that are not in memory"):
         NadarayaWatsonRegressor().fit(open_chunks([(X, y)]), groups=school)
 

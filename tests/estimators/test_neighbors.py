@@ -187,8 +187,6 @@ def test_answers_about_rows():
         (some,) = np.nonzero(explained.row[i] >= 0)
         np.testing.assert_allclose(explained.weight[i, some], weights[i, explained.row[i, some]], atol=1e-12)
     assert np.isfinite(model.residuals().residual).all()
-    again = made(LocalLinearRegressor, 20, two=True).fit(TWO[:50], Y[:50]).partial_fit(TWO[50:], Y[50:])
-    np.testing.assert_allclose(again.predict(NEW_TWO), model.predict(NEW_TWO))
 
 
 @pytest.mark.parametrize("weight", [[1.0], [0.0, 1.0]])

@@ -92,7 +92,7 @@ def test_a_prediction_never_changes(make):
     error = model.get_prediction(AT, groups=clusters).standard_error
     at += 1.0
     clusters[:] = np.arange(80)
-    model.partial_fit(X, -Y).set_params(kernel="boxcar").fit(X[:9], Y[:9])
+    model.set_params(kernel="boxcar").fit(X[:9], Y[:9])
     for name in PARTS:
         np.testing.assert_array_equal(getattr(prediction, name), expected[name])
     np.testing.assert_array_equal(clustered.standard_error, error)
@@ -113,6 +113,13 @@ def test_threads_share_a_prediction():
         found = list(pool.map(lambda name: (name, getattr(shared, name)), PARTS * 8))
     for name, part in found:
         np.testing.assert_array_equal(part, getattr(expected, name))
+
+
+def test_threads_share_a_model():
+    model = LocalLinearRegressor(bandwidth=0.4).fit(X, Y)
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(model.predict, [X] * 64))
+    np.testing.assert_array_equal(found, [model.predict(X)] * 64)
 
 
 def test_a_prediction_prints_and_becomes_a_frame():

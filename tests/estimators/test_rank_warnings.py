@@ -59,8 +59,6 @@ def test_windows_of_few_keys_are_told_of_once_and_name_no_columns(generator):
     assert message.startswith("around 10 of 10 queries (the first is query 0) the keys determine no slope")
     assert rank_warnings(lambda: model.predict(x)) == []
     assert len(rank_warnings(lambda: model.fit(x, x[:, 0]).predict(x))) == 1
-    assert len(rank_warnings(lambda: model.partial_fit(x + 20, x[:, 0]).predict(x))) == 1
-    assert rank_warnings(lambda: model.predict(x)) == []
 
 
 def test_both_are_told_where_both_are_so(generator):

@@ -134,8 +134,6 @@ ENTRANCES = {
     "groups": lambda spoil: NadarayaWatsonRegressor().fit(X, Y, groups=spoil(np.arange(N) % 6)),
     "X of predict": lambda spoil: MODEL.predict(spoil(X)),
     "X of predict_proba": lambda spoil: CLASSES.predict_proba(spoil(X)),
-    "X of partial_fit": lambda spoil: NadarayaWatsonRegressor(bandwidth=0.5).fit(X, Y).partial_fit(spoil(X), Y),
-    "y of partial_fit": lambda spoil: NadarayaWatsonRegressor(bandwidth=0.5).fit(X, Y).partial_fit(X, spoil(Y)),
     "X of score": lambda spoil: MODEL.score(spoil(X), Y),
     "y of score": lambda spoil: MODEL.score(X, spoil(Y)),
     "sample_weight of score": lambda spoil: CLASSES.score(X, SIDE, spoil(Y + 2)),

@@ -270,7 +270,6 @@ ANSWERS = {
     "expected_error": lambda model, *_: model.expected_error(),
     "bootstrap": lambda model, X, _: model.bootstrap(X),
     "significance_test": lambda model, *_: model.significance_test(0),
-    "partial_fit": lambda model, X, y: model.partial_fit(X, y),
     "row_diagnostics": lambda model, *_: row_diagnostics(model),
     "explore": lambda model, *_: explore(model),
     "stacking": lambda _, X, y: KernelStackingRegressor(LocalLinearRegressor(bandwidth=0.1, robust=True)).fit(X, y),

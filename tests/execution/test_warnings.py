@@ -92,7 +92,6 @@ def test_warnings_of_fit(make):
     check(lambda: make().fit(np.column_stack([X, np.ones(31)]), y))
     if make is not NadarayaWatsonClassifier:
         check(lambda: make().fit(X[:1], y[:1]))
-        check(lambda: make(bandwidth=1.0).fit(X, y).partial_fit(X, y, np.full(31, 1e3)))
 
 
 def test_warnings_that_come_by_way_of_scikit_learn():

@@ -47,7 +47,7 @@ PAIRS = {"query": AT, "key": X, "value": Y, "key_weight": WEIGHT, "weight": WEIG
 RATIO = {"X_train": X[:, None], "X_new": X[5:30, None], "weight_train": WEIGHT, "weight_new": WEIGHT[5:30]}
 DATA = {*ROWS, *SHIFTED, *PAIRS, *RATIO}
 
-FITTING = ("fit", "partial_fit")
+FITTING = ("fit",)
 ESTIMATORS = {
     "NadarayaWatsonRegressor": lambda: NadarayaWatsonRegressor(bandwidth=0.75),
     "LocalLinearRegressor": lambda: LocalLinearRegressor(bandwidth=0.75),
@@ -166,12 +166,6 @@ def call_of(name):
             known = known | {"y": LABEL if method in FITTING else np.array(["warm", "cold", "cold", "warm"])}
             known |= {"y_calibration": LABEL[::2]}
         data = {argument: known[argument] for argument in given}
-        if method == "partial_fit":
-            return Call(
-                lambda **data: (ESTIMATORS | OPTIONAL)[owner]().fit(ROWS["X"], known["y"]).partial_fit(**data),
-                data,
-                others,
-            )
         if method == "fit":
             return Call((ESTIMATORS | OPTIONAL)[owner]().fit, data, others)
         return Call(getattr(fitted(owner), method), data, others)
@@ -384,7 +378,6 @@ def test_tests_of_rows_read_dates_as_days(name):
 
 FAR = {
     "attention_weights": "weights are right anywhere; they show which rows a prediction rests on",
-    "partial_fit": "takes rows, not points",
 }
 
 
@@ -504,10 +497,6 @@ def _ask(owner, method, rows, points):
     changed = {"X": points(AT)}
     if "X_calibration" in call.data:
         changed["X_calibration"] = points(SHIFTED["X_calibration"][:, 0])
-    if method == "partial_fit":
-        changed = {"X": points(X)}
-        model.partial_fit(**call.data | changed, **call.others)
-        return numbers_of(model.predict(points(AT)))
     return numbers_of(getattr(model, method)(**call.data | changed, **call.others))
 
 
@@ -524,11 +513,7 @@ def test_columns_of_every_type_are_read_as_the_numbers_that_they_hold(owner, met
     expected = _ask(owner, method, _plain, _plain), _ask(owner, method, _since_1970, _since_1970)
     for kind, (rows, points) in (COLUMNS | TIMES).items():
         is_date = kind in TIMES and "durations" not in kind
-        try:
-            found = _ask(owner, method, rows, points)
-        except (TypeError, ValueError) as error:
-            assert method == "partial_fit", f"{kind}: {error}"  # noqa: PT017  # it takes numbers, and says so
-            continue
+        found = _ask(owner, method, rows, points)
         try:
             assert_same(found, expected[is_date])
         except AssertionError as error:
@@ -562,8 +547,7 @@ def test_columns_in_another_order_are_refused(owner, method, labels):
         table.columns = pandas.Index(LABEL_TYPES[labels])
         return table
 
-    if method != "partial_fit":
-        _ask(owner, method, frame, frame)
+    _ask(owner, method, frame, frame)
     with pytest.raises((TypeError, ValueError), match=r"(?s)order.*X\[|frame"):
         _ask(owner, method, frame, lambda t: frame(t).iloc[:, ::-1])
 

@@ -30,7 +30,7 @@ LATER = {
                    "stacking/test_forest", "stacking/test_learned_metric", "test_adaptive_neighbors",
                    "test_circular_planes", "test_class_sets", "test_conditional", "test_containers",
                    "test_expected_error", "test_extrapolate", "test_gap", "test_groups", "test_mixed",
-                   "test_partial_fit", "test_prediction_shift", "test_rank_warnings", "test_robust", "test_scale",
+                   "test_prediction_shift", "test_rank_warnings", "test_robust", "test_scale",
                    "test_search_sample", "test_windows"),
     "inference": ("test_bootstrap", "test_clusters", "test_columns", "test_curves", "test_draws",
                   "test_hypothesis_tests", "test_places_without_knowledge", "test_probabilities",

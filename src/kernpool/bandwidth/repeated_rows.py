@@ -48,8 +48,7 @@ class RepeatedRowsWarning(UserWarning):
 
     Issued at fit, with their number and the remedies. A bandwidth search treats weights as frequencies, so weights
     above one are copies. With 150 rows and weights between .9 and 1.1 the bandwidth was a hundredth, or less, of that
-    with equal weights; with weights divided by the largest one it differed by a tenth. Rows that `partial_fit` adds
-    later are not compared with earlier ones.
+    with equal weights; with weights divided by the largest one it differed by a tenth.
 
     See Also
     --------

@@ -19,7 +19,7 @@ ROWS = 1 << 16  # at once
 class RankNotes:
     """Record for one fit: its linearly dependent columns, and the rank-deficiency warnings already issued.
 
-    `partial_fit` begins a new record. Columns that are dependent over all rows are so in every window. They are named.
+    Columns that are dependent over all rows are so in every window. They are named.
     What is missing in some windows beyond that, because few keys are in them, is another warning.
     """
 
@@ -35,7 +35,7 @@ class RankNotes:
         names: Sequence[str],
         weight: Array | None = None,
     ) -> None:
-        """Warn of rank-deficient local fits, unless the same warning was issued since the last `fit` or `partial_fit`.
+        """Warn of rank-deficient local fits, unless the same warning was issued since the last `fit`.
 
         Parameters
         ----------

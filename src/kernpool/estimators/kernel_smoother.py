@@ -34,7 +34,7 @@ from kernpool.estimators.methods.window_width import find_floor
 from kernpool.estimators.model import FittedModel
 from kernpool.estimators.parameter_validation import NamedCalls
 from kernpool.estimators.serialization import record_of, restored
-from kernpool.estimators.training_rows import ReadRows, frequencies, snapshot, unshared
+from kernpool.estimators.training_rows import ReadRows, frequencies, unshared
 from kernpool.kernels import Kernel
 
 Array = NDArray[np.float64]
@@ -149,13 +149,13 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
 
     def _replace_fit(self, fitted: dict[str, Any]) -> None:
         """Replace all fitted attributes in one step, so that a failed refit leaves the earlier fit intact."""
-        for stale in (*self._arrays, *self._results, *self._others):
-            self.__dict__.pop(stale, None)
-        self.__dict__ |= fitted | {"_rank_notes": RankNotes(), "_prepared": Prepared()}
+        stale = {*self._arrays, *self._results, *self._others}
+        kept = {name: value for name, value in vars(self).items() if name not in stale}
+        self.__dict__ = kept | fitted | {"_rank_notes": RankNotes(), "_prepared": Prepared()}
 
     def _to_record(self, features: Sequence[str] | None = None, target: str | None = None) -> Record:
         """Return the fitted model as a `Record` of JSON and arrays, as `save_model` writes them."""
-        return record_of(snapshot(self), features, target)  # another thread may add rows meanwhile
+        return record_of(self, features, target)
 
     @classmethod
     def _from_record(cls, record: Record) -> Self:
@@ -189,8 +189,7 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
         predictions. After a fit with `groups` folds hold whole groups. Where rows are copies of others, folds keep all
         copies of a row together (`RepeatedRowsWarning`).
 
-        Where nothing was searched for, because the bandwidth was given, is of a rule or of the plug-in, and after
-        `partial_fit` has added rows that no search has seen, it is the leave-one-out error.
+        Where nothing was searched for, because the bandwidth was given, or is of a rule, it is the leave-one-out error.
 
         References
         ----------
@@ -208,12 +207,10 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
         check_is_fitted(self)
         known = vars(self).get("_expected_error")
         if known is None:
-            model = snapshot(self)
-            known = expected_error(model)
-            if vars(self).get("_prepared") is vars(model).get("_prepared"):  # no rows were added meanwhile
-                search = vars(model).get("bandwidth_search_")
-                found = {} if search is None else {"bandwidth_search_": replace(search, expected_error=known)}
-                self.__dict__ |= found | {"_expected_error": known}
+            known = expected_error(self)
+            search = vars(self).get("bandwidth_search_")
+            found = {} if search is None else {"bandwidth_search_": replace(search, expected_error=known)}
+            self.__dict__ |= found | {"_expected_error": known}
         return known
 
     def attention_weights(self, X: ArrayLike, *, max_bytes: int = 1 << 30) -> Array:

@@ -113,7 +113,6 @@ class FittedModel:
         "source_",
         "bandwidth_search_",
         "_search_draw",
-        "_growing",
     )
     _degree = 0  # of the local fit
     _floor = 0.0  # least effective rows of windows by default; zero for no floor

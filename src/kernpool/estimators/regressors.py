@@ -6,7 +6,6 @@ fitted around each query.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self, overload
 
 import numpy as np
@@ -14,8 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 
 from kernpool.bandwidth.search.setup import is_flat
-from kernpool.core import Prepared
-from kernpool.core.dependent_columns import RankNotes
 from kernpool.data.chunks.base import Chunks
 from kernpool.estimators.fitted_model import coordinates_of, pooled_keys
 from kernpool.estimators.kernel_smoother import KernelSmoother
@@ -24,29 +21,22 @@ from kernpool.estimators.methods.distribution import ConditionalDistributions
 from kernpool.estimators.methods.inference import Inference
 from kernpool.estimators.methods.prediction_intervals import PredictionIntervals
 from kernpool.estimators.methods.row_order import places_of_rows, times_of, warn_of_correlated_noise
-from kernpool.estimators.model import names_of, refuse_robust, source_of
+from kernpool.estimators.model import names_of, source_of
 from kernpool.estimators.parameter_validation import check_parameters
 from kernpool.estimators.stored_rows import as_stored, fit_stored, predict_lazily
 from kernpool.estimators.training_rows import (
     Scoring,
-    answers_by_snapshots,
-    append_rows,
-    as_table,
-    encoding_of,
-    frequencies,
     is_on_dask,
     read_rows,
     refuse_other_labels,
 )
 from kernpool.execution.error_messages import check_flag
-from kernpool.execution.threads import OwnLock
 from kernpool.kernels import Kernel, get_kernel
 from kernpool.pooling import ChunkPairs
 
 Array = NDArray[np.float64]
 
 
-@answers_by_snapshots
 class KernelRegressor(
     Inference,
     ConditionalDistributions,
@@ -161,87 +151,6 @@ class KernelRegressor(
         self._fit_pairs(rows, rows.output, sample_weight, groups, places_of_rows(self, rows, time, groups))
         if groups is None:
             warn_of_correlated_noise(self, rows)
-        return self
-
-    def partial_fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Add training rows without changing the bandwidth; fit the model if it is not fitted yet.
-
-        Parameters
-        ----------
-        X : array_like of shape (n, d)
-            Inputs, columns of numbers, dates or durations.
-        y : array_like of shape (n,) or (n, c)
-            Outputs.
-        sample_weight : array_like of shape (n,), optional
-            Frequencies of these rows; one each if there are none.
-
-        Returns
-        -------
-        self
-            The same, bit for bit, as fitted to all rows in this order at this bandwidth.
-
-        Raises
-        ------
-        TypeError
-            If there are categorical columns, the model was fitted to chunks, or an argument is masked or sparse.
-        ValueError
-            If the columns or the outputs are not those of the first rows, the first rows had groups, or as for `fit`.
-
-        Notes
-        -----
-        The first call is `fit`: a bandwidth that is a name is found on the first rows and stays. The best one shrinks
-        as rows come; fit again when there are several times as many. `loo_error_`, which was that of the first rows, is
-        gone after the second call, `bandwidth_search_` stays. O(rows added) time and memory, on average.
-
-        Threads may add rows to one model at once, and to a model and its ``copy.copy``: calls wait for each other, and
-        no rows are lost or mixed. All other methods may be called meanwhile, and answer from the rows of whole calls.
-
-        Examples
-        --------
-        >>> from kernpool import NadarayaWatsonRegressor
-        >>> model = NadarayaWatsonRegressor(bandwidth=1.0).partial_fit([[0.0]], [1.0])
-        >>> model.partial_fit([[1.0]], [2.0]).predict([[0.5]])
-        array([1.5])
-        """
-        with self.__dict__.setdefault("_adding", OwnLock()):
-            return self._add(X, y, sample_weight)
-
-    def _add(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> Self:
-        if "source_" in vars(self) or isinstance(y, str) or isinstance(X, Chunks):
-            raise TypeError(
-                "partial_fit needs the earlier rows in memory, not in chunks; write the new rows to a file next to the "
-                "others and fit the folder again"
-            )
-        refuse_robust(self)
-        encodings = encoding_of(self, as_table(X)), vars(self).get("encoding_")
-        if any(encoding is not None and not encoding.numbers_alone for encoding in encodings):
-            raise TypeError(
-                "partial_fit is for numeric columns, and new rows may bring new categories; fit all rows again"
-            )
-        if not hasattr(self, "key_"):
-            return self.fit(X, y, sample_weight)
-        if self.key_group_ is not None:
-            raise ValueError(
-                "partial_fit does not know the groups of new rows, and the model was fitted with groups; fit all rows "
-                "again"
-            )
-        if self.gap:
-            raise ValueError(
-                f"partial_fit does not know the places of new rows in their order, and the model has gap={self.gap}; "
-                "fit all rows again"
-            )
-        key, _, value, *_ = read_rows(self, X, y, numbers=True, reset=False)
-        if value.shape[1:] != self.value_.shape[1:]:
-            raise ValueError(
-                f"y must have shape (rows, *{self.value_.shape[1:]}) as it had in the first call, got {value.shape}"
-            )
-        weight = None if sample_weight is None else frequencies(sample_weight, len(key))
-        grown = append_rows(self, key, value, weight)
-        for stale in ("loo_error_", "loo_empty_windows_", "_expected_error", "key_place_"):
-            self.__dict__.pop(stale, None)
-        if "bandwidth_search_" in vars(self):
-            self.__dict__ |= {"bandwidth_search_": replace(self.bandwidth_search_, expected_error=None)}
-        self.__dict__ |= grown | {"_rank_notes": RankNotes(), "_prepared": Prepared()}
         return self
 
     @overload

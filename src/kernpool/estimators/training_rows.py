@@ -1,18 +1,14 @@
-"""Training rows: reading X, y and weights, protection from changes by the caller, and appending of rows.
+"""Training rows: reading X, y and weights, and protection from changes by the caller.
 
-`read_rows` reads X, y and weights, `one_hot` turns labels into numbers that can be pooled, and `append_rows` adds
-rows for ``partial_fit``.
+`read_rows` reads X, y and weights, and `one_hot` turns labels into numbers that can be pooled.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import wraps
-from inspect import isfunction
 from pathlib import Path
-from threading import Lock
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -228,11 +224,8 @@ def mixed(pooled: NDArray[Any], prior: NDArray[np.float64], share: float) -> NDA
 
 
 Array = NDArray[np.float64]
-Model = TypeVar("Model")
 
 UNUSUAL_MEAN_WEIGHT = 10.0
-LEAST_CAPACITY = 64
-WRITERS = ("fit", "partial_fit", "set_params", "expected_error")  # change the model itself
 NAMES, LABELS = "feature_names_in_", "column_labels_"  # of columns: strings, and labels of any other type
 
 
@@ -621,106 +614,3 @@ def is_on_dask(X: Any) -> bool:
 def computed(array: Any) -> Any:
     """Return an array in memory, computed if it is a Dask collection."""
     return array.compute() if is_on_dask(array) else array
-
-
-class GrowingArray:
-    """Array with spare capacity at its end: appending takes amortised constant time per row.
-
-    Appending returns a view of all rows so far. A copy of a model shares the buffer with it; the first to append
-    continues in it, the other one copies its rows, so that neither sees the rows of the other, in whatever threads.
-
-    Examples
-    --------
-    >>> growing = GrowingArray()
-    >>> one = growing.append(np.array([1.0]), np.array([2.0]))
-    >>> growing.append(one, np.array([3.0])), growing.append(one, np.array([4.0]))
-    (array([1., 2., 3.]), array([1., 2., 4.]))
-    """
-
-    def __init__(self) -> None:
-        self._buffer: NDArray[Any] = np.empty(0)
-        self._used = 0
-        self._lock = Lock()
-
-    def append(self, rows: NDArray[Any], more: NDArray[Any]) -> NDArray[Any]:
-        """Return an array of `rows` followed by `more`, in the spare capacity of the buffer if possible.
-
-        Parameters
-        ----------
-        rows : ndarray of shape (n, ...)
-            What the last call returned, or something else, which is copied.
-        more : ndarray of shape (k, ...)
-            What is added.
-
-        Returns
-        -------
-        ndarray of shape (n + k, ...)
-            In the common type of both.
-        """
-        n, dtype = len(rows), np.result_type(rows, more)
-        total = n + len(more)
-        with self._lock:
-            continues = rows.base is self._buffer and n == self._used and dtype == self._buffer.dtype
-            if not continues or total > len(self._buffer):
-                buffer = np.empty((max(LEAST_CAPACITY, 2 * total), *rows.shape[1:]), dtype=dtype)
-                buffer[:n] = rows
-                self._buffer = buffer
-            self._buffer[n:total] = more
-            self._used = total
-            return self._buffer[:total]
-
-    def __reduce__(self) -> tuple[type[GrowingArray], tuple[()]]:
-        # The buffer is no part of a model: a pickle would hold every row twice.
-        return GrowingArray, ()
-
-
-def snapshot(model: Model) -> Model:
-    """Return a shallow copy of a fitted model, which a later `partial_fit` of the original does not change.
-
-    Examples
-    --------
-    >>> from kernpool import NadarayaWatsonRegressor
-    >>> model = NadarayaWatsonRegressor(bandwidth=1.0).partial_fit([[0.0]], [1.0])
-    >>> before = snapshot(model)
-    >>> len(model.partial_fit([[1.0]], [2.0]).key_), len(before.key_)
-    (2, 1)
-    """
-    taken = object.__new__(type(model))
-    vars(taken).update(vars(model))  # one step, during which no other thread runs
-    return taken
-
-
-def answers_by_snapshots(kind: type[Model]) -> type[Model]:
-    """Make inherited public methods, except those in `WRITERS`, run on a snapshot of the model (class decorator).
-
-    A method reads rows many times, and what it made of fewer rows does not fit to those that another thread has added.
-    Decorates the class whose `partial_fit` adds rows; methods of its own take a snapshot themselves.
-    """
-    for base in kind.__mro__[1:]:
-        names = [name for name, function in vars(base).items() if isfunction(function) and name[0] != "_"]
-        for name in names if base.__module__.startswith(__package__) else ():
-            if name not in vars(kind) and name not in WRITERS:
-                setattr(kind, name, _from_snapshot(getattr(kind, name)))
-    return kind
-
-
-def _from_snapshot(method: Any) -> Any:
-    @wraps(method)
-    def answer(self: Any, *arguments: Any, **options: Any) -> Any:
-        return method(snapshot(self), *arguments, **options)
-
-    return answer
-
-
-def append_rows(model: Any, key: NDArray[Any], value: NDArray[Any], weight: Array | None) -> dict[str, Any]:
-    """Return the training-row arrays of a fitted model with further rows appended, as a dict of attributes.
-
-    For models fitted to arrays, without categorical columns.
-    """
-    growing = vars(model).setdefault("_growing", {name: GrowingArray() for name in ("key_", "value_", "key_weight_")})
-    grown = {"key_": growing["key_"].append(model.key_, key), "value_": growing["value_"].append(model.value_, value)}
-    grown["key_weight_"] = before = model.key_weight_
-    if weight is not None or before is not None:
-        before = np.ones(len(model.key_)) if before is None else before
-        grown["key_weight_"] = growing["key_weight_"].append(before, np.ones(len(key)) if weight is None else weight)
-    return grown | {"key_code_": np.zeros((len(grown["key_"]), 0), dtype=np.int64)}

@@ -28,7 +28,7 @@ from kernpool.estimators.fitted_model import (
 )
 from kernpool.estimators.methods.conditional_distribution import ConditionalDistribution, array_outcomes
 from kernpool.estimators.model import FittedModel, names_of, order_of, source_of
-from kernpool.estimators.training_rows import snapshot, unshared
+from kernpool.estimators.training_rows import unshared
 from kernpool.execution.error_messages import abbreviate, check_choice, explain_calls
 from kernpool.execution.progress import current_progress
 from kernpool.execution.warnings import underflow_is_zero
@@ -289,7 +289,6 @@ def distribution_bandwidth(model: FittedModel, criterion: str = "loo", *, thresh
     if not isinstance(model, ConditionalDistributions):
         raise TypeError(f"model must be a NadarayaWatsonRegressor, got {type(model).__name__}")
     check_is_fitted(model)
-    model = snapshot(model)
     need_rows(model, "bandwidths for the distribution need")
     if recipe_of(model).degree:
         raise ValueError(

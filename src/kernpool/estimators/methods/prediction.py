@@ -32,7 +32,7 @@ from kernpool.estimators.fitted_model import (
 )
 from kernpool.estimators.model import FittedModel, names_of
 from kernpool.estimators.parameter_validation import NamedCalls
-from kernpool.estimators.training_rows import snapshot, unshared
+from kernpool.estimators.training_rows import unshared
 from kernpool.execution.error_messages import explain_calls
 from kernpool.execution.warnings import underflow_is_zero
 from kernpool.inference.explanation import Counterfactuals, Explanation, as_count, explain, nearest_rows, row_labels
@@ -75,7 +75,8 @@ class computed_once(cached_property[Found]):
 def prediction_at(kind: type[Kind], model: FittedModel, X: ArrayLike, **options: Any) -> Kind:
     """Return the prediction, of a class of `PredictionBase`, of a fitted model at X; later fits do not change it."""
     check_is_fitted(model)
-    taken = snapshot(model)
+    taken = object.__new__(type(model))
+    vars(taken).update(vars(model))  # which a refit of the model leaves as it is
     query, code = read_query(taken, X)
     return kind(taken, unshared(query), None if code is None else unshared(code), **options)
 
@@ -390,7 +391,6 @@ def row_diagnostics(model: Any, *, labels: ArrayLike | None = None) -> RowDiagno
         )
     check_is_fitted(model)
     need_rows(model, "diagnostics of rows need")
-    model = snapshot(model)
     smoother = smoother_of(model)
     names = None if labels is None else row_labels(labels, len(smoother.weight))
     attention = attention_received(smoother, model.key_group_)
