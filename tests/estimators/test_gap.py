@@ -183,8 +183,6 @@ def test_what_takes_rows_as_independent_refuses():
     fitted.bootstrap(n_resamples=9, groups=np.arange(60) // 6)
     with pytest.raises(ValueError, match="groups= or gap="):
         fitted.significance_test(0, n_resamples=9)
-    with pytest.raises(ValueError, match="does not know the places of new rows"):
-        fitted.partial_fit([[0.5]], [1.0])
 
 
 @pytest.mark.parametrize(
