@@ -27,7 +27,7 @@ def table():
 
 def criterion_of(X, label, weight=None, code=None, kernel="gaussian", composition="radial"):
     levels = () if code is None else (3,)
-    kernels = () if code is None else (get_categorical_kernel("aitchison_aitken", ordered=False),)
+    kernels = () if code is None else (get_categorical_kernel("aitchison_aitken"),)
     rows = canonical_rows(X, label, weight, code)
     objective = objective_of(
         rows, "log_loss", categories=Categories(kernels, levels), kernel=get_kernel(kernel), composition=composition

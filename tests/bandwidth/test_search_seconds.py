@@ -111,7 +111,7 @@ def test_a_search_in_time_says_nothing(ticks):
 def test_levels_are_searched_within_the_seconds(seconds, ticks):
     X, y = make_table()
     level = np.random.default_rng(0).integers(0, 3, (len(X), 1))
-    levels = Categories((get_categorical_kernel("aitchison_aitken", ordered=False),), (3,))
+    levels = Categories((get_categorical_kernel("aitchison_aitken"),), (3,))
     with pytest.warns(ConvergenceWarning):
         found = search_bandwidth(
             X, y[:, None], code=level, categories=levels, kernel=GAUSSIAN, max_search_seconds=seconds

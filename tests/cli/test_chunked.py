@@ -195,7 +195,6 @@ RECIPES = {
     "algorithm": {"algorithm": "brute"},
     "empty": {"kernel": "boxcar", "bandwidth": 0.02, "empty": "mean"},
     "ridge": {"ridge": 40.0},
-    "extrapolate": {"extrapolate": "clip"},
     "robust": {"robust": 1},
 }
 

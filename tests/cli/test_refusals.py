@@ -65,7 +65,6 @@ REFUSED = [
     (f"{FIT} --degree 2", 2, "invalid choice: '2'"),
     (f"{FIT} --ridge 1", 2, "--ridge is for --degree 1"),
     (f"{FIT} --degree 1 --ridge -1", 2, "--ridge must be left out, to be found, or a number from 0"),
-    (f"{FIT} --extrapolate clip", 2, "--extrapolate is for --degree 1"),
     (f"{FIT} --jobs 0", 2, "--jobs must be left out, a positive number of threads"),
     (f"{FIT} --model no/where", 1, "does not exist; make it first"),
     (f"{FIT} --plot p.xyz --model m", 2, "--plot must end in one of png"),

@@ -313,7 +313,6 @@ def test_regressor_refuses_what_it_cannot_do():
     key, value = cut(KEY, 1000), cut(VALUE, 1000)
     for options, message in (
         ({"bandwidth": "lou"}, "bandwidth must be"),
-        ({"common_factor": 1}, "common_factor must be"),
         ({"max_search_rows": 1}, "max_search_rows must be"),
         ({"empty": "none"}, "empty must be"),
     ):

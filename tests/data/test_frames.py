@@ -126,7 +126,6 @@ def test_places_of_ordered_levels():
         return Encoding.fit(pandas.DataFrame({"x": column}), ordered=["x"], **options).places[0]
 
     assert places([1960, 1970, 1965]) == (1960, 1965, 1970)
-    assert places([1960, 1970, 1965], ordered_by="rank") == (0, 1, 2)
     assert places([1960, 1970], [1960, 1965, 1970]) == (1960, 1965, 1970)
     assert places([3, 1], [3, 2, 1]) == (3, 2, 1)
     assert places([3, 1], [3, 1, 2]) == (0, 1, 2)  # the order that is declared is not that of the numbers
@@ -250,7 +249,6 @@ def test_what_is_refused():
         ({"unordered": ["a"]}, "unordered names a column 'a', but the columns of X have no names"),
         ({"unordered": [0], "ordered": [0]}, "column 0 of X is named twice"),
         ({"unordered": [0, 0]}, "column 0 of X is named twice"),
-        ({"ordered_by": "text"}, "ordered_by must be 'value' or 'rank'"),
     ):
         with pytest.raises(ValueError, match=message):
             Encoding.fit(X, **options)

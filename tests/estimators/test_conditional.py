@@ -324,11 +324,9 @@ def test_bandwidths_in_y_are_kept_until_the_next_fit(regressor):
 def test_bandwidths_for_the_distribution_are_those_of_indicators():
     X, y, generator = make_rows(n=120, d=2)
     weight = generator.integers(1, 3, len(y)).astype(float)
-    model = NadarayaWatsonRegressor(bandwidth=0.4, common_factor=True).fit(X, y, sample_weight=weight)
+    model = NadarayaWatsonRegressor(bandwidth=0.4).fit(X, y, sample_weight=weight)
     found = distribution_bandwidth(model)
-    expected = search_bandwidth(
-        X, indicators(y, weight, 19), weight, kernel=get_kernel("gaussian"), common_factor=True, standardise=False
-    )
+    expected = search_bandwidth(X, indicators(y, weight, 19), weight, kernel=get_kernel("gaussian"), standardise=False)
     np.testing.assert_array_equal(found.bandwidth, expected.bandwidth)
     np.testing.assert_allclose(found.error, criterion(X, y, weight, found.bandwidth), rtol=1e-10)
 

@@ -1,7 +1,5 @@
 """The error to expect of new rows."""
 
-from functools import partial
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -49,28 +47,25 @@ def test_of_a_bandwidth_without_a_search_it_is_that_of_leave_one_out(bandwidth):
 @pytest.mark.covering
 @pytest.mark.filterwarnings("ignore::kernpool.RankDeficiencyWarning")
 @pytest.mark.filterwarnings("ignore::kernpool.ExtrapolationWarning")  # rows that are held out may lie outside
-@pytest.mark.parametrize(
-    "make", [NadarayaWatsonRegressor, LocalLinearRegressor, partial(LocalLinearRegressor, extrapolate="clip")]
-)
+@pytest.mark.parametrize("make", [NadarayaWatsonRegressor, LocalLinearRegressor])
 @pytest.mark.parametrize("bandwidth", ["loo", "aicc", "gcv"])
 def test_every_criterion_is_searched_again_without_each_fold(make, bandwidth):
-    """Of clipped planes folds and all rows are clipped alike."""
-    X, y = heavy_tails(40, 1, 3) if isinstance(make, partial) else noise(40, 1, 1)
+    X, y = noise(40, 1, 1)
     order = np.argsort(X[:, 0])
     X, y, fold_of = X[order], y[order] + X[order, 0], np.random.default_rng(0).permutation(40) % 10
 
-    def error(prediction, y, known):
-        return np.sum(((clipped(prediction, known) if isinstance(make, partial) else prediction) - y) ** 2)
+    def error(prediction, y):
+        return np.sum((prediction - y) ** 2)
 
     model = make(bandwidth=bandwidth).fit(X, y)
     met = promised = 0.0
     for k in range(10):
         fold, there = fold_of != k, fold_of == k
         without = make(bandwidth=bandwidth).fit(X[fold], y[fold])
-        met += error(without.predict(X[there]), y[there], y[fold])
+        met += error(without.predict(X[there]), y[there])
         left_out = without.leave_one_out().prediction[:, 0]
-        promised += there.sum() * error(left_out, y[fold], y[fold]) / fold.sum()
-    whole = error(model.leave_one_out().prediction[:, 0], y, y) / 40
+        promised += there.sum() * error(left_out, y[fold]) / fold.sum()
+    whole = error(model.leave_one_out().prediction[:, 0], y) / 40
     assert model.expected_error() == pytest.approx(whole * met / promised, rel=1e-6)
 
 
@@ -110,26 +105,6 @@ def test_three_rows_are_too_few():
     model = NadarayaWatsonRegressor().fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 0.0])
     with pytest.raises(ValueError, match="at least four rows"):
         model.expected_error()
-
-
-def heavy_tails(n, columns, seed):
-    """Rows whose planes go far beyond the outputs at a few points."""
-    random = np.random.default_rng(seed)
-    X = random.standard_t(2, size=(n, columns))
-    return X, np.tanh(X[:, 0]) + 0.3 * random.normal(size=n)
-
-
-def clipped(prediction, y):
-    margin = 0.1 * np.ptp(y)
-    return np.clip(prediction, np.min(y) - margin, np.max(y) + margin)
-
-
-def test_clipped_predictions_have_their_own_error():
-    X, y = heavy_tails(50, 3, 1)
-    plane, clip = (LocalLinearRegressor(bandwidth=0.35, extrapolate=how).fit(X, y) for how in ("plane", "clip"))
-    prediction = plane.leave_one_out().prediction[:, 0]
-    assert clip.expected_error() == pytest.approx(np.mean((clipped(prediction, y) - y) ** 2), rel=1e-12)
-    assert plane.expected_error() == plane.leave_one_out().error > 2.0 * clip.expected_error()
 
 
 @pytest.mark.filterwarnings("ignore::kernpool.ExtrapolationWarning")  # a few of the 2000 new rows

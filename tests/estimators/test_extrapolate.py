@@ -1,4 +1,4 @@
-"""Queries beyond the training rows: who is warned of them, and planes there, clipped or not."""
+"""Queries beyond the training rows: who is warned of them."""
 
 import inspect
 import itertools
@@ -16,91 +16,9 @@ from kernpool import (
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
     load_model,
-    open_chunks,
     save_model,
 )
-from kernpool.estimators.extrapolation import reach_of_rows, widened_range
-
-
-@pytest.fixture
-def line():
-    x = np.arange(11.0)[:, None]
-    return x, np.column_stack([x[:, 0], -2.0 * x[:, 0]])
-
-
-def make(**options):
-    return LocalLinearRegressor(bandwidth=1.0, **options)
-
-
-beyond = pytest.mark.filterwarnings("ignore::kernpool.ExtrapolationWarning")  # of the tests of what planes become
-FAR = np.array([[-9.0], [-0.5], [5.0], [10.5], [19.0]])
-CLIPPED = [-1.0, -0.5, 5.0, 10.5, 11.0]
-
-
-@beyond
-def test_planes_are_clipped_to_the_widened_range_of_each_output(line):
-    plane, clip = make().fit(*line).predict(FAR), make(extrapolate="clip").fit(*line).predict(FAR)
-    np.testing.assert_allclose(plane[:, 0], FAR[:, 0], rtol=1e-6)
-    np.testing.assert_allclose(clip, np.column_stack([CLIPPED, -2.0 * np.array(CLIPPED)]), rtol=1e-9)
-    x, y, weight = np.append(line[0], [[11.0]], axis=0), np.append(line[1][:, 0], 1e6), np.append(np.ones(11), 0.0)
-    one = make(extrapolate="clip").fit(x, y, weight).predict(FAR)  # a row of weight zero has no range
-    assert one.shape == (5,)
-    np.testing.assert_allclose(one, CLIPPED, rtol=1e-9)
-
-
-@beyond
-def test_inside_of_the_range_nothing_changes(generator):
-    x = generator.normal(size=(80, 2))
-    y = np.sin(x[:, 0]) + x[:, 1]
-    queries = generator.normal(size=(300, 2)) * 1.5
-    plane, clip = (make(extrapolate=e).fit(x, y).predict(queries) for e in ("plane", "clip"))
-    low, high = (float(end[0]) for end in widened_range(y, None))
-    np.testing.assert_array_equal(clip, np.clip(plane, low, high))
-    assert np.any(plane != clip)
-
-
-@beyond
-@pytest.mark.parametrize("sizes", [(11,), (4, 7), (1, 1, 9)])
-def test_chunks_have_the_range_of_all_of_them(line, sizes):
-    ends = np.cumsum(sizes)[:-1]
-    parts = [(x, y, np.ones(len(x))) for x, y in zip(np.split(line[0], ends), np.split(line[1], ends), strict=True)]
-    parts.append((np.array([[3.0]]), np.array([[1e5, 1e5]]), np.zeros(1)))
-    model = make(extrapolate="clip").fit(open_chunks(parts))
-    np.testing.assert_allclose(model.predict(FAR)[:, 0], CLIPPED, rtol=1e-9)
-
-
-@beyond
-def test_saved_models_clip(line, tmp_path):
-    np.save(tmp_path / "rows.npy", np.column_stack([line[0], line[1][:, 0]]))
-    in_memory = make(extrapolate="clip").fit(line[0], line[1][:, 0])
-    on_chunks = make(extrapolate="clip").fit(tmp_path / "rows.npy", "1")
-    for i, model in enumerate((in_memory, on_chunks)):
-        save_model(model, tmp_path / f"model{i}")
-        again = load_model(tmp_path / f"model{i}")
-        assert again.extrapolate == "clip"
-        np.testing.assert_allclose(again.predict(FAR), CLIPPED, rtol=1e-9)
-
-
-@pytest.mark.filterwarnings("ignore::kernpool.core.state.EmptyWindowWarning")
-@pytest.mark.parametrize(("empty", "expected"), [("zero", 0.0), ("nan", np.nan), ("nearest", 110.0), ("mean", 105.0)])
-def test_what_empty_windows_become_is_not_clipped(line, empty, expected):
-    model = LocalLinearRegressor("epanechnikov", 1.5, empty=empty, extrapolate="clip").fit(
-        line[0], 100.0 + line[0][:, 0]
-    )
-    assert model.predict([[40.0], [5.0]]) == pytest.approx([expected, 105.0], nan_ok=True)
-
-
-def test_slopes_and_leave_one_out_are_those_of_the_planes(line, generator):
-    y = line[1][:, 0] + generator.normal(size=11)
-    plane, clip = (make(extrapolate=e).fit(line[0], y) for e in ("plane", "clip"))
-    np.testing.assert_array_equal(plane.get_prediction(FAR[1:4]).slope, clip.get_prediction(FAR[1:4]).slope)
-    np.testing.assert_array_equal(plane.leave_one_out().prediction, clip.leave_one_out().prediction)
-
-
-@pytest.mark.parametrize("extrapolate", ["nearest", None, True, ["clip"]])
-def test_policies_that_there_are_not(line, extrapolate):
-    with pytest.raises(ValueError, match="extrapolate must be 'plane' or 'clip', got "):
-        make(extrapolate=extrapolate).fit(*line)
+from kernpool.estimators.extrapolation import reach_of_rows
 
 
 def slow_limit(known, bandwidth, d, planes):

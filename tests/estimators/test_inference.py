@@ -83,15 +83,6 @@ def test_derivatives_have_shapes_of_derivatives():
         assert model.confidence_interval(at, quantity="derivative").center.shape == (4, 2, 2)
 
 
-@pytest.mark.filterwarnings("ignore::kernpool.ExtrapolationWarning")  # beyond the rows, where planes are clipped
-def test_clipped_predictions_have_the_intervals_of_their_planes():
-    far = np.array([[-0.6], [0.5]])
-    plane, clipped = (LocalLinearRegressor(bandwidth=0.2, extrapolate=e).fit(X, Y) for e in ("plane", "clip"))
-    assert np.any(plane.predict(far) != clipped.predict(far))
-    np.testing.assert_array_equal(plane.get_prediction(far).standard_error, clipped.get_prediction(far).standard_error)
-    np.testing.assert_array_equal(plane.confidence_interval(far).lower, clipped.confidence_interval(far).lower)
-
-
 def test_frames_with_levels_and_levels_that_are_unseen():
     pd = pytest.importorskip("pandas", reason="frames need pandas")
     frame = pd.DataFrame({"x": X[:, 0], "kind": pd.Categorical(np.where(np.arange(200) % 3, "a", "b"))})

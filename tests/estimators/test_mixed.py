@@ -148,9 +148,8 @@ def test_empty_windows_of_mixed_tables():
         ({"bandwidth": 0.5, "smoothing": [0.1]}, "smoothing must be one number per categorical column, 3"),
         ({"bandwidth": 0.5, "smoothing": [0.9, 0.1, 0.1]}, r"smoothing must lie in \[0"),
         ({"smoothing": [0.1, 0.1, 0.1]}, "smoothing is searched for"),
-        ({"common_factor": True}, "common_factor=False"),
         ({"kernel": "boxcar"}, "not flat"),
-        ({"unordered_kernel": "wang_van_ryzin"}, "wang_van_ryzin"),
+        ({"categorical_kernel": "wang_van_ryzin"}, "categorical_kernel must be 'aitchison_aitken' or 'li_racine'"),
         ({"unseen": "ignore"}, "unseen must be"),
     ],
 )
@@ -194,7 +193,7 @@ def test_no_bandwidth_and_smoothing_of_a_grid_is_better(make):
 def test_a_column_of_one_level_has_no_role():
     frame, y = make_frame(n=40)
     for kernel in ("aitchison_aitken", "li_racine"):
-        model = NadarayaWatsonRegressor(bandwidth="loo", unordered_kernel=kernel).fit(frame[["x"]].assign(one="a"), y)
+        model = NadarayaWatsonRegressor(bandwidth="loo", categorical_kernel=kernel).fit(frame[["x"]].assign(one="a"), y)
         assert model.relevance_[1] == 0.0
         alone = NadarayaWatsonRegressor(bandwidth="loo").fit(frame[["x"]], y)
         assert model.loo_error_ == pytest.approx(alone.loo_error_, rel=1e-6)

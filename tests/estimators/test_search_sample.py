@@ -38,7 +38,7 @@ def bandwidth_of(model):
 @pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")  # weights up to 3
 @pytest.mark.covering
 @pytest.mark.parametrize("weight", [None, "w"])
-@pytest.mark.parametrize("options", [{}, {"bandwidth": "scott"}, {"random_state": 7, "common_factor": True}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"bandwidth": "scott"}, {"random_state": 7}], ids=str)
 def test_files_give_the_same_bandwidth_here_and_on_a_cluster(options, weight, path):
     options = {"max_search_rows": 200, **options}
     here = NadarayaWatsonRegressor(**options).fit(path, "y", weight)

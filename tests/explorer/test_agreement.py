@@ -10,6 +10,7 @@ from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, Problem
 from kernpool.algorithms.reference import pair_weights
 from kernpool.core.local_fit import RANK_TOLERANCE
 from kernpool.estimators.fitted_model import problem_of
+from kernpool.kernels.categorical import FAMILIES
 from kernpool.pooling import Recipe, local_fit
 from kernpool.pooling.weights import weight_rows
 from tests.support.browser import ask
@@ -130,12 +131,12 @@ def mixed():
 
 
 @pytest.mark.parametrize("model", [NadarayaWatsonRegressor, LocalLinearRegressor])
-@pytest.mark.parametrize("unordered", ["aitchison_aitken", "li_racine"])
-@pytest.mark.parametrize("ordered", ["wang_van_ryzin", "li_racine_ordered"])
-def test_levels(page, model, unordered, ordered):
+@pytest.mark.parametrize("family", FAMILIES)
+def test_levels(page, model, family):
     rows, y, query = mixed()
     n, m, codes = len(rows), len(query), rows[:, 1:].astype(int)
-    levels = [(codes[:, 0], 3, unordered, None), (codes[:, 1], 4, ordered, range(4))]
+    unordered, ordered = FAMILIES[family]
+    levels = [(codes[:, 0], 3, unordered.name, None), (codes[:, 1], 4, ordered.name, range(4))]
     payload = payload_of_arrays(rows[:, :1], y, levels=levels)
     degree = int(model is LocalLinearRegressor)
     combinations = [
@@ -158,8 +159,7 @@ def test_levels(page, model, unordered, ordered):
             0.3,
             unordered=[1],
             ordered=[2],
-            unordered_kernel=unordered,
-            ordered_kernel=ordered,
+            categorical_kernel=family,
             smoothing=list(smoothing),
             **({"ridge": 0.0} if degree else {}),
         ).fit(rows, y)

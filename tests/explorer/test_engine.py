@@ -83,15 +83,6 @@ def test_empty_windows_are_those_of_the_model(kind, empty):
     assert np.isnan(found[1]).all() == (empty in ("nan", "raise"))
 
 
-@pytest.mark.filterwarnings("ignore::kernpool.ExtrapolationWarning")  # beyond the rows, where planes are clipped
-def test_clipped_planes_are_clipped():
-    model = LocalLinearRegressor(bandwidth=0.3, extrapolate="clip", ridge=0.0).fit(X[:, :1], 10 * X[:, 0])
-    request = {"kind": "curve", "places": [0.5, 3.8], "query": {"numeric": [0.0]}, "settings": {}}
-    found = numbers(answer(subject_of(model), request)["value"][0])
-    np.testing.assert_allclose(found, model.predict([[0.5], [3.8]]), rtol=1e-13)
-    assert found[1] < 12
-
-
 def test_what_is_missing_in_settings_stays():
     """A model at no other settings is the model, with its ridge and share of the priors."""
     for model in (

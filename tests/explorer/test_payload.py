@@ -63,16 +63,15 @@ def test_columns_are_told_in_their_order():
 def test_levels_are_told_as_python_has_them():
     """Text that looks like a number stays text, a number stays a number."""
     frame = pd.DataFrame({"zip": ["02139", "94305", "02139", 'a "b"\\\n'], "x": X[:, 0], "year": [1, 2, 3, 2]})
-    model = NadarayaWatsonRegressor(
-        bandwidth=0.3, smoothing=[0.1, 0.2], ordered=["year"], ordered_by="rank", unseen="unlike"
-    ).fit(frame, Y, sample_weight=[1, 2, 1, 1], groups=[0, 0, 1, 1])
+    model = NadarayaWatsonRegressor(bandwidth=0.3, smoothing=[0.1, 0.2], ordered=["year"], unseen="unlike").fit(
+        frame, Y, sample_weight=[1, 2, 1, 1], groups=[0, 0, 1, 1]
+    )
     found = payload(model)
     code, _, year = found["columns"]
     assert [eval(literal) for literal in code["literals"]] == ["02139", "94305", 'a "b"\\\n']
     assert year["literals"] == ["1", "2", "3"]
-    told = {name: found["python"][name] for name in ("weighted", "grouped", "unseen", "orderedBy", "extrapolate")}
-    expected = {"weighted": True, "grouped": True, "unseen": "unlike", "orderedBy": "rank", "extrapolate": "plane"}
-    assert told == expected
+    told = {name: found["python"][name] for name in ("weighted", "grouped", "unseen")}
+    assert told == {"weighted": True, "grouped": True, "unseen": "unlike"}
     plain = payload(X, Y, bandwidth=1.0)["python"]
     assert (plain["weighted"], plain["grouped"], plain["unseen"]) == (False, False, "raise")
 
@@ -108,14 +107,6 @@ def test_relevance_is_of_numbers_and_then_of_levels():
     assert payload(model)["relevance"] == [a, b, town]
     assert a > 1.0 > town > b  # so that the test can tell
     assert payload(X, Y, bandwidth=1.0)["relevance"] is None
-
-
-def test_clipped_planes_have_limits():
-    model = LocalLinearRegressor(bandwidth=0.5, extrapolate="clip").fit(X, [0.0, 10.0, 5.0, 3.0])
-    assert payload(model)["settings"]["clip"] == [-1.0, 11.0]
-    assert payload(model)["python"]["extrapolate"] == "clip"
-    assert payload(LocalLinearRegressor(bandwidth=0.5).fit(X, Y))["settings"]["clip"] is None
-    assert payload(X, Y, bandwidth=0.5)["settings"]["clip"] is None
 
 
 NAMED = pd.Series(Y, name="foodexp")

@@ -146,26 +146,6 @@ def test_columns_of_two_levels_are_a_choice_and_written_as_levels(made, ridge):
     assert "yes" in page.locator("[data-part=compare]").inner_text()
 
 
-def test_lines_that_are_clipped(made):
-    load = ROWS + LINE + "X, y = np.array([[0.0], [1], [2], [2.2]]), np.array([0.0, 3, 5, 9])\n"
-    page, _ = made(
-        load,
-        'explore(kernpool.LocalLinearRegressor(bandwidth=0.3, extrapolate="clip").fit(X, y), query=[2.28])',
-    )
-    assert number(facts(page)["Estimate"]) == 9.9  # a tenth of the range beyond the largest value
-    control(page, "bandwidth-0").fill("245")
-    settle(page)
-    _, names = run_copied(page)
-    assert_reproduces(page, names)
-    drawn = page.evaluate("Array.from(document.querySelector('[data-panel=scatter]').numbers.values)")
-    places = page.evaluate("Array.from(document.querySelector('[data-panel=scatter]').numbers.places)")
-    np.testing.assert_allclose(drawn, names["model"].predict(np.array(places)[:, None]), rtol=1e-12, atol=1e-12)
-    assert np.max(drawn) == pytest.approx(9.9)
-    control(page, "degree").select_option("0")
-    settle(page)
-    assert "clip" not in run_copied(page)[0]
-
-
 def test_names_title_and_truth_of_a_generator(made):
     page, _ = made("", "kernpool.explore('make_sine_linear', seed=2, target='price', language='en')")
     page.locator("[data-option=seed]").select_option("5")

@@ -170,10 +170,10 @@ def test_levels_are_told_apart_however_far_the_fit_smooths_them():
     """The statistic of pairs has at most the smoothing n^(-2 / (4 + d)) for tested levels, and the fitted one else."""
     table, y, code, other = frame()
     model = NadarayaWatsonRegressor(
-        bandwidth=0.1, smoothing=[0.9, 0.8], unordered=["site", "idle"], unordered_kernel="li_racine"
+        bandwidth=0.1, smoothing=[0.9, 0.8], unordered=["site", "idle"], categorical_kernel="li_racine"
     ).fit(table, y)
     found = model.significance_test("site", n_resamples=9)
-    rest = NadarayaWatsonRegressor(bandwidth="loo", unordered=["idle"], unordered_kernel="li_racine")
+    rest = NadarayaWatsonRegressor(bandwidth="loo", unordered=["idle"], categorical_kernel="li_racine")
     rest.fit(table[["x", "idle"]], y)
     u = y - rest.predict(table[["x", "idle"]])
     x = table[["x"]].to_numpy()

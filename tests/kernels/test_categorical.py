@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kernpool.kernels import categorical_kernel_names, get_categorical_kernel
+from kernpool.kernels import categorical_kernel_names, get_categorical_kernel, kernel_of_family
 
 YEARS = np.array([1960.0, 1965.0, 1966.0, 1970.0])
 
@@ -144,11 +144,6 @@ def test_what_is_refused():
     with pytest.raises(ValueError, match="finite"):
         ordered.table(np.array([0.0, np.inf]), 0.1)
     with pytest.raises(ValueError, match="did you mean 'aitchison_aitken'"):
-        get_categorical_kernel("AitchisonAitken")
-    with pytest.raises(
-        ValueError, match=r"'li_racine' is for unordered .* use one of wang_van_ryzin, li_racine_ordered"
-    ):
-        get_categorical_kernel("li_racine", ordered=True)
-    with pytest.raises(TypeError, match="a name or a CategoricalKernel"):
-        get_categorical_kernel(3)
-    assert get_categorical_kernel(unordered, ordered=False) is unordered
+        kernel_of_family("AitchisonAitken", ordered=False)
+    assert kernel_of_family("aitchison_aitken", ordered=True) is ordered
+    assert kernel_of_family("li_racine", ordered=True) is get_categorical_kernel("li_racine_ordered")

@@ -329,7 +329,7 @@ def test_errors_inside_a_method_stay_as_they_are():
         ({"bandwidth": "auto"}, "regularised"),
         ({"bandwidth": "silvermann"}, "silverman"),
         ({"algorithm": "tree"}, "kd_tree"),
-        ({"unordered": [0], "unordered_kernel": "aitchisonaitken"}, "aitchison_aitken"),
+        ({"unordered": [0], "categorical_kernel": "aitchisonaitken"}, "aitchison_aitken"),
     ],
 )
 def test_names_of_other_libraries_have_a_suggestion(parameters, meant):

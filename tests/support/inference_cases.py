@@ -47,7 +47,7 @@ def pair(kernel, situation, degree, n=70, m=9):
     categories, smoothing = Categories(), np.zeros(0)
     if situation == "levels":
         code, query_code = g.integers(0, 3, (n, 2)), g.integers(-1, 3, (m, 2))
-        kinds = (get_categorical_kernel("aitchison_aitken"), get_categorical_kernel("li_racine_ordered", ordered=True))
+        kinds = (get_categorical_kernel("aitchison_aitken"), get_categorical_kernel("li_racine_ordered"))
         categories, smoothing = Categories(kinds, (3, np.arange(3.0))), np.array([0.2, 0.6])
 
         def tables(factor):

@@ -24,8 +24,7 @@ from kernpool.explorer.server import ExplorerServer, serve
 LARGEST_PORT = 65535
 # Options that fit rows, and those that read a table.
 FITTING = (
-    "kernel", "bandwidth", "degree", "smoothing", "composition", "periodic", "geographic", "extrapolate",
-    "ridge", "neighbors",
+    "kernel", "bandwidth", "degree", "smoothing", "composition", "periodic", "geographic", "ridge", "neighbors",
 )  # fmt: skip
 READING = (
     "target", "features", "groups", "format", "sep", "decimal", "encoding", "na", "missing", "unordered", "ordered",

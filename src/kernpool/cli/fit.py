@@ -114,21 +114,20 @@ def build_model(options: argparse.Namespace, *, classes: bool = False) -> Any:
     """Build the unfitted estimator that the options describe; raise UsageError if they conflict."""
     planes = options.degree == "1"
     if classes:
-        for name in ("degree", "extrapolate", "ridge", "gap", "time"):
+        for name in ("degree", "ridge", "gap", "time"):
             if vars(options).get(name) not in (None, "0"):
                 raise UsageError(
                     f"--{name} is for targets of numbers, and {options.target!r} holds classes; leave it out"
                 )
-    parameters = given(options, "kernel", "composition", "extrapolate", "ridge")
+    parameters = given(options, "kernel", "composition", "ridge")
     parameters |= {"n_jobs": options.jobs}
     if "gap" in vars(options):  # of fit, not of explore
         parameters |= given(options, "gap")
     if options.neighbors is not None:
         number = None if options.neighbors == "auto" else options.neighbors
         parameters |= {"widths": "nearest", "n_neighbors": number}
-    for name in ("extrapolate", "ridge"):
-        if name in parameters and not planes:
-            raise UsageError(f"--{name} is for --degree 1: local means have no slopes, and stay in the range of Y")
+    if "ridge" in parameters and not planes:
+        raise UsageError("--ridge is for --degree 1: local means have no slopes, and stay in the range of Y")
     if options.bandwidth is not None:
         parameters["bandwidth"] = parse_numbers(options.bandwidth)
     parameters["smoothing"] = parse_numbers(options.smoothing, "--smoothing")

@@ -94,8 +94,6 @@ FITTING = {
     "--composition {radial|product}": "for several features (default: radial)",
     "--periodic PERIODS": "features that come round, and their periods: hour=24,month=12",
     "--geographic LAT,LON": "latitude and longitude in degrees, as places on the globe; their bandwidth is in km",
-    "--extrapolate {plane|clip}": "with --degree 1, predictions beyond the range of Y: keep the local plane, or clip "
-    "(default: plane)",
     "--ridge R": "with --degree 1, ridge penalty on slopes, as a number of rows (default: chosen with --bandwidth "
     "regularised)",
     "--neighbors K|SHARE": "windows that reach to the nearest rows: 30, 30%% of all, or auto for the number of least "

@@ -271,14 +271,13 @@ class PartitionPairs(StoredPairs):
         recipe: Recipe,
         query: Any,
         progress: Progress | None = None,
-        limits: tuple[Array, Array] | None = None,
     ) -> Any:
         """Compute pooled values at queries in memory, or, lazily, at a Dask collection; parameters as of `finalize`."""
         if not is_dask_collection(query):
-            return super().pool(recipe, query, progress, limits)
+            return super().pool(recipe, query, progress)
         array = as_dask_array(select(query, self.labels) if is_frame(query) else query)
         with dask.annotate(retries=self.retries):
-            return _lazy(replace(recipe, n_jobs=1), array, self.partitions, limits)
+            return _lazy(replace(recipe, n_jobs=1), array, self.partitions)
 
     def queries(self, X: Any, labels: Sequence[Any] | None, columns: int, kinds: Sequence[Kind] | None) -> Any:
         """Convert queries in a Dask collection to a Dask array of numbers; times become days, as in a fit.
@@ -507,7 +506,7 @@ def _merged(parts: list[Answer], joined: Callable[[Answer, Answer], Answer]) -> 
     return reduce(joined, parts)
 
 
-def _lazy(recipe: Recipe, array: Any, partitions: Partitions, limits: tuple[Array, Array] | None) -> Any:
+def _lazy(recipe: Recipe, array: Any, partitions: Partitions) -> Any:
     center, parts = center_task(partitions), []
     for block, rows in zip(delayed_blocks(array), row_counts(array), strict=True):
         asked = delayed(partial(QueryBatch.of, recipe))(block)
@@ -515,7 +514,7 @@ def _lazy(recipe: Recipe, array: Any, partitions: Partitions, limits: tuple[Arra
         if recipe.empty_value is None:
             limit = delayed(_empty_windows)(asked, state)
             filled = state_tree(limit, partitions, center, recipe.empty)
-        pooled = delayed(_finalized)(asked, state, center, filled, partitions.flat, limits)
+        pooled = delayed(_finalized)(asked, state, center, filled, partitions.flat)
         length = np.nan if rows is None else rows
         shape = (length,) if partitions.flat else (length, partitions.outputs)
         parts.append(da.from_delayed(pooled, shape, dtype=np.float64))
@@ -532,10 +531,9 @@ def _finalized(
     center: Array | None,
     filled: PoolState | None,
     flat: bool,
-    limits: tuple[Array, Array] | None,
 ) -> Any:
     center = _known(center)
     if not len(asked):
         return np.empty(0) if flat else np.empty((0, len(center)))
     sums = asked.sums(state, center, flat, fill=lambda _: quotient(filled or state))
-    return finalize(sums, asked.recipe, limits=limits)
+    return finalize(sums, asked.recipe)

@@ -42,12 +42,12 @@ def levels_of(column: Column, ordered: bool) -> tuple[Level, ...]:
     return tuple(levels)
 
 
-def coordinates_of(column: Column, levels: tuple[Level, ...], ordered_by: str) -> tuple[float, ...]:
+def coordinates_of(column: Column, levels: tuple[Level, ...]) -> tuple[float, ...]:
     """Return a coordinate for each category of an ordered column: its value, or its position in the order."""
-    if ordered_by == "value" and not any(isinstance(level, str) for level in levels):
+    if not any(isinstance(level, str) for level in levels):
         values = np.array(levels, dtype=np.float64)
         if not np.all(np.isfinite(values)):
-            raise ValueError(f"{column.label} has infinite levels, which have no distance; use ordered_by='rank'")
+            raise ValueError(f"{column.label} has infinite levels, which have no distance; give finite numbers")
         steps = np.diff(values)
         if np.all(steps > 0) or np.all(steps < 0):
             return tuple(values.tolist())
@@ -108,7 +108,6 @@ class Encoding:
         *,
         unordered: Collection[str | int] = (),
         ordered: Collection[str | int] = (),
-        ordered_by: str = "value",
         binary: bool = False,
     ) -> Encoding:
         """Return the `Encoding` of training rows: the kind of each column, and the categories of categorical ones.
@@ -119,10 +118,6 @@ class Encoding:
             The training rows.
         unordered, ordered : collection of str or int
             Names or positions of columns that are categorical, whatever their types in the table.
-        ordered_by : {"value", "rank"}, default="value"
-            Distance of categories of an ordered column: difference of their values, or of their ranks. The kernels of
-            Wang and van Ryzin and of Li and Racine are meant for values: years 5 apart are 5 apart. Categories that are
-            not numbers, or numbers declared in another order than their own, have ranks either way.
         binary : bool, default=False
             Read unordered columns of two categories, unless they are named, as 0 and 1: a plane has a slope in them.
 
@@ -153,7 +148,6 @@ class Encoding:
         >>> encoding.encode([["a", 2001, 7.5]])
         (array([[7.5]]), array([[0, 0]]))
         """
-        check_choice("ordered_by", ordered_by, ("value", "rank"))
         table = Columns.of(X)
         asked: dict[int, Kind] = {}
         requests: tuple[tuple[Kind, Collection[str | int]], ...] = (("unordered", unordered), ("ordered", ordered))
@@ -175,7 +169,7 @@ class Encoding:
         categorical = [(column, kind) for column, kind in zip(table.columns, kinds, strict=True) if kind not in NUMBERS]
         levels = tuple(levels_of(column, kind == "ordered") for column, kind in categorical)
         places = tuple(
-            coordinates_of(column, some, ordered_by) if kind == "ordered" else None
+            coordinates_of(column, some) if kind == "ordered" else None
             for (column, kind), some in zip(categorical, levels, strict=True)
         )
         return cls(table.names, kinds, levels, places, pairs)

@@ -60,7 +60,6 @@ def search_options(model: FittedModel) -> SearchOptions:
     return SearchOptions(
         kernel=get_kernel(model.kernel),
         degree=model._degree,
-        common_factor=model.common_factor,
         standardise=model._standardise,
         ridge=getattr(model, "ridge", None),  # only models of planes have one
         composition=model.composition,

@@ -48,9 +48,9 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
         ``"isotonic"`` maps the probabilities of each class to what leave-one-out probabilities of that size have meant,
         by an increasing map from one more pass over the training rows, and divides by their sum. For many rows whose
         calibration curve is off; steps of the map may cost log loss, and `predict_set` goes without it.
-    composition, unordered, ordered, ordered_by, unordered_kernel, ordered_kernel
+    composition, unordered, ordered, categorical_kernel
         As in `NadarayaWatsonRegressor`.
-    smoothing, unseen, common_factor, min_effective_rows, max_search_rows, max_search_seconds, random_state
+    smoothing, unseen, min_effective_rows, max_search_rows, max_search_seconds, random_state
         As in `NadarayaWatsonRegressor`; the floor of effective rows is 12 with ``"log_loss"`` and ``"regularised"``.
     widths : {"fixed", "nearest"}, default="fixed"
         As in `NadarayaWatsonRegressor`: windows that reach to the nearest rows have no floor of effective rows.
@@ -149,12 +149,9 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
         composition: str = "radial",
         unordered: Any = None,
         ordered: Any = None,
-        ordered_by: str = "value",
-        unordered_kernel: Any = "aitchison_aitken",
-        ordered_kernel: Any = "wang_van_ryzin",
+        categorical_kernel: str = "aitchison_aitken",
         smoothing: Any = None,
         unseen: str = "raise",
-        common_factor: bool = False,
         min_effective_rows: float | str | None = "auto",
         widths: str = "fixed",
         n_neighbors: float | None = None,
@@ -171,8 +168,8 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
     ) -> None:
         super().__init__(
             kernel, bandwidth, composition=composition, unordered=unordered,
-            ordered=ordered, ordered_by=ordered_by, unordered_kernel=unordered_kernel, ordered_kernel=ordered_kernel,
-            smoothing=smoothing, unseen=unseen, common_factor=common_factor, min_effective_rows=min_effective_rows,
+            ordered=ordered, categorical_kernel=categorical_kernel,
+            smoothing=smoothing, unseen=unseen, min_effective_rows=min_effective_rows,
             widths=widths, n_neighbors=n_neighbors, max_search_rows=max_search_rows,
             max_search_seconds=max_search_seconds, random_state=random_state, algorithm=algorithm, empty=empty,
             periodic=periodic, geographic=geographic, n_jobs=n_jobs,

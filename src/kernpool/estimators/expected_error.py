@@ -10,8 +10,7 @@ the leave-one-out error of all rows times the ratio of held-out to promised erro
 ratio, not the numerator, because a model of fewer rows is worse: both parts of the ratio are of equally many rows.
 The numerator is nested cross-validation [1]_. Each fold repeats the model's own search, with its own criterion.
 After a fit with groups each fold contains whole groups; with a gap, whole places in the order, which are predicted from
-rows beyond the gap. Predictions are those of the model: with
-``extrapolate="clip"`` all three errors are of clipped planes.
+rows beyond the gap.
 
 Where rows are copies of others (`kernpool.bandwidth.repeated_rows`), rows are predicted from themselves and
 leave-one-out errors are too small. Folds then keep the copies of a row together, and the error is the held-out one,
@@ -36,9 +35,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.bandwidth import CRITERIA, LeaveOneOut, TrainingRows, canonical_rows, count_copies
+from kernpool.bandwidth import CRITERIA, TrainingRows, canonical_rows, count_copies
 from kernpool.estimators.bandwidth import bandwidth_of_ratios, choose_bandwidth, search_options
-from kernpool.estimators.extrapolation import limits_of, widened_range
 from kernpool.estimators.fitted_model import coordinates_of, left_out_fits, need_rows, pooled_keys, smoother_of_rows
 from kernpool.estimators.methods.window_width import find_floor
 from kernpool.estimators.model import FittedModel, order_of, refuse_robust
@@ -46,7 +44,6 @@ from kernpool.execution.progress import current_progress, report_progress
 from kernpool.pooling import KeyPairs, finalize
 
 Array = NDArray[np.float64]
-Limits = tuple[Array, Array] | None
 
 FOLDS, FOLDS_OF_FEW, FEW_ROWS = 5, 10, 200
 FEWEST = 4
@@ -94,10 +91,9 @@ def expected_error(model: FittedModel) -> float:
         with warnings.catch_warnings(), _progress_of(k, len(folds) + 1):
             warnings.simplefilter("ignore")  # what the search of all rows has said already
             found = _search(model, fold)
-            limits = _limits(model, fold)
-            met += float(there.weight @ _squared(there.value, _predict(model, found, fold, there, limits)))
+            met += float(there.weight @ _squared(there.value, _predict(model, found, fold, there)))
             held_out += there.total
-            promised += 0.0 if copies else there.total * _left_out_error_of_fold(model, found, fold, limits)
+            promised += 0.0 if copies else there.total * _left_out_error_of_fold(model, found, fold)
     if copies:
         return met / held_out
     with _progress_of(len(folds), len(folds) + 1):
@@ -174,45 +170,36 @@ def _reweighted(rows: TrainingRows, weight: Array) -> TrainingRows:
     return replace(rows, weight=weight).take(np.flatnonzero(weight > 0))
 
 
-def _limits(model: FittedModel, rows: TrainingRows) -> Limits:
-    """Return the limits to which a model fitted to these rows clips its predictions; None if it does not clip."""
-    return None if limits_of(model) is None else widened_range(rows.value, rows.weight)
-
-
 def _squared(value: Array, prediction: Array) -> Array:
     return np.asarray(np.sum((prediction - value) ** 2, axis=1))
 
 
-def _predict(
-    model: FittedModel, found: dict[str, Any], fold: TrainingRows, there: TrainingRows, limits: Limits
-) -> Array:
+def _predict(model: FittedModel, found: dict[str, Any], fold: TrainingRows, there: TrainingRows) -> Array:
     """Predict the held-out rows of a fold from its training rows; by the mean of these where all weights are zero."""
     smoother = smoother_of_rows(model, found, fold, model._categories())
     if fold.order is not None and there.order is not None:
         of_mean = replace(smoother, recipe=replace(smoother.recipe, empty="mean"))
         problem = of_mean.problem(of_mean.points(there.X, there.code))
-        found_there = of_mean.predict(problem.with_groups(there.order.place, fold.order.place, fold.order.gap))
-        return found_there if limits is None else np.clip(found_there, *limits)
+        return of_mean.predict(problem.with_groups(there.order.place, fold.order.place, fold.order.gap))
     recipe = replace(smoother.recipe, empty="mean", widening=smoother.points(there.X, there.code).widening)
     factors = smoother.categories.factors(there.code, fold.code, smoother.smoothing)
     sums = KeyPairs(smoother.keys, factors).reduce(recipe, there.X)
-    return finalize(sums, recipe, _say_nothing, limits).astype(np.float64)
+    return finalize(sums, recipe, _say_nothing).astype(np.float64)
 
 
-def _left_out_error_of_fold(model: FittedModel, found: dict[str, Any], fold: TrainingRows, limits: Limits) -> float:
+def _left_out_error_of_fold(model: FittedModel, found: dict[str, Any], fold: TrainingRows) -> float:
     """Return the leave-one-out error on the training rows of a fold; reuse that of the fold's search if available."""
-    if "loo_error_" in found and limits is None:
+    if "loo_error_" in found:
         return float(found["loo_error_"])
     smoother = smoother_of_rows(model, found, fold, model._categories())
-    return _error(left_out_fits(model, smoother, fold.group), fold.value, fold.weight, limits)
+    return float(left_out_fits(model, smoother, fold.group).error)
 
 
 def _left_out_error(model: FittedModel) -> float:
-    """Return the leave-one-out error of a fitted model; if the model clips predictions, that of clipped predictions."""
-    limits = limits_of(model)
-    if limits is None and "loo_error_" in vars(model):
+    """Return the leave-one-out error of a fitted model."""
+    if "loo_error_" in vars(model):
         return float(vars(model)["loo_error_"])
-    return _error(model.leave_one_out(), model.value_, model.key_weight_, limits)
+    return float(model.leave_one_out().error)
 
 
 def _without_copies(model: FittedModel, rows: TrainingRows) -> float:
@@ -221,15 +208,7 @@ def _without_copies(model: FittedModel, rows: TrainingRows) -> float:
     names = [name for name in ("smoothing_", "ridge_", "min_effective_rows_", "n_neighbors_") if name in vars(model)]
     found: dict[str, Any] = {"bandwidth_": coordinates_of(model).distinct(model.bandwidth_)}
     found |= {name: vars(model)[name] for name in names}
-    return _left_out_error_of_fold(model, found, alone, limits_of(model))
-
-
-def _error(one: LeaveOneOut, value: NDArray[Any], weight: Array | None, limits: Limits) -> float:
-    """Return the weighted mean squared leave-one-out error; with `limits`, predictions are clipped to them first."""
-    if limits is None:
-        return float(one.error)
-    prediction = np.where(one.occupied[:, None], np.clip(one.prediction, *limits), one.prediction)
-    return float(np.average(_squared(value.reshape(prediction.shape), prediction), weights=weight))
+    return _left_out_error_of_fold(model, found, alone)
 
 
 def _say_nothing(rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:

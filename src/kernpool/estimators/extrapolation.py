@@ -1,4 +1,4 @@
-"""Extrapolation: detection of queries far beyond the training rows, a warning, and limits for clipped predictions.
+"""Extrapolation: detection of queries far beyond the training rows, and a warning.
 
 A local plane at the edge of the training rows has the slope of a few rows, extended as far as the query is away.
 """
@@ -13,15 +13,13 @@ from numpy.typing import NDArray
 from kernpool.data.chunks.base import Chunk
 from kernpool.data.chunks.sampling import joined_ranges, range_of
 from kernpool.data.dates import in_words
-from kernpool.estimators.model import FittedModel, source_of
+from kernpool.estimators.model import FittedModel
 from kernpool.execution.warnings import warn_caller
 from kernpool.inference.variance.standard_errors import ExtrapolationWarning
 from kernpool.kernels import get_kernel
 
 Array = NDArray[np.float64]
 
-POLICIES = ("plane", "clip")
-MARGIN = 0.1  # of the range, on both sides
 BANDWIDTHS, STEPS = 2.0, 3.0
 ROUNDING = 1e-9  # of the largest number of a column: a constant of .1 + .2 is .3
 OF_RANGE = 0.5  # margin of local planes, at most, however large the bandwidth
@@ -223,34 +221,3 @@ def warn_of_extrapolation(
         "there; leave such queries out, or fit rows that reach as far",
         ExtrapolationWarning,
     )
-
-
-def limits_of(model: FittedModel) -> tuple[Array, Array] | None:
-    """Return the lower and upper limits to which a model clips each output; None if it does not clip.
-
-    Rows of weight zero do not count. Rows in chunks are gone through once, at the first prediction.
-    """
-    if getattr(model, "extrapolate", "plane") != "clip":
-        return None
-    source = source_of(model)
-    if source is not None:
-        return model._prepared.get("limits", (source,), lambda: _widened(*source.ask(Ranges("value"))))
-    of = model.value_, model.key_weight_
-    return model._prepared.get("limits", of, lambda: widened_range(*of))
-
-
-def widened_range(value: NDArray[Any], weight: Array | None) -> tuple[Array, Array]:
-    """Return the range of each output over rows of positive weight, widened by a tenth of its length on both sides."""
-    table = value.reshape(len(value), -1)
-    return _widened(*range_of(table if weight is None else table[weight > 0]))
-
-
-def _widened(low: Array, high: Array) -> tuple[Array, Array]:
-    """Widen the range of each output by a tenth of its length on both sides."""
-    if np.any(low > high):  # of no rows
-        raise ValueError(
-            "extrapolate='clip' takes its limits from training rows of positive weight, and there are none; use "
-            "extrapolate='plane', or fit rows of positive weight"
-        )
-    margin = MARGIN * high.astype(np.float64) - MARGIN * low  # the difference itself may overflow
-    return low - margin, high + margin

@@ -31,7 +31,6 @@ from kernpool.estimators.bandwidth import seed_of
 from kernpool.estimators.extrapolation import (
     Ranges,
     Reach,
-    limits_of,
     may_extrapolate,
     reach_of_range,
     reach_of_rows,
@@ -386,7 +385,7 @@ def pooled_from(model: FittedModel, recipe: Recipe, query: Array, sums: Sums, re
     """Compute predictions from their sums, in the shape and type of the outputs."""
     if robust_weight_of(model) is not None and recipe.kernel.is_compact:
         _warn_of_outliers(sums.state)
-    pooled = finalize(sums, recipe, report_rank, limits_of(model))
+    pooled = finalize(sums, recipe, report_rank)
     if source_of(model) is not None:
         return pooled
     dtype = np.result_type(query, model.key_, model.value_)

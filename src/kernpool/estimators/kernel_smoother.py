@@ -55,12 +55,9 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
         composition: str = "radial",
         unordered: Any = None,
         ordered: Any = None,
-        ordered_by: str = "value",
-        unordered_kernel: Any = "aitchison_aitken",
-        ordered_kernel: Any = "wang_van_ryzin",
+        categorical_kernel: str = "aitchison_aitken",
         smoothing: Any = None,
         unseen: str = "raise",
-        common_factor: bool = False,
         min_effective_rows: float | str | None = "auto",
         widths: str = "fixed",
         n_neighbors: float | None = None,
@@ -80,12 +77,9 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
         self.composition = composition
         self.unordered = unordered
         self.ordered = ordered
-        self.ordered_by = ordered_by
-        self.unordered_kernel = unordered_kernel
-        self.ordered_kernel = ordered_kernel
+        self.categorical_kernel = categorical_kernel
         self.smoothing = smoothing
         self.unseen = unseen
-        self.common_factor = common_factor
         self.min_effective_rows = min_effective_rows
         self.widths = widths
         self.n_neighbors = n_neighbors
@@ -185,9 +179,8 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
         Notes
         -----
         Five searches, or ten of up to 200 rows, each within `max_search_seconds`: up to ten times as long as the fit.
-        `kernpool.execution.progress.report_progress` listens. With ``extrapolate="clip"`` it is the error of clipped
-        predictions. After a fit with `groups` folds hold whole groups. Where rows are copies of others, folds keep all
-        copies of a row together (`RepeatedRowsWarning`).
+        `kernpool.execution.progress.report_progress` listens. After a fit with `groups` folds hold whole groups. Where
+        rows are copies of others, folds keep all copies of a row together (`RepeatedRowsWarning`).
 
         Where nothing was searched for, because the bandwidth was given, or is of a rule, it is the leave-one-out error.
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from kernpool.bandwidth import LeaveOneOut
 from kernpool.core import NO_CATEGORIES, Categories, Prepared, RowOrder
 from kernpool.data.encoding import Encoding
-from kernpool.kernels import Kernel, get_categorical_kernel
+from kernpool.kernels import Kernel, kernel_of_family
 from kernpool.pooling import StoredPairs
 
 Array = NDArray[np.float64]
@@ -56,12 +56,9 @@ class FittedModel:
     composition: str
     unordered: Any
     ordered: Any
-    ordered_by: str
-    unordered_kernel: Any
-    ordered_kernel: Any
+    categorical_kernel: str
     smoothing: Any
     unseen: str
-    common_factor: bool
     min_effective_rows: float | str | None
     widths: str
     n_neighbors: float | None
@@ -126,9 +123,8 @@ class FittedModel:
         return NO_CATEGORIES if self.encoding_ is None else self._categories_of(self.encoding_)
 
     def _categories_of(self, encoding: Encoding) -> Categories:
-        names = {"ordered": self.ordered_kernel, "unordered": self.unordered_kernel}
         kinds = [encoding.kinds[i] for i in encoding.categorical]
-        kernels = [get_categorical_kernel(names[kind], ordered=kind == "ordered") for kind in kinds]
+        kernels = [kernel_of_family(self.categorical_kernel, ordered=kind == "ordered") for kind in kinds]
         return Categories(tuple(kernels), encoding.table_levels)
 
     def _report_rank(self, rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from contextlib import nullcontext
+from functools import partial
 from inspect import signature
 from types import FunctionType
 from typing import Any, NamedTuple
@@ -26,12 +27,11 @@ from kernpool.bandwidth import CRITERIA, RULES
 from kernpool.core import check_composition, check_empty
 from kernpool.data.array_validation import as_bandwidth
 from kernpool.data.circular import check_geographic, check_periodic, is_column
-from kernpool.estimators.extrapolation import POLICIES
 from kernpool.execution.error_messages import abbreviate, check_choice, describe_call, did_you_mean
 from kernpool.execution.notices import bar_of_long_fits
 from kernpool.execution.threads import resolve_n_jobs
 from kernpool.inference.resampling.random_draws import as_random
-from kernpool.kernels import get_categorical_kernel, get_kernel
+from kernpool.kernels import get_kernel, kernel_of_family
 from kernpool.pooling.plan import check_algorithm
 from kernpool.pooling.widths import WIDTHS, check_widths
 
@@ -172,8 +172,6 @@ def check_restored(model: Any) -> None:
         as_bandwidth(model.bandwidth, len(model.bandwidth_))
     for name in ("unordered", "ordered"):
         check_columns(name, getattr(model, name))
-        get_categorical_kernel(getattr(model, f"{name}_kernel"), ordered=name == "ordered")
-    check_choice("ordered_by", model.ordered_by, ("value", "rank"))
     smoothing = np.atleast_1d(np.asarray(0.0 if model.smoothing is None else model.smoothing, dtype=np.float64))
     if smoothing.ndim != 1 or not np.all(smoothing >= 0.0):
         raise ValueError(f"smoothing must be None, or numbers from 0 on, got {abbreviate(model.smoothing)}")
@@ -222,6 +220,7 @@ def _check_random_state(random_state: Any) -> None:
 
 READERS: dict[str, Callable[[Any], object]] = {
     "empty": check_empty,
+    "categorical_kernel": partial(kernel_of_family, ordered=False),
     "periodic": check_periodic,
     "geographic": check_geographic,
     "composition": check_composition,
@@ -274,9 +273,7 @@ class Accepted(NamedTuple):
 
 FLAG = Accepted("True or False", (True, False))
 ACCEPTED = {
-    "extrapolate": Accepted("'plane' or 'clip'", POLICIES),
     "unseen": Accepted("'raise' or 'unlike'", ("raise", "unlike")),
-    "common_factor": FLAG,
     "min_effective_rows": Accepted(
         "'auto', None for no floor, or a number of rows from 1 on", ("auto", None), lambda n: 1 <= n < np.inf
     ),

@@ -228,20 +228,14 @@ class NadarayaWatsonRegressor(KernelRegressor):
     unordered, ordered : collection of str or int, or None, default=None
         Names or positions of categorical columns. Frames of pandas and polars say themselves which columns are: text
         and categories are unordered, ordered categories and Enums ordered; see `kernpool.data.columns`.
-    ordered_by : {"value", "rank"}, default="value"
-        How far levels of ordered columns are apart: as far as their values, if they are numbers, or as their ranks.
-    unordered_kernel : {"aitchison_aitken", "li_racine"}, default="aitchison_aitken"
-        See `kernpool.kernels.categorical`.
-    ordered_kernel : {"wang_van_ryzin", "li_racine_ordered"}, default="wang_van_ryzin"
-        Likewise.
+    categorical_kernel : {"aitchison_aitken", "li_racine"}, default="aitchison_aitken"
+        Kernels of categorical columns: of Aitchison and Aitken, and of Wang and van Ryzin for ordered columns; or those
+        of Li and Racine for both. Those of ordered columns fall with the difference of numeric categories.
     smoothing : array_like of shape (k,) or None, default=None
         The lambda of each categorical column, zero for levels that have nothing to do with each other. None where it is
         searched for, with the bandwidths.
     unseen : {"raise", "unlike"}, default="raise"
         What a level does that the training rows did not have: an error, or unlike every level.
-    common_factor : bool, default=False
-        Search for one common factor on the spreads of the columns instead of one bandwidth per column: faster, and
-        enough where all columns matter alike.
     min_effective_rows : "auto", float or None, default="auto"
         Effective rows (Kish) that the window of a query has at least. Where it has fewer at the bandwidths of the fit,
         all numeric bandwidths are multiplied by the smallest of 1.19, 1.41, 1.68 and 2 at which it has enough, or by 2.
@@ -421,9 +415,9 @@ class LocalLinearRegressor(KernelRegressor):
         it with the bandwidths where they are ``"regularised"`` and one for each of several columns; elsewhere it is
         zero. Where there may be a ridge, unordered columns of two levels that nobody has named in
         `unordered` are numbers, 0 and 1, in which a plane has a slope; a level that is unseen is halfway.
-    composition, unordered, ordered, ordered_by, unordered_kernel, ordered_kernel
+    composition, unordered, ordered, categorical_kernel
         As in `NadarayaWatsonRegressor`.
-    smoothing, unseen, common_factor, min_effective_rows, widths, n_neighbors, max_search_rows, max_search_seconds
+    smoothing, unseen, min_effective_rows, widths, n_neighbors, max_search_rows, max_search_seconds
         As in `NadarayaWatsonRegressor`.
     random_state, algorithm
         As in `NadarayaWatsonRegressor`.
@@ -435,12 +429,6 @@ class LocalLinearRegressor(KernelRegressor):
         Columns that come round, and latitude and longitude, as in `NadarayaWatsonRegressor`. Planes are along the
         tangent at the query: of a column with the period P they are linear in :math:`(P / 2 \pi) \sin(2 \pi (x_j - x) /
         P)` [4]_, and slopes are per unit of the column.
-    extrapolate : {"plane", "clip"}, default="plane"
-        Predictions beyond the range of y: as the planes have them, or clipped to the range of the training rows,
-        widened by a tenth of it on both sides. For several outputs each has its range; rows of weight zero have none.
-        Planes by default: over 15 real tables clipping raised the held-out R^2 with ``"loo"`` by .01 on average, by .13
-        on one and by nothing on most of them; and a straight line of the data is not followed beyond them any more.
-        Slopes and `leave_one_out` are those of the planes either way, `expected_error` that of predictions.
     robust, gap, n_jobs
         As in `NadarayaWatsonRegressor`.
 
@@ -467,7 +455,7 @@ class LocalLinearRegressor(KernelRegressor):
     Notes
     -----
     Unlike a local constant fit it has no bias of first order at boundaries, or where rows are denser on one side of
-    the query [1]_. Its predictions may leave the range of y, unless ``extrapolate="clip"``.
+    the query [1]_. Its predictions may leave the range of y.
     Far from all rows, where they are within about 1e-4 of their distance from the query, it turns constant in that
     direction, with a warning, as the search for its bandwidth has it: planes through the nearest two or three rows lead
     anywhere. (``pool(degree=1)`` does continue them, right to rounding.)
@@ -513,12 +501,9 @@ class LocalLinearRegressor(KernelRegressor):
         composition: str = "radial",
         unordered: Any = None,
         ordered: Any = None,
-        ordered_by: str = "value",
-        unordered_kernel: Any = "aitchison_aitken",
-        ordered_kernel: Any = "wang_van_ryzin",
+        categorical_kernel: str = "aitchison_aitken",
         smoothing: Any = None,
         unseen: str = "raise",
-        common_factor: bool = False,
         min_effective_rows: float | str | None = "auto",
         widths: str = "fixed",
         n_neighbors: float | None = None,
@@ -529,27 +514,25 @@ class LocalLinearRegressor(KernelRegressor):
         empty: str = "nearest",
         periodic: Any = None,
         geographic: Any = None,
-        extrapolate: str = "plane",
         robust: bool | int | str = False,
         gap: int = 0,
         n_jobs: int | None = None,
     ) -> None:
         super().__init__(
             kernel, bandwidth, composition=composition, unordered=unordered,
-            ordered=ordered, ordered_by=ordered_by, unordered_kernel=unordered_kernel, ordered_kernel=ordered_kernel,
-            smoothing=smoothing, unseen=unseen, common_factor=common_factor, min_effective_rows=min_effective_rows,
+            ordered=ordered, categorical_kernel=categorical_kernel,
+            smoothing=smoothing, unseen=unseen, min_effective_rows=min_effective_rows,
             widths=widths, n_neighbors=n_neighbors, max_search_rows=max_search_rows,
             max_search_seconds=max_search_seconds, random_state=random_state, algorithm=algorithm, empty=empty,
             periodic=periodic, geographic=geographic, robust=robust, gap=gap,
             n_jobs=n_jobs,
         )  # fmt: skip
         self.ridge = ridge
-        self.extrapolate = extrapolate
 
     @property
     def _reads_pairs_as_numbers(self) -> bool:
         # A ridge keeps their slopes in bounds; without one, published fits have them as levels.
-        searched = isinstance(self.bandwidth, str) and self.bandwidth == "regularised" and not self.common_factor
+        searched = isinstance(self.bandwidth, str) and self.bandwidth == "regularised"
         return (searched and not is_flat(get_kernel(self.kernel))) if self.ridge is None else self.ridge > 0
 
     def _report_rank(self, rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:

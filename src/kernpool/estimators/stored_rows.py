@@ -25,7 +25,6 @@ from kernpool.estimators.bandwidth import (
 )
 from kernpool.estimators.extrapolation import (
     Ranges,
-    limits_of,
     may_extrapolate,
     reach_of_range,
     warn_of_extrapolation,
@@ -214,7 +213,7 @@ def predict_lazily(model: FittedModel, pairs: Any, X: Any) -> Any:
             "kinds": None if encoding is None else encoding.kinds,
         }
         array = array.map_blocks(_warned, **options, dtype=array.dtype, meta=array._meta)
-    return pairs.pool(recipe_of(model), array, limits=limits_of(model))
+    return pairs.pool(recipe_of(model), array)
 
 
 def _warned(query: NDArray[Any], key_range: Any, window: Any, names: Any, kinds: Any) -> NDArray[Any]:

@@ -434,9 +434,7 @@ def encoding_of(model: Any, table: Any) -> Encoding | None:
     ordered = () if model.ordered is None else model.ordered
     if not (_has_columns(table) or len(unordered) or len(ordered)):
         return None
-    encoding = Encoding.fit(
-        table, unordered=unordered, ordered=ordered, ordered_by=model.ordered_by, binary=model._reads_pairs_as_numbers
-    )
+    encoding = Encoding.fit(table, unordered=unordered, ordered=ordered, binary=model._reads_pairs_as_numbers)
     return None if encoding.is_plain else encoding
 
 

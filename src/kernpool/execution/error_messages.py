@@ -208,10 +208,10 @@ def check_choice(name: str, value: Any, known: Iterable[Any]) -> None:
 
     Examples
     --------
-    >>> check_choice("extrapolate", "clipped", ["plane", "clip"])
+    >>> check_choice("composition", "radials", ["radial", "product"])
     Traceback (most recent call last):
     ...
-    ValueError: extrapolate must be 'plane' or 'clip', got 'clipped'; did you mean 'clip'?
+    ValueError: composition must be 'radial' or 'product', got 'radials'; did you mean 'radial'?
     """
     able = list(known)
     if (isinstance(value, str) or value is None) and value in able:

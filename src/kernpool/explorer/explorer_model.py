@@ -26,7 +26,6 @@ from kernpool.data.array_validation import INFINITE
 from kernpool.data.circular import Globe
 from kernpool.datasets import RegressionSample, make_sine_linear, make_sine_power
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
-from kernpool.estimators.extrapolation import limits_of
 from kernpool.estimators.fitted_model import coordinates_of, neighbors_of, recipe_of
 from kernpool.estimators.model import gap_of, refuse_robust, source_of
 from kernpool.execution.error_messages import abbreviate
@@ -410,8 +409,6 @@ def _python(subject: ExplorerModel) -> dict[str, Any]:
         "weighted": model.key_weight_ is not None,
         "grouped": vars(model).get("key_group_") is not None,
         "unseen": model.unseen,
-        "orderedBy": model.ordered_by,
-        "extrapolate": getattr(model, "extrapolate", "plane"),
     }
 
 
@@ -431,7 +428,7 @@ def _relevance(model: Any) -> list[float] | None:
 def settings_of(model: Any) -> dict[str, Any]:
     """Return kernel, bandwidth, degree and other settings of a fitted estimator, as the page represents them."""
     recipe = recipe_of(model)
-    ridge, limits = recipe.ridge_weight(model.key_.shape[1]), limits_of(model)
+    ridge = recipe.ridge_weight(model.key_.shape[1])
     return {
         "kernel": recipe.kernel.name,
         "bandwidth": np.minimum(model.bandwidth_, INFINITE).tolist(),  # JSON has no infinity
@@ -442,7 +439,6 @@ def settings_of(model: Any) -> dict[str, Any]:
         "neighbors": neighbors_of(model),
         "smoothing": np.asarray(model.smoothing_, dtype=np.float64).tolist(),
         "ridge": None if ridge is None else float(model.ridge_),
-        "clip": None if limits is None else [float(limit[0]) for limit in limits],  # of planes, with no row left out
         "empty": model.empty,
         "priorShare": float(getattr(model, "prior_share_", 0.0)),
     }

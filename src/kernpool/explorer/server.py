@@ -33,7 +33,6 @@ from sklearn.base import clone
 from kernpool.core import Prepared, fill_empty
 from kernpool.data.array_validation import INFINITE, LARGEST
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonRegressor
-from kernpool.estimators.extrapolation import limits_of
 from kernpool.estimators.fitted_model import fit_of, neighbors_of, pairs_of, recipe_of
 from kernpool.estimators.training_rows import mixed
 from kernpool.execution.error_messages import abbreviate
@@ -244,8 +243,7 @@ def _pooled(model: Any, queries: Array, codes: Codes) -> Array:
     recipe = recipe_of(model)
     sums = pairs_of(model, codes if codes.shape[1] else None).reduce(recipe, queries)
     fit = sums.fit(recipe.ridge_weight(queries.shape[1]))
-    limits = limits_of(model)
-    values = fit.intercept if limits is None else np.clip(fit.intercept, *limits)
+    values = fit.intercept
     if recipe.empty_value is None:
         values = fill_empty(values, fit.occupied, recipe.empty, sums.fill)
     else:  # without a warning: the page shows where

@@ -16,7 +16,12 @@ columns, and `bandwidth_conventions.py` converts bandwidths from other packages.
 
 import kernpool.kernels.built_in  # noqa: F401  # registers the kernels that everyone has
 from kernpool.kernels.bandwidth_conventions import CONVENTIONS, convert_bandwidth
-from kernpool.kernels.categorical import CategoricalKernel, categorical_kernel_names, get_categorical_kernel
+from kernpool.kernels.categorical import (
+    CategoricalKernel,
+    categorical_kernel_names,
+    get_categorical_kernel,
+    kernel_of_family,
+)
 from kernpool.kernels.product_kernels import INTERNAL, Term, products, square
 from kernpool.kernels.registry import (
     Exponential,
@@ -71,6 +76,7 @@ __all__ = [
     "is_built_in",
     "is_compiled",
     "kernel_names",
+    "kernel_of_family",
     "make_kernel",
     "power_of_square",
     "products",

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.execution.error_messages import abbreviate, did_you_mean
+from kernpool.execution.error_messages import abbreviate, check_choice
 
 Array = NDArray[np.float64]
 Table = Callable[[Array, float], Array]
@@ -257,18 +257,14 @@ _KERNELS = {
 }
 
 
+FAMILIES = {
+    "aitchison_aitken": (_KERNELS["aitchison_aitken"], _KERNELS["wang_van_ryzin"]),
+    "li_racine": (_KERNELS["li_racine"], _KERNELS["li_racine_ordered"]),
+}
+
+
 def categorical_kernel_names(ordered: bool | None = None) -> list[str]:
-    """List the names of the kernels for categorical columns.
-
-    Parameters
-    ----------
-    ordered : bool, optional
-        Those of ordered or of unordered columns alone.
-
-    Returns
-    -------
-    list of str
-        Names.
+    """List the names of the kernels for categorical columns: all, or those of ordered or of unordered columns.
 
     Examples
     --------
@@ -278,48 +274,24 @@ def categorical_kernel_names(ordered: bool | None = None) -> list[str]:
     return [name for name, kernel in _KERNELS.items() if ordered is None or kernel.ordered == ordered]
 
 
-def get_categorical_kernel(kernel: str | CategoricalKernel, ordered: bool | None = None) -> CategoricalKernel:
-    """Return a kernel for categorical columns by its name; a `CategoricalKernel` is returned as it is.
-
-    Parameters
-    ----------
-    kernel : str or CategoricalKernel
-        Which one.
-    ordered : bool, optional
-        Kind of column that it must support: ordered or unordered.
-
-    Returns
-    -------
-    CategoricalKernel
-        The record.
-
-    Raises
-    ------
-    ValueError
-        If no kernel has this name, or it is for the other kind of column.
-    TypeError
-        If `kernel` is neither a name nor a record.
+def get_categorical_kernel(kernel: str) -> CategoricalKernel:
+    """Return the kernel for categorical columns of this name.
 
     Examples
     --------
     >>> get_categorical_kernel("li_racine").ordered
     False
     """
-    if not isinstance(kernel, str | CategoricalKernel):
-        raise TypeError(
-            f"a categorical kernel must be a name or a CategoricalKernel, got {abbreviate(kernel)}; "
-            "use for instance 'aitchison_aitken', or 'wang_van_ryzin' for an ordered column"
-        )
-    able = categorical_kernel_names(ordered)
-    if isinstance(kernel, str):
-        if kernel not in _KERNELS:
-            hint = did_you_mean(kernel, able)
-            raise ValueError(f"unknown categorical kernel {abbreviate(kernel)}; {hint}known are {', '.join(able)}")
-        kernel = _KERNELS[kernel]
-    if ordered is not None and kernel.ordered != ordered:
-        kinds = ("unordered", "ordered")
-        raise ValueError(
-            f"categorical kernel {kernel.name!r} is for {kinds[kernel.ordered]} columns, and this one is "
-            f"{kinds[ordered]}; use one of {', '.join(able)}"
-        )
-    return kernel
+    return _KERNELS[kernel]
+
+
+def kernel_of_family(family: str, *, ordered: bool) -> CategoricalKernel:
+    """Return the kernel that a family has for ordered or unordered columns; raise ValueError for other names.
+
+    Examples
+    --------
+    >>> kernel_of_family("aitchison_aitken", ordered=True).name
+    'wang_van_ryzin'
+    """
+    check_choice("categorical_kernel", family, FAMILIES)
+    return FAMILIES[family][ordered]

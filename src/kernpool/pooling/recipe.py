@@ -417,7 +417,6 @@ def finalize(
     sums: Sums,
     recipe: Recipe,
     report_rank: ReportRank | None = None,
-    limits: tuple[Array, Array] | None = None,
 ) -> NDArray[np.floating[Any]]:
     """Compute pooled values from kernel sums: solve local fits, and give a value to queries where no key has weight.
 
@@ -431,8 +430,6 @@ def finalize(
         The parameters of pooling, with the policy for empty windows.
     report_rank : callable, optional
         Called once if planes are not determined; by default `warn_of_rank`, or `warn_of_curvature`.
-    limits : (ndarray of shape (c,), ndarray of shape (c,)), optional
-        Lower and upper bounds of local linear values; the values of empty windows are not clipped.
 
     Returns
     -------
@@ -458,7 +455,6 @@ def finalize(
         if recipe.degree:
             report = report_rank or (warn_of_rank if recipe.degree == 1 else warn_of_curvature)
             report(fit.rank, fit.occupied, sums.layout.regressors)
-        intercept = fit.intercept if limits is None else np.clip(fit.intercept, *limits)
-        values = recipe.fill_empty(intercept, fit.occupied, sums.fill)
+        values = recipe.fill_empty(fit.intercept, fit.occupied, sums.fill)
     values = values if sums.shape is None else values.reshape(sums.shape)
     return values.astype(sums.dtype, copy=False)

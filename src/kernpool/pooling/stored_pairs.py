@@ -269,15 +269,9 @@ class StoredPairs(ABC):
     def counted(self) -> StoredPairs:
         """Return the pairs with the number of each part known; raise ValueError if there are none."""
 
-    def pool(
-        self,
-        recipe: Recipe,
-        query: Any,
-        progress: Progress | None = None,
-        limits: tuple[Array, Array] | None = None,
-    ) -> Any:
+    def pool(self, recipe: Recipe, query: Any, progress: Progress | None = None) -> Any:
         """Compute pooled values at queries; parameters as of `finalize`."""
-        return finalize(self.reduce(recipe, query, progress), recipe, limits=limits)
+        return finalize(self.reduce(recipe, query, progress), recipe)
 
     @abstractmethod
     def plan(self, recipe: Recipe, query: Any) -> ChunkReason:

@@ -69,20 +69,6 @@ def test_classes_along_a_direction(rotated):
     np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0, atol=1e-12)
 
 
-@pytest.mark.parametrize("similarity", SIMILARITIES)
-def test_epoch_zero_is_the_closed_form(similarity, table):
-    X, y = table
-    y = np.column_stack([y, -100.0 * X[:, 1]])
-    model = LearnedPoolingRegressor(similarity, max_epochs=0, random_state=0).fit(X, y)
-    closed = NadarayaWatsonRegressor(bandwidth="loo", common_factor=similarity == "width").fit(X, y)
-    query = X[:9] + 0.1
-    np.testing.assert_allclose(model.predict(query), closed.predict(query), rtol=1e-9)
-    np.testing.assert_allclose(model.attention_weights(query), closed.attention_weights(query), atol=1e-10)
-    np.testing.assert_array_equal(model.bandwidth_search_.bandwidth, closed.bandwidth_)
-    assert model.best_epoch_ == 0
-    assert len(model.history_["training_loss"]) == 1
-
-
 def test_epoch_zero_of_a_classifier(table):
     X, y = table
     model = LearnedPoolingClassifier(max_epochs=0).fit(X, y > 0)

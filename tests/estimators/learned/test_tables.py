@@ -12,7 +12,6 @@ from kernpool.estimators.learned.columns import KERNELS, indicator_scales, with_
 from kernpool.kernels import get_categorical_kernel
 from kernpool.torch.learning.encoders import make_map
 from kernpool.torch.learning.training import RowTensors, Schedule, learn, loss_of
-from tests.support.thinning import slow
 
 CITIES, SIZES = np.array(["bergen", "oslo", "tromso"]), ["s", "m", "l", "xl"]
 QUICK = {"max_epochs": 3, "random_state": 0}
@@ -59,18 +58,6 @@ def test_an_unseen_category_is_as_far_from_each():
     unseen = with_indicators(np.zeros((1, 0)), np.array([[-1, -1]]), categories)
     distance = np.sum((with_indicators(np.zeros((12, 0)), code, categories) - unseen) ** 2, axis=1)
     np.testing.assert_allclose(distance, distance[0])
-
-
-@pytest.mark.parametrize("similarity", ["linear", *slow("per_feature", "encoder")])
-def test_epoch_zero_of_categories_is_the_closed_form(similarity, table):
-    X, y = table
-    model = LearnedPoolingRegressor(similarity, max_epochs=0, random_state=0).fit(X, y)
-    closed = NadarayaWatsonRegressor(bandwidth="loo", ordered_kernel="li_racine_ordered").fit(X, y)
-    np.testing.assert_allclose(model.predict(X[:9]), closed.predict(X[:9]), rtol=1e-8)
-    np.testing.assert_array_equal(model.bandwidth_search_.smoothing, closed.smoothing_)
-    assert model.bandwidth_search_.names == closed.bandwidth_search_.names
-    assert model.encode(X).shape == (90, 1 + 3 + 3)
-    assert model.feature_names_in_.tolist() == ["city", "a", "size"]
 
 
 def test_categories_alone(generator):
@@ -129,14 +116,6 @@ def test_one_width_for_all_columns_and_levels(table):
     X, y = table
     model = LearnedPoolingRegressor("width", **QUICK).fit(X, y)
     assert model.score(X, y) > 0.5
-
-
-def test_dates_are_days(generator):
-    day = np.sort(generator.integers(1000, size=50))
-    X, y = pandas.DataFrame({"day": np.datetime64("2020-01-01") + day}), np.sin(day / 100.0)
-    model = LearnedPoolingRegressor("width", max_epochs=0).fit(X, y)
-    expected = NadarayaWatsonRegressor(bandwidth="loo", common_factor=True).fit(X, y)
-    np.testing.assert_allclose(model.predict(X), expected.predict(X), rtol=1e-8)
 
 
 def test_columns_of_another_fit_are_refused(table):

@@ -89,7 +89,6 @@ def a_column(value):
 # What may be changed without the model being another one, or being none: path to what the new value may be.
 FREE = {
     ("parameters", "bandwidth"): a_bandwidth,
-    ("parameters", "common_factor"): lambda value: isinstance(value, bool),
     ("parameters", "unordered"): lambda value: value is None or (isinstance(value, list) and all(map(a_column, value))),
     ("parameters", "smoothing"): lambda value: value in (None, [], True) or (a_number(value) and 0 <= value < 4),
     ("parameters", "max_search_rows"): lambda value: value in (None, "auto") or a_whole(value, 2),

@@ -264,8 +264,6 @@ def test_refusals_name_the_argument(rows, tmp_path):
         model(random_state="seven").fit(X, y)
     with pytest.raises(TypeError, match="None, or a LocalLinearRegressor or NadarayaWatsonRegressor, got str"):
         KernelStackingRegressor("planes").fit(X, y)
-    with pytest.raises(ValueError, match="extrapolate='plane'"):
-        KernelStackingRegressor(LocalLinearRegressor(extrapolate="clip")).fit(X, y)
     with pytest.raises(TypeError, match="rows in memory, got str"):
         model().fit("rows.parquet", "y")
     with pytest.raises(ValueError, match="NaN"):

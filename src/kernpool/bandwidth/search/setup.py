@@ -382,8 +382,7 @@ def begin(rows: TrainingRows, options: SearchOptions, categories: Categories) ->
     if len(categories) and factor_alone:
         raise ValueError(
             "categorical columns have smoothings of their own, which cannot be searched for with "
-            f"common_factor={options.common_factor} and kernel={options.kernel.name!r}; use common_factor=False and a "
-            "kernel that is not flat, such as 'gaussian' or 'epanechnikov'"
+            f"kernel={options.kernel.name!r}; use a kernel that is not flat, such as 'gaussian' or 'epanechnikov'"
         )
     rows = canonical_rows(rows)
     # A table with only categorical columns has one column of zeros, which is no reason to warn.

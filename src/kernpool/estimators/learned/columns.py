@@ -39,7 +39,7 @@ def categories_of(encoding: Encoding | None) -> Categories:
     if encoding is None:
         return NO_CATEGORIES
     kinds = [encoding.kinds[i] for i in encoding.categorical]
-    kernels = tuple(get_categorical_kernel(KERNELS[kind], ordered=kind == "ordered") for kind in kinds)
+    kernels = tuple(get_categorical_kernel(KERNELS[kind]) for kind in kinds)
     return Categories(kernels, encoding.table_levels)
 
 

@@ -105,7 +105,7 @@ class LearnedPooling(SavedModel, NamedCalls, BaseEstimator):  # type: ignore[mis
     Subclasses define values and loss.
     """
 
-    ordered_by, _reads_pairs_as_numbers = "value", False  # how `read_rows` reads columns
+    _reads_pairs_as_numbers = False  # how `read_rows` reads columns
 
     def __init__(
         self,

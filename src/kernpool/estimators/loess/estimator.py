@@ -281,7 +281,6 @@ class LoessRegressor(NamedCalls, Scoring, RegressorMixin, BaseEstimator):  # typ
     unordered: ClassVar[None] = None
     missing: ClassVar[str] = "raise"
     ordered: ClassVar[None] = None
-    ordered_by: ClassVar[str] = "value"
     _reads_pairs_as_numbers: ClassVar[bool] = True
 
     def __init__(

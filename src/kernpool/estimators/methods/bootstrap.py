@@ -277,7 +277,6 @@ class BootstrapMethods(FittedModel):
 
         The spread of the result is that of the fit around its mean, and its mean is a smoothed fit: smoothing bias is
         not in it. ``np.std(result, axis=0)`` is a standard error; percentiles are no confidence interval for the truth.
-        A clipped fit (``extrapolate="clip"``) is resampled as it is without.
 
         References
         ----------

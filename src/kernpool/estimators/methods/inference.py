@@ -86,9 +86,9 @@ class Prediction(PrintedResult, PredictionBase):
     residuals of at most 4000 rows, drawn at random by `random_state`; weights, simultaneous bands, groups and other
     variances need the rows themselves.
 
-    Weights are frequencies: a weight of 3 is three equal rows. With ``extrapolate="clip"`` standard errors and slopes
-    are those of the planes. The first standard error leaves out each training row once, one pass over pairs of them,
-    which the model keeps. Beyond that four passes over rows and places, and O(n + m) memory.
+    Weights are frequencies: a weight of 3 is three equal rows. The first standard error leaves out each training row
+    once, one pass over pairs of them, which the model keeps. Beyond that four passes over rows and places, and O(n + m)
+    memory.
 
     Examples
     --------
@@ -255,9 +255,9 @@ class Prediction(PrintedResult, PredictionBase):
 
         Notes
         -----
-        Exact, but for the rounding of sums. With ``extrapolate="clip"`` it is the prediction before it is clipped. The
-        terms are about the neighbourhood of the query: they say how it differs from the rows around it, not from the
-        mean of all rows. Nothing is summed that the mean has not summed, so models of chunks have it, too.
+        Exact, but for the rounding of sums. The terms are about the neighbourhood of the query: they say how it differs
+        from the rows around it, not from the mean of all rows. Nothing is summed that the mean has not summed, so
+        models of chunks have it, too.
 
         Examples
         --------
@@ -657,10 +657,9 @@ class Inference(FittedModel):
         quantile of the largest error over X, in standard errors, with noise drawn at random [3]_: normal numbers, times
         residuals where the variance is a sandwich, one for each cluster where there are any.
 
-        Ridges of planes stay as they are, in rows. With ``extrapolate="clip"`` the center is not clipped.
-        Six passes over rows and places with a Gaussian, else eight, and one over pairs of training rows that the model
-        keeps. With groups all pairs of rows and places, in O(n + m) memory, and residuals by as many plain passes as
-        the logarithm of the number of clusters, kept too.
+        Ridges of planes stay as they are, in rows. Six passes over rows and places with a Gaussian, else eight, and one
+        over pairs of training rows that the model keeps. With groups all pairs of rows and places, in O(n + m) memory,
+        and residuals by as many plain passes as the logarithm of the number of clusters, kept too.
 
         References
         ----------

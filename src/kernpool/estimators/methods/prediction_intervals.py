@@ -437,8 +437,7 @@ class PredictionIntervals(FittedModel):
         unsearched ones. Where it was found on the same rows statements are approximate, and `guarantee` says so.
 
         Weights of the fit are frequencies: a weight of 3 is three equal rows. Rows with nothing else in their window
-        have an infinite score, unless `empty` gives them a number. With ``extrapolate="clip"`` intervals are those of
-        the planes.
+        have an infinite score, unless `empty` gives them a number.
 
         Weights of a robust fit (`robust`) depend on all outputs, so rows are left out there by fitting the others again
         at the same bandwidth: without each tenth for ``"cv+"``, which takes 10 to 19 fits, and without each cluster for

@@ -201,7 +201,7 @@ def _search(
     if len(rows.X) > most:
         drawn = canonical_rows(rows).draw(most, check_random_state(model.random_state))
     spread = column_spread(drawn.X, drawn.weight, drawn.tied)
-    one_factor = not len(categories) and (drawn.bandwidths == 1 or model.common_factor)
+    one_factor = not len(categories) and drawn.bandwidths == 1
     seconds = time.perf_counter()
     if one_factor:
         found: dict[str, Any] = {"bandwidth_": spread, "smoothing_": np.zeros(0)}

@@ -231,12 +231,6 @@ class KernelStackingRegressor(Scoring, RegressorMixin, StackedEstimator):  # typ
         """
         return self._fit(X, y, sample_weight, groups)
 
-    def _new_local(self) -> KernelSmoother:
-        local = super()._new_local()
-        if vars(local).get("extrapolate", "plane") != "plane":
-            raise ValueError("local must have extrapolate='plane': clipped predictions are not linear in the outputs")
-        return local
-
     def _keep(self, stack: FittedStack) -> None:
         super()._keep(stack)
         self.member_weights_ = dict(zip(stack.members, stack.mixing.tolist(), strict=True))

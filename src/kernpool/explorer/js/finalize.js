@@ -8,15 +8,13 @@ import { withoutOne } from "./order.js";
  *
  * settings.empty says what an empty window becomes: "nan", "zero", "nearest" (the nearest keys of the numeric
  * columns) or "mean" of all keys; where a row is left out, NaN. settings.priorShare is the share of the class priors,
- * where no row is left out; there settings.clip = [low, high] keeps local lines within the values.
+ * where no row is left out.
  */
 export function makeFinalize(data, settings) {
-  const clip = settings.degree ? settings.clip : null;
   const share = data.classes ? (settings.priorShare ?? 0) : 0, prior = share ? means(data, -1) : null;
   return (query, self, isEmpty, value) => {
     if (isEmpty) fillEmpty(data, settings, query, self, value);
     else for (let j = 0; j < value.length; j++) value[j] += data.center[j];
-    if (clip && !isEmpty && self < 0) for (let j = 0; j < value.length; j++) value[j] = Math.min(Math.max(value[j], clip[0]), clip[1]);
     if (!data.classes) return;
     let sum = 0;
     for (let j = 0; j < value.length; j++) {

@@ -1,6 +1,5 @@
 /** The explorer: mounts its panels in an element and passes changes on to them. */
 import { makeQuickPool } from "./binned.js";
-import { extent } from "./chart.js";
 import { makeClasses } from "./classes.js";
 import { makeCompare } from "./compare.js";
 import { makeControls } from "./controls.js";
@@ -95,9 +94,7 @@ export function mount(el, payload, host = null) {
     (number) => (payload.samples && number !== null ? withSample(base, payload.samples[number]) : base),
   );
   const data = remember(() => [sample(), store.get().rows], (start, rows) => (rows ? withRows(start, rows) : start));
-  // Lines that are clipped stay within the values of the rows that are shown, and a tenth of their range.
-  const clipped = (rows, settings) => (rows !== base && settings.clip ? { ...settings, clip: extent([rows.outputs[0]], 0.1) } : settings);
-  const pool = remember(() => [data(), store.get().settings], (rows, settings) => makeQuickPool(rows, clipped(rows, settings), payload.limits.exact));
+  const pool = remember(() => [data(), store.get().settings], (rows, settings) => makeQuickPool(rows, settings, payload.limits.exact));
   const remote = makeRemote({ host, payload, data, store });
   const local = remember(() => [pool(), store.get().query], (now, query) => now.at(query));
   const here = remote ? () => remote.here(local()) : local;

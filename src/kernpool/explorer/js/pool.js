@@ -17,7 +17,7 @@ import { makeWeigher, penaltyOf } from "./similarity.js";
  * at j * m + i. With a row as `self` one row of its weight is left out: what the others say of it.
  * @param data from readData
  * @param settings {kernel, bandwidth: number[], composition: "radial" | "product", degree: 0 | 1, smoothing: number[]},
- * and what a model may add: ridge, empty, priorShare, clip; widths and neighbors, see widths.js
+ * and what a model may add: ridge, empty, priorShare; widths and neighbors, see widths.js
  */
 export function makePool(data, settings) {
   const fit = makeFit(data, settings, makeWeigher(data, settings)), value = makeValue(data, settings, fit);

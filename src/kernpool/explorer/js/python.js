@@ -60,10 +60,10 @@ function options(settings, query, data, payload) {
   const list = (numbers) => `[${numbers.join(", ")}]`;
   const kinds = ["unordered", "ordered"].flatMap((kind) => {
     const places = payload.columns.flatMap((column, place) => (column.kind === kind ? [place] : []));
-    return places.length ? [`${kind}=${list(places)}`, `${kind}_kernel=${quote(payload.columns[places[0]].kernel)}`] : [];
+    return places.length ? [`${kind}=${list(places)}`] : [];
   });
-  const { unseen, orderedBy = "value" } = payload.python;
-  if (orderedBy !== "value" && payload.columns.some(({ kind }) => kind === "ordered")) kinds.push(`ordered_by=${quote(orderedBy)}`);
+  const { unseen } = payload.python;
+  if (payload.columns.some(({ kernel }) => kernel?.startsWith("li_racine"))) kinds.push('categorical_kernel="li_racine"');
   const isUnlike = unseen === "unlike" || query.codes.some((code) => code < 0);
   return [
     `kernel=${quote(settings.kernel)}`,
@@ -80,9 +80,9 @@ function options(settings, query, data, payload) {
 }
 
 /** What only local linear models know. Without a ridge above zero they read columns of two levels as levels. */
-function planes({ ridge, clip }, { pairs }) {
+function planes({ ridge }, { pairs }) {
   const penalty = ridge || !pairs.some(Boolean) ? ridge : 1e-300;
-  return [...((penalty ?? null) === null ? [] : [`ridge=${penalty}`]), ...(clip ? ['extrapolate="clip"'] : [])];
+  return (penalty ?? null) === null ? [] : [`ridge=${penalty}`];
 }
 
 /** The query's cells in the order of the columns; levels as Python writes them. */

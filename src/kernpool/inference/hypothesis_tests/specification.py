@@ -21,7 +21,7 @@ from kernpool.inference.hypothesis_tests.base import (
     read_weight,
 )
 from kernpool.inference.hypothesis_tests.significance import ZhengStatistic
-from kernpool.kernels import get_categorical_kernel, get_kernel
+from kernpool.kernels import get_kernel, kernel_of_family
 from kernpool.pooling.recipe import Recipe
 
 Array = NDArray[np.float64]
@@ -167,11 +167,8 @@ def _read(X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> tuple[TestSa
     else:
         table = X
         numeric, code = encoding.encode(X)
-        names = {"ordered": "li_racine_ordered", "unordered": "li_racine"}
-        kernels = [
-            get_categorical_kernel(names[encoding.kinds[i]], ordered=encoding.kinds[i] == "ordered")
-            for i in encoding.categorical
-        ]
+        kinds = [encoding.kinds[i] for i in encoding.categorical]
+        kernels = [kernel_of_family("li_racine", ordered=kind == "ordered") for kind in kinds]
         categories = Categories(tuple(kernels), encoding.table_levels)
     n = len(numeric)
     output, weight = read_output(y, n, "specification_test"), read_weight(sample_weight, n)
