@@ -13,10 +13,8 @@ from __future__ import annotations
 import numpy as np
 from monte_carlo import Outcome, study
 from prediction_report import write
-from prediction_settings import FRESH, LEVEL, SETTINGS, Kind, Setting
+from prediction_settings import FRESH, LEVEL, SETTINGS, Kind
 from set_coverage import SET_SETTINGS, one_of_classes
-
-from kernpool import density_ratio
 
 RUNS = 2000
 THIRDS = 3
@@ -34,23 +32,20 @@ def one(name: str, seed: int) -> Outcome:
     model = setting.model().fit(X, y)
     found: dict[str, object] = {}
     for key, kind in setting.kinds.items():
-        asked = options(setting, kind, X_new, X, calibration, groups)
+        asked = options(kind, calibration, groups)
         interval = model.prediction_interval(X_new, level=LEVEL, method=kind.method, random_state=seed, **asked)
         lower, upper = (np.reshape(end, len(y_new)) for end in (interval.lower, interval.upper))
         found |= summed(key, (lower <= y_new) & (y_new <= upper), X_new[:, 0], upper - lower)
     return found
 
 
-def options(setting: Setting, kind: Kind, X_new, X, calibration, groups) -> dict:
+def options(kind: Kind, calibration, groups) -> dict:
     """Return what a kind of interval is asked for with."""
     asked: dict[str, object] = {}
     if kind.calibrated and calibration is not None:
         asked |= {"X_calibration": calibration[0], "y_calibration": calibration[1]}
     if kind.grouped:
         asked["groups"] = calibration[2] if kind.calibrated else groups
-    if kind.weights:
-        rows = calibration[0] if kind.calibrated else X
-        asked["weights"] = setting.ratio if kind.weights == "known" else density_ratio(rows, X_new)
     return asked
 
 

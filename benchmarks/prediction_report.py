@@ -77,8 +77,7 @@ What theory says exactly of full conformal sets with a fixed bandwidth, without 
 20 rows, {percent(exact(50), digits=2)} for 50, {percent(exact(200), digits=2)} for 200; of split sets the same with the
 number of rows that calibrate: {percent(exact(100), digits=2)} for 100, {percent(exact(500), digits=2)} for 500.
 
-Rows: x uniform, `sin(2 pi x) + 2 exp(-16 (x - .5)^2)`, noise of sd `.2 + .3 x`. *Shift*: fresh rows have a density
-proportional to `exp(3 x)`, which weights know, or estimate by `density_ratio`. *Clusters*: `cos(3 x)`, noise of sd .3,
+Rows: x uniform, `sin(2 pi x) + 2 exp(-16 (x - .5)^2)`, noise of sd `.2 + .3 x`. *Clusters*: `cos(3 x)`, noise of sd .3,
 shocks of sd .6 that the rows of a cluster share; fresh rows come one from each of 90 new clusters, h = .1. The new
 cluster counts as one of infinite scores, so 24 clusters give the quantile at .9 x 25 / 24 of theirs, 93.75 percent:
 few clusters cover too often, as 24 single rows do, {percent(exact(24), digits=2)} exactly. With 200 little is left of

@@ -33,8 +33,6 @@ class Kind:
         Of all fresh rows, and of each third of them in the order of x.
     calibrated : bool
         Whether rows that were not fitted are passed for calibration.
-    weights : {"", "known", "estimated"}
-        Ratio of the densities of fresh rows and others: none, the true one, or `density_ratio`.
     grouped : bool
         Whether the clusters of the rows are passed.
     words : str
@@ -45,13 +43,12 @@ class Kind:
     bar: Bar = None
     third: Bar = None
     calibrated: bool = False
-    weights: str = ""
     grouped: bool = False
     words: str = ""
 
     @property
     def title(self) -> str:
-        parts = [self.method, "calibration rows" * self.calibrated, f"{self.weights} weights" * bool(self.weights)]
+        parts = [self.method, "calibration rows" * self.calibrated]
         return ", ".join(part for part in [*parts, self.words] if part)
 
 
@@ -71,8 +68,6 @@ class Setting:
     kinds : mapping of str to Kind
     calibration : int
         Rows, or clusters, to calibrate with.
-    ratio : callable, optional
-        Density of fresh rows over that of others.
     stream : int
         Of random numbers.
     """
@@ -84,7 +79,6 @@ class Setting:
     model: Callable[[], object]
     kinds: dict[str, Kind]
     calibration: int = 0
-    ratio: Callable[[np.ndarray], np.ndarray] | None = None
     stream: int = 0
 
 
@@ -113,15 +107,6 @@ def fresh(g: np.random.Generator, n: int) -> Rows:
 
 
 TILT = 3.0
-
-
-def tilted(g: np.random.Generator, n: int) -> Rows:
-    """Fresh rows of density exp(3 x), where noise is large."""
-    return outcomes(g, np.log1p(strata(g, n) * np.expm1(TILT)) / TILT)
-
-
-def tilt(X: np.ndarray) -> np.ndarray:
-    return np.exp(TILT * X[:, 0])
 
 
 def shocked(g: np.random.Generator, count: int, size: int, spread: float = np.inf) -> Rows:
@@ -166,18 +151,6 @@ def calibrated(n: int, bandwidth: float) -> Setting:
     return curve(words, n, constant, bandwidth, asked, calibration=n, stream=1000 + n)
 
 
-def shifted(n: int, bandwidth: float) -> Setting:
-    """Fresh rows from another density."""
-    asked = {
-        "unweighted": Kind("split", calibrated=True),
-        "known": Kind("split", calibrated=True, weights="known", bar=FULL),
-        "estimated": Kind("split", calibrated=True, weights="estimated"),
-    }
-    words = f"shift, n = {n} and {n} to calibrate with, h = {bandwidth:g}"
-    more = {"fresh": tilted, "calibration": n, "ratio": tilt, "stream": 2000 + n}
-    return curve(words, n, constant, bandwidth, asked, **more)
-
-
 def in_clusters(words: str, count: int, size: int, spread: float, stream: int) -> Setting:
     """Fresh rows in new clusters."""
     asked = {
@@ -197,8 +170,6 @@ SETTINGS = {
     "adaptive-constant": searched(500, "local constant", constant),
     "calibrated-100": calibrated(100, 0.05),
     "calibrated-500": calibrated(500, 0.03),
-    "shift-100": shifted(100, 0.05),
-    "shift-300": shifted(300, 0.04),
     "clusters-near": in_clusters("60 clusters of 4, close in x", 60, 4, 0.02, 10),
     "clusters": in_clusters("24 clusters of 10", 24, 10, np.inf, 9),
     "clusters-many": in_clusters("200 clusters of 4", 200, 4, np.inf, 12),

@@ -29,7 +29,7 @@ GROUPS = {
     "Explanations": "Explanation AdditiveTerms Counterfactuals RowDiagnostics row_diagnostics",
     "Hypothesis tests": "TestResult specification_test",
     "Distributions, prediction intervals and sets": "ConditionalDistribution QuantileInterval PredictionInterval "
-    "PredictionSet distribution_bandwidth density_ratio DensityRatio",
+    "PredictionSet distribution_bandwidth",
     "Large data": "open_chunks RunningPool",
     "Plots and explorer": "explore Explorer KernelCurveDisplay PartialDisplay KernelDisplay AttentionDisplay "
     "BandwidthPathDisplay TrainingDisplay ResidualDisplay QuantileFanDisplay "

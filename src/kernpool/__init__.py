@@ -15,7 +15,7 @@ from kernpool._version import __version__ as __version__
 if TYPE_CHECKING:
     from kernpool import datasets
     from kernpool.bandwidth import RepeatedRowsWarning
-    from kernpool.conformal import DensityRatio, PredictionInterval, PredictionSet, density_ratio
+    from kernpool.conformal import PredictionInterval, PredictionSet
     from kernpool.core import EmptyWindowWarning, PoolState, Problem, RankDeficiencyWarning, empty_state, merge
     from kernpool.data import SuspectColumnWarning, open_chunks
     from kernpool.displays import (
@@ -86,7 +86,6 @@ __all__ = [
     "ConditionalDistribution",
     "Counterfactuals",
     "CoverageDisplay",
-    "DensityRatio",
     "EmptyWindowWarning",
     "Explanation",
     "ExplanationDisplay",
@@ -133,7 +132,6 @@ __all__ = [
     "choose",
     "convert_bandwidth",
     "datasets",
-    "density_ratio",
     "distribution_bandwidth",
     "empty_state",
     "explore",
@@ -185,7 +183,6 @@ _LAZY = {
     "ClassPrediction": "kernpool.estimators",
     "ConditionalDistribution": "kernpool.estimators",
     "CoverageDisplay": "kernpool.displays",
-    "DensityRatio": "kernpool.conformal",
     "Explorer": "kernpool.explorer",
     "ExtrapolationWarning": "kernpool.inference",
     "InferenceWarning": "kernpool.inference",
@@ -219,7 +216,6 @@ _LAZY = {
     "Summary": "kernpool.inference",
     "TestResult": "kernpool.inference",
     "datasets": "kernpool.datasets",
-    "density_ratio": "kernpool.conformal",
     "distribution_bandwidth": "kernpool.estimators",
     "explore": "kernpool.explorer",
     "load_model": "kernpool.estimators.persistence",

@@ -50,10 +50,6 @@ def test_levels_are_probabilities(model, level, message):
         ({"method": "full", "groups": np.arange(40)}, "groups are for method='adaptive'"),
         ({"groups": np.arange(3)}, "groups must have one label for each of the 40 rows"),
         ({"groups": np.arange(40) % 3}, "needs at least 5"),
-        ({"method": "jackknife+", "weights": (np.ones(40), np.ones(40))}, "weights are for method='adaptive'"),
-        ({"groups": np.arange(40) % 20, "weights": (np.ones(40), np.ones(40))}, "rows in clusters"),
-        ({"weights": (np.ones(3), np.ones(40))}, "rows that calibrate must be one per row, 40, got shape"),
-        ({"weights": (np.zeros(40), np.ones(40))}, "are all zero: none of them lies where"),
         ({"random_state": "now", "method": "cv+"}, "random_state must be an integer"),
     ],
 )

@@ -72,23 +72,3 @@ def test_new_clusters_are_covered():
         inside.append(np.mean([held[group[~old] == g].mean() for g in range(40, 64)]))
     error = np.std(inside) / np.sqrt(RUNS)
     assert 0.89 - 4 * error <= np.mean(inside) <= 0.93 + 4 * error
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::kernpool.InferenceWarning")  # some places count for too much
-@pytest.mark.filterwarnings("ignore::kernpool.ExtrapolationWarning")  # some are far out, as the shift has it
-def test_new_rows_from_elsewhere_are_covered_by_weights_alone():
-    """At least the level, and 1 / (n + 1) more of an effective n of 37."""
-    shares = np.empty((RUNS, 2))
-    for run in range(RUNS):
-        generator = np.random.default_rng([0, run])
-        X = generator.normal(size=(100 + 100 + NEW, 1)) + np.repeat([0.0, 1.0], [200, NEW])[:, None]
-        y = np.sin(2 * X[:, 0]) + 0.3 * np.exp(0.5 * X[:, 0]) * generator.normal(size=len(X))
-        model = NadarayaWatsonRegressor(bandwidth=0.25, n_jobs=1).fit(X[:100], y[:100])
-        other = {"method": "split", "X_calibration": X[100:200], "y_calibration": y[100:200]}
-        for a, weights in enumerate((lambda rows: np.exp(rows[:, 0] - 0.5), None)):
-            found = model.prediction_interval(X[200:], weights=weights, **other)
-            shares[run, a] = np.mean((found.lower <= y[200:]) & (y[200:] <= found.upper))
-    covered, plain = shares.mean(axis=0)
-    assert 0.89 <= covered <= 0.94
-    assert plain < covered - 0.03

@@ -9,7 +9,6 @@ from kernpool import (
     EmptyWindowWarning,
     LocalLinearRegressor,
     NadarayaWatsonRegressor,
-    density_ratio,
     load_model,
     open_chunks,
     save_model,
@@ -108,22 +107,6 @@ def test_weights_are_of_rows_and_rows_of_no_weight_are_never_drawn():
     same(found, model.prediction_interval(PLACES, method="split", X_calibration=X[again], y_calibration=y[again]))
     model.fit(in_chunks(X, y, np.minimum(weight, 1.0)))
     assert "at least 0.9" in model.prediction_interval(PLACES).guarantee
-
-
-def test_likelihood_ratios_are_a_function():
-    X, y, _ = rows()
-    model = NadarayaWatsonRegressor(bandwidth=0.1).fit(in_chunks(X, y))
-    found = model.prediction_interval(PLACES, method="split", weights=lambda table: table[:, 0])
-    _, held, rest = split_rows()
-    given = {"X_calibration": X[held], "y_calibration": y[held], "weights": (X[held, 0], PLACES[:, 0])}
-    local = NadarayaWatsonRegressor(bandwidth=0.1).fit(X[rest], y[rest])
-    same(found, local.prediction_interval(PLACES, method="split", **given))
-    assert "if new rows differ from the 200 rows that calibrate by the likelihood ratios" in found.guarantee
-    with pytest.raises(TypeError, match="weights must be a function of X for rows that are held back"):
-        model.prediction_interval(PLACES, weights=(np.ones(N), np.ones(3)))
-    estimated = model.prediction_interval(PLACES, method="split", weights=density_ratio(X, X[::2])).guarantee
-    assert "about 0.9" in estimated
-    assert "estimates of density_ratio" in estimated
 
 
 @pytest.mark.parametrize("method", ["split", "adaptive"])

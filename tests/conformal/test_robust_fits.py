@@ -90,9 +90,6 @@ def test_split_is_the_prediction_and_a_quantile_of_residuals(kind, options):
     np.testing.assert_allclose(ends(found), expected, rtol=0, atol=1e-12)
     assert found.method == "split"
     assert "at least 0.8" in found.guarantee
-    ratios = np.linspace(0.5, 1.5, 49), np.ones(len(NEW))
-    shifted = model.prediction_interval(NEW, level=LEVEL, X_calibration=X, y_calibration=y, weights=ratios)
-    assert np.isfinite(ends(shifted)).all()
 
 
 def test_methods_are_chosen_by_the_rows_and_answers_repeat():
@@ -153,13 +150,6 @@ def test_methods_that_do_not_fit_again_are_refused_and_the_remedy_works(method, 
     with pytest.raises(TypeError, match=f"method={re.escape(repr(method))} is not for this .* robust.*=False") as told:
         model.prediction_interval(NEW, method=method, **rows_of)
     assert f"use method={only!r} for these arguments" in str(told.value)
-
-
-def test_weights_without_calibration_rows_are_refused_with_the_remedy():
-    model, weights = fitted(LocalLinearRegressor, {"robust": True}), (np.ones(N), np.ones(len(NEW)))
-    for rows_of in ({}, {"groups": GROUPS}, {"method": "cv+"}, OTHERS | {"groups": np.arange(len(NEW))}):
-        with pytest.raises(ValueError, match=r"weights= .* robust.* give X_calibration and y_calibration, without gro"):
-            model.prediction_interval(NEW, weights=weights, **rows_of)
 
 
 def test_arguments_that_do_not_go_together_are_refused():

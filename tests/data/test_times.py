@@ -252,21 +252,6 @@ def test_times_next_to_numbers_in_a_frame_of_polars_are_no_ticks(kind):
             call()
 
 
-def test_a_density_ratio_finds_dates_by_name_and_refuses_other_kinds():
-    frame = pandas.DataFrame({"when": MOMENTS.astype("M8[ns]"), "size": Y})
-    ratio = kernpool.density_ratio(frame, frame[["size", "when"]][3:], bandwidth=[60.0, 2.0])
-    days = np.column_stack([DAYS, Y])
-    expected = kernpool.density_ratio(days, days[3:], bandwidth=[60.0, 2.0])(days)
-    np.testing.assert_allclose(ratio(frame[["size", "when"]]), expected, rtol=1e-12)
-    for other in (days, frame.assign(when=DAYS), frame.assign(when=frame["when"].dt.tz_localize("UTC"))):
-        with pytest.raises(ValueError, match="dates without a time zone"):
-            ratio(other)
-    with pytest.raises(ValueError, match=r"column 0 of X_new holds dates .* and it held numbers"):
-        kernpool.density_ratio(DAYS, MOMENTS)
-    with pytest.raises((TypeError, ValueError), match="column 'size' of X_train"):
-        kernpool.density_ratio(frame.assign(size="small"), frame)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_warning_of_extrapolation_prints_dates(kind):
     make = {

@@ -147,9 +147,6 @@ ENTRANCES = {
     "y_calibration of sets": lambda spoil: CLASSES.predict_set(
         X, level=0.5, X_calibration=X, y_calibration=spoil(np.array(SIDE, dtype=object))
     ),
-    "weights": lambda spoil: MODEL.prediction_interval(
-        X, method="split", level=0.5, X_calibration=X, y_calibration=Y, weights=(spoil(np.ones(N)), np.ones(N))
-    ),
     "query": lambda spoil: RunningPool(spoil(V)),
     "key": lambda spoil: RunningPool(V).update(spoil(V), Y),
     "value": lambda spoil: RunningPool(V).update(V, spoil(Y)),

@@ -44,8 +44,7 @@ ROWS = {"X": X[:, None], "y": Y, "sample_weight": WEIGHT, "groups": GROUP}
 POINTS = {"X": AT[:, None], "y": Y_AT, "sample_weight": WEIGHT[:4]}
 SHIFTED = {"X_calibration": X[::2, None] + 0.0625, "y_calibration": Y[::2]}
 PAIRS = {"query": AT, "key": X, "value": Y, "key_weight": WEIGHT, "weight": WEIGHT}
-RATIO = {"X_train": X[:, None], "X_new": X[5:30, None], "weight_train": WEIGHT, "weight_new": WEIGHT[5:30]}
-DATA = {*ROWS, *SHIFTED, *PAIRS, *RATIO}
+DATA = {*ROWS, *SHIFTED, *PAIRS}
 
 FITTING = ("fit",)
 ESTIMATORS = {
@@ -71,7 +70,6 @@ OPTIONAL = {
 # Further arguments that a call needs, or in which it is quick.
 NEEDED = {
     "bootstrap": {"n_resamples": 5},
-    "density_ratio": {"bandwidth": 1.0},
     "quantile": {"levels": [0.25, 0.5]},
     "pool_quantile": {"levels": [0.25, 0.5]},
     "pool_cdf": {"y": [0.0, 0.5]},
@@ -84,14 +82,14 @@ LEFT_OUT = {
     "confidence_interval": {"groups": "the groups of the fit, which has none"},
     "get_prediction": {"groups": "the groups of the fit, which has none"},
     "bootstrap": {"groups": "the groups of the fit, which has none"},
-    "prediction_interval": {"groups": "the groups of the fit, which has none", "weights": "a density ratio"},
+    "prediction_interval": {"groups": "the groups of the fit, which has none"},
     "fit": {"groups": "given in tests of groups; here weights"},
     "open_chunks": {"weight": "the name of a column", "value": "the name of a column"},
 }
 # Public names whose arguments of these names are no data of a user, with the reason.
 EXEMPT = {
     r"\w+Display(\.\w+)?": "pictures; they call methods of the table",
-    r"\w*Interval|\w*Prediction|PredictionSet|Residuals|\w*Summary|TestResult|DensityRatio": "results",
+    r"\w*Interval|\w*Prediction|PredictionSet|Residuals|\w*Summary|TestResult": "results",
     r"Explanation|LoessComparison|AdditiveTerms|Counterfactuals|RowDiagnostics": "results about predictions and rows",
     r"PoolState(\.\w+)?|Problem(\.\w+)?|Plan(\.\w+)?|choose|merge|Kernel": "made by functions of the table",
     r"explore|Explorer(\.\w+)?": "calls fit, and its pages are tested in a browser",
@@ -180,7 +178,7 @@ def call_of(name):
         if method == "update":
             return Call(lambda **data: RunningPool(AT, bandwidth=0.75).update(**data), data, others)
         return Call(lambda **data: RunningPool(**data, bandwidth=0.75).update(X, Y), data, others)
-    known = ROWS | PAIRS | RATIO
+    known = ROWS | PAIRS
     return Call(getattr(kernpool, name), {argument: known[argument] for argument in given}, others)
 
 

@@ -3,11 +3,10 @@
 Read `methods.py` first: the table of methods, and the coverage statement. `calibration.py` has the inputs of a method
 and its result, `order_statistics.py` the scores that bound an interval. The methods are in `split_conformal.py`
 (constant, adaptive and localized width, and conformalised quantiles), `jackknife_plus.py` (jackknife+ and CV+), and
-`full_conformal.py`. `covariate_shift.py` has likelihood ratios of rows. `sets.py` has prediction sets of classes.
+`full_conformal.py`. `sets.py` has prediction sets of classes.
 """
 
 from kernpool.conformal.calibration import Bounds, Calibration, ConformalProblem, Origin, PredictionInterval
-from kernpool.conformal.covariate_shift import DensityRatio, density_ratio
 from kernpool.conformal.methods import METHODS, MethodRecord, check_method, prediction_interval
 from kernpool.conformal.order_statistics import as_fraction, least_rows
 from kernpool.conformal.sets import PredictionSet
@@ -17,14 +16,12 @@ __all__ = [
     "Bounds",
     "Calibration",
     "ConformalProblem",
-    "DensityRatio",
     "MethodRecord",
     "Origin",
     "PredictionInterval",
     "PredictionSet",
     "as_fraction",
     "check_method",
-    "density_ratio",
     "least_rows",
     "prediction_interval",
 ]

@@ -130,12 +130,6 @@ class Calibration:
         Indices if these are training rows; None for other rows.
     group : ndarray of int64, shape (n,), or None
         Number of the cluster of each row.
-    shift : ndarray of shape (n,), or None
-        Likelihood ratios of the new rows to these.
-    place_shift : ndarray of shape (m,), or None
-        The same at the evaluation points.
-    estimated : bool
-        Whether likelihood ratios are known to be estimates.
     held_back : bool, default=False
         Whether other rows are training rows that were held out from the fit.
     """
@@ -146,9 +140,6 @@ class Calibration:
     weight: Array
     which: NDArray[np.intp] | None = None
     group: Integers | None = None
-    shift: Array | None = None
-    place_shift: Array | None = None
-    estimated: bool = False
     held_back: bool = False
 
     @property
@@ -252,8 +243,6 @@ class ConformalProblem:
     @cached_property
     def doubt(self) -> str:
         """Reason why the coverage guarantee is only approximate, as part of a sentence; empty if it holds."""
-        if self.calibration.estimated:
-            return "the likelihood ratios are estimates of density_ratio"
         if not (self.calibration.own or self.calibration.held_back):
             return ""
         smoother = self.smoother

@@ -15,8 +15,7 @@ fits b_i = K / (D_-i + K) and p_i = m_-i(x_i). With rho_i = y_i - m_-i(x_i) + b_
 because s_i is the absolute value of a line in y whose slope is less than one, so the difference of both scores
 changes sign once on either side of m(q). Each of these intervals contains m(q). So the values of y that at least
 k_low of them contain, those with a conformal p-value above alpha, are the interval [l_(k_low), u_(k_up)]. Its
-coverage is at least the nominal one, and at most 1 / (n + 1) more where no scores are tied [1]_. Under covariate
-shift the order statistics are those of weighted rows (`kernpool.conformal.covariate_shift`), for the same reasons.
+coverage is at least the nominal one, and at most 1 / (n + 1) more where no scores are tied [1]_.
 
 Where the slope is one or more, as for an isolated row, the interval is a half line or the line. It is the line,
 too, where rho_i = 0: the scores are then tied whatever y is, as for two points that have only each other in their
@@ -245,8 +244,8 @@ def full(setting: ConformalProblem) -> Bounds:
             for output in range(center.shape[1]):
                 middle = center[found, output]
                 below, above = pairs.intervals(output, middle)
-                lower[found, output] = middle - score_bound(setting, -below, found)
-                upper[found, output] = middle + score_bound(setting, above, found)
+                lower[found, output] = middle - score_bound(setting, -below)
+                upper[found, output] = middle + score_bound(setting, above)
         yield
 
     blocks = cut(len(center), max(1, PAIRS_AT_ONCE // len(which)))

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.conformal import covariate_shift, full_conformal, jackknife_plus, split_conformal
+from kernpool.conformal import full_conformal, jackknife_plus, split_conformal
 from kernpool.conformal.calibration import COPIED, Bounds, ConformalProblem, PredictionInterval
 from kernpool.conformal.order_statistics import warn_of_few
 from kernpool.execution.error_messages import check_choice
@@ -37,8 +37,6 @@ class MethodRecord:
         Allowed calibration rows: training rows (``"own"``), other rows, or both (``"any"``).
     clusters : bool
         Whether clustered rows are allowed.
-    shift : bool
-        Whether likelihood ratios of new rows are allowed.
     counted : callable, optional
         Takes a `ConformalProblem`, returns the number of calibration rows in units; by default all of them.
     unbounded : str
@@ -55,7 +53,6 @@ class MethodRecord:
     find: Callable[[ConformalProblem], Bounds]
     rows: Literal["any", "own", "other"] = "any"
     clusters: bool = False
-    shift: bool = False
     counted: Callable[[ConformalProblem], float] | None = None
     unbounded: str = (
         "too many rows have no other row in their window, or depend so much on a new one that their scores are "
@@ -70,20 +67,18 @@ METHODS: Mapping[str, MethodRecord] = {
     "adaptive": MethodRecord(
         split_conformal.adaptive,
         clusters=True,
-        shift=True,
         unbounded=split_conformal.NO_SCALE,
         approximate="the scale of the scores was estimated on the same training rows; with X_calibration there is one",
     ),
-    "full": MethodRecord(full_conformal.full, rows="own", shift=True),
+    "full": MethodRecord(full_conformal.full, rows="own"),
     "jackknife+": MethodRecord(jackknife_plus.jackknife_plus, rows="own", clusters=True, lost=lambda _: 0.0),
     "cv+": MethodRecord(
         jackknife_plus.cv_plus, rows="own", counted=jackknife_plus.rows_in_folds, lost=jackknife_plus.lost_by_folds
     ),
-    "split": MethodRecord(split_conformal.constant_width, rows="other", clusters=True, shift=True),
+    "split": MethodRecord(split_conformal.constant_width, rows="other", clusters=True),
     "cqr": MethodRecord(
         split_conformal.conformal_quantiles,
         clusters=True,
-        shift=True,
         approximate="quantiles without each training row are not exchangeable with a new one; give X_calibration",
     ),
     "localized": MethodRecord(
@@ -125,16 +120,9 @@ def prediction_interval(setting: ConformalProblem, method: str) -> PredictionInt
     record = check_method(method, setting.calibration.own, bool(setting.calibration.clusters))
     calibration = setting.calibration
     clustered = calibration.group is not None
-    if calibration.shift is not None and (clustered or not record.shift):
-        what = "rows in clusters" if clustered else f"method={method!r}"
-        raise ValueError(
-            f"weights are for {_listed('shift')}, and rows without clusters, got {what}; use one of these methods, "
-            "without groups, or omit weights"
-        )
     rows = calibration.rows if record.counted is None else record.counted(setting)
     count = float(calibration.clusters) if clustered else rows
-    if calibration.shift is None:
-        warn_of_few(setting.level, count, "clusters" if clustered else "rows")
+    warn_of_few(setting.level, count, "clusters" if clustered else "rows")
     bounds, value = record.find(setting), calibration.value
     # Wider by rounding errors. Where outputs take few values, as ratings do, an end is often one of them but for the
     # last digit: 0.7 = 0.1 + (0.7 - 0.1). Split conformal at 90 percent covered 83 percent of such values without, and
@@ -142,9 +130,7 @@ def prediction_interval(setting: ConformalProblem, method: str) -> PredictionInt
     slack = ROUNDING * np.maximum(value.max(axis=0, initial=0.0), -value.min(axis=0, initial=0.0))
     bounds = bounds._replace(lower=bounds.lower - slack, upper=bounds.upper + slack)
     known = np.asarray(~np.isnan(bounds.center).any(axis=1))
-    _warn_of_unbounded(
-        setting, bounds, known, count, record.unbounded if calibration.shift is None else covariate_shift.BEYOND
-    )
+    _warn_of_unbounded(setting, bounds, known, count, record.unbounded)
     _warn_of_no_width(setting, bounds)
     return PredictionInterval(
         bounds.center, bounds.lower, bounds.upper, float(setting.level), method, coverage_statement(setting, record),
@@ -176,22 +162,17 @@ def check_method(method: Any, own: bool, clustered: bool = False) -> MethodRecor
         )
     if clustered and not record.clusters:
         raise ValueError(
-            f"groups are for {_listed('clusters')}, got method={method!r}; use one of these, or, only if rows are "
-            "independent of each other, fit and call without groups"
+            f"groups are for method={', '.join(repr(name) for name, one in METHODS.items() if one.clusters)}, got "
+            f"{method!r}; use one of these, or, only if rows are independent of each other, fit and call without groups"
         )
     return record
-
-
-def _listed(field: str) -> str:
-    names = [repr(name) for name, record in METHODS.items() if getattr(record, field)]
-    return f"method={', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else f"method={', '.join(names)}"
 
 
 def _warn_of_unbounded(
     setting: ConformalProblem, bounds: Bounds, known: NDArray[np.bool_], count: float, reason: str
 ) -> None:
     """Warn of infinite intervals, unless rows are too few or none is in the kernel's support."""
-    if setting.calibration.shift is None and float(setting.level) * (count + 1) > count:
+    if float(setting.level) * (count + 1) > count:
         return
     (places,) = np.nonzero(known & np.any(np.isinf(bounds.lower) | np.isinf(bounds.upper), axis=1))
     if places.size:
@@ -260,36 +241,16 @@ def _at_least(setting: ConformalProblem, promised: str | None = None) -> str:
         return _approximately(setting, setting.doubt)
     number = f"{float(setting.level):g}" if promised is None else promised
     what = "a new value" if not setting.calibration.clusters else "a value of a new cluster"
-    new, over = _for_new_rows(setting), _averaged_over(setting)
-    return f"Covers {what} with a probability of at least {number}{new}, on average over {over}."
-
-
-def _for_new_rows(setting: ConformalProblem) -> str:
-    """Return the phrase of a coverage statement that says for which new rows it holds; empty under covariate shift.
-
-    Likelihood ratios describe new rows by themselves.
-    """
-    if setting.calibration.shift is not None:
-        return ""
-    return f" for new {'clusters' if setting.calibration.clusters else 'rows'} like these"
+    new = f"new {'clusters' if setting.calibration.clusters else 'rows'} like these"
+    return (
+        f"Covers {what} with a probability of at least {number} for {new}, on average over {_averaged_over(setting)}."
+    )
 
 
 def _averaged_over(setting: ConformalProblem) -> str:
     """Return the end of a coverage statement: what its probability is averaged over, and what it assumes."""
     calibration = setting.calibration
     rows = "clusters" if calibration.clusters else "rows"
-    if calibration.shift is not None:
-        kind, unseen = ("training" if calibration.own or calibration.held_back else "calibration"), ""
-        if calibration.own:
-            searched = setting.bandwidth == "unsearched"
-            what = "the search for the bandwidth has not seen" if searched else "did not choose the bandwidth"
-            unseen = f", which {what},"
-        elif not calibration.held_back:
-            unseen = ", which the fit has not seen,"
-        return (
-            f"new points and {kind} rows, if new rows differ from the {calibration.rows:g} rows that "
-            f"calibrate{unseen} by the likelihood ratios in weights= and in nothing else"
-        )
     if calibration.held_back:
         return (
             f"new points and training rows, if new rows are exchangeable with the {calibration.rows:g} training rows "
@@ -318,7 +279,6 @@ def _approximately(setting: ConformalProblem, why: str) -> str:
     """
     why = COPIED if setting.doubt == COPIED else why
     what = "a new value" if not setting.calibration.clusters else "a value of a new cluster"
-    return (
-        f"Covers {what} with a probability of about {float(setting.level):g}{_for_new_rows(setting)}, without a "
-        f"finite-sample guarantee: {why}."
-    )
+    new = f"new {'clusters' if setting.calibration.clusters else 'rows'} like these"
+    number = f"{float(setting.level):g}"
+    return f"Covers {what} with a probability of about {number} for {new}, without a finite-sample guarantee: {why}."

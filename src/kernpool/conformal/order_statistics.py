@@ -1,4 +1,4 @@
-"""Order statistics of scores that bound conformal intervals, of exact ranks: of rows, clusters and weighted rows.
+"""Order statistics of scores that bound conformal intervals, of exact ranks: of rows and clusters.
 
     k = ceil((1 - alpha) (n + 1))
 
@@ -13,22 +13,12 @@ among its rows. With G clusters of N_g rows the scores have the distribution
 whose quantile covers a row of a new cluster with at least the confidence level, if clusters are exchangeable, and
 rows within each [1]_. One row drawn from each cluster has the same guarantee and a coverage that varies more [2]_.
 
-Under covariate shift, with the likelihood ratio w = dP_new / dP_training of X, calibration rows of weights w(X_i) and
-the new row, of weight w(x) and of unknown score, are exchangeable in a weighted sense [3]_. The score that bounds the
-interval at x is
-
-    Q(x) = min{ s : sum_{i: s_i <= s} w(X_i) >= (1 - alpha) (sum_i w(X_i) + w(x)) },
-
-infinite where the weight of the new row is too large. Scores are sorted once, O(n log n + m log n).
-
 References
 ----------
 .. [1] Y. Lee, R. F. Barber and R. Willett, "Distribution-free inference with hierarchical data", arXiv:2306.06342,
    sections 3 and 4.
 .. [2] R. Dunn, L. Wasserman and A. Ramdas, "Distribution-free prediction sets for two-layer hierarchical models",
    JASA 118 (2023), 2491-2502.
-.. [3] R. J. Tibshirani, R. F. Barber, E. J. Candes and A. Ramdas, "Conformal prediction under covariate shift",
-   NeurIPS 32 (2019), corollary 1.
 """
 
 from __future__ import annotations
@@ -202,42 +192,7 @@ def cluster_weight(code: Integers, weight: Array) -> Array:
     return np.asarray(weight / sums_of_groups(code, weight))
 
 
-def weighted_upper(score: Array, weight: Array, extra: Array, level: Fraction) -> Array:
-    """Return weighted quantiles of the scores and one infinite score, for each given weight of the infinite score.
-
-    Parameters
-    ----------
-    score : ndarray of shape (n,)
-        Without NaN.
-    weight : ndarray of shape (n,)
-        Non-negative, not all zero.
-    extra : ndarray of shape (m,)
-        Non-negative, may be infinite.
-    level : Fraction
-        Fraction of the total weight to reach.
-
-    Returns
-    -------
-    ndarray of shape (m,)
-        Infinite where the weights of all scores together do not reach the level.
-
-    Examples
-    --------
-    >>> weighted_upper(np.array([3.0, 1.0, 2.0]), np.array([1.0, 2.0, 1.0]), np.array([0.0, 1.0, 9.0]), Fraction(1, 2))
-    array([ 1.,  2., inf])
-    """
-    order = np.argsort(score, kind="stable")
-    largest = weight.max()  # in whose unit no sum overflows
-    sums = np.cumsum(weight[order] / largest)
-    with np.errstate(over="ignore"):
-        need = float(level) * (sums[-1] + extra / largest) * (1.0 - SLACK)
-    place = np.searchsorted(sums, need, side="left")
-    return np.asarray(np.append(score[order], np.inf)[place])
-
-
-def score_bound(
-    setting: ConformalProblem, score: Array, points: slice | NDArray[np.intp] | NDArray[np.bool_] = slice(None)
-) -> Array:
+def score_bound(setting: ConformalProblem, score: Array) -> Array:
     """Return the quantile of the calibration scores that bounds intervals of the coverage level.
 
     Parameters
@@ -246,39 +201,14 @@ def score_bound(
         Level and calibration rows; of clusters each counts as one row.
     score : ndarray of shape (n,) or (k, n)
         Scores of the rows, the same at all points or by point; without NaN.
-    points : slice or ndarray, default=slice(None)
-        Which points these are, for their likelihood ratios.
 
     Returns
     -------
     ndarray of shape () or (k,)
-        By point if scores are, or there are likelihood ratios. Infinite if there are too few rows, or the ratio of the
-        point is too large.
+        Infinite if there are too few rows.
     """
     calibration, level = setting.calibration, setting.level
-    if calibration.shift is None or calibration.place_shift is None:
-        if calibration.group is None:
-            return upper_statistic(score, calibration.unit_weight, upper_rank(level, calibration.rows))
-        weight = cluster_weight(calibration.group, calibration.weight)
-        return upper_statistic(score, weight, float(level * (calibration.clusters + 1)))
-    weight, extra = scaled_ratios(calibration.weight, calibration.shift, calibration.place_shift[points])
-    if score.ndim == 1:
-        return weighted_upper(score, weight, extra, level)
-    return np.array(
-        [weighted_upper(row, weight, own, level)[0] for row, own in zip(score, extra[:, None], strict=True)]
-    )
-
-
-def score_bounds(setting: ConformalProblem, score: Array) -> Array:
-    """Return `score_bound` of each column of scores: of shape (c,), or (m, c) with likelihood ratios."""
-    return np.stack([score_bound(setting, column) for column in score.T], axis=-1)
-
-
-def scaled_ratios(weight: Array, shift: Array, place_shift: Array) -> tuple[Array, Array]:
-    """Return row weights and likelihood ratios of points, both divided by the largest likelihood ratio of a row.
-
-    The weight of a row is its frequency times its ratio, and does not overflow.
-    """
-    largest = shift.max()
-    with np.errstate(over="ignore"):
-        return weight * (shift / largest), place_shift / largest
+    if calibration.group is None:
+        return upper_statistic(score, calibration.unit_weight, upper_rank(level, calibration.rows))
+    weight = cluster_weight(calibration.group, calibration.weight)
+    return upper_statistic(score, weight, float(level * (calibration.clusters + 1)))

@@ -41,7 +41,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.conformal.calibration import Bounds, ConformalProblem
-from kernpool.conformal.order_statistics import score_bounds, upper_statistic
+from kernpool.conformal.order_statistics import score_bound, upper_statistic
 from kernpool.core import FLOAT64, FLOAT64_EPSILON, Factors, Keys, Problem
 from kernpool.distribution import ArrayOutcomes, KernelWeights, Quantiles
 from kernpool.inference.variance.residuals import nothing_left
@@ -59,7 +59,7 @@ LEAST_SCALE = 1e-3  # of the median scale: flat parts without noise would let th
 
 def constant_width(setting: ConformalProblem) -> Bounds:
     """Compute prediction intervals of constant width, by split conformal prediction."""
-    return around(setting.prediction, score_bounds(setting, setting.calibration.score))
+    return around(setting.prediction, score_bound(setting, setting.calibration.score.T))
 
 
 def adaptive(setting: ConformalProblem) -> Bounds:
@@ -72,7 +72,7 @@ def adaptive(setting: ConformalProblem) -> Bounds:
     scaled = np.divide(score, at_rows, out=np.full_like(score, np.inf), where=at_rows > rounding)
     scaled[scaled * LEAST_SCALE > 1.0] = np.inf  # over a scale of zero, but for neighbours far away
     scaled[score <= rounding] = 0.0
-    quantile = score_bounds(setting, scaled)
+    quantile = score_bound(setting, scaled.T)
     with np.errstate(invalid="ignore"):
         width = np.where(np.isinf(quantile), np.inf, there * quantile)
     return around(setting.prediction, width)
@@ -135,7 +135,7 @@ def conformal_quantiles(setting: ConformalProblem) -> Bounds:
     lower, upper = weighed.ends(setting.places, None, levels)
     low, high = weighed.ends(calibration.places, calibration.which, levels)
     score = np.maximum(low - calibration.value, calibration.value - high)
-    quantile = score_bounds(setting, np.where(np.isnan(score), np.inf, score))
+    quantile = score_bound(setting, np.where(np.isnan(score), np.inf, score).T)
     known = ~np.isnan(lower)
     lower, upper = np.where(known, lower - quantile, -np.inf), np.where(known, upper + quantile, np.inf)
     # Quantiles that are moved past each other give an empty set of values: a point covers as often.

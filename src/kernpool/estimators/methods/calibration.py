@@ -1,19 +1,17 @@
 """Calibration rows of conformal prediction: new rows, or training rows with leave-one-out predictions.
 
 After a fit with groups predictions of training rows are leave-cluster-out. The functions also record whether the
-bandwidth was chosen by the rows that calibrate, and attach the likelihood ratios of new rows.
+bandwidth was chosen by the rows that calibrate.
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from kernpool.conformal import Calibration
 from kernpool.conformal.calibration import Origin
-from kernpool.conformal.covariate_shift import DensityRatio, read_weights
 from kernpool.data.encoding import group_codes
 from kernpool.estimators.bandwidth import given_bandwidth
 from kernpool.estimators.fitted_model import places_of, training_fit_key
@@ -140,57 +138,6 @@ def origin_of(model: FittedModel) -> Origin:
     except (TypeError, ValueError):  # no bandwidth of this fit
         return "found"
     return "given" if np.array_equal(given, model.bandwidth_) else "found"
-
-
-def with_ratios(
-    model: FittedModel, calibration: Calibration, weights: Any, X_calibration: Any, X: ArrayLike, places: int
-) -> Calibration:
-    """Add the likelihood ratios of a covariate shift to calibration rows.
-
-    Parameters
-    ----------
-    model : KernelSmoother
-        Fitted to arrays.
-    calibration : Calibration
-        Rows, with `which` of training rows.
-    weights : callable, or (array_like, array_like)
-        A function of a table like X; or the ratios of all rows of which some calibrate, and of X.
-    X_calibration, X : array_like
-        The rows that calibrate, None for training rows, and the places.
-    places : int
-        How many of these.
-
-    Returns
-    -------
-    Calibration
-        With `shift` and `place_shift`.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If weights are no likelihood ratios (`kernpool.conformal.covariate_shift.read_weights`), or a function of
-        training rows with levels.
-    """
-
-    def rows() -> Any:
-        if X_calibration is not None:
-            return X_calibration
-        if model.encoding_ is not None:
-            raise ValueError(
-                "weights cannot be a function for training rows with categorical columns or dates, which the model "
-                "holds as level numbers and days; give a pair of arrays, the ratios of all training rows and of X"
-            )
-        if isinstance(names, np.ndarray) and hasattr(X, "columns"):  # a table for a function that asks for names
-            frame: Any = type(X)
-            return frame(dict(zip(names.tolist(), model.key_.T, strict=True)))
-        return model.key_
-
-    names = vars(model).get("feature_names_in_")
-    which = calibration.which
-    count = len(calibration.weight) if which is None else len(model.key_)
-    shift, place_shift = read_weights(weights, rows, X, (count, places), which)
-    estimated = isinstance(weights, DensityRatio)
-    return replace(calibration, shift=shift, place_shift=place_shift, estimated=estimated)
 
 
 def _left_out(model: FittedModel, smoother: Smoother, code: Integers | None) -> Array:

@@ -18,7 +18,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernpool.bandwidth.rules_of_thumb import rate_factor
 from kernpool.conformal.calibration import Calibration, ConformalProblem, Origin, PredictionInterval
-from kernpool.conformal.covariate_shift import DensityRatio, read_weights
 from kernpool.conformal.methods import METHODS, check_method, prediction_interval
 from kernpool.conformal.order_statistics import as_fraction, least_rows
 from kernpool.core import Keys, fill_in_silence
@@ -42,7 +41,6 @@ from kernpool.estimators.methods.calibration import (
     other_rows,
     read_outputs,
     training_rows,
-    with_ratios,
 )
 from kernpool.estimators.methods.robust_regression import refit_robustly
 from kernpool.estimators.model import FittedModel, gap_of, robust_weight_of, source_of
@@ -159,7 +157,6 @@ def interval_of_stored(
     *,
     level: float,
     method: str,
-    weights: Any,
     X_calibration: ArrayLike | None,
     y_calibration: ArrayLike | None,
     calibration: str | None,
@@ -173,7 +170,7 @@ def interval_of_stored(
         Fitted.
     pairs : StoredPairs
         Its rows.
-    X, level, method, weights, X_calibration, y_calibration, calibration, groups
+    X, level, method, X_calibration, y_calibration, calibration, groups
         As of ``prediction_interval``.
 
     Returns
@@ -184,7 +181,7 @@ def interval_of_stored(
     Raises
     ------
     TypeError
-        If the method needs all rows in memory, or `groups` or a pair of `weights` are for rows without numbers.
+        If the method needs all rows in memory, or `groups` are for rows without numbers.
     ValueError
         As of ``prediction_interval``, or if there are too few rows to hold some back.
 
@@ -194,7 +191,7 @@ def interval_of_stored(
     rate :math:`n^{-1/(4 + d)}`, and three times that.
     """
     fraction, others = as_fraction(level), check_rows(X_calibration, y_calibration, calibration)
-    _check_out_of_core(model, method, weights, groups, others)
+    _check_out_of_core(model, method, groups, others)
     recipe, place, scaled = recipe_of(model), numeric_query(model, X), method == "adaptive"
     there, held = np.empty((0, place.shape[1])), None
     if others:
@@ -219,12 +216,6 @@ def interval_of_stored(
     calibrating = Calibration(
         EvaluationPoints(there), value, predicted, weight, group=group, held_back=rows is not None
     )
-    if weights is not None:
-        shift, place_shift = read_weights(
-            weights, lambda: X_calibration if others else there, X, (len(there), len(place))
-        )
-        estimated = isinstance(weights, DensityRatio)
-        calibrating = replace(calibrating, shift=shift, place_shift=place_shift, estimated=estimated)
     setting = ConformalProblem(
         _smoother(recipe, scale) if scaled and scale is not None else _unscaled(recipe, there, value),
         EvaluationPoints(place),
@@ -241,7 +232,7 @@ def interval_of_stored(
     return replace(result, center=center, lower=lower, upper=upper)
 
 
-def _check_out_of_core(model: FittedModel, method: str, weights: Any, groups: Any, others: bool) -> None:
+def _check_out_of_core(model: FittedModel, method: str, groups: Any, others: bool) -> None:
     """Raise TypeError for options of prediction intervals that need all training rows in memory."""
     name = type(model).__name__
     remedy = "fit a sample of them in memory, with bandwidth=model.bandwidth_"
@@ -254,11 +245,6 @@ def _check_out_of_core(model: FittedModel, method: str, weights: Any, groups: An
         raise TypeError(
             f"groups must be None for this {name}, which does not hold its rows; give X_calibration and y_calibration "
             f"of other clusters with their groups, or {remedy}"
-        )
-    if weights is not None and not callable(weights) and not others:
-        raise TypeError(
-            "weights must be a function of X for rows that are held back, which are drawn at random, got "
-            f"{type(weights).__name__}; give one, such as density_ratio(X_sample, X_new), or X_calibration"
         )
 
 
@@ -309,7 +295,7 @@ def _unscaled(recipe: Recipe, key: Array, value: Array) -> Smoother:
     return Smoother(Keys.read(key, value), recipe)
 
 
-def chosen_method(model: FittedModel, method: Any, others: bool, grouped: bool, weighted: bool) -> str:
+def chosen_method(model: FittedModel, method: Any, others: bool, grouped: bool) -> str:
     """Return the method of prediction intervals that "auto" stands for; refuse those that are not for robust fits.
 
     Weights of a robust fit depend on y, so a row that is left out must have no say in them: methods that subtract it
@@ -321,8 +307,8 @@ def chosen_method(model: FittedModel, method: Any, others: bool, grouped: bool, 
         Fitted.
     method : str
         As of ``prediction_interval``.
-    others, grouped, weighted : bool
-        Whether calibration rows, clusters of rows, and likelihood ratios are given.
+    others, grouped : bool
+        Whether calibration rows, and clusters of rows, are given.
     """
     chosen, name = as_method(method, METHODS), type(model).__name__
     if robust_weight_of(model) is None:
@@ -333,12 +319,6 @@ def chosen_method(model: FittedModel, method: Any, others: bool, grouped: bool, 
             f"method={method!r} is not for this {name}, which is robust: its weights of rows depend on y; use "
             f"method={only!r} for these arguments (with X_calibration and y_calibration it is 'split', with groups "
             "'jackknife+', else 'cv+', which fits again without each tenth of the rows), or fit it with robust=False"
-        )
-    if weighted and (grouped or not others):
-        raise ValueError(
-            f"weights= for this {name}, which is robust, are of calibration rows that it was not fitted to, and not in "
-            "clusters; give X_calibration and y_calibration, without groups, or omit weights, or fit it with "
-            "robust=False"
         )
     return only
 
@@ -352,7 +332,6 @@ class PredictionIntervals(FittedModel):
         *,
         level: float = 0.9,
         method: str = "auto",
-        weights: Any = None,
         X_calibration: ArrayLike | None = None,
         y_calibration: ArrayLike | None = None,
         calibration: str | None = None,
@@ -379,11 +358,6 @@ class PredictionIntervals(FittedModel):
             ``"cv+"``: guarantee twice the error rate, by fits without each row or each tenth. ``"split"``: one width
             from calibration rows. ``"cqr"``: two conditional quantiles, moved until they cover; for skew noise.
             ``"localized"``: as wide as a quantile of the residuals around x.
-        weights : callable or (array_like, array_like), optional
-            Likelihood ratios of new rows to those that calibrate, where X is distributed differently: a function of a
-            table like X, such as ``density_ratio(X_train, X_new)``, or an array for all calibration (or training) rows
-            and one for X. Up to a common factor. For ``"adaptive"``, ``"split"``, ``"full"`` and ``"cqr"``, of single
-            rows; of robust fits with calibration rows.
         X_calibration, y_calibration : array_like of shape (k, d) and (k,) or (k, c), optional
             Rows that the model was not fitted to, nor its bandwidth found on. For ``"split"``, ``"adaptive"`` and
             ``"cqr"``, which then guarantee `level` whatever the fit, and for ``"localized"``.
@@ -412,7 +386,7 @@ class PredictionIntervals(FittedModel):
             window is empty and ``empty="raise"``.
         TypeError
             If the model was fitted to chunks, and the method is neither ``"adaptive"`` nor ``"split"``; or there are
-            `groups` or a pair of `weights` of its rows; or the model is robust, and the method is not for it.
+            `groups` of its rows; or the model is robust, and the method is not for it.
 
         Warns
         -----
@@ -475,10 +449,10 @@ class PredictionIntervals(FittedModel):
         check_is_fitted(self)
         others = check_rows(X_calibration, y_calibration, calibration)
         stored = source_of(self)
-        method = chosen_method(self, method, others, groups is not None, weights is not None)
+        method = chosen_method(self, method, others, groups is not None)
         if stored is not None:
             return interval_of_stored(
-                self, stored, X, level=level, method=method, weights=weights, X_calibration=X_calibration,
+                self, stored, X, level=level, method=method, X_calibration=X_calibration,
                 y_calibration=y_calibration, calibration=calibration, groups=groups,
             )  # fmt: skip
         fraction = as_fraction(level)
@@ -500,8 +474,6 @@ class PredictionIntervals(FittedModel):
             rows = other_rows(self, fit, X_calibration, y_calibration, groups)
         else:
             rows, known, origin = training_rows(self, smoother, calibration, groups)
-        if weights is not None:
-            rows = with_ratios(self, rows, weights, X_calibration, X, len(places.query))
         setting = ConformalProblem(smoother, places, fraction, rows, generator(as_seed(random_state), 0), origin, known)
         if fit is not smoother:  # weights of rows follow from y
             center = fit.predict(fit.problem(places), report=True)
