@@ -1,4 +1,4 @@
-"""The CO2 of Mauna Loa: leave-one-out and AICc follow the seasons, a plug-in for the trend alone smooths them away."""
+"""The CO2 of Mauna Loa: leave-one-out and AICc follow the seasons, the rule of Scott smooths them away."""
 
 import warnings
 from pathlib import Path
@@ -7,17 +7,15 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from kernpool import LocalLinearRegressor, SerialCorrelationWarning
-from kernpool.bandwidth import plugin_bandwidth
 
 table = np.loadtxt(Path(__file__).parent / "data" / "mauna_loa_co2.csv", delimiter=",", skiprows=1)
 year, co2 = table[:, :1], table[:, 1]
 
 # One week is much like the next, and fits say so; here only the three bandwidths are compared.
 warnings.simplefilter("ignore", SerialCorrelationWarning)
-models = {criterion: LocalLinearRegressor(bandwidth=criterion).fit(year, co2) for criterion in ("loo", "aicc")}
-models["plug-in"] = LocalLinearRegressor(bandwidth=plugin_bandwidth(year[:, 0], co2)).fit(year, co2)
+models = {criterion: LocalLinearRegressor(bandwidth=criterion).fit(year, co2) for criterion in ("loo", "aicc", "scott")}
 
-STYLES = {"loo": ("#3f90da", "-"), "aicc": ("#bd1f01", "--"), "plug-in": ("#000000", "-")}
+STYLES = {"loo": ("#3f90da", "-"), "aicc": ("#bd1f01", "--"), "scott": ("#000000", "-")}
 fig, axes = plt.subplots(1, 2, figsize=(11, 4.4), layout="constrained", width_ratios=(1, 1.3))
 for ax, first, last in zip(axes, (year.min(), 1990.0), (year.max(), 1996.0), strict=True):
     shown = (year[:, 0] >= first) & (year[:, 0] <= last)

@@ -198,7 +198,7 @@ def test_errors_of_rows_that_are_alone(weight):
         ({"max_search_rows": 0}, "max_search_rows must be 'auto', None"),
         ({"max_search_rows": 2.5}, "max_search_rows must be 'auto', None"),
         ({"common_factor": "no"}, "common_factor must be True or False"),
-        ({"bandwidth": "bic"}, "'loo', 'regularised', 'aicc', 'gcv', 'plugin'"),
+        ({"bandwidth": "bic"}, "'loo', 'regularised', 'aicc', 'gcv'"),
     ],
 )
 def test_parameters_that_cannot_be_meant(options, message):

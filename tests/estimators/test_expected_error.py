@@ -38,7 +38,7 @@ def test_it_is_computed_once_and_shown():
     assert model.expected_error() != first
 
 
-@pytest.mark.parametrize("bandwidth", [0.5, "scott", "plugin"])
+@pytest.mark.parametrize("bandwidth", [0.5, "scott"])
 def test_of_a_bandwidth_without_a_search_it_is_that_of_leave_one_out(bandwidth):
     model = NadarayaWatsonRegressor(bandwidth=bandwidth).fit(*noise(60, 1, 0))
     assert model.expected_error() == model.leave_one_out().error

@@ -200,7 +200,6 @@ def test_what_takes_rows_as_independent_refuses():
         ({"gap": 2}, {"time": np.array(["a", 1, 2] * 7, dtype=object)}, "time must hold numbers or dates, got text"),
         ({"gap": 2}, {"time": "day"}, "time='day' names a column, and X is no frame"),
         ({"gap": 2, "bandwidth": "aicc"}, {}, "gap=2 is for 'loo' and 'regularised', which leave rows out"),
-        ({"gap": 2, "bandwidth": "plugin"}, {}, "bandwidth='plugin' leaves none out"),
     ],
 )
 def test_bad_input(options, given, match):

@@ -175,7 +175,7 @@ def test_an_empty_window_has_no_standard_error_whatever_the_policy():
 def test_which_correction_the_curve_has_depends_on_where_the_bandwidth_is_from(regressor):
     """Of a bandwidth that the rows chose the robust one; of others the quadratic one, which covers if it is large."""
     rows = X, Y
-    for bandwidth, expected in (("loo", "robust"), (0.1, "quadratic"), ("scott", "quadratic"), ("plugin", "robust")):
+    for bandwidth, expected in (("loo", "robust"), (0.1, "quadratic"), ("scott", "quadratic")):
         model = regressor(bandwidth=bandwidth).fit(*rows)
         found, named = model.confidence_interval(Q), model.confidence_interval(Q, method=expected)
         assert found.method == expected

@@ -88,16 +88,6 @@ def test_sample_weight_is_routed(table):
     np.testing.assert_allclose(pipeline.predict(X), alone.predict(pipeline[0].transform(X)))
 
 
-def test_the_plug_in_by_name():
-    from kernpool.bandwidth import plugin_bandwidth
-
-    x, y, _, _ = make_sine_power(random_state=0)
-    model = LocalLinearRegressor(bandwidth="plugin").fit(x[:, None], y)
-    assert model.bandwidth_[0] == plugin_bandwidth(x, y)
-    with pytest.raises(ValueError, match=r"one column, on a line, and one output.*'loo'"):
-        LocalLinearRegressor(bandwidth="plugin").fit(np.column_stack([x, x]), y)
-
-
 def test_bandwidths_must_be_as_many_as_columns(table):
     X, y = table
     with pytest.raises(ValueError, match="one per column"):

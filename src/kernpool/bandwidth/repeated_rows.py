@@ -22,7 +22,6 @@ Hashes = NDArray[np.uint64]
 # Of the rows. 200 rows of sin(x), the first k of them twice: with k = 10 and 20 bandwidths were as without copies, with
 # 40 half as wide, with 60 a seventh, and 90 percent intervals covered 87; with 100 a thousandth, and they covered 75.
 MANY = 0.1
-NO_SEARCHES = (*RULES, "plugin")  # bandwidths by name that leave no row out
 # Criteria that parts of a row deceive. With weights between .5 and 1.5 these found a hundredth of the bandwidth without
 # weights ("gcv" sometimes), and others one within 8 percent: there only weights from two on are copies.
 DECEIVED_BY_PARTS = ("loo", "regularised", "gcv")
@@ -73,7 +72,7 @@ def warn_of_copies(rows: TrainingRows, *, takes_groups: bool = True, bandwidth: 
     if not np.all(rows.weight > 0):
         rows = rows.take(np.flatnonzero(rows.weight > 0))
     copies, n, weight = count_copies(rows), len(rows.X), rows.weight
-    searched = isinstance(bandwidth, str) and bandwidth not in NO_SEARCHES
+    searched = isinstance(bandwidth, str) and bandwidth not in RULES
     groups = ", or give groups= with one label for each distinct row, which holds its copies out together"
     if copies:
         more = "" if rows.group is None else " in another group"

@@ -87,7 +87,7 @@ FITTING = {
     **FEATURES,
     "--groups G": "cluster column (e.g. school): whole clusters are left out when bandwidths and errors are computed",
     "--kernel NAME": "name of the kernel (default: gaussian)",
-    "--bandwidth H": "regularised (default), loo, aicc, gcv, plugin, scott, silverman, a number, or one number per "
+    "--bandwidth H": "regularised (default), loo, aicc, gcv, scott, silverman, a number, or one number per "
     "feature: 0.5,2; for classifiers the default is log_loss",
     "--degree {0|1}": "0 for local constant, 1 for local linear (default: 0); 2 is pool(degree=2) in Python",
     "--smoothing S": "smoothing of each categorical column (needs a numeric --bandwidth); 0: categories share nothing",

@@ -1,4 +1,4 @@
-"""Choice of an estimator's bandwidth: given numbers, a rule of thumb, the plug-in, or a search on all or sampled rows.
+"""Choice of an estimator's bandwidth: given numbers, a rule of thumb, or a search on all or sampled rows.
 
 For rows that are not in memory the search runs on a sample, and the result is scaled by a rate to the number of all
 rows. Chunks and clusters share this file, so that the same rows in the same order have the same bandwidth. Every
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from kernpool.bandwidth import plugin_bandwidth, warn_of_copies
+from kernpool.bandwidth import warn_of_copies
 from kernpool.bandwidth.criteria import CRITERIA, LOG_LOSS, check_groups, check_order
 from kernpool.bandwidth.rules_of_thumb import RULES, bring_to_rows, rule_of_thumb
 from kernpool.bandwidth.search import BandwidthSearch, SearchOptions, TrainingRows, canonical_rows, search_bandwidth
@@ -87,7 +87,7 @@ def choose_bandwidth(
     smoothing: Any = None,
     most_rows: int | str | None = None,
 ) -> dict[str, Any]:
-    """Choose the bandwidth from given numbers, by a rule of thumb, by the plug-in or by a search.
+    """Choose the bandwidth from given numbers, by a rule of thumb or by a search.
 
     Parameters
     ----------
@@ -115,8 +115,8 @@ def choose_bandwidth(
     Raises
     ------
     ValueError
-        If a bandwidth or smoothing that was given does not go with the columns, or the rows with the plug-in; or groups
-        or a gap with a criterion that cannot leave them out.
+        If a bandwidth or smoothing that was given does not go with the columns; or groups or a gap with a criterion that
+        cannot leave them out.
     """
     # Only models of planes have it.
     as_given: dict[str, Any] = {"ridge_": float(options.ridge or 0.0)} if options.degree else {}
@@ -135,12 +135,12 @@ def choose_bandwidth(
     rows = rows.take(kept)
     rows = replace(rows, X=rows.X.astype(np.float64), value=rows.value.astype(np.float64))
     if criterion is None:
-        estimated = _rule_or_plugin(bandwidth, rows, options.kernel)
+        estimated = _by_rule(bandwidth, rows, options.kernel)
         return as_given | {"bandwidth_": estimated, "smoothing_": given_smoothing(smoothing, categories)}
     if len(rows.X) == 1 and rows.weight[0] <= 1:
         warn_caller(f"bandwidth={bandwidth!r} needs more than one row; using the rule of Scott instead")
         nothing = {"smoothing_": np.zeros(len(categories)), "loo_error_": np.nan, "loo_empty_windows_": 0}
-        return as_given | nothing | {"bandwidth_": _rule_or_plugin("scott", rows, options.kernel)}
+        return as_given | nothing | {"bandwidth_": _by_rule("scott", rows, options.kernel)}
     if smoothing is not None:
         raise ValueError(
             f"smoothing is searched for with bandwidth={bandwidth!r} and must be None, "
@@ -303,17 +303,9 @@ def of_columns(found: dict[str, Any], coordinates: Coordinates) -> dict[str, Any
     return found | {name: numbers(found[name]) for name in ("bandwidth_", "relevance_") if name in found} | spread
 
 
-def _rule_or_plugin(bandwidth: str, rows: TrainingRows, kernel: Kernel) -> Array:
-    """Compute bandwidths by a rule of thumb, or by the plug-in method for one column and one output."""
-    X, value, weight = rows.X, rows.value, rows.weight
-    if bandwidth in RULES:
-        return rule_of_thumb(X, weight, rule=bandwidth, kernel=kernel, tied=rows.tied)
-    if X.shape[1] != 1 or value.shape[1] != 1:
-        raise ValueError(
-            f"bandwidth='plugin' is for one column, on a line, and one output, got {rows.bandwidths} columns and "
-            f"{value.shape[1]} outputs; use 'regularised', 'loo', 'aicc' or 'gcv'"
-        )
-    return np.array([plugin_bandwidth(X[:, 0], value.ravel(), weight, kernel=kernel)])
+def _by_rule(rule: str, rows: TrainingRows, kernel: Kernel) -> Array:
+    """Compute bandwidths by a rule of thumb."""
+    return rule_of_thumb(rows.X, rows.weight, rule=rule, kernel=kernel, tied=rows.tied)
 
 
 DEFAULT_SEARCH_ROWS = 10_000

@@ -37,7 +37,7 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
     kernel : str or Kernel, default="gaussian"
         See `kernpool.kernel_names`.
     bandwidth : float, array_like of shape (d,), or name, default="log_loss"
-        As in `NadarayaWatsonRegressor`, without ``"plugin"``; ``"loo"`` minimises the leave-one-out Brier score.
+        As in `NadarayaWatsonRegressor`; ``"loo"`` minimises the leave-one-out Brier score.
         ``"log_loss"`` minimises the leave-one-out log loss, with a penalty on narrow windows: the better probabilities
         where rows are few for their columns; see `kernpool.bandwidth.search.log_loss`.
     prior_share : "loo" or float in [0, 1), default="loo"

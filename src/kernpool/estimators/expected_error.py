@@ -16,8 +16,7 @@ Where rows are copies of others (`kernpool.bandwidth.repeated_rows`), rows are p
 leave-one-out errors are too small. Folds then keep the copies of a row together, and the error is the held-out one,
 without the ratio.
 
-A bandwidth that was given, or is from a rule, has not seen the outputs. The plug-in estimates three numbers from
-them and minimises nothing. Their leave-one-out error is the estimate for new rows, without the copies of each row,
+A bandwidth that was given, or is from a rule, has not seen the outputs. Its leave-one-out error is the estimate for new rows, without the copies of each row,
 where there are any.
 
 References

@@ -134,9 +134,9 @@ def check_maps(maps: NDArray[Any], classes: int) -> None:
         raise ValueError("recalibration_ does not hold increasing maps of the probabilities of all classes")
 
 
-NAMED_BANDWIDTHS = (*CRITERIA, "plugin", *RULES)
+NAMED_BANDWIDTHS = (*CRITERIA, *RULES)
 FOR_CLASSES = "log_loss"
-NAMED_FOR_CLASSES = (FOR_CLASSES, *CRITERIA, *RULES)  # the plug-in is for one output
+NAMED_FOR_CLASSES = (FOR_CLASSES, *CRITERIA, *RULES)
 LARGEST_RIDGE = 1e100  # keys: any slope is zero long before
 
 

@@ -111,8 +111,7 @@ class KernelRegressor(
         Notes
         -----
         Groups are for ``bandwidth="regularised"``, the default, and ``"loo"``. With a number, or a rule that looks at X
-        alone, they are kept (`key_group_`) and change no prediction; ``"aicc"``, ``"gcv"`` and ``"plugin"`` refuse
-        them. `loo_error_`, `leave_one_out` and `expected_error` are of left-out clusters then. With G clusters a pass
+        alone, they are kept (`key_group_`) and change no prediction; ``"aicc"`` and ``"gcv"`` refuse them. `loo_error_`, `leave_one_out` and `expected_error` are of left-out clusters then. With G clusters a pass
         takes about as many plain ones as G has octal digits, and never more than all pairs
         (`kernpool.pooling.group_plan`).
 
@@ -219,8 +218,7 @@ class NadarayaWatsonRegressor(KernelRegressor):
         a penalty on small and unlike bandwidths, whose weight falls with the number of rows: the exact minimum,
         ``"loo"``, is where noise helped most, and predicts new rows worse (see `kernpool.bandwidth.search.objective`).
         For one column or a common factor the two are the same. ``"aicc"`` is the corrected information criterion of
-        Hurvich, Simonoff and Tsai, ``"gcv"`` generalised cross-validation: see `kernpool.bandwidth.criteria`;
-        ``"plugin"`` estimates what the best bandwidth is made of, for one column (`plugin_bandwidth`); the rules
+        Hurvich, Simonoff and Tsai, ``"gcv"`` generalised cross-validation: see `kernpool.bandwidth.criteria`; the rules
         ``"scott"`` and ``"silverman"`` look at X alone.
     composition : {"radial", "product"}, default="radial"
         Kernel of the Euclidean norm of the scaled differences of numeric columns, or product of one kernel per column.
@@ -406,7 +404,7 @@ class LocalLinearRegressor(KernelRegressor):
         See `kernpool.kernel_names`. ``"constant"`` is ordinary least squares.
     bandwidth : float, array_like of shape (d,), or name, default="regularised"
         A number, one per column, or how to find them, as in `NadarayaWatsonRegressor`: ``"regularised"``, ``"loo"``,
-        ``"aicc"``, ``"gcv"``, ``"plugin"``, ``"scott"`` or ``"silverman"``.
+        ``"aicc"``, ``"gcv"``, ``"scott"`` or ``"silverman"``.
     ridge : float or None, default=None
         Penalty :math:`\rho` on the squared slopes, in training rows at the query and per squared bandwidth:
         :math:`\rho K(0) \sum_a h_a^2 \beta_a^2` is added to the sum of squares, as if for each column so many rows one

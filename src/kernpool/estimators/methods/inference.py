@@ -792,8 +792,8 @@ class Inference(FittedModel):
 def _default_method(model: FittedModel, quantity: str) -> str:
     """Return the default method of confidence intervals, "quadratic" or "robust", for a fitted model.
 
-    It is "quadratic" for the fit itself of one to three numeric columns, unless the bandwidth was found by a search or
-    the plug-in, and else "robust". The "robust" correction removes the bias that a bandwidth of least error leaves, but
+    It is "quadratic" for the fit itself of one to three numeric columns, unless the bandwidth was found by a search,
+    and else "robust". The "robust" correction removes the bias that a bandwidth of least error leaves, but
     not that of a larger one. The local quadratic fit is no better for slopes.
     """
     columns = model.bandwidth_.shape[0] if model.encoding_ is None else len(model.encoding_.numeric)
