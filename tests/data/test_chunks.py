@@ -13,13 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernpool import SuspectColumnWarning, kernel_names, merge, open_chunks, pool
+from kernpool import SuspectColumnWarning, merge, open_chunks, pool
 from kernpool.data import Chunk, Chunks, TableError
 from kernpool.data.chunks.sources import reopen
 from kernpool.pooling import QueryBatch, Recipe
-from kernpool.pooling.out_of_core import sum_on_a_line
-from kernpool.pooling.stored_pairs import read_queries
-from tests.support.lines import FAR_SUMS
 
 pyarrow = pytest.importorskip("pyarrow", reason="Parquet and Arrow need the extra 'arrow'")
 from pyarrow import parquet
@@ -99,38 +96,6 @@ def test_every_container_has_the_numbers_of_memory(case, kind, containers, gener
     sizes = [len(chunk.key) for chunk in chunks]
     assert sum(sizes) == ROWS
     assert rows is None or max(sizes) <= rows
-
-
-@pytest.mark.covering
-@pytest.mark.parametrize("kernel", kernel_names())
-@pytest.mark.parametrize("empty", ["nan", "zero", "nearest", "mean"])
-@pytest.mark.filterwarnings("ignore::kernpool.EmptyWindowWarning")
-def test_few_queries_on_a_line_are_done_in_one_pass(kernel, empty, generator):
-    """Queries among the keys and far from them; the latter in a second pass."""
-    key, value = generator.random(60_000), 1e6 + generator.normal(size=(60_000, 2))
-    query = np.concatenate([generator.random(20), [-0.5, 3.0, 40.0]])
-    options = {"kernel": kernel, "bandwidth": 0.05, "empty": empty}
-    chunks = open_chunks(key, value, rows=9000)
-    found = pool(query, chunks, **options)
-    np.testing.assert_allclose(found, pool(query, key, value, **options), rtol=1e-12)
-    in_one = sum_on_a_line(Recipe.of(kernel, 0.05), read_queries(query), chunks, None)
-    assert (in_one is not None) == (kernel in FAR_SUMS)
-    if in_one is not None:
-        state, _, undone = in_one
-        assert len(undone) <= 3
-        assert np.all(state.denominator >= 0)
-        assert np.all(state.denominator[undone] == 0)
-        np.testing.assert_array_equal(np.isneginf(state.shift), state.denominator == 0)  # as `merge` wants them
-
-
-def test_one_pass_says_when_it_cannot(generator):
-    key, value, query = generator.random(60_000), generator.random(60_000), np.array([[0.5]])
-    recipe, rows = Recipe.of(bandwidth=0.1), read_queries(query)
-    assert sum_on_a_line(recipe, rows, open_chunks(key, value, rows=9000), None) is not None
-    assert sum_on_a_line(recipe, rows, open_chunks(key, value, value, rows=9000), None) is None
-    assert sum_on_a_line(Recipe.of("cosine", 0.1), rows, open_chunks(key, value), None) is None
-    with pytest.raises(ValueError, match="bandwidth is too small"):
-        pool([0.5], open_chunks(key * 5e149, value, rows=700), bandwidth=0.1)
 
 
 @given(st.lists(st.integers(0, 200), max_size=6), st.randoms(use_true_random=False))

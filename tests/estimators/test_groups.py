@@ -154,8 +154,7 @@ def test_bad_input(model):
     cases += [(0.3, school[:, None], r"one label for each of the 90 rows, got shape \(90, 1\)")]
     cases += [(bandwidth, np.ones(90), "groups has a single group") for bandwidth in ("loo", "scott", 0.3)]
     cases += [
-        (name, school, f"bandwidth='{name}' leaves no rows out; use one of these, a number")
-        for name in ("aicc", "gcv")
+        (name, school, f"bandwidth='{name}' leaves no rows out; use one of these, a number") for name in ("aicc", "gcv")
     ]
     for bandwidth, groups, message in cases:
         with pytest.raises(ValueError, match=message):

@@ -7,7 +7,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from kernpool import EmptyWindowWarning, LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
-from kernpool.datasets import make_sine_power
 
 REGRESSORS = (NadarayaWatsonRegressor, LocalLinearRegressor)
 

@@ -10,7 +10,6 @@ PARTS = {
     "tree, compared with brute force": ("kernpool.algorithms.tree.tree", "compared"),
     "tree, gradients": ("kernpool.algorithms.tree.near_blocks", "differentiate_near"),
     "tree, local linear": ("kernpool.algorithms.tree.near_blocks", "pool_moments"),
-    "sweep, few queries": ("kernpool.algorithms.sweep.few_queries", "pool_cells"),
     "sweep, polynomials": ("kernpool.algorithms.sweep.polynomial_kernels", "pool_polynomial"),
     "sweep, laplace": ("kernpool.algorithms.sweep.laplace_kernel", "pool_weights"),
     "sweep, gaussian": ("kernpool.algorithms.sweep.gaussian_series", "pool_weights"),

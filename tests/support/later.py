@@ -12,7 +12,7 @@ import pytest
 
 TESTS = Path(__file__).parents[1]
 LATER = {
-    "algorithms": ("fourier/test_nufft", "sweep/test_cells",
+    "algorithms": ("fourier/test_nufft",
                    "sweep/test_gradients", "test_tol", "test_verification", "tree/test_narrow"),
     "bandwidth": ("test_all_pairs", "test_groups", "test_held_out", "test_leverage", "test_log_loss",
                   "test_regularised", "test_search", "test_search_seconds", "test_search_steps"),

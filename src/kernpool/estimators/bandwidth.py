@@ -115,8 +115,8 @@ def choose_bandwidth(
     Raises
     ------
     ValueError
-        If a bandwidth or smoothing that was given does not go with the columns; or groups or a gap with a criterion that
-        cannot leave them out.
+        If a bandwidth or smoothing that was given does not go with the columns; or groups or a gap with a criterion
+        that cannot leave them out.
     """
     # Only models of planes have it.
     as_given: dict[str, Any] = {"ridge_": float(options.ridge or 0.0)} if options.degree else {}

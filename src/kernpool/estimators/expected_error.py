@@ -16,8 +16,8 @@ Where rows are copies of others (`kernpool.bandwidth.repeated_rows`), rows are p
 leave-one-out errors are too small. Folds then keep the copies of a row together, and the error is the held-out one,
 without the ratio.
 
-A bandwidth that was given, or is from a rule, has not seen the outputs. Its leave-one-out error is the estimate for new rows, without the copies of each row,
-where there are any.
+A bandwidth that was given, or is from a rule, has not seen the outputs. Its
+leave-one-out error is the estimate for new rows, without the copies of each row, where there are any.
 
 References
 ----------

@@ -111,7 +111,8 @@ class KernelRegressor(
         Notes
         -----
         Groups are for ``bandwidth="regularised"``, the default, and ``"loo"``. With a number, or a rule that looks at X
-        alone, they are kept (`key_group_`) and change no prediction; ``"aicc"`` and ``"gcv"`` refuse them. `loo_error_`, `leave_one_out` and `expected_error` are of left-out clusters then. With G clusters a pass
+        alone, they are kept (`key_group_`) and change no prediction; ``"aicc"`` and ``"gcv"`` refuse them.
+        `loo_error_`, `leave_one_out` and `expected_error` are of left-out clusters then. With G clusters a pass
         takes about as many plain ones as G has octal digits, and never more than all pairs
         (`kernpool.pooling.group_plan`).
 

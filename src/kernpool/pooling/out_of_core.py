@@ -4,11 +4,6 @@ The sum over a chunk does not depend on where the chunk lies: the same class ser
 local fits are taken less a center that all chunks share, since slopes of large values with small differences would
 lose their digits. Weighted means have no center; their error is relative to their own size.
 
-For few queries in one column, merging states would visit all queries once per chunk. Instead the line is cut into
-cells once, for all chunks (`algorithms/sweep/few_queries.py`). The keys of each chunk add to the moments of their
-cells, and queries are evaluated at the end. For ten thousand queries and a hundred million keys that takes half of
-the time.
-
 Memory maps beyond the size of a chunk are read piece by piece; the results have the shapes and types of those of
 arrays.
 """
@@ -17,20 +12,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool.algorithms.algorithm import radius
-from kernpool.core import FLOAT64_EPSILON, PoolState, Rows, as_tol, column_range
+from kernpool.core import FLOAT64_EPSILON, PoolState, as_tol
 from kernpool.core.input_validation import LEAST_TOL
-from kernpool.data import LARGEST, Chunk, Chunks, Kind, TableError, as_bandwidth, as_real_array
+from kernpool.data import Chunk, Chunks, Kind, TableError, as_bandwidth, as_real_array
 from kernpool.data.chunks import base
 from kernpool.data.chunks.sampling import ChunksWithout, UniformRange
 from kernpool.execution.progress import Progress
-from kernpool.execution.threads import resolve_n_jobs
 from kernpool.pooling.plan import name_of_each
 from kernpool.pooling.recipe import Recipe, Sums, quotient
 from kernpool.pooling.stored_pairs import (
@@ -47,69 +40,9 @@ from kernpool.pooling.stored_pairs import (
 
 Array = NDArray[np.float64]
 
-KEYS_PER_QUERY = 64  # from which on queries are few
 # Fraction of the tolerance that pairs may take which are not read; and the sum of weights of a query, in keys at the
 # query, from which on they take no more.
 UNREAD, LEAST_SUM = 2.0**-8, 2.0**-10
-
-
-def are_on_a_line(asked: QueryBatch, chunks: Chunks) -> bool:
-    """Return whether `sum_on_a_line` may apply: few queries, and many chunked keys of a single column.
-
-    The chunks must be readable again, since some queries may need a second pass.
-    """
-    recipe = asked.recipe
-    few = chunks.again and chunks.rows is not None and chunks.rows >= KEYS_PER_QUERY * len(asked)
-    plain = not recipe.degree and recipe.widening is None and recipe.algorithm in ("auto", "sweep")
-    return few and plain and asked.query.array.shape[1] == 1
-
-
-def sum_on_a_line(
-    recipe: Recipe, query: Rows, chunks: Chunks, progress: Progress | None
-) -> tuple[PoolState, Array, NDArray[np.intp]] | None:
-    """Sum over all chunks of one-dimensional keys in a single pass, or return None if that is unsupported.
-
-    Parameters
-    ----------
-    recipe : Recipe
-        How to pool.
-    query : Rows
-        Evaluation points, in one column.
-    chunks : Chunks
-        Of one column.
-    progress : callable or None
-        Called as ``progress(pairs_done, pairs_total)`` after every chunk.
-
-    Returns
-    -------
-    (PoolState, ndarray, ndarray) or None
-        The sums; the center of the values, zero; and the rows of queries that are not done and have an empty state.
-        None if the kernel, the positions of the queries, or weights do not allow it.
-    """
-    from kernpool.algorithms.sweep.few_queries import FewQueries  # loads Numba
-
-    jobs, rest, done = resolve_n_jobs(recipe.n_jobs), (chunk for chunk in chunks if len(chunk.key)), 0
-    first = next(rest, None)
-    if first is None or first.weight is not None or chunks.rows is None:
-        return None
-    problem = recipe.problem(query, first.key, first.value)
-    few = FewQueries.of(problem, chunks.rows, -np.inf, np.inf)
-    if few is None:
-        return None
-    h, zeros = float(problem.similarity.bandwidth[0]), np.zeros(first.value.shape[1])
-    for chunk in chain([first], rest):
-        keys, values = (np.abs(column_range(part)).max() for part in (chunk.key, chunk.value))
-        if not (keys <= 0.25 * LARGEST * min(h, 1.0) and values <= LARGEST):
-            recipe.problem(query, chunk.key, chunk.value)  # raises the error
-        few.add(chunk.key[:, 0], None, chunk.value, jobs)
-        done += len(chunk.key)
-        if progress is not None:
-            progress(done, chunks.rows)
-    m = len(query.array)
-    state = PoolState(np.zeros(m), np.empty(m), np.empty((m, len(zeros))))
-    undone = few.finish(state, jobs, None)
-    state.shift[state.denominator == 0] = -np.inf
-    return state, zeros, np.flatnonzero(undone)
 
 
 def reason_of_chunks(recipe: Recipe, what: str = "chunk by chunk", how: str = "their states are merged") -> ChunkReason:
@@ -200,10 +133,7 @@ class ChunkPairs(StoredPairs):
 
     def plan(self, recipe: Recipe, query: ArrayLike) -> ChunkReason:
         """Return the algorithm that sums the chunks, and the reason for the choice; no chunk is read."""
-        asked = self.asked(recipe, query)
-        if are_on_a_line(asked, self.chunks):
-            few = f"{len(asked)} queries are few beside {self.chunks.rows} keys on a line"
-            return ChunkReason("sweep", f"one pass over all chunks where the kernel allows it: {few}")
+        self.asked(recipe, query)
         return reason_of_chunks(recipe)
 
     def reduce(self, recipe: Recipe, query: ArrayLike, progress: Progress | None = None) -> Sums:
@@ -288,21 +218,6 @@ def reduce_chunks(
     asked: QueryBatch, chunks: Chunks, progress: Progress | None = None, center: Array | None = None
 ) -> tuple[PoolState, Array]:
     """Sum weights and weighted values over all chunks in order; return the sums and the center of the values."""
-    recipe = asked.recipe
-    if asked.limit is None and are_on_a_line(asked, chunks):
-        found = sum_on_a_line(recipe, asked.query, chunks, progress)
-        if found is not None:
-            state, center, undone = found
-            if len(undone):
-                rest, _ = _merge_all(asked.at(undone), chunks, None, center)
-                state.put(undone, rest)
-            return state, center
-    return _merge_all(asked, chunks, progress, center)
-
-
-def _merge_all(
-    asked: QueryBatch, chunks: Chunks, progress: Progress | None, center: Array | None
-) -> tuple[PoolState, Array]:
     state = None
     for chunk in _watched(chunks, progress):
         center = center_of(chunk) if center is None else center

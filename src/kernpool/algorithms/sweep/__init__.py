@@ -3,7 +3,6 @@
 Read `sweep.py` first: which kernel is summed how, the run of a sum and its gradients, and the estimate of time.
 `sorted_column.py` puts keys and queries in bins along the line. Each family of kernels has a file:
 `polynomial_kernels.py` (compact kernels), `gaussian_series.py`, `laplace_kernel.py`, and `windows.py` for all others.
-`octaves.py` has local linear fits in windows of the nearest keys. `few_queries.py` serves few queries and many keys,
-with the cells of `line_cells.py`. `moment_columns.py` has the moments of local fits as value columns and the flags of
-queries to be computed again. The compiled code is in `loops`.
+`octaves.py` has local linear fits in windows of the nearest keys. `moment_columns.py` has the moments of
+local fits as value columns and the flags of queries to be computed again. The compiled code is in `loops`.
 """

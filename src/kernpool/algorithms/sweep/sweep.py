@@ -14,9 +14,6 @@ cosine, logistic    none: brute force over the window of each query             
 
 Local linear and local quadratic fits are summed the same way; with the Laplace kernel only local linear ones.
 
-Where queries are few compared with the keys, such as the points of a curve to be drawn, keys are not sorted: they are
-summed in cells that lie between the queries and the ends of their windows (`few_queries.py`).
-
 A query whose sum is small compared with its terms, such as one far from all keys, is flagged by its family and summed
 again over the keys of its window, or by brute force if such queries are few. Gradients are computed over these pairs
 as well; Gaussian ones in float32 are sums of the same series (`differentiate_by_series`).
@@ -56,7 +53,7 @@ FEW_UNDONE = 16  # queries that are sooner compared with every key than keys are
 def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) -> PoolState:
     """Compute kernel sums over all keys for one-dimensional queries, without visiting every query-key pair."""
     from kernpool.algorithms.brute import brute  # not before they are needed: they load Numba
-    from kernpool.algorithms.sweep import few_queries, windows
+    from kernpool.algorithms.sweep import windows
     from kernpool.algorithms.sweep.loops.near_pairs import UNDONE
 
     if problem.similarity.widening is not None:
@@ -68,7 +65,6 @@ def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) 
     for part in cut(m, PIECE):  # the first touch of fresh pages is slow: a few at a time, for Ctrl-C
         result.denominator[part], result.numerator[part] = UNDONE, 0.0
     line: SortedColumn | None = None
-    undone: NDArray[np.bool_] | None = None
 
     def report(start: int, stop: int) -> Progress | None:
         """Return a callback that reports the progress of a step as a number of queries from `start` to `stop`.
@@ -79,9 +75,7 @@ def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) 
 
     if isinstance(kernel.form, Flat):
         undone = _sum_all(problem, result)
-    elif are_few(*problem.shape):
-        undone = few_queries.pool_cells(problem, result, n_jobs, report(0, m // 2))
-    if undone is None:
+    else:
         line = arrange(problem, n_jobs)
         _sum_in_order(problem, line, result, n_jobs, report(0, m // 2))
         undone = pop_flags(result)
@@ -100,7 +94,7 @@ def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) 
 
 
 def are_few(m: int, n: int) -> bool:
-    """Return whether queries are so few, one per 64 keys or fewer, that keys need not be sorted into bins."""
+    """Return whether queries are so few, one per 64 keys or fewer, that bins serve one query each."""
     return n >= FEW_QUERIES * m
 
 
@@ -173,7 +167,7 @@ def _sum_all(problem: Problem, result: PoolState) -> NDArray[np.bool_]:
 
 
 PER_KEY, PER_QUERY, PER_BIN = 0.045e-6, 0.08e-6, 0.02e-6
-FEW_COMPACT, FEW_INFINITE = (5e-9, 35e-9), (8e-9, 17e-9)  # per key, of means and of local lines at few points
+FEW_COMPACT, FEW_INFINITE = (18e-9, 35e-9), (20e-9, 17e-9)  # per key, of means and of local lines at few points
 PER_WINDOW_KEY, PER_WINDOW = 0.2e-6, {Polynomial: 1.5e-6, Gaussian: 4e-6}  # of windows that differ, in some octaves
 CELL_KEYS = 3000  # keys from which on a query of the Gaussian meets few cells that are summed key by key
 
