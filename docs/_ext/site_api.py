@@ -33,7 +33,7 @@ GROUPS = {
     "Large data": "open_chunks RunningPool",
     "Plots and explorer": "explore Explorer KernelCurveDisplay PartialDisplay KernelDisplay AttentionDisplay "
     "BandwidthPathDisplay TrainingDisplay ResidualDisplay QuantileFanDisplay "
-    "CoverageDisplay ClassSetDisplay ExplanationDisplay",
+    "CoverageDisplay",
     "Kernels and bandwidths": "Kernel kernel_names get_kernel make_kernel register_kernel convert_bandwidth",
     "Choice of the algorithm, warnings": "choose Plan Problem EmptyWindowWarning RankDeficiencyWarning "
     "SuspectColumnWarning RepeatedRowsWarning SerialCorrelationWarning ExtrapolationWarning",

@@ -21,9 +21,7 @@ if TYPE_CHECKING:
     from kernpool.displays import (
         AttentionDisplay,
         BandwidthPathDisplay,
-        ClassSetDisplay,
         CoverageDisplay,
-        ExplanationDisplay,
         KernelCurveDisplay,
         KernelDisplay,
         PartialDisplay,
@@ -80,7 +78,6 @@ __all__ = [
     "AttentionDisplay",
     "BandwidthPathDisplay",
     "ClassPrediction",
-    "ClassSetDisplay",
     "ClassStackingSummary",
     "ClassSummary",
     "ConditionalDistribution",
@@ -88,7 +85,6 @@ __all__ = [
     "CoverageDisplay",
     "EmptyWindowWarning",
     "Explanation",
-    "ExplanationDisplay",
     "Explorer",
     "ExtrapolationWarning",
     "InferenceWarning",
@@ -179,7 +175,6 @@ _LAZY = {
     "register_kernel": "kernpool.kernels",
     "AttentionDisplay": "kernpool.displays",
     "BandwidthPathDisplay": "kernpool.displays",
-    "ClassSetDisplay": "kernpool.displays",
     "ClassPrediction": "kernpool.estimators",
     "ConditionalDistribution": "kernpool.estimators",
     "CoverageDisplay": "kernpool.displays",
@@ -228,7 +223,6 @@ _LAZY = {
     "Counterfactuals": "kernpool.inference",
     "RowDiagnostics": "kernpool.inference",
     "row_diagnostics": "kernpool.estimators",
-    "ExplanationDisplay": "kernpool.displays",
 }
 
 

@@ -8,11 +8,9 @@ pytest.importorskip("matplotlib", reason="pictures need the extra 'plot'")
 from matplotlib.dates import ConciseDateFormatter
 
 from kernpool import (
-    ClassSetDisplay,
     CoverageDisplay,
     KernelCurveDisplay,
     LocalLinearRegressor,
-    NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
     QuantileFanDisplay,
     ResidualDisplay,
@@ -64,14 +62,6 @@ def test_the_curve_is_that_of_days(kind):
         )
         np.testing.assert_allclose(found.x, expected.x, rtol=1e-12)
         np.testing.assert_allclose(found.prediction, expected.prediction, rtol=1e-9)
-
-
-def test_sets_of_classes_over_dates():
-    X = pd.DataFrame({"when": KINDS["dates"][0], "lag": KINDS["durations"][0]})
-    model = NadarayaWatsonClassifier(bandwidth=60.0).fit(X, Y > 0)
-    display = ClassSetDisplay.from_estimator(model, X, Y > 0, grid_resolution=5)
-    assert isinstance(display.ax_.xaxis.get_major_formatter(), ConciseDateFormatter)
-    assert display.ax_.get_ylabel() == "lag (days)"
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -22,7 +22,7 @@ LATER = {
     "core": ("test_quadratic_fit",),
     "dask": ("test_distribution", "test_inference", "test_prediction"),
     "data": ("test_exotic_columns", "test_large_integers", "test_temporaries"),
-    "displays": ("test_accumulated_effects", "test_class_sets", "test_how_sure", "test_next_value"),
+    "displays": ("test_how_sure", "test_next_value"),
     "docs": ("test_blocks",),
     "distribution": ("test_chunks", "test_scores", "test_smooth"),
     "estimators": ("learned/test_files", "learned/test_intervals", "learned/test_tables",

@@ -10,10 +10,9 @@ would have to differ.
 # Progression of diabetes of 442 patients, by body mass index, blood pressure and ``s5`` (the logarithm of
 # triglycerides, it seems). Patient 332 is predicted far above the average. The rows behind it, largest weight first:
 
-import matplotlib.pyplot as plt
 from sklearn.datasets import load_diabetes
 
-from kernpool import ExplanationDisplay, LocalLinearRegressor, NadarayaWatsonRegressor, row_diagnostics
+from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, row_diagnostics
 
 table = load_diabetes(as_frame=True, scaled=False).frame
 X, y = table[["bmi", "bp", "s5"]], table["target"].rename("progression")
@@ -21,9 +20,6 @@ patient = X.iloc[[332]]
 means = NadarayaWatsonRegressor().fit(X, y)
 prediction = means.get_prediction(patient)
 print(prediction.explain(k=6))
-
-ExplanationDisplay.from_estimator(means, patient, k=6)
-plt.show()
 
 # %%
 # The influence of a row is exact: a fit without it, at the same bandwidths, predicts as much more or less.
@@ -38,8 +34,7 @@ print(f"without row {row}: {change:+.4f}; influence {found.influence[0, 0]:+.4f}
 # A local plane has slopes: its prediction is the mean of the rows around the patient, and a term for each column.
 
 planes = LocalLinearRegressor().fit(X, y)
-ExplanationDisplay.from_estimator(planes, patient, by="columns")
-plt.show()
+print(planes.get_prediction(patient).additive_terms())
 
 # %%
 # What would have to differ? The nearest patient with a progression below 100, in bandwidths of the model:

@@ -3,18 +3,15 @@
 Data is in the constructor, style is in `plot`, and no statistics are computed here. Read `drawing.py` first: colors and
 axes; `inputs.py`: training rows and the evaluation points along a column; then `curve.py` as an example:
 `from_estimator` and `from_predictions` make a display, `plot` draws it. `partial.py` draws a fit over each of its
-columns, also as accumulated local effects (`accumulated_effects.py`), `explanation.py` the rows or columns behind a
-prediction. Uncertainty of a curve: `curve.py` (with its bands), `residuals.py`. Distribution of a new observation:
-`quantile_fan.py`, `coverage.py`, `class_sets.py`.
+columns. Uncertainty of a curve: `curve.py` (with its bands), `residuals.py`. Distribution of a new observation:
+`quantile_fan.py`, `coverage.py`.
 `kernels_and_weights.py` draws kernels and attention weights, `search_and_training.py` the course of searches and of
 training; it also writes animations, as a GIF or with the template `training.html`.
 """
 
-from kernpool.displays.class_sets import ClassSetDisplay
 from kernpool.displays.coverage import CoverageDisplay
 from kernpool.displays.curve import KernelCurveDisplay
 from kernpool.displays.drawing import chinese_font, cover_glyphs, import_pyplot, without_font_messages
-from kernpool.displays.explanation import ExplanationDisplay
 from kernpool.displays.kernels_and_weights import AttentionDisplay, KernelDisplay
 from kernpool.displays.partial import PartialDisplay
 from kernpool.displays.quantile_fan import QuantileFanDisplay
@@ -24,9 +21,7 @@ from kernpool.displays.search_and_training import BandwidthPathDisplay, Training
 __all__ = [
     "AttentionDisplay",
     "BandwidthPathDisplay",
-    "ClassSetDisplay",
     "CoverageDisplay",
-    "ExplanationDisplay",
     "KernelCurveDisplay",
     "KernelDisplay",
     "PartialDisplay",

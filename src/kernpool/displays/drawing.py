@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 BLUE, RED, GRAY, BLACK = "#3f90da", "#bd1f01", "#717581", "#000000"
 # Of groups, in turn; with another line and marker each.
 GROUPS = (BLUE, RED, "#e08a00", "#832db6", "#5f6f52", "#a96b59")
-MARKERS = ("o", "^", "s", "D", "v", "P", "X", "<", ">", "h")
 # Of classes, whose order means nothing and which may be ten: the longest of Petroff's sequences.
 CLASSES = (
     BLUE, "#ffa90e", RED, "#94a4a2", "#832db6", "#a96b59", "#e76300", "#b9ac70", GRAY, "#92dadd",

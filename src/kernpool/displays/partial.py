@@ -1,4 +1,4 @@
-"""Plot of a fit over each of its columns: the others at typical values, averaged over rows, or accumulated effects.
+"""Plot of a fit over each of its columns: the others at typical values, or averaged over rows.
 
 A column of numbers is drawn as a curve, a column of categories as points. Of a classifier the probability of each class
 is drawn.
@@ -16,7 +16,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernpool.core.state import EmptyWindowWarning
 from kernpool.displays import drawing
-from kernpool.displays.accumulated_effects import BINS, EffectBand, Moves, effect_band, effects_along
 from kernpool.displays.curve import CENTER, differs_visibly
 from kernpool.displays.inputs import TrainingInputs, grid_over, target_name, training_rows
 from kernpool.execution.error_messages import abbreviate, check_choice, explain_calls
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-KINDS = ("typical", "average", "ale")
+KINDS = ("typical", "average")
 AVERAGED_GRID = 50  # points of a curve whose predictions are averaged: each costs a prediction per row
 MOST_CATEGORIES = 30  # the most frequent, in one panel
 TURNED = 6  # more labels than this, or longer ones than fit, are turned
@@ -49,7 +48,7 @@ class Panel:
         Values of the column; of categories 0, 1, ...
     prediction : ndarray of shape (g, c)
         Predictions, one column per curve.
-    interval : Interval, ProbabilityInterval, EffectBand or None
+    interval : Interval, ProbabilityInterval or None
         Confidence intervals, with `center`, `lower` and `upper` of shape (g,) or (g, c).
     categories : tuple of str or None
         Names of the categories, with their numbers of rows.
@@ -61,7 +60,7 @@ class Panel:
     kind: str
     x: Array
     prediction: Array
-    interval: Interval | ProbabilityInterval | EffectBand | None
+    interval: Interval | ProbabilityInterval | None
     categories: tuple[str, ...] | None
     rows: Array
 
@@ -94,8 +93,6 @@ class PartialDisplay:
         How the other columns are held, for the title.
     band_label : str or None
         What the bands and bars are, for the legend.
-    curve_label : str, default="prediction"
-        What the curves are, without classes.
 
     Attributes
     ----------
@@ -127,7 +124,6 @@ class PartialDisplay:
     y_range: tuple[float, float] | None = None
     note: str = ""
     band_label: str | None = None
-    curve_label: str = "prediction"
 
     @classmethod
     def from_estimator(
@@ -157,14 +153,6 @@ class PartialDisplay:
 
         with the frequencies w of rows.
 
-        With ``kind="ale"`` it is the accumulated local effect [2]_
-
-        .. math:: \sum_{b \le k} \frac{1}{n_b} \sum_{i \in b} \big(m(\ldots, z_b, \ldots) - m(\ldots, z_{b-1},
-                  \ldots)\big)
-
-        over bins b of column j and the rows i in them, less its mean over rows: the effect of the column on its own
-        where columns are correlated, asked for near rows alone.
-
         Parameters
         ----------
         estimator : fitted regressor or classifier
@@ -177,24 +165,20 @@ class PartialDisplay:
             Which columns; by default all.
         feature_names : sequence of str, optional
             Names of all columns; by default those of the fit.
-        kind : {"typical", "average", "ale"}, default="typical"
+        kind : {"typical", "average"}, default="typical"
             Predictions with the other columns at their medians and most frequent categories, or averaged over training
-            rows; or accumulated local effects. The average also goes through combinations of columns that no row has.
-            Effects of unordered categories depend on their order, which is that of the panel.
+            rows. The average also goes through combinations of columns that no row has.
         band : {"auto", "confidence", None}, default="auto"
             Draw pointwise confidence intervals: of `confidence_interval` for regressors, of `probability_interval` for
-            classifiers. Those of effects are of kernel regressors, by the local noise, for the bins and rows at hand,
-            without bias correction. By default where there are any: not with ``kind="average"``, nor where the
+            classifiers. By default where there are any: not with ``kind="average"``, nor where the
             estimator has no such method or it refuses, as for less than five rows, or for classifiers that were fitted
             with groups.
         level : float, default=0.95
             Confidence level.
         grid_resolution : int, optional
-            Points of a curve; by default eight per bandwidth, at least 200 and at most 4000, and 50 of an average. Of
-            effects the number of bins between quantiles, by default 20.
+            Points of a curve; by default eight per bandwidth, at least 200 and at most 4000, and 50 of an average.
         subsample : int, default=200
-            Draw the ticks of at most so many training rows, and average over as many, chosen at random. For effects a
-            row of weight 3 is three rows.
+            Draw the ticks of at most so many training rows, and average over as many, chosen at random.
         random_state : int, default=0
             Seed of that choice.
         target : str, optional
@@ -222,15 +206,12 @@ class PartialDisplay:
 
         Notes
         -----
-        A panel with g points costs g predictions, and g times `subsample` if averaged. Effects cost two predictions
-        for each of `subsample` rows, and their intervals g n numbers and a pass over as many queries and n rows.
+        A panel with g points costs g predictions, and g times `subsample` if averaged.
 
         References
         ----------
         .. [1] J. H. Friedman, "Greedy function approximation: a gradient boosting machine", Annals of Statistics 29
            (2001), 1189-1232, section 8.2.
-        .. [2] D. W. Apley and J. Zhu, "Visualizing the effects of predictor variables in black box supervised learning
-           models", JRSS B 82 (2020), 1059-1086.
         """
         check_choice("kind", kind, KINDS)
         check_choice("band", band, ("auto", "confidence", None))
@@ -247,7 +228,6 @@ class PartialDisplay:
         drawn = inputs.values[chosen]
         average = (drawn, inputs.weight[chosen]) if kind == "average" else None
         ask = None if band is None or kind != "typical" else _interval_of(estimator, level, band)
-        has_band = _has_effect_band(estimator, level, band) if kind == "ale" else ask is not None
         panels: list[Panel] = []
         said: dict[type[Warning], tuple[str, list[str]]] = {}  # of each kind the first message, and the columns
         for column in which:
@@ -256,31 +236,25 @@ class PartialDisplay:
                 warnings.simplefilter("always")
                 # The caller did not choose the points of the grid; where windows are empty, the curve has gaps.
                 warnings.simplefilter("ignore", EmptyWindowWarning)
-                if kind == "ale":
-                    bins = BINS if grid_resolution is None else grid_resolution
-                    panels.append(_effect_panel(estimator, inputs, column, bins, chosen, level if has_band else None))
-                else:
-                    panels.append(_panel(estimator, inputs, column, fewer, average, ask, drawn[:, column]))
+                panels.append(_panel(estimator, inputs, column, fewer, average, ask, drawn[:, column]))
             for one in found:
                 labels = said.setdefault(one.category, (str(one.message), []))[1]
                 labels += [inputs.labels[column]] * (inputs.labels[column] not in labels)
         for category, (message, labels) in said.items():
             warn_caller(f"over {', '.join(map(repr, labels))}: {message}", category)
-        sampled = d == 1 and inputs.levels[0] is None and classes is None and kind != "ale"
+        sampled = d == 1 and inputs.levels[0] is None and classes is None
         kept = drawing.evenly(len(inputs.values), 1000)
         outputs = drawing.outputs_of(y, len(inputs.values)).ravel() if classes is None else None
         name = target_name(estimator, y, target)
         return cls(
             panels=panels,
-            y_label="effect on " * (kind == "ale")
-            + (name if classes is None else f"probability of {name}" if name != "y" else "probability"),
+            y_label=name if classes is None else f"probability of {name}" if name != "y" else "probability",
             classes=None if classes is None else list(classes),
             x_train=inputs.values[kept, 0] if sampled else None,
             y_train=outputs[kept] if sampled and outputs is not None else None,
-            y_range=None if outputs is None or kind == "ale" else (float(outputs.min()), float(outputs.max())),
+            y_range=None if outputs is None else (float(outputs.min()), float(outputs.max())),
             note=_note(inputs, kind),
-            curve_label="accumulated local effect" if kind == "ale" else "prediction",
-            band_label=None if not has_band else f"{100 * level:.6g} % pointwise interval",
+            band_label=None if ask is None else f"{100 * level:.6g} % pointwise interval",
         ).plot(axes=axes, columns=columns, **style)
 
     def plot(
@@ -329,7 +303,7 @@ class PartialDisplay:
             drawn = []
             for i in range(panel.prediction.shape[1]):
                 color = drawing.RED if single else drawing.CLASSES[i % len(drawing.CLASSES)]
-                label = self.curve_label if self.classes is None else str(self.classes[i])
+                label = "prediction" if self.classes is None else str(self.classes[i])
                 drawn.append(
                     draw(ax, panel, i, {"color": color, "label": label} | (curve_kwargs or {}), band_kwargs or {})
                 )
@@ -377,7 +351,7 @@ class PartialDisplay:
 
     def _legend(self) -> None:
         handles = [lines[0] for lines in self.lines_[:1]] if self.classes is None else list(self.lines_[0])
-        labels = [self.curve_label] if self.classes is None else [str(label) for label in self.classes]
+        labels = ["prediction"] if self.classes is None else [str(label) for label in self.classes]
         for bands in self.bands_[:1]:
             handles += bands[:1]
             labels += [self.band_label or "interval"] if bands else []
@@ -426,52 +400,11 @@ def _interval_of(estimator: Any, level: float, band: str) -> Any:
     return ask
 
 
-def _has_effect_band(estimator: Any, level: float, band: str | None) -> bool:
-    """Return whether effects get intervals; raise TypeError if these are asked for, and there are none."""
-    as_level(level)
-    known = hasattr(estimator, "residuals") and hasattr(estimator, "key_") and np.ndim(estimator.value_) == 1
-    if band == "confidence" and not known:
-        raise TypeError(
-            f"intervals of effects are of a kernel regressor of one output, fitted to rows in memory, not of this "
-            f"{type(estimator).__name__}; use band=None"
-        )
-    return band is not None and known
-
-
 def _note(inputs: TrainingInputs, kind: str) -> str:
     """Return how the other columns are held, for the title."""
     if kind == "typical" or len(inputs.labels) == 1:
         return inputs.note()
-    return "other columns averaged over rows" if kind == "average" else "other columns as in the rows near each value"
-
-
-def _effect_panel(
-    estimator: Any, inputs: TrainingInputs, column: int, bins: int, chosen: NDArray[np.intp], level: float | None
-) -> Panel:
-    """Compute accumulated local effects along one column, of the chosen rows; with intervals at a level."""
-    if not bins >= 1:
-        raise ValueError(f"grid_resolution must be at least 1, got {bins}")
-    rows, weight = inputs.values[chosen], inputs.weight[chosen]
-    levels, categories = inputs.levels[column], None
-    if levels is None:
-        moves = Moves.of_numbers(rows[:, column], weight, bins)
-    else:
-        shown, categories = _shown_categories(inputs, column)
-        moves = Moves.of_categories(rows[:, column], weight, shown)
-    predict = estimator.predict if getattr(estimator, "classes_", None) is None else estimator.predict_proba
-    effect, moved = effects_along(predict, inputs, rows, column, moves)
-    if effect.shape[1] > 1 and predict == estimator.predict:
-        raise ValueError(
-            f"one output can be drawn at a time, the estimator predicts {effect.shape[1]}; fit it to one of them"
-        )
-    band = None
-    if level is not None:
-        try:
-            band = effect_band(estimator, effect, moves, moved, level)
-        except ValueError:  # too few rows for residuals
-            band = None
-    x = moves.edge if categories is None else np.arange(len(moves.edge), dtype=np.float64)
-    return Panel(inputs.labels[column], inputs.kinds[column], x, effect, band, categories, rows[:, column])
+    return "other columns averaged over rows"
 
 
 def _shown_categories(inputs: TrainingInputs, column: int) -> tuple[Array, tuple[str, ...]]:
