@@ -96,13 +96,6 @@ def nufft(_: Path) -> None:
     np.testing.assert_allclose(summed, kernpool.pool(key[:20], key, value, bandwidth=0.8), rtol=1e-5, atol=1e-8)
 
 
-def widget(_: Path) -> None:
-    """Make the widget of a notebook."""
-    from kernpool.explorer.widget import ExplorerWidget
-
-    assert {"bandwidth", "kernel", "query"} <= set(ExplorerWidget.class_trait_names())
-
-
 def completion(_: Path) -> None:
     """Write what a shell completes commands by."""
     from kernpool.cli.setup_commands import completion as script
@@ -116,7 +109,6 @@ EXTRAS: dict[str, tuple[str, Callable[[Path], None]]] = {  # the package that op
     "dask": ("dask", dask),
     "arrow": ("pyarrow", arrow),
     "nufft": ("finufft", nufft),
-    "widget": ("anywidget", widget),
     "completion": ("shtab", completion),
 }
 

@@ -19,7 +19,6 @@ EXTRAS = (
     "dask",
     "arrow",
     "nufft",
-    "widget",
     "completion",
     "test",
 )  # what people run; not what lints and builds

@@ -1,13 +1,8 @@
-"""`kernpool explore`: pages of tables, models and generators, and a server that ends with Ctrl-C."""
+"""`kernpool explore`: pages of tables, models and generators."""
 
 import csv
 import json
-import os
 import re
-import signal
-import subprocess
-import sys
-import urllib.request
 from pathlib import Path
 
 import numpy as np
@@ -120,52 +115,3 @@ def test_names_of_a_table_stay_in_their_comment(folder, end):
     assert load.splitlines() == [load]
     assert load.startswith("# X, y: ")
     exec(load, {})
-
-
-def test_a_browser_that_blocks_is_served_and_sees_no_token(folder, monkeypatch, capsys):
-    """A text browser returns when it is left; its command line can be read by everybody on the machine."""
-    opened = []
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # what runs in the background ignores it
-
-    def browse(url):
-        with urllib.request.urlopen(url, timeout=30) as answer:
-            opened.append((url, answer.url, answer.read()))
-        os.kill(os.getpid(), signal.SIGINT)
-
-    monkeypatch.setattr("webbrowser.open", browse)
-    try:
-        assert main(["explore", "numbers.csv", "--target", "y", "--bandwidth", "0.2"]) == 0
-    finally:
-        signal.signal(signal.SIGINT, before)
-    [(url, landed, page)] = opened
-    token = landed.partition("token=")[2]
-    assert len(token) == 32
-    assert token not in url
-    assert landed in capsys.readouterr().err
-    assert b"serverHost" in page
-
-
-@pytest.mark.slow  # a process that is interrupted
-def test_the_server_runs_until_it_is_interrupted(folder):
-    asked = "explore numbers.csv --target y --bandwidth 0.2 --no-open --json"
-    command = [sys.executable, "-m", "kernpool", *asked.split()]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        said = b"".join(iter(process.stdout.readline, b"}\n")) + b"}"
-        url = json.loads(said)["url"]
-        assert url.startswith("http://127.0.0.1:")
-        with urllib.request.urlopen(url, timeout=30) as answer:
-            assert b"serverHost" in answer.read()
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=30)
-    assert (process.returncode, out, err) == (0, b"", b"")
-
-
-def test_a_port_that_is_taken(folder, capsys):
-    import socket
-
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = str(taken.getsockname()[1])
-        assert main(["explore", "numbers.csv", "--target", "y", "--bandwidth", "0.2", "--port", port, "--no-open"]) == 2
-    assert f"--port {port}" in capsys.readouterr().err

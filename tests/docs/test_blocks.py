@@ -15,7 +15,6 @@ from tests.support.shell import run as run_lines
 
 OPTIONAL = {
     "torch": "torch", "matplotlib": "plot", "pyarrow": "arrow", "dask": "dask", "finufft": "nufft",
-    "anywidget": "widget",
     "statsmodels": "test", "pandas": "test", "polars": "test",
 }  # fmt: skip
 # What takes more than a few seconds of processor time; the gate runs it.

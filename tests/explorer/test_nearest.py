@@ -5,7 +5,6 @@ import pytest
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, explore
 from kernpool.datasets import make_sine_power
-from kernpool.explorer.server import RequestError, answer, model_at
 from tests.support.browser import ask, opened, violations
 from tests.support.explorer_answers import ANSWER, BAND, LEFT_OUT, VALUES, WEIGHTS, assert_close, case, line
 from tests.support.explorer_panels import wait_until_idle
@@ -198,23 +197,3 @@ def test_other_windows_and_tables_have_no_such_control(shown):
         explore(np.c_[x, y], y, n_neighbors=20, widths="nearest")
     with shown(explore(np.c_[x, x**2], y, bandwidth=[0.3, 0.3])) as page:
         assert control(page, "widths").count() == 0
-
-
-def test_settings_of_the_engine():
-    x, y, *_ = rows("line")
-    model = NadarayaWatsonRegressor("tricube", bandwidth=0.3).fit(x, y)
-    found = model_at(model, {"widths": "nearest", "neighbors": 12})
-    np.testing.assert_array_equal(found.predict(x), fitted(x, y, None, "tricube", 12, 0).predict(x))
-    np.testing.assert_array_equal(model_at(found, {"widths": "fixed"}).predict(x), model.predict(x))
-    planes = model_at(found, {"degree": 1, "neighbors": 9})
-    np.testing.assert_array_equal(planes.predict(x), fitted(x, y, None, "tricube", 9, 1).predict(x))
-    for wrong, message in (
-        ({"widths": "wide"}, "widths must be 'fixed' or 'nearest', got 'wide'"),
-        ({"widths": "nearest"}, "neighbors must be a number of rows from 1 on"),
-        ({"widths": "nearest", "neighbors": True}, "neighbors must be a number of rows from 1 on"),
-    ):
-        with pytest.raises(RequestError, match=message):
-            model_at(model, wrong)
-    question = {"kind": "query", "query": {"numeric": [0.5]}, "settings": {"widths": "nearest", "neighbors": 3}}
-    with pytest.raises(RequestError, match="the page finds windows to the nearest rows itself"):
-        answer(explore(model).subject, question)

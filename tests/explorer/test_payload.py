@@ -4,7 +4,6 @@ import json
 import runpy
 import shutil
 import subprocess
-import sys
 from base64 import b64decode
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from kernpool import (
 )
 from kernpool.datasets import make_sine_linear
 from kernpool.explorer.explorer_model import BUNDLE, packed_module, payload_of
+from tests.support.explorer_payloads import unpacked
 
 X = np.array([[0.1], [0.2], [1 / 3], [np.pi]])
 Y = np.array([1.0, 2.0, 1e-300, 0.1 + 0.2])
@@ -239,17 +239,18 @@ def test_pages_are_whole_or_not_there(tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["page.html"]
 
 
-def test_more_rows_than_a_page_holds_are_named_where_nothing_can_be_shown(monkeypatch):
-    """A notebook without anywidget shows text with the remedy, and no traceback."""
-    monkeypatch.setitem(sys.modules, "kernpool.explorer.widget", None)  # importing it fails
-    many = NadarayaWatsonRegressor(bandwidth=1.0).fit(np.arange(100_001.0)[:, None], np.zeros(100_001))
-    with pytest.raises(ValueError, match="kernpool explore"):
-        explore(many).html()
-    shown = explore(many)._repr_mimebundle_()
-    assert list(shown) == ["text/plain"]
-    assert "kernpool[widget]" in shown["text/plain"]
-    assert "100001 rows" in shown["text/plain"]
-    assert "<iframe" in explore(X, Y, bandwidth=1.0)._repr_mimebundle_()["text/html"]
+def test_a_page_of_many_rows_has_a_sample_and_all_rows_are_counted():
+    x = np.arange(100_001.0)
+    many = explore(NadarayaWatsonRegressor(bandwidth=1.0).fit(x[:, None], 2 * x))
+    payload = payload_of(many.subject)
+    kept, value = unpacked(payload["columns"][0]["values"]), unpacked(payload["target"]["values"])
+    assert payload["rows"] == 100_001
+    assert (len(kept), len(np.unique(kept))) == (100_000, 100_000)
+    np.testing.assert_array_equal(value, 2 * kept)
+
+
+def test_a_notebook_shows_the_page_in_a_frame():
+    assert explore(X, Y, bandwidth=1.0)._repr_html_().startswith("<iframe srcdoc=")
 
 
 TOOL = runpy.run_path(str(Path(__file__).resolve().parents[2] / "tools" / "bundle_explorer.py"))

@@ -9,7 +9,6 @@ import pytest
 
 import kernpool.explorer as package
 from kernpool import explore
-from kernpool.explorer.explore import _framed
 from tests.support.browser import opened, violations
 from tests.support.explorer_view import control, copied, facts, link_state, number, settle, state
 
@@ -116,7 +115,7 @@ def test_a_title_made_of_names_is_in_the_language_of_the_page(shown):
 
 
 def test_a_page_within_a_page_has_no_link_to_copy(browser):
-    framed = _framed(explore("make_sine_power", language="en").html())
+    framed = explore("make_sine_power", language="en")._repr_html_()
     with opened(browser, f"<!doctype html><html lang=en><title>notebook</title>{framed}") as outer:
         frame = outer.frame_locator("iframe")
         frame.locator("[data-control='copy.python']").wait_for()

@@ -3,7 +3,6 @@
 import argparse
 import os
 import sys
-import threading
 import webbrowser
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,9 +18,7 @@ from kernpool.estimators.persistence import load_model
 from kernpool.execution.notices import bar, is_terminal
 from kernpool.explorer import Explorer, explore
 from kernpool.explorer.explorer_model import GENERATORS
-from kernpool.explorer.server import ExplorerServer, serve
 
-LARGEST_PORT = 65535
 # Options that fit rows, and those that read a table.
 FITTING = (
     "kernel", "bandwidth", "degree", "smoothing", "composition", "periodic", "geographic", "ridge", "neighbors",
@@ -33,15 +30,9 @@ READING = (
 
 
 def run_explore(options: argparse.Namespace) -> None:
-    """Run `kernpool explore`: write the explorer to a page with --out, otherwise serve it until Ctrl-C."""
-    if not 0 <= options.port <= LARGEST_PORT:
-        raise UsageError(f"--port must be in [0, {LARGEST_PORT}], got {options.port}")
-    if options.out is not None:
-        refuse_existing(Path(options.out), options.force)
+    """Run `kernpool explore`: write the explorer to a page."""
+    refuse_existing(Path(options.out), options.force)
     explorer, notes = explorer_of(options)
-    if options.out is None:
-        _serve(explorer, notes, options)
-        return
     page = explorer.to_html(options.out, force=options.force)
     if options.json:
         print_json({"page": str(page), "rows": explorer.subject.rows, "notes": notes})
@@ -117,26 +108,6 @@ def _loading_code(options: argparse.Namespace, training: TrainingTable) -> str:
         f"import pandas as pd\n\ntable = pd.{readers[suffix]}({options.data!r})\n"
         f"X, y = table[{training.names!r}], table[{options.target!r}]"
     )
-
-
-def _serve(explorer: Explorer, notes: list[str], options: argparse.Namespace) -> None:
-    def started(server: ExplorerServer) -> None:
-        if options.json:
-            print_json({"url": server.url, "rows": explorer.subject.rows, "notes": notes})
-        else:
-            say(f"explorer   {server.url}")
-        if not (options.quiet or options.json):
-            say("Ctrl-C ends it")
-        if not options.no_open:  # a browser of the terminal asks before it ends
-            threading.Thread(target=webbrowser.open, args=[server.address], daemon=True).start()
-
-    try:
-        serve(explorer.subject, port=options.port, language=options.lang, started=started)
-    except KeyboardInterrupt:  # is how it ends
-        if not (options.quiet or options.json):
-            say("ended")
-    except OSError as error:
-        raise UsageError(f"--port {options.port}: {error.strerror}; leave it out, and a free one is taken") from None
 
 
 def run_tour(options: argparse.Namespace) -> None:

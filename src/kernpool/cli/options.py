@@ -157,10 +157,9 @@ COMMANDS = {
     ),
     "explore": (
         "explore:run_explore",
-        "explore a fit interactively in the browser",
-        "Change the bandwidth, kernel and query of a fit and see curve and weights follow: in the browser until "
-        "Ctrl-C, or as a page with --out. The server listens on 127.0.0.1 only and requires the token in the address "
-        "that it prints.",
+        "write an interactive page of a fit",
+        "Write a page on which one changes the bandwidth, kernel and query of a fit and sees curve and weights follow. "
+        "It is one file, which needs no network and no Python.",
     ),
     "tour": (
         "explore:run_tour",
@@ -254,11 +253,9 @@ OPTIONS: dict[str, Options] = {
         "DATA": "a table with --target; a folder written by kernpool fit --model; make_sine_power or make_sine_linear",
         "--target Y": PREDICTED,
         **FITTING,
-        "--out HTML": "write a self-contained page that needs no network and no Python",
-        "--port N=0": "port of the server (default: a free one)",
+        "--out HTML=explorer.html": "page to write (default: explorer.html)",
         "--lang {en|zh}": "English or Simplified Chinese (default: the browser's)",
         "--seed N": "random seed of a generator (default: 0)",
-        "--no-open": "print the address without opening the browser",
         **OVERWRITE,
         **COMPLETE,
         **COLUMN_TYPES,

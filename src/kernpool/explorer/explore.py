@@ -1,6 +1,7 @@
 """`explore`: the interactive view of a kernel regression, in a notebook, as a page, or from Python."""
 
 from collections.abc import Sequence
+from html import escape
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -13,16 +14,14 @@ from kernpool.datasets import RegressionSample
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
 from kernpool.execution.error_messages import abbreviate, explain_calls
 from kernpool.explorer.explorer_model import ExplorerModel, Truth, render_page, subject_of_generator, subject_of_model
-from kernpool.explorer.server import model_at
 
 LANGUAGES = ("en", "zh")
-LARGEST_PAGE = 100_000  # rows: 3 MB of two columns; more belong to an engine
 
 
 class Explorer:
     """Interactive view of a kernel regression: in a notebook, as a page, or from Python.
 
-    In Jupyter, VS Code and marimo it displays itself. Made by `explore`.
+    In a notebook it displays itself, as a frame. Made by `explore`.
 
     Attributes
     ----------
@@ -37,21 +36,12 @@ class Explorer:
             raise ValueError(f"language must be 'en', 'zh' or None, got {abbreviate(language)}")
         self.subject = subject
         self.language = language
-        self._widget: Any = None
 
     def html(self) -> str:
         """Return the explorer as one self-contained HTML page (training rows, program and styles; no network requests).
 
-        Raises
-        ------
-        ValueError
-            If there are more than 100 000 rows, which the page would have to hold.
+        Of more than 100 000 rows it has a random sample, and says so.
         """
-        if self.subject.rows > LARGEST_PAGE:
-            raise ValueError(
-                f"a page holds its rows, and {self.subject.rows} are more than {LARGEST_PAGE}; explore them in a "
-                "notebook or by `kernpool explore`, where Python computes the sums, or explore some of them"
-            )
         return render_page(self.subject, self.language)
 
     def to_html(self, path: str | Path, *, force: bool = False) -> Path:
@@ -73,48 +63,18 @@ class Explorer:
         ------
         FileExistsError
             If there is a file of that name, and `force` is false.
-        ValueError
-            As for `html`.
         """
         text = self.html()
         with whole_file(Path(path), force=force) as temporary:
             temporary.write_text(text, encoding="utf-8")
         return Path(path)
 
-    @property
-    def widget(self) -> Any:
-        """Notebook widget: an `anywidget.AnyWidget` with bandwidth, kernel, query and other settings as traits.
-
-        Raises
-        ------
-        ImportError
-            If anywidget is not installed; the message names the extra.
-        """
-        if self._widget is None:
-            from kernpool.explorer.widget import make_widget
-
-            self._widget = make_widget(self.subject, self.language)
-        return self._widget
-
-    @property
-    def model(self) -> Any:
-        """Fitted estimator with the training rows, bandwidth, kernel and degree that the widget shows.
-
-        Before `widget` is first used it is the model as given.
-        """
-        if self._widget is None:
-            return self.subject.model
-        return model_at(self.subject.model_of_sample(self._widget.sample), self._widget.settings())
-
-    def _repr_mimebundle_(self, **keywords: Any) -> Any:
-        try:
-            widget = self.widget
-        except ImportError:
-            if self.subject.rows > LARGEST_PAGE:
-                hint = 'in a notebook so many rows need pip install "kernpool[widget]", or use kernpool explore'
-                return {"text/plain": f"{self!r}\n{hint}"}
-            return {"text/plain": repr(self), "text/html": _framed(self.html())}
-        return widget._repr_mimebundle_(**keywords)
+    def _repr_html_(self) -> str:
+        """Return the page in an iframe, which a notebook shows."""
+        return (
+            f'<iframe srcdoc="{escape(self.html())}" title="kernpool explorer" sandbox="allow-scripts" '
+            'style="width: 100%; height: 900px; border: 0"></iframe>'
+        )
 
     def __repr__(self) -> str:
         model = type(self.subject.model).__name__
@@ -183,8 +143,8 @@ def explore(
     Notes
     -----
     Up to 5000 rows the page computes every weight itself, and agrees with the estimators: weights to 1e-12, values to
-    1e-10. With more rows of one numeric column a page shows binned sums and how far they are off, of several columns
-    it is slow; in a notebook, and with ``kernpool explore``, the engine of Python answers.
+    1e-10. With more rows of one numeric column it shows binned sums and how far they are off, of several columns it is
+    slow; of more than 100 000 rows it has a random sample, and says so.
     Windows are those of the bandwidths, or reach to the nearest rows (``widths="nearest"``, of one numeric column);
     `min_effective_rows`, of the estimators, widens none here.
 
@@ -244,13 +204,3 @@ def _estimator(degree: int | None, parameters: dict[str, Any], *, labels: bool =
     regressor = LocalLinearRegressor if degree else NadarayaWatsonRegressor
     kind: Any = NadarayaWatsonClassifier if labels else regressor
     return kind(**parameters)
-
-
-def _framed(page: str) -> str:
-    """Return HTML with the explorer's page in an iframe, for notebooks without anywidget."""
-    from html import escape
-
-    return (
-        f'<iframe srcdoc="{escape(page)}" title="kernpool explorer" sandbox="allow-scripts" '
-        'style="width: 100%; height: 900px; border: 0"></iframe>'
-    )

@@ -2,8 +2,8 @@
 
 A `ExplorerModel` is a fitted model, or one fitted to draws of a generator, with the true function if it is known.
 `payload_of` writes rows, names and settings as JSON, with every digit of floating-point numbers, and a table of a
-kernel that is not built in. `render_page` writes the page, and `widget_module` what a notebook imports, of `page.js`,
-which `tools/bundle_explorer.py` makes of the sources in the folders `js` and `words` by esbuild.
+kernel that is not built in. `render_page` writes the page, with the program `page.js`, which
+`tools/bundle_explorer.py` makes of the sources in the folders `js` and `words` by esbuild.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import clone
 
 from kernpool.data.array_validation import INFINITE
 from kernpool.data.circular import Globe
@@ -133,28 +132,6 @@ class ExplorerModel:
                 raise ValueError(f"query must be finite, got {abbreviate(query)}")
             start = replace(start, query=(tuple(numbers.tolist()), tuple(codes.tolist())))
         return start
-
-    def model_of_sample(self, sample: int | None) -> Any:
-        """Return the explorer's estimator, or, if a sample is chosen, a copy refitted to that sample.
-
-        Parameters
-        ----------
-        sample : int or None
-            Number of a sample; None is the own rows of the model.
-
-        Returns
-        -------
-        estimator
-            Fitted, with the parameters and the bandwidth of `model`.
-        """
-        if sample is None:
-            return self.model
-        data, model = self.samples[sample].data, clone(self.model)
-        # Settings are those of the page; nothing is searched for.
-        ridge = {"ridge": self.model.ridge_} if "ridge_" in vars(self.model) else {}
-        found = {"bandwidth": self.model.bandwidth_.tolist(), "n_neighbors": neighbors_of(self.model)}
-        model.set_params(**found, widths=shown_widths(self.model), **ridge)
-        return model.fit(data.x_train[:, None], data.y_train)
 
 
 def subject_of_model(
@@ -331,23 +308,19 @@ def subject_of_generator(
     return ExplorerModel(model, ("x",), target, title or name, (data.x_test, data.y_truth), samples, load)
 
 
-def middle_of(model: Any) -> tuple[list[float], list[int]]:
-    """Return the initial query: medians of the numeric columns, and codes of the most frequent categories."""
-    encoding = model.encoding_
-    numeric = np.median(np.asarray(model.key_, dtype=np.float64), axis=0)
-    if encoding is not None:  # of two levels, read as 0 and 1, there is none between
-        is_pair = [encoding.kinds[place] == "binary" for place in encoding.numeric]
-        numeric = np.where(is_pair, np.ceil(numeric), numeric)
-    return numeric.tolist(), [int(np.bincount(codes).argmax()) for codes in np.asarray(model.key_code_).T]
-
-
 VERSION = 1
 EXACT_ROWS = 5000  # up to so many the page visits every pair itself
+LARGEST_PAGE = 100_000  # rows, 3 MB of two columns; of more the page has a sample
 
 
-def payload_of(
-    subject: ExplorerModel, *, language: str | None = None, kept: NDArray[np.intp] | None = None
-) -> dict[str, Any]:
+def page_rows(rows: int) -> NDArray[np.intp]:
+    """Return the indices of the rows that a page has: all, or a random sample of `LARGEST_PAGE`, in order."""
+    if rows <= LARGEST_PAGE:
+        return np.arange(rows)
+    return np.sort(np.random.default_rng(0).choice(rows, LARGEST_PAGE, replace=False))
+
+
+def payload_of(subject: ExplorerModel, *, language: str | None = None) -> dict[str, Any]:
     """Return everything that the explorer's page needs (rows, names, settings) as a JSON-compatible dictionary.
 
     Parameters
@@ -356,8 +329,6 @@ def payload_of(
         What is explored.
     language : {"en", "zh"} or None
         None follows the browser.
-    kept : ndarray of int, optional
-        The rows that the page draws, where an engine knows all of them; by default all.
 
     Returns
     -------
@@ -372,7 +343,7 @@ def payload_of(
     ('regression', 'gaussian', ['kind', 'name', 'values'])
     """
     model = subject.model
-    rows = np.arange(subject.rows) if kept is None else kept
+    rows = page_rows(subject.rows)
     fitted = settings_of(model)
     kernel = get_kernel(model.kernel)
     tables = [] if kernel.name in BUILT_IN else [tabulate(kernel)]
@@ -598,7 +569,7 @@ def _logarithms(kernel: Kernel, u: Array) -> Array:
 
 
 BUNDLE = Path(__file__).parent / "page.js"
-# Pages and notebooks carry the bundle compressed to a half. Browsers decompress by themselves (`DecompressionStream`:
+# Pages carry the bundle compressed to a half. Browsers decompress by themselves (`DecompressionStream`:
 # Chromium 80, Safari 16.4, Firefox 113).
 LOADER = """\
 async function load(packed) {
@@ -614,36 +585,17 @@ def packed_module() -> str:
     return b64encode(gzip.compress(BUNDLE.read_bytes(), mtime=0)).decode("ascii")
 
 
-def widget_module() -> str:
-    """Return the JavaScript module of the notebook widget (anywidget)."""
-    return f"""{LOADER}
-const module = load("{packed_module()}");
-export default {{ render: async (context) => (await module).default.render(context) }};
-"""
-
-
 # Nothing may be loaded: whatever a page would ask a network for, the browser refuses.
 POLICY = "default-src 'none'; script-src 'unsafe-inline' blob:; style-src 'unsafe-inline'; img-src data: blob:"
 
 
-def render_page(
-    subject: ExplorerModel,
-    language: str | None,
-    kept: NDArray[np.intp] | None = None,
-    *,
-    host: str = "pageHost()",
-    policy: str = POLICY,
-) -> str:
+def render_page(subject: ExplorerModel, language: str | None) -> str:
     """Return the explorer's HTML page with its data, program and styles.
 
     Parameters
     ----------
-    subject, language, kept
+    subject, language
         As of `payload_of`.
-    host : str
-        JavaScript that makes the host of the module: `pageHost()`, or that of a server.
-    policy : str
-        Content security policy.
 
     Returns
     -------
@@ -652,18 +604,18 @@ def render_page(
     """
     return f"""<!doctype html>
 <html lang="{"zh-Hans" if language == "zh" else "en"}"><head><meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta http-equiv="Content-Security-Policy" content="{POLICY}">
 <meta name="generator" content="kernpool explorer"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{escape(subject.title)}</title>
 <link rel="icon" href="data:,">
 <style>body{{margin:0}}</style></head>
 <body><main id="explorer"></main>
-<script type="application/json" id="payload">{json_for_html(payload_of(subject, language=language, kept=kept))}</script>
+<script type="application/json" id="payload">{json_for_html(payload_of(subject, language=language))}</script>
 <script type="module">
 {LOADER}
 const explorer = await load("{packed_module()}");
 const payload = JSON.parse(document.getElementById("payload").text);
-explorer.mount(document.getElementById("explorer"), payload, explorer.{host});
+explorer.mount(document.getElementById("explorer"), payload);
 </script></body></html>
 """
 

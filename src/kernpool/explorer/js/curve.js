@@ -3,17 +3,14 @@ import { spaced } from "./panel.js";
 
 const BUDGET = 7; // milliseconds of a frame for the curve
 const SLICE = 5; // milliseconds of an idle slice
-const REMOTE_PLACES = 400; // that an engine is asked for
 
 /**
  * @param {object} context
- * @param {(places: Float64Array | null, values: Float64Array) => void} show values: output by output; null: no curve
+ * @param {(places: Float64Array, values: Float64Array) => void} show values: output by output
  * @param {(found: {bins, error, count} | null) => void} tell of a binned curve how it differs from the exact one
- * @param {(isOld: boolean) => void} age whether the curve that is drawn is that of other settings
  */
-export function makeCurve({ pool, store, data, idle, remote }, show, tell, age) {
+export function makeCurve({ pool, store, data, idle }, show, tell) {
   let known = "";
-  let frame = ""; // in which an older curve can stay
   let last = null;
   let cost = 1e-4 * data().n; // milliseconds a place, measured from the first curve on
   let cancel = () => {};
@@ -45,16 +42,6 @@ export function makeCurve({ pool, store, data, idle, remote }, show, tell, age) 
     };
   };
 
-  const askFor = (next, ends, column, query) => {
-    if (frame !== next) show(null);
-    frame = next;
-    age(true);
-    remote.curve(column, spaced(...ends, REMOTE_PLACES), query, (places, values) => {
-      age(false);
-      show(places, values);
-    });
-  };
-
   return {
     /** Draw anew unless nothing but the query's place along the column has changed. */
     update(width, ends) {
@@ -64,10 +51,6 @@ export function makeCurve({ pool, store, data, idle, remote }, show, tell, age) 
       if (key === known && pool() === last) return;
       [known, last] = [key, pool()];
       cancel();
-      if (remote) {
-        askFor(JSON.stringify([width, ends, column]), ends, column, query);
-        return;
-      }
       tell(null);
       const coarse = spaced(...ends, Math.max(48, Math.min(240, Math.floor(BUDGET / cost))));
       const start = performance.now();

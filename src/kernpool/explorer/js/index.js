@@ -1,6 +1,5 @@
-/** What pages and notebooks import; tools/bundle_explorer.py makes ../page.js of it. */
-export { default, mount } from "./main.js";
-export { pageHost, serverHost } from "./hosts.js";
+/** What pages import; tools/bundle_explorer.py makes ../page.js of it. */
+export { mount } from "./main.js";
 
 // The numbers alone, which tests compare with those of Python.
 export { bandAlong } from "./band.js";

@@ -5,7 +5,6 @@ import { makeCompare } from "./compare.js";
 import { makeControls } from "./controls.js";
 import { axesOf, readData, withRows, withSample } from "./data.js";
 import { html, put } from "./dom.js";
-import { follow, widgetHost } from "./hosts.js";
 import { makeHeatMap } from "./heat_map.js";
 import { makeIdle } from "./idle.js";
 import { listenToKeys } from "./keyboard.js";
@@ -13,7 +12,6 @@ import { canTeach, makeLesson } from "./lesson.js";
 import { followHash, fromHash } from "./link.js";
 import { makePathChart } from "./path_chart.js";
 import { makeRelevance } from "./relevance.js";
-import { makeRemote } from "./remote.js";
 import { makeResidualChart } from "./residual_chart.js";
 import { makeScatter } from "./scatter.js";
 import { makeSlices } from "./axis_panel.js";
@@ -38,52 +36,45 @@ const PANELS = [
   { name: "weights", make: makeWeights, frame: true, place: "side" },
   { name: "slow", make: makeSlowMotion, frame: true, place: "side", when: canTeach },
   { name: "slices", make: makeSlices, frame: true, place: "under", when: hasMoreColumns },
-  { name: "compare", make: makeCompare, place: "under", when: holdsAll },
+  { name: "compare", make: makeCompare, place: "under" },
   { name: "path", make: makePathChart, place: "under", when: (data, payload) => !hasMoreColumns(data) && isExact(data, payload) },
-  { name: "classes", make: makeClasses, when: (data, payload) => data.classes && holdsAll(data, payload) },
-  { name: "heat", make: makeHeatMap, when: holdsAll },
+  { name: "classes", make: makeClasses, when: (data) => data.classes },
+  { name: "heat", make: makeHeatMap },
   { name: "path", make: makePathChart, when: (data, payload) => hasMoreColumns(data) && isExact(data, payload) },
   { name: "residuals", make: makeResidualChart, when: (data, payload) => !data.classes && isExact(data, payload) },
   { name: "training", make: makeTraining, frame: true, when: canTrain },
-  { name: "relevance", make: makeRelevance, when: (data, payload) => hasMoreColumns(data) && holdsAll(data, payload) },
+  { name: "relevance", make: makeRelevance, when: hasMoreColumns },
 ];
 
 /** Whether there is one column of rows that count alike, each left out alone: what is taught, and few enough. */
-function canTrain(data, payload) {
+function canTrain(data) {
   const isPlain = !data.classes && !data.weight && !data.group && !data.periods[0] && !hasMoreColumns(data);
-  return isPlain && holdsAll(data, payload) && data.n > 1 && data.n <= TRAINED;
+  return isPlain && data.n > 1 && data.n <= TRAINED;
 }
 
 function hasMoreColumns(data) {
   return data.numeric.length + data.categorical.length > 1;
 }
 
-/** Whether the page has all rows, and not those that it draws of the rows that an engine has. */
-function holdsAll(data, payload) {
-  return payload.samples || data.n >= (payload.rows ?? 0);
-}
-
 /** Whether there are pairs of rows, and all of them are visited. */
 function isExact(data, payload) {
-  return data.n > 1 && data.n <= payload.limits.exact && holdsAll(data, payload);
+  return data.n > 1 && data.n <= payload.limits.exact;
 }
 
 const TRAINED = 2000; // rows whose pairs an epoch visits within a frame or two
 
-const EVERYTHING = ["settings", "column", "query", "answered", "lost", "pins", "sample", "language", "theme", "panels", "training", "band", "lesson", "picked", "draws"];
+const EVERYTHING = ["settings", "column", "query", "pins", "sample", "language", "theme", "panels", "training", "band", "lesson", "picked", "draws"];
 
 /**
  * @param {HTMLElement} el
  * @param {object} payload as explorer/explorer_model.py makes it
- * @param {object} host see hosts.js; null for a page that nobody listens to
  * @returns {{destroy: () => void, store: object}}
  */
-export function mount(el, payload, host = null) {
+export function mount(el, payload) {
   addKernels(payload.tables);
   const base = readData(payload);
-  const isPage = !host || host.kind !== "widget";
   const read = (hash) => fromHash(hash, payload, base);
-  const store = makeStore({ ...startState(payload, base), ...(isPage ? read(location.hash) : {}) });
+  const store = makeStore({ ...startState(payload, base), ...read(location.hash) });
   const idle = makeIdle();
   const root = html("div", { class: "kp" });
   const spoken = html("p", { class: "kp-spoken", "aria-live": "polite" });
@@ -95,15 +86,13 @@ export function mount(el, payload, host = null) {
   );
   const data = remember(() => [sample(), store.get().rows], (start, rows) => (rows ? withRows(start, rows) : start));
   const pool = remember(() => [data(), store.get().settings], (rows, settings) => makeQuickPool(rows, settings, payload.limits.exact));
-  const remote = makeRemote({ host, payload, data, store });
-  const local = remember(() => [pool(), store.get().query], (now, query) => now.at(query));
-  const here = remote ? () => remote.here(local()) : local;
-  const context = { el: root, payload, host, store, data, pool, here, remote, idle, say: makeSpeaker(spoken), words: null, past: [], drawn: 0 };
+  const here = remember(() => [pool(), store.get().query], (now, query) => now.at(query));
+  const context = { el: root, payload, store, data, pool, here, idle, say: makeSpeaker(spoken), words: null, past: [], drawn: 0 };
 
   const dark = matchMedia("(prefers-color-scheme: dark)");
   let panels = [];
   // The live region lies beside the root, and a page of its own is of one language.
-  const spokenIn = [root, spoken, ...(host && host.kind !== "widget" ? [document.documentElement] : [])];
+  const spokenIn = [root, spoken, document.documentElement];
   const build = () => {
     for (const panel of panels) panel.destroy();
     const state = store.get();
@@ -167,7 +156,7 @@ export function mount(el, payload, host = null) {
     else refresh(changed);
   };
   build();
-  const ends = [listenToKeys(context), isPage ? followHash(store, read) : null, host ? follow(store, host) : null];
+  const ends = [listenToKeys(context), followHash(store, read)];
 
   return {
     store,
@@ -176,7 +165,7 @@ export function mount(el, payload, host = null) {
       dark.removeEventListener("change", onDark);
       idle.clear();
       for (const panel of panels) panel.destroy();
-      for (const end of ends) if (end) end();
+      for (const end of ends) end();
       el.replaceChildren();
     },
   };
@@ -188,8 +177,6 @@ function startState(payload, data) {
     settings: payload.settings,
     column: axesOf(data).includes(payload.column) ? payload.column : axesOf(data)[0],
     query: payload.query || middleQuery(data),
-    answered: "", // the question that an engine has answered last
-    lost: null, // why it does not answer: a text, or "" where it cannot be reached
     pins: [],
     sample: null,
     language: chooseLanguage(payload.language),
@@ -234,11 +221,3 @@ function makeSpeaker(element) {
     timer = setTimeout(() => put(element, "text", text), 700);
   };
 }
-
-/** The entry of anywidget. */
-function render({ model, el }) {
-  const { destroy } = mount(el, model.get("payload"), widgetHost(model));
-  return destroy;
-}
-
-export default { render };

@@ -6,8 +6,8 @@ const FEWEST = 3; // rows: fewer leave nothing to leave out
 const DRAWS = 8; // earlier draws whose curves stay as pale lines
 
 /** Whether rows may be changed: those of a generator, on a page. A notebook's model would not know of it. */
-export function canEdit({ payload, host }) {
-  return Boolean(payload.samples) && host?.kind !== "widget";
+export function canEdit({ payload }) {
+  return Boolean(payload.samples);
 }
 
 /** The draw of a generator that is shown, changed or not. */

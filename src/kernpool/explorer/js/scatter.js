@@ -11,7 +11,6 @@ import { spaced } from "./panel.js";
 import { canEdit, makePointTools } from "./points.js";
 import { makePool } from "./pool.js";
 import { domainOf, moveQuery } from "./actions.js";
-import { whyLost } from "./remote.js";
 import { canBeSure, makeSure } from "./delayed_intervals.js";
 import { isNearest, neighborsOf } from "./widths.js";
 
@@ -33,7 +32,7 @@ export function makeScatter(root, context) {
   const binned = html("p", { class: "kp-hint kp-binned" });
   const legend = makeLegend(context);
   root.prepend(legend.element);
-  const isSure = !context.remote && canBeSure(data(), context.payload);
+  const isSure = canBeSure(data(), context.payload);
   const band = html("input", { type: "checkbox", "data-control": "band", onchange: () => store.set({ band: band.checked }) });
   const tools = html("div", { class: "kp-tools" }, isSure ? html("label", {}, band, " " + words(data().numeric.length === 1 && !data().periods[0] ? "band.switch" : "band.switch.one")) : null);
   const points = canEdit(context) ? makePointTools(context, chart) : null;
@@ -53,15 +52,10 @@ export function makeScatter(root, context) {
     moveQuery(context, low + (slider.value / 400) * (high - low));
   });
   const curve = makeCurve(context, (places, values) => {
-    if (!places) {
-      for (const path of parts.curves) put(path, "d", null);
-      root.numbers = undefined;
-      return;
-    }
     const m = places.length;
     root.numbers = { places, values };
     parts.curves.forEach((path, j) => put(path, "d", linePath(places, values.subarray(j * m, (j + 1) * m), chart.x, chart.y)));
-  }, (found) => put(binned, "text", found ? words("binned", { ...found, error: words.number(found.error, 2) }) : ""), (isOld) => put(chart.svg, "class", isOld ? "kp-old" : null));
+  }, (found) => put(binned, "text", found ? words("binned", { ...found, error: words.number(found.error, 2) }) : ""));
   let sureness = null;
   const drawBand = (found) => {
     sureness = found;
@@ -116,7 +110,7 @@ export function makeScatter(root, context) {
       put(slider, "style", `margin-left:${chart.left - 8}px;width:${chart.inner + 16}px`);
       put(slider, "aria-label", words("query.of", { name: data().names[column] }));
     }
-    if (any("settings", "column", "sample", "query", "answered", "theme")) {
+    if (any("settings", "column", "sample", "query", "theme")) {
       const ends = domainOf(data(), column);
       curve.update(chart.inner, ends);
       drawQuery(chart, parts, context);
@@ -130,7 +124,6 @@ export function makeScatter(root, context) {
     if (points) points.update();
     if (any("picked", "sample", "theme")) drawPicked(chart, parts.picked, store.get().picked);
     if (any("pins", "settings", "column", "sample", "theme")) drawPins(chart, parts.pins, pins, context);
-    if (context.remote) put(binned, "text", whyLost(context.store.get().lost, words));
     legend.update(column);
   }
   return {
@@ -246,10 +239,10 @@ function drawQuery(chart, parts, context) {
   drawBump(chart, parts, { ...settings, bandwidth }, data, column, q, `${neighbors}h = ${context.words.number(h)}`);
 }
 
-function drawPins(chart, lines, pins, { store, data, pool, remote }) {
+function drawPins(chart, lines, pins, { store, data, pool }) {
   const { column } = store.get();
   lines.forEach(([line, name, discs], i) => {
-    put(discs, "d", pins[i] && !remote && data().n <= PATH_ROWS ? discsOf(chart, pool().at(pins[i]).weight) : null);
+    put(discs, "d", pins[i] && data().n <= PATH_ROWS ? discsOf(chart, pool().at(pins[i]).weight) : null);
     const at = pins[i] ? chart.x(pins[i].numeric[column]).toFixed(1) : 0;
     put(line, "d", pins[i] ? `M${at} ${chart.top}V${chart.base}` : null);
     put(name, "x", at);
@@ -258,21 +251,21 @@ function drawPins(chart, lines, pins, { store, data, pool, remote }) {
   });
 }
 
-function makeLegend({ data, words, payload, remote }) {
+function makeLegend({ data, words, payload }) {
   const { classes, truth, n } = data();
-  const rows = remote ? words("data.part", { n, rows: payload.rows }) : words("data");
+  const sample = n < payload.rows && !payload.samples ? html("span", {}, words("data.part", { n, rows: payload.rows })) : null;
   const item = (name, text, tint) => html("span", { class: "kp-key kp-key-" + name, style: tint }, text);
   const lines = classes
     ? classes.map((name, j) => {
         const line = svg("svg", { width: 30, height: 6, "aria-hidden": "true" }, svg("path", { d: "M0 3H30", "stroke-dasharray": dashOf(j) }));
         return html("span", { class: "kp-key kp-key-class", style: `--kp-tint:var(--kp-class-${j % 10})` }, line, words("probability", { name }));
       })
-    : [item("points", rows), item("curve", words("curve"))];
-  const earlier = classes || remote ? null : item("earlier", words("earlier"));
+    : [item("points", words("data")), item("curve", words("curve"))];
+  const earlier = classes ? null : item("earlier", words("earlier"));
   const known = truth ? item("truth", words("truth")) : null;
   const wide = item("wide", words("band.all"));
-  const sure = !remote && canBeSure(data(), payload) ? [item("band", words("band")), data().numeric.length === 1 ? wide : null].filter(Boolean) : [];
-  const element = html("p", { class: "kp-legend" }, ...lines, known, item("weights", words(remote ? "weight.part" : "weight")), classes ? null : item("plane", words("plane")), ...sure, earlier);
+  const sure = canBeSure(data(), payload) ? [item("band", words("band")), data().numeric.length === 1 ? wide : null].filter(Boolean) : [];
+  const element = html("p", { class: "kp-legend" }, ...lines, known, item("weights", words("weight")), classes ? null : item("plane", words("plane")), ...sure, earlier, sample);
   const shown = (one, is) => one && put(one, "style", is ? null : "visibility:hidden");
   return { element, showEarlier: (is) => shown(earlier, is), showBand: (on, isWide) => sure.forEach((one) => shown(one, on && (one !== wide || isWide))), update: (column) => shown(known, column === 0) };
 }

@@ -6,7 +6,7 @@ import { toPython } from "./python.js";
 
 /** @returns {{update: () => void, destroy: () => void}} */
 export function makeToolbar(root, context) {
-  const { store, words, payload, host } = context;
+  const { store, words, payload } = context;
   const button = (name, onclick, attributes) => html("button", { type: "button", "data-control": name, onclick, ...attributes }, words(name));
   const text = html("textarea", { readonly: true, rows: 18, spellcheck: "false", "data-part": "copied", "aria-label": words("copy.python") });
   const told = html("p", { role: "status" });
@@ -28,15 +28,14 @@ export function makeToolbar(root, context) {
   };
   const link = () => {
     show(location.href.replace(/#.*/, "") + "#" + toHash(store.get()), "copy.link");
-    put(warned, "text", [isServed ? words("copy.served") : "", store.get().rows ? words("copy.rows") : ""].filter(Boolean).join(" "));
+    put(warned, "text", store.get().rows ? words("copy.rows") : "");
   };
   const isDark = () => context.el.dataset.theme === "dark";
   const theme = button("theme", () => store.set({ theme: isDark() ? "light" : "dark" }));
   const other = words.language === "zh" ? "en" : "zh";
   const language = html("button", { type: "button", "data-control": "language", lang: other === "zh" ? "zh-Hans" : "en", onclick: () => store.set({ language: other }) }, words("other"));
-  const isServed = host && host.kind === "server";
-  // A notebook, and a page within one (about:srcdoc), have no address that leads back to them.
-  const linked = (host && host.kind === "widget") || location.protocol === "about:" ? null : button("copy.link", link);
+  // A page within a notebook (about:srcdoc) has no address that leads back to it.
+  const linked = location.protocol === "about:" ? null : button("copy.link", link);
   const lesson = canTeach(context.data(), payload) ? button("lesson", () => switchLesson(context)) : null;
   const heading = html("h1", {});
   const whole = document.fullscreenEnabled ? button("whole", () => (document.fullscreenElement ? document.exitFullscreen() : context.el.requestFullscreen())) : null;
@@ -54,7 +53,7 @@ export function makeToolbar(root, context) {
       put(theme, "text", words(isDark() ? "light" : "dark"));
       const title = sample === null ? titleOf(context) : payload.samples[sample].generator;
       put(heading, "text", title);
-      if (host && host.kind !== "widget") document.title = title;
+      document.title = title;
     },
     destroy() {
       document.removeEventListener("fullscreenchange", followScreen);

@@ -2,7 +2,6 @@
 import { showPlace } from "./dates.js";
 import { html, put } from "./dom.js";
 import { KERNELS } from "./kernels.js";
-import { whyLost } from "./remote.js";
 
 const ROWS = 8;
 const CLASSES = 4; // the most probable ones
@@ -27,27 +26,26 @@ export function makeWeights(root, context) {
   };
   return {
     update() {
-      const { settings, query, column, lost } = store.get();
+      const { settings, query, column } = store.get();
       const now = data();
       const here = context.here();
       const value = (i) => (classes ? classes[now.outputs.findIndex((one) => one[i])] : now.outputs[0][i]);
       const rowOf = (row) => ({ row, x: now.numeric[column][row], y: value(row), weight: here.weight[row] });
-      const heaviest = here.heaviest || largest(here.weight, ROWS).map(rowOf);
+      const heaviest = largest(here.weight, ROWS).map(rowOf);
       put(head[1], "text", now.names[column]);
       put(head[2], "text", now.targetName);
       const top = heaviest.length ? heaviest[0].weight : NaN;
-      const slope = here.slope ? [words.number(here.slope[column], 4)] : [here.waiting ? "–" : words("slope.none")];
+      const slope = here.slope ? [words.number(here.slope[column], 4)] : [words("slope.none")];
       const order = Array.from(here.value.keys());
       if (more > 0) order.sort((i, j) => here.value[j] - here.value[i] || i - j);
       order.slice(0, CLASSES).forEach((j, k) => put(facts[k][0], "text", values[j]));
       const texts = order.slice(0, CLASSES).map((j) => words.number(here.value[j], now.outputDigits));
       if (more > 0) texts.push(words.number(order.slice(CLASSES).reduce((sum, j) => sum + here.value[j], 0), 4));
       if (!classes) texts.push(...slope);
-      texts.push(words.number(here.effectiveSize), here.waiting ? "–" : words("of", { k: here.reach, n: here.n || now.n }), words.number(top));
+      texts.push(words.number(here.effectiveSize), words("of", { k: here.reach, n: now.n }), words.number(top));
       texts.forEach((text, k) => put(facts[k][1], "text", text));
-      put(table, "class", (classes ? "kp-table" : "kp-table kp-wrap") + (here.empty || here.waiting ? " kp-gone" : ""));
-      const wait = whyLost(lost, words) || words("engine.wait");
-      put(message, "text", here.waiting ? wait : here.empty ? explainEmpty(now, settings, here, column, words) : "");
+      put(table, "class", (classes ? "kp-table" : "kp-table kp-wrap") + (here.empty ? " kp-gone" : ""));
+      put(message, "text", here.empty ? explainEmpty(now, settings, here, column, words) : "");
       let rest = 1;
       for (let k = 0; k < ROWS; k++) {
         const one = heaviest[k];
@@ -61,10 +59,6 @@ export function makeWeights(root, context) {
       }
       const others = here.reach - Math.min(ROWS, heaviest.length);
       write(rows[ROWS], others > 0 ? [words("others", { k: others }), "", "", words.number(Math.max(0, rest))] : ["", "", "", ""], 0);
-      if (here.waiting) {
-        if (lost !== null) context.say(wait);
-        return;
-      }
       say(context, here, query.numeric[column], top, heaviest[0]?.row);
     },
     destroy() {},
@@ -87,7 +81,7 @@ export function largest(weight, k) {
 
 function explainEmpty(data, settings, here, column, words) {
   const one = data.numeric.length === 1 && !data.categorical.length;
-  const key = here.nearestKey ?? data.numeric.map((values) => values[here.nearest]);
+  const key = data.numeric.map((values) => values[here.nearest]);
   const place = showPlace(data, column, key[column]);
   const reach = words.number((here.bandwidth ?? settings.bandwidth)[column] * KERNELS[settings.kernel].support);
   const why = words(one ? "empty.why" : "empty.why.many", { reach, place, row: here.nearest });
