@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kernpool.data.suspect_columns import doubt
 from kernpool.tables.file_formats import read_table
 from tests.support.commands import kernpool
 from tests.support.parquet import write_parquet
@@ -168,29 +167,6 @@ def test_a_kept_column_of_notes_needs_no_decimal_sign(coded):
     text = 'k,x,note\n0,0.5,"1,234"\n1,0.6,abc\n'
     lines = done("predict", "m", "-", "--keep", "note", stdin=text.encode()).stdout.decode().splitlines()
     assert lines[1].startswith('"1,234",')
-
-
-@pytest.mark.parametrize("cells", [["1%", "2.5%"], ["$2", "$3"], ["1,5 EUR", "2 EUR"], ["1 234,50", "2 000,50"],
-                                   ["1'234.50", "2'000.50"], ["(1.5 kg)", "2 kg"], ["00:15", "04:45"]])  # fmt: skip
-@pytest.mark.parametrize("target", [False, True])
-def test_numbers_with_a_unit_are_no_levels(cells, target):
-    names = "y;x" if target else "x;y"
-    wrote("t.csv", rows(names, *(f"{cells[i % 2]};{i}" for i in range(8))))
-    said = refused("fit", "t.csv", "--target", "y", *FIXED)
-    column = "y" if target else "x"
-    assert f"column {column!r} holds {cells[0]!r}: a " in said
-    assert f"say --unordered {column}" in said
-    done("fit", "t.csv", "--target", "y", "--unordered", column, *([] if target else ["--smoothing", "0"]), *FIXED)
-
-
-def test_days_and_codes_that_are_read_as_numbers_are_noted():
-    wrote("t.csv", rows("day,zip,n,y", *(f"202001{i + 10},{i + 1:05},{i},{i % 3}" for i in range(8))))
-    report = json.loads(done("fit", "t.csv", "--target", "y", "--json", "--bandwidth", "1").stdout)
-    assert report["notes"] == [
-        "column 'day' holds '20200110', read as a number; if it is a date, write it as 2020-01-10 and say --dates day",
-        "column 'zip' holds '00001', read as the number 1; if it is a code, say --unordered zip",
-    ]
-    assert doubt(["20201340", "20200101"], np.array([20201340.0, 20200101.0])) == ""
 
 
 def test_rows_that_are_dropped_are_counted_for_programs(coded):

@@ -26,7 +26,7 @@ BANNED_NAMES: set[str] = set()
 BANNED_DOCSTRINGS: set[str] = set()
 BANNED_TITLES: set[str] = set()
 # Modules outside of the command line whose texts name its options; this set may only shrink.
-NAMING_OPTIONS = {"data/suspect_columns.py"}
+NAMING_OPTIONS: set[str] = set()
 
 
 @cache

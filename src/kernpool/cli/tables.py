@@ -258,10 +258,7 @@ def _target(table: Table, name: str, choice: column_types.Choice) -> tuple[NDArr
         raise TableError(f"{column_types.date_to_choose(table, name)}, or name another column with --target")
     if name not in choice.unordered and kind != "levels" and not is_boolean(table.columns[name]):
         numbers = column_types.moderate_numbers(table, name, TARGET)
-        column_types.note_doubts(table, name)
         return numbers, False
-    if name not in choice.unordered:
-        column_types.refuse_measures(table, name)
     labels = column_types.levels_in(table, name)
     different = len(set(labels))
     if different == 1:

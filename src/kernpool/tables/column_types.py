@@ -20,7 +20,7 @@ from kernpool.data.columns import KIND_WORDS, MixedTable
 from kernpool.data.dates import TIME_KINDS, TimeKind, Times, are_dates, looks_like_date, times_of, times_of_text
 from kernpool.data.encoding import Encoding
 from kernpool.data.number_parsing import as_objects, cell_at, is_blank, is_code, is_string, is_time, unreadable, words
-from kernpool.data.suspect_columns import SuspectColumn, doubt, row_names, row_numbers, units_or_times
+from kernpool.data.suspect_columns import NUMBERS_ROWS, is_row_number
 from kernpool.tables.table import Advice, Table
 
 SHOWN = 20  # levels, in a message
@@ -207,14 +207,10 @@ def features_of(table: Table, names: Sequence[str], choice: Choice, advice: Advi
             dates.append(name)
         elif kind == "levels":
             cells = _declared(table, name, choice) if name in choice.ordered else levels_in(table, name)
-            if not asked:
-                refuse_measures(table, name)
-                _refuse(table, name, row_names(cells))
-            elif name in choice.unordered:
+            if name in choice.unordered:
                 unordered.append(name)
         else:
             cells = moderate_numbers(table, name, advice)
-            note_doubts(table, name)
         columns[name] = cells
     ordered = [name for name in names if name in choice.ordered]
     if all(isinstance(cells, np.ndarray) for cells in columns.values()):
@@ -380,32 +376,9 @@ def _times_as_fitted(table: Table, name: str, kind: TimeKind) -> Times:
     return times
 
 
-def note_doubts(table: Table, name: str) -> None:
-    """Add a note to a table if the integers of a text column may be dates or codes."""
-    if is_string(table.columns[name]) and (found := doubt(table.columns[name], table.floats(name))):
-        table.notes.append(f"column {name!r} {found} {name}")
-
-
-def refuse_measures(table: Table, name: str) -> None:
-    """Raise TableError if a text column holds numbers with a unit, or times of the day.
-
-    Call it only for columns not declared categorical.
-    """
-    _refuse(
-        table, name, units_or_times([str(c) for c in as_objects(table.columns[name]) if not is_blank(c, table.blanks)])
-    )
-
-
 def note_row_numbers(table: Table, names: Sequence[str], X: Any) -> None:
     """Add a note to a table for each predictor column that seems to hold row numbers, if there are several columns."""
     columns = X.columns if isinstance(X, MixedTable) else dict(zip(names, X.T, strict=True))
     for name, cells in columns.items() if len(columns) > 1 else ():
-        found = row_numbers(name, cells) if isinstance(cells, np.ndarray) else None
-        if found is not None:
-            table.notes.append(f"column {name!r} {found.what}; {found.at_command_line.format(name=name)}")
-
-
-def _refuse(table: Table, name: str, found: SuspectColumn | None) -> None:
-    if found is not None:
-        remedy = found.at_command_line.format(name=name)
-        raise TableError(f"{table.source}: column {name!r} {found.what}; {remedy}")
+        if isinstance(cells, np.ndarray) and is_row_number(name, cells):
+            table.notes.append(f"column {name!r} {NUMBERS_ROWS}; leave it out with --features")
