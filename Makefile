@@ -50,7 +50,7 @@ bench: $(VENV)/.installed-bench
 
 $(VENV)/.installed: pyproject.toml constraints.txt src/kernpool/_version.py | $(VENV)/bin/python
 	@echo "Installing kernpool into $(VENV) (a minute or two) ..."
-	$(PIP) --editable ".[plot,torch,arrow,nufft,dask,completion,test,browser]"
+	$(PIP) --editable ".[plot,torch,arrow,nufft,dask,test,browser]"
 	@touch $@
 
 $(VENV)/.installed-lint: $(VENV)/.installed

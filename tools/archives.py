@@ -26,7 +26,6 @@ MADE = re.compile(  # by running, not by writing
 NEEDED = {
     "kernpool/py.typed",
     "kernpool/algorithms/pair_costs.json",
-    "kernpool/data/shipped/engel.csv",
     "kernpool/displays/training.html",
     "kernpool/explorer/page.js",
     "kernpool/tour/style.css",

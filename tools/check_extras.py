@@ -96,20 +96,12 @@ def nufft(_: Path) -> None:
     np.testing.assert_allclose(summed, kernpool.pool(key[:20], key, value, bandwidth=0.8), rtol=1e-5, atol=1e-8)
 
 
-def completion(_: Path) -> None:
-    """Write what a shell completes commands by."""
-    from kernpool.cli.setup_commands import completion as script
-
-    assert "--target" in script("bash")
-
-
 EXTRAS: dict[str, tuple[str, Callable[[Path], None]]] = {  # the package that opens it, and what a user does
     "plot": ("matplotlib", plot),
     "torch": ("torch", torch),
     "dask": ("dask", dask),
     "arrow": ("pyarrow", arrow),
     "nufft": ("finufft", nufft),
-    "completion": ("shtab", completion),
 }
 
 

@@ -72,10 +72,8 @@ def test_the_help_names_what_python_accepts():
     ("command", "shown"),
     [
         ("fit", "--decimal SIGN "),
-        ("completion", "bash, zsh or tcsh"),
         ("test significance", "--kind {wild,mammen,gaussian}\n"),
         ("test specification", "number of resamples (default: 399)"),
-        ("test curves", "--kind {wild,mammen,gaussian,normal}\n"),
     ],
 )
 def test_a_help_page_shows_what_its_own_command_takes(command, shown):

@@ -150,11 +150,6 @@ COMMANDS = {
         "hypothesis tests",
         "Hypothesis tests of a fit or a table, by resampling. The result goes to standard output.",
     ),
-    "datasets": (
-        "datasets:run_datasets",
-        "list the example tables, or write one",
-        "List the example tables, or write one to standard output as CSV. None needs a download.",
-    ),
     "explore": (
         "explore:run_explore",
         "write an interactive page of a fit",
@@ -166,22 +161,11 @@ COMMANDS = {
         "write an illustrated introduction to attention pooling",
         "Write the tour, an illustrated introduction to attention pooling: one HTML page that needs no network.",
     ),
-    "sort": (
-        "sort:run_sort",
-        "sort a Parquet file by a column, so that predictions read a part of it",
-        "Sort a Parquet file by a column, and write it in row groups. A model that is fitted to it with --memory reads "
-        "only the row groups that are in reach of the rows to predict.",
-    ),
     "compile": (
-        "setup_commands:run_compile",
+        "compile:run_compile",
         "precompile, e.g. in a Docker image, so that first calls are fast",
         "Fill the cache of compiled loops, so that first calls are fast; all kernels and columns take some minutes. "
         "The cache is in NUMBA_CACHE_DIR, by default next to the installed modules.",
-    ),
-    "completion": (
-        "setup_commands:run_completion",
-        "write a script that completes commands and options in a shell",
-        'Write a completion script to standard output; for bash: eval "$(kernpool completion bash)".',
     ),
 }
 TESTS = {
@@ -243,12 +227,6 @@ OPTIONS: dict[str, Options] = {
         **RESAMPLING,
     },
     "test specification": TABLE | RESAMPLING | COMPLETE,
-    "datasets": {
-        "[NAME]": "table to write (default: list all)",
-        "--rows N": "rows of a synthetic table (default: depends on it)",
-        "--seed N": "random seed of a synthetic table (default: 0)",
-        **JSON,
-    },
     "explore": {
         "DATA": "a table with --target; a folder written by kernpool fit --model; make_sine_power or make_sine_linear",
         "--target Y": PREDICTED,
@@ -268,22 +246,12 @@ OPTIONS: dict[str, Options] = {
         "--force": "replace an earlier tour",
         **QUIET,
     },
-    "sort": {
-        "DATA": "Parquet file, or a folder of Parquet files",
-        "--by A!": "column to sort by, in which the rows to predict lie close together",
-        "--out FILE!": "Parquet file to write",
-        "--memory SIZE": "sort in about this memory, a part of the rows at a time: 2GiB, 512MiB, bytes (default: all "
-        "rows at once)",
-        "--force": "overwrite an existing file",
-        **QUIET,
-    },
     "compile": {
         "--kernels A,B": "kernels to compile (default: all)",
         "--columns 1,2": "numbers of features to compile for (default: 1,2,3,4,5,8,11,16)",
         "--processes N": "parallel processes (default: one per processor)",
         **QUIET,
     },
-    "completion": {"SHELL {bash|zsh|tcsh}": "shell that the script is for: bash, zsh or tcsh"},
 }
 
 EXAMPLES = """\
@@ -293,7 +261,6 @@ examples:
   cat new-households.csv | kernpool predict engel-model - > predictions.csv
   kernpool fit big.parquet --target y --memory 2GiB --model big-model
   kernpool predict big-model queries.parquet --memory 2GiB --out predictions.parquet
-  kernpool sort big.parquet --by time --out sorted.parquet
   kernpool predict engel-model new-households.csv --interval 0.95 > confidence.csv
   kernpool predict engel-model new-households.csv --interval 0.9 --method full > prediction-intervals.csv
   kernpool predict engel-model new-households.csv --explain > explained.csv
@@ -302,7 +269,6 @@ examples:
   kernpool info engel-model --summary
   kernpool test significance engel-model --column income
   kernpool compare engel.csv --target foodexp
-  kernpool datasets engel > engel.csv
   kernpool explore engel.csv --target foodexp
   kernpool tour --open
   kernpool compile

@@ -358,7 +358,7 @@ def query_chunks(options: argparse.Namespace, memory: int, features: list[str]) 
 
 
 OUTPUTS = {"fit": {"model": "--model", "plot": "--plot"}}
-OUTPUTS |= {command: {"out": "--out"} for command in ("predict", "explore", "sort")}
+OUTPUTS |= {command: {"out": "--out"} for command in ("predict", "explore")}
 INPUTS = {"data": "DATA", "model": "MODEL", "calibration": "--calibration"}
 
 

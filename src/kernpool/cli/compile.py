@@ -1,0 +1,40 @@
+"""`kernpool compile`: compiled loops cached in advance."""
+
+import argparse
+import sys
+
+from kernpool.cli.terminal import UsageError, need_output, print_json, say, split_names
+from kernpool.execution.notices import bar, is_terminal
+
+
+def run_compile(options: argparse.Namespace) -> None:
+    """Run `kernpool compile`: fill the cache of compiled loops and report its content."""
+    need_output("open it")
+    if options.processes is not None and options.processes < 1:
+        raise UsageError(f"--processes must be at least 1, got {options.processes}")
+    show = is_terminal() and not options.quiet
+    from kernpool.estimators.compile_ahead import COLUMNS, compile_ahead
+
+    found = compile_ahead(
+        None if options.kernels is None else split_names(options.kernels),
+        COLUMNS if options.columns is None else _numbers(options.columns),
+        processes=options.processes,
+        progress=bar("compiling", unit="tasks") if show else None,
+    )
+    if show:
+        sys.stderr.write("\r\033[K")
+    if options.json:
+        print_json(found._asdict())
+    elif not options.quiet:
+        say(
+            f"{found.versions} compiled loops, {found.new} of them new, {found.size / 2**20:.0f} MiB in "
+            f"{found.folder}: "
+            "for this version and this kind of processor"
+        )
+
+
+def _numbers(text: str) -> list[int]:
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise UsageError(f"--columns must be numbers of columns such as 1,2,3, got {text!r}") from None
