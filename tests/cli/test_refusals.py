@@ -159,7 +159,7 @@ REFUSED = [
     ("predict text new.csv --quantiles 0.5", 2, "--quantiles is for regressors, and text holds"),
     ("predict few new.csv --se", 1, "inference needs at least 5 rows, got 3"),
     ("predict filed new.csv --interval 0.9 --method full", 2, "--method full needs the rows themselves, and this"),
-    ("predict filed new.csv --interval 0.9 --method full", 2, "use --method adaptive or split, which hold some rows"),
+    ("predict filed new.csv --interval 0.9 --method full", 2, "use --method adaptive, or 'split' with --calibration"),
     ("predict filed new.csv --interval 0.9 --simultaneous", 1, "bands need the rows themselves; fit a sample"),
     ("predict filed new.csv --se --variance nn", 1, "without --memory, with the --bandwidth that kernpool info shows"),
     ("info .", 1, "has no model.json; kernpool fit --model DIR writes one"),

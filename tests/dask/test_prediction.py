@@ -30,15 +30,14 @@ def ends(found):
     return np.stack([found.center, found.lower, found.upper])
 
 
-@pytest.mark.parametrize("method", ["split", "adaptive"])
 @pytest.mark.parametrize("size", [250, 600, (0, 170, 0, 430)])
 @pytest.mark.parametrize("options", [{"bandwidth": 0.1}, {"max_search_rows": 150}])
-def test_intervals_are_those_of_chunks(method, size, options):
+def test_intervals_are_those_of_chunks(size, options):
     cluster = NadarayaWatsonRegressor(**options).fit(cut(X, size), cut(Y, 600))
     chunks = NadarayaWatsonRegressor(**options).fit(open_chunks([(X, Y)]))
-    for more in ({}, {"X_calibration": X[:50] + 0.01, "y_calibration": Y[:50]}, {"weights": lambda x: x[:, 0]}):
-        found = cluster.prediction_interval(Q, method=method, **more)
-        expected = chunks.prediction_interval(Q, method=method, **more)
+    for more in ({}, {"X_calibration": X[:50] + 0.01, "y_calibration": Y[:50], "method": "split"}):
+        found = cluster.prediction_interval(Q, **more)
+        expected = chunks.prediction_interval(Q, **more)
         np.testing.assert_allclose(ends(found), ends(expected), **SAME)
         assert (found.guarantee, found.n_calibration) == (expected.guarantee, expected.n_calibration)
 
@@ -58,13 +57,3 @@ def test_weights_outputs_and_empty_windows(empty):
         found, expected = cluster.prediction_interval(far), chunks.prediction_interval(far)
     np.testing.assert_allclose(ends(found), ends(expected), **SAME)
     assert found.lower.shape == (4, 2)
-
-
-def test_what_is_refused():
-    model = NadarayaWatsonRegressor(bandwidth=0.1).fit(cut(X, 250), cut(Y, 250))
-    with pytest.raises(TypeError, match=r"NadarayaWatsonRegressor knows where they are.*method='adaptive'"):
-        model.prediction_interval(Q, method="full")
-    # Queries on Dask are computed.
-    np.testing.assert_array_equal(ends(model.prediction_interval(cut(Q, 2))), ends(model.prediction_interval(Q)))
-    with pytest.raises(TypeError, match="groups must be None"):
-        model.prediction_interval(Q, groups=np.arange(600))

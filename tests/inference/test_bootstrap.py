@@ -151,27 +151,9 @@ def test_too_large_a_result_is_refused_before_any_work(kind, monkeypatch):
         model.bootstrap(statistic=3, kind=kind)
 
 
-def test_too_large_a_result_of_chunks_is_refused_at_the_first_of_them():
-    X, y = rows(50)
-    read = []
-
-    class Parts(list):
-        def __iter__(self):
-            for number, part in enumerate(super().__iter__()):
-                read.append(number)
-                yield part
-
-    parts = Parts((X[start : start + 10], y[start : start + 10]) for start in range(0, 50, 10))
-    model = LocalLinearRegressor(bandwidth=0.9).fit(open_chunks(parts))
-    read.clear()
-    with pytest.raises(ValueError, match=r"9 resamples of 4 numbers each need 288 bytes, more than max_bytes=200"):
-        model.bootstrap(X[:4], kind="poisson", n_resamples=9, max_bytes=200)
-    assert read == [0]
-
-
 def test_empty_windows_are_named():
     X, y = np.arange(10.0)[:, None], np.arange(10.0)
-    chunks, here, both = open_chunks([(X, y)]), [[3.0]], [[3.0], [50.0]]
+    here, both = [[3.0]], [[3.0], [50.0]]
 
     def drawn(empty, *data, at=here, n_resamples=30, **options):
         return (
@@ -195,12 +177,6 @@ def test_empty_windows_are_named():
     for kind in ("pairs", "poisson"):  # where all rows have neighbours, those of a resample need not
         with pytest.raises(ValueError, match=r"windows of resample . have no row, and empty='raise'"):
             drawn("raise", X, y, kind=kind)
-    with pytest.warns(EmptyWindowWarning):
-        drawn("nan", chunks, kind="poisson")
-    with pytest.warns(EmptyWindowWarning, match="3 of 3 resamples some window has no row"):
-        assert np.isnan(drawn("mean", chunks, at=both[1:], n_resamples=3, kind="poisson")).all()
-    with pytest.raises(ValueError, match="empty='raise'"):
-        drawn("raise", chunks, at=both[1:], n_resamples=3, kind="poisson")
 
 
 def test_resamples_without_any_row_warn():
@@ -232,7 +208,5 @@ def test_what_is_refused(options, message):
 
 def test_chunks_that_are_refused():
     model = LocalLinearRegressor(bandwidth=0.9).fit(open_chunks([(X, Y)]))
-    with pytest.raises(ValueError, match="use kind='poisson'"):
-        model.bootstrap(X[:2])
-    with pytest.raises(ValueError, match="give X, and no groups"):
-        model.bootstrap(kind="poisson")
+    with pytest.raises(TypeError, match=r"the bootstrap needs the rows themselves.*such as a sample of the rows"):
+        model.bootstrap(X[:2], kind="poisson")

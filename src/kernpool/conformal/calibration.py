@@ -130,8 +130,6 @@ class Calibration:
         Indices if these are training rows; None for other rows.
     group : ndarray of int64, shape (n,), or None
         Number of the cluster of each row.
-    held_back : bool, default=False
-        Whether other rows are training rows that were held out from the fit.
     """
 
     places: EvaluationPoints
@@ -140,7 +138,6 @@ class Calibration:
     weight: Array
     which: NDArray[np.intp] | None = None
     group: Integers | None = None
-    held_back: bool = False
 
     @property
     def own(self) -> bool:
@@ -243,7 +240,7 @@ class ConformalProblem:
     @cached_property
     def doubt(self) -> str:
         """Reason why the coverage guarantee is only approximate, as part of a sentence; empty if it holds."""
-        if not (self.calibration.own or self.calibration.held_back):
+        if not self.calibration.own:
             return ""
         smoother = self.smoother
         if smoother.order is not None:
@@ -256,9 +253,6 @@ class ConformalProblem:
             return "rows are repeated, and the search for the bandwidth has seen all copies of some"
         if self.calibration.own and self.calibration.group is None and smoother.widens:
             return WIDENED
-        if self.calibration.held_back:
-            single = np.all(self.calibration.weight == 1.0)
-            return "" if single else "rows stand for several, and are held back with all that they stand for"
         levels = smoother.key_code, self.places.code
         if lonely_levels(*levels, smoother.weight, self.training_code, self.calibration.which):
             return LONELY

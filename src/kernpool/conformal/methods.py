@@ -251,11 +251,6 @@ def _averaged_over(setting: ConformalProblem) -> str:
     """Return the end of a coverage statement: what its probability is averaged over, and what it assumes."""
     calibration = setting.calibration
     rows = "clusters" if calibration.clusters else "rows"
-    if calibration.held_back:
-        return (
-            f"new points and training rows, if new rows are exchangeable with the {calibration.rows:g} training rows "
-            "that were held back from the fit"
-        )
     if not calibration.own:
         return (
             f"new points and calibration {rows}, if new {rows} are exchangeable with these and the fit has "

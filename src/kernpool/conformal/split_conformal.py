@@ -93,7 +93,7 @@ def _scales(setting: ConformalProblem) -> tuple[Array, Array]:
     They are at least a thousandth of their median over the training rows.
     """
     smoother, calibration = setting.smoother, setting.calibration
-    scale = residual_scale(smoother, smoother.value - setting.left_out)
+    scale = residual_scale(smoother.of_residuals(), smoother.value - setting.left_out)
     whole = scale.predict(scale.left_out_problem(setting.training_code))
     there = scale.predict(scale.problem(setting.places))
     weight = smoother.weight

@@ -38,7 +38,6 @@ from kernpool.dask.partitions import (
 from kernpool.data import TIME_KINDS, Kind
 from kernpool.data.chunks.base import Chunks
 from kernpool.data.chunks.parquet import ColumnNames
-from kernpool.data.chunks.sampling import ChunksWithout, UniformRange
 from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.progress import Progress
 from kernpool.pooling import (
@@ -212,12 +211,6 @@ class PartitionPairs(StoredPairs):
         if not sum(filter(None, rows)):
             raise ValueError("there are no rows: all partitions are empty")
         return replace(self, partitions=replace(self.partitions, rows=tuple(rows)))
-
-    def without(self, numbers: UniformRange) -> PartitionPairs:
-        """Return the pairs without those of a random set."""
-        blocks = zip(self.partitions.blocks, self._starts, strict=True)
-        rest = tuple(delayed(_without)(block, numbers, start) for block, start in blocks)
-        return replace(self, partitions=replace(self.partitions, blocks=rest))
 
     def center(self) -> Array:
         """Return a center for all values, of shape (outputs,); raise ValueError if no pair has positive weight."""
@@ -398,10 +391,6 @@ def _known(center: Array | None) -> Array:
 
 def _of_block(task: Task[Answer], block: Any, start: int) -> Answer:
     return task(read_block(block), start)
-
-
-def _without(block: Any, numbers: UniformRange, start: int) -> Chunks:
-    return ChunksWithout(read_block(block), numbers, start)
 
 
 def _row_count(block: Any) -> int:

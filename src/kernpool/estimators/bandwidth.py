@@ -9,7 +9,7 @@ their numbers.
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -309,23 +309,6 @@ def _by_rule(rule: str, rows: TrainingRows, kernel: Kernel) -> Array:
 
 
 DEFAULT_SEARCH_ROWS = 10_000
-
-
-class SearchDraw(NamedTuple):
-    """Size and seed of the random sample of rows by which an out-of-core fit chose its bandwidth.
-
-    The sample is the rows with the smallest random numbers.
-
-    Parameters
-    ----------
-    size : int
-        How many, or all rows if there are fewer.
-    seed : int
-        Of the numbers.
-    """
-
-    size: int
-    seed: int
 
 
 def seed_of(random_state: Any) -> int:

@@ -321,6 +321,12 @@ def has_one_output(model: FittedModel) -> bool:
     return bool(model.value_.ndim == 1 if source is None else source.flat)
 
 
+def output_shape(model: FittedModel) -> tuple[int, ...]:
+    """Return the shape of the outputs of one row."""
+    source = source_of(model)
+    return model.value_.shape[1:] if source is None else () if source.flat else (source.outputs,)
+
+
 def fit_of(model: FittedModel, problem: Problem) -> LocalFit:
     """Compute the local fits (constants or planes) of a model at the queries of a pooling problem.
 

@@ -109,7 +109,6 @@ class FittedModel:
         "reference_",
         "source_",
         "bandwidth_search_",
-        "_search_draw",
     )
     _degree = 0  # of the local fit
     _floor = 0.0  # least effective rows of windows by default; zero for no floor

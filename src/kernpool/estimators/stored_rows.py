@@ -17,7 +17,6 @@ from kernpool.data import Chunks, Encoding, is_arrow_table, is_frame, open_chunk
 from kernpool.data.columns import all_text
 from kernpool.estimators.bandwidth import (
     DEFAULT_SEARCH_ROWS,
-    SearchDraw,
     bandwidth_of_sample,
     choose_bandwidth,
     search_options,
@@ -177,7 +176,6 @@ def fit_stored(model: FittedModel, pairs: StoredPairs, **given: Any) -> None:
         size = DEFAULT_SEARCH_ROWS if most is None or isinstance(most, str) else most
         sample = pairs.draw_sample(size, seed, progress=current_progress())
         found = bandwidth_of_sample(sample, pairs.labels, model.bandwidth, options, model.smoothing)
-        found["_search_draw"] = SearchDraw(size, seed)
         columns = len(found["bandwidth_"])
     else:
         columns = pairs.columns

@@ -22,7 +22,6 @@ from kernpool.core import FLOAT64_EPSILON, PoolState, as_tol
 from kernpool.core.input_validation import LEAST_TOL
 from kernpool.data import Chunk, Chunks, Kind, TableError, as_bandwidth, as_real_array
 from kernpool.data.chunks import base
-from kernpool.data.chunks.sampling import ChunksWithout, UniformRange
 from kernpool.execution.progress import Progress
 from kernpool.pooling.plan import name_of_each
 from kernpool.pooling.recipe import Recipe, Sums, quotient
@@ -114,11 +113,6 @@ class ChunkPairs(StoredPairs):
         if center is None:
             raise ValueError(NO_PAIRS)
         return center
-
-    def without(self, numbers: UniformRange) -> ChunkPairs:
-        """Return the pairs without those of a random set."""
-        self._check_unchanged()
-        return ChunkPairs(ChunksWithout(self.chunks, numbers))
 
     def combine(
         self,

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernpool.core import FLOAT64, Layout, PoolState, Rows, checked_rows, empty_state, merge
 from kernpool.data import Chunk, Kind, as_real_array, labels_of
-from kernpool.data.chunks.sampling import RowSample, UniformRange, draw_sample, join_samples
+from kernpool.data.chunks.sampling import RowSample, draw_sample, join_samples
 from kernpool.execution.progress import Progress
 from kernpool.pooling.recipe import Recipe, Sums, finalize, limit_problem, sum_problem
 
@@ -260,10 +260,6 @@ class StoredPairs(ABC):
         progress : callable, optional
             Called as ``progress(pairs_done, pairs_total)``, if pairs are read in this process.
         """
-
-    @abstractmethod
-    def without(self, numbers: UniformRange) -> StoredPairs:
-        """Return the pairs without those of a random set."""
 
     @abstractmethod
     def counted(self) -> StoredPairs:

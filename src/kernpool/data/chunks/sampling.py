@@ -1,18 +1,17 @@
-"""Random samples of the rows of chunks, drawn in one pass, and chunks without the rows of a sample.
+"""Random samples of the rows of chunks, drawn in one pass.
 
 Every row has a pseudo-random number, uniform between 0 and 1, that follows from a seed and the row's index. A sample is
-the rows with the smallest numbers, so it does not depend on how the rows are cut into chunks; rows whose numbers lie in
-a range can be skipped by a later pass.
+the rows with the smallest numbers, so it does not depend on how the rows are cut into chunks.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.data.array_validation import TableError
-from kernpool.data.chunks.base import Chunk, Chunks
+from kernpool.data.chunks.base import Chunk
 
 Array = NDArray[np.float64]
 
@@ -139,50 +138,3 @@ def joined_ranges(ranges: Iterable[Array]) -> Array:
     """Merge the column ranges of several sets of rows into the range of all rows."""
     every = np.stack(list(ranges))
     return np.stack([every[:, 0].min(axis=0), every[:, 1].max(axis=0)])
-
-
-class UniformRange(NamedTuple):
-    """Random set of rows: those whose pseudo-random uniform numbers, one per row, lie in a given range.
-
-    Parameters
-    ----------
-    seed : int
-        Of the numbers.
-    least, largest : float
-        The ends of the range, which belong to it.
-    rows : int
-        How many rows of positive weight lie in it.
-    """
-
-    seed: int
-    least: float
-    largest: float
-    rows: int
-
-
-class ChunksWithout(Chunks):
-    """Chunks of rows without those of a random set, which are held out for calibration or for the noise scale.
-
-    Parameters
-    ----------
-    chunks : Chunks
-        All rows.
-    numbers : UniformRange
-        Which of them are skipped.
-    first : int, default=0
-        Index of the first of these rows among all.
-    """
-
-    def __init__(self, chunks: Chunks, numbers: UniformRange, first: int = 0) -> None:
-        self._chunks, self._numbers, self._first = chunks, numbers, first
-        self.flat, self.outputs, self.names = chunks.flat, chunks.outputs, chunks.names
-        if chunks.rows is not None:  # with weights of zero there may be more rows in the range, and fewer left
-            self.rows = max(chunks.rows - numbers.rows, 0)
-
-    def __iter__(self) -> Iterator[Chunk]:
-        """Iterate over the chunks, without the rows that are held out."""
-        generator = generator_at(self._numbers.seed, self._first)
-        for chunk in self._chunks:
-            lots = generator.random(len(chunk.key))
-            kept = (lots < self._numbers.least) | (lots > self._numbers.largest)
-            yield chunk if kept.all() else chunk.take(kept)

@@ -20,18 +20,17 @@ from kernpool.estimators.bandwidth import choose_bandwidth, search_options
 from kernpool.estimators.fitted_model import (
     coordinates_of,
     need_rows,
-    numeric_query,
     pooled_keys,
     problem_of,
     recipe_of,
     smoother_of,
 )
-from kernpool.estimators.model import FittedModel, gap_of, names_of, refuse_robust, source_of
+from kernpool.estimators.model import FittedModel, gap_of, names_of, refuse_robust
 from kernpool.execution.error_messages import check_choice
 from kernpool.execution.progress import current_progress
 from kernpool.inference.hypothesis_tests.base import TestResult, TestSample, WildBootstrap
 from kernpool.inference.hypothesis_tests.significance import columns_by_residuals, columns_by_slopes
-from kernpool.inference.resampling.bootstrap import Resampling, SmootherMatrix, bootstrap, bootstrap_stored
+from kernpool.inference.resampling.bootstrap import Resampling, SmootherMatrix, bootstrap
 from kernpool.kernels import get_kernel
 from kernpool.pooling import Recipe
 
@@ -45,20 +44,9 @@ def bootstrap_of(
     statistic: Callable[[Array], Any] | None,
     groups: ArrayLike | None,
 ) -> Array:
-    """Bootstrap the fit of a model to arrays or chunks; parameters as in `KernelRegressor.bootstrap`."""
+    """Bootstrap the fit of a model to arrays; parameters as in `KernelRegressor.bootstrap`."""
     check_is_fitted(model)
-    source = source_of(model)
-    if source is not None:
-        if X is None or groups is not None:
-            raise ValueError(
-                "this model was fitted to rows that are not in memory: give X, and no groups; or fit a sample"
-            )
-        query = numeric_query(model, X, warn=False)
-        found = bootstrap_stored(
-            source, recipe_of(model), query, how=how, statistic=statistic, progress=current_progress()
-        )
-        numeric_query(model, X)  # warns, which may take a pass over the rows: after what refuses too many resamples
-        return found
+    need_rows(model, "the bootstrap needs")
     if gap_of(model) and groups is None:
         raise ValueError(
             f"bootstrap draws rows one by one, and the fit has gap={gap_of(model)}, for rows that share noise with "
@@ -241,7 +229,7 @@ class BootstrapMethods(FittedModel):
             What is drawn. The first three multiply the leave-one-out residual r of each row by a random sign, Mammen's
             two points, or a normal number, so that noise may differ from row to row [1]_ [2]_. ``"residual"`` gives
             rows the residuals of others. ``"pairs"`` draws rows with replacement, and ``"poisson"`` counts each row a
-            Poisson number of times by a hash of its number, whichever chunk it comes in.
+            Poisson number of times by a hash of its number.
         groups : array_like of shape (n,), optional
             Labels of clusters of the training rows; all rows of one share a draw. Not for ``"residual"``. By default
             the groups that `fit` was given, if any.
@@ -258,15 +246,16 @@ class BootstrapMethods(FittedModel):
         Raises
         ------
         ValueError
-            If the result would be larger than `max_bytes`, a weight is no whole number, there is a single group, the
-            model was fitted to chunks and the kind is not ``"poisson"``, an argument is out of its range, or a window
-            is empty, in a resample too, and `empty` is ``"raise"``.
+            If the result would be larger than `max_bytes`, a weight is no whole number, there is a single group, an
+            argument is out of its range, or a window is empty, in a resample too, and `empty` is ``"raise"``.
+        TypeError
+            If the model was fitted to chunks; fit a sample of their rows.
 
         Warns
         -----
         EmptyWindowWarning
             If a query has no training row within the kernel's support, in a resample too, and `empty` is ``"nearest"``,
-            the default, or ``"nan"``. Of rows in chunks windows of resamples are NaN with ``"nearest"`` and ``"mean"``.
+            the default, or ``"nan"``.
         ExtrapolationWarning
             If rows of X are far beyond the training rows; `kernpool.ExtrapolationWarning` has the rule.
 

@@ -14,7 +14,7 @@ from kernpool.conformal import Calibration
 from kernpool.conformal.calibration import Origin
 from kernpool.data.encoding import group_codes
 from kernpool.estimators.bandwidth import given_bandwidth
-from kernpool.estimators.fitted_model import places_of, training_fit_key
+from kernpool.estimators.fitted_model import output_shape, places_of, training_fit_key
 from kernpool.estimators.model import FittedModel, robust_weight_of
 from kernpool.estimators.training_rows import as_outputs
 from kernpool.execution.error_messages import abbreviate, check_choice
@@ -55,7 +55,7 @@ def other_rows(model: FittedModel, smoother: Smoother, X: Any, y: Any, groups: A
         places = places_of(model, X, warn=False)
     except (ValueError, TypeError) as error:
         raise type(error)(f"X_calibration: {error}") from None
-    table = read_outputs(y, (len(places.query), *model.value_.shape[1:]))
+    table = read_outputs(y, (len(places.query), *output_shape(model)))
     if groups is None and model.key_group_ is not None:
         raise ValueError(
             "groups must say which cluster each row of X_calibration is of, since the fit has groups, got None; give "

@@ -1,35 +1,28 @@
 """Prediction intervals of a fitted regressor whose training rows are in memory, in chunks or on a cluster.
 
-The numbers are those of `kernpool.conformal`. Fits whose rows are not in memory use split conformal: calibration
-rows are given, or held back from the fit. Every row has a pseudo-random number (`estimators/bandwidth.py`). Rows
-whose numbers lie in a range are brought into memory, and passes over the rows skip them. So they are not rows of
-the fit, and a search that drew the smallest numbers has not seen them.
+The numbers are those of `kernpool.conformal`. Of rows that are not in memory a sample calibrates, each row predicted
+from all the others.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from kernpool.bandwidth.rules_of_thumb import rate_factor
-from kernpool.conformal.calibration import Calibration, ConformalProblem, Origin, PredictionInterval
+from kernpool.conformal.calibration import ConformalProblem, PredictionInterval
 from kernpool.conformal.methods import METHODS, check_method, prediction_interval
-from kernpool.conformal.order_statistics import as_fraction, least_rows
-from kernpool.core import Keys, fill_in_silence
-from kernpool.data.chunks.sampling import UniformRange
-from kernpool.data.encoding import group_codes
-from kernpool.estimators.bandwidth import SearchDraw, seed_of
+from kernpool.conformal.order_statistics import as_fraction
 from kernpool.estimators.fitted_model import (
-    numeric_query,
+    inference_smoother,
     places_of,
     plain_smoother_of,
     predicting_smoother,
-    recipe_of,
     refuse_nearest,
     shaped,
 )
@@ -39,260 +32,32 @@ from kernpool.estimators.methods.calibration import (
     check_rows,
     origin_of,
     other_rows,
-    read_outputs,
     training_rows,
 )
 from kernpool.estimators.methods.robust_regression import refit_robustly
 from kernpool.estimators.model import FittedModel, gap_of, robust_weight_of, source_of
-from kernpool.execution.progress import current_progress
+from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.text_table import ROWS
 from kernpool.inference.resampling.random_draws import as_seed, generator
-from kernpool.pooling import Recipe, StoredPairs, Sums
-from kernpool.smoother.linear_smoother import EvaluationPoints, Smoother
 
 Array = NDArray[np.float64]
 
-MOST_HELD = 4_000  # the coverage of split conformal, given so many rows, has a standard deviation of half a percent
-LEAST_HELD = 2
 
-
-class CalibrationSplit(NamedTuple):
-    """Calibration rows held out from an out-of-core fit.
-
-    Parameters
-    ----------
-    key, value, weight : ndarray
-        The rows, in an order that was drawn.
-    numbers : UniformRange
-        Which they are.
-    rows : int
-        How many rows of positive weight there are in all.
-    searched : bool
-        Whether the search for the bandwidth may have seen some of them.
-    """
-
-    key: Array
-    value: Array
-    weight: Array
-    numbers: UniformRange
-    rows: int
-    searched: bool
-
-    def part(self, start: int, stop: int | None = None) -> CalibrationSplit:
-        """Return the split restricted to calibration rows `start` to `stop`; the others stay held out, too."""
-        return self._replace(key=self.key[start:stop], value=self.value[start:stop], weight=self.weight[start:stop])
-
-
-def held_back(
-    pairs: StoredPairs, size: int, level_rows: int, search: SearchDraw | None, seed: int, which: Any
-) -> CalibrationSplit:
-    """Draw the calibration rows that are held out from an out-of-core fit.
-
-    Parameters
-    ----------
-    pairs : StoredPairs
-        The rows.
-    size : int
-        How many, or a quarter of all if that is less.
-    level_rows : int
-        How many are needed for a finite interval.
-    search : SearchDraw or None
-        Rows seen by the bandwidth search; None if there was no search, or they are unknown.
-    seed : int
-        Of the numbers of rows, if nothing was drawn before.
-    which : {None, "all", "unsearched"}
-        Whether the search may have seen them. None is rows that it has not seen, if there are as many as are wanted.
-
-    Returns
-    -------
-    CalibrationSplit
-        In the order of their numbers.
-
-    Raises
-    ------
-    ValueError
-        If there are too few rows to hold some back.
-    """
-    seen, seed = (0, seed) if search is None else search
-    sample = pairs.draw_sample(seen + size, seed)
-    rows = 0 if sample is None else sample.rows
-    wanted = min(size, max(rows // 4, LEAST_HELD))
-    if sample is None or rows <= wanted:
-        raise ValueError(
-            f"prediction intervals of a fit whose rows are not in memory hold some rows back, and there are {rows}; "
-            "fit the rows in memory, or give X_calibration and y_calibration"
-        )
-    unsearched = max(rows - seen, 0)
-    if which == "unsearched" and unsearched < min(wanted, level_rows):
-        raise ValueError(
-            f"calibration='unsearched' needs rows that the search for the bandwidth has not seen, and of {rows} there "
-            f"are {unsearched}; fit with max_search_rows less than the number of rows, or leave calibration out"
-        )
-    fresh = which == "unsearched" or (which is None and unsearched >= wanted)
-    first = seen if fresh else 0
-    order = np.argsort(sample.lot)[first : first + (min(wanted, unsearched) if fresh else wanted)]
-    lots = sample.lot[order]
-    numbers = UniformRange(seed, float(lots[0]), float(lots[-1]), len(order))
-    return CalibrationSplit(
-        sample.key[order], sample.value[order], sample.weight[order], numbers, rows, searched=not fresh and seen > 0
-    )
-
-
-def values_of(recipe: Recipe, sums: Sums, queries: int) -> Array:
-    """Compute predictions of shape (m, c) from kernel sums; apply `empty` where all kernel weights are zero.
-
-    Predictions there are NaN if ``empty`` is ``"nan"`` or ``"raise"``. If it is ``"nearest"``, a warning counts such
-    rows among the first `queries`, which are not calibration rows.
-    """
-    fit = sums.fit(recipe.ridge_weight(sums.layout.columns))
-    recipe.report_empty(fit.occupied[:queries])
-    assert sums.fill is not None
-    return fill_in_silence(fit.intercept, fit.occupied, recipe.empty, sums.fill)
-
-
-def interval_of_stored(
-    model: FittedModel,
-    pairs: StoredPairs,
-    X: ArrayLike,
-    *,
-    level: float,
-    method: str,
-    X_calibration: ArrayLike | None,
-    y_calibration: ArrayLike | None,
-    calibration: str | None,
-    groups: ArrayLike | None,
-) -> PredictionInterval:
-    """Compute prediction intervals for a model whose training rows are not in memory.
-
-    Parameters
-    ----------
-    model : regressor
-        Fitted.
-    pairs : StoredPairs
-        Its rows.
-    X, level, method, X_calibration, y_calibration, calibration, groups
-        As of ``prediction_interval``.
-
-    Returns
-    -------
-    PredictionInterval
-        In the shape of ``predict``.
-
-    Raises
-    ------
-    TypeError
-        If the method needs all rows in memory, or `groups` are for rows without numbers.
-    ValueError
-        As of ``prediction_interval``, or if there are too few rows to hold some back.
-
-    Notes
-    -----
-    ``"adaptive"`` holds back as many rows for its scale, which has their bandwidth: that of the fit, made larger by the
-    rate :math:`n^{-1/(4 + d)}`, and three times that.
-    """
-    fraction, others = as_fraction(level), check_rows(X_calibration, y_calibration, calibration)
-    _check_out_of_core(model, method, groups, others)
-    recipe, place, scaled = recipe_of(model), numeric_query(model, X), method == "adaptive"
-    there, held = np.empty((0, place.shape[1])), None
-    if others:
-        try:
-            there = numeric_query(model, X_calibration, warn=False)  # type: ignore[arg-type]  # refused there, in words
-        except (ValueError, TypeError) as error:
-            raise type(error)(f"X_calibration: {error}") from None
-    if scaled or not others:
-        held = _held(
-            model, pairs, MOST_HELD * (scaled + (not others)), least_rows(fraction) * (1 + scaled), calibration
-        )
-    rows, scale = (None, held) if others else _halves(held, scaled)
-    shape = (len(there), *(() if pairs.flat else (pairs.outputs,)))
-    value = read_outputs(y_calibration, shape) if rows is None else rows.value
-    there = there if rows is None else rows.key
-    query = np.vstack([place, there] + ([scale.key] if scaled and scale is not None else []))
-    kept = pairs if held is None else pairs.without(held.numbers)
-    found = values_of(recipe, kept.reduce(recipe, query, current_progress()), len(place))
-    center, predicted, around = np.split(found, [len(place), len(place) + len(there)])
-    weight = np.ones(len(there)) if rows is None else rows.weight
-    group = None if groups is None else group_codes(groups, len(there))
-    calibrating = Calibration(
-        EvaluationPoints(there), value, predicted, weight, group=group, held_back=rows is not None
-    )
-    setting = ConformalProblem(
-        _smoother(recipe, scale) if scaled and scale is not None else _unscaled(recipe, there, value),
-        EvaluationPoints(place),
-        fraction,
-        calibrating,
-        generator(0, 0),
-        _origin(model, held),
-        known=around,
-        center=center,
-    )
-    result = prediction_interval(setting, method)
-    ends = (result.center, result.lower, result.upper)
-    center, lower, upper = (end[:, 0] if pairs.flat else end for end in ends)
-    return replace(result, center=center, lower=lower, upper=upper)
-
-
-def _check_out_of_core(model: FittedModel, method: str, groups: Any, others: bool) -> None:
+def _check_out_of_core(model: FittedModel, method: str, given: Mapping[str, Any], others: bool) -> None:
     """Raise TypeError for options of prediction intervals that need all training rows in memory."""
     name = type(model).__name__
     remedy = "fit a sample of them in memory, with bandwidth=model.bandwidth_"
     if method not in METHODS_OF_SAMPLES:
         raise TypeError(
             f"method={method!r} needs the rows themselves, and this {name} knows where they are and does not hold "
-            f"them; use method='adaptive' or 'split', which hold some rows back, or {remedy}"
+            f"them; use method='adaptive', or 'split' with X_calibration, or {remedy}"
         )
-    if groups is not None and not others:
-        raise TypeError(
-            f"groups must be None for this {name}, which does not hold its rows; give X_calibration and y_calibration "
-            f"of other clusters with their groups, or {remedy}"
-        )
-
-
-def _held(
-    model: FittedModel, pairs: StoredPairs, size: int, level_rows: int, calibration: str | None
-) -> CalibrationSplit:
-    search: SearchDraw | None = vars(model).get("_search_draw")
-    if calibration == "unsearched" and search is None:
-        why = (
-            "the model does not know which these are"
-            if isinstance(model.bandwidth, str)
-            else "it was given, and not searched"
-        )
-        raise ValueError(
-            f"calibration='unsearched' needs rows that the search for the bandwidth has not seen, and {why}; leave "
-            "calibration out"
-        )
-    return held_back(pairs, size, level_rows, search, seed_of(model.random_state), calibration)
-
-
-def _halves(held: CalibrationSplit | None, scaled: bool) -> tuple[CalibrationSplit, CalibrationSplit]:
-    """Split held-out rows into calibration rows and, if `scaled`, rows that estimate the scale of the noise."""
-    assert held is not None
-    half = (len(held.key) + 1) // 2 if scaled else len(held.key)
-    return held.part(0, half), held.part(half)
-
-
-def _origin(model: FittedModel, held: CalibrationSplit | None) -> Origin:
-    """Return how the bandwidth was chosen: "given", "found", or "unsearched" if found without the held-out rows."""
-    if origin_of(model) == "given":
-        return "given"
-    known = vars(model).get("_search_draw") is not None
-    return "unsearched" if held is not None and known and not held.searched else "found"
-
-
-def _smoother(recipe: Recipe, rows: CalibrationSplit) -> Smoother:
-    """Return the smoother that estimates the scale of the noise from held-out rows.
-
-    Its bandwidth is rescaled to their number.
-    """
-    factor = 1.0 / rate_factor(len(rows.key), rows.rows, rows.key.shape[1])
-    wider = replace(recipe, bandwidth=np.asarray(recipe.bandwidth * factor))
-    return Smoother(Keys.read(rows.key, rows.value, rows.weight), wider)
-
-
-def _unscaled(recipe: Recipe, key: Array, value: Array) -> Smoother:
-    """Return a smoother of calibration rows for intervals without a noise scale, which use its outputs and `empty`."""
-    return Smoother(Keys.read(key, value), recipe)
+    for argument, value in given.items():
+        if value is not None and not others:
+            raise TypeError(
+                f"{argument} must be None for this {name}, which does not hold its rows, got {abbreviate(value)}; give "
+                f"X_calibration and y_calibration, or {remedy}"
+            )
 
 
 def chosen_method(model: FittedModel, method: Any, others: bool, grouped: bool) -> str:
@@ -418,11 +183,8 @@ class PredictionIntervals(FittedModel):
         ``"jackknife+"``. Intervals cover new values, outliers among them: at level 0.9 they are as wide as the noise
         if fewer than a tenth of the rows are outliers, and reach to them if more are.
 
-        A model on chunks does not hold its rows. ``"adaptive"`` and ``"split"`` then bring up to 4 000 of them into
-        memory, at most a quarter, and go through all others once: for each place and each of these 4 000. The interval
-        is that of a fit without them, and so is `center`, which guarantees `level` for both methods. They are rows that
-        the search for the bandwidth has not seen, if there are so many; ``"adaptive"`` holds back as many again, for
-        its scale. With calibration rows ``"split"`` holds none back.
+        A model on chunks does not hold its rows. ``"adaptive"`` then takes residuals of 4 000 rows drawn at random,
+        each predicted from all others in one pass, and their scale from these; ``"split"`` takes calibration rows.
 
         ``"adaptive"`` takes a pass over pairs of training rows for the residuals, which the model keeps, one for their
         scale, and two over rows and places. ``"full"``, ``"jackknife+"`` and ``"cv+"`` go through all pairs of rows and
@@ -451,10 +213,8 @@ class PredictionIntervals(FittedModel):
         stored = source_of(self)
         method = chosen_method(self, method, others, groups is not None)
         if stored is not None:
-            return interval_of_stored(
-                self, stored, X, level=level, method=method, X_calibration=X_calibration,
-                y_calibration=y_calibration, calibration=calibration, groups=groups,
-            )  # fmt: skip
+            given = {"calibration": calibration, "groups": groups}
+            _check_out_of_core(self, method, given, others)
         fraction = as_fraction(level)
         check_method(method, not others, groups is not None)
         if gap_of(self) and not others and method != "adaptive":
@@ -467,23 +227,28 @@ class PredictionIntervals(FittedModel):
             refuse_nearest(
                 self, 'method="full", which adds a row to every window,', 'use "split", "jackknife+" or "cv+"'
             )
-        smoother, places = plain_smoother_of(self), places_of(self, X)
-        fit = predicting_smoother(self, smoother)
+        smoother = plain_smoother_of(self) if stored is None else inference_smoother(self)
+        places, fit = places_of(self, X, warn=stored is None), predicting_smoother(self, smoother)
         known, origin = None, origin_of(self)
         if others:
             rows = other_rows(self, fit, X_calibration, y_calibration, groups)
         else:
             rows, known, origin = training_rows(self, smoother, calibration, groups)
         setting = ConformalProblem(smoother, places, fraction, rows, generator(as_seed(random_state), 0), origin, known)
+        if stored is not None:
+            setting = replace(setting, center=np.asarray(cast(Any, self).predict(X)).reshape(len(places.query), -1))
         if fit is not smoother:  # weights of rows follow from y
             center = fit.predict(fit.problem(places), report=True)
             setting = replace(setting, center=center, refit=partial(refit_robustly, self))
         found = prediction_interval(setting, method)
+        if stored is not None and not others:
+            drawn = f"{found.guarantee} Residuals are those of {len(smoother.value)} rows, drawn from all."
+            found = replace(found, guarantee=drawn)
         center, lower, upper = (shaped(self, places.query, end) for end in (found.center, found.lower, found.upper))
         return replace(
             found,
             center=center,
             lower=lower,
             upper=upper,
-            effective_rows=smoother.effective_rows(places.rows(slice(0, ROWS))),
+            effective_rows=None if stored is not None else smoother.effective_rows(places.rows(slice(0, ROWS))),
         )

@@ -1,17 +1,14 @@
 """Bootstrap of a kernel fit without refitting: wild bootstrap of residuals, and resampled rows.
 
 A fit is m(q) = sum_j l_j(q) y_j, and its linear weights do not depend on y. So resampled outputs are columns of
-values that are pooled together, and resampled rows are frequencies: one sum each. For chunks one pass is enough,
-since the states of all resamples are kept. `SmootherMatrix` applies the fit to any number of columns of outputs; the
-hypothesis tests use it as well.
+values that are pooled together, and resampled rows are frequencies: one sum each. `SmootherMatrix` applies
+the fit to any number of columns of outputs; the hypothesis tests use it as well.
 """
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,8 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernpool.bandwidth.criteria import leave_one_out
 from kernpool.core import Factors, LocalFit, Problem, center_of_values, in_unit, subtract
-from kernpool.core.state import EmptyWindowWarning, PoolState, empty_state, fill_in_silence
-from kernpool.data.chunks.base import Chunk
+from kernpool.core.state import EmptyWindowWarning, fill_in_silence
 from kernpool.data.encoding import group_codes
 from kernpool.execution.error_messages import abbreviate, check_choice
 from kernpool.execution.progress import Progress
@@ -30,7 +26,7 @@ from kernpool.inference.resampling.random_draws import LEAST_ROWS, means_of_unit
 from kernpool.inference.variance.residuals import nothing_left
 from kernpool.inference.variance.standard_errors import InferenceWarning
 from kernpool.kernels.product_kernels import square
-from kernpool.pooling import QueryBatch, Recipe, StoredPairs, limit_values, local_fit, merge_states, sum_problem
+from kernpool.pooling import Recipe, limit_values, local_fit, sum_problem
 
 Array = NDArray[np.float64]
 
@@ -438,152 +434,3 @@ def _draw_residuals(residual: Array, units: Integers | None, seed: int, number: 
     if units is None:
         return residual[row]
     return means_of_units(residual[np.repeat(np.arange(len(units)), units)[row]], units)
-
-
-def bootstrap_stored(
-    pairs: StoredPairs,
-    recipe: Recipe,
-    query: ArrayLike,
-    *,
-    how: Resampling,
-    statistic: Statistic | None = None,
-    progress: Progress | None = None,
-) -> Array:
-    """Bootstrap a kernel fit to pairs in chunks or partitions in one pass, keeping the kernel sums of all resamples.
-
-    Parameters
-    ----------
-    pairs : StoredPairs
-        The pairs.
-    recipe : Recipe
-        How they are pooled.
-    query : array_like of shape (m, d)
-        Evaluation points.
-    how : Resampling
-        Options, of the kind ``"poisson"``.
-    statistic, progress
-        As of `bootstrap`; progress counts rows, if their number is known.
-
-    Returns
-    -------
-    ndarray of shape (n_resamples, m), (n_resamples, m, c), or (n_resamples, ...) of a statistic
-        The same as for the concatenated arrays.
-
-    Raises
-    ------
-    ValueError
-        If the kind needs all rows at once, or there are no pairs.
-
-    Notes
-    -----
-    Memory is n_resamples times that of the sums at the queries, and a chunk.
-    """
-    if how.kind != "poisson":
-        raise ValueError(
-            f"kind={how.kind!r} needs all rows at once, and those of this model are not in memory; use kind='poisson', "
-            "which draws row by row, or fit a sample of the rows"
-        )
-    how.check_request(statistic, len(np.asarray(query)) * pairs.outputs)
-    asked, center, seed = pairs.asked(recipe, query), pairs.center(), random_draws.as_seed(how.random_state)
-    sizes = pairs.combine(_unit_rows_of_part, operator.add) if pairs.parts > 1 else [0]
-    starts = np.cumsum([0, *sizes[:-1]]).tolist()
-    task = partial(_resampled_part, asked=asked, center=center, seed=seed, n_resamples=how.n_resamples)
-    state = pairs.combine(task, partial(merge_states, limit=None), starts, progress)
-    return _collect_states(state, asked, center, pairs.flat, how, statistic)
-
-
-def unit_rows(chunk: Chunk) -> tuple[NDArray[np.int64] | None, int]:
-    """Return the whole-number frequency weight of each row of a chunk (None if all are one), and their total."""
-    units = random_draws.unit_counts(chunk.weight, "the bootstrap")
-    return units, len(chunk.key) if units is None else int(units.sum())
-
-
-def _unit_rows_of_part(chunks: Iterable[Chunk], start: int) -> list[int]:  # noqa: ARG001  # a task of `StoredPairs`
-    return [sum(unit_rows(chunk)[1] for chunk in chunks)]
-
-
-def _resampled_part(
-    chunks: Iterable[Chunk], start: int, *, asked: QueryBatch, center: Array, seed: int, n_resamples: int
-) -> PoolState:
-    """Compute the kernel sums of chunks, with Poisson frequencies of their rows, in all resamples of a bootstrap.
-
-    Parameters
-    ----------
-    chunks : iterable of Chunk
-        Consecutive rows.
-    start : int
-        How many unit rows are before them.
-    asked : QueryBatch
-        How rows are pooled, and at which queries.
-    center : ndarray of shape (c,)
-        Subtracted from the values.
-    seed, n_resamples : int
-        As of the bootstrap.
-
-    Returns
-    -------
-    PoolState
-        Of n_resamples times as many queries.
-    """
-    state = empty_state(n_resamples * len(asked), asked.layout(len(center)).width)
-    for chunk in chunks:
-        units, size = unit_rows(chunk)
-        parts = []
-        for number in range(n_resamples):
-            counts = random_draws.poisson_counts(seed, number, start, size)
-            times = counts if units is None else random_draws.sums_of_units(counts, units)
-            parts.append(asked.state(chunk._replace(weight=times.astype(np.float64)), center))
-        together = PoolState(
-            np.concatenate([part.shift for part in parts]),
-            np.concatenate([part.denominator for part in parts]),
-            np.concatenate([part.numerator for part in parts]),
-        )
-        state, start = merge_states(state, together, None), start + size
-    return state
-
-
-def _collect_states(
-    state: PoolState,
-    asked: QueryBatch,
-    center: Array,
-    flat: bool,
-    how: Resampling,
-    statistic: Statistic | None,
-) -> Array:
-    """Return the statistic of each resample, from the kernel sums of all resamples.
-
-    Parameters
-    ----------
-    state : PoolState
-        State of all resamples.
-    asked, center
-        As of `_resampled_part`.
-    flat : bool
-        Whether values are one column without an axis of its own.
-    how, statistic
-        As of `bootstrap_stored`.
-
-    Raises
-    ------
-    ValueError
-        If a window is empty with ``empty="raise"``.
-
-    Warns
-    -----
-    EmptyWindowWarning
-        If a window is empty. The fit there is NaN, unless ``empty="zero"``: ``"nearest"`` and ``"mean"`` would go
-        through the pairs once more for each resample.
-    """
-    recipe, m = asked.recipe, len(asked)
-    constant = np.nan if recipe.empty_value is None else recipe.empty_value
-    ridge = recipe.ridge_weight(asked.query.array.shape[1])
-
-    def fits() -> Iterator[Array]:
-        for number in range(how.n_resamples):
-            part = state.rows(slice(number * m, (number + 1) * m))
-            fit = asked.sums(part, center, flat).fit(ridge)
-            values = np.where(fit.occupied[:, None], fit.intercept, constant)
-            yield values[:, 0] if flat else values
-
-    remedy = "use a larger bandwidth, or a kernel of infinite support"
-    return how.collect(_check_windows(fits(), how, recipe, "'nan' or 'zero'", remedy), statistic, None)

@@ -1,0 +1,56 @@
+"""Prediction intervals of rows that are not in memory: those of arrays up to 4 000 rows, and of a sample beyond."""
+
+import numpy as np
+import pytest
+
+from kernpool import InferenceWarning, LocalLinearRegressor, NadarayaWatsonRegressor, open_chunks
+
+RNG = np.random.default_rng(0)
+X, PLACES = RNG.uniform(size=(500, 2)), RNG.uniform(size=(20, 2))
+Y = np.sin(6 * X[:, 0]) + (0.1 + X[:, 1]) * RNG.normal(size=500)
+WEIGHT = RNG.integers(0, 3, 500) * 1.0
+
+
+@pytest.mark.parametrize("regressor", [NadarayaWatsonRegressor, LocalLinearRegressor])
+@pytest.mark.parametrize("weight", [None, WEIGHT])
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_few_rows_have_the_intervals_of_memory(regressor, weight, outputs):
+    y = Y if outputs == 1 else np.column_stack([Y, X[:, 0] - Y])
+    local = regressor(bandwidth=0.2).fit(X, y, weight)
+    model = regressor(bandwidth=0.2).fit(open_chunks(X, y, weight, rows=120))
+    others = {"X_calibration": X[:60] + 0.01, "y_calibration": y[:60]}
+    for options in ({}, {"method": "split", **others}, others):
+        found, expected = (one.prediction_interval(PLACES, **options) for one in (model, local))
+        for end in ("center", "lower", "upper"):
+            np.testing.assert_allclose(getattr(found, end), getattr(expected, end), rtol=0, atol=1e-12)
+        assert found.guarantee.startswith(expected.guarantee)
+
+
+def test_a_sample_of_many_rows_covers():
+    x = RNG.uniform(size=(20_000, 1))
+    y = np.sin(6 * x[:, 0]) + (0.1 + x[:, 0]) * RNG.normal(size=20_000)
+    model = NadarayaWatsonRegressor(bandwidth=0.02).fit(open_chunks(x[:10_000], y[:10_000]))
+    found = model.prediction_interval(x[10_000:])
+    assert np.mean((found.lower <= y[10_000:]) & (y[10_000:] <= found.upper)) == pytest.approx(0.9, abs=0.02)
+    assert found.guarantee.endswith("Residuals are those of 4000 rows, drawn from all.")
+    np.testing.assert_array_equal(found.center, model.predict(x[10_000:]))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"method": "full"}, "method='full' needs the rows themselves"),
+        ({"groups": np.arange(500)}, "groups must be None"),
+        ({"calibration": "unsearched"}, "calibration must be None"),
+    ],
+)
+def test_what_is_refused(options, message):
+    model = NadarayaWatsonRegressor(bandwidth=0.2).fit(open_chunks(X, Y))
+    with pytest.raises(TypeError, match=message):
+        model.prediction_interval(PLACES, **options)
+
+
+def test_too_few_rows_are_infinite():
+    model = NadarayaWatsonRegressor(bandwidth=0.2).fit(open_chunks(X[:5], Y[:5]))
+    with pytest.warns(InferenceWarning):
+        assert np.isinf(model.prediction_interval(PLACES[:1], level=0.99).upper).all()
