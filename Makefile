@@ -1,6 +1,6 @@
 # Both commands below build their own virtual environment; all they need is make and Python >= 3.11 with venv.
 #
-#   make demo   install, fit two real tables, draw them, write the tour
+#   make demo   install, fit two real tables, draw them, and the pictures of the tour
 #   make test   install, run the tests
 #
 # Others: make fuzz SECONDS=60 SEED=1 (every algorithm on random problems; without SEED a fresh one, which is printed),

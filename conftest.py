@@ -11,7 +11,7 @@ import pytest
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 # Doctests of a module whose extra is not installed cannot even be collected.
-collect_ignore_glob = [] if find_spec("torch") else ["src/kernpool/torch/*", "src/kernpool/estimators/learned/*"]
+collect_ignore_glob = [] if find_spec("torch") else ["src/kernpool/torch/*"]
 collect_ignore_glob += [] if find_spec("dask") else ["src/kernpool/dask/*", "src/kernpool/estimators/dask/*"]
 
 # Collecting makes millions of objects that stay, and the collector of garbage visits them again and again: without it

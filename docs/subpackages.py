@@ -24,7 +24,6 @@ BEGIN, END = "<!-- written by docs/subpackages.py -->\n", "<!-- end -->\n"
 PLACES = {
     "cli": (44, "the command line"),
     "explorer": (22, "interactive explorer"),
-    "tour": (77, "illustrated tour"),
     "displays": (33, "pictures, no mathematics"),
     "estimators": (66, "scikit-learn: X, y in, y out"),
     "torch": (11, "differentiable layers"),

@@ -1,8 +1,9 @@
 """Parametric pooling: learn w = 1 / h by gradient descent, each input asking all the others."""
 
+import matplotlib.pyplot as plt
 import torch
 
-from kernpool import NadarayaWatsonRegressor, TrainingDisplay
+from kernpool import NadarayaWatsonRegressor
 from kernpool.datasets import make_sine_power
 from kernpool.torch import AttentionPooling, GaussianSimilarity
 
@@ -28,9 +29,16 @@ for epoch in range(6):
 best = NadarayaWatsonRegressor(bandwidth="loo").fit(sample.x_train[:, None], sample.y_train).bandwidth_[0]
 print(f"trained for long enough, w would be 1 / h = {1 / best:.3f}, where leave-one-out has its minimum")
 
-display = TrainingDisplay(
-    losses, x=sample.x_test, fits=fits, weights=weights, x_train=sample.x_train, y_train=sample.y_train,
-    truth=sample.y_truth,
-)  # fmt: skip
-display.plot().figure_.savefig("loss.png")
-display.animate("training.html", force=True)
+fig, (left, middle, right) = plt.subplots(1, 3, figsize=(13, 3.8), layout="constrained")
+left.plot(losses, "o-")
+left.set(xlabel="epoch", ylabel="mean loss")
+middle.plot(sample.x_train, sample.y_train, "o", color="0.5", alpha=0.5, label="training samples")
+middle.plot(sample.x_test, sample.y_truth, "k--", label="truth")
+for epoch in (0, 5):
+    middle.plot(sample.x_test, fits[epoch], label=f"epoch {epoch}")
+middle.set(xlabel="x", ylabel="y")
+middle.legend(frameon=False)
+image = right.imshow(weights[-1], cmap="Reds", aspect="auto")
+right.set(title="weights after training", xlabel="sorted training inputs", ylabel="sorted test inputs")
+fig.colorbar(image, ax=right)
+fig.savefig("training.png")

@@ -1,9 +1,10 @@
-"""The main job on real data: fit two tables with the command line, predict, draw; then the tour.
+"""The main job on real data: fit two tables with the command line, predict, draw; then the pictures of the tour.
 
 Everything lands in the folder `demo/`, made anew on every run.
 """
 
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -48,9 +49,10 @@ def demo() -> None:
     run("fit", co2, "--target", "co2", "--degree", "1", "--model", OUT / "co2-model", "--plot", OUT / "co2.png")
     run("fit", co2, "--target", "co2", "--degree", "1", "--bandwidth", "1", "--plot", OUT / "co2-trend.png")
 
-    run("tour", "--out", OUT / "tour")
-    print("\nThe pictures, to be looked at, and the page that tells the whole story:", file=sys.stderr)
-    for picture in [*sorted(OUT.glob("*.png")), OUT / "tour" / "index.html"]:
+    print("\nThe pictures of docs/tour.md ...", file=sys.stderr)
+    subprocess.run([sys.executable, ROOT / "docs" / "tour_pictures.py", OUT / "tour"], check=True)
+    print("\nThe pictures, to be looked at; docs/tour.md tells the whole story of those of the tour:", file=sys.stderr)
+    for picture in [*sorted(OUT.glob("*.png")), *sorted((OUT / "tour").iterdir())]:
         print(f"  {picture}", file=sys.stderr)
 
 

@@ -26,10 +26,7 @@ MADE = re.compile(  # by running, not by writing
 NEEDED = {
     "kernpool/py.typed",
     "kernpool/algorithms/pair_costs.json",
-    "kernpool/displays/training.html",
     "kernpool/explorer/page.js",
-    "kernpool/tour/style.css",
-    "kernpool/tour/en.json",
 }
 TO_WORK_ON_IT = {"tests", "docs", "examples", "benchmarks", "tools", ".ci", ".github", "Makefile", "pyproject.toml"}
 OF_GIT_ALONE = {".gitignore", ".pre-commit-config.yaml"}  # may be in a source archive, and need not

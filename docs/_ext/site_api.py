@@ -22,7 +22,7 @@ API = Path(__file__).resolve().parents[1] / "api"
 GROUPS = {
     "Pooling": "pool lowess pooling_weights pool_quantile pool_cdf pool_state merge empty_state PoolState",
     "Estimators": "NadarayaWatsonRegressor LocalLinearRegressor NadarayaWatsonClassifier KernelStackingRegressor "
-    "KernelStackingClassifier LoessRegressor LearnedPoolingRegressor LearnedPoolingClassifier save_model load_model",
+    "KernelStackingClassifier LoessRegressor save_model load_model",
     "Confidence intervals": "Prediction ClassPrediction Interval ProbabilityInterval Residuals Summary ClassSummary "
     "StackingSummary ClassStackingSummary LoessPrediction LoessSummary LoessComparison "
     "InferenceWarning",
@@ -32,7 +32,7 @@ GROUPS = {
     "PredictionSet distribution_bandwidth",
     "Large data": "open_chunks RunningPool",
     "Plots and explorer": "explore Explorer KernelCurveDisplay PartialDisplay KernelDisplay AttentionDisplay "
-    "BandwidthPathDisplay TrainingDisplay ResidualDisplay QuantileFanDisplay "
+    "BandwidthPathDisplay ResidualDisplay QuantileFanDisplay "
     "CoverageDisplay",
     "Kernels and bandwidths": "Kernel kernel_names get_kernel make_kernel register_kernel convert_bandwidth",
     "Choice of the algorithm, warnings": "choose Plan Problem EmptyWindowWarning RankDeficiencyWarning "
@@ -40,7 +40,7 @@ GROUPS = {
 }
 # Subpackages with names of their own, from those that callers meet to those that hold the parts.
 SUBPACKAGES = (
-    "torch", "dask", "datasets", "explorer", "tour", "pooling", "kernels", "bandwidth", "smoother", "inference",
+    "torch", "dask", "datasets", "explorer", "pooling", "kernels", "bandwidth", "smoother", "inference",
     "distribution", "conformal", "estimators", "displays", "core", "algorithms", "data", "tables", "execution", "cli",
 )  # fmt: skip
 FOREIGN = re.compile(r":(?:ref|func|class|meth|term):`([^<`]*?)\s*(?:<[^`]*>)?`")  # roles in their docstrings
@@ -157,7 +157,7 @@ def without_foreign_links(_app: Any, _what: str, _name: str, thing: Any, _option
         lines[:] = [FOREIGN.sub(lambda found: f"``{found[1].lstrip('~')}``", line) for line in lines]
 
 
-AS_IN = re.compile(r" +As in `(NadarayaWatsonRegressor|LearnedPoolingRegressor)`\.")
+AS_IN = re.compile(r" +As in `NadarayaWatsonRegressor`\.")
 
 
 def written_out(_app: Any, what: str, _name: str, _thing: Any, _options: Any, lines: list[str]) -> None:

@@ -2,12 +2,10 @@
 
 .. code-block:: markdown
 
-    ```{embed} tour-en
-    :title: The tour
+    ```{embed} explorer-engel
+    :title: The explorer
 
-    from kernpool.tour import make_tour
-
-    make_tour(folder, language="en")
+    explore(model).save(folder / "index.html")
     ```
 
 The code is given an empty `folder` and leaves an ``index.html`` in it that needs nothing from elsewhere. What it needs

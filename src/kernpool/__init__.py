@@ -27,7 +27,6 @@ if TYPE_CHECKING:
         PartialDisplay,
         QuantileFanDisplay,
         ResidualDisplay,
-        TrainingDisplay,
     )
     from kernpool.distribution import QuantileInterval, pool_cdf, pool_quantile
     from kernpool.estimators import (
@@ -36,8 +35,6 @@ if TYPE_CHECKING:
         ConditionalDistribution,
         KernelStackingClassifier,
         KernelStackingRegressor,
-        LearnedPoolingClassifier,
-        LearnedPoolingRegressor,
         LocalLinearRegressor,
         LoessComparison,
         LoessPrediction,
@@ -94,8 +91,6 @@ __all__ = [
     "KernelDisplay",
     "KernelStackingClassifier",
     "KernelStackingRegressor",
-    "LearnedPoolingClassifier",
-    "LearnedPoolingRegressor",
     "LocalLinearRegressor",
     "LoessComparison",
     "LoessPrediction",
@@ -124,7 +119,6 @@ __all__ = [
     "Summary",
     "SuspectColumnWarning",
     "TestResult",
-    "TrainingDisplay",
     "choose",
     "convert_bandwidth",
     "datasets",
@@ -187,11 +181,8 @@ _LAZY = {
     "PartialDisplay": "kernpool.displays",
     "QuantileFanDisplay": "kernpool.displays",
     "ResidualDisplay": "kernpool.displays",
-    "TrainingDisplay": "kernpool.displays",
     "KernelStackingClassifier": "kernpool.estimators",
     "KernelStackingRegressor": "kernpool.estimators",
-    "LearnedPoolingClassifier": "kernpool.estimators",
-    "LearnedPoolingRegressor": "kernpool.estimators",
     "LocalLinearRegressor": "kernpool.estimators",
     "LoessComparison": "kernpool.estimators",
     "LoessPrediction": "kernpool.estimators",
@@ -238,7 +229,7 @@ _ROOMS = (
 
 _IN_TORCH = [
     "AdditiveSimilarity", "AttentionPooling", "BilinearSimilarity", "DotProductSimilarity", "GaussianSimilarity",
-    "KernelSimilarity", "KeyValueMemory", "MultiheadPooling", "Request", "Route", "attention_pool", "choose_route",
+    "KernelSimilarity", "MultiheadPooling", "Request", "Route", "attention_pool", "choose_route",
     "masked_softmax",
 ]  # fmt: skip
 

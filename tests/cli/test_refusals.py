@@ -198,7 +198,6 @@ REFUSED = [
     (f"{EXPLORE} y --port 99999", 2, "--port must be in"),
     (f"{EXPLORE} y --features side --bandwidth 1 --smoothing 0.1", 1, "numeric"),
     ("explore filed --out n.html", 1, "are not in memory; fit a sample of the rows without --memory, with the --band"),
-    ("tour --seed -1 --out tour", 2, "--seed must be"),
     ("compile --processes 0", 2, "--processes must be at least 1"),
     ("compile --kernels foo", 2, "--kernels 'foo' is unknown"),
     ("compile --columns a", 2, "--columns must be numbers of columns"),

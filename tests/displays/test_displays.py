@@ -14,15 +14,11 @@ from kernpool import (
     CoverageDisplay,
     KernelCurveDisplay,
     KernelDisplay,
-    LearnedPoolingRegressor,
     LocalLinearRegressor,
     NadarayaWatsonRegressor,
     PartialDisplay,
     QuantileFanDisplay,
-    TrainingDisplay,
     get_kernel,
-    pool,
-    pooling_weights,
 )
 from kernpool.datasets import make_sine_power
 from tests.support.pictures import entries, pixels_of
@@ -289,85 +285,6 @@ def test_the_path_of_a_search(sample):
     assert [text.get_text()[:8] for text in several.ax_.get_legend().get_texts()] == ["column 0", "column 1"]
     with pytest.raises(ValueError, match="fit it with bandwidth='loo'"):
         BandwidthPathDisplay.from_estimator(NadarayaWatsonRegressor(bandwidth=1.0))
-
-
-@pytest.fixture
-def training(sample):
-    bandwidths = [1.0, 0.6, 0.4]
-    return TrainingDisplay(
-        [0.9, 0.5, 0.4],
-        x=sample.x_test,
-        fits=[pool(sample.x_test, sample.x_train, sample.y_train, bandwidth=h) for h in bandwidths],
-        weights=[pooling_weights(sample.x_test, sample.x_train, bandwidth=h) for h in bandwidths],
-        x_train=sample.x_train,
-        y_train=sample.y_train,
-        truth=sample.y_truth,
-    )
-
-
-def test_loss_per_epoch(training):
-    line = training.plot().line_
-    np.testing.assert_array_equal(line.get_xdata(), [0, 1, 2])
-    np.testing.assert_array_equal(line.get_ydata(), [0.9, 0.5, 0.4])
-    some = TrainingDisplay([3.0, 1.0], epochs=[0, 50]).plot()
-    np.testing.assert_array_equal(some.line_.get_xdata(), [0, 50])
-
-
-def test_losses_of_a_learned_estimator():
-    pytest.importorskip("torch", reason="learned estimators need the extra 'torch'")
-    x = np.random.default_rng(0).normal(size=(60, 2))
-    model = LearnedPoolingRegressor(max_epochs=4, random_state=0).fit(x, x.sum(axis=1))
-    held_out, best, line = TrainingDisplay.from_estimator(model).ax_.lines
-    np.testing.assert_array_equal(line.get_ydata(), model.history_["training_loss"])
-    np.testing.assert_array_equal(held_out.get_ydata(), model.history_["validation_loss"])
-    assert best.get_xdata() == model.best_epoch_
-    assert best.get_ydata() == min(model.history_["validation_loss"])
-    for wrong in (model, model.history_):
-        with pytest.raises(TypeError, match=r"use TrainingDisplay.from_estimator\(model\)"):
-            TrainingDisplay(wrong)
-    with pytest.raises(TypeError, match="NadarayaWatsonRegressor has no history_; fit a LearnedPoolingRegressor"):
-        TrainingDisplay.from_estimator(NadarayaWatsonRegressor())
-
-
-@pytest.mark.slow
-def test_animations(training, tmp_path):
-    from PIL import Image
-
-    before = plt.get_fignums()
-    with Image.open(training.animate(tmp_path / "training.gif")) as gif:
-        assert gif.n_frames == 3
-    page = training.animate(tmp_path / "training.html").read_text()
-    assert page.count("data:image/png;base64,") == 3
-    assert "http" not in page
-    assert plt.get_fignums() == before
-    with pytest.raises(FileExistsError, match="exists already"):
-        training.animate(tmp_path / "training.gif")
-    with pytest.raises(ValueError, match=r"must end in .gif or .html"):
-        training.animate(tmp_path / "training.mp4")
-    with pytest.raises(ValueError, match="frames_per_second must be positive"):
-        training.animate(tmp_path / "still.gif", frames_per_second=0)
-    constant = TrainingDisplay([1.0, 0.5], epochs=[0, 50], x=[0.0, 1.0], fits=np.ones((2, 2)))
-    assert "epochs=[0,50]" in constant.animate(tmp_path / "training.html", force=True).read_text()
-    with pytest.raises(ValueError, match="needs fits"):
-        TrainingDisplay([1.0]).animate(tmp_path / "nothing.gif")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["training.gif", "training.html"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"losses": []}, "one finite number per epoch"),
-        ({"losses": [1.0, np.nan]}, "one finite number per epoch"),
-        ({"losses": [1.0, 2.0], "fits": [[1.0]]}, r"fits must be finite, .* got shape \(1, 1\) for 2 losses"),
-        ({"losses": [1.0], "weights": [[1.0]]}, "with 3 dimensions"),
-        ({"losses": [1.0], "weights": [[[np.nan]]]}, "weights must be finite"),
-        ({"losses": [1.0], "validation": [1.0, 2.0]}, r"validation must be finite, .* got shape \(2,\) for 1 losses"),
-        ({"losses": [1.0], "epochs": [1, 2]}, "epochs must have one number per loss"),
-    ],
-)
-def test_training_that_cannot_be_drawn(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        TrainingDisplay(**arguments)
 
 
 def test_an_even_matrix_stays_even_when_it_is_grouped():

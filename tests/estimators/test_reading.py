@@ -292,27 +292,6 @@ def test_text_as_output_of_a_regressor_names_the_classifier():
                 model.fit(X, y)
 
 
-def test_models_that_learn_read_the_same():
-    pytest.importorskip("torch", reason="torch is an optional extra")
-    from kernpool import LearnedPoolingClassifier, LearnedPoolingRegressor
-
-    regressor = LearnedPoolingRegressor(max_epochs=0, random_state=0)
-    with pytest.raises(ValueError, match=r"got text such as .*LearnedPoolingClassifier"):
-        regressor.fit(X, SIDE)
-    for spoil, words in ((masked, "masked array"), (lambda a: [[None], *a[1:].tolist()], "column 0 of X is missing")):
-        with pytest.raises((TypeError, ValueError), match=words):
-            regressor.fit(spoil(X), Y)
-        with pytest.raises((TypeError, ValueError), match=words):
-            LearnedPoolingClassifier(max_epochs=0).fit(spoil(X), SIDE)
-    fitted = regressor.fit(pandas.DataFrame({"v": NUMBERS["object of decimals"]()}), Y)
-    table = pandas.DataFrame({"v": V})
-    np.testing.assert_allclose(
-        fitted.predict(table), LearnedPoolingRegressor(max_epochs=0, random_state=0).fit(V, Y).predict(X), rtol=1e-9
-    )
-    with pytest.raises(TypeError, match="y is a masked array"):
-        fitted.score(X, masked(Y))
-
-
 def test_decimals_are_rounded_once(generator):
     cells = [Decimal(number) / 10**6 for number in generator.integers(10**15, size=300).tolist()]
     expected = [float(cell) for cell in cells]  # the nearest one; a division in float64 misses it in a third of them

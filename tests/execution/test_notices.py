@@ -1,7 +1,6 @@
 """Notices of long waits: where they are seen, what they say, and that they end."""
 
 import multiprocessing
-import re
 import sys
 import time
 from threading import Thread
@@ -10,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from kernpool import LearnedPoolingRegressor, NadarayaWatsonRegressor
+from kernpool import NadarayaWatsonRegressor
 from kernpool.execution import notices
 from kernpool.execution.progress import current_progress, report_progress
 
@@ -84,10 +83,3 @@ def test_a_long_fit_shows_a_bar_unless_somebody_listens(terminal):
     with notices.silence():
         SlowRegressor(bandwidth=0.1).fit(X, X[:, 0])
     assert terminal() == ""
-
-
-def test_learning_shows_a_bar(terminal):
-    pytest.importorskip("torch", reason="learned estimators need the extra 'torch'")
-    X = np.random.default_rng(0).normal(size=(200, 2))
-    LearnedPoolingRegressor(max_epochs=20, random_state=0, warm_start_bandwidth=False).fit(X, X[:, 0])
-    assert re.search(r"fitting \[#+\.+\] +\d+%", terminal())

@@ -1,6 +1,5 @@
 """Warnings point at the line that called the package, however deep in it they arise."""
 
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,6 @@ from sklearn.preprocessing import FunctionTransformer
 
 import kernpool
 from kernpool import (
-    LearnedPoolingRegressor,
     LocalLinearRegressor,
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
@@ -103,16 +101,6 @@ def test_warnings_that_come_by_way_of_scikit_learn():
     check(lambda: steps.fit(X, Y, nadarayawatsonregressor__sample_weight=np.full(31, 1e3)))
     all_at_once = [(np.arange(31), np.arange(31))]
     check(lambda: cross_val_predict(LocalLinearRegressor(**NARROW), X, Y, cv=all_at_once))
-
-
-@pytest.mark.skipif(not find_spec("torch"), reason="learning needs torch")
-def test_warnings_of_learning():
-    rows = np.column_stack([X, np.ones(31)])
-    options = {"random_state": 0, "similarity": "per_feature"}
-    check(lambda: LearnedPoolingRegressor(warm_start_bandwidth=False, max_epochs=1, **options).fit(rows, Y))
-    generator = np.random.default_rng(0)
-    table, y = generator.normal(size=(60, 3)), generator.normal(size=60)
-    check(lambda: LearnedPoolingRegressor(learning_rate=1e4, max_epochs=20, **options).fit(table, y))
 
 
 def test_nobody_counts_frames_by_hand():

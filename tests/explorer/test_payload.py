@@ -12,7 +12,6 @@ import pandas as pd
 import pytest
 
 from kernpool import (
-    LearnedPoolingRegressor,
     LocalLinearRegressor,
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
@@ -199,7 +198,6 @@ def test_sizes():
     [
         ((X,), {}, ValueError, r"explore\(X, y\)"),
         ((7,), {}, TypeError, "explore takes a fitted"),
-        ((LearnedPoolingRegressor(),), {}, TypeError, "explore takes a fitted"),
         ((NadarayaWatsonRegressor(),), {}, ValueError, "not fitted"),
         (("make_moons",), {}, ValueError, "make_sine_power"),
         (("make_sine_power", Y), {}, TypeError, "y: a generator makes its rows"),

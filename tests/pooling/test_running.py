@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from kernpool import EmptyWindowWarning, RunningPool, kernel_names, pool
-from tests.support.together import often, together
 
 
 def pairs_of(generator, columns=2, values=2, rows=300):
@@ -94,40 +93,6 @@ def test_the_policy_for_empty_windows_may_change_later(tmp_path):
     running.empty = "zero"
     running.save(tmp_path / "pool")
     assert running.values().tolist() == RunningPool.load(tmp_path / "pool").values().tolist() == [5.0, 0.0]
-
-
-def test_threads_that_update_one_pool_lose_nothing():
-    """Whole updates: each adds as many pairs of one as of minus one, so that halves of them would not have mean 0."""
-    query, value = np.zeros(1), np.tile([1.0, -1.0], 20)
-    rounds, updates = 10, 15
-    with often():
-        for _ in range(rounds):
-            pool, other = RunningPool(query), RunningPool(query).update(np.zeros(40), value)
-            pool.update([0.0, 0.0], [1.0, -1.0])
-            seen = []
-
-            def update():
-                for _ in range(updates):
-                    pool.update(np.zeros(40), value)  # noqa: B023  # of this turn
-
-            def merge():
-                for _ in range(updates):
-                    pool.merge(other)  # noqa: B023  # of this turn
-
-            def ask():
-                seen.extend((pool.values()[0], pool.rows) for _ in range(updates))  # noqa: B023  # of this turn
-
-            together(update, update, merge, ask)
-            assert pool.rows == 2 + 3 * updates * 40
-            assert pool.state.denominator[0] * np.exp(pool.state.shift[0]) == pytest.approx(pool.rows)
-            assert all(abs(value) < 1e-12 and rows % 40 == 2 for value, rows in seen)
-
-
-def test_pools_that_merge_each_other_at_once_do_not_wait_forever():
-    pools = [RunningPool([0.0]).update([0.0], [float(i)]) for i in range(2)]
-    with often():
-        together(lambda: pools[0].merge(pools[1]), lambda: pools[1].merge(pools[0]), lambda: pools[0].merge(pools[0]))
-    assert min(pool.rows for pool in pools) >= 2
 
 
 @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda pool: pickle.loads(pickle.dumps(pool))])

@@ -116,8 +116,6 @@ ESTIMATORS = [
     kernpool.KernelStackingRegressor,
     kernpool.KernelStackingClassifier,
     kernpool.LoessRegressor,
-    kernpool.LearnedPoolingRegressor,
-    kernpool.LearnedPoolingClassifier,
 ]
 needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="torch is an optional extra")
 FITTED = [pytest.param(kind, marks=needs_torch) if "Learned" in kind.__name__ else kind for kind in ESTIMATORS]
@@ -188,9 +186,7 @@ def test_no_call_that_does_not_fit_names_an_internal_class(name):
 
 
 @needs_torch
-@pytest.mark.parametrize(
-    "name", ["AdditiveSimilarity", "AttentionPooling", "BilinearSimilarity", "GaussianSimilarity", "KeyValueMemory"]
-)
+@pytest.mark.parametrize("name", ["AdditiveSimilarity", "AttentionPooling", "BilinearSimilarity", "GaussianSimilarity"])
 def test_layers_name_arguments_that_they_do_not_have(name):
     layers = import_module("kernpool.torch")
     with pytest.raises(TypeError, match=rf"^{name}\(\) has no argument 'nonsense'; it has "):
@@ -210,7 +206,6 @@ def test_layers_name_arguments_that_they_do_not_have(name):
         (lambda: kernpool.pool_quantile(X, X, X, q=0.5), "use levels=$"),
         (lambda: kernpool.RunningPool(X, bw=1.0), r"^RunningPool\(\) has no argument 'bw'; use bandwidth=$"),
         (lambda: kernpool.RunningPool(X).update(X, X, weights=X), "use weight=$|use key_weight=$"),
-        (lambda: kernpool.LearnedPoolingRegressor(lr=0.1), "use learning_rate=$"),
         (lambda: kernpool.KernelDisplay(X), r"; use KernelDisplay.from_kernels\(...\)$"),
         (lambda: kernpool.AttentionDisplay(X), r"; use .* or AttentionDisplay.from_weights\(...\)$"),
         (lambda: kernpool.PartialDisplay(X), r"; use PartialDisplay.from_estimator\(...\)$"),

@@ -57,16 +57,6 @@ ESTIMATORS = {
 }
 
 
-def _learned(name):
-    pytest.importorskip("torch", reason="torch is an optional extra")
-    # A search for bandwidths would warn of weights above one.
-    return getattr(kernpool, name)(max_epochs=2, random_state=0, warm_start_bandwidth=False)
-
-
-OPTIONAL = {
-    "LearnedPoolingRegressor": lambda: _learned("LearnedPoolingRegressor"),
-    "LearnedPoolingClassifier": lambda: _learned("LearnedPoolingClassifier"),
-}
 # Further arguments that a call needs, or in which it is quick.
 NEEDED = {
     "bootstrap": {"n_resamples": 5},
@@ -145,7 +135,7 @@ class Call:
 
 @cache
 def fitted(owner):
-    make = (ESTIMATORS | OPTIONAL)[owner]
+    make = ESTIMATORS[owner]
     y = LABEL if "Classifier" in owner else Y
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of learned models that have not converged
@@ -158,14 +148,14 @@ def call_of(name):
     others = NEEDED.get(name, NEEDED.get(method or name, {}))
     skipped = {*LEFT_OUT.get(method or name, ()), *others}
     given = [argument for argument in TABLE[name] if argument not in skipped]
-    if owner in ESTIMATORS or owner in OPTIONAL:
+    if owner in ESTIMATORS:
         known = (ROWS if method in FITTING else POINTS) | SHIFTED
         if "Classifier" in owner:
             known = known | {"y": LABEL if method in FITTING else np.array(["warm", "cold", "cold", "warm"])}
             known |= {"y_calibration": LABEL[::2]}
         data = {argument: known[argument] for argument in given}
         if method == "fit":
-            return Call((ESTIMATORS | OPTIONAL)[owner]().fit, data, others)
+            return Call(ESTIMATORS[owner]().fit, data, others)
         return Call(getattr(fitted(owner), method), data, others)
     if owner == "ConditionalDistribution":
         y_at = fitted("LocalLinearRegressor").conditional_distribution(
@@ -398,7 +388,7 @@ FITTED = [name.partition(".")[0] for name in TABLE if name.endswith(".fit")]
 
 @pytest.mark.parametrize("owner", [name for name in FITTED if name != "LoessRegressor"])  # which searches for nothing
 def test_every_fit_warns_of_copied_rows(owner):
-    model = (ESTIMATORS | OPTIONAL)[owner]()
+    model = ESTIMATORS[owner]()
     x = np.random.default_rng(3).uniform(size=(N, 1))  # labels could be equal by chance where x has ties
     y = LABEL if "Classifier" in owner else Y
     with pytest.warns(kernpool.RepeatedRowsWarning, match="drop duplicates"):

@@ -43,27 +43,6 @@ def test_help_loads_not_even_numpy():
     assert not {*HEAVY, "numpy"} & loaded_after(code)
 
 
-def test_learning_without_torch_names_the_extra():
-    script = """
-import sys
-
-class Nowhere:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] == "torch":
-            raise ModuleNotFoundError(f"No module named {name!r}")
-
-sys.meta_path.insert(0, Nowhere())
-from kernpool import LearnedPoolingRegressor
-
-try:
-    LearnedPoolingRegressor().fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0])
-except ImportError as error:
-    print(error)
-"""
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert 'needs torch, which is not installed; install it with: pip install "kernpool[torch]"' in done.stdout
-
-
 def test_everything_public_is_there():
     import kernpool
 
@@ -86,6 +65,4 @@ def test_names_of_the_other_module_say_where_they_are():
     assert kernpool.torch.__all__ == kernpool._IN_TORCH
     with pytest.raises(AttributeError, match=r"no attribute 'AttentionPooling'; it is in kernpool.torch$"):
         kernpool.AttentionPooling  # noqa: B018
-    with pytest.raises(AttributeError, match=r"no attribute 'LearnedPoolingRegressor'; it is in kernpool$"):
-        kernpool.torch.LearnedPoolingRegressor  # noqa: B018
     assert not hasattr(kernpool, "masked_softmax")

@@ -16,7 +16,6 @@ from kernpool.torch import (
     DotProductSimilarity,
     GaussianSimilarity,
     KernelSimilarity,
-    KeyValueMemory,
     MultiheadPooling,
     Request,
     attention_pool,
@@ -252,7 +251,6 @@ TAKES_TENSORS = {
     "Request": lambda: lambda *given: Request.check(*given, given[1], similarity=GaussianSimilarity()),
     "masked_softmax": lambda: lambda query, key: masked_softmax(query if query.is_nested else key),
     "MultiheadPooling": lambda: lambda *given: MultiheadPooling(2, 1)(*given, given[0]),
-    "KeyValueMemory": lambda: lambda *given: KeyValueMemory(2, 2).append(*(x if x.is_nested else x[0] for x in given)),
 }
 
 
@@ -272,13 +270,9 @@ def test_nested_tensors_are_refused_with_the_remedy(name, nested, layout):
 
 
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors is in prototype stage")
-def test_nested_memories_lengths_and_the_remedy(generator):
+def test_nested_lengths_and_masks_are_refused_with_a_remedy(generator):
     sequences = [torch.tensor(generator.normal(size=(rows, 2))) for rows in (3, 5)]
     nested = torch.nested.nested_tensor(sequences, layout=torch.jagged)
-    memory = KeyValueMemory(2, 2, pooling=AttentionPooling(gaussian()), dtype=torch.float64)
-    memory.append(*sequences[:1] * 2)
-    with pytest.raises(TypeError, match=r"query must be .* got a nested tensor"):
-        memory(nested)
     with pytest.raises(TypeError, match=r"valid_lens must be .* got a nested tensor"):
         attention_pool(*[torch.ones(2, 5, 2)] * 3, similarity=gaussian(), valid_lens=nested)
     with pytest.raises(TypeError, match=r"attn_mask must be .* got a nested tensor"):

@@ -1,9 +1,6 @@
-"""`kernpool explore` and `kernpool tour`: the interactive explorer of a fit, and the illustrated tour."""
+"""`kernpool explore`: the interactive explorer of a fit."""
 
 import argparse
-import os
-import sys
-import webbrowser
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +12,6 @@ from kernpool.data.array_validation import TableError
 from kernpool.data.atomic_files import refuse_existing
 from kernpool.data.model_format import read_header
 from kernpool.estimators.persistence import load_model
-from kernpool.execution.notices import bar, is_terminal
 from kernpool.explorer import Explorer, explore
 from kernpool.explorer.explorer_model import GENERATORS
 
@@ -108,22 +104,3 @@ def _loading_code(options: argparse.Namespace, training: TrainingTable) -> str:
         f"import pandas as pd\n\ntable = pd.{readers[suffix]}({options.data!r})\n"
         f"X, y = table[{training.names!r}], table[{options.target!r}]"
     )
-
-
-def run_tour(options: argparse.Namespace) -> None:
-    """Run `kernpool tour`: write the tour, and open it in the browser with --open."""
-    from kernpool import displays, tour  # not for the explorer: it loads Matplotlib
-
-    os.environ.setdefault("MPLBACKEND", "Agg")
-    listener = None if options.quiet or not is_terminal() else bar("drawing")
-    page = tour.make_tour(options.out, language=options.lang, seed=options.seed, force=options.force, progress=listener)
-    if listener is not None:
-        sys.stderr.write("\r\033[K")
-    if options.lang == "zh" and displays.chinese_font() is None and not options.quiet:
-        say("note: there is no Chinese font, so the PNG files have English words; install one, such as Noto Sans CJK")
-    if options.json:
-        print_json({"tour": str(page)})
-    elif not options.quiet:
-        say(f"tour       {page}")
-    if options.open:
-        webbrowser.open(page.as_uri())

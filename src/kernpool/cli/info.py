@@ -11,7 +11,6 @@ from kernpool.cli.terminal import need_output, print_json
 from kernpool.data.model_format import read_header
 from kernpool.estimators.fitted_model import neighbors_of
 from kernpool.estimators.kernel_smoother import KernelSmoother
-from kernpool.estimators.learned.models import LearnedPooling
 from kernpool.estimators.model import follows_rows, source_of
 from kernpool.estimators.persistence import load_model
 from kernpool.inference import ClassSummary, Summary
@@ -68,11 +67,6 @@ def describe_model(model: Any, header: dict[str, Any]) -> dict[str, Any]:
         found |= {name: header[name] for name in ("target", "features", "parameters")}
         found |= {} if source_of(model) is None else {"data": header["chunks"]["path"]}
         return found | {name.rstrip("_"): result for name, result in header["results"].items()}
-    if isinstance(model, LearnedPooling):
-        found = {name: header[name] for name in ("estimator", "features", "parameters", "best_epoch", "stop_reason")}
-        found |= {"epochs": len(model.history_["training_loss"]) - 1, "rows": len(model.key_)}
-        found |= {name: float(loss[model.best_epoch_]) for name, loss in model.history_.items()}
-        return found | ({"classes": model.classes_.tolist()} if hasattr(model, "classes_") else {})
     assert isinstance(model, RunningPool)
     (queries, columns), bandwidth = model.query.shape, model._to_record().arrays["bandwidth"].tolist()
     outputs = None if model.center is None else len(model.center)

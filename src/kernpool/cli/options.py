@@ -156,11 +156,6 @@ COMMANDS = {
         "Write a page on which one changes the bandwidth, kernel and query of a fit and sees curve and weights follow. "
         "It is one file, which needs no network and no Python.",
     ),
-    "tour": (
-        "explore:run_tour",
-        "write an illustrated introduction to attention pooling",
-        "Write the tour, an illustrated introduction to attention pooling: one HTML page that needs no network.",
-    ),
     "compile": (
         "compile:run_compile",
         "precompile, e.g. in a Docker image, so that first calls are fast",
@@ -238,14 +233,6 @@ OPTIONS: dict[str, Options] = {
         **COMPLETE,
         **COLUMN_TYPES,
     },
-    "tour": {
-        "--out DIR=kernpool-tour": "empty or new folder (default: kernpool-tour)",
-        "--lang {en|zh}=en": "English or Simplified Chinese (default: en)",
-        "--seed N=0": "seed of the synthetic data (default: 0)",
-        "--open": "show the page in the browser",
-        "--force": "replace an earlier tour",
-        **QUIET,
-    },
     "compile": {
         "--kernels A,B": "kernels to compile (default: all)",
         "--columns 1,2": "numbers of features to compile for (default: 1,2,3,4,5,8,11,16)",
@@ -270,7 +257,6 @@ examples:
   kernpool test significance engel-model --column income
   kernpool compare engel.csv --target foodexp
   kernpool explore engel.csv --target foodexp
-  kernpool tour --open
   kernpool compile
 
 reading of tables (separators, decimal commas, text, dates, missing cells): kernpool fit --help

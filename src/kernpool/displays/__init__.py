@@ -5,10 +5,10 @@ axes; `inputs.py`: training rows and the evaluation points along a column; then 
 `from_estimator` and `from_predictions` make a display, `plot` draws it. `partial.py` draws a fit over each of its
 columns. Uncertainty of a curve: `curve.py` (with its bands), `residuals.py`. Distribution of a new observation:
 `quantile_fan.py`, `coverage.py`.
-`kernels_and_weights.py` draws kernels and attention weights, `search_and_training.py` the course of searches and of
-training; it also writes animations, as a GIF or with the template `training.html`.
+`kernels_and_weights.py` draws kernels and attention weights, `bandwidth_path.py` the course of a search.
 """
 
+from kernpool.displays.bandwidth_path import BandwidthPathDisplay
 from kernpool.displays.coverage import CoverageDisplay
 from kernpool.displays.curve import KernelCurveDisplay
 from kernpool.displays.drawing import chinese_font, cover_glyphs, import_pyplot, without_font_messages
@@ -16,7 +16,6 @@ from kernpool.displays.kernels_and_weights import AttentionDisplay, KernelDispla
 from kernpool.displays.partial import PartialDisplay
 from kernpool.displays.quantile_fan import QuantileFanDisplay
 from kernpool.displays.residuals import ResidualDisplay
-from kernpool.displays.search_and_training import BandwidthPathDisplay, TrainingDisplay
 
 __all__ = [
     "AttentionDisplay",
@@ -27,7 +26,6 @@ __all__ = [
     "PartialDisplay",
     "QuantileFanDisplay",
     "ResidualDisplay",
-    "TrainingDisplay",
     "chinese_font",
     "cover_glyphs",
     "import_pyplot",

@@ -13,7 +13,6 @@ similarity is learned; `stacking` averages local fits and a kernel ridge regress
 """
 
 from kernpool.estimators.classifier import NadarayaWatsonClassifier
-from kernpool.estimators.learned.models import LearnedPoolingClassifier, LearnedPoolingRegressor
 from kernpool.estimators.loess.estimator import LoessComparison, LoessPrediction, LoessRegressor, LoessSummary
 from kernpool.estimators.methods.classification import ClassPrediction
 from kernpool.estimators.methods.conditional_distribution import ConditionalDistribution
@@ -30,8 +29,6 @@ __all__ = [
     "ConditionalDistribution",
     "KernelStackingClassifier",
     "KernelStackingRegressor",
-    "LearnedPoolingClassifier",
-    "LearnedPoolingRegressor",
     "LocalLinearRegressor",
     "LoessComparison",
     "LoessPrediction",

@@ -8,7 +8,6 @@ from typing import Any
 
 from kernpool.data.model_format import read_record, write_record
 from kernpool.estimators.classifier import NadarayaWatsonClassifier
-from kernpool.estimators.learned.models import LearnedPoolingClassifier, LearnedPoolingRegressor
 from kernpool.estimators.regressors import LocalLinearRegressor, NadarayaWatsonRegressor
 from kernpool.estimators.stacking.estimators import KernelStackingClassifier, KernelStackingRegressor
 from kernpool.execution.error_messages import explain_calls
@@ -20,8 +19,6 @@ MODELS = (
     NadarayaWatsonClassifier,
     KernelStackingRegressor,
     KernelStackingClassifier,
-    LearnedPoolingRegressor,
-    LearnedPoolingClassifier,
     RunningPool,
 )
 

@@ -7,11 +7,9 @@ The same numbers as `kernpool.pool`, as differentiable layers.
   `BilinearSimilarity`; `attention_pool` is the same as a function.
 - `MultiheadPooling` is torch's ``MultiheadAttention`` with any similarity, and the same parameter names.
 - `choose_route` returns the algorithm for a `Request`, and the reason, as a `Route`.
-- `KeyValueMemory` holds keys and values to pool over; rows can be appended and evicted.
 - `masked_softmax` is a softmax over the valid keys only.
 
-`kernpool.LearnedPoolingRegressor` and `kernpool.LearnedPoolingClassifier` train a similarity as estimators do. A first
-call compiles loops, once for a machine; ``kernpool compile`` does so in advance.
+A first call compiles loops, once for a machine; ``kernpool compile`` does so in advance.
 
 >>> import torch
 >>> layer = AttentionPooling(GaussianSimilarity(bandwidth=0.5))
@@ -21,8 +19,7 @@ torch.Size([2, 5, 1])
 
 For readers of the source: Read `pooling.py` first. `dispatch.py` chooses the algorithm; `algorithms.py` has the
 reference with all weights in memory, and the algorithms that avoid them; `cpu_operator.py` is the compiled engine as a
-torch operator. `similarities.py` has the similarities, `masks.py` input checks and masks, `key_value_memory.py` the
-key-value memory. The folder `learning` trains encoders.
+torch operator. `similarities.py` has the similarities, `masks.py` input checks and masks.
 """
 
 try:
@@ -33,7 +30,6 @@ except ImportError as error:
     ) from error
 
 from kernpool.torch.dispatch import Request, Route, choose_route
-from kernpool.torch.key_value_memory import KeyValueMemory
 from kernpool.torch.masks import masked_softmax
 from kernpool.torch.multihead import MultiheadPooling
 from kernpool.torch.pooling import AttentionPooling, attention_pool
@@ -52,7 +48,6 @@ __all__ = [
     "DotProductSimilarity",
     "GaussianSimilarity",
     "KernelSimilarity",
-    "KeyValueMemory",
     "MultiheadPooling",
     "Request",
     "Route",
@@ -60,8 +55,3 @@ __all__ = [
     "choose_route",
     "masked_softmax",
 ]
-
-
-def __getattr__(name: str) -> object:
-    where = "; it is in kernpool" if name.startswith("LearnedPooling") else ""
-    raise AttributeError(f"module 'kernpool.torch' has no attribute {name!r}{where}")

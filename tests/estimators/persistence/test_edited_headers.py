@@ -11,7 +11,6 @@ import pytest
 
 from kernpool import (
     KernelStackingRegressor,
-    LearnedPoolingClassifier,
     LocalLinearRegressor,
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
@@ -182,41 +181,6 @@ def models_on_chunks(folder, generator):
     return load_model, lambda model: model.predict(np.linspace(-1, 1, 3)[:, None]).ravel(), may_be_here
 
 
-def learned_classifiers(folder, generator):
-    pytest.importorskip("torch", reason="learning needs the extra 'torch'")
-    X = generator.normal(size=(20, 3))
-    model = LearnedPoolingClassifier("encoder", output_size=2, max_epochs=2, hidden_sizes=(3,), random_state=0)
-    model.fit(X, np.array(["no", "yes"])[(X[:, 0] > 0).astype(int)]).save(folder)
-    least = {"max_keys": 2, "random_state": 0, "n_jobs": -1}
-    numbers = {
-        "learning_rate": lambda value: value > 0,
-        "penalty": lambda value: value >= 0,
-        "max_epochs": lambda value: a_whole(value, 0),
-        "batch_size": lambda value: a_whole(value, 1),
-        "patience": lambda value: a_whole(value, 1),
-        "validation_fraction": lambda value: 0 < value < 1,
-    }
-
-    def may_be_here(path, value):
-        if path[0] == "parameters" and path[-1] in numbers:
-            return a_number(value) and numbers[path[-1]](value)
-        if path[0] == "parameters" and path[-1] in least:
-            return value is None or a_whole(value, least[path[-1]]) or (path[-1] == "random_state" and value is True)
-        if path == ("parameters", "warm_start_bandwidth"):
-            return isinstance(value, bool)
-        if path == ("parameters", "device"):  # only learning needs it, perhaps on another machine
-            return value is None or isinstance(value, str)
-        if path in (("parameters", "dtype"), ("features",), ("encoding",)):
-            return value is None
-        if path in (("parameters", "unordered"), ("parameters", "ordered")):
-            return FREE[path](value)
-        if path == ("prior_share",):
-            return isinstance(value, float) and 0 <= value < 1
-        return path == ("best_epoch",) and value in (0, 1, 2) and type(value) is int
-
-    return LearnedPoolingClassifier.load, lambda model: model.predict_proba(X), may_be_here
-
-
 def running_pools(folder, generator):
     query, key = generator.normal(size=(5, 2)), generator.normal(size=(30, 2))
     RunningPool(query, bandwidth=2.0, degree=1, tol=1e-9).update(key, key[:, :1]).save(folder)
@@ -245,7 +209,7 @@ def stacked_regressors(folder, generator):
 
 KINDS = [
     regressors, local_linear_regressors, classifiers, categorical_columns, models_on_chunks, stacked_regressors,
-    learned_classifiers, running_pools,
+    running_pools,
 ]  # fmt: skip
 
 

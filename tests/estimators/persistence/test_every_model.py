@@ -10,8 +10,6 @@ import pytest
 from kernpool import (
     KernelStackingClassifier,
     KernelStackingRegressor,
-    LearnedPoolingClassifier,
-    LearnedPoolingRegressor,
     LocalLinearRegressor,
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
@@ -48,11 +46,6 @@ def on_chunks(folder, target="2"):
     return NadarayaWatsonRegressor(bandwidth=0.5).fit(folder / "rows.npy", target)
 
 
-def learned(kind, y):
-    pytest.importorskip("torch", reason="learning needs the extra 'torch'")
-    return kind(max_epochs=2, random_state=0).fit(X, y)
-
-
 MAKERS = {
     "regressor": lambda _: NadarayaWatsonRegressor("tricube", empty="nearest", max_search_seconds=60).fit(X, X[:, 0]),
     "classifier": lambda _: NadarayaWatsonClassifier(bandwidth=0.5).fit(X, LABELS),
@@ -67,8 +60,6 @@ MAKERS = {
     "stacked": lambda _: KernelStackingRegressor(LocalLinearRegressor(bandwidth=0.5), kernel="gaussian").fit(X, X),
     "stacked categories": lambda _: stacked_categories(),
     "stacked classifier": lambda _: KernelStackingClassifier(NadarayaWatsonClassifier(bandwidth=0.5)).fit(X, LABELS),
-    "learned regressor": lambda _: learned(LearnedPoolingRegressor, X),
-    "learned classifier": lambda _: learned(LearnedPoolingClassifier, LABELS),
     "running pool": lambda _: RunningPool(X[:5], bandwidth=[1.0, 2.0], degree=1).update(X, X),
     "unused pool": lambda _: RunningPool(X[:5]),
 }
@@ -137,7 +128,7 @@ def test_headers_of_another_kind(model, tmp_path):
     header = json.loads((folder / "model.json").read_text())
     header.pop("checksum")
     formats = ("kernpool model", "kernpool learned model", "kernpool running pool", "x")
-    kinds = ("NadarayaWatsonRegressor", "NadarayaWatsonClassifier", "LearnedPoolingRegressor", "RunningPool", 3)
+    kinds = ("NadarayaWatsonRegressor", "NadarayaWatsonClassifier", "RunningPool", 3)
     changes = [{"format": name} for name in formats] + [{"version": version} for version in (0, 99, None, True)]
     for change in changes + [{"estimator": name} for name in kinds]:
         if change.items() <= header.items() or change == {"estimator": type(model).__name__}:
@@ -243,7 +234,6 @@ EXPECTED = {
     "categorical": {"rows": 30, "bandwidth": {"b": 1.0, "a": 1.0}, "smoothing": {"city": 0.1}},
     "levels alone": {"rows": 3, "bandwidth": {}, "smoothing": {"0": 0.1}},
     "on chunks": {"rows": 30, "bandwidth": {"0": 0.5, "1": 0.5}},
-    "learned classifier": {"estimator": "LearnedPoolingClassifier", "rows": 30, "classes": ["no", "yes"]},
     "running pool": {"estimator": "RunningPool", "rows": 30, "queries": 5, "outputs": 2, "bandwidth": [1.0, 2.0]},
 }
 

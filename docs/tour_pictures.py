@@ -1,9 +1,17 @@
-"""Figures of the tour's sections, drawn from the variables that their code computes, with labels from a word list."""
+"""Draw the pictures of the tour (docs/tour.md), from the variables that the code of that page computes.
 
+    python docs/tour_pictures.py [FOLDER]
+
+Without a folder, those of the pages themselves are drawn anew: docs/images/tour.
+"""
+
+import re
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import matplotlib as mpl
 import numpy as np
 
 from kernpool.displays import (
@@ -13,7 +21,6 @@ from kernpool.displays import (
     KernelCurveDisplay,
     KernelDisplay,
     QuantileFanDisplay,
-    TrainingDisplay,
     drawing,
     import_pyplot,
 )
@@ -22,12 +29,91 @@ from kernpool.pooling import pool, pooling_weights
 Namespace = dict[str, Any]
 Words = Mapping[str, str]
 Figures = dict[str, Any]
+ROOT = Path(__file__).resolve().parent
+WORDS = {
+    "prediction": "prediction",
+    "truth": "truth",
+    "samples": "training samples",
+    "pairs": "keys and values",
+    "query": "query",
+    "pooled": "pooled value",
+    "key": "key",
+    "value": "value",
+    "weight": "weight",
+    "generator": "generator",
+    "gaussian": "Gaussian",
+    "boxcar": "boxcar",
+    "constant": "constant",
+    "epanechnikov": "Epanechnikov",
+    "triangular": "triangular",
+    "biweight": "biweight",
+    "triweight": "triweight",
+    "tricube": "tricube",
+    "cosine": "cosine",
+    "laplace": "Laplace",
+    "logistic": "logistic",
+    "epanechnikov formula": "Epanechnikov: 0.75 (1 − u²)",
+    "triangular formula": "triangular: 1 − |u|",
+    "x of keys": "training input x (keys)",
+    "x of queries": "test input x (queries)",
+    "sorted keys": "sorted training inputs (keys)",
+    "sorted queries": "sorted test inputs (queries)",
+    "too small": "too small",
+    "right": "right",
+    "too large": "too large",
+    "loo error": "leave-one-out error",
+    "smallest at": "smallest at h = {:.3g}",
+    "bandwidth h": "bandwidth h",
+    "epoch": "epoch",
+    "mean loss": "mean loss",
+    "epochs": "{} epochs",
+    "before": "before",
+    "after": "after",
+    "epoch and loss": "epoch {}: loss {:.4f}",
+    "loo over w": "leave-one-out error at h = 1 / w",
+    "path of training": "50 epochs of gradient descent",
+    "theory": "theory: slope −4/5",
+    "measured": "measured: slope {:.2f}",
+    "training samples n": "training samples n",
+    "squared error": "mean squared error",
+    "dot product": "scaled dot product",
+    "additive": "additive",
+    "keys": "keys",
+    "queries": "queries",
+    "trained": "trained to convergence",
+    "searched": "found by the search",
+    "bilinear": "bilinear",
+    "by_sequence": "lengths 2 and 3",
+    "by_query": "one length per query",
+    "by_mask": "boolean mask",
+    "patients": "patients",
+    "blood fat": "blood fat (log triglycerides)",
+    "progression": "progression of the disease",
+    "slope of the curve": "slope of the curve",
+    "the curve": "curve, and its slope",
+    "pointwise": "95 % pointwise interval",
+    "simultaneous": "95 % simultaneous band",
+    "bias-corrected": "bias-corrected curve",
+    "share of patients": "{} % of the patients",
+    "median": "median",
+    "curve of means": "curve: the mean",
+    "next patient": "90 % prediction interval: a new patient",
+    "promised": "nominal: 90 %",
+    "slices": "slices of {} to {} patients, 95 % bars",
+    "share inside": "fraction of patients inside",
+    "attention": "attention",
+    "average pooling": "average pooling",
+    "maximum pooling": "maximum pooling",
+    "fully connected": "fully connected layer",
+    "wrong values": "wrong values",
+    "plain fit": "plain fit",
+    "robust fit": "robust fit",
+}
 
 
 def _panels(rows: int, columns: int, width: float, height: float, **options: Any) -> tuple[Any, Any]:
     plt = import_pyplot()
-    # Pyplot is not typed.
-    return plt.subplots(rows, columns, figsize=(width, height), layout="constrained", **options)  # type: ignore[no-any-return]
+    return plt.subplots(rows, columns, figsize=(width, height), layout="constrained", **options)
 
 
 def _fit(ax: Any, n: Namespace, words: Words, prediction: Any, title: str | None = None, legend: bool = True) -> None:
@@ -195,10 +281,10 @@ def draw_training(n: Namespace, words: Words) -> Figures:
     """Draw the training loss per epoch, for five and for fifty epochs."""
     figure, axes = _panels(1, 2, 9.0, 3.5)
     for ax, epochs in zip(axes, (5, 50), strict=True):
-        TrainingDisplay(n["losses"][: epochs + 1]).plot(
-            ax=ax, labels=(words["epoch"], words["mean loss"]), curve_kwargs={"markersize": 6 if epochs == 5 else 3}
-        )
-        ax.set(title=words["epochs"].format(epochs), xticks=range(0, epochs + 1, epochs // 5))
+        ax.plot(n["losses"][: epochs + 1], "o-", color=drawing.BLUE, markersize=6 if epochs == 5 else 3)
+        title, ticks = words["epochs"].format(epochs), range(0, epochs + 1, epochs // 5)
+        ax.set(title=title, xlabel=words["epoch"], ylabel=words["mean loss"], xticks=ticks)
+        drawing.tidy(ax)
     return {"training": figure}
 
 
@@ -221,21 +307,23 @@ def draw_trained(n: Namespace, words: Words) -> Figures:
 
 def animate_training(n: Namespace, words: Words, path: Path) -> None:
     """Write an animation of the fit and the weights during training of w = 1 / h to the file `path`."""
+    from matplotlib.animation import FuncAnimation, PillowWriter
+
     shown = [0, 1, 2, 3, 4, 5, 7, 10, 15, 20, 30, 40, 50]
-    bandwidths = [1 / abs(n["widths"][epoch]) for epoch in shown]
-    x, x_train, y_train = n["x_test"], n["x_train"], n["y_train"]
-    display = TrainingDisplay(
-        [n["losses"][epoch] for epoch in shown],
-        epochs=shown,
-        x=x,
-        fits=[pool(x, x_train, y_train, bandwidth=h) for h in bandwidths],
-        weights=[pooling_weights(x, x_train, bandwidth=h) for h in bandwidths],
-        x_train=x_train,
-        y_train=y_train,
-        truth=n["y_truth"],
-    )
-    title = words["epoch and loss"]
-    display.animate(path, frames_per_second=2, labels=(title, "x", "y", words["sorted keys"], words["sorted queries"]))
+    figure, (left, right) = _panels(1, 2, 9.0, 3.7)
+    image = right.imshow(n["attention"], cmap="Reds", vmin=0.0, vmax=n["attention_after"].max(), aspect="auto")
+    right.set(xlabel=words["sorted keys"], ylabel=words["sorted queries"])
+    figure.colorbar(image, ax=right, label=words["weight"])
+
+    def draw(epoch: int) -> list[Any]:
+        h = 1 / abs(n["widths"][epoch])
+        left.clear()
+        title = words["epoch and loss"].format(epoch, n["losses"][epoch])
+        _fit(left, n, words, pool(n["x_test"], n["x_train"], n["y_train"], bandwidth=h), title=title)
+        image.set_data(pooling_weights(n["x_test"], n["x_train"], bandwidth=h))
+        return [image]
+
+    FuncAnimation(figure, draw, frames=shown, blit=False).save(path, writer=PillowWriter(fps=2), dpi=80)
 
 
 def draw_selection(n: Namespace, words: Words) -> Figures:
@@ -376,3 +464,32 @@ def draw_masks(n: Namespace, words: Words) -> Figures:
                 ax.text(j, i, f"{weight:.2f}".rstrip("0").rstrip("."), ha="center", va="center", color=ink, fontsize=9)
     _label_bar(display, words)
     return {"masks": display.figure_}
+
+
+SECTIONS = (
+    draw_cues, draw_kernels, draw_data, draw_average, draw_nonparametric, draw_weights, draw_bandwidth, draw_training,
+    draw_trained, draw_selection, draw_consistency, draw_uncertainty, draw_expectation, draw_outliers, draw_scores,
+    draw_masks,
+)  # fmt: skip
+
+
+def draw_tour(folder: Path) -> None:
+    """Run the code of the page, and draw its pictures and the animation into a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    page = (ROOT / "tour.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL)
+    plt, namespace = import_pyplot(), {"__name__": "tour"}
+    with mpl.rc_context({"font.size": 11, "axes.unicode_minus": False}):
+        for code, draw in zip(blocks, SECTIONS, strict=True):  # later sections use names of earlier ones again
+            exec(compile(code, "docs/tour.md", "exec"), namespace)
+            plt.close("all")
+            for name, figure in draw(namespace, WORDS).items():
+                figure.savefig(folder / f"{name}.png", dpi=96)
+            if draw is draw_trained:
+                animate_training(namespace, WORDS, folder / "training.gif")
+            plt.close("all")
+
+
+if __name__ == "__main__":
+    mpl.use("agg")
+    draw_tour(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "images" / "tour")
