@@ -119,8 +119,8 @@ def shocked(g: np.random.Generator, count: int, size: int, spread: float = np.in
 constant = partial(NadarayaWatsonRegressor, **SMALL)
 linear = partial(LocalLinearRegressor, **SMALL)
 
-ALL_ROWS = ("full", "jackknife+", "cv+", "adaptive", "localized")
-OTHER_ROWS = ("split", "adaptive", "localized", "cqr")
+ALL_ROWS = ("full", "jackknife+", "cv+", "adaptive")
+OTHER_ROWS = ("split", "adaptive", "cqr")
 PLAIN = {method: Kind(method, calibrated=method in ("split", "cqr")) for method in (*ALL_ROWS, *OTHER_ROWS)}
 
 
@@ -138,7 +138,7 @@ def fixed(n: int, bandwidth: float, words: str = "", model=constant, kinds=ALL_R
 
 def searched(n: int, words: str, model, **bars: Bar) -> Setting:
     """Methods that people use, at a bandwidth found by leave-one-out on the same rows."""
-    asked = {method: PLAIN[method] for method in ("adaptive", "jackknife+", "full", "localized")}
+    asked = {method: PLAIN[method] for method in ("adaptive", "jackknife+", "full")}
     return curve(
         f"n = {n}, h by leave-one-out, {words}", n, model, "loo", asked | {"adaptive": Kind("adaptive", **bars)}
     )

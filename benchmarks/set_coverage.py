@@ -119,7 +119,7 @@ def held_to(method: str, **more) -> SetKind:
 
 
 MODEL = partial(NadarayaWatsonClassifier, bandwidth=0.5, **SMALL)
-METHODS = ("lac", "aps", "raps")
+METHODS = ("lac", "aps")
 SAME_ROWS = {method: held_to(method) for method in ("full", *METHODS)}
 SAME_ROWS["lac by class"] = held_to("lac", by_class=True, each=FEWEST)
 OTHER_ROWS = {method: held_to(method, calibrated=True, beside=f"MAPIE {method}") for method in METHODS}

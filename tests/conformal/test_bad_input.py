@@ -34,7 +34,7 @@ def test_levels_are_probabilities(model, level, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"method": "rlcp"}, r"method must be one of 'auto', 'adaptive', 'full', .* 'cqr'.*'localized'.*got 'rlcp'"),
+        ({"method": "rlcp"}, r"method must be one of 'auto', 'adaptive', 'full', .* 'cqr'.*got 'rlcp'"),
         ({"method": ["full"]}, "method must be one of"),
         ({"method": "split"}, "needs calibration rows that the model was not fitted to: give X_calibration"),
         ({"X_calibration": X}, "go together, and y_calibration is None"),

@@ -6,7 +6,7 @@ import pytest
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor
 
 RUNS, NEW = 120, 100  # the standard errors of 300 samples with 20 new rows each
-CALIBRATED = ("split", "cqr", "localized")  # by other rows
+CALIBRATED = ("split", "cqr")  # by other rows
 
 
 def sample(generator, n):
@@ -30,12 +30,11 @@ def coverage(method, n, *, model=NadarayaWatsonRegressor, bandwidth=0.1, level=0
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::kernpool.InferenceWarning")  # localized: places at the ends have few rows
 @pytest.mark.parametrize("model", [NadarayaWatsonRegressor, LocalLinearRegressor])
 @pytest.mark.parametrize(
     ("method", "least", "most"),
     [("full", 0.9, 0.9 + 1 / 61), ("split", 0.9, 0.9 + 1 / 61), ("jackknife+", 0.8, 0.93), ("cv+", 0.72, 0.94),
-     ("adaptive", 0.87, 0.93), ("cqr", 0.9, 0.9 + 1 / 61), ("localized", 0.89, 0.96)],
+     ("adaptive", 0.87, 0.93), ("cqr", 0.9, 0.9 + 1 / 61)],
 )  # fmt: skip
 def test_a_given_bandwidth_has_the_coverage_that_is_promised(model, method, least, most):
     found, error = coverage(method, 60, model=model)

@@ -7,8 +7,30 @@ import numpy as np
 import pytest
 
 from kernpool import InferenceWarning, LocalLinearRegressor, NadarayaWatsonRegressor, pooling_weights
-from kernpool.conformal import prediction_interval
-from tests.support.conformal_settings import setting_of
+from kernpool.conformal import Calibration, ConformalProblem, as_fraction, prediction_interval
+from kernpool.estimators.fitted_model import coordinates_of, read_query, smoother_of
+from kernpool.smoother import EvaluationPoints
+
+
+def places_of(model, X):
+    numeric, code = read_query(model, X)
+    return EvaluationPoints(np.asarray(coordinates_of(model).apply(numeric), dtype=np.float64), code)
+
+
+def setting_of(model, X, level=0.9, calibration=None, seed=0, **options):
+    """Return a setting with training rows left out, or with ``calibration=(X, y)``."""
+    smoother = smoother_of(model)
+    if calibration is None:
+        which = np.flatnonzero(smoother.weight > 0)
+        code = None if smoother.key_code is None else smoother.key_code[which]
+        where = EvaluationPoints(smoother.training.query[which], code)
+        left_out = smoother.predict(smoother.left_out_problem())[which]
+        rows = Calibration(where, smoother.value[which], left_out, smoother.weight[which], which, **options)
+    else:
+        where, y = places_of(model, calibration[0]), np.asarray(calibration[1], dtype=np.float64)
+        y = y.reshape(len(y), -1)
+        rows = Calibration(where, y, smoother.predict(smoother.problem(where)), np.ones(len(y)), **options)
+    return ConformalProblem(smoother, places_of(model, X), as_fraction(level), rows, np.random.default_rng(seed))
 
 
 def rows(n=100, m=30, seed=0, d=1):

@@ -13,7 +13,7 @@ from kernpool.inference import InferenceWarning
 from tests.support.dense_conformal import ranks
 
 MODELS = [NadarayaWatsonRegressor, LocalLinearRegressor]
-OF_TRAINING = ["adaptive", "full", "jackknife+", "cv+", "cqr", "localized"]
+OF_TRAINING = ["adaptive", "full", "jackknife+", "cv+", "cqr"]
 PLACES = np.array([[0.05], [0.4], [0.75], [1.2]])
 
 
@@ -133,7 +133,7 @@ def test_places_without_rows_have_the_infinite_interval(model, method):
     with pytest.raises(ValueError, match="no key with positive weight"):
         fitted.set_params(empty="raise").prediction_interval([[9.0]], method=method)
     fitted.set_params(empty="mean")
-    if method in ("full", "jackknife+", "localized"):
+    if method in ("full", "jackknife+"):
         with pytest.warns(InferenceWarning, match="are infinite"):
             found = fitted.prediction_interval([[9.0]], method=method)
     else:

@@ -10,10 +10,10 @@ import pytest
 
 import tests.support.dense_classes as reference
 from kernpool import InferenceWarning, NadarayaWatsonClassifier, RepeatedRowsWarning
-from kernpool.conformal.sets import PENALTIES, ClassRows, adaptive_mass, choose_regularisation, regularised_mass
+from kernpool.conformal.sets import adaptive_mass
 
 NAMES = np.array(["a", "b", "c"])
-RANDOM = ("aps", "raps")
+RANDOM = ("aps",)
 
 
 def sample(generator, n=60):
@@ -71,33 +71,9 @@ def test_adaptive_sets_by_their_definition(generator):
                 assert is_in == (score[i, c] <= threshold)
 
 
-def test_regularised_scores_by_their_formula(generator):
-    probability, draw = generator.dirichlet(np.ones(5), size=40), generator.uniform(size=40)
-    score = regularised_mass(probability, draw, 0.1, 2)
-    for p, u, found in zip(probability, draw, score, strict=True):
-        for c in range(5):
-            before = p[p > p[c]]
-            expected = before.sum() + u * p[c] + 0.1 * max(len(before) + 1 - 2, 0)
-            assert found[c] == pytest.approx(expected, abs=1e-14)
-
-
 def test_of_equal_probabilities_the_first_comes_first():
     score = adaptive_mass(np.full((1, 4), 0.25), np.array([1.0]))
     np.testing.assert_array_equal(score, [[0.25, 0.5, 0.75, 1.0]])
-
-
-def test_regularisation_is_chosen_by_the_size_of_sets(generator):
-    probability, draw = generator.dirichlet(np.ones(6) * 0.5, size=300), generator.uniform(size=300)
-    number = np.array([generator.choice(6, p=p) for p in probability])
-    found = choose_regularisation(ClassRows(probability, number, np.ones(300)), draw, Fraction(9, 10))
-    ranks = np.array([1 + np.sum(p > p[c]) for p, c in zip(probability, number, strict=True)])
-    assert found.free == kth_smallest(ranks, 0.9)
-    sizes = []
-    for penalty in PENALTIES:
-        score = regularised_mass(probability, draw, penalty, found.free)
-        sizes.append(np.sum(score <= kth_smallest(score[np.arange(300), number], 0.9)))
-    assert found.penalty == PENALTIES[int(np.argmin(sizes))]
-    assert len(set(sizes)) > 1
 
 
 @pytest.mark.parametrize("with_rows", [False, True])
@@ -117,7 +93,6 @@ def test_sets_by_the_formula(method, by_class, with_rows, model, rows, generator
     score = {
         "lac": lambda probability, _: 1.0 - probability,
         "aps": adaptive_mass,
-        "raps": lambda probability, draw: regularised_mass(probability, draw, found.penalty, found.free_ranks),
     }[method]
     calibrating = own(score(probability, draw), y)
     groups = [y == name for name in NAMES] if by_class else [y == y] * 3
@@ -127,11 +102,10 @@ def test_sets_by_the_formula(method, by_class, with_rows, model, rows, generator
         found.member, score(model.predict_proba(places), there) <= np.array(threshold) + 1e-12
     )
     assert len(set(threshold)) == (3 if by_class else 1)
-    assert (found.penalty is None) == (method != "raps")
     assert found.n_calibration == len(y)
 
 
-@pytest.mark.parametrize("method", ["lac", "aps", "raps", "full"])
+@pytest.mark.parametrize("method", ["lac", "aps", "full"])
 @pytest.mark.parametrize("by_class", [False, True])
 @pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")
 def test_weights_are_repeated_rows(method, by_class, rows, generator):
@@ -157,7 +131,7 @@ def test_sets_grow_with_the_level(method, model, generator):
     assert tables[-1].sum() > tables[0].sum()
 
 
-@pytest.mark.parametrize("method", ["lac", "aps", "raps", "full"])
+@pytest.mark.parametrize("method", ["lac", "aps", "full"])
 def test_no_set_is_empty_unless_it_may_be(method, model, generator):
     places = generator.uniform(-1.0, 1.0, size=(200, 2))
     one, other = (
@@ -170,7 +144,7 @@ def test_no_set_is_empty_unless_it_may_be(method, model, generator):
     np.testing.assert_array_equal(other.member, one.member | top)
 
 
-@pytest.mark.parametrize("method", ["lac", "aps", "raps", "full"])
+@pytest.mark.parametrize("method", ["lac", "aps", "full"])
 def test_too_few_rows_name_the_least_number(method, rows):
     X, _ = rows
     model = NadarayaWatsonClassifier(bandwidth=0.5, prior_share=0.1).fit(X[:18], NAMES[np.arange(18) % 3])
@@ -232,9 +206,8 @@ def test_the_record_prints_and_lists_labels(model, rows):
     assert "method     lac, calibrated by 60 rows" in text
     assert f"threshold  {found.threshold[0]:.4g}" in text
     assert found.guarantee in text
-    text = str(model.predict_set(X, 0.8, method="raps", by_class=True, random_state=0))
+    text = str(model.predict_set(X, 0.8, method="aps", by_class=True, random_state=0))
     assert "level      0.8, of each class" in text
-    assert "beyond rank" in text
     assert "threshold" not in str(model.predict_set(X, 0.8, method="full"))
 
 

@@ -134,10 +134,10 @@ def test_quantiles_are_of_the_same_windows():
     np.testing.assert_array_equal(found, right)
 
 
-@pytest.mark.parametrize("method", ["adaptive", "split", "jackknife+", "cv+", "localized"])
+@pytest.mark.parametrize("method", ["adaptive", "split", "jackknife+", "cv+"])
 def test_conformal_intervals(method):
     model = made(LocalLinearRegressor, 20).fit(X, Y)
-    options = {"X_calibration": X[:30] + 0.01, "y_calibration": Y[:30]} if method in ("split", "localized") else {}
+    options = {"X_calibration": X[:30] + 0.01, "y_calibration": Y[:30]} if method == "split" else {}
     found = model.prediction_interval(NEW, level=0.8, method=method, **options)
     assert np.all(found.lower <= found.upper)
     if method == "jackknife+":

@@ -209,10 +209,10 @@ def test_classes():
     np.testing.assert_allclose(ask(model, NEW), at_each_width(model, ask, NEW, y=label), rtol=1e-10)
 
 
-@pytest.mark.parametrize("method", ["adaptive", "split", "jackknife+", "cv+", "full", "localized"])
+@pytest.mark.parametrize("method", ["adaptive", "split", "jackknife+", "cv+", "full"])
 def test_conformal_scores_are_of_the_same_windows(method):
     model = NadarayaWatsonRegressor(bandwidth=H, min_effective_rows=6).fit(X, Y)
-    options = {"X_calibration": X[:30] + 0.01, "y_calibration": Y[:30]} if method in ("split", "localized") else {}
+    options = {"X_calibration": X[:30] + 0.01, "y_calibration": Y[:30]} if method == "split" else {}
     near = np.abs(NEW[:, 0] - 2.0) < 1.0
     found = model.prediction_interval(NEW[near], level=0.5, method=method, **options)
     assert np.all(found.lower <= found.upper)

@@ -34,7 +34,7 @@ ANSWERS = {
 }
 # Methods that draw for one evaluation point after the other, so that chunks would get other draws than the whole
 # table; and a method without draws to use instead.
-DRAWS_BY_PLACE = {"aps": "lac", "raps": "lac"}
+DRAWS_BY_PLACE = {"aps": "lac"}
 
 
 def refuse_conflicts(options: argparse.Namespace) -> None:

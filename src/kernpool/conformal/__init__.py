@@ -2,7 +2,7 @@
 
 Read `methods.py` first: the table of methods, and the coverage statement. `calibration.py` has the inputs of a method
 and its result, `order_statistics.py` the scores that bound an interval. The methods are in `split_conformal.py`
-(constant, adaptive and localized width, and conformalised quantiles), `jackknife_plus.py` (jackknife+ and CV+), and
+(constant and adaptive width, and conformalised quantiles), `jackknife_plus.py` (jackknife+ and CV+), and
 `full_conformal.py`. `sets.py` has prediction sets of classes.
 """
 

@@ -43,8 +43,6 @@ class MethodRecord:
         Reason of infinite intervals, and the remedy, where there are enough rows for the level.
     approximate : str
         Reason why there is no finite-sample guarantee if training rows calibrate; empty if there is one.
-    always : bool
-        Whether that is so of other rows, too.
     lost : callable, optional
         For methods that guarantee less than the level, 1 - 2 alpha less a number: takes a `ConformalProblem`, returns
         the number.
@@ -59,7 +57,6 @@ class MethodRecord:
         "unbounded; use a larger bandwidth, or a kernel of infinite support"
     )
     approximate: str = ""
-    always: bool = False
     lost: Callable[[ConformalProblem], float] | None = None
 
 
@@ -80,12 +77,6 @@ METHODS: Mapping[str, MethodRecord] = {
         split_conformal.conformal_quantiles,
         clusters=True,
         approximate="quantiles without each training row are not exchangeable with a new one; give X_calibration",
-    ),
-    "localized": MethodRecord(
-        split_conformal.localized,
-        unbounded=split_conformal.TOO_FEW,
-        approximate="the rows near a point are not exchangeable with a new one there",
-        always=True,
     ),
 }
 
@@ -206,7 +197,7 @@ def coverage_statement(setting: ConformalProblem, record: MethodRecord) -> str:
     It depends on which rows calibrate, whether the search for the bandwidth has seen them, and what makes rows not
     exchangeable.
     """
-    if record.approximate and (record.always or setting.calibration.own):
+    if record.approximate and setting.calibration.own:
         return _approximately(setting, record.approximate)
     if record.lost is None:
         return _at_least(setting)

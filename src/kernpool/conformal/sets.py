@@ -13,10 +13,9 @@ name     score of class c                                         source
 ======== ======================================================== =================================
 lac      1 - p_c                                                  Sadinle, Lei and Wasserman [1]_
 aps      sum of the p_b with p_b > p_c, plus U p_c                Romano, Sesia and Candes [2]_
-raps     the same + lambda (rank_c - k)_+                         Angelopoulos et al. [3]_
 ======== ======================================================== =================================
 
-U is uniform, one number per row, and ranks count from one. Among equally probable classes the first comes first.
+U is uniform, one number per row. Among equally probable classes the first comes first.
 
 Full conformal p-values need no refit: give the query q class c and add it as a row. The score of each row is one
 minus the probability that the others give to its class. With leave-one-out sums D_-i, pooled labels m_-i, the
@@ -31,7 +30,7 @@ s(c) = 1 - p_c(q), from all training rows. The p-value of class c is
     (1 + #{i : s_i(c) >= s(c)}) / (W + 1).
 
 If rows are exchangeable and s and the bandwidth are fixed, all W + 1 scores of the true class are exchangeable: its
-p-value is at most alpha with a probability of at most alpha [4]_.
+p-value is at most alpha with a probability of at most alpha [3]_.
 
 References
 ----------
@@ -39,9 +38,7 @@ References
    114 (2019), 223-234.
 .. [2] Y. Romano, M. Sesia and E. J. Candes, "Classification with valid and adaptive coverage", NeurIPS (2020), eq.
    5.
-.. [3] A. N. Angelopoulos, S. Bates, J. Malik and M. I. Jordan, "Uncertainty sets for image classifiers using
-   conformal prediction", ICLR (2021), eq. 4 and appendix E.
-.. [4] V. Vovk, A. Gammerman and G. Shafer, "Algorithmic Learning in a Random World" (2005), proposition 2.3.
+.. [3] V. Vovk, A. Gammerman and G. Shafer, "Algorithmic Learning in a Random World" (2005), proposition 2.3.
 """
 
 from __future__ import annotations
@@ -49,9 +46,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import partial
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,7 +64,6 @@ Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 Score = Callable[[Array, Array], Array]  # probabilities (m, k) and uniform numbers (m,) to scores (m, k)
 
-PENALTIES = (0.001, 0.01, 0.1, 0.2, 0.5)  # from which the RAPS paper chooses
 MOST_UNITS = 1000  # units of one row that have their own draws
 MOST_ROWS = 1 << 20  # of units in all, unless there are more rows: tables of scores are as long
 
@@ -120,89 +115,24 @@ def least_ambiguous(probability: Array, draw: Array) -> Array:  # noqa: ARG001  
 
 def adaptive_mass(probability: Array, draw: Array) -> Array:
     """Return APS nonconformity scores: probability of likelier classes plus a random fraction of the class's own."""
-    _, before = ranks_and_mass(probability)
-    return before + draw[:, None] * probability
+    return mass_before(probability) + draw[:, None] * probability
 
 
-def regularised_mass(probability: Array, draw: Array, penalty: float, free: int) -> Array:
-    """Return RAPS nonconformity scores: APS plus a penalty for each rank of a class beyond the first `free` ranks."""
-    rank, before = ranks_and_mass(probability)
-    return before + draw[:, None] * probability + penalty * np.maximum(rank - free, 0)
-
-
-def ranks_and_mass(probability: Array) -> tuple[NDArray[np.int64], Array]:
-    """Return the rank of each class by decreasing probability, and the total probability of the classes before it.
-
-    Both have shape (m, k), and ranks count from one.
+def mass_before(probability: Array) -> Array:
+    """Return the total probability of the classes before each one in the order of decreasing probability.
 
     Examples
     --------
-    >>> rank, before = ranks_and_mass(np.array([[0.2, 0.5, 0.3]]))
-    >>> rank.tolist(), before.tolist()
-    ([[3, 1, 2]], [[0.8, 0.0, 0.5]])
+    >>> mass_before(np.array([[0.2, 0.5, 0.3]])).tolist()
+    [[0.8, 0.0, 0.5]]
     """
     order = np.argsort(-probability, axis=1, kind="stable")
     ordered = np.take_along_axis(probability, order, axis=1)
     mass = np.zeros_like(ordered)
     np.cumsum(ordered[:, :-1], axis=1, out=mass[:, 1:])
-    before, rank = np.empty_like(mass), np.empty(mass.shape, dtype=np.int64)
+    before = np.empty_like(mass)
     np.put_along_axis(before, order, mass, axis=1)
-    np.put_along_axis(rank, order, np.arange(1, mass.shape[1] + 1)[None], axis=1)
-    return rank, before
-
-
-class Regularisation(NamedTuple):
-    """Penalty parameters of RAPS scores: penalty per rank of a class, and number of first ranks without penalty.
-
-    Parameters
-    ----------
-    penalty : float
-        Penalty of each rank beyond the free ones.
-    free : int
-        Number of ranks without a penalty.
-    """
-
-    penalty: float
-    free: int
-
-
-def choose_regularisation(rows: ClassRows, draw: Array, level: Fraction) -> Regularisation:
-    """Choose the penalty of RAPS scores and the number of ranks without it, as Angelopoulos et al. do.
-
-    The choice is that of appendix E of their paper.
-
-    Parameters
-    ----------
-    rows : ClassRows
-        Training rows with leave-one-out probabilities, by units; they need not be the calibration rows.
-    draw : ndarray of shape (n,)
-        Uniform random numbers.
-    level : Fraction
-        Level of the sets.
-
-    Returns
-    -------
-    Regularisation
-        The free ranks contain the true class as often as the level requires; the penalty minimises the average size of
-        sets for these rows.
-    """
-    rank = upper_rank(level, rows.total)
-    ranks, _ = ranks_and_mass(rows.probability)
-    found = float(upper_statistic(rows.own(ranks.astype(np.float64)), rows.weight, rank))
-    free = int(min(found, rows.probability.shape[1]))
-    sizes = []
-    for penalty in PENALTIES:
-        score = regularised_mass(rows.probability, draw, penalty, free)
-        threshold = upper_statistic(rows.own(score), rows.weight, rank)
-        sizes.append(float(rows.weight @ np.sum(score <= threshold, axis=1)))
-    return Regularisation(PENALTIES[int(np.argmin(sizes))], free)
-
-
-def score_of(method: str, regularisation: Regularisation | None = None) -> Score:
-    """Return the nonconformity score function of a prediction set method, by name."""
-    if regularisation is not None:
-        return partial(regularised_mass, penalty=regularisation.penalty, free=regularisation.free)
-    return {"lac": least_ambiguous, "aps": adaptive_mass}[method]
+    return before
 
 
 PAIRS = 1 << 17  # in one table
@@ -295,7 +225,7 @@ class PredictionSet(PrintedResult):
         rows. NaN for ``"full"``, which has p-values.
     level : float
         Nominal coverage: probability that the set contains the class of a new row.
-    method : {"lac", "aps", "raps", "full"}
+    method : {"lac", "aps", "full"}
         Name of the method.
     guarantee : str
         Coverage statement, one sentence.
@@ -305,8 +235,6 @@ class PredictionSet(PrintedResult):
         Whether coverage is class-conditional.
     p_value : ndarray of shape (m, k), or None
         For ``"full"``: a class is in the set if its p-value is larger than 1 - level.
-    penalty, free_ranks : float and int, or None
-        For ``"raps"``: penalty for each rank beyond the first `free_ranks`.
 
     Examples
     --------
@@ -339,8 +267,6 @@ class PredictionSet(PrintedResult):
     n_calibration: float
     by_class: bool
     p_value: Array | None = None
-    penalty: float | None = None
-    free_ranks: int | None = None
 
     @property
     def size(self) -> NDArray[np.int64]:
@@ -354,11 +280,10 @@ class PredictionSet(PrintedResult):
 
     def __str__(self) -> str:
         sizes, counts = np.unique(self.size, return_counts=True)
-        added = "" if self.penalty is None else f", penalty {self.penalty:g} beyond rank {self.free_ranks}"
         facts = {
             "points": f"{len(self.member)}",
             "level": f"{self.level:g}" + ", of each class" * self.by_class,
-            "method": f"{self.method}{added}, calibrated by {self.n_calibration:g} rows",
+            "method": f"{self.method}, calibrated by {self.n_calibration:g} rows",
             "threshold": listed(self.threshold if self.by_class else self.threshold[:1]),
             "sizes": ", ".join(f"{size}: {count}" for size, count in zip(sizes, counts, strict=True)),
             "guarantee": self.guarantee,
@@ -372,7 +297,7 @@ class PredictionSet(PrintedResult):
         return printed_table(facts, ["point", "size", "classes"], rows, more=len(self.member) > len(rows))
 
 
-SET_METHODS = ("lac", "aps", "raps", "full")
+SET_METHODS = ("lac", "aps", "full")
 TIES = 1e-12  # scores are sums of probabilities: those that differ by less are equal but for rounding
 
 
@@ -427,7 +352,7 @@ def find_sets(setting: SetSetting, method: str) -> PredictionSet:
     ----------
     setting : SetSetting
         The inputs.
-    method : {"lac", "aps", "raps", "full"}
+    method : {"lac", "aps", "full"}
         Name of the method.
 
     Returns
@@ -442,34 +367,25 @@ def find_sets(setting: SetSetting, method: str) -> PredictionSet:
     """
     of, by_class = setting.of, setting.by_class
     probability, _ = of.at(setting.places)
-    threshold, regularisation, p_value = np.full(len(setting.classes), np.nan), None, None
+    threshold, p_value = np.full(len(setting.classes), np.nan), None
     if method == "full":
         p_value = full_p_values(of, setting.places, probability, by_class=by_class, ties=TIES)
         _warn_of_few(of.weight @ of.label if by_class else np.array([of.total]), setting)
         n, member = of.total, p_value > float(1 - setting.level) + SLACK
     else:
-        own = setting.others is None
-        training = setting.training if own or method == "raps" else None
-        rows = training if setting.others is None else setting.others
-        assert rows is not None
+        rows = setting.training if setting.others is None else setting.others
         n, draw, there = rows.total, np.zeros(len(rows.number)), np.zeros(len(probability))
         if method != "lac":
             rows = rows.units()
             draw, there = setting.random.uniform(size=len(rows.number)), setting.random.uniform(size=len(probability))
-        if method == "raps":
-            assert training is not None
-            tuned = rows if own else training.units()
-            theirs = draw if own else setting.random.uniform(size=len(tuned.number))
-            regularisation = choose_regularisation(tuned, theirs, setting.level)
-        score = score_of(method, regularisation)
+        score = {"lac": least_ambiguous, "aps": adaptive_mass}[method]
         threshold = _thresholds(rows.own(score(rows.probability, draw)), rows, setting)
         member = score(probability, there) <= threshold + TIES
     if not setting.allow_empty:
         member[np.arange(len(member)), np.argmax(probability, axis=1)] = True
-    penalty, free = (None, None) if regularisation is None else regularisation
     return PredictionSet(
         member, setting.classes, threshold, float(setting.level), method, _guarantee(setting, method), n, by_class,
-        p_value, penalty, free,
+        p_value,
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Prediction intervals from scores of calibration rows: split conformal of several widths, quantiles, localized ones.
+"""Prediction intervals from scores of calibration rows: split conformal of several widths, and quantiles.
 
     m(q) +- S_(k),   m(q) +- s(q) (S_i / s_-i(x_i))_(k)
 
@@ -16,14 +16,6 @@ The quantiles Q are those of the training rows (`model.quantile`), the scores th
 rank k is that of split conformal. Scores are signed, so C < 0 narrows intervals of quantiles that cover too often.
 The ends follow both spread and skewness, where ``"adaptive"`` follows the spread alone.
 
-Localized intervals have a kernel-weighted quantile of the scores as their half width [4]_:
-
-    m(q) +- min{ s : sum_{i: S_i <= s} w_i K(q, x_i) >= (1 - alpha) (sum_i w_i K(q, x_i) + K(q, q)) }
-
-The kernel is that of the fit at three times its bandwidth. The weight of the new row is at infinity, since its score
-is unknown. Each point has other neighbours, so the new row and they are not exchangeable, and nothing is guaranteed;
-the calibrated level of [4]_ is not used.
-
 References
 ----------
 .. [1] H. Papadopoulos, K. Proedrou, V. Vovk and A. Gammerman, "Inductive confidence machines for regression", ECML
@@ -31,8 +23,6 @@ References
 .. [2] J. Lei, M. G'Sell, A. Rinaldo, R. J. Tibshirani and L. Wasserman, "Distribution-free predictive inference for
    regression", JASA 113 (2018), 1094-1111, sections 2.2 and 5.2.
 .. [3] Y. Romano, E. Patterson and E. J. Candes, "Conformalized quantile regression", NeurIPS 32 (2019), section 4.
-.. [4] L. Guan, "Localized conformal prediction: a generalized inference framework for conformal prediction",
-   Biometrika 110 (2023), 33-50.
 """
 
 from dataclasses import replace
@@ -42,8 +32,8 @@ from numpy.typing import NDArray
 
 from kernpool.conformal.calibration import Bounds, ConformalProblem
 from kernpool.conformal.order_statistics import score_bound, upper_statistic
-from kernpool.core import FLOAT64, FLOAT64_EPSILON, Factors, Keys, Problem
-from kernpool.distribution import ArrayOutcomes, KernelWeights, Quantiles
+from kernpool.core import Problem
+from kernpool.distribution import ArrayOutcomes, Quantiles
 from kernpool.inference.variance.residuals import nothing_left
 from kernpool.smoother.linear_smoother import EvaluationPoints, Smoother
 
@@ -205,108 +195,3 @@ class _ConditionalQuantiles:
             return problem
         weight = np.ones(len(self.known)) if problem.key_weight is None else problem.key_weight
         return replace(problem, key_weight=np.where(self.known, weight, 0.0), prepared=None)
-
-
-WINDOW = 3.0  # bandwidths of the fit: a quantile needs more rows than a mean
-SLACK = 2.0**-50  # a level within this of one, times the square root of the number of rows, is one
-
-
-def upper_quantiles(problem: Problem, smoother: Smoother, score: Array, level: float, log_extra: Array) -> Array:
-    r"""Return kernel-weighted quantiles of the scores around each point, with extra weight on an infinite score.
-
-    .. math:: \hat Q(q) = \min\Big\{ s : \sum_{i:\, s_i \le s} w_i K(q, x_i) \ge \tau \Big( \sum_i w_i K(q, x_i) +
-              v(q) \Big) \Big\}
-
-    where v is that weight, of the new row at the point itself, whose score is unknown. Computed by the tree of
-    `kernpool.distribution`, with scores as values.
-
-    Parameters
-    ----------
-    problem : Problem
-        Problem whose queries are evaluation points and whose keys are calibration rows.
-    smoother : Smoother
-        Algorithm and number of threads.
-    score : ndarray of shape (n, c)
-        Scores of the calibration rows; may be infinite.
-    level : float
-        Between 0 and 1.
-    log_extra : ndarray of shape (m,)
-        Logarithm of the weight at infinity, as a sum of weights.
-
-    Returns
-    -------
-    ndarray of shape (m, c)
-        Infinite where the weights of all rows do not reach the level.
-    """
-    sums = KernelWeights.of(problem, smoother.recipe)
-    mass = np.where(sums.occupied, sums.state.log_denominator, -np.inf)
-    with np.errstate(over="ignore"):
-        share = level * (1.0 + np.exp(log_extra - mass))
-    reached = sums.occupied & (share <= 1.0 + SLACK * max(4.0, np.sqrt(len(score))))
-    found = np.full((len(share), score.shape[1]), np.inf)
-    asked = np.where(reached, np.minimum(share, 1.0), 1.0)[:, None]
-    for number, column in enumerate(score.T if reached.any() else ()):
-        place = sums.places(np.argsort(column, kind="stable"), asked)[:, 0]
-        found[:, number] = np.where(reached, column[place], np.inf)
-    return found
-
-
-def _with_unseen(table: Array) -> Array:
-    """Add a row and a column for unseen categories to a table of categorical kernel values.
-
-    An unseen category is as unlike the others as the first is from the last.
-    """
-    padded = np.pad(table, ((0, 1), (0, 1)), constant_values=table[0, -1])
-    padded[-1, -1] = table[0, 0]
-    return padded
-
-
-TOO_FEW = (
-    "there are too few rows around them for the level; use more rows, a larger bandwidth, a lower level, or "
-    "method='adaptive'"
-)
-
-
-def localized(setting: ConformalProblem) -> Bounds:
-    """Compute localized prediction intervals, from kernel-weighted quantiles of the scores around each point."""
-    calibration, places = setting.calibration, setting.places
-    wide = setting.smoother.of_degree(0).widened(WINDOW, levels=False)
-    weight, factors, own = calibration.weight, None, np.zeros(len(places.query))
-    if len(wide.categories):
-        factors, sums, own = _category_weights(wide, calibration.places, places)
-        weight = weight * np.exp(-sums)
-    keys = Keys.read(calibration.places.query, np.zeros((len(weight), 1)), weight)
-    problem = wide.of_fixed_width().recipe.problem(places.query, keys, factors=factors)
-    problem = replace(problem, tol=FLOAT64_EPSILON, dtype=FLOAT64)
-    extra = problem.similarity.log_peak + own
-    width = upper_quantiles(problem, setting.smoother, calibration.score, float(setting.level), extra)
-    return around(setting.prediction, width)
-
-
-def _category_weights(
-    smoother: Smoother, rows: EvaluationPoints, places: EvaluationPoints
-) -> tuple[Factors, Array, Array]:
-    """Return factors of the weights of calibration rows by category, and two logarithms.
-
-    A row's weights are divided by the sum of the factors of its category, which differ where categories are ordered.
-
-    Returns
-    -------
-    factors : Factors
-        Of points and rows; with a last category for all unseen ones if there are any.
-    log_sums : ndarray of shape (n,)
-        Logarithm of that sum for each row.
-    log_own : ndarray of shape (m,)
-        Logarithm of the weight of a row of the point's own categories at the point.
-    """
-    assert rows.code is not None
-    assert places.code is not None
-    tables = smoother.categories.factors(rows.code[:0], rows.code[:0], smoother.smoothing).tables
-    if min(rows.code.min(), places.code.min(initial=0)) < 0:
-        tables = tuple(_with_unseen(table) for table in tables)
-    last = np.array([len(table) - 1 for table in tables])
-    key, query = (np.where(code < 0, last, code) for code in (rows.code, places.code))
-    logs = [np.log(table.sum(axis=1)) for table in tables]
-    key_sum, query_sum = (sum(log[a] for log, a in zip(logs, code.T, strict=True)) for code in (key, query))
-    own = sum(np.log(np.diagonal(table))[a] for table, a in zip(tables, query.T, strict=True))
-    return Factors(query, key, tables, tables), np.asarray(key_sum), np.asarray(own - query_sum)

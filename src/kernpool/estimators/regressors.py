@@ -24,12 +24,7 @@ from kernpool.estimators.methods.row_order import places_of_rows, times_of, warn
 from kernpool.estimators.model import names_of, source_of
 from kernpool.estimators.parameter_validation import check_parameters
 from kernpool.estimators.stored_rows import as_stored, fit_stored, predict_lazily
-from kernpool.estimators.training_rows import (
-    Scoring,
-    is_on_dask,
-    read_rows,
-    refuse_other_labels,
-)
+from kernpool.estimators.training_rows import Scoring, is_on_dask, read_rows, refuse_other_labels
 from kernpool.execution.error_messages import check_flag
 from kernpool.kernels import Kernel, get_kernel
 from kernpool.pooling import ChunkPairs

@@ -22,13 +22,7 @@ from kernpool.estimators.bandwidth import (
     search_options,
     seed_of,
 )
-from kernpool.estimators.extrapolation import (
-    Ranges,
-    may_extrapolate,
-    reach_of_range,
-    warn_of_extrapolation,
-    window_of,
-)
+from kernpool.estimators.extrapolation import Ranges, may_extrapolate, reach_of_range, warn_of_extrapolation, window_of
 from kernpool.estimators.fitted_model import recipe_of, refuse_unable
 from kernpool.estimators.model import FittedModel
 from kernpool.estimators.parameter_validation import check_parameters

@@ -517,13 +517,12 @@ class ClassSets(FittedClassifier):
             Evaluation points.
         level : float, default=0.9
             Probability that a set holds the class.
-        method : {"lac", "aps", "raps", "full"}, default="lac"
+        method : {"lac", "aps", "full"}, default="lac"
             ``"lac"``: all classes whose probability is large enough, :math:`s_c = 1 - p_c`; the smallest sets on
             average [1]_. ``"aps"``: the most probable classes up to a mass, the last one at random [2]_; larger where
             the model is unsure.
-            ``"raps"``: the same with a penalty on improbable classes, for many classes [3]_. ``"full"``: for each class
-            the p-value that it would have as one more row of the fit, with the scores of ``"lac"``; exact without rows
-            that are kept from the fit.
+            ``"full"``: for each class the p-value that it would have as one more row of the fit, with the scores of
+            ``"lac"``; exact without rows that are kept from the fit.
         by_class : bool, default=False
             Whether the level is to hold for rows of each class, by one threshold per class: rare classes are missed as
             seldom as others, for larger sets.
@@ -538,7 +537,7 @@ class ClassSets(FittedClassifier):
         y_calibration : array_like of shape (n_calibration,), optional
             Their labels.
         random_state : int, RandomState, Generator or None, default=None
-            Seed of the draws of ``"aps"`` and ``"raps"``, one uniform number for each row that calibrates and each
+            Seed of the draws of ``"aps"``, one uniform number for each row that calibrates and each
             place, in this order. None draws anew in every call, so that the sets of a point differ between calls.
 
         Returns
@@ -572,18 +571,15 @@ class ClassSets(FittedClassifier):
 
         Sets are made of the probabilities before `recalibrate`, because thresholds are a calibration of their own, and
         steps of an isotonic map would tie their scores. Where a window is empty they are made of the class priors,
-        unless ``empty="raise"``. Weights are frequencies: a row of weight 3 calibrates as three. ``"raps"`` chooses its
-        penalty by leave-one-out on the training rows. One pass over the training rows, which the model keeps, and one
-        over rows and places; ``"full"`` takes O(n m n_classes) time.
+        unless ``empty="raise"``. Weights are frequencies: a row of weight 3 calibrates as three. One pass over the
+        training rows, which the model keeps, and one over rows and places; ``"full"`` takes O(n m n_classes) time.
 
         References
         ----------
         .. [1] M. Sadinle, J. Lei and L. Wasserman, "Least ambiguous set-valued classifiers with bounded error levels",
            JASA 114 (2019), 223-234.
         .. [2] Y. Romano, M. Sesia and E. J. Candes, "Classification with valid and adaptive coverage", NeurIPS (2020).
-        .. [3] A. N. Angelopoulos, S. Bates, J. Malik and M. I. Jordan, "Uncertainty sets for image classifiers using
-           conformal prediction", ICLR (2021).
-        .. [4] V. Vovk, A. Gammerman and G. Shafer, "Algorithmic Learning in a Random World" (2005), chapters 2 and 4.
+        .. [3] V. Vovk, A. Gammerman and G. Shafer, "Algorithmic Learning in a Random World" (2005), chapters 2 and 4.
 
         Examples
         --------

@@ -122,10 +122,9 @@ class PredictionIntervals(FittedModel):
             around x. ``"full"``: full conformal, the shortest with a guarantee of `level`. ``"jackknife+"`` and
             ``"cv+"``: guarantee twice the error rate, by fits without each row or each tenth. ``"split"``: one width
             from calibration rows. ``"cqr"``: two conditional quantiles, moved until they cover; for skew noise.
-            ``"localized"``: as wide as a quantile of the residuals around x.
         X_calibration, y_calibration : array_like of shape (k, d) and (k,) or (k, c), optional
             Rows that the model was not fitted to, nor its bandwidth found on. For ``"split"``, ``"adaptive"`` and
-            ``"cqr"``, which then guarantee `level` whatever the fit, and for ``"localized"``.
+            ``"cqr"``, which then guarantee `level` whatever the fit.
         calibration : {None, "all", "unsearched"}, default=None
             Which training rows calibrate. ``"unsearched"``: those that the search for the bandwidth has not seen, if it
             drew `max_search_rows`; then guarantees hold although the bandwidth was searched. None takes them from
