@@ -29,7 +29,7 @@ import os, signal, sys
 import resource
 from kernpool.tables import file_formats as row_writers
 from kernpool.cli import predict as chunked_commands
-from kernpool.data import model_format as model_files
+from kernpool.estimators import persistence
 from kernpool.cli.main import main
 from kernpool.estimators import stored_rows
 {half_way}
@@ -47,7 +47,7 @@ def some(self):
 ParquetChunks.__iter__ = some
 """
 KILLED_IN_SAVE = """
-model_files.write_header = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+persistence.json.dumps = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
 """
 KILLED_IN_PREDICT = """
 before = chunked_commands._predicted

@@ -15,7 +15,7 @@ import pytest
 
 from kernpool import NadarayaWatsonRegressor, load_model, save_model
 from kernpool.cli import main
-from kernpool.data.model_format import ModelFileError
+from kernpool.estimators.persistence import ModelFileError
 from kernpool.execution.notices import bar, progress_bar
 from tests.support.commands import kernpool, process
 from tests.support.thinning import slow
@@ -261,7 +261,7 @@ def test_outputs_that_exist_name_the_option_or_the_argument(fitted, tmp_path):
     assert done.stderr.endswith(b"exists already; choose another name, or overwrite it with --force\n")
     with pytest.raises(FileExistsError, match=r"overwrite it with force=True$"):
         save_model(load_model(folder), folder)
-    with pytest.raises(ModelFileError, match=r"has no model.json; kernpool.save_model writes one$"):
+    with pytest.raises(ModelFileError, match=r"is no file; kernpool.save_model writes one$"):
         load_model(tmp_path)
 
 

@@ -34,19 +34,17 @@ def contents(folder):
     return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-SPELLINGS = ("in.csv", "./in.csv", "folder/../in.csv", "soft.csv", "hard.csv", "elsewhere/in.csv", "m/../in.csv")
+SPELLINGS = ("in.csv", "./in.csv", "folder/../in.csv", "soft.csv", "hard.csv", "elsewhere/in.csv")
 CALIBRATED = ("--interval", "0.8", "--method", "split", "--calibration", "more.csv")
 REFUSED = {
     **{f"spelled {name}": ("predict", "m", "in.csv", "--out", name) for name in SPELLINGS},
     "in pieces": ("predict", "by-reference", "rows.npy", "--memory", "64MiB", "--out", "rows.npy"),
     "calibration": ("predict", "m", "in.csv", *CALIBRATED, "--out", "more.csv"),
-    "model": ("predict", "m", "in.csv", "--out", "m/key_.npy"),
-    "header": ("predict", "m", "in.csv", "--format", "csv", "--out", "m/value_.npy"),
+    "model": ("predict", "m", "in.csv", "--out", "m"),
     "rows of the model": ("predict", "by-reference", "in.csv", "--out", "rows.npy"),
     "picture": ("fit", "in.csv", "--target", "effect", "--plot", "in.csv"),
-    "part of the model to be replaced": ("fit", "m/key_.npy", "--target", "0", "--model", "m"),
     "page": ("explore", "in.csv", "--target", "effect", "--out", "soft.csv"),
-    "page of a model": ("explore", "m", "--out", "m/model.json"),
+    "page of a model": ("explore", "m", "--out", "m"),
 }
 
 
@@ -75,12 +73,9 @@ def test_files_of_a_folder_of_tables(here, capsys):
 
 def test_other_files_are_replaced(here):
     (here / "out.csv").write_text("old")
-    (here / "m" / "predicted.csv").write_text("old")  # in the folder, and no part of the model
-    for name in ("out.csv", "m/predicted.csv"):
-        assert main(["predict", "m", "in.csv", "--out", name, "--force"]) == 0
-        assert len((here / name).read_text().splitlines()) == 13
+    assert main(["predict", "m", "in.csv", "--out", "out.csv", "--force"]) == 0
+    assert len((here / "out.csv").read_text().splitlines()) == 13
     assert main(["fit", "in.csv", "--target", "effect", "--model", "m", "--force", "--quiet"]) == 0
-    assert (here / "m" / "predicted.csv").exists()
     assert len(load_model("m").key_) == 12
     # A model that refers to its rows is fitted to the same rows again: they stay where they are.
     again = ("fit", "rows.npy", "--target", "1", "--bandwidth", "0.7", "--memory", "64MiB", "--model", "by-reference")

@@ -1,6 +1,5 @@
 """Models of rows that depend on their neighbours in an order: what `gap`, `time` and the warning do and refuse."""
 
-import copy
 import warnings
 
 import numpy as np
@@ -233,15 +232,6 @@ def test_a_model_of_a_file_has_the_same_gap(tmp_path):
     np.testing.assert_array_equal(again.leave_one_out().prediction, model.leave_one_out().prediction)
     np.testing.assert_array_equal(again.residuals().noise, model.residuals().noise)
     assert again.gap == 3
-    for place in (-model.key_place_, model.key_place_[1:]):
-        record = copy.deepcopy(model._to_record())
-        record.arrays["key_place_"] = place
-        with pytest.raises(ValueError, match="key_place_"):
-            type(model)._from_record(record)
-    record = copy.deepcopy(model._to_record())
-    del record.arrays["key_place_"]
-    with pytest.raises(ValueError, match="a gap, and no order"):
-        type(model)._from_record(record)
 
 
 def warned(model, *rows, **given):

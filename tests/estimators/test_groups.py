@@ -113,18 +113,6 @@ def test_the_error_to_expect_needs_four_groups():
         model.expected_error()
 
 
-@pytest.mark.parametrize(
-    "group", [np.zeros(90, dtype=np.int64), np.arange(90) - 1, np.arange(89), np.arange(90) / 2, np.ones(90)]
-)
-def test_edited_groups_are_no_model(group):
-    X, y, school = make_schools()
-    fitted = NadarayaWatsonRegressor().fit(X, y, groups=school)
-    record = fitted._to_record()
-    record.arrays["key_group_"] = group
-    with pytest.raises(ValueError, match="key_group_"):
-        NadarayaWatsonRegressor._from_record(record)
-
-
 LABELS = [
     [3, 1, 3], ["c", "a", "c"], np.array(["c", "a", "c"], dtype=object), pd.Series(["c", "a", "c"], dtype="category"),
     pd.Series([3, 1, 3], dtype="Int64"), pl.Series(["c", "a", "c"]), [True, False, True],

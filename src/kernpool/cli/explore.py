@@ -4,14 +4,14 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from zipfile import is_zipfile
 
 from kernpool.cli.fit import build_model, fit_rows
 from kernpool.cli.tables import TrainingTable, open_table
 from kernpool.cli.terminal import UsageError, given, print_json, say
 from kernpool.data.array_validation import TableError
 from kernpool.data.atomic_files import refuse_existing
-from kernpool.data.model_format import read_header
-from kernpool.estimators.persistence import load_model
+from kernpool.estimators.persistence import load_model, read_header
 from kernpool.explorer import Explorer, explore
 from kernpool.explorer.explorer_model import GENERATORS
 
@@ -52,10 +52,10 @@ def explorer_of(options: argparse.Namespace) -> tuple[Explorer, list[str]]:
     if options.target is None:
         if options.data != "-" and not path.exists():
             raise TableError(
-                f"{options.data} does not exist; name a table and its --target, a folder written by kernpool fit "
+                f"{options.data} does not exist; name a table and its --target, a file written by kernpool fit "
                 f"--model, or one of {', '.join(GENERATORS)}"
             )
-        if not path.is_dir():
+        if path.is_dir() or not is_zipfile(path):  # as files of models are
             names = ", ".join(map(repr, open_table(options).names))
             raise UsageError(
                 f"--target must name the column of {options.data} that the others explain; columns are {names}"

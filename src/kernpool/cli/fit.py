@@ -1,4 +1,4 @@
-"""`kernpool fit`: from a table to an estimator, with its report, its plot and its model folder.
+"""`kernpool fit`: from a table to an estimator, with its report, its plot and its model file.
 
 The report of a fit is one record, printed as lines for people or as JSON for programs.
 """
@@ -17,11 +17,10 @@ from kernpool.cli.tables import TrainingTable, training_rows
 from kernpool.cli.terminal import UsageError, given, need_output, parse_numbers, print_json, say
 from kernpool.data import MixedTable
 from kernpool.data.atomic_files import refuse_existing, whole_file
-from kernpool.data.model_format import check_model_folder
 from kernpool.displays import PartialDisplay, cover_glyphs, import_pyplot
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
 from kernpool.estimators.fitted_model import problem_of
-from kernpool.estimators.persistence import save_model
+from kernpool.estimators.persistence import check_model_file, save_model
 from kernpool.execution.notices import progress_bar
 from kernpool.execution.text_table import lines_of
 from kernpool.inference import InferenceWarning
@@ -140,7 +139,7 @@ def check_outputs(options: argparse.Namespace) -> None:
     if options.summary:
         need_output("open it")
     if options.model is not None:
-        check_model_folder(Path(options.model), options.force)
+        check_model_file(Path(options.model), options.force)
     if options.plot is not None:
         import_matplotlib_early()
         refuse_existing(Path(options.plot), options.force)

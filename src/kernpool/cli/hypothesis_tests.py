@@ -13,8 +13,7 @@ from kernpool.cli.info import need_method
 from kernpool.cli.tables import choose_features, open_table, without_missing
 from kernpool.cli.terminal import given, need_output, parse_numbers, print_json, say_notes
 from kernpool.data import TableError, unreadable
-from kernpool.data.model_format import read_header
-from kernpool.estimators.persistence import load_model
+from kernpool.estimators.persistence import load_model, read_header
 from kernpool.execution.notices import progress_bar
 from kernpool.inference import TestResult, specification_test
 from kernpool.tables.table import Advice

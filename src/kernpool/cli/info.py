@@ -8,15 +8,11 @@ from typing import Any
 import numpy as np
 
 from kernpool.cli.terminal import need_output, print_json
-from kernpool.data.model_format import read_header
 from kernpool.estimators.fitted_model import neighbors_of
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.model import follows_rows, source_of
-from kernpool.estimators.persistence import load_model
+from kernpool.estimators.persistence import load_model, read_header
 from kernpool.inference import ClassSummary, Summary
-from kernpool.pooling import RunningPool
-
-PARAMETERS = ("rows", "kernel", "composition", "degree", "tol", "algorithm", "empty")
 
 
 def run_info(options: argparse.Namespace) -> None:
@@ -52,26 +48,34 @@ def describe_model(model: Any, header: dict[str, Any]) -> dict[str, Any]:
 
     Parameters
     ----------
-    model : estimator or RunningPool
+    model : estimator
         From `load_model`.
     header : dict
-        From its ``model.json``.
+        From its file.
 
     Returns
     -------
     dict
         Numbers, names and parameters.
     """
-    if isinstance(model, KernelSmoother):
-        found = describe_fit(model, header["features"])
-        found |= {name: header[name] for name in ("target", "features", "parameters")}
-        found |= {} if source_of(model) is None else {"data": header["chunks"]["path"]}
-        return found | {name.rstrip("_"): result for name, result in header["results"].items()}
-    assert isinstance(model, RunningPool)
-    (queries, columns), bandwidth = model.query.shape, model._to_record().arrays["bandwidth"].tolist()
-    outputs = None if model.center is None else len(model.center)
-    shape = {"estimator": "RunningPool", "queries": queries, "columns": columns, "outputs": outputs}
-    return shape | {name: header[name] for name in PARAMETERS} | {"bandwidth": bandwidth}
+    if not isinstance(model, KernelSmoother):
+        return {"estimator": type(model).__name__, "parameters": _plain(model.get_params())}
+    found = describe_fit(model, header["features"]) | {"target": header["target"], "features": header["features"]}
+    found["parameters"] = _plain(model.get_params())
+    if source_of(model) is not None:
+        found["data"] = vars(model)["reference_"]["path"]
+    results = {name: vars(model).get(name) for name in model._results}
+    return found | {name.rstrip("_"): result for name, result in results.items() if result is not None}
+
+
+def _plain(value: Any) -> Any:
+    """Return parameters as JSON has them; what it has no numbers for, such as a model, as text."""
+    if isinstance(value, dict):
+        return {str(name): _plain(item) for name, item in value.items()}
+    if isinstance(value, tuple | list):
+        return [_plain(item) for item in value]
+    value = value.tolist() if hasattr(value, "tolist") else value
+    return value if isinstance(value, str | int | float | list | None) else str(value)
 
 
 def fitted_columns(model: KernelSmoother, features: Sequence[str]) -> list[str]:

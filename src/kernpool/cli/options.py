@@ -176,7 +176,7 @@ OPTIONS: dict[str, Options] = {
         "whose noise is correlated with its own (default: 0)",
         "--time COLUMN": "dates or numbers by which rows are in order, for --gap and for the warning of correlated "
         "noise (default: the only feature)",
-        "--model DIR": "write the model to this folder",
+        "--model FILE": "write the model to this folder",
         "--plot PNG": "draw the fit over each feature, with confidence intervals, into this file",
         "--summary": "print effective parameters, residual sd and R2 to standard output",
         **CHUNKS,

@@ -14,12 +14,11 @@ from kernpool.cli.prediction_columns import Columns, Predict, PredictionColumns,
 from kernpool.cli.tables import beside_inputs, query_chunks, query_rows, records_of
 from kernpool.cli.terminal import UsageError, need_output, parse_memory, print_json, say, say_notes
 from kernpool.data.atomic_files import refuse_existing
-from kernpool.data.model_format import read_header
 from kernpool.estimators.fitted_model import pool_at
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.model import source_of
 from kernpool.estimators.parameter_validation import check_parameters
-from kernpool.estimators.persistence import load_model
+from kernpool.estimators.persistence import load_model, read_header
 from kernpool.estimators.regressors import KernelRegressor
 from kernpool.execution.notices import progress_bar
 from kernpool.execution.progress import current_progress, report_progress

@@ -8,7 +8,6 @@ import argparse
 import codecs
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,8 +20,8 @@ from kernpool.data import MISSING, TIME_KINDS, Chunks, MixedTable, TableError, T
 from kernpool.data.atomic_files import is_same_file
 from kernpool.data.chunks.parquet import ParquetChunks
 from kernpool.data.chunks.sources import NpyChunks
-from kernpool.data.model_format import ModelFileError, files_of, read_header, referred_files
 from kernpool.data.number_parsing import as_objects, is_blank, is_boolean, is_code, is_string, is_time, time_words
+from kernpool.estimators.persistence import referred_files
 from kernpool.execution.notices import progress_bar
 from kernpool.tables import column_types
 from kernpool.tables.file_formats import input_format, read_table
@@ -376,8 +375,7 @@ def refuse_inputs_as_outputs(options: argparse.Namespace) -> None:
     ------
     UsageError
         If an output is the table, the calibration table or the model; a file in a folder of tables; a file of the
-        model, or one that holds its rows. If the output is an existing model folder, only the files of the old model
-        are replaced; the rows that it refers to stay, and may be an input.
+        model, or one that holds its rows.
     """
     outputs = OUTPUTS.get(options.command, {})
     inputs = {name: said for name, said in INPUTS.items() if name not in outputs and vars(options).get(name)}
@@ -385,30 +383,19 @@ def refuse_inputs_as_outputs(options: argparse.Namespace) -> None:
         name = vars(options)[output]
         if name in (None, "-") or not Path(name).exists():
             continue
-        replaced = [Path(name), *_model_files(Path(name))] if output == "model" else [Path(name)]
         for source, said in inputs.items():
             read = Path(vars(options)[source])
-            if _is_replaced(read, replaced):
+            if _is_replaced(read, Path(name)):
                 raise UsageError(
                     f"{option} {name} would replace what {said} {read} is read from; write to another file or folder"
                 )
 
 
-def _is_replaced(source: Path, outputs: list[Path]) -> bool:
-    """Return whether one of the outputs is the source, a file that it refers to, or in its folder of tables."""
-    files = _model_files(source)
-    parts = [source, *files, *(referred_files(read_header(source)) if files else [])]
-    folder = source.resolve() if source.is_dir() and not files else None
-    return any(
-        folder in output.resolve().parents or any(is_same_file(output, part) for part in parts) for output in outputs
-    )
-
-
-def _model_files(folder: Path) -> list[Path]:
-    """Return the paths of the files of a saved model; an empty list for other folders."""
-    with suppress(ModelFileError):
-        return files_of(folder)
-    return []
+def _is_replaced(source: Path, output: Path) -> bool:
+    """Return whether an output is the source, a file that it refers to, or in its folder of tables."""
+    if source.is_dir() and source.resolve() in output.resolve().parents:
+        return True
+    return any(is_same_file(output, part) for part in [source, *referred_files(source)])
 
 
 def beside_inputs(columns: dict[str, Any], table: Table, target: str, options: argparse.Namespace) -> dict[str, Any]:

@@ -127,7 +127,7 @@ ARGUMENTS = {
 EMPTY = r"; [^;]*\bempty=[^;]*"
 WORDS = {
     "": {
-        "kernpool.save_model writes": "kernpool fit --model DIR writes",
+        "kernpool.save_model writes": "kernpool fit --model FILE writes",
         r"\bmust be None\b": "must be left out",
         r"^unknown kernel ('.*?');": r"--kernel \1 is unknown;",
         r"(\bmethod='[\w+]+') or '([\w+]+)'": r"\1 or \2",

@@ -3,7 +3,7 @@
 Read `array_validation.py` first: the requirements on an array, and the errors. `columns.py` reads the columns of frames
 of any library, and `encoding.py` encodes them as numbers and category codes. `number_parsing.py` converts single cells,
 `dates.py` dates and durations, and `suspect_columns.py` detects columns
-such as row numbers. `atomic_files.py` writes files whole or not at all, and `model_format.py` stores models. The folder
+such as row numbers. `atomic_files.py` writes files whole or not at all. The folder
 `chunks` reads pairs of keys and values piece by piece. Tables in files are in `kernpool.tables`.
 """
 
@@ -27,7 +27,6 @@ from kernpool.data.columns import (
     MixedTable,
     is_arrow_table,
     is_frame,
-    is_plain_label,
     labels_of,
     order_of_columns,
     plain_label,
@@ -63,7 +62,6 @@ __all__ = [
     "in_words",
     "is_arrow_table",
     "is_frame",
-    "is_plain_label",
     "labels_of",
     "open_chunks",
     "order_of_columns",

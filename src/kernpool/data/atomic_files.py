@@ -1,30 +1,14 @@
-"""Atomic writing of files and folders, by way of locked temporary files next to the output; and hashes of files.
-
-Files and folders are written whole or not at all, and never replace others without `force`. A killed process cannot
-remove its temporary files. Its locks end with it, so the next process that writes the same output can distinguish
-abandoned files from those in use, and removes them.
-"""
+"""Atomic writing of files, by way of temporary files next to the output; and fingerprints of files."""
 
 import errno
 import hashlib
 import os
-import re
 import secrets
-import shutil
 import stat
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
-
-try:
-    import fcntl
-except ImportError:  # not a POSIX system: nothing is locked, and nothing is swept
-    fcntl = None  # type: ignore[assignment]  # a module elsewhere
-
-MARK = "kernpool-"
-FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-
 
 PIECE, PIECES = 1 << 16, 64  # of a file, for its fingerprint: all of it up to four MiB
 FULL = (errno.ENOSPC, errno.EFBIG, errno.EIO, getattr(errno, "EDQUOT", errno.ENOSPC))
@@ -32,12 +16,6 @@ FULL = (errno.ENOSPC, errno.EFBIG, errno.EIO, getattr(errno, "EDQUOT", errno.ENO
 
 class OutputExistsError(FileExistsError):
     """Error for an output that exists already and may not be overwritten."""
-
-
-def sha256(path: Path) -> str:
-    """Return the SHA-256 hash of a file as hexadecimal digits, without holding the whole file in memory."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def fingerprint(path: Path) -> dict[str, Any]:
@@ -89,12 +67,17 @@ def whole_file(path: Path, *, force: bool = False) -> Iterator[Path]:
     """
     path = path.resolve()  # through a symbolic link to the file that it names
     refuse_existing(path, force)
-    with temporary_beside(path, suffix=path.suffix, private=path.exists()) as temporary:
+    temporary = path.with_name(f".{path.name}.kernpool-{secrets.token_hex(4)}{path.suffix}")
+    mode = 0o600 if path.exists() else 0o666  # nobody else reads a private file meanwhile
+    os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
+    try:
         with _names_the_output(path):
             yield temporary
         refuse_existing(path, force)
         replace_file(temporary, path)
-    sweep(path, path.suffix)
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
 
 
 def replace_file(new: Path, old: Path) -> None:
@@ -102,76 +85,6 @@ def replace_file(new: Path, old: Path) -> None:
     if old.exists():
         new.chmod(stat.S_IMODE(old.stat().st_mode))
     new.replace(old)
-
-
-@contextmanager
-def whole_folder(path: Path, header: str, replaceable: Callable[[Path], Collection[str]]) -> Iterator[Path]:
-    """Yield a temporary folder; move its files into the folder `path` if the `with` block succeeds, else remove them.
-
-    Parameters
-    ----------
-    path : Path
-        The folder. If it exists, it and all files that may not be replaced stay as they are.
-    header : str
-        The file that describes the others; it is replaced last, so that the others are never taken for those of an
-        older one.
-    replaceable : callable
-        Takes a folder that may exist, and returns the names of its files that the new ones replace; raises if the
-        folder may not be written to. Called before the work, and again, with the folder locked, before files move.
-
-    Yields
-    ------
-    Path
-        Where to write the files, without folders in between.
-
-    Raises
-    ------
-    FileExistsError
-        If a new file has the name of one that may not be replaced.
-    """
-    replaceable(path)
-    path = path.resolve()  # "." has no name
-    with temporary_beside(path, folder=True, private=path.exists()) as temporary:
-        with _names_the_output(path):
-            yield temporary
-        if path.exists():
-            with hold_lock(path):
-                _move_in(temporary, path, header, set(replaceable(path)))
-        else:
-            temporary.replace(path)
-    sweep(path)
-
-
-def _move_in(temporary: Path, path: Path, header: str, replaced: set[str]) -> None:
-    """Move the files of a temporary folder into another folder, replacing old files; after an error, undo all moves.
-
-    The header moves last.
-    """
-    new = sorted(file.name for file in temporary.iterdir())
-    for name in new:
-        if name not in replaced and os.path.lexists(path / name):
-            raise FileExistsError(
-                f"{path / name} is no part of the model that is replaced, and the new one has a file of that name; "
-                "move it, or choose another folder"
-            )
-        like = next((file for file in (path / name, path / header) if file.exists()), None)
-        if like is not None:
-            (temporary / name).chmod(stat.S_IMODE(like.stat().st_mode))
-    retired = temporary / ".replaced"
-    retired.mkdir()
-    old = [name for name in sorted(replaced - {header}) if os.path.lexists(path / name)]
-    moves = [(path / name, retired / name) for name in old]
-    moves += [(temporary / name, path / name) for name in sorted(new, key=lambda name: name == header)]
-    done: list[tuple[Path, Path]] = []
-    try:
-        for source, target in moves:
-            source.replace(target)
-            done.append((source, target))
-    except BaseException:
-        for source, target in reversed(done):
-            with suppress(OSError):
-                target.replace(source)
-        raise
 
 
 @contextmanager
@@ -186,126 +99,3 @@ def _names_the_output(path: Path) -> Iterator[None]:
             what = error.strerror or f"the disk is full, or a limit of file sizes is reached ({error})"
             raise OSError(error.errno or errno.ENOSPC, f"{what}; nothing was written", str(path)) from error
         raise
-
-
-@contextmanager
-def temporary_beside(path: Path, *, folder: bool = False, suffix: str = "", private: bool = False) -> Iterator[Path]:
-    """Yield a new, empty temporary file or folder next to `path`; remove it after the `with` block if it still exists.
-
-    Parameters
-    ----------
-    path : Path
-        The output.
-    folder : bool, default=False
-        Whether it is a folder.
-    suffix : str
-        End of its name.
-    private : bool, default=False
-        Whether only the user may read it; otherwise the system gives it the permissions of any new file.
-
-    Yields
-    ------
-    Path
-        Hidden, and locked.
-    """
-    while True:
-        temporary = path.with_name(f".{path.name}.{MARK}{secrets.token_hex(4)}{suffix}")
-        try:
-            if folder:
-                temporary.mkdir(0o700 if private else 0o777)
-            else:
-                os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600 if private else 0o666))
-            lock = acquire_lock(temporary)
-        except FileExistsError:
-            continue
-        except BlockingIOError:  # another process is sweeping, and took it for an abandoned one
-            continue
-        if temporary.exists():
-            break
-        if lock is not None:
-            os.close(lock)
-    try:
-        yield temporary
-    finally:
-        _remove(temporary)
-        if lock is not None:
-            os.close(lock)
-
-
-@contextmanager
-def hold_lock(path: Path) -> Iterator[None]:
-    """Hold a lock on a file or folder during the `with` block, if possible.
-
-    Wait while another thread or process holds it.
-    """
-    lock = acquire_lock(path, wait=True)
-    try:
-        yield
-    finally:
-        if lock is not None:
-            os.close(lock)
-
-
-def acquire_lock(path: Path, *, wait: bool = False) -> int | None:
-    """Lock a file or a folder and return the descriptor that holds the lock, or None if it cannot be locked.
-
-    Parameters
-    ----------
-    path : Path
-        No symbolic link.
-    wait : bool, default=False
-        Whether to wait for another process that has locked it.
-
-    Returns
-    -------
-    int or None
-        A descriptor, whose closing, or whose process's end, ends the lock; None if it cannot be locked.
-
-    Raises
-    ------
-    BlockingIOError
-        If another process has locked it, unless `wait`.
-    """
-    if fcntl is None:
-        return None
-    try:
-        lock = os.open(path, FLAGS)
-    except OSError:
-        return None
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    except BlockingIOError:
-        os.close(lock)
-        raise
-    except OSError:  # a file system without locks
-        os.close(lock)
-        return None
-    return lock
-
-
-def sweep(path: Path, suffix: str = "") -> None:
-    """Remove the temporary files and folders that ended processes have left behind next to an output.
-
-    Parameters
-    ----------
-    path : Path
-        An output.
-    suffix : str
-        As in `temporary_beside`.
-    """
-    pattern = re.compile(re.escape(f".{path.name}.{MARK}") + "[a-z0-9_]{8}" + re.escape(suffix))
-    with suppress(OSError):  # a folder that can be written to and not read
-        for left in [left for left in path.parent.iterdir() if pattern.fullmatch(left.name)]:
-            with suppress(BlockingIOError):
-                lock = acquire_lock(left)
-                if lock is not None:
-                    _remove(left)
-                    os.close(lock)
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        with suppress(OSError):
-            path.unlink()

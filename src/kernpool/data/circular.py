@@ -371,25 +371,3 @@ def closed_columns(
         latitude, longitude = (place("geographic", column) for column in geographic)
         found.append(Globe((latitude, longitude)))
     return tuple(found)
-
-
-def written_periodic(periodic: Any) -> Any:
-    """Convert the parameter `periodic` to JSON: pairs of a column and its period."""
-    if periodic is None:
-        return None
-    return [[column if isinstance(column, str) else int(column), float(periodic[column])] for column in periodic]
-
-
-def read_periodic(written: Any) -> Any:
-    """Convert the parameter `periodic` back from JSON, as written by `written_periodic`.
-
-    Examples
-    --------
-    >>> read_periodic(written_periodic({0: 24}))
-    {0: 24.0}
-    """
-    if written is None:
-        return None
-    if not isinstance(written, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in written):
-        raise ValueError("periodic is no list of columns and periods")
-    return dict(written)

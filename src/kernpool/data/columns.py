@@ -511,19 +511,6 @@ def plain_label(label: Any) -> Any:
     return "missing" if is_missing(label) else _plain(label)
 
 
-def is_plain_label(label: Any) -> bool:
-    """Return whether a value read from a file has the form of a column label that `plain_label` returns.
-
-    Examples
-    --------
-    >>> is_plain_label(["a", 1.5]), is_plain_label({"a": 1})
-    (True, False)
-    """
-    if isinstance(label, tuple | list):
-        return all(map(is_plain_label, label))
-    return isinstance(label, str | bool | int | float)
-
-
 def _is_frame(X: Any, library: str) -> bool:
     module = sys.modules.get(library)
     return module is not None and isinstance(X, module.DataFrame)

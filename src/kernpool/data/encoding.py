@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -284,75 +284,6 @@ class Encoding:
         for place, i in enumerate(self.categorical):
             code[:, place] = codes_of(table.columns[i], self.levels[place], unseen)
         return numeric, code
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the encoding as a dict that JSON can hold and `from_json` reads.
-
-        Returns
-        -------
-        dict
-            Of lists, text, numbers and None.
-
-        Examples
-        --------
-        >>> Encoding.fit([["b"], ["a"]], unordered=[0]).to_json()
-        {'names': None, 'kinds': ['unordered'], 'levels': [['a', 'b']], 'places': [None], 'pairs': []}
-        """
-        return {
-            "names": None if self.names is None else list(self.names),
-            "kinds": list(self.kinds),
-            "levels": [list(levels) for levels in self.levels],
-            "places": [None if places is None else list(places) for places in self.places],
-            "pairs": [list(pair) for pair in self.pairs],
-        }
-
-    @classmethod
-    def from_json(cls, plain: dict[str, Any]) -> Encoding:
-        """Restore an `Encoding` from the dict that `to_json` returned.
-
-        Parameters
-        ----------
-        plain : dict
-            What came back from the file.
-
-        Returns
-        -------
-        Encoding
-            Equal to the one that was written.
-
-        Raises
-        ------
-        KeyError, TypeError, ValueError
-            If it does not have the form of the result of `to_json`.
-
-        Examples
-        --------
-        >>> encoding = Encoding.fit([["b"], ["a"]], unordered=[0])
-        >>> Encoding.from_json(encoding.to_json()) == encoding
-        True
-        """
-        parts = [plain[name] for name in ("kinds", "levels", "places", "pairs")]
-        parts += [plain["names"] or [], *plain["levels"], *plain["pairs"]]
-        entries = {"names", "kinds", "levels", "places", "pairs"}
-        if set(plain) != entries or not all(isinstance(part, list) for part in parts):
-            raise TypeError("the encoding does not have its lists")
-        names = None if plain["names"] is None else tuple(plain["names"])
-        kinds, levels = tuple(plain["kinds"]), tuple(tuple(some) for some in plain["levels"])
-        places = tuple(None if some is None else tuple(some) for some in plain["places"])
-        categorical, pairs = [kind for kind in kinds if kind not in NUMBERS], tuple(map(tuple, plain["pairs"]))
-        if not kinds or not set(kinds) <= set(get_args(Kind)):
-            raise ValueError("the encoding does not say what the columns are")
-        if names is not None and (len(names) != len(kinds) or not all(isinstance(name, str) for name in names)):
-            raise ValueError("the encoding does not name every column")
-        if [len(pair) for pair in pairs] != [2] * kinds.count("binary"):
-            raise ValueError("the encoding does not have the two levels of each binary column")
-        for some in (*levels, *pairs):
-            if not some or not all(isinstance(level, Level) and level == level for level in some):
-                raise ValueError("the encoding has levels that are neither text nor numbers")
-        for kind, some, where in zip(categorical, levels, places, strict=True):
-            if (where is None) != (kind == "unordered") or (where is not None and not _are_places(where, len(some))):
-                raise ValueError("the encoding does not say where the levels of ordered columns lie")
-        return cls(names, kinds, levels, places, pairs)
 
     def _check_names(self, table: Columns) -> None:
         if self.names is not None and table.names is not None:

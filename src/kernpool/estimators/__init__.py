@@ -5,7 +5,7 @@ They are thin: the numbers come from the other subpackages. Read `model.py` firs
 `classifier.py` have the public estimators. A fit checks `parameter_validation.py`, reads rows (`training_rows.py`), as
 and finds a bandwidth (`bandwidth.py`); `stored_rows.py` does so for
 rows that are not in memory. `extrapolation.py` finds queries beyond the training rows, `expected_error.py` estimates
-the error on new rows. `serialization.py` has the contents of model files and `persistence.py` saves and loads them;
+the error on new rows. `persistence.py` saves and loads models;
 `compile_ahead.py` fills the cache of compiled loops.
 
 The folder `methods` has the methods of fitted models for inference, distributions and prediction; in `learned` the

@@ -5,9 +5,8 @@ Training rows become keys and values, new rows become queries; subclasses define
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,7 +17,6 @@ from kernpool.bandwidth import LeaveOneOut, TrainingRows, warn_of_copies
 from kernpool.core import NO_CATEGORIES, Prepared, RowOrder
 from kernpool.core.dependent_columns import RankNotes
 from kernpool.data.encoding import group_codes
-from kernpool.data.model_format import Record
 from kernpool.estimators.bandwidth import (
     bandwidth_of_ratios,
     choose_bandwidth,
@@ -33,9 +31,9 @@ from kernpool.estimators.methods.robust_regression import choose_robustly
 from kernpool.estimators.methods.window_width import find_floor
 from kernpool.estimators.model import FittedModel
 from kernpool.estimators.parameter_validation import NamedCalls
-from kernpool.estimators.serialization import record_of, restored
 from kernpool.estimators.training_rows import ReadRows, frequencies, unshared
 from kernpool.kernels import Kernel
+from kernpool.kernels.registry import is_registered
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -147,15 +145,12 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
         kept = {name: value for name, value in vars(self).items() if name not in stale}
         self.__dict__ = kept | fitted | {"_rank_notes": RankNotes(), "_prepared": Prepared()}
 
-    def _to_record(self, features: Sequence[str] | None = None, target: str | None = None) -> Record:
-        """Return the fitted model as a `Record` of JSON and arrays, as `save_model` writes them."""
-        return record_of(self, features, target)
-
-    @classmethod
-    def _from_record(cls, record: Record) -> Self:
-        """Create a fitted model from a saved `Record` after validating it; used by `load_model`."""
-        model: Self = restored(cls, record)
-        return model
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        kernel = state["kernel"]
+        if isinstance(kernel, Kernel) and is_registered(kernel):  # of which copies and files have the name
+            state |= {"kernel": kernel.name}
+        return state
 
     def expected_error(self) -> float:
         r"""Estimate the mean squared error for new rows, summed over outputs, by nested cross-validation.

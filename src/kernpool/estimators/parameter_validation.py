@@ -121,19 +121,6 @@ def recalibrated(probability: NDArray[Any], maps: Array) -> NDArray[Any]:
         return np.where(told, new / np.where(told, total, 1.0), probability).astype(probability.dtype)
 
 
-def check_maps(maps: NDArray[Any], classes: int) -> None:
-    """Raise ValueError if the isotonic recalibration maps of a loaded model are invalid."""
-    ok = maps.dtype == np.float64 and maps.ndim == 2 and maps.shape[1] == 3 and np.all(np.isfinite(maps))
-    if ok:
-        number, x, y = maps.T
-        ok = np.array_equal(np.unique(number), np.arange(classes)) and np.all(np.diff(number) >= 0)
-        ok = ok and np.all((x >= 0) & (x <= 1) & (y >= 0) & (y <= 1))
-        same = np.diff(number) == 0
-        ok = ok and np.all(np.diff(x)[same] > 0) and np.all(np.diff(y)[same] >= 0)
-    if not ok:
-        raise ValueError("recalibration_ does not hold increasing maps of the probabilities of all classes")
-
-
 NAMED_BANDWIDTHS = (*CRITERIA, *RULES)
 FOR_CLASSES = "log_loss"
 NAMED_FOR_CLASSES = (FOR_CLASSES, *CRITERIA, *RULES)

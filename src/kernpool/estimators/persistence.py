@@ -1,67 +1,94 @@
-"""Saving and loading of fitted models of all kinds; `kernpool.data.model_format` has the file format."""
+"""Saving and loading of fitted models of all kinds in one file, by skops: JSON and arrays in a zip archive, no pickle.
+
+The member ``kernpool.json`` has the version of the format, the names of the columns, and the paths of the data files
+that a model refers to instead of holding its rows.
+"""
 
 from __future__ import annotations
 
+import copy
+import json
 from collections.abc import Sequence
+from io import BytesIO
+from os import PathLike
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile, ZipFile
 
-from kernpool.data.model_format import read_record, write_record
+from sklearn.utils.validation import check_is_fitted
+from skops.io import dumps, get_untrusted_types, loads
+
+from kernpool.bandwidth import BandwidthSearch
+from kernpool.core import Prepared
+from kernpool.core.dependent_columns import RankNotes
+from kernpool.data import Encoding, plain_label
+from kernpool.data.array_validation import TableError
+from kernpool.data.atomic_files import refuse_existing, whole_file
+from kernpool.data.chunks.sources import reopen
+from kernpool.data.circular import Circle, Coordinates, Cuts, Globe
 from kernpool.estimators.classifier import NadarayaWatsonClassifier
+from kernpool.estimators.kernel_smoother import KernelSmoother
+from kernpool.estimators.model import source_of
+from kernpool.estimators.parameter_validation import check_restored
 from kernpool.estimators.regressors import LocalLinearRegressor, NadarayaWatsonRegressor
+from kernpool.estimators.stacking.averaging import ScoreCalibration
 from kernpool.estimators.stacking.estimators import KernelStackingClassifier, KernelStackingRegressor
-from kernpool.execution.error_messages import explain_calls
-from kernpool.pooling.streaming import RunningPool
+from kernpool.estimators.stacking.kernel_ridge import KernelRidge, RidgeKernel, Spectrum, StandardColumns
+from kernpool.estimators.stacking.stack import FittedStack, Queries
+from kernpool.execution.error_messages import abbreviate, explain_calls
+from kernpool.pooling import ChunkPairs
 
-MODELS = (
-    NadarayaWatsonRegressor,
-    LocalLinearRegressor,
-    NadarayaWatsonClassifier,
-    KernelStackingRegressor,
-    KernelStackingClassifier,
-    RunningPool,
-)
+HEADER, VERSION = "kernpool.json", 1
+SMOOTHERS = (NadarayaWatsonRegressor, LocalLinearRegressor, NadarayaWatsonClassifier)
+MODELS = (*SMOOTHERS, KernelStackingRegressor, KernelStackingClassifier)
+PARTS = (
+    BandwidthSearch, RankNotes, Prepared, Encoding, Circle, Coordinates, Cuts, Globe, ScoreCalibration,
+    KernelRidge, RidgeKernel, Spectrum, StandardColumns, FittedStack, Queries,
+)  # fmt: skip
+TRUSTED = [f"{kind.__module__}.{kind.__qualname__}" for kind in (*MODELS, *PARTS)]
+REMEDY = "copy the file again, or fit the model again and save it"
+
+
+class ModelFileError(ValueError):
+    """Error for a saved model that is truncated, damaged, of another version, or holds objects that are not trusted."""
 
 
 @explain_calls
 def save_model(
     model: Any,
-    folder: str | Path,
+    path: str | Path,
     *,
     features: Sequence[str] | None = None,
     target: str | None = None,
     force: bool = False,
 ) -> None:
-    """Save a model to a folder, atomically, as JSON and arrays without pickle.
+    """Save a model to a file, atomically, by skops: JSON and arrays without pickle.
 
     Parameters
     ----------
-    model : estimator or RunningPool
+    model : estimator
         Fitted; files that it was fitted to in chunks are referred to, and have to stay. A user-defined kernel is saved
-        by name and has to be registered before loading; a generator of random numbers as `random_state` is not saved,
-        since a fitted model has no use for it.
-    folder : str or Path
-        Where; must not exist unless `force`.
+        by name and has to be registered before loading.
+    path : str or Path
+        The file, such as ``model.skops``; must not exist unless `force`.
     features : sequence of str, optional
         Names of the input columns, for `kernpool predict`; by default those that the model was fitted with, if any.
     target : str, optional
         Name of the output column, likewise.
     force : bool, default=False
-        Replace the model in an existing model folder. Only the files that its header lists are replaced, and pass their
-        permissions on; all other files in the folder stay as they are.
+        Replace the model in an existing model file, which passes its permissions on.
 
     Raises
     ------
     FileExistsError
-        If the folder exists and `force` is false; if it holds something else than a model; or if a file that would be
-        replaced holds rows that `model` refers to, or is no part of the old model.
+        If the file exists and `force` is false, or it is no model.
     sklearn.exceptions.NotFittedError
         If the model is not fitted.
     TypeError
         If it was fitted to chunks that lie in no file; if it cannot be saved; or if columns are named for a model that
         `kernpool predict` does not take.
     ValueError
-        If a parameter, changed after the fit, is out of its range.
+        If a parameter, changed after the fit, is out of its range, or the kernel is not registered.
 
     Examples
     --------
@@ -69,46 +96,156 @@ def save_model(
     >>> from kernpool import NadarayaWatsonRegressor, load_model, save_model
     >>> model = NadarayaWatsonRegressor(bandwidth=1.0).fit([[0.0], [1.0]], [1.0, 2.0])
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     save_model(model, f"{folder}/model")
-    ...     load_model(f"{folder}/model").predict([[0.5]])
+    ...     save_model(model, f"{folder}/model.skops")
+    ...     load_model(f"{folder}/model.skops").predict([[0.5]])
     array([1.5])
     """
     if type(model) not in MODELS:
         names = ", ".join(kind.__name__ for kind in MODELS)
         remedy = "; save what its to_local() returns" if hasattr(model, "to_local") else ""
         raise TypeError(f"model must be one of {names}, got {type(model).__name__}{remedy}")
+    check_is_fitted(model)
+    if getattr(model, "forest", None) is not None:
+        raise TypeError("a forest is not saved by save_model; save the model with joblib.dump, or fit with forest=None")
     columns = {name: given for name, given in (("features", features), ("target", target)) if given is not None}
-    if columns and type(model) not in MODELS[:3]:
+    if columns and type(model) not in SMOOTHERS:
         raise TypeError(
             f"{' and '.join(columns)} must be None for a {type(model).__name__}, which `kernpool predict` cannot use"
         )
-    write_record(folder, model, model._to_record(**columns), force=force)
+    header = {"version": VERSION} | (_columns_of(model, features, target) if type(model) in SMOOTHERS else {})
+    content = _content_of(model)
+    check_model_file(Path(path), force)
+    with whole_file(Path(path), force=force) as temporary:
+        with ZipFile(content, "a") as archive:
+            archive.writestr(HEADER, json.dumps(header))
+        temporary.write_bytes(content.getbuffer())
+
+
+def _content_of(model: Any) -> BytesIO:
+    """Return a fitted model as skops writes it, without rows that lie in files; raise if it could not be loaded."""
+    saved = copy.copy(model)
+    vars(saved).pop("source_", None)
+    if "column_labels_" in vars(saved):
+        saved.column_labels_ = list(map(plain_label, saved.column_labels_))
+    content = dumps(saved)
+    unknown = sorted(set(get_untrusted_types(data=content)) - set(TRUSTED))
+    if unknown:
+        raise TypeError(
+            f"this model holds a {unknown[0]}, which is not saved; pass numbers, text and columns of them as "
+            "parameters, and kernels by their names after register_kernel"
+        )
+    return BytesIO(content)
+
+
+def _columns_of(model: Any, features: Sequence[str] | None, target: str | None) -> dict[str, Any]:
+    """Return what the header says of columns and data files."""
+    check_restored(model)
+    reference = vars(model).get("reference_")
+    if source_of(model) is not None:
+        if reference is None:
+            raise TypeError(
+                "the rows of this model lie in no file, so that there is nothing to refer to; fit it to a Parquet or "
+                ".npy file, or to arrays, which are saved with it"
+            )
+        features = reference["features"] if features is None else features
+        target = reference["target"] if target is None and isinstance(reference["target"], str) else target
+    unnamed = [str(i) for i in range(model.n_features_in_)]
+    names = [str(name) for name in (getattr(model, "feature_names_in_", unnamed) if features is None else features)]
+    if len(names) != model.n_features_in_:
+        raise ValueError(f"features must name {model.n_features_in_} columns, got {names}")
+    target = vars(model).get("target_name_") if target is None else target
+    path = None if reference is None else Path(reference["path"])
+    files = [] if path is None or reference is None else [path / name for name in reference["files"]]
+    data = files if path is not None and path.is_dir() else [] if path is None else [path]
+    return {"features": names, "target": target, "data": list(map(str, data))}
 
 
 @explain_calls
-def load_model(folder: str | Path, *, memory: int | None = None) -> Any:
-    """Load a model from a folder, after validating every file in it.
+def load_model(path: str | Path, *, memory: int | None = None) -> Any:
+    """Load a model from a file; no code that the file names is run, and objects other than kernpool's are refused.
 
     Parameters
     ----------
-    folder : str or Path
+    path : str or Path
         What `save_model` wrote.
     memory : int, optional
         Bytes that pooling may take, if the model refers to its rows; see `open_chunks`.
 
     Returns
     -------
-    estimator or RunningPool
-        Fitted as it was saved, but for `bandwidth_search_`, the record of the search.
+    estimator
+        Fitted as it was saved.
 
     Raises
     ------
     ModelFileError
-        If the folder is no model, or a file is missing, truncated, edited or of another version; or its kernel is not
-        registered.
+        If the file is no model, truncated, damaged, or of another version, or holds an object that is not trusted; or
+        its kernel is not registered.
     TableError
         If the data files that it refers to are missing, or are not the ones that it was fitted to.
-    ImportError
-        If it is a learned model, and the extra ``torch`` is not installed.
     """
-    return read_record(folder, MODELS, memory=memory)
+    read_header(path)
+    try:
+        content = Path(path).read_bytes()
+        unknown = sorted(set(get_untrusted_types(data=content)) - set(TRUSTED))
+        if unknown:
+            raise ModelFileError(f"{path} holds a {unknown[0]:.80}, which is no part of a model; {REMEDY}")
+        model = loads(content, trusted=TRUSTED)
+        if type(model) not in MODELS:
+            raise ModelFileError(f"{path} holds a {type(model).__name__}, and no model; {REMEDY}")
+        _complete(model, memory)
+    except (ModelFileError, TableError):
+        raise
+    # What reading entries of a wrong kind may raise.
+    except (BadZipFile, LookupError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
+        own = "; register a kernel of your own before loading" if "unknown kernel" in str(error) else f"; {REMEDY}"
+        raise ModelFileError(f"{path} cannot be read: {error}{own}") from None
+    return model
+
+
+def _complete(model: Any, memory: int | None) -> None:
+    """Check the parameters of a loaded model, and open the data files that it refers to."""
+    local: KernelSmoother = model if isinstance(model, SMOOTHERS) else model._stack.local
+    vars(local)["_rank_notes"] = RankNotes()
+    check_restored(local)
+    reference = vars(local).get("reference_")
+    if reference is not None:
+        vars(local)["source_"] = ChunkPairs(reopen(reference, memory=memory), reference)
+
+
+def read_header(path: str | Path) -> dict[str, Any]:
+    """Return version, columns and data files of a saved model; raise ModelFileError for a file that is no model."""
+    if not isinstance(path, str | PathLike):
+        raise TypeError(f"path must be the path of a saved model, got {abbreviate(path)}")
+    if not Path(path).is_file():
+        raise ModelFileError(f"{path} is no file; kernpool.save_model writes one")
+    try:
+        with ZipFile(path) as archive:
+            header: dict[str, Any] = json.loads(archive.read(HEADER))
+            version = header["version"]
+    except (BadZipFile, LookupError, TypeError, ValueError, RecursionError):
+        raise ModelFileError(f"{path} is no kernpool model, or truncated or damaged; {REMEDY}") from None
+    if type(version) is not int or version != VERSION:
+        raise ModelFileError(
+            f"{path} is of format version {version!r:.40}, this kernpool reads version {VERSION}; "
+            "use the kernpool that wrote it, or fit the model again and save it with this one"
+        )
+    return header
+
+
+def referred_files(path: Path) -> list[Path]:
+    """Return the data files that a saved model refers to; none for other files."""
+    try:
+        return [Path(name) for name in read_header(path).get("data", [])]
+    except ModelFileError:
+        return []
+
+
+def check_model_file(path: Path, force: bool) -> None:
+    """Raise FileExistsError unless a model may be written here: nothing, or with `force` a model, is there."""
+    refuse_existing(path, force)
+    if path.exists():
+        try:
+            read_header(path)
+        except ModelFileError as error:
+            raise FileExistsError(f"{error}; it is not replaced by a model, choose another name") from None

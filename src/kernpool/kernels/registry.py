@@ -150,9 +150,14 @@ class Kernel:
         return get_kernel, (registered_name(self),)
 
 
+def is_registered(kernel: Kernel) -> bool:
+    """Return whether a kernel is found by its name."""
+    return _KERNELS.get(kernel.name) is kernel
+
+
 def registered_name(kernel: Kernel) -> str:
     """Return the registered name of a kernel for pickles and model files; raise ValueError if it is not registered."""
-    if _KERNELS.get(kernel.name) is not kernel:
+    if not is_registered(kernel):
         raise ValueError(
             f"{kernel!r} is not registered, so it could not be found by its name; call register_kernel before saving"
         )

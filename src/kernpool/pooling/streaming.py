@@ -11,14 +11,13 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.core import Layout, PoolState, as_tol, merge
+from kernpool.core import PoolState, merge
 from kernpool.core.state import Empty
 from kernpool.data import ArrayChunks, as_bandwidth, labels_of, order_of_columns
-from kernpool.data.model_format import Record, SavedModel
 from kernpool.execution.error_messages import explain_calls
 from kernpool.execution.threads import OwnLock
 from kernpool.execution.warnings import underflow_is_zero
-from kernpool.kernels import Kernel, registered_name
+from kernpool.kernels import Kernel
 from kernpool.pooling.out_of_core import reason_of_chunks
 from kernpool.pooling.recipe import Recipe, finalize
 from kernpool.pooling.stored_pairs import ChunkReason, QueryBatch, center_of
@@ -41,7 +40,7 @@ class _Seen(NamedTuple):
 
 
 @explain_calls
-class RunningPool(SavedModel):
+class RunningPool:
     r"""Running sums for pooled values at fixed queries, over pairs that arrive in batches.
 
     .. math:: \hat y_i = \frac{\sum_t \sum_{j \in t} a_{ij} v_j}{\sum_t \sum_{j \in t} a_{ij}}
@@ -266,49 +265,3 @@ class RunningPool(SavedModel):
         if state is None or center is None:
             raise ValueError("nothing has been pooled yet; call update(key, value) first")
         return finalize(self._asked.sums(state, center, flat), replace(self._asked.recipe, empty=self.empty))
-
-    def _to_record(self) -> Record:
-        """Return queries, parameters and sums as a `Record` of a JSON header and arrays, which `save` writes."""
-        recipe, seen = self._asked.recipe, self._seen
-        arrays: dict[str, Array] = {"query": self.query, "bandwidth": recipe.bandwidth}
-        if seen.state is not None and seen.center is not None:
-            arrays |= {"center": seen.center, **vars(seen.state)}
-        header = {
-            "kernel": registered_name(recipe.kernel),
-            "composition": recipe.composition,
-            "tol": recipe.tol,
-            "degree": recipe.degree,
-            "algorithm": recipe.algorithm,
-            "empty": self.empty,
-            "rows": seen.rows,
-            "flat": seen.flat,
-        }
-        return Record(header, arrays)
-
-    @classmethod
-    def _from_record(cls, record: Record) -> Self:
-        """Restore a `RunningPool` from a validated `Record`, which `load` reads from a folder."""
-        header, names, rows, flat = record.header, set(record.arrays), record.header["rows"], record.header["flat"]
-        if names not in ({*_ARRAYS[:2]}, {*_ARRAYS}):
-            raise ValueError(f"it does not list the arrays of a pool, but {sorted(names)}")
-        arrays = dict(record.arrays)
-        options = {name: header[name] for name in ("kernel", "composition", "degree", "tol", "algorithm", "empty")}
-        pool = cls(arrays["query"], bandwidth=arrays["bandwidth"], **options)
-        state, center = None, arrays.get("center")
-        as_tol(header["tol"])
-        fits = type(rows) is int and 0 <= rows < 2**63 and (rows > 0) == ("center" in names)
-        fits = fits and type(flat) is bool and type(header["degree"]) is int
-        fits = fits and all(array.dtype == np.float64 for array in arrays.values())
-        if center is not None:
-            state = PoolState(*(arrays[name] for name in _ARRAYS[3:]))
-            m, width = len(pool.query), Layout(center.size, pool.query.shape[1], header["degree"]).width
-            shapes = {"center": (center.size,), "shift": (m,), "denominator": (m,), "numerator": (m, width)}
-            fits = fits and all(arrays[name].shape == shape for name, shape in shapes.items())
-            fits = fits and (center.size == 1 or not flat)
-            sums = (center, state.denominator, state.numerator)
-            fits = fits and all(np.isfinite(array).all() for array in sums) and bool(np.all(state.shift < np.inf))
-            fits = fits and bool(np.all(state.denominator >= 0.0))
-        if not fits:
-            raise ValueError("its arrays and numbers do not fit together")
-        pool._seen = _Seen(rows, flat, state, center)
-        return pool

@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 from kernpool.bandwidth import LeaveOneOut
 from kernpool.conformal import PredictionInterval
 from kernpool.data.chunks.base import Chunks
-from kernpool.data.model_format import Record, plain
 from kernpool.estimators.classifier import NadarayaWatsonClassifier
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.methods.calibration import as_method
@@ -25,7 +24,7 @@ from kernpool.estimators.stacking import inference
 from kernpool.estimators.stacking.averaging import ScoreCalibration, average, mixture_weights
 from kernpool.estimators.stacking.forest import ForestMember, check_forest
 from kernpool.estimators.stacking.kernel_ridge import Array, Codes, fit_table
-from kernpool.estimators.stacking.stack import FittedStack, GlobalMembers, restored_stack, squared_error, stack_record
+from kernpool.estimators.stacking.stack import FittedStack, GlobalMembers, squared_error
 from kernpool.estimators.training_rows import LABELS, NAMES, Scoring
 from kernpool.execution.error_messages import check_choice, check_flag
 from kernpool.inference import Interval, Residuals, as_level, as_random
@@ -74,23 +73,6 @@ class StackedEstimator(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scik
         self.__dict__ |= {name: vars(local)[name] for name in of_rows if name in vars(local)}
         self._stack = stack
         self.members_ = stack.members
-
-    def _to_record(self) -> Record:
-        """Return the fitted model as a `Record` of JSON and arrays, as `save_model` writes them."""
-        check_is_fitted(self)
-        self._new_local()  # which checks the parameters
-        return stack_record(self._stack, {name: plain(getattr(self, name)) for name in PARAMETERS})
-
-    @classmethod
-    def _from_record(cls, record: Record) -> Self:
-        """Create a fitted model from a saved `Record` after validating it; used by `load_model`."""
-        model = cls(**{name: record.header["parameters"][name] for name in PARAMETERS})
-        model._new_local()
-        stack = restored_stack(record, cls._locals, set(PARAMETERS))
-        model.local = clone(stack.local)
-        model._new_local()
-        model._keep(stack)
-        return model
 
     def _new_local(self) -> KernelSmoother:
         """Return the local member, not fitted, after checking all parameters."""

@@ -2,15 +2,12 @@
 
 Every member is a linear smoother of the same training rows, and so is their average: its linear weights are the
 averages of theirs, and so are its leave-one-out predictions.
-
-A model file holds the local member as it saves itself, and kernel, metric and optimism of the ridge. Everything else
-follows without a search: loading solves the kernel ridge once, and finds the same weights.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -18,7 +15,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool.bandwidth import TrainingRows
-from kernpool.data.model_format import Record, check_array
 from kernpool.estimators.fitted_model import coordinates_of, read_query
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.methods.inference import Prediction
@@ -26,10 +22,8 @@ from kernpool.estimators.stacking.averaging import average, stacking_weights
 from kernpool.estimators.stacking.forest import ForestMember
 from kernpool.estimators.stacking.kernel_ridge import (
     KernelRidge,
-    RidgeKernel,
     StandardColumns,
     blocks_of,
-    fit_kernel_ridge,
 )
 from kernpool.execution.threads import blas_threads, resolve_n_jobs
 
@@ -37,7 +31,6 @@ Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
 NAMES = ("local", "kernel_ridge", "forest")
-TRANSFORM, LANDMARKS, OPTIMISM = "transform_", "landmarks_", "optimism_"
 Local = TypeVar("Local", bound=KernelSmoother)
 GlobalMembers = tuple[KernelRidge] | tuple[KernelRidge, ForestMember]
 FitMembers = Callable[[Array, Array, Array, Codes | None], GlobalMembers]
@@ -204,67 +197,3 @@ def values_of(local: KernelSmoother) -> Array:
 def squared_error(residual: Array, weight: Array) -> float:
     """Return the weighted mean over rows of squared residuals, summed over outputs."""
     return float(weight @ np.sum(residual**2, axis=1) / weight.sum())
-
-
-def stack_record(stack: FittedStack, parameters: dict[str, object]) -> Record:
-    """Convert a fitted stack without a forest to a `Record` of JSON and arrays."""
-    if len(stack.others) > 1:
-        raise TypeError("a forest is not saved by save_model; save the model with joblib.dump, or fit with forest=None")
-    local, ridge = stack.local._to_record(), stack.ridge
-    arrays = dict(local.arrays) | {TRANSFORM: ridge.transform, OPTIMISM: ridge.optimism}
-    if ridge.landmark_rows is not None:
-        arrays[LANDMARKS] = ridge.landmark_rows
-    header = {
-        "parameters": parameters,
-        "local": {"estimator": type(stack.local).__name__, **local.header},
-        "length": ridge.kernel.length,
-    }
-    return Record(header, arrays)
-
-
-def restored_stack(record: Record, kinds: tuple[type[Local], ...], parameters: set[str]) -> FittedStack:
-    """Rebuild a stack from an untrusted record; raise ValueError or ModelFileError if a part of it is invalid.
-
-    Parameters
-    ----------
-    record : Record
-        As read.
-    kinds : tuple of type
-        Classes that the local member may be of.
-    parameters : set of str
-        Names of the parameters of the model.
-    """
-    header, arrays = record.header, dict(record.arrays)
-    if set(header) != {"parameters", "local", "length"} or set(header["parameters"]) != parameters:
-        raise ValueError("it does not have the entries of a stacked model")
-    found, length = dict(header["local"]), header["length"]
-    name = found.pop("estimator", None)
-    kind = next((kind for kind in kinds if kind.__name__ == name), None)
-    if kind is None or "chunks" in found:
-        raise ValueError("its local member is no estimator of rows in memory")
-    if type(length) is not float or not 0.0 < length < np.inf:
-        raise ValueError("length must be a positive number")
-    transform, landmarks, optimism = arrays.pop(TRANSFORM), arrays.pop(LANDMARKS, None), arrays.pop(OPTIMISM)
-    local = kind._from_record(replace(record, header=found, arrays=arrays))
-    kernel = RidgeKernel(header["parameters"]["kernel"], length)
-
-    def fit(columns: Array, value: Array, weight: Array, group: Codes | None) -> tuple[KernelRidge]:
-        check_array(TRANSFORM, transform, "f", (columns.shape[1], *transform.shape[1:2]))
-        if not np.all(np.isfinite(transform)):
-            raise ValueError(f"{TRANSFORM} is not finite")
-        check_array(OPTIMISM, optimism, "f", (value.shape[1],))
-        if not np.all((optimism >= 1.0) & (optimism < np.inf)):
-            raise ValueError(f"{OPTIMISM} must be finite and at least one")
-        _check_landmarks(landmarks, len(columns))
-        made = fit_kernel_ridge([kernel], columns, value, weight, group, transform=transform, landmarks=landmarks)
-        return (made.with_optimism(value, optimism),)
-
-    return FittedStack.of(local, fit)
-
-
-def _check_landmarks(landmarks: NDArray[np.intp] | None, rows: int) -> None:
-    if landmarks is None:
-        return
-    check_array(LANDMARKS, landmarks, "i", (len(landmarks),))
-    if not (landmarks.min() >= 0 and landmarks.max() < rows and len(np.unique(landmarks)) == len(landmarks)):
-        raise ValueError(f"{LANDMARKS} does not hold numbers of different rows")
