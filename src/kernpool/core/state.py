@@ -18,7 +18,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.execution.error_messages import check_choice, explain_calls
+from kernpool.execution.error_messages import check_choice
 from kernpool.execution.warnings import underflow_is_zero, warn_caller
 
 Array = NDArray[np.float64]
@@ -225,7 +225,6 @@ class PoolState:
         return fill_empty(values, self.denominator != 0, empty, fill)
 
 
-@explain_calls
 def empty_state(n_queries: int, n_columns: int) -> PoolState:
     """Return the `PoolState` over no keys: zero sums, the identity of `merge`.
 
@@ -248,7 +247,6 @@ def empty_state(n_queries: int, n_columns: int) -> PoolState:
 
 
 @underflow_is_zero
-@explain_calls
 def merge(a: PoolState, b: PoolState) -> PoolState:
     """Merge the sums of the same queries over two disjoint sets of keys into one `PoolState`.
 

@@ -16,7 +16,7 @@ from scipy.special import betaincinv
 from kernpool.data import refuse_foreign, with_days
 from kernpool.displays import drawing
 from kernpool.displays.inputs import column_index, target_name
-from kernpool.execution.error_messages import abbreviate, explain_calls
+from kernpool.execution.error_messages import abbreviate
 from kernpool.inference.confidence.intervals import as_level
 
 if TYPE_CHECKING:
@@ -238,7 +238,6 @@ def binomial_limits(hits: NDArray[np.int64], trials: NDArray[np.int64], confiden
     return lower, upper
 
 
-@explain_calls
 @dataclass(eq=False, repr=False, kw_only=True)
 class CoverageDisplay(drawing.Display):
     """Empirical coverage of intervals, by bins of a column or of the prediction, with binomial error bars.

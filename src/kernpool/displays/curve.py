@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from kernpool.core.state import EmptyWindowWarning
 from kernpool.displays import drawing
 from kernpool.displays.inputs import InputGrid, target_name, training_rows
-from kernpool.execution.error_messages import check_choice, explain_calls
+from kernpool.execution.error_messages import check_choice
 from kernpool.inference import InferenceWarning
 
 if TYPE_CHECKING:
@@ -241,7 +241,6 @@ def draw_prediction_interval(ax: Axes, x: Array, interval: PredictionInterval | 
 CENTER = "bias-corrected curve"
 
 
-@explain_calls
 @dataclass(eq=False, repr=False, kw_only=True)
 class KernelCurveDisplay(drawing.Display):
     """Fitted curve over one column, with training samples, intervals and, if known, the true function.

@@ -10,13 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool.displays import drawing
-from kernpool.execution.error_messages import abbreviate, explain_calls
+from kernpool.execution.error_messages import abbreviate
 from kernpool.kernels import Kernel, get_kernel
 
 Array = NDArray[np.float64]
 
 
-@explain_calls
 @dataclass(eq=False, repr=False, kw_only=True)
 class KernelDisplay:
     """Kernel profiles over ``u = (q - k) / h``, one panel each, with a common y axis.
@@ -140,7 +139,6 @@ class KernelDisplay:
         return self
 
 
-@explain_calls
 @dataclass(eq=False, repr=False, kw_only=True)
 class AttentionDisplay:
     """Heat map of pooling weights, queries down and keys across; several heads have one color scale.

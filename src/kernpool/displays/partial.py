@@ -18,7 +18,7 @@ from kernpool.core.state import EmptyWindowWarning
 from kernpool.displays import drawing
 from kernpool.displays.curve import CENTER, differs_visibly
 from kernpool.displays.inputs import TrainingInputs, grid_over, target_name, training_rows
-from kernpool.execution.error_messages import abbreviate, check_choice, explain_calls
+from kernpool.execution.error_messages import abbreviate, check_choice
 from kernpool.execution.warnings import warn_caller
 from kernpool.inference.confidence.intervals import as_level
 
@@ -72,7 +72,6 @@ class Panel:
         return lower, upper
 
 
-@explain_calls
 @dataclass(eq=False, repr=False, kw_only=True)
 class PartialDisplay:
     """A fit over each of its columns: one panel per column, the other columns at typical values or averaged.

@@ -15,7 +15,6 @@ from kernpool.data.array_validation import refuse_foreign
 from kernpool.displays import drawing
 from kernpool.displays.inputs import InputGrid, target_name, training_rows
 from kernpool.distribution import as_levels
-from kernpool.execution.error_messages import explain_calls
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,7 +25,6 @@ LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 PALEST, DARKEST = 0.25, 0.6  # fraction of color in the outermost band and in the innermost of several
 
 
-@explain_calls
 @dataclass(eq=False, repr=False, kw_only=True)
 class QuantileFanDisplay(drawing.Display):
     """Conditional quantiles over one column: bands between symmetric quantiles, and the median.

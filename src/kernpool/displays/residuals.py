@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from kernpool.bandwidth.rules_of_thumb import rule_of_thumb
 from kernpool.displays import drawing
 from kernpool.displays.inputs import TrainingInputs, target_name
-from kernpool.execution.error_messages import explain_calls
 from kernpool.pooling.pool import pool
 
 if TYPE_CHECKING:
@@ -23,7 +22,6 @@ PLACES = 200
 WIDTH = 2.0  # half width of the noise band, in standard deviations
 
 
-@explain_calls
 @dataclass(eq=False, repr=False, kw_only=True)
 class ResidualDisplay(drawing.Display):
     """Leave-one-out residuals against the fit or a column, with a band of local noise and rows of high leverage.

@@ -35,7 +35,7 @@ from kernpool.estimators.stacking.averaging import ScoreCalibration
 from kernpool.estimators.stacking.estimators import KernelStackingClassifier, KernelStackingRegressor
 from kernpool.estimators.stacking.kernel_ridge import KernelRidge, RidgeKernel, Spectrum, StandardColumns
 from kernpool.estimators.stacking.stack import FittedStack, Queries
-from kernpool.execution.error_messages import abbreviate, explain_calls
+from kernpool.execution.error_messages import abbreviate
 from kernpool.pooling import ChunkPairs
 
 HEADER, VERSION = "kernpool.json", 1
@@ -53,7 +53,6 @@ class ModelFileError(ValueError):
     """Error for a saved model that is truncated, damaged, of another version, or holds objects that are not trusted."""
 
 
-@explain_calls
 def save_model(
     model: Any,
     path: str | Path,
@@ -160,7 +159,6 @@ def _columns_of(model: Any, features: Sequence[str] | None, target: str | None) 
     return {"features": names, "target": target, "data": list(map(str, data))}
 
 
-@explain_calls
 def load_model(path: str | Path, *, memory: int | None = None) -> Any:
     """Load a model from a file; no code that the file names is run, and objects other than kernpool's are refused.
 

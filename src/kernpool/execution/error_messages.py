@@ -295,9 +295,6 @@ def _explained(function: Callable[..., Any], *, is_method: bool) -> Callable[...
                 owner = arguments[0] if is_method and arguments else None
                 kind = None if owner is None else owner if isinstance(owner, type) else type(owner)
                 message = describe_call("" if kind is None else kind.__name__, function, keywords, str(error))
-                others = [name for name in dir(kind) if name.startswith("from_")]
-                if kind is not None and function.__name__ == "__init__" and others:
-                    message += f"; use {' or '.join(f'{kind.__name__}.{name}(...)' for name in others)}"
                 raise TypeError(message) from None
             raise
 

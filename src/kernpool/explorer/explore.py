@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from kernpool.data.atomic_files import whole_file
 from kernpool.datasets import RegressionSample
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
-from kernpool.execution.error_messages import abbreviate, explain_calls
+from kernpool.execution.error_messages import abbreviate
 from kernpool.explorer.explorer_model import ExplorerModel, Truth, render_page, subject_of_generator, subject_of_model
 
 LANGUAGES = ("en", "zh")
@@ -81,7 +81,6 @@ class Explorer:
         return f"Explorer({model}, {self.subject.rows} rows, {self.subject.title!r})"
 
 
-@explain_calls
 def explore(
     data: Any = "make_sine_power",
     y: ArrayLike | None = None,

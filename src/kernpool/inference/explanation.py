@@ -36,7 +36,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernpool.algorithms.reference import may_underflow
 from kernpool.core import Keys, Problem
-from kernpool.execution.error_messages import abbreviate, explain_calls
+from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.text_table import ROWS, PrintedResult, columns_of_text, frame_of, lines_of, printed_table
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks, weighted_sum
 from kernpool.inference.variance.cluster_robust import FEW_PAIRS, PAIRS_AT_ONCE, category_tables
@@ -58,7 +58,6 @@ def _numbers(values: Array) -> str:
     return ", ".join(f"{value:.4g}" for value in np.atleast_1d(values))
 
 
-@explain_calls
 @dataclass(frozen=True, eq=False)
 class Explanation(PrintedResult):
     r"""Training rows behind predictions: the largest weights, their contributions, and the effect of deleting a row.
@@ -214,7 +213,6 @@ class Explanation(PrintedResult):
         return [*lines, "", *(line.removeprefix("  ") for line in columns_of_text(names, rows))] if rows[1:] else lines
 
 
-@explain_calls
 @dataclass(frozen=True, eq=False)
 class AdditiveTerms(PrintedResult):
     r"""Predictions of local planes as the mean of the rows around each query plus a term of each numeric column.

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.execution.error_messages import abbreviate, check_choice, explain_calls
+from kernpool.execution.error_messages import abbreviate, check_choice
 from kernpool.kernels.registry import Kernel, get_kernel
 
 Factor = Callable[[Kernel], float]
@@ -67,7 +67,6 @@ _OF_PACKAGES: dict[str, dict[str, Factor]] = {
 CONVENTIONS = ("support", *_OF_PACKAGES, "std", "canonical")
 
 
-@explain_calls
 def convert_bandwidth(
     bandwidth: ArrayLike, kernel: str | Kernel = "gaussian", *, source: str = "support", target: str = "support"
 ) -> NDArray[np.float64]:

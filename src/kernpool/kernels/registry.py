@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.execution.error_messages import abbreviate, did_you_mean, explain_calls
+from kernpool.execution.error_messages import abbreviate, did_you_mean
 
 
 @dataclass(frozen=True)
@@ -182,7 +182,6 @@ _NAMES: dict[str, str] = {}
 _INTERNAL: set[str] = set()  # names that `get_kernel` finds and `kernel_names` does not list
 
 
-@explain_calls
 def register_kernel(kernel: Kernel) -> Kernel:
     """Register a kernel under its name and aliases, so that it is used and saved like a built-in one.
 
@@ -248,7 +247,6 @@ def _check_profile(kernel: Kernel) -> None:
         )
 
 
-@explain_calls
 def get_kernel(kernel: str | Kernel) -> Kernel:
     """Return a kernel by its name or alias; a `Kernel` record is returned as it is.
 
@@ -290,7 +288,6 @@ def get_kernel(kernel: str | Kernel) -> Kernel:
     return _KERNELS[_NAMES[kernel]]
 
 
-@explain_calls
 def kernel_names() -> list[str]:
     """List the names of the registered kernels, in the order of registration.
 
@@ -307,7 +304,6 @@ def kernel_names() -> list[str]:
     return [name for name in _KERNELS if name not in _INTERNAL]
 
 
-@explain_calls
 def make_kernel(
     name: str,
     profile: Profile,

@@ -21,7 +21,6 @@ from kernpool.data.chunks.base import (
 from kernpool.data.chunks.parquet import ColumnNames, ParquetChunks, StreamChunks
 from kernpool.data.columns import Kind
 from kernpool.data.suspect_columns import SuspectColumnWarning
-from kernpool.execution.error_messages import explain_calls
 from kernpool.execution.warnings import warn_caller
 
 Names = str | Sequence[str]
@@ -129,7 +128,6 @@ class NpyRows(Chunks):
         return [self]
 
 
-@explain_calls
 def open_chunks(
     source: Any,
     value: Any = None,

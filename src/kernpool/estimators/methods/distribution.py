@@ -29,7 +29,7 @@ from kernpool.estimators.fitted_model import (
 from kernpool.estimators.methods.conditional_distribution import ConditionalDistribution, array_outcomes
 from kernpool.estimators.model import FittedModel, names_of, order_of, source_of
 from kernpool.estimators.training_rows import unshared
-from kernpool.execution.error_messages import abbreviate, check_choice, explain_calls
+from kernpool.execution.error_messages import abbreviate, check_choice
 from kernpool.execution.progress import current_progress
 from kernpool.execution.warnings import underflow_is_zero
 from kernpool.pooling import Question, StoredPairs
@@ -226,7 +226,6 @@ class ConditionalDistributions(FittedModel):
 
 
 @underflow_is_zero
-@explain_calls
 def distribution_bandwidth(model: FittedModel, criterion: str = "loo", *, thresholds: int = 19) -> BandwidthSearch:
     r"""Search for the bandwidths of X that are best for the conditional distribution, not only its mean.
 

@@ -33,7 +33,6 @@ from kernpool.estimators.fitted_model import (
 from kernpool.estimators.model import FittedModel, names_of
 from kernpool.estimators.parameter_validation import NamedCalls
 from kernpool.estimators.training_rows import unshared
-from kernpool.execution.error_messages import explain_calls
 from kernpool.execution.warnings import underflow_is_zero
 from kernpool.inference.explanation import Counterfactuals, Explanation, as_count, explain, nearest_rows, row_labels
 from kernpool.inference.model_summary import RowDiagnostics, attention_received
@@ -340,7 +339,6 @@ class PredictionBase(NamedCalls):
 
 
 @underflow_is_zero
-@explain_calls
 def row_diagnostics(model: Any, *, labels: ArrayLike | None = None) -> RowDiagnostics:
     r"""Find the roles of training rows: prototypes, which carry many predictions, outliers, and isolated rows.
 

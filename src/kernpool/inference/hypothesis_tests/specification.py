@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernpool.core.pair_factors import Categories
 from kernpool.data import Encoding, as_bandwidth, is_frame
-from kernpool.execution.error_messages import abbreviate, explain_calls
+from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.warnings import underflow_is_zero
 from kernpool.inference.hypothesis_tests.base import (
     TestResult,
@@ -28,7 +28,6 @@ Array = NDArray[np.float64]
 
 
 @underflow_is_zero
-@explain_calls
 def specification_test(
     X: Any,
     y: ArrayLike,
