@@ -82,7 +82,7 @@ def test_blocks_of_a_hundred_thousand_keys(columns, rows):
 
 @pytest.mark.slow
 def test_one_program_for_sizes_from_tens_to_thousands():
-    """Compiled with sizes that change, exported, mapped and in mixed precision: one layer, 4 x 9 to 3000 x 3000."""
+    """Compiled with sizes that change, mapped and in mixed precision: one layer, 4 x 9 to 3000 x 3000."""
     layer = AttentionPooling(GaussianSimilarity(0.5))
     generator = torch.Generator().manual_seed(0)
 
@@ -90,15 +90,11 @@ def test_one_program_for_sizes_from_tens_to_thousands():
         shapes = {"query": (rows, 2), "key": (keys, 2), "value": (keys, 1)}
         return {name: torch.rand(shape, generator=generator) for name, shape in shapes.items()}
 
-    n, m = torch.export.Dim("n"), torch.export.Dim("m")
-    dynamic = {"query": {0: n}, "key": {0: m}, "value": {0: m}}
-    exported = torch.export.export(layer, (), given(4, 9), dynamic_shapes=dynamic).module()
     compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
     for rows, keys in ((4, 9), (300, 300), (3000, 3000)):
         asked = given(rows, keys)
         expected = layer(**asked)
-        for other in (exported, compiled):
-            torch.testing.assert_close(other(**asked), expected, rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(compiled(**asked), expected, rtol=1e-4, atol=1e-5)
         with torch.autocast("cpu", dtype=torch.bfloat16):
             torch.testing.assert_close(layer(**asked).float(), expected, rtol=2e-2, atol=2e-2)
     batch = [torch.stack([tensor, 2 * tensor]) for tensor in given(4, 9).values()]

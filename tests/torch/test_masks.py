@@ -89,25 +89,6 @@ def test_dropout_has_gradients_and_empty_windows_stay_zero():
     assert query.grad[1] == 0
 
 
-@pytest.mark.parametrize("probability", [-0.1, 1.5, float("nan")])
-def test_dropout_is_a_probability(probability):
-    with pytest.raises(ValueError, match="dropout must be a probability between 0 and 1"):
-        AttentionPooling(GaussianSimilarity(), dropout=probability)
-    with pytest.raises(ValueError, match="dropout must be a probability between 0 and 1"):
-        attention_pool(*[torch.zeros(2, 1)] * 3, similarity=GaussianSimilarity(), dropout_p=probability)
-
-
-@pytest.mark.parametrize("lengths", [torch.tensor([2, -1]), torch.tensor([2, 6]), torch.tensor([[2] * 4, [7] * 4])])
-def test_lengths_out_of_range(lengths):
-    wrong = int(lengths.max()) if lengths.min() >= 0 else -1
-    message = f"valid_lens must be between 0 and the number of keys, 5, got {wrong}"
-    query, key = torch.zeros(2, 4, 3), torch.zeros(2, 5, 3)
-    with pytest.raises(ValueError, match=message):
-        attention_pool(query, key, key, similarity=GaussianSimilarity(), valid_lens=lengths)
-    with pytest.raises(ValueError, match=message):
-        masked_softmax(torch.zeros(2, 4, 5), lengths)
-
-
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
@@ -135,12 +116,31 @@ def test_lengths_out_of_range(lengths):
         ({"valid_lens": [1.5]}, ValueError, r"valid_lens must be integers, got torch.float32; use valid_lens.long\(\)"),
         ({"valid_lens": [True, False]}, ValueError, "pass a boolean mask as attn_mask"),
         ({"valid_lens": [1, 2, 3]}, ValueError, r"valid_lens must have shape \(2,\) .* got \(3,\)"),
+        ({"valid_lens": [2, -1]}, ValueError, "valid_lens must be between 0 and the number of keys, 5, got -1"),
+        ({"valid_lens": [[2] * 4, [7] * 4]}, ValueError, "valid_lens must be between .* 5, got 7"),
+        ({"valid_lens": np.ma.array([3, 9], mask=[False, True])}, TypeError, "valid_lens is a masked array"),
+        ({"query": torch.zeros(2, 2, 4, 3), "valid_lens": [5, 3]}, ValueError, r"is valid_lens\[:, None\]"),
+        ({"exclude_self": True}, ValueError, "got 4 queries and 5 keys"),
+        ({name: torch.zeros(3) for name in ("query", "key", "value")}, ValueError, r"column is x\[:, None\]"),
     ],
 )
 def test_bad_input(change, error, message):
     arguments = {"query": torch.zeros(2, 4, 3), "key": torch.zeros(2, 5, 3), "value": torch.zeros(2, 5, 3)} | change
     with pytest.raises(error, match=message):
         AttentionPooling(GaussianSimilarity())(**arguments)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: AttentionPooling(GaussianSimilarity(), dropout=-0.1),
+        lambda: attention_pool(*[torch.zeros(2, 1)] * 3, similarity=GaussianSimilarity(), dropout_p=float("nan")),
+        lambda: MultiheadPooling(4, 2, dropout=2.0),
+    ],
+)
+def test_dropout_is_a_probability(call):
+    with pytest.raises(ValueError, match="dropout must be a probability between 0 and 1"):
+        call()
 
 
 @pytest.mark.parametrize("few", [0, 1 << 60])
@@ -157,14 +157,6 @@ def test_lengths_broadcast_over_heads(shape, few, monkeypatch, generator):
         pooled = layer(*inputs, **condition)
         found.append((pooled.detach(), *torch.autograd.grad(pooled.square().sum(), [*inputs, *layer.parameters()])))
     torch.testing.assert_close(*found, rtol=1e-12, atol=1e-14)
-
-
-def test_lengths_without_a_dimension_for_the_heads_are_refused():
-    inputs = [torch.zeros(2, 2, rows, 1) for rows in (2, 5, 5)]  # which (2,) might mean either way
-    with pytest.raises(
-        ValueError, match=r"got \(2,\); one length for all heads of a sequence is valid_lens\[:, None\]"
-    ):
-        AttentionPooling(GaussianSimilarity())(*inputs, valid_lens=torch.tensor([5, 3]))
 
 
 ATTENTION_ARGUMENTS = {
@@ -186,14 +178,6 @@ def test_arguments_of_other_attention_have_a_remedy(name, remedy):
             attention_pool(*inputs, similarity=layer.similarity, **{name: True})
 
 
-def test_a_padding_mask_of_torch_is_used_as_the_remedy_says(generator):
-    query, key = (tensor.float() for tensor in tensors(generator, (2, 4, 2), (2, 5, 2)))
-    padding = torch.arange(5) >= torch.tensor([[3], [5]])
-    layer = AttentionPooling(GaussianSimilarity())
-    found = layer(query, key, key, attn_mask=~padding[:, None, :])
-    torch.testing.assert_close(found, layer(query, key, key, valid_lens=torch.tensor([3, 5])))
-
-
 def test_a_traced_layer_is_the_layer(generator):
     query, key = (tensor.float() for tensor in tensors(generator, (2, 4, 2), (2, 5, 2)))
     layer = AttentionPooling(GaussianSimilarity())
@@ -213,13 +197,24 @@ def test_a_mask_of_several_rows_does_not_make_up_queries():
     assert found.shape == (6, 1, 3)  # leading dimensions it may add
 
 
-def test_rows_of_minus_infinity_are_empty_without_a_mask():
-    logits = torch.tensor([[1.0, -torch.inf], [-torch.inf, -torch.inf]], requires_grad=True)
-    weights = masked_softmax(logits)
-    assert weights.tolist() == [[1, 0], [0, 0]]
-    weights.square().sum().backward()
-    assert logits.grad.eq(0).all()
-    assert torch.isnan(masked_softmax(torch.tensor([[torch.nan, -torch.inf]]))).all()  # NaN is not nothing
+def test_empty_rows_of_the_softmax_are_zeros_with_a_gradient_of_zero():
+    """By a mask, or by logits of minus infinity; NaN is not nothing."""
+    for logits, mask in (
+        ([[0.5, 1.0, 3.0], [3.0, 2.0, 1.0]], torch.tensor([[True, True, False], [False] * 3])),
+        ([[0.5, 1.0, -torch.inf], [-torch.inf] * 3], None),
+    ):
+        logits = torch.tensor(logits, requires_grad=True)
+        weights = masked_softmax(logits, mask)
+        weights.square().sum().backward()
+        assert weights[1].tolist() == [0, 0, 0]
+        assert (logits.grad != 0).tolist() == [[True, True, False], [False] * 3]
+    assert torch.isnan(masked_softmax(torch.tensor([[torch.nan, -torch.inf]]))).all()
+    for wrong, error, message in (
+        ([[6], [-1]], ValueError, "must be between 0 and the number of keys, 5, got"),
+        (np.ma.array([1, 2], mask=[False, True]), TypeError, "valid is a masked array"),
+    ):
+        with pytest.raises(error, match=message):
+            masked_softmax(torch.zeros(2, 1, 5), torch.tensor(wrong) if isinstance(wrong, list) else wrong)
 
 
 @pytest.mark.parametrize("few", [0, 1 << 60])
@@ -270,27 +265,16 @@ def test_nested_tensors_are_refused_with_the_remedy(name, nested, layout):
 
 
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors is in prototype stage")
-def test_nested_lengths_and_masks_are_refused_with_a_remedy(generator):
+def test_nested_tensors_are_pooled_as_the_remedy_says(generator):
     sequences = [torch.tensor(generator.normal(size=(rows, 2))) for rows in (3, 5)]
     nested = torch.nested.nested_tensor(sequences, layout=torch.jagged)
-    with pytest.raises(TypeError, match=r"valid_lens must be .* got a nested tensor"):
-        attention_pool(*[torch.ones(2, 5, 2)] * 3, similarity=gaussian(), valid_lens=nested)
-    with pytest.raises(TypeError, match=r"attn_mask must be .* got a nested tensor"):
-        attention_pool(*[torch.ones(2, 5, 2)] * 3, nested, similarity=gaussian())
+    for name in ("valid_lens", "attn_mask"):
+        with pytest.raises(TypeError, match=rf"{name} must be .* got a nested tensor"):
+            attention_pool(*[torch.ones(2, 5, 2)] * 3, similarity=gaussian(), **{name: nested})
     padded = torch.nested.to_padded_tensor(nested, 0.0)
     pooled = attention_pool(*[padded] * 3, similarity=gaussian(), valid_lens=torch.tensor([3, 5]))
     for rows, found in zip(sequences, pooled, strict=True):
         torch.testing.assert_close(found[: len(rows)], attention_pool(*[rows] * 3, similarity=gaussian()))
-
-
-def test_masked_arrays_are_refused_where_arrays_will_do():
-    lengths = np.ma.array([3, 99], mask=[False, True])
-    with pytest.raises(TypeError, match="valid_lens is a masked array"):
-        attention_pool(*[torch.ones(2, 5, 2)] * 3, similarity=GaussianSimilarity(), valid_lens=lengths)
-    with pytest.raises(TypeError, match="valid is a masked array"):
-        masked_softmax(torch.zeros(2, 5), lengths > 1)
-    whole = masked_softmax(torch.zeros(2, 1, 5), np.array([3, 5]))
-    assert torch.equal(whole, masked_softmax(torch.zeros(2, 1, 5), torch.tensor([3, 5])))
 
 
 @pytest.mark.parametrize("name", SIMILARITIES)

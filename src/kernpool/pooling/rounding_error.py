@@ -15,7 +15,6 @@ Array = NDArray[np.float64]
 Surroundings = tuple[Array, Array, Array]
 
 TABLE_PAIRS = 1 << 22  # in one table
-NEGLIGIBLE = 40.0  # logarithm of the heaviest weight over one that does not matter
 FEW_PAIRS = 1 << 25  # up to here by tables of all pairs; beyond, by trees and compiled loops
 # dtype: rounding of a sum over keys nearby, machine epsilon, and the distance in bandwidths at which nearby ends
 TERMS = {np.dtype(np.float64): (1e-12, 2.2e-16, 100.0), np.dtype(np.float32): (2e-6, 1.2e-7, 4.0)}
