@@ -30,7 +30,7 @@ GROUPS = {
     "Hypothesis tests": "TestResult specification_test",
     "Distributions, prediction intervals and sets": "ConditionalDistribution QuantileInterval PredictionInterval "
     "PredictionSet distribution_bandwidth",
-    "Large data": "open_chunks RunningPool",
+    "Large data": "open_chunks",
     "Plots and explorer": "explore Explorer KernelCurveDisplay PartialDisplay KernelDisplay AttentionDisplay "
     "BandwidthPathDisplay ResidualDisplay QuantileFanDisplay "
     "CoverageDisplay",

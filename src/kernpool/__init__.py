@@ -66,7 +66,7 @@ if TYPE_CHECKING:
         specification_test,
     )
     from kernpool.kernels import Kernel, convert_bandwidth, get_kernel, kernel_names, make_kernel, register_kernel
-    from kernpool.pooling import Plan, RunningPool, choose, pool_state, pooling_weights
+    from kernpool.pooling import Plan, choose, pool_state, pooling_weights
     from kernpool.pooling.lowess import lowess
     from kernpool.pooling.pool import pool
 
@@ -113,7 +113,6 @@ __all__ = [
     "ResidualDisplay",
     "Residuals",
     "RowDiagnostics",
-    "RunningPool",
     "SerialCorrelationWarning",
     "StackingSummary",
     "Summary",
@@ -151,7 +150,6 @@ _LAZY = {
     "PoolState": "kernpool.core",
     "Problem": "kernpool.core",
     "RankDeficiencyWarning": "kernpool.core",
-    "RunningPool": "kernpool.pooling",
     "SerialCorrelationWarning": "kernpool.execution.warnings",
     "SuspectColumnWarning": "kernpool.data",
     "choose": "kernpool.pooling",

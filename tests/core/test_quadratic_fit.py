@@ -9,7 +9,6 @@ from kernpool import (
     EmptyWindowWarning,
     Problem,
     RankDeficiencyWarning,
-    RunningPool,
     choose,
     get_kernel,
     open_chunks,
@@ -111,17 +110,13 @@ def test_units_of_columns_and_values_do_not_matter(algorithm, kernel, columns, g
     np.testing.assert_allclose(tiny, 1e-200 * plain, rtol=1e-11)
 
 
-def test_chunks_running_sums_and_partitions(generator):
+def test_chunks_and_partitions(generator):
     query, key = generator.normal(size=(20, 2)), generator.normal(size=(400, 2))
     value, weight = 50.0 + generator.normal(size=(400, 2)), generator.integers(1, 4, 400).astype(float)
     options = {"bandwidth": [0.9, 1.4], "degree": 2}
     expected = pool(query, key, value, key_weight=weight, **options)
     parts = [(key[i:j], value[i:j], weight[i:j]) for i, j in pairwise([0, 100, 130, 400])]
     np.testing.assert_allclose(pool(query, open_chunks(parts), **options), expected, rtol=1e-11)
-    running, other = RunningPool(query, **options), RunningPool(query, **options)
-    running.update(*parts[0])
-    other.update(*parts[1]).update(*parts[2])
-    np.testing.assert_allclose(running.merge(other).values(), expected, rtol=1e-11)
     array = pytest.importorskip("dask.array", reason="partitions need the extra 'dask'")
     from kernpool.dask import open_partitions
 
@@ -229,8 +224,6 @@ def test_what_there_is_not_is_refused_with_the_remedy(generator):
     for ask in (pool, pool_state):
         with pytest.raises(ValueError, match=r"degree=2 is for one to 3 columns, got 4.*use degree=1"):
             ask(four, four, four[:, 0], degree=2)
-    with pytest.raises(ValueError, match=r"degree=2 is for one to 3 columns, got 4"):
-        RunningPool(four, degree=2).update(four, four)
     key = four[:, :2]
     problem = Problem.from_arrays(key, key, key, degree=2, exclude_self=True)
     for name, algorithm in ALGORITHMS.items():

@@ -12,7 +12,6 @@ from kernpool import (
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
     Problem,
-    RunningPool,
     load_model,
     open_chunks,
     pool,
@@ -223,14 +222,3 @@ def test_numbers_of_columns_that_differ_are_no_positions(rows):
     table = pandas.DataFrame(np.column_stack([rows, rows[:, 0] ** 2]))
     with pytest.raises(ValueError, match=r"columns of query .*new are \[2\], missing are \[0\]"):
         pool(table[[1, 2]], table[[0, 1]], rows[:, 0])
-
-
-def test_running_pools_compare_columns_by_name(table):
-    query, key, value = table
-    running = RunningPool(frame(pandas, query), **OPTIONS)
-    for order in ("abc", "cab"):
-        running.update(frame(pandas, key, order=order), value)
-    expected = RunningPool(query, **OPTIONS).update(key, value).update(key, value).values()
-    np.testing.assert_array_equal(running.values(), expected)
-    with pytest.raises(ValueError, match="columns of query and key"):
-        running.update(frame(pandas, key, "abx", "abx"), value)

@@ -11,7 +11,6 @@ from kernpool import (
     LocalLinearRegressor,
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
-    RunningPool,
     open_chunks,
     pool,
     pooling_weights,
@@ -54,7 +53,6 @@ def test_arrays_of_integers(dtype, number, order):
     y = [1.0, 2.0, 3.0]
     for ask, message in (
         (lambda: pool([0.0], numbers, y), rf"key holds the integer {number} at index \(1,\)"),
-        (lambda: RunningPool([0.0]).update(numbers, y), f"the integer {number}"),
         (lambda: pool([0.0], open_chunks([(numbers, y)])), f"row 1 of key.* the integer {number}"),
         (
             lambda: pool([[0.0, 0.0]], open_chunks(np.c_[numbers * 0, numbers], y)),

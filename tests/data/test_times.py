@@ -245,7 +245,6 @@ def test_times_next_to_numbers_in_a_frame_of_polars_are_no_ticks(kind):
         lambda: kernpool.pool(table, np.c_[y, y], y),
         lambda: kernpool.pool([1.0], y, table),
         lambda: kernpool.pool([[1.0, 2.0]], kernpool.open_chunks([(table, y)])),
-        lambda: kernpool.RunningPool([[1.0, 2.0]]).update(table, y),
         lambda: kernpool.NadarayaWatsonRegressor(bandwidth=1.0).fit(y[:, None], table),
     ):
         with pytest.raises(TypeError, match="convert dates to days"):

@@ -10,7 +10,6 @@ from kernpool import (
     LocalLinearRegressor,
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
-    RunningPool,
     open_chunks,
     pool,
     specification_test,
@@ -147,10 +146,6 @@ ENTRANCES = {
     "y_calibration of sets": lambda spoil: CLASSES.predict_set(
         X, level=0.5, X_calibration=X, y_calibration=spoil(np.array(SIDE, dtype=object))
     ),
-    "query": lambda spoil: RunningPool(spoil(V)),
-    "key": lambda spoil: RunningPool(V).update(spoil(V), Y),
-    "value": lambda spoil: RunningPool(V).update(V, spoil(Y)),
-    "weight": lambda spoil: RunningPool(V).update(V, Y, spoil(Y + 2)),
     "key of chunks": lambda spoil: pool([1.0], open_chunks([(spoil(V), Y)])),
     "value of chunks": lambda spoil: pool([1.0], open_chunks(V, spoil(Y))),
     "value of a list": lambda spoil: pool(V, V, [*spoil(Y[:, None])]),

@@ -13,7 +13,6 @@ from kernpool import (
     LocalLinearRegressor,
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
-    RunningPool,
     open_chunks,
     pool,
     pool_state,
@@ -36,7 +35,6 @@ FUNCTIONS = {
     "pool on chunks, in one pass": lambda: pool([50.0, 0.1], open_chunks(X[:, 0].repeat(9), Y.repeat(9)), **NARROW),
     "pooling_weights": lambda: pooling_weights([50.0], [0.0], **NARROW),
     "finalize": lambda: pool_state([50.0], [0.0], [1.0], **NARROW).finalize(),
-    "values": lambda: RunningPool([50.0], **NARROW).update([0.0], [1.0]).values(),
     "rule_of_thumb": lambda: rule_of_thumb(np.ones((5, 1))),
 }
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kernpool import RunningPool, open_chunks, pool
+from kernpool import open_chunks, pool
 from kernpool.core import Factors, Keys
 from kernpool.pooling import ArrayPairs, ChunkPairs, KeyPairs, Recipe, finalize
 from kernpool.pooling.out_of_core import MapPairs
@@ -57,7 +57,3 @@ def test_every_kind_says_why_and_sums_to_the_same(kind, degree, tmp_path):
     np.testing.assert_allclose(finalize(pairs.reduce(recipe, query), recipe), expected, rtol=1e-9, atol=1e-12)
     asked = Recipe.of(bandwidth=0.7, degree=degree, algorithm="brute")
     assert "as asked" in pairs.plan(asked, query).reason
-
-
-def test_a_running_pool_says_why():
-    assert "'brute', as asked" in RunningPool([0.0], algorithm="brute").plan().reason

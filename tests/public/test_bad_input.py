@@ -202,8 +202,6 @@ def test_layers_name_arguments_that_they_do_not_have(name):
         (lambda: pool(X, X, X, sample_weight=X), "use key_weight=$"),
         (lambda: pool(X, X, X, gamma=2.0), r"bandwidth=1 / sqrt\(2 gamma\), which is 0.5 for gamma=2"),
         (lambda: kernpool.pool_quantile(X, X, X, q=0.5), "use levels=$"),
-        (lambda: kernpool.RunningPool(X, bw=1.0), r"^RunningPool\(\) has no argument 'bw'; use bandwidth=$"),
-        (lambda: kernpool.RunningPool(X).update(X, X, weights=X), "use weight=$|use key_weight=$"),
         (lambda: kernpool.LearnedPoolingRegressor(lr=0.1), "use learning_rate=$"),
         (lambda: pool(X), r"^pool\(\) missing 1 required positional argument: 'key'"),
     ],
@@ -443,8 +441,6 @@ def test_values_without_a_length_are_named_in_messages():
     sparse = pytest.importorskip("scipy.sparse")
     with pytest.raises((TypeError, ValueError), match="kernel"):
         NadarayaWatsonRegressor(kernel=sparse.csr_matrix(np.eye(3))).fit([[0.0], [1.0]], [0.0, 1.0])
-    with pytest.raises(TypeError, match="missing"):
-        kernpool.RunningPool.update()
 
 
 @pytest.mark.parametrize(

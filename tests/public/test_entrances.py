@@ -25,7 +25,6 @@ from kernpool import (
     LoessRegressor,
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
-    RunningPool,
 )
 
 N = 40
@@ -162,12 +161,6 @@ def call_of(name):
             POINTS["X"], y_bandwidth=0.25 if method == "pdf" else None
         )
         return Call(getattr(y_at, method), {argument: POINTS[argument] for argument in given}, others)
-    if owner == "RunningPool" or name == "RunningPool":
-        known = PAIRS | {"query": AT}
-        data = {argument: known[argument] for argument in given}
-        if method == "update":
-            return Call(lambda **data: RunningPool(AT, bandwidth=0.75).update(**data), data, others)
-        return Call(lambda **data: RunningPool(**data, bandwidth=0.75).update(X, Y), data, others)
     known = ROWS | PAIRS
     return Call(getattr(kernpool, name), {argument: known[argument] for argument in given}, others)
 
@@ -178,8 +171,6 @@ def numbers_of(result):
         return []
     if hasattr(result, "compute"):
         return numbers_of(result.compute())
-    if isinstance(result, RunningPool):
-        return [result.values()]
     if isinstance(result, kernpool.ConditionalDistribution):
         return [result.cdf([0.0, 0.5])]
     if isinstance(result, kernpool.Prediction):

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow
 import pyarrow.parquet
 
-from kernpool import NadarayaWatsonRegressor, RunningPool, open_chunks, pool
+from kernpool import NadarayaWatsonRegressor, empty_state, merge, open_chunks, pool, pool_state
 
 rng = np.random.default_rng(0)
 n = 200_000
@@ -38,25 +38,25 @@ in_memory = pool(query, hour, load, bandwidth=0.3)
 print(f"file and memory differ by {np.abs(from_file - in_memory).max():.1e}")
 
 # %%
-# A running pool keeps three numbers per query and forgets the rows. Here it is asked after 100, 1000, 20 000 and all
-# rows.
+# A state keeps three numbers per query and forgets the rows; states merge. Here it is asked after 100, 1000, 20 000 and
+# all rows.
 
-running, seen = RunningPool(query, bandwidth=0.3), 0
+state, seen = empty_state(len(query), 1), 0
 fig, ax = plt.subplots(figsize=(8.5, 4.8), layout="constrained")
 for rows, color in ((100, "0.75"), (1000, "#92dadd"), (20_000, "#3f90da"), (n, "#832db6")):
-    running.update(hour[seen:rows], load[seen:rows])
+    state = merge(state, pool_state(query, hour[seen:rows], load[seen:rows], bandwidth=0.3))
     seen = rows
-    ax.plot(query, running.values(), color=color, linewidth=2, label=f"{rows:,} rows")
+    ax.plot(query, state.finalize()[:, 0], color=color, linewidth=2, label=f"{rows:,} rows")
 ax.plot(query, curve, "--", color="black", label="fit to the file")
 ax.set(xlabel="hour of the day", ylabel="load", xticks=range(0, 25, 4))
 ax.legend(frameon=False)
 ax.spines[["top", "right"]].set_visible(False)
 plt.show()
 
-print(f"running pool and memory differ by {np.abs(running.values() - in_memory).max():.1e}")
+print(f"merged states and memory differ by {np.abs(state.finalize()[:, 0] - in_memory).max():.1e}")
 
 # %%
 # Two machines that each saw half of the rows merge what they have:
 
-halves = [RunningPool(query, bandwidth=0.3).update(hour[i::2], load[i::2]) for i in (0, 1)]
-print(f"merged halves differ by {np.abs(halves[0].merge(halves[1]).values() - in_memory).max():.1e}")
+halves = [pool_state(query, hour[i::2], load[i::2], bandwidth=0.3) for i in (0, 1)]
+print(f"merged halves differ by {np.abs(merge(*halves).finalize()[:, 0] - in_memory).max():.1e}")

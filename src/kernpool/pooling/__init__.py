@@ -26,7 +26,6 @@ from kernpool.pooling.recipe import (
 )
 from kernpool.pooling.rounding_error import rounding_bound
 from kernpool.pooling.stored_pairs import NO_PAIRS, QueryBatch, Question, StoredPairs, center_of, merge_states
-from kernpool.pooling.streaming import RunningPool
 from kernpool.pooling.weights import pooling_weights, weight_rows, weight_tables
 from kernpool.pooling.widened_plan import queries_by_width
 
@@ -40,7 +39,6 @@ __all__ = [
     "Question",
     "Recipe",
     "ReportRank",
-    "RunningPool",
     "StoredPairs",
     "Sums",
     "as_pairs",
