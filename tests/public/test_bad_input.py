@@ -202,7 +202,6 @@ def test_layers_name_arguments_that_they_do_not_have(name):
         (lambda: pool(X, X, X, sample_weight=X), "use key_weight=$"),
         (lambda: pool(X, X, X, gamma=2.0), r"bandwidth=1 / sqrt\(2 gamma\), which is 0.5 for gamma=2"),
         (lambda: kernpool.pool_quantile(X, X, X, q=0.5), "use levels=$"),
-        (lambda: kernpool.LearnedPoolingRegressor(lr=0.1), "use learning_rate=$"),
         (lambda: pool(X), r"^pool\(\) missing 1 required positional argument: 'key'"),
     ],
 )

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.displays import drawing
-from kernpool.execution.error_messages import explain_calls
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,7 +26,6 @@ TITLES = {
 }
 
 
-@explain_calls
 @dataclass(eq=False, repr=False, kw_only=True)
 class BandwidthPathDisplay:
     """Criterion of a bandwidth search at every bandwidth that it tried, with the minimum marked.
