@@ -50,7 +50,7 @@ bench: $(VENV)/.installed-bench
 
 $(VENV)/.installed: pyproject.toml constraints.txt src/kernpool/_version.py | $(VENV)/bin/python
 	@echo "Installing kernpool into $(VENV) (a minute or two) ..."
-	$(PIP) --editable ".[plot,torch,arrow,nufft,dask,test,browser]"
+	$(PIP) --editable ".[plot,torch,arrow,nufft,dask,cli,test,browser]"
 	@touch $@
 
 $(VENV)/.installed-lint: $(VENV)/.installed
@@ -67,7 +67,7 @@ $(VENV)/.installed-publish: $(VENV)/.installed
 
 $(VENV)/.installed-bench: $(VENV)/.installed
 	@echo "Installing the peers that kernpool is measured against ..."
-	$(PIP) --editable ".[plot,torch,arrow,nufft,dask,test,browser,bench]"
+	$(PIP) --editable ".[plot,torch,arrow,nufft,dask,cli,test,browser,bench]"
 	@touch $@
 
 $(VENV)/bin/python:

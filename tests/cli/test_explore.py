@@ -108,8 +108,8 @@ def test_names_of_a_table_stay_in_their_comment(folder, end):
     evil = f"a{end}raise SystemExit('run')  #"
     frame = TABLE.rename(columns={"x": evil, "y": f"y{end}raise SystemExit('run')"})
     table = Path(f"t{end}raise SystemExit('run').csv")
-    frame.to_csv(table, index=False, sep=";", quoting=csv.QUOTE_ALL)
-    options = ["--bandwidth", "0.5", "--smoothing", "0.2", "--out", "p.html", "--quiet"]
+    frame.to_csv(table, index=False, quoting=csv.QUOTE_ALL)
+    options = ["--bandwidth", "0.5", "--smoothing", "0.2", "--na", "x", "--out", "p.html", "--quiet"]
     assert main(["explore", str(table), "--target", frame.columns[-1], *options]) == 0
     load = payload_in("p.html")["python"]["load"]
     assert load.splitlines() == [load]

@@ -94,7 +94,7 @@ REFUSED = [
     (f"{MIXED} --groups y", 2, "--groups names the target 'y'"),
     (f"{MIXED} --features x --groups side --bandwidth aicc", 2, "--bandwidth aicc leaves no rows out; use one of"),
     (f"{FIT} --groups a", 2, "--features must name at least one column, and t.csv has none besides 'y' and 'a'"),
-    ("fit wrong.csv --target y --features x --groups empty", 1, "row 1 (line 3), column 'empty' has no label, like 1"),
+    ("fit wrong.csv --target y --features x --groups empty", 1, "row 1, column 'empty' has no label, like 1"),
     ("fit wrong.csv --target y --features x --groups same", 2, "--groups has a single group"),
     (f"{FIT} --memory 1GiB", 2, "reads Parquet and .npy files in chunks"),
     *((f"{FILE} --{option}", 2, f"--{option.split()[0].split('=')[0]} needs the rows in memory") for option in (

@@ -48,11 +48,11 @@ TYPES |= {"ROWS": number_of_rows, "K|SHARE": number_of_neighbors}
 TYPES |= dict.fromkeys(("DATA", "FILE"), stream_name)
 
 READING = {
-    "format of DATA (options not given are detected, and reported):": "",
+    "format of DATA:": "",
     "--format {csv|tsv|parquet|npy}": "file format (default: by suffix; .gz, .bz2, .xz and .zst are unpacked)",
-    "--sep CHAR": "column separator: comma, semicolon, tab, pipe, space, or another",
-    "--decimal SIGN{,|.}": "decimal sign, , or .; the other separates thousands",
-    "--encoding NAME": "text encoding: utf-8, latin-1, cp1252, utf-16, gb18030 ...",
+    "--sep CHAR": "column separator: comma, semicolon, tab, pipe, space, or another (default: comma; tab for .tsv)",
+    "--decimal SIGN{,|.}": "decimal sign, , or .; the other separates thousands (default: . and no thousands)",
+    "--encoding NAME": "text encoding: utf-8 (default), latin-1, cp1252, utf-16, gb18030 ...",
     "--na A,B": "codes of missing values, as in --na=-999,x; empty cells are always missing (default: NA, NaN, N/A, "
     "n.a., null, none, -, ., ?)",
 }

@@ -22,11 +22,9 @@ from kernpool.data.chunks.parquet import ParquetChunks
 from kernpool.data.chunks.sources import NpyChunks
 from kernpool.data.number_parsing import as_objects, is_blank, is_boolean, is_code, is_string, is_time, time_words
 from kernpool.estimators.persistence import referred_files
-from kernpool.execution.notices import progress_bar
 from kernpool.tables import column_types
-from kernpool.tables.file_formats import input_format, read_table
+from kernpool.tables.file_formats import TextFormat, as_separator, input_format, read_table
 from kernpool.tables.table import Advice, Table, or_a_value, table_format
-from kernpool.tables.text_files import TextFormat, as_separator
 
 FEATURES = Advice(
     "correct it, leave the column out with --features, or name it in --unordered if it holds codes",
@@ -74,8 +72,7 @@ def open_table(options: argparse.Namespace, name: str | None = None) -> Table:
     form = form_of(options)
     source, format = (options.data, options.format) if name is None else (name, None)
     _refuse_text_options(options)
-    with progress_bar("reading", options.quiet, unit="lines"):
-        return read_table(source, format, form)
+    return read_table(source, format, form)
 
 
 def _refuse_text_options(options: argparse.Namespace) -> None:
@@ -104,7 +101,7 @@ def form_of(options: argparse.Namespace) -> TextFormat:
     if separator is not None and separator == options.decimal == ".":
         raise UsageError("--sep and --decimal are both '.', and must differ; leave one of them out")
     blanks = MISSING if options.na is None else frozenset(("", *(name.lower() for name in split_names(options.na))))
-    return TextFormat(separator, options.decimal, options.encoding, blanks)
+    return TextFormat(separator, options.decimal, options.encoding or "utf-8-sig", blanks)
 
 
 def without_missing(table: Table, names: Sequence[str], options: argparse.Namespace) -> Table:
@@ -433,7 +430,7 @@ def _cells(table: Table, name: str, as_text: bool) -> Any:
     if any(map(is_code, found)):
         return found
     try:
-        read, sign = table.floats(name), table.sign(name)
+        read, sign = table.floats(name), table.decimal or "."
     except TableError:  # 1,234 is ambiguous, and copied as it is
         return found
     if not np.isfinite(read).all() or (as_text and sign == "."):

@@ -1,6 +1,5 @@
-"""Tables in files: reading and writing of CSV, TSV, Parquet and `.npy`, and detection of column types.
+"""Tables in files: reading and writing in all formats, and types of columns.
 
 Read `table.py` first: the table as it was read, with errors that name file, row and column. `file_formats.py` reads and
-writes tables in all formats, `text_files.py` reads text files, `decimal_marks.py` distinguishes decimal commas from
-points, and `column_types.py` decides which columns are numbers, categories or dates.
+writes, and `column_types.py` decides which columns are numbers, categories or dates.
 """

@@ -12,19 +12,47 @@ import re
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.data import SMALL, TableError, import_parquet, row_labels
+from kernpool.data import MISSING, SMALL, TableError, import_parquet, row_labels
 from kernpool.data.atomic_files import whole_file
+from kernpool.execution.error_messages import abbreviate
 from kernpool.tables.table import Table, table_format
-from kernpool.tables.text_files import AS_FOUND, SUFFIXES, Progress, TextFormat, decompressed, read_text
 
-__all__ = ["AS_FOUND", "TextFormat", "input_format", "read_table"]
+NAMED = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|", "space": " "}
+SUFFIXES = ("gz", "bz2", "xz", "zst")
+
+
+@dataclass(frozen=True)
+class TextFormat:
+    """Format of a text table: separator, decimal sign, encoding, and markers of missing cells in lower case."""
+
+    separator: str | None = None
+    decimal: str | None = None
+    encoding: str = "utf-8-sig"
+    blanks: frozenset[str] = MISSING
+
+
+PLAIN = TextFormat()
+
+
+def as_separator(given: str) -> str:
+    r"""Return the separator character that a value of ``--sep`` stands for, such as ``;`` for ``semicolon``.
+
+    Examples
+    --------
+    >>> as_separator("semicolon"), as_separator("tab"), as_separator("^")
+    (';', '\t', '^')
+    """
+    separator = NAMED.get(given.lower(), given)
+    if len(separator) != 1 or separator in '"\r\n' or separator.isalnum():
+        raise ValueError(f"--sep must be one character, or one of {', '.join(NAMED)}; got {abbreviate(given)}")
+    return separator
 
 
 def input_format(name: str, override: str | None = None) -> str:
@@ -47,9 +75,7 @@ def input_format(name: str, override: str | None = None) -> str:
     return table_format(name if name == "-" else str(path), override)
 
 
-def read_table(
-    name: str, format: str | None = None, form: TextFormat = AS_FOUND, progress: Progress | None = None
-) -> Table:
+def read_table(name: str, format: str | None = None, form: TextFormat = PLAIN) -> Table:
     """Read a table from a file or standard input.
 
     Parameters
@@ -59,9 +85,7 @@ def read_table(
     format : {"csv", "tsv", "parquet", "npy"}, optional
         By suffix if not given.
     form : TextFormat, optional
-        How text is written, where that is known; the rest is found.
-    progress : callable, optional
-        Called with the number of lines read and the total.
+        How text is written.
 
     Returns
     -------
@@ -71,7 +95,7 @@ def read_table(
     Raises
     ------
     TableError
-        If the file is malformed or empty, or may be read in two ways.
+        If the file is malformed or empty.
     FileNotFoundError
         If there is none.
     """
@@ -80,17 +104,38 @@ def read_table(
     if format in ("csv", "tsv"):
         if name == "-" and sys.stdin is None:
             raise TableError("standard input is closed, so there is no table to read from it")
-        data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
-        try:
-            data = decompressed(data, source)
-        except ValueError as error:
-            raise TableError(str(error)) from None
-        return read_text(data, source, format, form, progress)
+        return _read_text(sys.stdin.buffer if name == "-" else name, source, format, form)
     binary = io.BytesIO(sys.stdin.buffer.read()) if name == "-" else name
     table = _read_parquet(binary, source) if format == "parquet" else _read_npy(binary, source)
     if not table.rows:
         raise TableError(f"{source} has no rows")
     return replace(table, blanks=form.blanks)
+
+
+def _read_text(data: Any, source: str, format: str, form: TextFormat) -> Table:
+    try:
+        import pandas
+    except ImportError as error:
+        raise ImportError('text tables need pandas; install it with: pip install "kernpool[cli]"') from error
+    separator = form.separator or ("\t" if format == "tsv" else ",")
+    how: Any = {"sep": r"\s+" if separator == " " else separator, "encoding": form.encoding, "skipinitialspace": True}
+    try:
+        frame = pandas.read_csv(data, dtype=str, keep_default_na=False, na_filter=False, **how)
+    except FileNotFoundError:
+        raise
+    except pandas.errors.EmptyDataError:
+        raise TableError(f"{source} is empty; the first line has to name the columns") from None
+    except (ValueError, OSError, EOFError) as error:  # malformed, another encoding, or a damaged archive
+        said = f"{source} cannot be read as {format}: {error}"
+        raise TableError(f"{said}; --sep and --encoding say how it is written") from None
+    if not isinstance(frame.index, pandas.RangeIndex):
+        raise TableError(
+            f"{source}: rows have more cells than the first line has names; name every column, or say --sep"
+        )
+    if not len(frame):
+        raise TableError(f"{source} has no rows")
+    columns = {str(name).strip(): frame[name].tolist() for name in frame.columns}
+    return Table(source, columns, len(frame), form.decimal, form.blanks, row_labels=row_labels([*columns]))
 
 
 def _read_npy(data: Any, source: str) -> Table:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,6 @@ from kernpool.data.number_parsing import (
     unreadable,
     words,
 )
-from kernpool.tables.decimal_marks import Decimals, floats_with
 
 Array = NDArray[np.float64]
 
@@ -70,10 +69,8 @@ class Table:
         Cells: strings from text files, arrays from the others.
     rows : int
         How many rows there are.
-    lines : sequence of int, optional
-        Line of every row in a text file, for messages.
-    decimals : Decimals, optional
-        Decimal signs of a text file in which not all are points.
+    decimal : str, optional
+        Decimal sign of a text file; the other one separates thousands. None: points, and no thousands.
     blanks : frozenset of str
         Markers of missing cells, in lower case.
     notes : list of str
@@ -88,8 +85,7 @@ class Table:
     source: str
     columns: dict[str, Any]
     rows: int
-    lines: Sequence[int] | None = None
-    decimals: Decimals | None = None
+    decimal: str | None = None
     blanks: frozenset[str] = MISSING
     notes: list[str] = field(default_factory=list)
     places: NDArray[np.intp] | None = None
@@ -183,27 +179,13 @@ class Table:
         """Return a column as floats, read with its decimal sign; cells that are not numbers become NaN."""
         if name not in self._floats:
             cells = self.columns[name]
-            sign, note = self._sign(name)
-            separated = self.decimals is not None and (sign == "," or note or self.decimals.given)
-            read = floats_with(cells, sign) if separated else as_floats(cells)
+            if self.decimal is not None and is_string(cells) and unreadable(cells) is None:
+                thousands = "." if self.decimal == "," else ","
+                cells = [cell.replace(thousands, "").replace(self.decimal, ".") for cell in as_objects(cells)]
+            read = as_floats(cells)
             absent = sentinels(self.blanks)
             self._floats[name] = np.where(np.isin(read, absent), np.nan, read) if absent.size else read
-            note = note and f"{note}; --decimal {'.' if sign == ',' else ','} says otherwise"
-            if note and note not in self.notes:
-                self.notes.append(note)
         return self._floats[name]
-
-    def sign(self, name: str) -> str:
-        """Return the decimal sign of a column, a comma or a point."""
-        return self._sign(name)[0]
-
-    def _sign(self, name: str) -> tuple[str, str]:
-        if self.decimals is None or not is_string(self.columns[name]):
-            return ".", ""
-        try:
-            return self.decimals.sign(name)
-        except ValueError as error:
-            raise TableError(f"{self.source}: {error}") from None
 
     def need(self, names: Iterable[str]) -> None:
         """Raise TableError if the table lacks one of the named columns."""
@@ -219,7 +201,7 @@ class Table:
 
         It may be a title or a comment, or have another separator. The hint is empty otherwise.
         """
-        if self.lines is None or not self.names:
+        if not self.names or not is_string(self.columns[self.names[0]]):
             return ""
         name, cells = self.names[0], self.columns[self.names[0]]
         one = len(self.names) == 1 and any(sign in cell for cell in cells[:SHOWN] for sign in ",;\t|")
@@ -248,17 +230,16 @@ class Table:
             cell = cell_at(cells, bad[0])
             remedy = advice.blank + or_a_value(cell) if blank else advice.cell + or_missing(cell)
             raise TableError(f"{self.place(bad[0], name)} {what}{more} ({COUNTED}); {remedy}")
-        rounded = rounded_integer(cells, read, "." if self.sign(name) == "," else ",")
+        rounded = rounded_integer(cells, read, "." if self.decimal == "," else ",")
         if rounded is not None:
             row, integer = rounded
             raise TableError(f"{self.place(row, name)} holds {would_round(integer)} ({COUNTED})")
         return read
 
     def place(self, row: int, name: str) -> str:
-        """Describe the position of a cell for messages: file, row, line and column."""
+        """Describe the position of a cell for messages: file, row and column."""
         row = row if self.places is None else int(self.places[row])
-        line = "" if self.lines is None else f" (line {self.lines[row]})"
-        return f"{self.source}: row {row}{line}, column {name!r}"
+        return f"{self.source}: row {row}, column {name!r}"
 
 
 def or_a_value(cell: Any) -> str:
