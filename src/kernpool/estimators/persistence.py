@@ -16,7 +16,6 @@ from typing import Any
 from zipfile import BadZipFile, ZipFile
 
 from sklearn.utils.validation import check_is_fitted
-from skops.io import dumps, get_untrusted_types, loads
 
 from kernpool.bandwidth import BandwidthSearch
 from kernpool.core import Prepared
@@ -122,6 +121,8 @@ def save_model(
 
 def _content_of(model: Any) -> BytesIO:
     """Return a fitted model as skops writes it, without rows that lie in files; raise if it could not be loaded."""
+    from skops.io import dumps, get_untrusted_types  # which imports pandas and torch where they are installed
+
     saved = copy.copy(model)
     vars(saved).pop("source_", None)
     if "column_labels_" in vars(saved):
@@ -182,6 +183,8 @@ def load_model(path: str | Path, *, memory: int | None = None) -> Any:
     TableError
         If the data files that it refers to are missing, or are not the ones that it was fitted to.
     """
+    from skops.io import get_untrusted_types, loads  # as above
+
     read_header(path)
     try:
         content = Path(path).read_bytes()
@@ -204,11 +207,11 @@ def load_model(path: str | Path, *, memory: int | None = None) -> Any:
 def _complete(model: Any, memory: int | None) -> None:
     """Check the parameters of a loaded model, and open the data files that it refers to."""
     local: KernelSmoother = model if isinstance(model, SMOOTHERS) else model._stack.local
-    vars(local)["_rank_notes"] = RankNotes()
+    local.__dict__ |= {"_rank_notes": RankNotes()}
     check_restored(local)
     reference = vars(local).get("reference_")
     if reference is not None:
-        vars(local)["source_"] = ChunkPairs(reopen(reference, memory=memory), reference)
+        local.__dict__ |= {"source_": ChunkPairs(reopen(reference, memory=memory), reference)}
 
 
 def read_header(path: str | Path) -> dict[str, Any]:

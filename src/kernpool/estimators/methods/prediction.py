@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any, Self, TypeVar, overload
+from typing import Any, Self, TypeVar, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -387,6 +387,7 @@ def row_diagnostics(model: Any, *, labels: ArrayLike | None = None) -> RowDiagno
             f"{type(model).__name__}"
         )
     check_is_fitted(model)
+    model = cast(Any, model)  # whose methods are those of its kind
     need_rows(model, "diagnostics of rows need")
     smoother = smoother_of(model)
     names = None if labels is None else row_labels(labels, len(smoother.weight))
