@@ -14,7 +14,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from kernpool import KernelCurveDisplay, LocalLinearRegressor, LoessRegressor
+from kernpool import KernelCurveDisplay, LocalLinearRegressor, LoessRegressor, Nearest
 
 TABLE = Path(__file__).resolve().parents[1] / "examples" / "data" / "engel.csv"
 
@@ -28,7 +28,7 @@ def draw_smoothing_picture(path: Path) -> None:
     grid = pd.DataFrame({"income": np.linspace(x["income"].min(), x["income"].max(), 400)})
     right.scatter(x, y, s=20, color="#717581", alpha=0.45, linewidth=0)
     for model, label, color, style in (
-        (LocalLinearRegressor("tricube", "loo", widths="nearest"), 'widths="nearest"', "#bd1f01", "-"),
+        (LocalLinearRegressor("tricube", "loo", window=Nearest()), "window=Nearest()", "#bd1f01", "-"),
         (LocalLinearRegressor(robust=True), "robust=True", "#3f90da", "--"),
         (LoessRegressor(), "loess, span 0.75", "#000000", ":"),
     ):

@@ -20,7 +20,8 @@ from sphinx.util.nodes import make_refnode
 
 API = Path(__file__).resolve().parents[1] / "api"
 GROUPS = {
-    "Pooling": "pool lowess pooling_weights pool_quantile pool_cdf pool_state merge empty_state PoolState",
+    "Pooling": "pool lowess pooling_weights pool_quantile pool_cdf pool_state merge empty_state PoolState "
+    "Nearest Floor",
     "Estimators": "NadarayaWatsonRegressor LocalLinearRegressor NadarayaWatsonClassifier KernelStackingRegressor "
     "KernelStackingClassifier LoessRegressor save_model load_model",
     "Confidence intervals": "Prediction ClassPrediction Interval ProbabilityInterval Residuals Summary ClassSummary "

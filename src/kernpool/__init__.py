@@ -66,7 +66,7 @@ if TYPE_CHECKING:
         specification_test,
     )
     from kernpool.kernels import Kernel, convert_bandwidth, get_kernel, kernel_names, make_kernel, register_kernel
-    from kernpool.pooling import Plan, choose, pool_state, pooling_weights
+    from kernpool.pooling import Floor, Nearest, Plan, choose, pool_state, pooling_weights
     from kernpool.pooling.lowess import lowess
     from kernpool.pooling.pool import pool
 
@@ -84,6 +84,7 @@ __all__ = [
     "Explanation",
     "Explorer",
     "ExtrapolationWarning",
+    "Floor",
     "InferenceWarning",
     "Interval",
     "Kernel",
@@ -98,6 +99,7 @@ __all__ = [
     "LoessSummary",
     "NadarayaWatsonClassifier",
     "NadarayaWatsonRegressor",
+    "Nearest",
     "PartialDisplay",
     "Plan",
     "PoolState",
@@ -146,6 +148,8 @@ _LAZY = {
     "EmptyWindowWarning": "kernpool.core",
     "RepeatedRowsWarning": "kernpool.bandwidth",
     "Kernel": "kernpool.kernels",
+    "Floor": "kernpool.pooling",
+    "Nearest": "kernpool.pooling",
     "Plan": "kernpool.pooling",
     "PoolState": "kernpool.core",
     "Problem": "kernpool.core",

@@ -10,6 +10,7 @@ from kernpool import (
     LocalLinearRegressor,
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
+    Nearest,
     distribution_bandwidth,
     get_kernel,
 )
@@ -180,7 +181,7 @@ def test_the_share_of_priors_is_that_of_the_rows_held_out(monkeypatch):
 def test_other_windows_have_a_share_of_their_own():
     X, y = make_rows(600)
     nearest, found = (
-        NadarayaWatsonClassifier(widths="nearest", n_neighbors=40, max_search_rows=most).fit(X, y > 0).prior_share_
+        NadarayaWatsonClassifier(window=Nearest(40), max_search_rows=most).fit(X, y > 0).prior_share_
         for most in ("auto", None)
     )
     fixed = NadarayaWatsonClassifier().fit(X, y > 0).prior_share_

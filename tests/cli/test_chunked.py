@@ -243,7 +243,7 @@ def test_a_cluster_reads_dates_as_the_model_does(memory, suffix, folder, schedul
 
 def test_recipes_are_tried_on_a_cluster_field_by_field():
     # Windows that differ between queries, and planes along circles, are refused for rows in chunks.
-    refused = {"widening", "n_neighbors", "widths", "tied"}
+    refused = {"widening", "n_neighbors", "tied"}
     assert {field.name for field in fields(Recipe)} - {"n_jobs", "warns_of_nearest"} - refused <= set(RECIPES)
 
 

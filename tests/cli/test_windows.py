@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from kernpool import LocalLinearRegressor, load_model
+from kernpool import LocalLinearRegressor, Nearest, load_model
 from tests.support.commands import kernpool
 
 RANDOM = np.random.default_rng(0)
@@ -23,9 +23,9 @@ def folder(tmp_path_factory):
 @pytest.mark.parametrize(
     ("asked", "parameters"),
     [
-        (["--neighbors", "20"], {"widths": "nearest", "n_neighbors": 20}),
-        (["--neighbors", "25%"], {"widths": "nearest", "n_neighbors": 0.25}),
-        (["--neighbors", "auto"], {"widths": "nearest"}),
+        (["--neighbors", "20"], {"window": Nearest(20)}),
+        (["--neighbors", "25%"], {"window": Nearest(0.25)}),
+        (["--neighbors", "auto"], {"window": Nearest()}),
     ],
 )
 def test_options_are_those_of_the_estimator(folder, asked, parameters):
@@ -35,15 +35,15 @@ def test_options_are_those_of_the_estimator(folder, asked, parameters):
     assert done.returncode == 0, done.stderr
     again = load_model(folder / "model")
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
-    assert f"windows    nearest, to {model.n_neighbors_} rows" in done.stderr.decode()
+    assert f"windows    to the {model.n_neighbors_} nearest rows" in done.stderr.decode()
     shown = json.loads(kernpool("info", folder / "model").stdout)
-    assert (shown["widths"], shown["n_neighbors"]) == ("nearest", model.n_neighbors_)
+    assert shown["n_neighbors"] == model.n_neighbors_
 
 
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        (["--neighbors", "2.5"], "--neighbors must be a whole number of keys from 1 on"),
+        (["--neighbors", "2.5"], "--neighbors must be a whole number of neighbors from 1 on"),
         (["--neighbors", "many"], "--neighbors"),
     ],
 )

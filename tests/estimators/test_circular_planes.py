@@ -11,8 +11,10 @@ from scipy.special import iv
 
 from kernpool import (
     ExtrapolationWarning,
+    Floor,
     LocalLinearRegressor,
     NadarayaWatsonRegressor,
+    Nearest,
     RankDeficiencyWarning,
     load_model,
     save_model,
@@ -161,13 +163,13 @@ def test_slopes_estimate_derivatives(places, generator):
 @pytest.mark.parametrize("kernel", ["gaussian", pytest.param("biweight", marks=pytest.mark.slow)])
 def test_left_out_rows_equal_refits(kernel, day):
     x, y = day
-    model = LocalLinearRegressor(kernel, 4.0, periodic={0: PERIOD}, min_effective_rows=None).fit(x, y)
+    model = LocalLinearRegressor(kernel, 4.0, periodic={0: PERIOD}, window="fixed").fit(x, y)
     found = model.leave_one_out()
     for i in (0, 17, 60):
-        without = LocalLinearRegressor(kernel, 4.0, periodic={0: PERIOD}, min_effective_rows=None)
+        without = LocalLinearRegressor(kernel, 4.0, periodic={0: PERIOD}, window="fixed")
         refit = without.fit(np.delete(x, i, axis=0), np.delete(y, i))
         assert found.prediction.ravel()[i] == pytest.approx(refit.predict(x[[i]])[0], rel=1e-10)
-    searched = LocalLinearRegressor(kernel, "loo", periodic={0: PERIOD}, min_effective_rows=None).fit(x, y)
+    searched = LocalLinearRegressor(kernel, "loo", periodic={0: PERIOD}, window="fixed").fit(x, y)
     assert searched.loo_error_ == pytest.approx(searched.leave_one_out().error, rel=1e-9)
     for factor in (0.9, 1.1):
         other = LocalLinearRegressor(kernel, factor * searched.bandwidth_, periodic={0: PERIOD}).fit(x, y)
@@ -196,7 +198,7 @@ class OnTangents(Dense):
 def test_errors_and_intervals_are_those_of_the_reference(kind, degree, kernel, day):
     x, y = day
     weight = np.arange(80) % 3 + 1.0
-    model = kind(kernel, 4.0, periodic={0: PERIOD}, min_effective_rows=None).fit(x, y, weight)
+    model = kind(kernel, 4.0, periodic={0: PERIOD}, window="fixed").fit(x, y, weight)
     points, q = (Circle((0,), PERIOD).place(rows) for rows in (x, HOURS))
     h = np.repeat(model.bandwidth_, 2)
     dense = OnTangents(points, y[:, None], h, weight, kernel, degree=degree)
@@ -218,9 +220,9 @@ def test_errors_and_intervals_are_those_of_the_reference(kind, degree, kernel, d
 @pytest.mark.parametrize(
     "options",
     [
-        {"widths": "nearest", "n_neighbors": 30},
+        {"window": Nearest(30)},
         {"bandwidth": 2.0, "robust": True},
-        {"bandwidth": 2.0, "min_effective_rows": 20},
+        {"bandwidth": 2.0, "window": Floor(20)},
     ],
 )
 def test_other_options_do_not_depend_on_where_a_circle_begins(options, day):
@@ -233,7 +235,7 @@ def test_other_options_do_not_depend_on_where_a_circle_begins(options, day):
 
 def test_full_conformal_intervals_are_those_of_refits(day):
     x, y = day
-    options = FIXED | {"bandwidth": 4.0, "min_effective_rows": None}
+    options = FIXED | {"bandwidth": 4.0, "window": "fixed"}
     model = LocalLinearRegressor(**options).fit(x[:30], y[:30])
     asked = np.array([[0.3], [11.0]])
     found = model.prediction_interval(asked, level=0.8, method="full")

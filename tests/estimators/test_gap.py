@@ -10,6 +10,7 @@ import pytest
 from kernpool import (
     LocalLinearRegressor,
     NadarayaWatsonRegressor,
+    Nearest,
     SerialCorrelationWarning,
     load_model,
     open_chunks,
@@ -271,7 +272,7 @@ def test_several_columns_are_tested_in_the_order_of_time():
 
 
 def test_pilots_of_windows_that_follow_the_rows_are_of_fixed_width():
-    model = LocalLinearRegressor("tricube", "loo", widths="nearest")
+    model = LocalLinearRegressor("tricube", "loo", window=Nearest())
     for phi in (0.0, 0.6):
         x, y = make_series(200, phi)
         assert bool(warned(model, x[:, None], y)) == (phi > 0)

@@ -8,7 +8,14 @@ import pandas as pd
 import pytest
 
 import kernpool
-from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor, load_model, save_model
+from kernpool import (
+    LocalLinearRegressor,
+    NadarayaWatsonClassifier,
+    NadarayaWatsonRegressor,
+    Nearest,
+    load_model,
+    save_model,
+)
 from kernpool.bandwidth.search.neighbors import minimise_over_whole_numbers
 
 RNG = np.random.default_rng(5)
@@ -23,12 +30,12 @@ KINDS = NadarayaWatsonRegressor, LocalLinearRegressor
 
 def made(kind, k, **options):
     options = {"kernel": "tricube", "bandwidth": RATIOS if options.pop("two", False) else 1.0} | options
-    return kind(widths="nearest", n_neighbors=k, **options)
+    return kind(window=Nearest(k), **options)
 
 
 def pooled(query, rows, k, degree, **options):
     options = {"kernel": "tricube", "bandwidth": RATIOS if np.shape(query)[1] == 2 else 1.0} | options
-    return kernpool.pool(query, *rows, widths="nearest", n_neighbors=k, degree=degree, **options)
+    return kernpool.pool(query, *rows, window=Nearest(k), degree=degree, **options)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -64,7 +71,7 @@ def test_leave_one_out_is_a_fit_without_the_row(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_search_finds_the_best_of_all_numbers(kind):
-    model = kind("tricube", "loo", widths="nearest").fit(X, Y)
+    model = kind("tricube", "loo", window=Nearest()).fit(X, Y)
     least = 2 + 2 * kind._degree
     errors = {k: made(kind, k).fit(X, Y).leave_one_out().error for k in range(least, 60)}
     best = min(errors, key=errors.__getitem__)
@@ -78,7 +85,7 @@ def test_search_finds_the_numbers_of_np(name):
     for entry in STORED["numbers"]:
         if entry["name"] == name:
             kind, criterion = KINDS[entry["args"]["reg"] == "ll"], "loo" if "search" in name else "aicc"
-            model = kind("gaussian", criterion, widths="nearest").fit(*WAVE)
+            model = kind("gaussian", criterion, window=Nearest()).fit(*WAVE)
             own = criterion == "aicc"  # np does not count the row itself, in-sample
             assert model.n_neighbors_ == int(entry["values"][0]) + own
             if criterion == "loo":
@@ -87,7 +94,7 @@ def test_search_finds_the_numbers_of_np(name):
 
 def test_ratios_of_columns_are_searched_for_fixed_widths():
     fixed = LocalLinearRegressor("tricube", "loo").fit(TWO, Y)
-    model = LocalLinearRegressor("tricube", "loo", widths="nearest").fit(TWO, Y)
+    model = LocalLinearRegressor("tricube", "loo", window=Nearest()).fit(TWO, Y)
     np.testing.assert_array_equal(model.bandwidth_, fixed.bandwidth_)
     errors = [
         made(LocalLinearRegressor, k, bandwidth=model.bandwidth_.tolist(), ridge=0.0).fit(TWO, Y).leave_one_out().error
@@ -130,7 +137,7 @@ def test_intervals_are_of_the_same_windows():
 def test_quantiles_are_of_the_same_windows():
     model = made(NadarayaWatsonRegressor, 20).fit(X, Y)
     found = model.quantile(NEW, [0.1, 0.5, 0.9])
-    right = kernpool.pool_quantile(NEW, X, Y, [0.1, 0.5, 0.9], kernel="tricube", widths="nearest", n_neighbors=20)
+    right = kernpool.pool_quantile(NEW, X, Y, [0.1, 0.5, 0.9], kernel="tricube", window=Nearest(20))
     np.testing.assert_array_equal(found, right)
 
 
@@ -142,7 +149,7 @@ def test_conformal_intervals(method):
     assert np.all(found.lower <= found.upper)
     if method == "jackknife+":
         assert "window" in str(found)
-    with pytest.raises(ValueError, match="is not possible with widths='nearest'; use"):
+    with pytest.raises(ValueError, match=r"is not possible with window=Nearest\(k=\d+\); use"):
         model.prediction_interval(NEW, method="full")
 
 
@@ -161,17 +168,17 @@ def test_classes():
     label = np.where(Y > 0.0, "up", "down")
     model = made(NadarayaWatsonClassifier, 15, prior_share=0.0).fit(X, label)
     np.testing.assert_allclose(model.predict_proba(NEW)[:, 1], pooled(NEW, (X, 1.0 * (Y > 0)), 15, 0), atol=1e-12)
-    searched = NadarayaWatsonClassifier("tricube", widths="nearest").fit(X, label)
+    searched = NadarayaWatsonClassifier("tricube", window=Nearest()).fit(X, label)
     assert searched.min_effective_rows_ is None
     assert searched.n_neighbors_ >= 2
-    with pytest.raises(ValueError, match="is not possible with widths='nearest'"):
+    with pytest.raises(ValueError, match="is not possible with window=Nearest"):
         model.predict_set(NEW, method="full")
 
 
 @pytest.mark.parametrize("kind", [*KINDS, NadarayaWatsonClassifier])
 def test_saved_models_keep_their_windows(tmp_path, kind):
     y = Y > 0 if kind is NadarayaWatsonClassifier else Y
-    model = kind("tricube", widths="nearest").fit(X, y)
+    model = kind("tricube", window=Nearest()).fit(X, y)
     save_model(model, tmp_path / "model")
     again = load_model(tmp_path / "model")
     assert again.n_neighbors_ == model.n_neighbors_
@@ -193,7 +200,7 @@ def test_answers_about_rows():
 def test_a_row_without_others_is_told_in_words_of_rows(weight):
     """Errors of rows left out are NaN; the message is of rows, and not of arguments of pool."""
     x, y = np.arange(len(weight))[:, None] + 1.0, np.full(len(weight), 2.0)
-    model = NadarayaWatsonRegressor(bandwidth=1.0, widths="nearest")
+    model = NadarayaWatsonRegressor(bandwidth=1.0, window=Nearest())
     with pytest.warns(kernpool.EmptyWindowWarning) as said:
         left_out = model.fit(x, y, weight).leave_one_out()
     assert np.isnan([left_out.prediction[-1, 0], left_out.error, model.loo_error_]).all()
@@ -211,12 +218,10 @@ def test_a_stopped_search_says_so():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"widths": "wide"}, "widths must be"),
-        ({"n_neighbors": 9}, "add widths='nearest'"),
-        ({"widths": "nearest", "n_neighbors": 3.5}, "n_neighbors must be a whole number"),
-        ({"widths": "nearest", "n_neighbors": 3}, "give 4 or more"),
-        ({"widths": "nearest", "min_effective_rows": 5}, "is for widths='fixed'"),
-        ({"widths": "nearest", "n_neighbors": 9, "algorithm": "kd_tree"}, "use algorithm='auto' or one of"),
+        ({"window": "fix"}, "window must be 'auto', 'fixed', Nearest.* did you mean 'fixed'"),
+        ({"window": 9}, "got 9"),
+        ({"window": Nearest(3)}, "give 4 or more"),
+        ({"window": Nearest(9), "algorithm": "kd_tree"}, "use algorithm='auto' or one of"),
     ],
 )
 def test_what_cannot_be_done_says_what_can(options, message):
@@ -226,7 +231,7 @@ def test_what_cannot_be_done_says_what_can(options, message):
 
 def test_chunks_are_refused():
     with pytest.raises(ValueError, match="fit a sample of them in memory"):
-        LocalLinearRegressor(widths="nearest").fit(kernpool.open_chunks([(X, Y)]))
+        LocalLinearRegressor(window=Nearest()).fit(kernpool.open_chunks([(X, Y)]))
 
 
 def test_a_share_of_weights_that_is_no_whole_number_of_rows_is_refused():
@@ -234,5 +239,5 @@ def test_a_share_of_weights_that_is_no_whole_number_of_rows_is_refused():
     x = np.linspace(0.0, 1.0, 50)[:, None]
     whole = np.random.default_rng(0).uniform(0.5, 2.0, 50)
     assert made(NadarayaWatsonRegressor, 0.3).fit(x, x[:, 0], whole * (50 / whole.sum())).n_neighbors_ == 15
-    with pytest.raises(ValueError, match=r"is 7\.5 rows, and windows reach to a whole number; give n_neighbors as"):
+    with pytest.raises(ValueError, match=r"is 7\.5 rows, and windows reach to a whole number; give k as"):
         made(NadarayaWatsonRegressor, 0.3).fit(x, x[:, 0], weight)

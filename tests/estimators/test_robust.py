@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernpool import (
+    Floor,
     KernelStackingRegressor,
     LocalLinearRegressor,
     LoessRegressor,
@@ -281,7 +282,7 @@ REFUSED = [
     ({"robust": "bisquare"}, {}, ValueError, "robust must be False, True, 'tukey', 'huber', or a number"),
     ({"robust": 0}, {}, ValueError, "robust must be"),
     ({"robust": True, "bandwidth": "aicc"}, {}, ValueError, "of 'regularised' and 'loo', got bandwidth='aicc'"),
-    ({"robust": True, "min_effective_rows": 5}, {}, ValueError, "no floor of effective rows"),
+    ({"robust": True, "window": Floor(5)}, {}, ValueError, "no floor of effective rows"),
     ({"robust": True}, {"groups": np.arange(120) % 5}, ValueError, "not by groups"),
 ]
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import kernpool
-from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
+from kernpool import Floor, LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
 from kernpool.bandwidth import TrainingRows
 from kernpool.core import NO_CATEGORIES, Groups, Problem
 from kernpool.estimators.methods.window_width import find_floor
@@ -25,9 +25,9 @@ NEW_FRAME = pd.DataFrame({"x": NEW[:, 0], "z": NEW[:, 1], "level": pd.Categorica
 H = [0.25, 0.4]
 
 MODELS = {
-    "planes": LocalLinearRegressor(bandwidth=H, ridge=0.01, min_effective_rows=6),
-    "constants": NadarayaWatsonRegressor(bandwidth=H, min_effective_rows=6),
-    "compact": LocalLinearRegressor("epanechnikov", bandwidth=[1.0, 1.5], min_effective_rows=6),
+    "planes": LocalLinearRegressor(bandwidth=H, ridge=0.01, window=Floor(6)),
+    "constants": NadarayaWatsonRegressor(bandwidth=H, window=Floor(6)),
+    "compact": LocalLinearRegressor("epanechnikov", bandwidth=[1.0, 1.5], window=Floor(6)),
 }
 
 
@@ -39,7 +39,7 @@ def at_each_width(model, answer, query, rows=X, y=Y):
     for factor in np.unique(widening):
         (some,) = np.nonzero(widening == factor)
         part = query.iloc[some] if hasattr(query, "iloc") else query[some]
-        options = {"bandwidth": (factor * model.bandwidth_).tolist(), "min_effective_rows": None}
+        options = {"bandwidth": (factor * model.bandwidth_).tolist(), "window": "fixed"}
         one = np.asarray(answer(type(model)(**model.get_params() | options).fit(rows, y), part))
         found = np.zeros((len(widening), *one.shape[1:])) if found is None else found
         found[some] = one
@@ -79,22 +79,20 @@ def test_terms_of_columns():
 
 def test_categories_and_frequencies():
     weight = RNG.integers(1, 4, size=70).astype(float)
-    model = LocalLinearRegressor(bandwidth=H, smoothing=[0.3], min_effective_rows=9).fit(FRAME, Y, sample_weight=weight)
+    model = LocalLinearRegressor(bandwidth=H, smoothing=[0.3], window=Floor(9)).fit(FRAME, Y, sample_weight=weight)
     copies = np.repeat(np.arange(70), weight.astype(int))
     with pytest.warns(kernpool.RepeatedRowsWarning):
-        again = LocalLinearRegressor(bandwidth=H, smoothing=[0.3], min_effective_rows=9).fit(
-            FRAME.iloc[copies], Y[copies]
-        )
+        again = LocalLinearRegressor(bandwidth=H, smoothing=[0.3], window=Floor(9)).fit(FRAME.iloc[copies], Y[copies])
     np.testing.assert_array_equal(model.get_prediction(NEW_FRAME).widening, again.get_prediction(NEW_FRAME).widening)
     np.testing.assert_allclose(model.predict(NEW_FRAME), again.predict(NEW_FRAME), rtol=1e-10)
     with pytest.warns(kernpool.RepeatedRowsWarning):
         expected = at_each_width(again, ANSWERS["predict"], NEW_FRAME, FRAME.iloc[copies], Y[copies])
     np.testing.assert_allclose(model.predict(NEW_FRAME), expected, rtol=1e-10)
     with pytest.warns(UserWarning, match="sample_weight has mean"):
-        scaled = LocalLinearRegressor(bandwidth=H, smoothing=[0.3], min_effective_rows=9).fit(
+        scaled = LocalLinearRegressor(bandwidth=H, smoothing=[0.3], window=Floor(9)).fit(
             FRAME, Y, sample_weight=np.full(70, 1 / 70)
         )
-    plain = LocalLinearRegressor(bandwidth=H, smoothing=[0.3], min_effective_rows=9).fit(FRAME, Y)
+    plain = LocalLinearRegressor(bandwidth=H, smoothing=[0.3], window=Floor(9)).fit(FRAME, Y)
     np.testing.assert_allclose(scaled.predict(NEW_FRAME), plain.predict(NEW_FRAME), rtol=1e-10)
 
 
@@ -123,11 +121,11 @@ def test_leave_one_out_is_a_fit_without_the_row(kind):
 
 def test_leave_cluster_out_is_a_fit_without_the_cluster():
     group = np.arange(70) % 9
-    model = LocalLinearRegressor(bandwidth=H, ridge=0.01, min_effective_rows=6)
+    model = LocalLinearRegressor(bandwidth=H, ridge=0.01, window=Floor(6))
     found = model.fit(X, Y, groups=group).leave_one_out().prediction[:, 0]
     for g in (0, 4):
         rest = group != g
-        one = LocalLinearRegressor(bandwidth=H, ridge=0.01, min_effective_rows=6).fit(X[rest], Y[rest])
+        one = LocalLinearRegressor(bandwidth=H, ridge=0.01, window=Floor(6)).fit(X[rest], Y[rest])
         np.testing.assert_allclose(found[~rest], one.predict(X[~rest]), rtol=1e-9)
 
 
@@ -159,11 +157,11 @@ def test_bias_is_removed_by_the_same_window_a_root_of_two_wider():
 
 def test_errors_of_clusters():
     group, wide = np.arange(70) % 9, [2.0 * h for h in H]
-    model = LocalLinearRegressor(bandwidth=wide, ridge=0.01, min_effective_rows=15).fit(X, Y)
+    model = LocalLinearRegressor(bandwidth=wide, ridge=0.01, window=Floor(15)).fit(X, Y)
     near = NEW[np.abs(NEW[:, 0] - 1.5) < 1.0]
     found = model.confidence_interval(near, method="naive", groups=group)
     share = at_each_width(model, ANSWERS["weights"], near)
-    left = LocalLinearRegressor(bandwidth=wide, ridge=0.01, min_effective_rows=15).fit(X, Y, groups=group)
+    left = LocalLinearRegressor(bandwidth=wide, ridge=0.01, window=Floor(15)).fit(X, Y, groups=group)
     residual = Y - left.leave_one_out().prediction[:, 0]
     sums = np.stack([np.sum((share * residual)[:, group == g], axis=1) for g in range(9)])
     np.testing.assert_allclose(found.standard_error, np.sqrt(np.sum(sums**2, axis=0)), rtol=1e-9)
@@ -175,7 +173,7 @@ def test_attention_of_rows():
     received = np.zeros(70)
     for i in range(70):
         rest = np.arange(70) != i
-        one = LocalLinearRegressor(bandwidth=H, ridge=0.01, min_effective_rows=6).fit(X[rest], Y[rest])
+        one = LocalLinearRegressor(bandwidth=H, ridge=0.01, window=Floor(6)).fit(X[rest], Y[rest])
         factor = one.get_prediction(X[[i]]).widening[0]
         share = kernpool.pooling_weights(X[[i]], X[rest], bandwidth=[factor * h for h in H])[0]
         received[rest] += share
@@ -201,7 +199,7 @@ def test_quantiles_are_of_the_weights_of_each_window():
 
 def test_classes():
     label = np.where(np.sin(2.0 * X[:, 0]) > 0, "up", "down")
-    model = NadarayaWatsonClassifier(bandwidth=H, prior_share=0.05, min_effective_rows=6).fit(X, label)
+    model = NadarayaWatsonClassifier(bandwidth=H, prior_share=0.05, window=Floor(6)).fit(X, label)
 
     def ask(one, q):
         return one.predict_proba(q)
@@ -211,7 +209,7 @@ def test_classes():
 
 @pytest.mark.parametrize("method", ["adaptive", "split", "jackknife+", "cv+", "full"])
 def test_conformal_scores_are_of_the_same_windows(method):
-    model = NadarayaWatsonRegressor(bandwidth=H, min_effective_rows=6).fit(X, Y)
+    model = NadarayaWatsonRegressor(bandwidth=H, window=Floor(6)).fit(X, Y)
     options = {"X_calibration": X[:30] + 0.01, "y_calibration": Y[:30]} if method == "split" else {}
     near = np.abs(NEW[:, 0] - 2.0) < 1.0
     found = model.prediction_interval(NEW[near], level=0.5, method=method, **options)
@@ -221,7 +219,7 @@ def test_conformal_scores_are_of_the_same_windows(method):
 
 
 def test_default_floor_and_its_absence():
-    found = LocalLinearRegressor(min_effective_rows=6).fit(X, Y)
+    found = LocalLinearRegressor(window=Floor(6)).fit(X, Y)
     assert found.loo_error_ == pytest.approx(found.leave_one_out().error, rel=1e-10)
     assert 1.0 < NadarayaWatsonClassifier().fit(X, Y > 0).min_effective_rows_ <= 12.0
     for given in (
@@ -233,7 +231,7 @@ def test_default_floor_and_its_absence():
     ):
         assert given.fit(X, Y > 0).min_effective_rows_ is None
         np.testing.assert_array_equal(given.get_prediction(NEW).widening, np.ones(25))
-    assert NadarayaWatsonClassifier(min_effective_rows=None).fit(X, Y > 0).min_effective_rows_ is None
+    assert NadarayaWatsonClassifier(window="fixed").fit(X, Y > 0).min_effective_rows_ is None
     assert found.expected_error() > found.loo_error_
 
 
@@ -248,20 +246,14 @@ def test_a_saved_model_has_the_same_windows(tmp_path):
 def test_rows_in_chunks_have_no_floor():
     chunks = kernpool.open_chunks([(X, Y)])
     assert LocalLinearRegressor().fit(chunks).min_effective_rows_ is None
-    with pytest.raises(ValueError, match="min_effective_rows must be 'auto' or None for rows that are not in memory"):
-        LocalLinearRegressor(min_effective_rows=5).fit(chunks)
-
-
-@pytest.mark.parametrize("value", [0, 0.5, -3, "many", True, np.inf])
-def test_bad_floor(value):
-    with pytest.raises(ValueError, match="min_effective_rows must be 'auto', None for no floor, or a number of rows"):
-        LocalLinearRegressor(min_effective_rows=value).fit(X, Y)
+    with pytest.raises(ValueError, match="window must be 'auto' or 'fixed' for rows that are not in memory"):
+        LocalLinearRegressor(window=Floor(5)).fit(chunks)
 
 
 def test_columns_without_spread():
     model = LocalLinearRegressor().fit(pd.DataFrame({"level": pd.Categorical(LEVEL)}), Y)
     assert model.min_effective_rows_ is None
-    constant = NadarayaWatsonRegressor(bandwidth=1.0, min_effective_rows=5).fit(np.ones((9, 1)), np.arange(9.0))
+    constant = NadarayaWatsonRegressor(bandwidth=1.0, window=Floor(5)).fit(np.ones((9, 1)), np.arange(9.0))
     assert constant.predict([[1.0]]) == 4.0
 
 
@@ -316,7 +308,7 @@ def plane_at(rows, y, q, h, degree):
 @pytest.mark.parametrize("kind", [NadarayaWatsonRegressor, LocalLinearRegressor])
 def test_full_conformal_interval_is_of_refits_in_the_window_of_each_row(kind):
     h = np.array([0.4, 0.6])
-    model = kind(bandwidth=h.tolist(), min_effective_rows=12, **({"ridge": 0.0} if kind._degree else {})).fit(X, Y)
+    model = kind(bandwidth=h.tolist(), window=Floor(12), **({"ridge": 0.0} if kind._degree else {})).fit(X, Y)
     widening = np.ones(70)
     for i in range(70):
         rest = np.arange(70) != i
@@ -342,7 +334,7 @@ def test_full_conformal_interval_is_of_refits_in_the_window_of_each_row(kind):
 
 def test_full_conformal_set_is_of_refits_in_the_window_of_each_row():
     label = np.where(np.sin(2.0 * X[:, 0]) + 0.5 * X[:, 1] > 0, 1, 0)
-    model = NadarayaWatsonClassifier(bandwidth=H, prior_share=0.0, min_effective_rows=6).fit(X, label)
+    model = NadarayaWatsonClassifier(bandwidth=H, prior_share=0.0, window=Floor(6)).fit(X, label)
     probability, found = model.predict_proba(NEW), model.predict_set(NEW, level=0.8, method="full").p_value
     widening = np.ones(70)
     for i in range(70):
@@ -363,12 +355,12 @@ def test_full_conformal_set_is_of_refits_in_the_window_of_each_row():
 
 def test_held_out_fits_have_windows_of_their_own():
     group = np.arange(70) % 7
-    model = NadarayaWatsonRegressor(bandwidth=H, min_effective_rows=6).fit(X, Y, groups=group)
+    model = NadarayaWatsonRegressor(bandwidth=H, window=Floor(6)).fit(X, Y, groups=group)
     near = NEW[np.abs(NEW[:, 0] - 2.0) < 1.0]
     there, residual = np.empty((7, len(near))), np.empty(70)
     for g in range(7):
         rest = group != g
-        one = NadarayaWatsonRegressor(bandwidth=H, min_effective_rows=6).fit(X[rest], Y[rest])
+        one = NadarayaWatsonRegressor(bandwidth=H, window=Floor(6)).fit(X[rest], Y[rest])
         there[g], residual[~rest] = one.predict(near), np.abs(Y[~rest] - one.predict(X[~rest]))
     found = model.prediction_interval(near, level=0.5, method="jackknife+")
     ends, share = there[group] + residual[:, None], np.full(70, 1 / 10)
@@ -380,11 +372,11 @@ def test_held_out_fits_have_windows_of_their_own():
 
 def test_coverage_is_approximate_where_a_new_row_is_not_counted():
     near = NEW[np.abs(NEW[:, 0] - 2.0) < 1.0]
-    for least, words in ((6, "windows follow the rows in them"), (None, "exchangeable with these")):
-        model = NadarayaWatsonRegressor(bandwidth=H, min_effective_rows=least).fit(X, Y)
+    for window, words in ((Floor(6), "windows follow the rows in them"), ("fixed", "exchangeable with these")):
+        model = NadarayaWatsonRegressor(bandwidth=H, window=window).fit(X, Y)
         for method in ("full", "jackknife+"):
             assert words in model.prediction_interval(near, level=0.6, method=method).guarantee
-        classes = NadarayaWatsonClassifier(bandwidth=H, prior_share=0.0, min_effective_rows=least).fit(X, Y > 0)
+        classes = NadarayaWatsonClassifier(bandwidth=H, prior_share=0.0, window=window).fit(X, Y > 0)
         assert words in classes.predict_set(near, method="full").guarantee
 
 
@@ -402,11 +394,11 @@ def test_default_floor_is_at_least_one_row():
 
 def test_leave_cluster_out_quantiles_are_fits_without_the_cluster():
     group = np.arange(70) % 9
-    model = NadarayaWatsonRegressor(bandwidth=H, min_effective_rows=6).fit(X, Y, groups=group)
+    model = NadarayaWatsonRegressor(bandwidth=H, window=Floor(6)).fit(X, Y, groups=group)
     found = model.conditional_distribution().cdf(0.5)
     for g in (0, 4):
         rest = group != g
-        one = NadarayaWatsonRegressor(bandwidth=H, min_effective_rows=6).fit(X[rest], Y[rest])
+        one = NadarayaWatsonRegressor(bandwidth=H, window=Floor(6)).fit(X[rest], Y[rest])
         np.testing.assert_allclose(found[~rest], one.conditional_distribution(X[~rest]).cdf(0.5), rtol=1e-10)
 
 
@@ -414,7 +406,7 @@ def test_explanations_of_many_queries_are_of_their_windows():
     """Enough pairs for the compiled search, which takes the queries of each width together."""
     many = np.random.default_rng(1)
     rows, queries = many.normal(size=(3000, 2)), many.uniform(-2.5, 2.5, size=(2000, 2))
-    model = NadarayaWatsonRegressor(bandwidth=0.1, min_effective_rows=12).fit(rows, rows[:, 0])
+    model = NadarayaWatsonRegressor(bandwidth=0.1, window=Floor(12)).fit(rows, rows[:, 0])
     found = model.get_prediction(queries).explain(2)
     some = np.arange(0, 2000, 400)
     share = model.attention_weights(queries[some])

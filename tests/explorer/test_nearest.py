@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, explore
+from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, Nearest, explore
 from kernpool.datasets import make_sine_power
 from tests.support.browser import ask, opened, violations
 from tests.support.explorer_answers import ANSWER, BAND, LEFT_OUT, VALUES, WEIGHTS, assert_close, case, line
@@ -22,7 +22,7 @@ def nearest(kernel, k, degree=0, **more):
 
 
 def fitted(x, y, weight, kernel, k, degree, ridge=0.0):
-    given = {"kernel": kernel, "widths": "nearest", "n_neighbors": k, "bandwidth": 0.3, "empty": "nan"}
+    given = {"kernel": kernel, "window": Nearest(k), "bandwidth": 0.3, "empty": "nan"}
     model = LocalLinearRegressor(**given, ridge=ridge) if degree else NadarayaWatsonRegressor(**given)
     return model.fit(x, y, sample_weight=weight)
 
@@ -84,7 +84,7 @@ def test_pointwise_intervals(page, degree, kernel, k):
 def test_a_model_with_nearest_windows_opens_as_it_is(shown):
     """The slider has its number of neighbors, the estimate is its prediction; fixed windows are a menu away."""
     x, y, *_ = rows("line")
-    model = NadarayaWatsonRegressor("tricube", widths="nearest", n_neighbors=20, bandwidth=0.3).fit(x, y)
+    model = NadarayaWatsonRegressor("tricube", window=Nearest(20), bandwidth=0.3).fit(x, y)
     at = float(np.sort(x[:, 0])[len(x) // 2])
     with shown(explore(model, language="en")) as page:
         assert (control(page, "widths").input_value(), control(page, "neighbors").input_value()) == ("nearest", "20")
@@ -154,7 +154,7 @@ def test_links_python_and_both_languages_say_the_windows(view, browser):
         control(other, "language").click()
         settle(other)
         assert "近邻数 k" in other.locator("[data-panel=controls]").inner_text()
-    assert 'widths="nearest",\n    n_neighbors=11,' in code
+    assert "window=Nearest(11)," in code
     names = {}
     exec(code, names)
     np.testing.assert_allclose(names["model"].predict(names["query"])[0], number(before["Estimate"]), rtol=1e-3)
@@ -181,9 +181,7 @@ def test_the_leave_one_out_error_is_over_the_number_of_neighbors(view):
     grid, errors = (found[name] for name in ("grid", "errors"))
     assert (grid[0], grid[-1]) == (4, 50)
     for k, error in list(zip(grid, errors, strict=True))[::8]:
-        model = LocalLinearRegressor("tricube", widths="nearest", n_neighbors=int(k), ridge=0.0, bandwidth=1.0).fit(
-            X, y
-        )
+        model = LocalLinearRegressor("tricube", window=Nearest(int(k)), ridge=0.0, bandwidth=1.0).fit(X, y)
         np.testing.assert_allclose(error, model.leave_one_out().error, rtol=1e-9)
     page.locator("[data-action=minimum]").click()
     settle(page)
@@ -194,6 +192,6 @@ def test_the_leave_one_out_error_is_over_the_number_of_neighbors(view):
 def test_other_windows_and_tables_have_no_such_control(shown):
     x, y, *_ = rows("line")
     with pytest.raises(ValueError, match=r"only for regressions of 3 to 5000 rows"):
-        explore(np.c_[x, y], y, n_neighbors=20, widths="nearest")
+        explore(np.c_[x, y], y, window=Nearest(20))
     with shown(explore(np.c_[x, x**2], y, bandwidth=[0.3, 0.3])) as page:
         assert control(page, "widths").count() == 0

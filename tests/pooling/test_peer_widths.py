@@ -28,7 +28,7 @@ def numbers(name):
 
 
 def fit(query, rows, k, degree, kernel="tricube", **options):
-    return kernpool.pool(query, *rows, kernel=kernel, degree=degree, widths="nearest", n_neighbors=k, **options)
+    return kernpool.pool(query, *rows, kernel=kernel, degree=degree, window=kernpool.Nearest(k), **options)
 
 
 @numbers("locfit_wave")
@@ -86,7 +86,7 @@ def test_loess_in_two_columns(entry):
 def np_fit(entry, query, rows, k, *, at_rows=False, **options):
     """What np fits. Its generalised widths do not count a training row itself, ours do."""
     degree = {"lc": 0, "ll": 1}[entry["args"]["reg"]]
-    return kernpool.pool(query, *rows, widths="nearest", n_neighbors=k + at_rows, degree=degree, **options)
+    return kernpool.pool(query, *rows, window=kernpool.Nearest(k + at_rows), degree=degree, **options)
 
 
 @numbers("np_nn_wave")

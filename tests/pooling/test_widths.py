@@ -178,17 +178,19 @@ def test_categories_and_groups_keep_the_windows():
 def test_a_weight_of_three_is_three_rows():
     rng = np.random.default_rng(0)
     x, y, w = rng.normal(size=50), rng.normal(size=50), rng.integers(1, 4, 50)
-    options = {"kernel": "tricube", "widths": "nearest", "degree": 1}
-    one = kernpool.pool(x, x, y, key_weight=w, n_neighbors=25, **options)
-    np.testing.assert_allclose(one, kernpool.pool(x, np.repeat(x, w), np.repeat(y, w), n_neighbors=25, **options))
-    share = kernpool.pool(x, x, y, key_weight=w, n_neighbors=25.0 / w.sum(), **options)
+    options = {"kernel": "tricube", "degree": 1}
+    one = kernpool.pool(x, x, y, key_weight=w, window=kernpool.Nearest(25), **options)
+    np.testing.assert_allclose(
+        one, kernpool.pool(x, np.repeat(x, w), np.repeat(y, w), window=kernpool.Nearest(25), **options)
+    )
+    share = kernpool.pool(x, x, y, key_weight=w, window=kernpool.Nearest(25.0 / w.sum()), **options)
     np.testing.assert_allclose(share, one)
 
 
 def test_leave_one_out_is_a_fit_without_the_row():
     rng = np.random.default_rng(0)
     x, y = np.round(rng.exponential(size=(40, 2)), 1), rng.normal(size=40)
-    options = {"kernel": "epanechnikov", "widths": "nearest", "n_neighbors": 12, "degree": 1}
+    options = {"kernel": "epanechnikov", "window": kernpool.Nearest(12), "degree": 1}
     found = kernpool.pool(x, x, y, exclude_self=True, **options)
     for i in range(40):
         rest = np.arange(40) != i
@@ -198,7 +200,7 @@ def test_leave_one_out_is_a_fit_without_the_row():
 def test_scale_and_order_do_not_matter():
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(60, 2)), rng.normal(size=60)
-    options = {"kernel": "tricube", "widths": "nearest", "n_neighbors": 0.4}
+    options = {"kernel": "tricube", "window": kernpool.Nearest(0.4)}
     one = kernpool.pool(x, x, y, bandwidth=[1.0, 3.0], **options)
     np.testing.assert_allclose(kernpool.pool(x, x, y, bandwidth=[8.0, 24.0], **options), one)
     order = rng.permutation(60)
@@ -209,14 +211,14 @@ def test_equal_spacing_inside_is_a_fixed_width():
     x = np.arange(100.0)
     y = np.sin(x)
     inside = slice(20, 80)
-    nearest = kernpool.pool(x[inside], x, y, kernel="tricube", widths="nearest", n_neighbors=21, degree=1)
+    nearest = kernpool.pool(x[inside], x, y, kernel="tricube", window=kernpool.Nearest(21), degree=1)
     np.testing.assert_allclose(nearest, kernpool.pool(x[inside], x, y, kernel="tricube", bandwidth=10.0, degree=1))
 
 
 def test_weights_quantiles_and_states_have_the_same_windows():
     rng = np.random.default_rng(1)
     x, y = rng.exponential(size=200), rng.normal(size=200)
-    options = {"kernel": "biweight", "widths": "nearest", "n_neighbors": 30}
+    options = {"kernel": "biweight", "window": kernpool.Nearest(30)}
     weights = kernpool.pooling_weights(x, x, **options)
     np.testing.assert_allclose(weights @ y, kernpool.pool(x, x, y, **options), atol=1e-13)
     np.testing.assert_allclose(kernpool.pool_state(x, x, y, **options).finalize()[:, 0], weights @ y, atol=1e-13)
@@ -228,7 +230,7 @@ def test_weights_quantiles_and_states_have_the_same_windows():
 def test_batches_have_windows_of_their_own():
     rng = np.random.default_rng(1)
     q, x, y = rng.normal(size=(3, 5, 1)), rng.normal(size=(3, 40, 1)), rng.normal(size=(3, 40, 1))
-    options = {"kernel": "tricube", "widths": "nearest", "n_neighbors": 9}
+    options = {"kernel": "tricube", "window": kernpool.Nearest(9)}
     found = kernpool.pool(q, x, y, **options)
     for i in range(3):
         np.testing.assert_allclose(found[i], kernpool.pool(q[i], x[i], y[i], **options))
@@ -237,14 +239,12 @@ def test_batches_have_windows_of_their_own():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"widths": "wide"}, "widths must be"),
-        ({"widths": "nearest"}, "n_neighbors must be a whole number"),
-        ({"widths": "nearest", "n_neighbors": 0}, "n_neighbors must be a whole number"),
-        ({"widths": "nearest", "n_neighbors": 1.5}, "a share of all keys"),
-        ({"n_neighbors": 5}, "add widths='nearest'"),
-        ({"widths": "nearest", "n_neighbors": 3, "degree": 1, "kernel": "tricube"}, "give 4 or more"),
-        ({"widths": "nearest", "n_neighbors": 5, "algorithm": "kd_tree"}, "use algorithm='auto' or one of"),
-        ({"widths": "nearest", "n_neighbors": 5, "attn_mask": np.zeros((30, 30))}, "pass a boolean attn_mask"),
+        ({"window": "wide"}, "window must be"),
+        ({"window": kernpool.Nearest()}, "window must be"),
+        ({"window": kernpool.Floor(3)}, "window must be"),
+        ({"window": kernpool.Nearest(3), "degree": 1, "kernel": "tricube"}, "give 4 or more"),
+        ({"window": kernpool.Nearest(5), "algorithm": "kd_tree"}, "use algorithm='auto' or one of"),
+        ({"window": kernpool.Nearest(5), "attn_mask": np.zeros((30, 30))}, "pass a boolean attn_mask"),
     ],
 )
 def test_what_cannot_be_done_says_what_can(options, message):
@@ -253,12 +253,21 @@ def test_what_cannot_be_done_says_what_can(options, message):
         kernpool.pool(x, x, x, **options)
 
 
+@pytest.mark.parametrize(
+    ("make", "wrong"), [(kernpool.Nearest, (0, 1.5, True, "30")), (kernpool.Floor, (0, True, "9", np.inf))]
+)
+def test_windows_have_numbers_in_range(make, wrong):
+    for number in wrong:
+        with pytest.raises(ValueError, match="must be a"):
+            make(number)
+
+
 def test_chunks_are_refused():
     chunks = kernpool.open_chunks([(np.arange(9.0), np.arange(9.0))])
     with pytest.raises(ValueError, match="pass arrays"):
-        kernpool.pool([0.0], chunks, widths="nearest", n_neighbors=3)
+        kernpool.pool([0.0], chunks, window=kernpool.Nearest(3))
 
 
 def test_a_key_without_others_has_an_empty_window():
-    options = {"key_weight": [1.0, 0.0], "exclude_self": True, "widths": "nearest", "n_neighbors": 2, "empty": "zero"}
+    options = {"key_weight": [1.0, 0.0], "exclude_self": True, "window": kernpool.Nearest(2), "empty": "zero"}
     assert kernpool.pool([0.0, 1.0], [0.0, 1.0], [1.0, 2.0], **options).tolist() == [0.0, 1.0]

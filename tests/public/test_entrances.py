@@ -80,7 +80,7 @@ EXEMPT = {
     r"\w+Display(\.\w+)?": "pictures; they call methods of the table",
     r"\w*Interval|\w*Prediction|PredictionSet|Residuals|\w*Summary|TestResult": "results",
     r"Explanation|LoessComparison|AdditiveTerms|Counterfactuals|RowDiagnostics": "results about predictions and rows",
-    r"PoolState(\.\w+)?|Problem(\.\w+)?|Plan(\.\w+)?|choose|merge|Kernel": "made by functions of the table",
+    r"PoolState(\.\w+)?|Problem(\.\w+)?|Plan(\.\w+)?|choose|merge|Kernel|Nearest|Floor": "made by the table",
     r"explore|Explorer(\.\w+)?": "calls fit, and its pages are tested in a browser",
     r"\w+\.set_\w+_request|save_model": "arguments are names",
     r"open_chunks": "sources of chunks are tested in tests/data",

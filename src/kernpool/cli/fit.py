@@ -25,6 +25,7 @@ from kernpool.execution.notices import progress_bar
 from kernpool.execution.text_table import lines_of
 from kernpool.inference import InferenceWarning
 from kernpool.pooling import choose
+from kernpool.pooling.widths import Nearest
 
 Report = dict[str, Any]
 
@@ -123,8 +124,10 @@ def build_model(options: argparse.Namespace, *, classes: bool = False) -> Any:
     if "gap" in vars(options):  # of fit, not of explore
         parameters |= given(options, "gap")
     if options.neighbors is not None:
-        number = None if options.neighbors == "auto" else options.neighbors
-        parameters |= {"widths": "nearest", "n_neighbors": number}
+        try:
+            parameters["window"] = Nearest(None if options.neighbors == "auto" else options.neighbors)
+        except ValueError as error:
+            raise UsageError(str(error).replace("k must", "--neighbors must")) from None
     if "ridge" in parameters and not planes:
         raise UsageError("--ridge is for --degree 1: local means have no slopes, and stay in the range of Y")
     if options.bandwidth is not None:
@@ -225,8 +228,8 @@ def say_report(report: Report) -> None:
     widths = [f"{name} {h:.6g}{' days' * (name in dates)}" for name, h in report["bandwidth"].items()]
     if widths:
         facts["bandwidth"] = ", ".join(widths)
-    if "widths" in report:
-        facts["windows"] = report["widths"] + (f", to {report['n_neighbors']} rows" if "n_neighbors" in report else "")
+    if "n_neighbors" in report:
+        facts["windows"] = f"to the {report['n_neighbors']} nearest rows"
     if "note" in report:
         facts[""] = report["note"]
     if "smoothing" in report:

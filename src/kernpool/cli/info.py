@@ -10,7 +10,7 @@ import numpy as np
 from kernpool.cli.terminal import need_output, print_json
 from kernpool.estimators.fitted_model import neighbors_of
 from kernpool.estimators.kernel_smoother import KernelSmoother
-from kernpool.estimators.model import follows_rows, source_of
+from kernpool.estimators.model import source_of
 from kernpool.estimators.persistence import load_model, read_header
 from kernpool.inference import ClassSummary, Summary
 
@@ -102,8 +102,6 @@ def describe_fit(model: KernelSmoother, features: Sequence[str]) -> dict[str, An
         found["levels"] = {features[i]: list(levels) for i, levels in zip(categorical, encoding.levels, strict=True)}
     if encoding is not None and encoding.dates:
         found["dates"] = [features[i] for i in encoding.dates]
-    if follows_rows(model):
-        found["widths"] = model.widths
     neighbors = neighbors_of(model)
     if neighbors is not None:
         found["n_neighbors"] = neighbors

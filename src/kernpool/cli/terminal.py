@@ -116,7 +116,6 @@ def _suggestion(name: str, known: Iterable[str]) -> str:
 # Arguments of the library, and the options of the command line that they are given by.
 ARGUMENTS = {
     "n_jobs": "jobs",
-    "n_neighbors": "neighbors",
     "n_resamples": "resamples",
     "random_state": "seed",
     "level": "interval",

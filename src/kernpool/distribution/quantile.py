@@ -30,7 +30,7 @@ from kernpool.execution.text_table import PrintedResult
 from kernpool.execution.warnings import underflow_is_zero
 from kernpool.kernels import Kernel
 from kernpool.pooling import ArrayPairs, Recipe, StoredPairs, as_pairs
-from kernpool.pooling.widths import check_widths
+from kernpool.pooling.widths import Nearest, neighbors_in
 
 Array = NDArray[np.float64]
 
@@ -46,8 +46,7 @@ def pool_quantile(
     kernel: str | Kernel = "gaussian",
     bandwidth: ArrayLike = 1.0,
     composition: str = "radial",
-    widths: str = "fixed",
-    n_neighbors: float | None = None,
+    window: str | Nearest = "fixed",
     key_weight: ArrayLike | None = None,
     attn_mask: ArrayLike | None = None,
     exclude_self: bool = False,
@@ -73,7 +72,7 @@ def pool_quantile(
         Quantile orders, between 0 and 1, in any order; the default is the conditional median. Order zero is the least
         value whose normalised weight is above 2**-960. An order counts as reached within ``2**-50 sqrt(n)``: .1 by
         three of 30 equal weights, and 1 where no more than that is missing.
-    kernel, bandwidth, composition, widths, n_neighbors, key_weight, attn_mask, exclude_self, self_index, tol
+    kernel, bandwidth, composition, window, key_weight, attn_mask, exclude_self, self_index, tol
         As in `pool`.
     algorithm : str, default="auto"
         How sums over many keys are organised, as in `pool`.
@@ -147,7 +146,7 @@ def pool_quantile(
         algorithm=algorithm,
         empty=empty,
         n_jobs=n_jobs,
-        n_neighbors=check_widths(widths, n_neighbors),
+        n_neighbors=neighbors_in(window),
     )
     pairs = as_pairs(key, value, key_weight, attn_mask, exclude_self, self_index)
     if not isinstance(pairs, ArrayPairs):

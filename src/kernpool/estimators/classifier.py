@@ -19,6 +19,7 @@ from kernpool.estimators.methods.classification import ClassProbabilities, Class
 from kernpool.estimators.parameter_validation import check_parameters, isotonic_maps
 from kernpool.estimators.training_rows import Scoring, one_hot, read_rows, refuse_formula, refuse_other_labels
 from kernpool.kernels import Kernel
+from kernpool.pooling.widths import Window
 
 Array = NDArray[np.float64]
 
@@ -50,12 +51,9 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
         calibration curve is off; steps of the map may cost log loss, and `predict_set` goes without it.
     composition, unordered, ordered, categorical_kernel
         As in `NadarayaWatsonRegressor`.
-    smoothing, unseen, min_effective_rows, max_search_rows, max_search_seconds, random_state
-        As in `NadarayaWatsonRegressor`; the floor of effective rows is 12 with ``"log_loss"`` and ``"regularised"``.
-    widths : {"fixed", "nearest"}, default="fixed"
-        As in `NadarayaWatsonRegressor`: windows that reach to the nearest rows have no floor of effective rows.
-    n_neighbors : int, float or None, default=None
-        As in `NadarayaWatsonRegressor`; the error of a search is the squared error of the probabilities (Brier).
+    smoothing, unseen, window, max_search_rows, max_search_seconds, random_state
+        As in `NadarayaWatsonRegressor`; the floor of effective rows is 12 with ``"log_loss"`` and ``"regularised"``,
+        and ``Nearest()`` minimises the squared error of the probabilities (Brier).
     algorithm : str, default="auto"
         See `kernpool.choose`.
     empty : {"mean", "nearest", "nan", "zero", "raise"}, default="mean"
@@ -152,9 +150,7 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
         categorical_kernel: str = "aitchison_aitken",
         smoothing: Any = None,
         unseen: str = "raise",
-        min_effective_rows: float | str | None = "auto",
-        widths: str = "fixed",
-        n_neighbors: float | None = None,
+        window: Window = "auto",
         max_search_rows: int | str | None = "auto",
         max_search_seconds: float | None = None,
         random_state: Any = 0,
@@ -169,8 +165,7 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
         super().__init__(
             kernel, bandwidth, composition=composition, unordered=unordered,
             ordered=ordered, categorical_kernel=categorical_kernel,
-            smoothing=smoothing, unseen=unseen, min_effective_rows=min_effective_rows,
-            widths=widths, n_neighbors=n_neighbors, max_search_rows=max_search_rows,
+            smoothing=smoothing, unseen=unseen, window=window, max_search_rows=max_search_rows,
             max_search_seconds=max_search_seconds, random_state=random_state, algorithm=algorithm, empty=empty,
             periodic=periodic, geographic=geographic, n_jobs=n_jobs,
         )  # fmt: skip

@@ -111,7 +111,7 @@ def widens(model: FittedModel) -> bool:
 def refuse_nearest(model: FittedModel, what: str, remedy: str) -> None:
     """Raise ValueError if windows follow the rows: then `what` (in words) is not possible, and `remedy` is."""
     if neighbors_of(model) is not None:
-        raise ValueError(f"{what} is not possible with widths={model.widths!r}; {remedy}")
+        raise ValueError(f"{what} is not possible with window={model.window}; {remedy}")
 
 
 def points_of(model: FittedModel, query: Array, code: Codes | None) -> EvaluationPoints:

@@ -34,6 +34,7 @@ from kernpool.estimators.parameter_validation import NamedCalls
 from kernpool.estimators.training_rows import ReadRows, frequencies, unshared
 from kernpool.kernels import Kernel
 from kernpool.kernels.registry import is_registered
+from kernpool.pooling.widths import Window
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -56,9 +57,7 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
         categorical_kernel: str = "aitchison_aitken",
         smoothing: Any = None,
         unseen: str = "raise",
-        min_effective_rows: float | str | None = "auto",
-        widths: str = "fixed",
-        n_neighbors: float | None = None,
+        window: Window = "auto",
         max_search_rows: int | str | None = "auto",
         max_search_seconds: float | None = None,
         random_state: Any = 0,
@@ -78,9 +77,7 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
         self.categorical_kernel = categorical_kernel
         self.smoothing = smoothing
         self.unseen = unseen
-        self.min_effective_rows = min_effective_rows
-        self.widths = widths
-        self.n_neighbors = n_neighbors
+        self.window = window
         self.max_search_rows = max_search_rows
         self.max_search_seconds = max_search_seconds
         self.random_state = random_state

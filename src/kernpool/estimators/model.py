@@ -17,6 +17,7 @@ from kernpool.core import NO_CATEGORIES, Categories, Prepared, RowOrder
 from kernpool.data.encoding import Encoding
 from kernpool.kernels import Kernel, kernel_of_family
 from kernpool.pooling import StoredPairs
+from kernpool.pooling.widths import Nearest, Window
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -59,9 +60,7 @@ class FittedModel:
     categorical_kernel: str
     smoothing: Any
     unseen: str
-    min_effective_rows: float | str | None
-    widths: str
-    n_neighbors: float | None
+    window: Window
     max_search_rows: int | str | None
     max_search_seconds: float | None
     random_state: Any
@@ -145,8 +144,8 @@ def source_of(model: FittedModel) -> StoredPairs | None:
 
 
 def follows_rows(model: FittedModel) -> bool:
-    """Return whether the windows of a model are to hold a number of rows, or may by its choice."""
-    return getattr(model, "widths", "fixed") != "fixed"
+    """Return whether the windows of a model reach to a number of rows."""
+    return isinstance(getattr(model, "window", None), Nearest)
 
 
 def order_of(model: FittedModel) -> RowOrder | None:

@@ -27,13 +27,13 @@ from kernpool.bandwidth import CRITERIA, RULES
 from kernpool.core import check_composition, check_empty
 from kernpool.data.array_validation import as_bandwidth
 from kernpool.data.circular import check_geographic, check_periodic, is_column
-from kernpool.execution.error_messages import abbreviate, check_choice, describe_call, did_you_mean
+from kernpool.execution.error_messages import abbreviate, describe_call, did_you_mean
 from kernpool.execution.notices import bar_of_long_fits
 from kernpool.execution.threads import resolve_n_jobs
 from kernpool.inference.resampling.random_draws import as_random
 from kernpool.kernels import get_kernel, kernel_of_family
 from kernpool.pooling.plan import check_algorithm
-from kernpool.pooling.widths import WIDTHS, check_widths
+from kernpool.pooling.widths import Floor, Nearest
 
 Array = NDArray[np.float64]
 
@@ -146,8 +146,6 @@ def check_parameters(model: Any) -> None:
             ACCEPTED[name].check(name, value)
         elif name in READERS:
             READERS[name](value)
-    if "widths" in parameters:
-        _check_widths(model)
     named = NAMED_FOR_CLASSES if hasattr(model, "predict_proba") else NAMED_BANDWIDTHS
     _check_bandwidth(parameters.get("bandwidth"), named)
 
@@ -189,21 +187,19 @@ def _check_bandwidth(bandwidth: Any, named: tuple[str, ...]) -> None:
     )
 
 
-def _check_widths(model: Any) -> None:
-    check_choice("widths", model.widths, WIDTHS)
-    if model.widths == "fixed" or model.n_neighbors is not None:
-        check_widths(model.widths, model.n_neighbors)
-    if model.widths != "fixed" and model.min_effective_rows not in ("auto", None):
-        raise ValueError(
-            f"min_effective_rows={abbreviate(model.min_effective_rows)} is for widths='fixed'; windows that follow the "
-            "rows have enough of them by n_neighbors"
-        )
+def _check_window(window: Any) -> None:
+    if not isinstance(window, Nearest | Floor) and not (isinstance(window, str) and window in WINDOWS):
+        hint = did_you_mean(window, WINDOWS) if isinstance(window, str) else ""
+        expected = "'auto', 'fixed', Nearest(k) or Floor(rows)"
+        raise ValueError(f"window must be {expected}, got {abbreviate(window)}; {hint}".rstrip("; "))
 
 
 def _check_random_state(random_state: Any) -> None:
     if type(random_state) is not int or not 0 <= random_state < 1 << 32:  # to seed one takes longer than a small fit
         as_random(random_state, generators=False)
 
+
+WINDOWS = "auto", "fixed"
 
 READERS: dict[str, Callable[[Any], object]] = {
     "empty": check_empty,
@@ -212,6 +208,7 @@ READERS: dict[str, Callable[[Any], object]] = {
     "geographic": check_geographic,
     "composition": check_composition,
     "algorithm": check_algorithm,
+    "window": _check_window,
     "random_state": _check_random_state,
     "n_jobs": resolve_n_jobs,
     "kernel": _check_kernel,
@@ -261,9 +258,6 @@ class Accepted(NamedTuple):
 FLAG = Accepted("True or False", (True, False))
 ACCEPTED = {
     "unseen": Accepted("'raise' or 'unlike'", ("raise", "unlike")),
-    "min_effective_rows": Accepted(
-        "'auto', None for no floor, or a number of rows from 1 on", ("auto", None), lambda n: 1 <= n < np.inf
-    ),
     "max_search_rows": Accepted(
         "'auto', None for all, or a number of rows from 2 on", ("auto", None), lambda n: n >= 2, whole=True
     ),

@@ -35,14 +35,14 @@ from kernpool.estimators.stacking.estimators import KernelStackingClassifier, Ke
 from kernpool.estimators.stacking.kernel_ridge import KernelRidge, RidgeKernel, Spectrum, StandardColumns
 from kernpool.estimators.stacking.stack import FittedStack, Queries
 from kernpool.execution.error_messages import abbreviate
-from kernpool.pooling import ChunkPairs
+from kernpool.pooling import ChunkPairs, Floor, Nearest
 
 HEADER, VERSION = "kernpool.json", 1
 SMOOTHERS = (NadarayaWatsonRegressor, LocalLinearRegressor, NadarayaWatsonClassifier)
 MODELS = (*SMOOTHERS, KernelStackingRegressor, KernelStackingClassifier)
 PARTS = (
     BandwidthSearch, RankNotes, Prepared, Encoding, Circle, Coordinates, Cuts, Globe, ScoreCalibration,
-    KernelRidge, RidgeKernel, Spectrum, StandardColumns, FittedStack, Queries,
+    KernelRidge, RidgeKernel, Spectrum, StandardColumns, FittedStack, Queries, Floor, Nearest,
 )  # fmt: skip
 TRUSTED = [f"{kind.__module__}.{kind.__qualname__}" for kind in (*MODELS, *PARTS)]
 REMEDY = "copy the file again, or fit the model again and save it"

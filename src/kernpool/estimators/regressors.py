@@ -28,6 +28,7 @@ from kernpool.estimators.training_rows import Scoring, is_on_dask, read_rows, re
 from kernpool.execution.error_messages import check_flag
 from kernpool.kernels import Kernel, get_kernel
 from kernpool.pooling import ChunkPairs
+from kernpool.pooling.widths import Window
 
 Array = NDArray[np.float64]
 
@@ -230,24 +231,19 @@ class NadarayaWatsonRegressor(KernelRegressor):
         searched for, with the bandwidths.
     unseen : {"raise", "unlike"}, default="raise"
         What a level does that the training rows did not have: an error, or unlike every level.
-    min_effective_rows : "auto", float or None, default="auto"
-        Effective rows (Kish) that the window of a query has at least. Where it has fewer at the bandwidths of the fit,
-        all numeric bandwidths are multiplied by the smallest of 1.19, 1.41, 1.68 and 2 at which it has enough, or by 2.
-        "auto" is 12 for `NadarayaWatsonClassifier`, or the median over training rows if that is less, with a bandwidth
-        by ``"log_loss"`` or ``"regularised"``, and no floor elsewhere: where bandwidths are given or found in another
-        way numbers are those of published methods, and regressors lose by bias what they win. Of planes
-        :math:`2 (d + 1)`, two rows for each coefficient, is what to try. Not for rows in chunks.
-    widths : {"fixed", "nearest"}, default="fixed"
-        With ``"nearest"`` each window reaches to the `n_neighbors`-th nearest row, as in lowess, loess and locfit: wide
-        where rows are thin, narrow where they are dense. Better by a factor of two to seven where the curve bends where
+    window : "auto", "fixed", Nearest or Floor, default="auto"
+        ``"fixed"``: windows of the bandwidth. ``Floor(rows)`` widens windows of fewer effective rows, up to twice.
+        ``"auto"`` is a floor of 12 for `NadarayaWatsonClassifier`, or the median over training rows if that is less,
+        with a bandwidth by ``"log_loss"`` or ``"regularised"``, and fixed elsewhere: where bandwidths are given or
+        found in another way numbers are those of published methods, and regressors lose by bias what they win.
+        ``Nearest(k)``: windows that reach to the k-th nearest row, wide where rows are thin, narrow where they are
+        dense; with ``Nearest()`` k is that of least leave-one-out error (leave-cluster-out with `groups`), with
+        ``bandwidth="aicc"`` or ``"gcv"`` by that criterion in-sample; of more than 5000 rows as many are drawn and
+        predicted from all others. Better by a factor of two to seven where the curve bends where
         rows are dense, and as much worse where it bends where they are thin; compare `loo_error_`. Take
         ``kernel="tricube"`` with it, which beat the Gaussian. `bandwidth_` then holds the ratios of the columns: as
-        given, or those that the search of `bandwidth` finds for fixed widths; `Prediction.widening` has the factor at
+        given, or those that the search of `bandwidth` finds for fixed windows; `Prediction.widening` has the factor at
         each query. For rows in memory.
-    n_neighbors : int, float or None, default=None
-        Rows in a window, counted by their weights, as a number or as a share in (0, 1] of all; None searches for the
-        number of least leave-one-out error (leave-cluster-out with `groups`), with ``bandwidth="aicc"`` or ``"gcv"`` by
-        that criterion in-sample. Of more than 5000 rows as many are drawn and predicted from all others.
     max_search_rows : "auto", int or None, default="auto"
         Rows to search on. None is all of them. A number draws so many at random, and brings the result to the number of
         all rows by the rate :math:`n^{-1/(4 + d)}`. With "auto" a search that would take long is on so many rows as
@@ -411,7 +407,7 @@ class LocalLinearRegressor(KernelRegressor):
         `unordered` are numbers, 0 and 1, in which a plane has a slope; a level that is unseen is halfway.
     composition, unordered, ordered, categorical_kernel
         As in `NadarayaWatsonRegressor`.
-    smoothing, unseen, min_effective_rows, widths, n_neighbors, max_search_rows, max_search_seconds
+    smoothing, unseen, window, max_search_rows, max_search_seconds
         As in `NadarayaWatsonRegressor`.
     random_state, algorithm
         As in `NadarayaWatsonRegressor`.
@@ -498,9 +494,7 @@ class LocalLinearRegressor(KernelRegressor):
         categorical_kernel: str = "aitchison_aitken",
         smoothing: Any = None,
         unseen: str = "raise",
-        min_effective_rows: float | str | None = "auto",
-        widths: str = "fixed",
-        n_neighbors: float | None = None,
+        window: Window = "auto",
         max_search_rows: int | str | None = "auto",
         max_search_seconds: float | None = None,
         random_state: Any = 0,
@@ -515,8 +509,7 @@ class LocalLinearRegressor(KernelRegressor):
         super().__init__(
             kernel, bandwidth, composition=composition, unordered=unordered,
             ordered=ordered, categorical_kernel=categorical_kernel,
-            smoothing=smoothing, unseen=unseen, min_effective_rows=min_effective_rows,
-            widths=widths, n_neighbors=n_neighbors, max_search_rows=max_search_rows,
+            smoothing=smoothing, unseen=unseen, window=window, max_search_rows=max_search_rows,
             max_search_seconds=max_search_seconds, random_state=random_state, algorithm=algorithm, empty=empty,
             periodic=periodic, geographic=geographic, robust=robust, gap=gap,
             n_jobs=n_jobs,

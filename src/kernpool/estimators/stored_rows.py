@@ -121,10 +121,7 @@ IN_MEMORY_ONLY = {
     "ordered": InMemoryOnly((None,), "their columns are read as numbers"),
     "periodic": InMemoryOnly((None,), "their columns are pooled as they are"),
     "geographic": InMemoryOnly((None,), "their columns are pooled as they are"),
-    "min_effective_rows": InMemoryOnly(
-        ("auto", None), "to count the effective rows of each window takes two more passes through the files"
-    ),
-    "widths": InMemoryOnly(("fixed",), "other windows ask for all rows near each query"),
+    "window": InMemoryOnly(("auto", "fixed"), "other windows take more passes through the files"),
     "robust": InMemoryOnly((False,), "each re-weighting takes residuals of all rows"),
     "groups": InMemoryOnly(
         (None,),

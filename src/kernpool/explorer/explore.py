@@ -144,8 +144,8 @@ def explore(
     Up to 5000 rows the page computes every weight itself, and agrees with the estimators: weights to 1e-12, values to
     1e-10. With more rows of one numeric column it shows binned sums and how far they are off, of several columns it is
     slow; of more than 100 000 rows it has a random sample, and says so.
-    Windows are those of the bandwidths, or reach to the nearest rows (``widths="nearest"``, of one numeric column);
-    `min_effective_rows`, of the estimators, widens none here.
+    Windows are those of the bandwidths, or reach to the nearest rows (``window=Nearest(k)``, of one numeric column);
+    `Floor`, of the estimators, widens none here.
 
     Examples
     --------

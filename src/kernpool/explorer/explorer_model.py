@@ -189,9 +189,9 @@ def subject_of_model(
         )
     if neighbors_of(model) is not None and not _shows_windows(model):
         raise ValueError(
-            f"this model has widths={model.widths!r}, and the explorer shows windows that follow the rows only "
+            f"this model has window={model.window}, and the explorer shows windows that follow the rows only "
             f"for regressions of 3 to {EXACT_ROWS} rows of one numeric column without groups; fit with "
-            "widths='fixed' to explore it"
+            "window='fixed' to explore it"
         )
     names = column_names(model)
     return ExplorerModel(

@@ -28,12 +28,15 @@ from kernpool.pooling.rounding_error import rounding_bound
 from kernpool.pooling.stored_pairs import NO_PAIRS, QueryBatch, Question, StoredPairs, center_of, merge_states
 from kernpool.pooling.weights import pooling_weights, weight_rows, weight_tables
 from kernpool.pooling.widened_plan import queries_by_width
+from kernpool.pooling.widths import Floor, Nearest
 
 __all__ = [
     "NO_PAIRS",
     "ArrayPairs",
     "ChunkPairs",
+    "Floor",
     "KeyPairs",
+    "Nearest",
     "Plan",
     "QueryBatch",
     "Question",

@@ -28,7 +28,7 @@ from kernpool.pooling.in_memory import ArrayPairs, sum_problems
 from kernpool.pooling.out_of_core import ChunkPairs, MapPairs, is_large_map
 from kernpool.pooling.recipe import Recipe, Sums, finalize
 from kernpool.pooling.stored_pairs import StoredPairs
-from kernpool.pooling.widths import check_widths
+from kernpool.pooling.widths import Nearest, neighbors_in
 
 
 @underflow_is_zero
@@ -42,8 +42,7 @@ def pool(
     bandwidth: ArrayLike = 1.0,
     composition: str = "radial",
     degree: int = 0,
-    widths: str = "fixed",
-    n_neighbors: float | None = None,
+    window: str | Nearest = "fixed",
     key_weight: ArrayLike | None = None,
     attn_mask: ArrayLike | None = None,
     exclude_self: bool = False,
@@ -92,14 +91,11 @@ def pool(
         three columns, has no bias where the values are curved; it returns a quadratic function of the keys as it is,
         varies more from sample to sample than a plane, takes one and a half to three times as long, and has no
         gradients. Where keys do not determine a curvature, the fit is that of ``degree=1``, with one warning.
-    widths : {"fixed", "nearest"}, default="fixed"
-        With ``"nearest"`` each query's bandwidths are multiplied by the distance, in bandwidths, of the nearest keys
-        that hold `n_neighbors`, as in lowess, loess and locfit [5]_: windows are wide where keys are thin. `bandwidth`
-        then says no more than the ratios of the columns.
-    n_neighbors : int or float, optional
-        Keys in a window, as a number, or as a share in (0, 1] of all. Weights count as so many keys, and coincident
-        keys are counted; one unit of an excluded own key is not: the result is that of a call
-        without it. See `kernpool.pooling.widths`.
+    window : "fixed" or Nearest, default="fixed"
+        With ``Nearest(k)`` each query's bandwidths are multiplied by the distance, in bandwidths, of the nearest keys
+        that hold k units of weight, as in lowess, loess and locfit [5]_: windows are wide where keys are thin.
+        `bandwidth` then says no more than the ratios of the columns. Coincident keys are counted; one unit of an
+        excluded own key is not: the result is that of a call without it. See `kernpool.pooling.widths`.
     key_weight : array_like of shape (n,) or (..., n), optional
         Non-negative frequencies: a weight of 3 counts like three equal pairs.
     attn_mask : array_like of shape (..., m, n), optional
@@ -201,7 +197,7 @@ def pool(
     >>> key = [0.0, 1.0, 2.0, 3.0]
     >>> [kernpool.pool([0.0], key, key, degree=degree).round(9).tolist() for degree in (0, 1)]
     [[0.519418844], [0.0]]
-    >>> kernpool.pool([0.0], [0.0, 1.0, 5.0], [1.0, 2.0, 9.0], kernel="boxcar", widths="nearest", n_neighbors=2)
+    >>> kernpool.pool([0.0], [0.0, 1.0, 5.0], [1.0, 2.0, 9.0], kernel="boxcar", window=kernpool.Nearest(2))
     array([1.5])
     >>> square = [0.0, 1.0, 4.0, 9.0]
     >>> [kernpool.pool([1.5], key, square, degree=degree).round(9).tolist() for degree in (1, 2)]
@@ -216,7 +212,7 @@ def pool(
         algorithm=algorithm,
         empty=empty,
         n_jobs=n_jobs,
-        n_neighbors=check_widths(widths, n_neighbors),
+        n_neighbors=neighbors_in(window),
     )
     pairs = as_pairs(key, value, key_weight, attn_mask, exclude_self, self_index)
     if isinstance(pairs, StoredPairs):
@@ -261,8 +257,7 @@ def pool_state(
     bandwidth: ArrayLike = 1.0,
     composition: str = "radial",
     degree: int = 0,
-    widths: str = "fixed",
-    n_neighbors: float | None = None,
+    window: str | Nearest = "fixed",
     key_weight: ArrayLike | None = None,
     attn_mask: ArrayLike | None = None,
     exclude_self: bool = False,
@@ -281,7 +276,7 @@ def pool_state(
     degree : {0, 1, 2}, default=0
         1 for the additional sums of a local linear fit, 2 for those of a local quadratic one, in more columns of the
         numerator: see `kernpool.core.moments` for their order, and `kernpool.core.local_fit.solve` for the fit.
-    widths, n_neighbors
+    window
         As in `pool`. Windows reach to the nearest of these keys: states of chunks of keys do not merge to those of all.
     kernel, bandwidth, composition, key_weight, attn_mask, exclude_self, self_index, tol, algorithm, n_jobs, progress
         As in `pool`.
@@ -318,7 +313,7 @@ def pool_state(
         tol=tol,
         algorithm=algorithm,
         n_jobs=n_jobs,
-        n_neighbors=check_widths(widths, n_neighbors),
+        n_neighbors=neighbors_in(window),
     )
     batch = ArrayPairs(key, value, key_weight, attn_mask, exclude_self, self_index).batch(recipe, query)
     state = sum_problems(batch.problem, recipe, len(batch), progress, centered=False).state

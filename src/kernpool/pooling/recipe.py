@@ -168,8 +168,8 @@ class Recipe:
         """Raise ValueError if windows follow the keys, which `pairs` (in words) cannot do: all keys are counted."""
         if self.n_neighbors is not None:
             raise ValueError(
-                f"widths='nearest' counts the keys that are near, which {pairs} do not hold at once; pass arrays, or "
-                " widths='fixed' with a bandwidth"
+                f"window=Nearest(k) counts the keys that are near, which {pairs} do not hold at once; pass arrays, or "
+                " window='fixed' with a bandwidth"
             )
 
     def fill_empty(self, values: Array, occupied: NDArray[np.bool_], fill: Fill | None = None) -> Array:

@@ -19,7 +19,7 @@ from kernpool.execution.warnings import underflow_is_zero
 from kernpool.kernels import Kernel
 from kernpool.pooling.in_memory import ArrayPairs
 from kernpool.pooling.recipe import Recipe, limit_problem
-from kernpool.pooling.widths import check_widths
+from kernpool.pooling.widths import Nearest, neighbors_in
 
 Array = NDArray[np.float64]
 
@@ -35,8 +35,7 @@ def pooling_weights(
     kernel: str | Kernel = "gaussian",
     bandwidth: ArrayLike = 1.0,
     composition: str = "radial",
-    widths: str = "fixed",
-    n_neighbors: float | None = None,
+    window: str | Nearest = "fixed",
     key_weight: ArrayLike | None = None,
     attn_mask: ArrayLike | None = None,
     exclude_self: bool = False,
@@ -53,7 +52,7 @@ def pooling_weights(
     ----------
     query, key : array_like
         As in `pool`.
-    kernel, bandwidth, composition, widths, n_neighbors, key_weight, attn_mask, exclude_self, self_index, tol
+    kernel, bandwidth, composition, window, key_weight, attn_mask, exclude_self, self_index, tol
         As in `pool`.
     empty : {"nan", "nearest", "mean", "zero", "raise"}, default="nan"
         Weights of a query whose window is empty: NaN with one warning, all on the nearest key, in proportion to the
@@ -77,7 +76,7 @@ def pooling_weights(
     >>> kernpool.pooling_weights([0.0], [-1.0, 0.0, 1.0]).round(3)
     array([[0.274, 0.452, 0.274]])
     """
-    k = check_widths(widths, n_neighbors)
+    k = neighbors_in(window)
     recipe = Recipe.of(kernel, bandwidth, composition=composition, tol=tol, empty=empty, n_neighbors=k)
     batch = ArrayPairs(key, None, key_weight, attn_mask, exclude_self, self_index).batch(recipe, query)
     weights = weight_tables(batch.problem, len(batch), empty=empty, max_bytes=max_bytes)

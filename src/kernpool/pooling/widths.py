@@ -25,7 +25,7 @@ C. Loader, "Local Regression and Likelihood", Springer (1999), section 2.2.1.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, NamedTuple
@@ -34,13 +34,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.core import Problem
-from kernpool.execution.error_messages import abbreviate, check_choice
+from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.threads import cut
 from kernpool.kernels import Kernel
 
 Array = NDArray[np.float64]
 
-WIDTHS = "fixed", "nearest"
 SMALLEST, LARGER = 2.0**-30, 1.0 + 2.0**-48
 ENOUGH = 1.0 - 1e-12  # of the weight that a window holds, whose sum is rounded
 PAIRS_AT_ONCE = 1 << 18
@@ -48,55 +47,83 @@ MOST_GOALS = 16  # different weights that windows of a line have to hold: weight
 MOST_DENSE, SHARE_DENSE = 1 << 22, 0.03  # pairs, and share of all keys from which on a list of nearest keys is slower
 
 
-def check_widths(widths: Any, n_neighbors: Any) -> float | None:
-    """Return the number or share of neighbors to which windows reach, or None for windows of fixed width.
+@dataclass(frozen=True)
+class Nearest:
+    """Windows that reach to the k-th nearest observation, as in lowess, loess and locfit.
 
     Parameters
     ----------
-    widths : {"fixed", "nearest"}
-        As in `pool`.
-    n_neighbors : int, float or None
-        As in `pool`.
-
-    Returns
-    -------
-    int, float or None
-        A whole number from 1 on, or a share in (0, 1].
+    k : int, float or None, default=None
+        Observations in a window, counted by their weights, as a number or as a share in (0, 1] of all. None, of
+        estimators alone, searches for the number of least leave-one-out error.
 
     Raises
     ------
     ValueError
-        If one of them is out of its range, or they contradict each other.
+        If k is neither.
 
     Examples
     --------
-    >>> check_widths("nearest", 30), check_widths("nearest", 0.5), check_widths("fixed", None)
-    (30, 0.5, None)
-    >>> check_widths("fixed", 30)
-    Traceback (most recent call last):
-    ValueError: n_neighbors=30 is for windows that follow the keys; add widths='nearest', or leave n_neighbors out
+    >>> Nearest(30), Nearest(0.5), Nearest()
+    (Nearest(k=30), Nearest(k=0.5), Nearest(k=None))
     """
-    check_choice("widths", widths, WIDTHS)
-    if widths == "fixed":
-        if n_neighbors is not None:
+
+    k: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.k is None:
+            return
+        whole = isinstance(self.k, Integral) and not isinstance(self.k, bool | np.bool_)
+        share = isinstance(self.k, Real) and not isinstance(self.k, Integral | np.bool_)
+        if not (self.k >= 1 if whole else share and 0.0 < self.k <= 1.0):
             raise ValueError(
-                f"n_neighbors={abbreviate(n_neighbors)} is for windows that follow the keys; add widths='nearest', or "
-                "leave n_neighbors out"
+                "k must be a whole number of neighbors from 1 on, such as 30, or a share of all in (0, 1], such as "
+                f"0.3, got {abbreviate(self.k)}"
             )
+        object.__setattr__(self, "k", int(self.k) if whole else float(self.k))
+
+
+@dataclass(frozen=True)
+class Floor:
+    """Windows of the bandwidth that hold a number of effective rows (Kish) at least, up to twice as wide.
+
+    Where a window has fewer, all numeric bandwidths are multiplied by the smallest of 1.19, 1.41, 1.68 and 2 at which
+    it has enough, or by 2. Of planes :math:`2 (d + 1)`, two rows for each coefficient, is what to try.
+
+    Parameters
+    ----------
+    rows : float
+        Effective rows, from 1 on.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer.
+
+    Examples
+    --------
+    >>> Floor(12)
+    Floor(rows=12)
+    """
+
+    rows: float
+
+    def __post_init__(self) -> None:
+        number = isinstance(self.rows, Real) and not isinstance(self.rows, bool | np.bool_)
+        if not (number and 1 <= self.rows < np.inf):
+            raise ValueError(f"rows must be a number of effective rows from 1 on, got {abbreviate(self.rows)}")
+
+
+Window = str | Nearest | Floor
+
+
+def neighbors_in(window: Any) -> float | None:
+    """Return the number or share of keys to which the windows of `pool` reach; None for windows of the bandwidth."""
+    if isinstance(window, str) and window == "fixed":
         return None
-    check_neighbors(n_neighbors)
-    return int(n_neighbors) if isinstance(n_neighbors, Integral) else float(n_neighbors)
-
-
-def check_neighbors(n_neighbors: Any) -> None:
-    """Raise ValueError unless n_neighbors is a whole number from 1 on, or a share in (0, 1]."""
-    whole = isinstance(n_neighbors, Integral) and not isinstance(n_neighbors, bool | np.bool_)
-    share = isinstance(n_neighbors, Real) and not isinstance(n_neighbors, Integral | np.bool_)
-    if not (n_neighbors >= 1 if whole else share and 0.0 < n_neighbors <= 1.0):
-        raise ValueError(
-            "n_neighbors must be a whole number of keys from 1 on, such as 30, or a share of all keys in (0, 1], such "
-            f"as 0.3, got {abbreviate(n_neighbors)}"
-        )
+    if not isinstance(window, Nearest) or window.k is None:
+        raise ValueError(f"window must be 'fixed' or Nearest(k), such as Nearest(30), got {abbreviate(window)}")
+    return window.k
 
 
 def least_neighbors(kernel: Kernel, columns: int, degree: int) -> int:
@@ -121,7 +148,7 @@ def count_neighbors(n_neighbors: float, problem: Problem) -> float:
     Parameters
     ----------
     n_neighbors : int or float
-        From `check_widths`.
+        From `neighbors_in`.
     problem : Problem
         Whose keys are counted.
 
@@ -145,8 +172,9 @@ def count_neighbors(n_neighbors: float, problem: Problem) -> float:
     least = least_neighbors(kernel, columns, problem.degree)
     if np.floor(rows + 1e-7) < least:
         raise ValueError(
-            f"n_neighbors={n_neighbors} is too few for degree={problem.degree} in {columns} column(s) with the kernel "
-            f"{kernel.name!r}; give {least} or more, or a share of the {len(units)} keys that holds as many"
+            f"window=Nearest({n_neighbors}) holds too few rows for degree={problem.degree} in {columns} column(s) "
+            f"with the kernel {kernel.name!r}; give {least} or more, or a share of the {len(units)} keys "
+            "that holds as many"
         )
     return k
 
@@ -179,8 +207,8 @@ def nearest_widths(problem: Problem, k: float) -> Array:
     """
     if problem.logit_bias is not None:
         raise ValueError(
-            "widths='nearest' counts keys, and a floating-point attn_mask weighs pairs; pass a boolean attn_mask, or "
-            "widths='fixed'"
+            "window=Nearest(k) counts keys, and a floating-point attn_mask weighs pairs; pass a boolean attn_mask, or "
+            "window='fixed'"
         )
     problem = _counted(problem)
     m, n = problem.shape

@@ -19,6 +19,7 @@ from kernpool.estimators.model import FittedModel, robust_weight_of
 from kernpool.estimators.training_rows import as_outputs
 from kernpool.execution.error_messages import abbreviate, check_choice
 from kernpool.inference import number_clusters
+from kernpool.pooling.widths import Nearest
 from kernpool.smoother.linear_smoother import Smoother
 
 Array = NDArray[np.float64]
@@ -130,8 +131,8 @@ def origin_of(model: FittedModel) -> Origin:
 
     A parameter that was set after the fit says nothing of it: it counts if it is what the model predicts with.
     """
-    neighbors = vars(model).get("n_neighbors_")
-    if isinstance(model.bandwidth, str) or "relevance_" in vars(model) or neighbors != model.n_neighbors:
+    asked = model.window.k if isinstance(model.window, Nearest) else None
+    if isinstance(model.bandwidth, str) or "relevance_" in vars(model) or vars(model).get("n_neighbors_") != asked:
         return "found"
     try:
         given = given_bandwidth(model.bandwidth, len(model.bandwidth_))

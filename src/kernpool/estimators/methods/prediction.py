@@ -162,7 +162,7 @@ class PredictionBase(NamedCalls):
     def widening(self) -> Array:
         """Factor of all numeric bandwidths at each row, of shape (m,): one, unless windows have a floor or neighbors.
 
-        See `min_effective_rows` and `widths` of the estimator.
+        See `window` of the estimator.
         """
         widening = self._places.widening
         return np.ones(len(self)) if widening is None else widening.copy()

@@ -43,6 +43,7 @@ from kernpool.estimators.fitted_model import smoother_of_rows
 from kernpool.estimators.model import FittedModel, follows_rows
 from kernpool.execution.warnings import warn_caller
 from kernpool.inference import fit_training
+from kernpool.pooling.widths import Floor
 from kernpool.smoother import Smoother
 
 Array = NDArray[np.float64]
@@ -152,15 +153,13 @@ def _refuse_options(model: FittedModel, robust: bool | int | str, rows: Training
         )
     if follows_rows(model):
         raise ValueError(
-            f"{name} is for windows of fixed width, got widths={vars(model)['widths']!r}; use widths='fixed', or a "
+            f"{name} is for windows of fixed width, got window={model.window}; use window='fixed', or a "
             "LoessRegressor(family='symmetric'), whose windows hold a share of the rows"
         )
     if rows.order is not None:
         raise ValueError(f"{name} leaves out rows one by one, got gap={rows.order.gap}; use gap=0, or robust=False")
-    if model.min_effective_rows not in ("auto", None):
-        raise ValueError(
-            f"{name} has no floor of effective rows, got min_effective_rows={model.min_effective_rows}; leave it out"
-        )
+    if isinstance(model.window, Floor):
+        raise ValueError(f"{name} has no floor of effective rows, got window={model.window}; leave it out")
     if searched and model.bandwidth not in SEARCHES:
         raise ValueError(
             f"{name} finds bandwidths by a bounded loss of leave-one-out residuals, which takes the place of "

@@ -12,7 +12,7 @@ from kernpool.bandwidth.search.neighbors import search_neighbors
 from kernpool.core import Categories
 from kernpool.estimators.fitted_model import left_out_fits, smoother_of_rows
 from kernpool.estimators.model import FittedModel, follows_rows
-from kernpool.pooling.widths import count_neighbors
+from kernpool.pooling.widths import Floor, Nearest, count_neighbors
 from kernpool.smoother.windows import effective_rows
 
 OWN_SEARCHES = ("regularised", "log_loss")  # whose numbers are of no published method
@@ -39,16 +39,18 @@ def find_floor(model: FittedModel, found: dict[str, Any], rows: TrainingRows, ca
         `min_effective_rows_`, None for no floor; and `loo_error_` and `loo_empty_windows_` in these windows, if `found`
         has them of all rows.
     """
-    least, floor = model.min_effective_rows, model._floor
+    window, floor = model.window, model._floor
     searched = isinstance(model.bandwidth, str) and model.bandwidth in OWN_SEARCHES
     rows = rows.take(np.flatnonzero(rows.weight > 0))
     varies = np.any(rows.X[:1] != rows.X) and len(rows.X) > 2
     if follows_rows(model):
         return find_neighbors(model, found, rows, categories)
-    if least is None or not varies or (least == "auto" and not (floor and searched)):
+    if not varies or not (isinstance(window, Floor) or (window == "auto" and floor and searched)):
         return {"min_effective_rows_": None}
     smoother = smoother_of_rows(model, found, rows, categories)
-    if least == "auto":
+    if isinstance(window, Floor):
+        least = window.rows
+    else:
         some = np.sort(np.random.default_rng(0).permutation(len(rows.X))[:MEDIAN_ROWS])
         usual = np.median(effective_rows(smoother.left_out_problem(rows.group).block(some), smoother.sums)) / rows.unit
         least = min(floor, max(float(usual), 1.0))
@@ -77,28 +79,29 @@ def find_neighbors(
     """
     if rows.order is not None:
         raise ValueError(
-            f"gap must be 0 where windows follow the rows, got gap={rows.order.gap} and widths={model.widths!r}; use "
-            "widths='fixed'"
+            f"gap must be 0 where windows follow the rows, got gap={rows.order.gap} and "
+            f"window={model.window}; use window='fixed'"
         )
     named = model.bandwidth if isinstance(model.bandwidth, str) else "loo"
     criterion = CRITERIA.get(named, CRITERIA["loo"])  # rules of thumb and log losses of classes search nothing here
     smoother = smoother_of_rows(model, found, rows, categories)
     in_sample = smoother.problem(smoother.training_points(rows.group))
     found.pop("prior_share_", None)  # that of rows held out was found in windows of fixed width
-    if model.n_neighbors is None:
+    asked = model.window.k if isinstance(model.window, Nearest) else None
+    if asked is None:
         found.pop("search_rows_", None)  # all rows have a say in the number
         problem = smoother.left_out_problem(rows.group) if criterion.exclude_self else in_sample
         k = search_neighbors(problem, criterion, smoother.recipe, model.max_search_seconds).n_neighbors
     else:
-        units = count_neighbors(model.n_neighbors, in_sample)
+        units = count_neighbors(asked, in_sample)
         k = round(units)
         if abs(k - units) > 1e-9 * units:  # sums of weights are rounded
             raise ValueError(
-                f"n_neighbors={model.n_neighbors} of a total weight of {rows.weight.sum():g} is {units:g} rows, and "
-                "windows reach to a whole number; give n_neighbors as a number of rows, or sample_weight in whole rows"
+                f"window={model.window} of a total weight of {rows.weight.sum():g} is {units:g} rows, and "
+                "windows reach to a whole number; give k as a number of rows, or sample_weight in whole rows"
             )
     windows = {"min_effective_rows_": None, "n_neighbors_": k}
-    if not criterion.exclude_self or not (model.n_neighbors is None or "loo_error_" in found):
+    if not criterion.exclude_self or not (asked is None or "loo_error_" in found):
         return windows
     return windows | _left_out(model, found | windows, rows, categories)
 

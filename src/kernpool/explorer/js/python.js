@@ -19,7 +19,7 @@ export function toPython({ store, data, payload }) {
     ...(isTruthOutside ? ["# The true function: give it to explore as truth="] : []),
     "",
     ...(rows.times.some(Boolean) ? ["from datetime import datetime, timedelta", ""] : []),
-    `from kernpool import ${estimator}, explore`,
+    `from kernpool import ${estimator}, ${isNearest(settings) ? "Nearest, " : ""}explore`,
     "",
     `model = ${estimator}(`,
     ...options(settings, query, rows, payload).map((part) => `    ${part},`),
@@ -67,7 +67,7 @@ function options(settings, query, data, payload) {
   const isUnlike = unseen === "unlike" || query.codes.some((code) => code < 0);
   return [
     `kernel=${quote(settings.kernel)}`,
-    ...(isNearest(settings) ? [`widths="nearest"`, `n_neighbors=${neighborsOf(data, settings)}`] : [`bandwidth=${list(settings.bandwidth)}`]),
+    ...(isNearest(settings) ? [`window=Nearest(${neighborsOf(data, settings)})`] : [`bandwidth=${list(settings.bandwidth)}`]),
     ...(data.numeric.length > 1 ? [`composition=${quote(settings.composition)}`] : []),
     ...(data.comesRound ? [`periodic={${data.periods.flatMap((period, a) => (period ? [`${data.placeOf[a]}: ${period}`] : [])).join(", ")}}`] : []),
     ...kinds,
