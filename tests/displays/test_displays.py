@@ -39,7 +39,9 @@ def truth(x):
 
 
 def test_the_fitted_curve(sample, model):
-    display = KernelCurveDisplay.from_estimator(model, sample.x_train[:, None], sample.y_train, truth=truth)
+    _, ax = plt.subplots()
+    display = KernelCurveDisplay.from_estimator(model, sample.x_train[:, None], sample.y_train, truth=truth, ax=ax)
+    assert display.ax_ is ax
     true_line, curve = display.lines_
     np.testing.assert_allclose(true_line.get_ydata(), truth(true_line.get_xdata()))
     np.testing.assert_allclose(curve.get_ydata(), model.predict(curve.get_xdata()[:, None]))
@@ -69,11 +71,12 @@ def test_predictions_in_any_order(sample):
         KernelCurveDisplay.from_predictions([1.0, 2.0], [1.0, 2.0], x_train=[1.0])
 
 
-def test_the_given_axes_are_used(sample, model):
-    _, ax = plt.subplots()
-    display = KernelCurveDisplay.from_estimator(model, sample.x_train[:, None], sample.y_train, ax=ax)
-    assert display.ax_ is ax
-    assert len(display.lines_) == 1
+def test_several_outputs_are_refused(generator):
+    X, y = generator.normal(size=(20, 1)), generator.normal(size=(20, 2))
+    model = NadarayaWatsonRegressor(bandwidth=1.0).fit(X, y)
+    for display in (KernelCurveDisplay, QuantileFanDisplay, PartialDisplay):
+        with pytest.raises(ValueError, match="one output can be drawn at a time"):
+            display.from_estimator(model, X, y)
 
 
 def test_the_grid_is_fine_enough_for_the_bandwidth(generator):
@@ -133,13 +136,6 @@ def test_data_frames_keep_their_names(generator):
     numbered = X.set_axis([0, 1], axis=1)
     model.fit(numbered, X["size"])
     assert KernelCurveDisplay.from_estimator(model, numbered, X["size"], feature=1).ax_.get_xlabel() == "column 1"
-
-
-def test_several_outputs_are_refused(generator):
-    X, y = generator.normal(size=(20, 1)), generator.normal(size=(20, 2))
-    model = NadarayaWatsonRegressor(bandwidth=1.0).fit(X, y)
-    with pytest.raises(ValueError, match="one output can be drawn at a time"):
-        KernelCurveDisplay.from_estimator(model, X, y)
 
 
 def test_kernels_side_by_side():
@@ -263,10 +259,10 @@ def test_weights_that_are_none(weights, message):
         AttentionDisplay.from_weights(weights)
 
 
-@pytest.mark.parametrize("weights", [[[0.5, 0.5], [0.0, 0.0]], [[3.0, 4.0]], [[0.0, 0.0], [0.0, 0.0]]])
-def test_masked_rows_and_any_matrix(weights):
-    display = AttentionDisplay.from_weights(weights, distributions=weights != [[3.0, 4.0]])
-    np.testing.assert_array_equal(np.squeeze(display.weights, (0, 1)), weights)
+@pytest.mark.parametrize(("weights", "are"), [([[0.5, 0.5], [0.0, 0.0]], True), ([[3.0, 4.0]], False)])
+def test_masked_rows_and_any_matrix(weights, are):
+    display = AttentionDisplay.from_weights(weights, distributions=are)
+    np.testing.assert_array_equal(display.weights[0, 0], weights)
 
 
 def test_the_path_of_a_search(sample):

@@ -69,11 +69,8 @@ def test_a_center_that_is_the_curve_is_not_drawn_twice(rows, model):
     expected = model.confidence_interval(display.x[:, None], method="naive", variance="nn")
     np.testing.assert_array_equal(ends(display.bands_[0])[1], expected.lower)
     assert entries(display.ax_) == ["training samples", f"95 % {POINTWISE}", "prediction"]
-
-
-def test_without_a_band_nothing_is_shaded(rows, model):
-    display = KernelCurveDisplay.from_estimator(model, *rows)
-    assert (display.bands_, display.center_line_) == ([], None)
+    bare = KernelCurveDisplay.from_estimator(model, *rows)
+    assert (bare.bands_, bare.center_line_) == ([], None)
 
 
 def test_given_intervals_are_drawn_in_the_order_of_the_places(rows, model):
@@ -169,11 +166,10 @@ def test_what_has_no_band(rows, model):
         TypeError, match="was fitted to rows that are not in memory, and simultaneous bands need the rows themselves"
     ):
         KernelCurveDisplay.from_estimator(chunked, X, y, band="simultaneous")
-    for display in (ResidualDisplay,):
-        with pytest.raises(TypeError, match="was fitted to rows that are not in memory"):
-            display.from_estimator(chunked)
-        with pytest.raises(TypeError, match=r"NadarayaWatsonClassifier( has no|$)"):
-            display.from_estimator(classifier)
+    with pytest.raises(TypeError, match="was fitted to rows that are not in memory"):
+        ResidualDisplay.from_estimator(chunked)
+    with pytest.raises(TypeError, match=r"NadarayaWatsonClassifier( has no|$)"):
+        ResidualDisplay.from_estimator(classifier)
 
 
 @pytest.mark.parametrize("against", [None, 0])
@@ -238,10 +234,3 @@ def test_residuals_of_a_fit_that_does_not_vary(rows):
     model = NadarayaWatsonRegressor(kernel="constant").fit(*rows)
     display = ResidualDisplay.from_estimator(model)
     np.testing.assert_allclose(display.noise, model.residuals().noise[0])
-
-
-@pytest.fixture
-def groups():
-    random = np.random.default_rng(0)
-    x, groups = random.uniform(size=90), np.array(["a", "b", "c"])[np.arange(90) % 3]
-    return x, np.sin(6 * x) + x * (groups == "b") + 0.3 * random.normal(size=90), groups

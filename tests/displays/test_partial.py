@@ -206,12 +206,6 @@ def test_models_whose_intervals_are_refused_are_drawn_without():
         PartialDisplay.from_estimator(model, band="confidence", grid_resolution=5)
 
 
-def test_several_outputs_are_refused():
-    model = NadarayaWatsonRegressor(**HOW).fit(FRAME, np.c_[Y, Y])
-    with pytest.raises(ValueError, match="one output can be drawn at a time, the estimator predicts 2"):
-        PartialDisplay.from_estimator(model)
-
-
 def test_residuals_over_two_categories_that_are_numbers():
     display = ResidualDisplay.from_estimator(ESTIMATORS["lines"](), against="city")
     np.testing.assert_array_equal(display.at, FRAME["city"] == "Osaka")

@@ -22,21 +22,16 @@ def objections():
     "message",
     [
         "Add a kernel",
-        "Add a kernel\n",
         "X" * 72,
         "Add a kernel\n\nIt was missing, and\nadded now.\n",
         "\n# comment\nAdd a kernel\n# Please enter the commit message\n",
         "Embed the page in the notebook",
-        "Speed up the tree",
-        "Bring back the default",
         "Fix #3: a sum of no rows",
         "Merge branch 'main' into a branch whose name is so long that git alone would write such a subject",
         'Revert "Added a kernel."',
         "fixup! added a kernel",
         "Add a kernel\n# ------------------------ >8 ------------------------\ndiff --git a/x b/x\n",
         "",
-        "# only a comment\n",
-        "2 threads by default",
         "Ändere nichts",
     ],
 )
@@ -48,15 +43,12 @@ def test_messages_that_are_accepted(message, objections):
     ("message", "expected"),
     [
         ("Added a kernel", "subject starts with 'Added': write an imperative"),
-        ("Adding a kernel", "subject starts with 'Adding': write an imperative"),
-        ("Made a kernel", "subject starts with 'Made': write an imperative"),
         ("Fixed: a sum of no rows", "subject starts with 'Fixed': write an imperative"),
         ("\n\nRemoved a kernel\n", "subject starts with 'Removed': write an imperative"),
         ("add a kernel", "subject starts with 'add': begin with a capital letter"),
         ("X" * 73, "subject has 73 characters: write at most 72"),
         ("Add a kernel.", "subject ends with a full stop"),
         ("Add a kernel\nand say why", "no empty line between subject and body"),
-        ("Mergers are added.", "subject ends with a full stop"),
     ],
 )
 def test_messages_that_are_refused(message, expected, objections):
@@ -76,9 +68,3 @@ def test_the_hook_reads_a_file(subject, status, tmp_path):
     done = subprocess.run([sys.executable, TOOL, path], capture_output=True, text=True, check=False)
     assert done.returncode == status
     assert bool(done.stderr) == bool(status)
-
-
-def test_the_hook_needs_a_file():
-    done = subprocess.run([sys.executable, TOOL], capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    assert done.stderr.startswith("usage: ")

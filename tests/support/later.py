@@ -25,8 +25,7 @@ LATER = {
     "displays": ("test_how_sure", "test_next_value"),
     "docs": ("test_blocks",),
     "distribution": ("test_chunks", "test_scores", "test_smooth"),
-    "estimators": ("learned/test_intervals", "learned/test_tables",
-                   "stacking/test_forest", "stacking/test_learned_metric",
+    "estimators": ("stacking/test_forest", "stacking/test_learned_metric",
                    "test_circular_planes", "test_class_sets", "test_conditional", "test_containers",
                    "test_expected_error", "test_extrapolate", "test_gap", "test_groups", "test_mixed",
                    "test_rank_warnings", "test_robust",
@@ -35,7 +34,7 @@ LATER = {
                   "test_hypothesis_tests", "test_places_without_knowledge", "test_probabilities",
                   "test_remembered", "test_row_diagnostics", "test_specification", "test_summary"),
     "pooling": ("test_groups", "test_lowess", "test_memory_maps", "test_widths"),
-    "torch": ("test_beside_pool", "test_memory", "test_operator", "test_similarities", "test_streams"),
+    "torch": ("test_beside_pool", "test_operator", "test_similarities", "test_streams"),
 }  # fmt: skip
 FILES = frozenset(TESTS / subpackage / f"{name}.py" for subpackage, names in LATER.items() for name in names)
 
