@@ -31,7 +31,7 @@ PLACES = {
     "conformal": (55, "prediction intervals"),
     "inference": (77, "intervals, tests"),
     "smoother": (33, "linear weights"),
-    "distribution": (88, "quantiles, cdf"),
+    "distribution": (77, "quantiles, cdf"),
     "bandwidth": (66, "bandwidth selection"),
     "pooling": (55, "pool, choose"),
     "algorithms": (66, "ways to organize the sum"),

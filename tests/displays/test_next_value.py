@@ -211,7 +211,7 @@ def test_what_has_no_prediction_band(rows, model):
     with pytest.raises(TypeError, match=r"NadarayaWatsonClassifier has no prediction_interval.*use prediction=None"):
         KernelCurveDisplay.from_estimator(classifier, X, y > 0, prediction=0.9)
     chunked = type(model)(bandwidth=0.4).fit(open_chunks([(X, y)]))
-    with pytest.raises(TypeError, match=r"needs the rows themselves.*use method='adaptive' or 'split'"):
+    with pytest.raises(TypeError, match=r"needs the rows themselves.*use method='adaptive', or 'split'"):
         KernelCurveDisplay.from_estimator(chunked, X, y, prediction=0.9, prediction_method="full")
     KernelCurveDisplay.from_estimator(chunked, X, y, prediction=0.9)  # by rows that are held back
 

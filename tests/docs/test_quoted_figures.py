@@ -29,11 +29,6 @@ COVERAGE = {
 }
 HALVES = {"n = 100, h = 0.05": "n = 100 and 100 to calibrate with, h = 0.05",
           "n = 500, h = 0.03": "n = 500 and 500 to calibrate with, h = 0.03"}  # fmt: skip
-SHIFT = {"n = 100, h = 0.05": "shift, n = 100 and 100 to calibrate with, h = 0.05",
-         "n = 300, h = 0.04": "shift, n = 300 and 300 to calibrate with, h = 0.04"}  # fmt: skip
-SHIFTED = {'`"split"` without weights': "split, calibration rows",
-           '`"split"`, weights known': "split, calibration rows, known weights",
-           '`"split"`, weights estimated': "split, calibration rows, estimated weights"}  # fmt: skip
 PEERS = {9: "nine", 10: "ten", 11: "eleven", 12: "twelve"}
 
 
@@ -81,26 +76,17 @@ def test_coverage_of_curves():
 def test_coverage_of_next_values():
     found = measured("benchmarks/prediction-coverage.md", 2)
     rows, headings = table("prediction-methods.md", "90 percent, n rows")
-    assert len(rows) == 4
+    assert len(rows) == 3
     for method, *cells in rows:
         for cell, heading in zip(cells, headings[1:], strict=True):
             theirs = found[HALVES[heading], f"{method.strip('`').strip(chr(34))}, calibration rows"]
             assert figures(cell) == [figures(theirs[3])[0], *figures(theirs[4])], (method, heading)
 
 
-def test_coverage_under_shift():
-    found = measured("benchmarks/prediction-coverage.md", 2)
-    rows, headings = table("prediction.md", "90 percent, new x")
-    assert {row[0] for row in rows} == set(SHIFTED)
-    for method, *cells in rows:
-        for cell, heading in zip(cells, headings[1:], strict=True):
-            assert figures(cell) == figures(found[SHIFT[heading], SHIFTED[method]][3])[:1], (method, heading)
-
-
 def test_sizes_of_tests():
     theirs = table("benchmarks/test-size.md", "test ")[0]
     ours = table("tests.md", "test ")[0]
-    assert len(ours) == len(theirs) == 6
+    assert len(ours) == len(theirs) == 3
     for (name, *cells), (_, size, _, power) in zip(ours, theirs, strict=True):
         for cell, figure in zip(cells, (size, power), strict=True):
             said = cell.rstrip(" %")

@@ -10,6 +10,7 @@ would have to differ.
 # Progression of diabetes of 442 patients, by body mass index, blood pressure and ``s5`` (the logarithm of
 # triglycerides, it seems). Patient 332 is predicted far above the average. The rows behind it, largest weight first:
 
+import matplotlib.pyplot as plt
 from sklearn.datasets import load_diabetes
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, row_diagnostics
@@ -19,7 +20,17 @@ X, y = table[["bmi", "bp", "s5"]], table["target"].rename("progression")
 patient = X.iloc[[332]]
 means = NadarayaWatsonRegressor().fit(X, y)
 prediction = means.get_prediction(patient)
-print(prediction.explain(k=6))
+explanation = prediction.explain(k=6)
+print(explanation)
+
+# %%
+# A row contributes its weight times the distance of its output from the average:
+
+_, ax = plt.subplots(figsize=(6, 2.8), layout="constrained")
+ax.barh([str(row) for row in explanation.row[0]], explanation.contribution[0])
+ax.invert_yaxis()
+ax.set(xlabel="contribution to the prediction", ylabel="training row")
+plt.show()
 
 # %%
 # The influence of a row is exact: a fit without it, at the same bandwidths, predicts as much more or less.

@@ -1,4 +1,4 @@
-"""scikit-learn estimators: kernel regression and classification, in memory, out of core, on Dask, and learned.
+"""scikit-learn estimators: kernel regression and classification, in memory, out of core, and on Dask.
 
 They are thin: the numbers come from the other subpackages. Read `model.py` first, what a fitted model holds, then
 `kernel_smoother.py`, the base class, and `fitted_model.py`: how a fitted model pools. `regressors.py` and
