@@ -24,13 +24,12 @@ GROUPS = {
     "Nearest Floor",
     "Estimators": "NadarayaWatsonRegressor LocalLinearRegressor NadarayaWatsonClassifier KernelStackingRegressor "
     "KernelStackingClassifier LoessRegressor save_model load_model",
-    "Confidence intervals": "Prediction ClassPrediction Interval ProbabilityInterval Residuals Summary ClassSummary "
+    "Confidence intervals": "Prediction ClassPrediction Interval Residuals Summary ClassSummary "
     "StackingSummary ClassStackingSummary LoessPrediction LoessSummary LoessComparison "
     "InferenceWarning",
     "Explanations": "Explanation AdditiveTerms Counterfactuals RowDiagnostics row_diagnostics",
     "Hypothesis tests": "TestResult specification_test",
-    "Distributions, prediction intervals and sets": "ConditionalDistribution QuantileInterval PredictionInterval "
-    "PredictionSet distribution_bandwidth",
+    "Distributions, prediction intervals and sets": "ConditionalDistribution PredictionSet distribution_bandwidth",
     "Large data": "open_chunks",
     "Plots and explorer": "explore Explorer KernelCurveDisplay PartialDisplay KernelDisplay AttentionDisplay "
     "BandwidthPathDisplay ResidualDisplay QuantileFanDisplay "

@@ -15,7 +15,7 @@ from kernpool._version import __version__ as __version__
 if TYPE_CHECKING:
     from kernpool import datasets
     from kernpool.bandwidth import RepeatedRowsWarning
-    from kernpool.conformal import PredictionInterval, PredictionSet
+    from kernpool.conformal import PredictionSet
     from kernpool.core import EmptyWindowWarning, PoolState, Problem, RankDeficiencyWarning, empty_state, merge
     from kernpool.data import SuspectColumnWarning, open_chunks
     from kernpool.displays import (
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         QuantileFanDisplay,
         ResidualDisplay,
     )
-    from kernpool.distribution import QuantileInterval, pool_cdf, pool_quantile
+    from kernpool.distribution import pool_cdf, pool_quantile
     from kernpool.estimators import (
         ClassPrediction,
         ClassStackingSummary,
@@ -58,7 +58,6 @@ if TYPE_CHECKING:
         ExtrapolationWarning,
         InferenceWarning,
         Interval,
-        ProbabilityInterval,
         Residuals,
         RowDiagnostics,
         Summary,
@@ -104,12 +103,9 @@ __all__ = [
     "Plan",
     "PoolState",
     "Prediction",
-    "PredictionInterval",
     "PredictionSet",
-    "ProbabilityInterval",
     "Problem",
     "QuantileFanDisplay",
-    "QuantileInterval",
     "RankDeficiencyWarning",
     "RepeatedRowsWarning",
     "ResidualDisplay",
@@ -195,10 +191,7 @@ _LAZY = {
     "Prediction": "kernpool.estimators",
     "ClassStackingSummary": "kernpool.estimators",
     "StackingSummary": "kernpool.estimators",
-    "PredictionInterval": "kernpool.conformal",
     "PredictionSet": "kernpool.conformal",
-    "ProbabilityInterval": "kernpool.inference",
-    "QuantileInterval": "kernpool.distribution",
     "Residuals": "kernpool.inference",
     "ClassSummary": "kernpool.inference",
     "Summary": "kernpool.inference",

@@ -11,9 +11,9 @@ import pytest
 
 from kernpool import (
     EmptyWindowWarning,
+    Interval,
     LocalLinearRegressor,
     NadarayaWatsonRegressor,
-    QuantileInterval,
     distribution_bandwidth,
     open_chunks,
     pool_quantile,
@@ -248,12 +248,13 @@ def test_an_interval_says_what_it_is():
     found = NadarayaWatsonRegressor(bandwidth=0.3).fit(X, np.column_stack([y, y])).conditional_distribution(X)
     found = found.quantile_interval([0.5, 0.9])
     text = str(found).splitlines()
-    assert isinstance(found, QuantileInterval)
-    assert text[:2] == ["points  150, the first below", "level   0.95, pointwise"]
-    assert text[3].split() == ["point", "output", "quantile", "center", "lower", "upper", "n_eff"]
-    assert (text[-1], len(text)) == ("  ...", 11)
+    assert isinstance(found, Interval)
+    expected = ["points    150, the first below", "level     0.95, pointwise", "method    order statistics"]
+    assert text[:3] == expected
+    assert text[4].split() == ["point", "output", "quantile", "center", "lower", "upper", "n_eff"]
+    assert (text[-1], len(text)) == ("  ...", 12)
     one = NadarayaWatsonRegressor(bandwidth=0.3).fit(X, y).conditional_distribution(X[:1]).quantile_interval()
-    assert len(str(one).splitlines()) == 5
+    assert len(str(one).splitlines()) == 6
 
 
 @pytest.mark.slow

@@ -97,7 +97,7 @@ def test_outputs_and_slopes_have_their_names(columns, outputs, of, labels, group
 def test_ends_are_told_apart_whatever_the_unit(offset, size):
     center = np.array([1.0 + offset, 2.0 + offset]) * size
     error = np.array([0.25, 0.5]) * size
-    found = Interval(center, center - 2 * error, center + 2 * error, error, np.array([9.0, 99.5]), 0.95, "robust")
+    found = Interval(center, center - 2 * error, center + 2 * error, 0.95, "robust", error, np.array([9.0, 99.5]))
     _, _, rows = table(str(found))
     for i, row in enumerate(rows):
         shown = np.array(row[1:5], dtype=float)
@@ -106,12 +106,12 @@ def test_ends_are_told_apart_whatever_the_unit(offset, size):
 
 def test_what_is_nan_or_zero_is_shown_as_such():
     number = np.array([1.0, np.nan, 3.0])
-    found = Interval(number, number, number, number * 0.0, number, 0.95, "naive")
+    found = Interval(number, number, number, 0.95, "naive", number * 0.0, number)
     _, _, rows = table(str(found))
     assert rows[1] == ["1", "nan", "nan", "nan", "nan", "nan"]
     assert rows[2] == ["2", "3", "3", "3", "0", "3"]
     none = np.empty((0, 2))
-    assert str(Interval(none, none, none, none, np.empty(0), 0.95, "naive")).splitlines()[0] == "points    0"
+    assert str(Interval(none, none, none, 0.95, "naive", none, np.empty(0))).splitlines()[0] == "points    0"
 
 
 def test_printing_reads_no_more_than_it_shows():
@@ -124,7 +124,7 @@ def test_printing_reads_no_more_than_it_shows():
             return getattr(ufunc, method)(*plain, **options)
 
     many = np.zeros((10**6, 3)).view(Counted)
-    text = str(Interval(many, many, many, many, many[:, 0], 0.95, "robust"))
+    text = str(Interval(many, many, many, 0.95, "robust", many, many[:, 0]))
     assert len(text) < 1000
     assert "points    1000000, the first below" in text
-    assert len(repr(Interval(many, many, many, many, many[:, 0], 0.95, "robust"))) < 3000
+    assert len(repr(Interval(many, many, many, 0.95, "robust", many, many[:, 0]))) < 3000

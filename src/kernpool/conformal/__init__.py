@@ -6,7 +6,7 @@ and its result, `order_statistics.py` the scores that bound an interval. The met
 `full_conformal.py`. `sets.py` has prediction sets of classes.
 """
 
-from kernpool.conformal.calibration import Bounds, Calibration, ConformalProblem, Origin, PredictionInterval
+from kernpool.conformal.calibration import Bounds, Calibration, ConformalProblem, Origin
 from kernpool.conformal.methods import METHODS, MethodRecord, check_method, prediction_interval
 from kernpool.conformal.order_statistics import as_fraction, least_rows
 from kernpool.conformal.sets import PredictionSet
@@ -18,7 +18,6 @@ __all__ = [
     "ConformalProblem",
     "MethodRecord",
     "Origin",
-    "PredictionInterval",
     "PredictionSet",
     "as_fraction",
     "check_method",

@@ -1,7 +1,6 @@
-"""Inputs and results of prediction interval methods: calibration rows, settings, and the interval.
+"""Inputs and results of prediction interval methods: calibration rows, settings, and bounds.
 
-`ConformalProblem` and `Calibration` are what every method receives, `Bounds` is what it returns, and
-`PredictionInterval` is the result that users see: arrays that print as a table, with the coverage statement.
+`ConformalProblem` and `Calibration` are what every method receives, `Bounds` is what it returns.
 
 The functions predict at new points, and each training row without itself or without its cluster; planes are not
 clipped here. Others find what makes training rows and a new row not exchangeable: a category that a single training
@@ -20,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.bandwidth import TrainingRows, count_copies
-from kernpool.execution.text_table import IntervalTable
 from kernpool.smoother.linear_smoother import EvaluationPoints, Smoother
 
 Array = NDArray[np.float64]
@@ -258,63 +256,3 @@ class ConformalProblem:
             return LONELY
         whole = np.all(self.calibration.weight == np.floor(self.calibration.weight))
         return "" if whole else FRACTIONS
-
-
-@dataclass(frozen=True, eq=False)  # arrays have no single truth
-class PredictionInterval(IntervalTable):
-    """Prediction intervals at m points, with their coverage statement.
-
-    Parameters
-    ----------
-    center : ndarray of shape (m,) or (m, c)
-        The prediction.
-    lower, upper : ndarray, as center
-        Limits. Infinite where the rows do not bound them: too few for the level, or none around the point.
-    level : float
-        Nominal coverage of a new value, for each output separately.
-    method : str
-        Name of the method.
-    guarantee : str
-        Coverage statement, one sentence.
-    n_calibration : float
-        Number of calibration rows in unit rows (a row of weight 3 is three), or of clusters.
-    units : {"rows", "clusters"}
-        Unit of `n_calibration`.
-    effective_rows : ndarray of shape (m,), optional
-        Effective sample size of the windows of the first points, those of the printed table (column ``n_eff``): near 1
-        an interval rests on one row. None for rows that are not in memory.
-
-    Examples
-    --------
-    >>> interval = PredictionInterval(
-    ...     np.array([1.0]), np.array([0.5]), np.array([1.5]), 0.9, "split", "Covers.", 99.0
-    ... )
-    >>> interval.width
-    array([1.])
-    >>> print(interval)
-    points     1
-    level      0.9
-    method     split, calibrated by 99 rows
-    guarantee  Covers.
-    <BLANKLINE>
-      point  center  lower  upper
-      0      1       0.5    1.5
-    """
-
-    center: Array
-    lower: Array
-    upper: Array
-    level: float
-    method: str
-    guarantee: str
-    n_calibration: float
-    units: str = "rows"
-    effective_rows: Array | None = None
-
-    def __str__(self) -> str:
-        facts = {
-            "level": f"{self.level:g}",
-            "method": f"{self.method}, calibrated by {self.n_calibration:g} {self.units}",
-            "guarantee": self.guarantee,
-        }
-        return self._printed(facts, {"n_eff": self.effective_rows}, error=0.1 * self.width)

@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.conformal import full_conformal, jackknife_plus, split_conformal
-from kernpool.conformal.calibration import COPIED, Bounds, ConformalProblem, PredictionInterval
+from kernpool.conformal.calibration import COPIED, Bounds, ConformalProblem
 from kernpool.conformal.order_statistics import warn_of_few
 from kernpool.execution.error_messages import check_choice
+from kernpool.execution.interval import Interval
 from kernpool.execution.warnings import warn_caller
 from kernpool.inference import InferenceWarning, nothing_left
 
@@ -83,7 +84,7 @@ METHODS: Mapping[str, MethodRecord] = {
 ROUNDING = 64 * np.finfo(float).eps  # of the largest output: predictions are accurate to a few of these
 
 
-def prediction_interval(setting: ConformalProblem, method: str) -> PredictionInterval:
+def prediction_interval(setting: ConformalProblem, method: str) -> Interval:
     """Compute prediction intervals, with their coverage statement, by the conformal method of a given name.
 
     Parameters
@@ -95,7 +96,7 @@ def prediction_interval(setting: ConformalProblem, method: str) -> PredictionInt
 
     Returns
     -------
-    PredictionInterval
+    Interval
         With arrays of shape (m, c).
 
     Raises
@@ -123,9 +124,9 @@ def prediction_interval(setting: ConformalProblem, method: str) -> PredictionInt
     known = np.asarray(~np.isnan(bounds.center).any(axis=1))
     _warn_of_unbounded(setting, bounds, known, count, record.unbounded)
     _warn_of_no_width(setting, bounds)
-    return PredictionInterval(
-        bounds.center, bounds.lower, bounds.upper, float(setting.level), method, coverage_statement(setting, record),
-        count, "clusters" if clustered else "rows",
+    return Interval(
+        bounds.center, bounds.lower, bounds.upper, float(setting.level), method,
+        guarantee=coverage_statement(setting, record), n_calibration=count, units="clusters" if clustered else "rows",
     )  # fmt: skip
 
 

@@ -55,7 +55,7 @@ class CoveredRows:
         ----------
         x, y : array_like of shape (m,)
             Column to slice by, and values.
-        interval : PredictionInterval, Interval or pair of array_like
+        interval : Interval or pair of array_like
             Ends of shape (m,); NaN where there is no interval.
         level : float or None
             Nominal coverage; None is the level of `interval`.
@@ -396,7 +396,7 @@ class CoverageDisplay(drawing.Display):
             Column to slice by: numbers, dates, durations, or labels, each of which is a slice.
         y : array_like of shape (m,)
             Values that the intervals are to hold: observations, or the truth for intervals of a curve.
-        interval : PredictionInterval, Interval or pair of array_like
+        interval : Interval or pair of array_like
             With `lower` and `upper` of shape (m,). Ends may be infinite; rows with NaN are left out, and counted.
         level : float, optional
             Nominal coverage; by default the level of `interval`.

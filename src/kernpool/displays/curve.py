@@ -22,7 +22,6 @@ from kernpool.inference import InferenceWarning
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from kernpool.conformal import PredictionInterval
     from kernpool.inference import Interval
 
 
@@ -102,19 +101,20 @@ def check_confidence_intervals(bands: Sequence[Interval], x: Array) -> None:
         )
 
 
-def reorder_confidence_interval(interval: Interval, order: NDArray[np.intp]) -> Interval:
-    """Reorder the evaluation points of a confidence interval; return it unchanged if `order` has another length.
+def reorder_interval(interval: Interval, order: NDArray[np.intp]) -> Interval:
+    """Reorder the evaluation points of an interval; return it unchanged if `order` has another length.
 
     The constructor of the display then raises the error.
     """
     if np.shape(interval.center) != order.shape:
         return interval
-    return replace(_part(interval, order), df=interval.df[order])
+    moved = _part(interval, order)
+    return moved if interval.df is None else replace(moved, df=interval.df[order])
 
 
 def _part(interval: Interval, which: Any) -> Interval:
-    names = ("center", "lower", "upper", "standard_error")
-    return replace(interval, **{name: getattr(interval, name)[which] for name in names})
+    arrays = {name: getattr(interval, name) for name in ("center", "lower", "upper", "standard_error")}
+    return replace(interval, **{name: array[which] for name, array in arrays.items() if array is not None})
 
 
 def label_of(interval: Interval) -> str:
@@ -125,7 +125,7 @@ def label_of(interval: Interval) -> str:
     >>> import numpy as np
     >>> from kernpool import Interval
     >>> one = np.zeros(1)
-    >>> label_of(Interval(one, one, one, one, one, 0.95, "robust"))
+    >>> label_of(Interval(one, one, one, 0.95, "robust"))
     '95 % pointwise interval'
     """
     percent = f"{100 * interval.level:.6g} %"
@@ -175,7 +175,7 @@ def limit_height(ax: Axes, drawn: Sequence[Array | None], bands: Sequence[Any]) 
 
 def prediction_interval_along(
     estimator: Any, section: InputGrid, level: float | None, method: str | None
-) -> PredictionInterval | None:
+) -> Interval | None:
     """Compute an estimator's prediction intervals on a grid over one column; None if no level is given.
 
     Raises
@@ -195,11 +195,11 @@ def prediction_interval_along(
         warnings.simplefilter("ignore", EmptyWindowWarning)
         warnings.filterwarnings("ignore", r"\d+ of \d+ prediction intervals", InferenceWarning)
         how = {} if method is None else {"method": method}
-        found: PredictionInterval = ask(section.query, level=level, **how)
+        found: Interval = ask(section.query, level=level, **how)
     return found
 
 
-def check_prediction_interval(interval: PredictionInterval | None, x: Array) -> None:
+def check_prediction_interval(interval: Interval | None, x: Array) -> None:
     """Raise ValueError unless the prediction interval has one entry per evaluation point of the curve."""
     if interval is not None and np.shape(interval.lower) != x.shape:
         raise ValueError(
@@ -208,17 +208,7 @@ def check_prediction_interval(interval: PredictionInterval | None, x: Array) -> 
         )
 
 
-def reorder_prediction_interval(
-    interval: PredictionInterval | None, order: NDArray[np.intp]
-) -> PredictionInterval | None:
-    """Reorder the evaluation points of a prediction interval; return it unchanged if `order` has another length."""
-    if interval is None or np.shape(interval.lower) != order.shape:
-        return interval
-    center, lower, upper = interval.center[order], interval.lower[order], interval.upper[order]
-    return replace(interval, center=center, lower=lower, upper=upper)
-
-
-def draw_prediction_interval(ax: Axes, x: Array, interval: PredictionInterval | None, style: dict[str, Any]) -> Any:
+def draw_prediction_interval(ax: Axes, x: Array, interval: Interval | None, style: dict[str, Any]) -> Any:
     """Draw a prediction interval as a band between dashed lines, with gaps where a limit is not finite.
 
     The band is returned; None if there is no interval.
@@ -257,7 +247,7 @@ class KernelCurveDisplay(drawing.Display):
         The true function on the grid.
     bands : sequence of Interval, default=()
         Of `confidence_interval` on the grid, at most one pointwise and one simultaneous; of one output and one column.
-    prediction_interval : PredictionInterval, optional
+    prediction_interval : Interval, optional
         Of `prediction_interval` on the grid, of one output.
     name : str, default="prediction"
         Legend entry of the fitted curve.
@@ -297,7 +287,7 @@ class KernelCurveDisplay(drawing.Display):
     y_train: Array | None = None
     truth: Array | None = None
     bands: Sequence[Interval] = ()
-    prediction_interval: PredictionInterval | None = None
+    prediction_interval: Interval | None = None
     name: str = "prediction"
     zero_line: bool = False
 
@@ -426,7 +416,7 @@ class KernelCurveDisplay(drawing.Display):
         y_train: ArrayLike | None = None,
         truth: ArrayLike | None = None,
         bands: Sequence[Interval] = (),
-        prediction_interval: PredictionInterval | None = None,
+        prediction_interval: Interval | None = None,
         name: str = "prediction",
         x_label: str = "x",
         y_label: str = "y",
@@ -445,7 +435,7 @@ class KernelCurveDisplay(drawing.Display):
             The true function at `x`.
         bands : sequence of Interval, default=()
             Of `confidence_interval` at `x`, pointwise, simultaneous or both.
-        prediction_interval : PredictionInterval, optional
+        prediction_interval : Interval, optional
             Of `prediction_interval` at `x`.
         name : str, default="prediction"
             Legend entry of the curve.
@@ -474,8 +464,8 @@ class KernelCurveDisplay(drawing.Display):
             x_train=samples[0],
             y_train=samples[1],
             truth=None if truth is None else drawing.as_numbers("truth", truth).ravel()[order],
-            bands=[reorder_confidence_interval(interval, order) for interval in bands],
-            prediction_interval=reorder_prediction_interval(prediction_interval, order),
+            bands=[reorder_interval(interval, order) for interval in bands],
+            prediction_interval=None if prediction_interval is None else reorder_interval(prediction_interval, order),
             name=name,
             x_label=x_label,
             y_label=y_label,

@@ -25,7 +25,7 @@ from kernpool.inference.confidence.intervals import as_level
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from kernpool.inference import Interval, ProbabilityInterval
+    from kernpool.inference import Interval
 
 Array = NDArray[np.float64]
 
@@ -48,7 +48,7 @@ class Panel:
         Values of the column; of categories 0, 1, ...
     prediction : ndarray of shape (g, c)
         Predictions, one column per curve.
-    interval : Interval, ProbabilityInterval or None
+    interval : Interval or None
         Confidence intervals, with `center`, `lower` and `upper` of shape (g,) or (g, c).
     categories : tuple of str or None
         Names of the categories, with their numbers of rows.
@@ -60,7 +60,7 @@ class Panel:
     kind: str
     x: Array
     prediction: Array
-    interval: Interval | ProbabilityInterval | None
+    interval: Interval | None
     categories: tuple[str, ...] | None
     rows: Array
 

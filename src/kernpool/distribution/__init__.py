@@ -19,7 +19,7 @@ from kernpool.distribution.functionals import (
     StoredOutcomes,
     without_axes,
 )
-from kernpool.distribution.quantile import QuantileInterval, as_levels, pool_quantile
+from kernpool.distribution.quantile import as_levels, pool_quantile
 from kernpool.distribution.weighted_quantile import KernelWeights
 
 __all__ = [
@@ -27,7 +27,6 @@ __all__ = [
     "DistributionFunction",
     "KernelWeights",
     "ProbabilityTransform",
-    "QuantileInterval",
     "Quantiles",
     "RandomDraws",
     "RankedScore",

@@ -13,7 +13,6 @@ single row has all weight.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from numbers import Rational
 from typing import Any
 
@@ -26,7 +25,6 @@ from kernpool.data import Chunks, as_real_array
 from kernpool.distribution.functionals import ArrayOutcomes, Quantiles, StoredOutcomes
 from kernpool.execution.error_messages import explain_calls
 from kernpool.execution.progress import Progress, progress_of_part
-from kernpool.execution.text_table import PrintedResult
 from kernpool.execution.warnings import underflow_is_zero
 from kernpool.kernels import Kernel
 from kernpool.pooling import ArrayPairs, Recipe, StoredPairs, as_pairs
@@ -198,72 +196,6 @@ def as_levels(levels: ArrayLike) -> Array:
 
 ROWS = 6  # of the table that is printed
 ROUNDING = 1e-9  # of a number of rows, which is an integer where weights are equal
-
-
-@dataclass(frozen=True, eq=False)  # arrays have no single truth
-class QuantileInterval(PrintedResult):
-    """Conditional quantiles with distribution-free confidence intervals, at each evaluation point.
-
-    Parameters
-    ----------
-    center : ndarray of shape (m,), (m, l), (m, c) or (m, c, l)
-        The quantiles.
-    lower, upper : ndarray of the same shape
-        Minus infinity and infinity where too few rows bound the quantile on one side only, or not at all, as in an
-        empty window; NaN where the center is.
-    levels : ndarray of shape () or (l,)
-        Quantile orders.
-    level : float
-        Confidence level.
-    effective_rows : ndarray of shape (m,)
-        Effective sample size of each window; 0 where it is empty.
-
-    Examples
-    --------
-    >>> from kernpool import NadarayaWatsonRegressor
-    >>> X, y = [[0.0]] * 100, [float(i) for i in range(100)]
-    >>> y_at = NadarayaWatsonRegressor(bandwidth=1.0).fit(X, y).conditional_distribution([[0.0]])
-    >>> print(y_at.quantile_interval([0.01, 0.5]))
-    points  1
-    level   0.95, pointwise
-    <BLANKLINE>
-      point  quantile  center  lower  upper  n_eff
-      0      0.01      0       -inf   3      100
-      0      0.5       49      39     60     100
-    """
-
-    center: Array
-    lower: Array
-    upper: Array
-    levels: Array
-    level: float
-    effective_rows: Array
-
-    def __str__(self) -> str:
-        axes = ["point"] + ["output"] * (self.center.ndim - 1 - self.levels.ndim)
-        lines, shown = [], 0
-        for at in np.ndindex(self.center.shape):
-            if shown == ROWS:
-                break
-            tau = self.levels[at[-1]] if self.levels.ndim else self.levels
-            where = at[:-1] if self.levels.ndim else at
-            ends = (self.center[at], self.lower[at], self.upper[at])
-            lines.append(
-                [*map(str, where), f"{tau:g}", *(f"{x + 0.0:.4g}" for x in ends), f"{self.effective_rows[at[0]]:.3g}"]
-            )
-            shown += 1
-        cut = self.center.size > shown
-        names = [*axes, "quantile", "center", "lower", "upper", "n_eff"]
-        widths = [max(map(len, column)) for column in zip(names, *lines, strict=True)]
-        table = [
-            "".join(f"  {cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
-            for row in [names, *lines]
-        ]
-        head = [
-            f"points  {len(self.center)}" + ", the first below" * cut,
-            f"level   {self.level:g}, pointwise",
-        ]
-        return "\n".join([*head, "", *table, *["  ..."] * cut])
 
 
 def levels_around(level: Array, rows: Array, confidence: float) -> tuple[Array, Array]:

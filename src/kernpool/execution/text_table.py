@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.execution.error_messages import explain_calls
-
 Array = NDArray[np.float64]
 
 LISTED = 5  # numbers in a line
@@ -125,70 +123,3 @@ def frame_of(columns: Mapping[str, Array]) -> Any:
         for number, values in enumerate(array.reshape(len(array), -1).T)
     }
     return pandas.DataFrame(table)
-
-
-@explain_calls
-class IntervalTable(PrintedResult):
-    """Mixin of results that are intervals at evaluation points: their widths, and their text."""
-
-    center: Array
-    lower: Array
-    upper: Array
-
-    @property
-    def width(self) -> Array:
-        """Widths of the intervals: upper limit minus lower limit."""
-        return np.asarray(self.upper - self.lower)
-
-    def to_frame(self) -> Any:
-        """Return the intervals as a pandas data frame: center, lower and upper limit, of each output or class.
-
-        Raises
-        ------
-        ImportError
-            If pandas is not installed.
-        """
-        return frame_of({"center": self.center, "lower": self.lower, "upper": self.upper})
-
-    def _printed(
-        self,
-        facts: Mapping[str, str],
-        columns: Mapping[str, Array | None],
-        *,
-        axes: Sequence[str] = ("output",),
-        error: Array | None = None,
-        labels: NDArray[Any] | None = None,
-        center: str = "center",
-        before: Mapping[str, Array] | None = None,
-    ) -> str:
-        """Return facts and the first six intervals as text.
-
-        Parameters
-        ----------
-        facts : mapping
-            Further lines above the table.
-        columns : mapping
-            Names and numbers of further columns, of shape (m, ...); None is left out.
-        axes : sequence of str, default=("output",)
-            Names of the axes of the center after the first.
-        error : ndarray of shape (m, ...), optional
-            Standard errors, of which two digits are shown; by default ends have four digits.
-        labels : ndarray, optional
-            Names along the second axis, by default its indices.
-        center : str, default="center"
-            Name of the centers.
-        before : mapping, optional
-            Names and numbers of columns before the center, of its shape, with as many digits.
-        """
-        few = self.center[:ROWS]  # of a million points, too
-        columns, rows = {name: column for name, column in columns.items() if column is not None}, []
-        before = before or {}
-        for at in [np.unravel_index(i, few.shape) for i in range(min(few.size, ROWS))]:
-            ends = np.array([of[at] for of in (*before.values(), self.center, self.lower, self.upper)])
-            digits = 4 if error is None else digits_beside(ends, error[at])
-            place = at if labels is None else (at[0], labels[at[1]])
-            further = [f"{column[at[: column.ndim]]:.3g}" for column in columns.values() if column is not None]
-            rows.append([*map(str, place), *(f"{end:.{digits}g}" for end in ends), *further])
-        names = ["point", *axes[: few.ndim - 1], *before, center, "lower", "upper", *columns]
-        facts = {"points": f"{len(self.center)}", **facts}
-        return printed_table(facts, names, rows, more=self.center.size > len(rows))

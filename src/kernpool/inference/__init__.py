@@ -8,8 +8,9 @@ columns behind predictions. Variances are sums over squared linear
 weights; the subpackage `smoother` computes them.
 """
 
-from kernpool.inference.class_probabilities import Probabilities, ProbabilityInterval
-from kernpool.inference.confidence.intervals import Interval, as_level, interval
+from kernpool.execution.interval import Interval
+from kernpool.inference.class_probabilities import Probabilities
+from kernpool.inference.confidence.intervals import as_level, interval
 from kernpool.inference.explanation import AdditiveTerms, Counterfactuals, Explanation
 from kernpool.inference.hypothesis_tests.base import TestResult
 from kernpool.inference.hypothesis_tests.specification import specification_test
@@ -30,7 +31,6 @@ __all__ = [
     "InferenceWarning",
     "Interval",
     "Probabilities",
-    "ProbabilityInterval",
     "Residuals",
     "RowDiagnostics",
     "Summary",

@@ -22,14 +22,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.bandwidth.prior_shrinkage import priors_of_others
 from kernpool.core.state import EmptyWindowWarning
-from kernpool.execution.text_table import IntervalTable
 from kernpool.execution.warnings import warn_caller
 from kernpool.inference.variance.residuals import fit_squares, need_rows
 from kernpool.inference.variance.standard_errors import LOST, ROUNDED, TOO_FAR, ExtrapolationWarning, within_range
@@ -203,51 +201,6 @@ def _has_information(fitted: Fitted, *, warn: bool = True) -> NDArray[np.bool_]:
                 category,
             )
     return ~(empty | lost)
-
-
-@dataclass(frozen=True, eq=False)
-class ProbabilityInterval(IntervalTable):
-    """Wilson confidence intervals for class probabilities at m points.
-
-    Parameters
-    ----------
-    center : ndarray of shape (m, k)
-        Pooled labels: relative frequencies of the classes, without mixing in the priors.
-    lower, upper : ndarray of shape (m, k)
-        Confidence limits, within [0, 1]; NaN where the window is empty.
-    effective_rows : ndarray of shape (m,)
-        Effective sample size of the frequencies.
-    classes : ndarray of shape (k,)
-        Labels of the columns.
-    level : float
-        Confidence level of each interval.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> center, rows = np.array([[0.0, 1.0]]), np.array([12.0])
-    >>> lower, upper = wilson_interval(center, rows[:, None], 0.95)
-    >>> print(ProbabilityInterval(center, lower, upper, rows, np.array(["no", "yes"]), 0.95))
-    points    1
-    level     0.95, pointwise, each class by itself
-    method    wilson
-    <BLANKLINE>
-      point  class  pooled  lower   upper   rows
-      0      no     0       0       0.2425  12
-      0      yes    1       0.7575  1       12
-    """
-
-    center: Array
-    lower: Array
-    upper: Array
-    effective_rows: Array
-    classes: NDArray[Any]
-    level: float
-
-    def __str__(self) -> str:
-        facts = {"level": f"{self.level:g}, pointwise, each class by itself", "method": "wilson"}
-        columns = {"rows": self.effective_rows}
-        return self._printed(facts, columns, axes=("class",), labels=self.classes, center="pooled")
 
 
 def wilson_interval(share: Array, rows: Array, level: float) -> tuple[Array, Array]:

@@ -102,7 +102,7 @@ class LoessPrediction(PrintedResult):
         df, level = self.fit.df, as_level(level)
         half = -stdtrit(df, 0.5 * (1.0 - level)) * self.standard_error
         center, freedom = self.mean.copy(), np.full(len(self), df)
-        return Interval(center, center - half, center + half, self.standard_error, freedom, level, "naive")
+        return Interval(center, center - half, center + half, level, "naive", self.standard_error, freedom)
 
     def __str__(self) -> str:
         few = LoessPrediction(self.mean[:ROWS], self.standard_error[:ROWS], self.residual_sd, self.fit)

@@ -32,10 +32,10 @@ from kernpool.estimators.model import FittedModel
 from kernpool.estimators.parameter_validation import recalibrated
 from kernpool.estimators.training_rows import as_labels, class_prior, mixed
 from kernpool.execution.error_messages import abbreviate, check_choice, check_flag
+from kernpool.execution.interval import Interval
 from kernpool.inference import ClassSummary, as_level, as_random
 from kernpool.inference.class_probabilities import (
     Probabilities,
-    ProbabilityInterval,
     effective_rows,
     standard_errors,
     wilson_interval,
@@ -120,7 +120,7 @@ class ClassPrediction(PredictionBase):
     def _frequencies(self) -> tuple[Array, Array]:
         return effective_rows(_independent(self.model, "intervals"), self._places)
 
-    def confidence_interval(self, level: float = 0.95) -> ProbabilityInterval:
+    def confidence_interval(self, level: float = 0.95) -> Interval:
         """Compute confidence intervals for class probabilities by Wilson's formula.
 
         Parameters
@@ -130,13 +130,14 @@ class ClassPrediction(PredictionBase):
 
         Returns
         -------
-        ProbabilityInterval
+        Interval
             As of the `probability_interval` of the classifier, which has the formula.
         """
         level = as_level(level)
         center, rows = self._frequencies
         lower, upper = wilson_interval(center, rows[:, None], level)
-        return ProbabilityInterval(center, lower, upper, rows, self.model.classes_.copy(), level)
+        classes = self.model.classes_.copy()
+        return Interval(center, lower, upper, level, "wilson", axes=("class",), labels=classes, effective_rows=rows)
 
     def counterfactuals(self, label: Any = None, *, labels: ArrayLike | None = None) -> Counterfactuals:
         """Find the nearest training row of another class than the predicted one, for each query.
@@ -311,7 +312,7 @@ class ClassProbabilities(FittedClassifier):
         """
         return prediction_at(ClassPrediction, self, X)
 
-    def probability_interval(self, X: ArrayLike, level: float = 0.95) -> ProbabilityInterval:
+    def probability_interval(self, X: ArrayLike, level: float = 0.95) -> Interval:
         r"""Compute confidence intervals for class probabilities by Wilson's formula.
 
         Parameters
@@ -323,7 +324,7 @@ class ClassProbabilities(FittedClassifier):
 
         Returns
         -------
-        ProbabilityInterval
+        Interval
             With `center`, `lower` and `upper` of shape (m, n_classes), within [0, 1], and `effective_rows` of shape
             (m,). NaN where the window is empty.
 

@@ -17,7 +17,6 @@ from kernpool.distribution import (
     ArrayOutcomes,
     DistributionFunction,
     ProbabilityTransform,
-    QuantileInterval,
     Quantiles,
     RandomDraws,
     RankedScore,
@@ -32,6 +31,7 @@ from kernpool.estimators.model import FittedModel
 from kernpool.estimators.parameter_validation import NamedCalls
 from kernpool.estimators.training_rows import unshared
 from kernpool.execution.error_messages import abbreviate
+from kernpool.execution.interval import Interval
 from kernpool.execution.progress import current_progress
 from kernpool.inference import as_level, as_random
 from kernpool.smoother import LinearWeights, Smoother, log_mass, squared_norm
@@ -338,7 +338,7 @@ class ConditionalDistribution(NamedCalls):
         ends = self.quantile([0.5 - half, 0.5 + half])
         return ends[..., 0], ends[..., 1]
 
-    def quantile_interval(self, levels: ArrayLike = 0.5, *, level: float = 0.95) -> QuantileInterval:
+    def quantile_interval(self, levels: ArrayLike = 0.5, *, level: float = 0.95) -> Interval:
         r"""Compute quantiles with confidence intervals.
 
         .. math:: \big[\hat Q(r / n \mid x),\ \hat Q(s / n \mid x)\big], \qquad
@@ -354,7 +354,7 @@ class ConditionalDistribution(NamedCalls):
 
         Returns
         -------
-        QuantileInterval
+        Interval
             With `center`, `lower` and `upper` in the shape of `quantile`; infinite where the window has too few rows
             for an end.
 
@@ -412,7 +412,11 @@ class ConditionalDistribution(NamedCalls):
         center, lower, upper = np.split(found, 3, axis=2)
         lower, upper = without_ends(low, high, (lower, upper))
         center, lower, upper = (without_axes(array, self.flat, tau.ndim > 0) for array in (center, lower, upper))
-        return QuantileInterval(center, lower, upper, tau.copy(), level, rows)
+        axes = ("output",) * (center.ndim - 1 - tau.ndim)
+        method, labels = "order statistics", None
+        if tau.ndim:
+            axes, labels = (*axes, "quantile"), tau.copy()
+        return Interval(center, lower, upper, level, method, axes=axes, labels=labels, effective_rows=rows)
 
     def sample(self, size: int = 1, *, random_state: Any = None) -> Array:
         """Draw values of y.

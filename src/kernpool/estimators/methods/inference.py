@@ -424,7 +424,7 @@ class Prediction(PrintedResult, PredictionBase):
         )
         center, lower, upper, error = (
             shaped(self.model, self.query, values)
-            for values in (found.center, found.lower, found.upper, found.standard_error)
+            for values in (found.center, found.lower, found.upper, np.asarray(found.standard_error))
         )
         critical = found.critical
         if isinstance(critical, np.ndarray):

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from kernpool.conformal.calibration import ConformalProblem, PredictionInterval
+from kernpool.conformal.calibration import ConformalProblem
 from kernpool.conformal.methods import METHODS, check_method, prediction_interval
 from kernpool.conformal.order_statistics import as_fraction
 from kernpool.estimators.fitted_model import (
@@ -37,6 +37,7 @@ from kernpool.estimators.methods.calibration import (
 from kernpool.estimators.methods.robust_regression import refit_robustly
 from kernpool.estimators.model import FittedModel, gap_of, robust_weight_of, source_of
 from kernpool.execution.error_messages import abbreviate
+from kernpool.execution.interval import Interval
 from kernpool.execution.text_table import ROWS
 from kernpool.inference.resampling.random_draws import as_seed, generator
 
@@ -102,7 +103,7 @@ class PredictionIntervals(FittedModel):
         calibration: str | None = None,
         groups: ArrayLike | None = None,
         random_state: Any = 0,
-    ) -> PredictionInterval:
+    ) -> Interval:
         r"""Compute prediction intervals: they contain a new observation of y with a given probability.
 
         .. math:: \hat m(x) \pm \hat s(x)\, Q, \qquad Q = \Big( \frac{|y_i - \hat m_{-i}(x_i)|}{\hat s_{-i}(x_i)}
@@ -137,7 +138,7 @@ class PredictionIntervals(FittedModel):
 
         Returns
         -------
-        PredictionInterval
+        Interval
             With `center`, `lower` and `upper` in the shape of `predict`, and `guarantee`, which says what holds.
             Infinite ends where rows do not bound them: too few for the level, or none around x. `center` is NaN in an
             empty window with ``empty="nan"``.

@@ -12,7 +12,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from kernpool.bandwidth import LeaveOneOut
-from kernpool.conformal import PredictionInterval
 from kernpool.data.chunks.base import Chunks
 from kernpool.estimators.classifier import NadarayaWatsonClassifier
 from kernpool.estimators.kernel_smoother import KernelSmoother
@@ -395,7 +394,7 @@ class KernelStackingRegressor(Scoring, RegressorMixin, StackedEstimator):  # typ
         method: Literal["auto", "adaptive", "split"] = "auto",
         X_calibration: ArrayLike | None = None,
         y_calibration: ArrayLike | None = None,
-    ) -> PredictionInterval:
+    ) -> Interval:
         """Compute prediction intervals: they contain a new observation of y with a given probability.
 
         Parameters
@@ -412,7 +411,7 @@ class KernelStackingRegressor(Scoring, RegressorMixin, StackedEstimator):  # typ
 
         Returns
         -------
-        PredictionInterval
+        Interval
             With `center`, `lower`, `upper` and the coverage statement `guarantee`. After a fit with groups of a row of
             a new cluster.
 

@@ -158,7 +158,7 @@ def confidence_interval(stack: FittedStack, queries: Queries, level: float, meth
     center, error = weights @ stack.value, np.sqrt(variance + remaining)
     half = -stdtrit(df[:, None], 0.5 * (1.0 - level)) * error
     return Interval(
-        center, center - half, center + half, error, df, level, method,
+        center, center - half, center + half, level, method, error, df,
         effective_rows=1.0 / (plain**2 @ (1.0 / stack.weight)), first_predictions=plain @ stack.value,
     )  # fmt: skip
 
@@ -170,7 +170,7 @@ def conformal_interval(
     method: str,
     X_calibration: ArrayLike | None,
     y_calibration: ArrayLike | None,
-) -> conformal.PredictionInterval:
+) -> Interval:
     """Compute prediction intervals from leave-one-out residuals of the stack, or from calibration rows.
 
     The scale of the noise is the kernel mean of absolute leave-one-out residuals in the windows of the local member.

@@ -7,7 +7,7 @@ simultaneous band has the same center and standard errors, with a larger critica
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from numbers import Real
 from typing import Any
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from kernpool.core.local_fit import warn_of_rank
 from kernpool.execution.error_messages import abbreviate, check_choice
-from kernpool.execution.text_table import IntervalTable, listed
+from kernpool.execution.interval import Interval
 from kernpool.inference.confidence.simultaneous_bands import band_critical_values, choose_band
 from kernpool.inference.variance.cluster_robust import Clusters
 from kernpool.inference.variance.residuals import Training
@@ -34,86 +34,6 @@ from kernpool.smoother.bias_correction import METHODS, estimates
 from kernpool.smoother.linear_smoother import EvaluationPoints, Smoother
 
 Array = NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False)
-class Interval(IntervalTable):
-    """Confidence intervals, or a simultaneous band, at m points.
-
-    Parameters
-    ----------
-    center : ndarray of shape (m,) or (m, c)
-        Center of the interval. For the robust method it is the bias-corrected fit, which differs from `predict`.
-    lower, upper : ndarray, as center
-        Confidence limits; NaN where the window is empty.
-    standard_error : ndarray, as center
-        Standard error of the center.
-    df : ndarray of shape (m,) or (m, d)
-        Degrees of freedom of the standard error, for Student's quantile; with clusters those of slopes may differ.
-    level : float
-        Confidence level: coverage of each interval, or simultaneous coverage of a band.
-    method : str
-        Method of the center.
-    critical : float, ndarray or None
-        Critical value of a band, in standard errors as if these were known: one number, or one for each column of the
-        center where they differ; None for pointwise intervals.
-    band : {"tube", "multiplier"} or None
-        Method of a band's critical value; None for pointwise intervals.
-    axes : tuple of str, default=("output",)
-        Meaning of the axes of the center after the first: ``"column"`` of slopes, ``"output"`` of several outputs.
-    effective_rows : ndarray of shape (m,), optional
-        Effective sample size of the windows of the first points, those of the printed table (column ``n_eff``): near 1
-        an interval rests on one row. None of rows in a file, as it takes two passes over them;
-        `Prediction.effective_sample_size` has it for all points.
-    first_predictions : ndarray, optional
-        What `predict` returns at the first points, those of the printed table.
-
-    Examples
-    --------
-    >>> from kernpool import NadarayaWatsonRegressor
-    >>> from kernpool.datasets import make_sine_power
-    >>> sample = make_sine_power(random_state=0)
-    >>> model = NadarayaWatsonRegressor().fit(sample.x_train[:, None], sample.y_train)
-    >>> found = model.confidence_interval([[1.0], [2.5]])
-    >>> bool((found.lower < found.center).all() and (found.center < found.upper).all())
-    True
-    >>> print(found)
-    points    2
-    level     0.95, pointwise
-    method    robust
-    <BLANKLINE>
-      point  predict  bias-corrected  lower  upper  se     df    n_eff
-      0      2.323    2.275           1.57   2.979  0.32   11    3.91
-      1      3.286    3.313           2.418  4.207  0.421  15.3  5.29
-    """
-
-    center: Array
-    lower: Array
-    upper: Array
-    standard_error: Array
-    df: Array
-    level: float
-    method: str
-    critical: float | Array | None = None
-    band: str | None = None
-    axes: tuple[str, ...] = ("output",)
-    effective_rows: Array | None = None
-    first_predictions: Array | None = None
-
-    def __str__(self) -> str:
-        where = {
-            None: "pointwise",
-            "tube": "simultaneous for the whole curve, by the tube formula",
-            "multiplier": "simultaneous at all points, by the multiplier bootstrap",
-        }[self.band]
-        critical = "" if self.critical is None else f", critical value {listed(np.atleast_1d(self.critical))}"
-        facts = {"level": f"{self.level:g}, {where}{critical}", "method": self.method}
-        columns = {"se": self.standard_error, "df": self.df, "n_eff": self.effective_rows}
-        return self._printed(
-            facts, columns, axes=self.axes, error=self.standard_error,
-            before={} if self.first_predictions is None else {"predict": self.first_predictions},
-            center="bias-corrected" if self.method in ("robust", "quadratic") else "center",
-        )  # fmt: skip
 
 
 def interval(
@@ -212,7 +132,7 @@ def interval(
         width = bands[0] if len(bands[0]) > 1 else float(bands[0][0])
     elif bands:
         width = np.stack([np.broadcast_to(one, center.shape[-1]) for one in bands])
-    return Interval(center, lower, upper, error, df, level, method, width, kind)
+    return Interval(center, lower, upper, level, method, error, df, width, kind)
 
 
 BANDS = ("tube", "multiplier")
