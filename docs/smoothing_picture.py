@@ -14,7 +14,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from kernpool import KernelCurveDisplay, LocalLinearRegressor, LoessRegressor, Nearest
+from kernpool import KernelCurveDisplay, LocalLinearRegressor, Nearest
 
 TABLE = Path(__file__).resolve().parents[1] / "examples" / "data" / "engel.csv"
 
@@ -30,7 +30,7 @@ def draw_smoothing_picture(path: Path) -> None:
     for model, label, color, style in (
         (LocalLinearRegressor("tricube", "loo", window=Nearest()), "window=Nearest()", "#bd1f01", "-"),
         (LocalLinearRegressor(robust=True), "robust=True", "#3f90da", "--"),
-        (LoessRegressor(), "loess, span 0.75", "#000000", ":"),
+        (LocalLinearRegressor("tricube", window=Nearest(0.2)), "window=Nearest(0.2)", "#000000", ":"),
     ):
         right.plot(grid, model.fit(x, y).predict(grid), style, color=color, linewidth=2.2, label=label)
     right.legend(frameon=False)

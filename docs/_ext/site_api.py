@@ -23,9 +23,9 @@ GROUPS = {
     "Pooling": "pool lowess pooling_weights pool_quantile pool_cdf pool_state merge empty_state PoolState "
     "Nearest Floor",
     "Estimators": "NadarayaWatsonRegressor LocalLinearRegressor NadarayaWatsonClassifier KernelStackingRegressor "
-    "KernelStackingClassifier LoessRegressor save_model load_model",
+    "KernelStackingClassifier save_model load_model",
     "Confidence intervals": "Prediction ClassPrediction Interval Residuals Summary ClassSummary "
-    "StackingSummary ClassStackingSummary LoessPrediction LoessSummary LoessComparison "
+    "StackingSummary ClassStackingSummary "
     "InferenceWarning",
     "Explanations": "Explanation AdditiveTerms Counterfactuals RowDiagnostics row_diagnostics",
     "Hypothesis tests": "TestResult specification_test",

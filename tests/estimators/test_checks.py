@@ -8,7 +8,6 @@ from kernpool import (
     KernelStackingClassifier,
     KernelStackingRegressor,
     LocalLinearRegressor,
-    LoessRegressor,
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
 )
@@ -16,7 +15,6 @@ from kernpool import (
 QUICK = [  # each check fits several times, so a search takes ten times as long
     NadarayaWatsonRegressor(bandwidth="scott"),
     KernelStackingRegressor(LocalLinearRegressor(bandwidth="scott")),
-    LoessRegressor(degree=1),
 ]
 VARIANTS = [
     KernelStackingClassifier(NadarayaWatsonClassifier(bandwidth="scott")),
@@ -33,10 +31,7 @@ VARIANTS = [
 
 def expected_failures(estimator):
     """scikit-learn asks that X with one dimension be refused at fit; here it is one column, as in `kernpool.pool`."""
-    failures = {"check_fit1d": "X with one dimension is one column"}
-    if isinstance(estimator, LoessRegressor):
-        failures["check_sample_weight_equivalence_on_dense_data"] = "windows count rows, as those of R do"
-    return failures
+    return {"check_fit1d": "X with one dimension is one column"}
 
 
 # Some checks have fewer rows than columns, which determine no plane, or ask about rows unlike the five of positive

@@ -1,4 +1,4 @@
-"""Robust kernel regression: a dense fit, loess, bandwidths by the bounded loss, laws, inference, files and refusals."""
+"""Robust kernel regression: a dense fit, bandwidths by the bounded loss, laws, inference, files and refusals."""
 
 import copy
 import pickle
@@ -13,7 +13,6 @@ from kernpool import (
     Floor,
     KernelStackingRegressor,
     LocalLinearRegressor,
-    LoessRegressor,
     NadarayaWatsonRegressor,
     explore,
     load_model,
@@ -21,7 +20,7 @@ from kernpool import (
     row_diagnostics,
     save_model,
 )
-from kernpool.core.robust_weights import bisquare, median_magnitude
+from kernpool.core.robust_weights import median_magnitude
 
 REGRESSORS = [NadarayaWatsonRegressor, LocalLinearRegressor]
 GRID = np.linspace(0.05, 0.95, 19)[:, None]
@@ -69,18 +68,6 @@ def test_fits_are_those_of_the_passes_written_out(kind, robust):
     np.testing.assert_allclose(model.predict(GRID), fitted, rtol=0, atol=1e-9)
     assert (robust == "huber") != np.any(model.robust_weight_ < 1e-20)
     np.testing.assert_allclose(model.attention_weights(GRID) @ y, model.predict(GRID), atol=1e-9)
-
-
-def test_with_windows_of_all_rows_it_is_the_local_fit_of_loess():
-    """A span of one, at a query whose farthest row is one bandwidth away, but for the edges of R's weights."""
-    x = np.linspace(-1.0, 1.0, 81)
-    y = x + 0.2 * np.cos(37 * x) + 5.0 * (np.arange(81) % 9 == 4)
-    peer = LoessRegressor(span=1.0, degree=1, family="symmetric", iterations=2).fit(x, y)
-    first = LoessRegressor(span=1.0, degree=1).fit(x, y).fitted_values_
-    robust = bisquare(y - first, 6 * np.median(np.abs(y - first)))
-    np.testing.assert_allclose(peer.robust_weight_, robust, atol=1e-5)
-    plain = LocalLinearRegressor("tricube", 1.0).fit(x, y, sample_weight=robust + 1e-12)
-    assert plain.predict([0.0])[0] == pytest.approx(peer.predict([0.0])[0], abs=1e-5)
 
 
 @pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")

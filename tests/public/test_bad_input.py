@@ -115,7 +115,6 @@ ESTIMATORS = [
     kernpool.NadarayaWatsonClassifier,
     kernpool.KernelStackingRegressor,
     kernpool.KernelStackingClassifier,
-    kernpool.LoessRegressor,
 ]
 needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="torch is an optional extra")
 FITTED = [pytest.param(kind, marks=needs_torch) if "Learned" in kind.__name__ else kind for kind in ESTIMATORS]

@@ -22,7 +22,6 @@ from kernpool import (
     KernelStackingClassifier,
     KernelStackingRegressor,
     LocalLinearRegressor,
-    LoessRegressor,
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
 )
@@ -49,7 +48,6 @@ FITTING = ("fit",)
 ESTIMATORS = {
     "NadarayaWatsonRegressor": lambda: NadarayaWatsonRegressor(bandwidth=0.75),
     "LocalLinearRegressor": lambda: LocalLinearRegressor(bandwidth=0.75),
-    "LoessRegressor": lambda: LoessRegressor(degree=1),
     "NadarayaWatsonClassifier": lambda: NadarayaWatsonClassifier(bandwidth=0.75),
     "KernelStackingClassifier": lambda: KernelStackingClassifier(NadarayaWatsonClassifier(bandwidth=0.75)),
     "KernelStackingRegressor": lambda: KernelStackingRegressor(LocalLinearRegressor(bandwidth=0.75)),
@@ -79,7 +77,7 @@ LEFT_OUT = {
 EXEMPT = {
     r"\w+Display(\.\w+)?": "pictures; they call methods of the table",
     r"\w*Interval|\w*Prediction|PredictionSet|Residuals|\w*Summary|TestResult": "results",
-    r"Explanation|LoessComparison|AdditiveTerms|Counterfactuals|RowDiagnostics": "results about predictions and rows",
+    r"Explanation|AdditiveTerms|Counterfactuals|RowDiagnostics": "results about predictions and rows",
     r"PoolState(\.\w+)?|Problem(\.\w+)?|Plan(\.\w+)?|choose|merge|Kernel|Nearest|Floor": "made by the table",
     r"explore|Explorer(\.\w+)?": "calls fit, and its pages are tested in a browser",
     r"\w+\.set_\w+_request|save_model": "arguments are names",
@@ -377,7 +375,7 @@ def test_points_far_from_all_rows_are_told(name):
 FITTED = [name.partition(".")[0] for name in TABLE if name.endswith(".fit")]
 
 
-@pytest.mark.parametrize("owner", [name for name in FITTED if name != "LoessRegressor"])  # which searches for nothing
+@pytest.mark.parametrize("owner", FITTED)
 def test_every_fit_warns_of_copied_rows(owner):
     model = ESTIMATORS[owner]()
     x = np.random.default_rng(3).uniform(size=(N, 1))  # labels could be equal by chance where x has ties

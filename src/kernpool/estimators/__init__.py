@@ -9,11 +9,10 @@ the error on new rows. `persistence.py` saves and loads models;
 `compile_ahead.py` fills the cache of compiled loops.
 
 The folder `methods` has the methods of fitted models for inference, distributions and prediction; in `learned` the
-similarity is learned; `stacking` averages local fits and a kernel ridge regression; `loess` has R's local regression.
+similarity is learned; `stacking` averages local fits and a kernel ridge regression.
 """
 
 from kernpool.estimators.classifier import NadarayaWatsonClassifier
-from kernpool.estimators.loess.estimator import LoessComparison, LoessPrediction, LoessRegressor, LoessSummary
 from kernpool.estimators.methods.classification import ClassPrediction
 from kernpool.estimators.methods.conditional_distribution import ConditionalDistribution
 from kernpool.estimators.methods.distribution import distribution_bandwidth
@@ -30,10 +29,6 @@ __all__ = [
     "KernelStackingClassifier",
     "KernelStackingRegressor",
     "LocalLinearRegressor",
-    "LoessComparison",
-    "LoessPrediction",
-    "LoessRegressor",
-    "LoessSummary",
     "NadarayaWatsonClassifier",
     "NadarayaWatsonRegressor",
     "Prediction",

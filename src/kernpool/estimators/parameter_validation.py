@@ -255,7 +255,6 @@ class Accepted(NamedTuple):
             raise ValueError(f"{name} must be {self.words}, got {abbreviate(value)}; {hint}".rstrip("; "))
 
 
-FLAG = Accepted("True or False", (True, False))
 ACCEPTED = {
     "unseen": Accepted("'raise' or 'unlike'", ("raise", "unlike")),
     "max_search_rows": Accepted(

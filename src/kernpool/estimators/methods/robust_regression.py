@@ -152,10 +152,7 @@ def _refuse_options(model: FittedModel, robust: bool | int | str, rows: Training
             "confidence_interval, or use robust=False"
         )
     if follows_rows(model):
-        raise ValueError(
-            f"{name} is for windows of fixed width, got window={model.window}; use window='fixed', or a "
-            "LoessRegressor(family='symmetric'), whose windows hold a share of the rows"
-        )
+        raise ValueError(f"{name} is for windows of fixed width, got window={model.window}; use window='fixed'")
     if rows.order is not None:
         raise ValueError(f"{name} leaves out rows one by one, got gap={rows.order.gap}; use gap=0, or robust=False")
     if isinstance(model.window, Floor):
