@@ -17,17 +17,6 @@ def _scripts(monkeypatch):
     monkeypatch.syspath_prepend(str(BENCHMARKS))
 
 
-def test_fresh_rows_have_the_density_that_the_likelihood_ratio_says():
-    """The mean of exp(3 x) over uniform rows normalises it; then means over tilted rows are weighted ones."""
-    settings, g = import_module("prediction_settings"), np.random.default_rng(3)
-    x = settings.tilted(g, 200_000)[0][:, 0]
-    grid = (np.arange(100_000) + 0.5) / 100_000
-    weight = settings.tilt(grid[:, None])
-    for power in (1, 2):
-        assert np.mean(x**power) == pytest.approx(np.sum(weight * grid**power) / weight.sum(), abs=1e-5)
-    assert np.all(np.floor(90 * settings.strata(g, 90)) == np.arange(90))
-
-
 @pytest.mark.parametrize(("n", "share"), [(20, 19 / 21), (50, 46 / 51), (99, 0.9), (200, 181 / 201)])
 def test_exact_coverage_of_ranks(n, share):
     """Of a new score among n: it is at most the k-th of them with probability k / (n + 1)."""
