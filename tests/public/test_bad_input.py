@@ -429,7 +429,7 @@ def test_slips_are_answered_with_the_remedy():
             model.fit(X, y, sample_weight=weight)
     with pytest.raises(ValueError, match="which are no classes; use NadarayaWatsonRegressor"):
         NadarayaWatsonClassifier().fit(X, y)
-    with pytest.raises(TypeError, match="folder must be the path of a saved model, got 3"):
+    with pytest.raises(TypeError, match="path must be the path of a saved model, got 3"):
         kernpool.load_model(3)
     with pytest.raises(FileNotFoundError, match=r"no/such\.parquet does not exist"):
         kernpool.open_chunks("no/such.parquet")
