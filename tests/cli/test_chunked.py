@@ -191,7 +191,6 @@ RECIPES = {
     "bandwidth": {"bandwidth": [0.5, 0.8]},
     "composition": {"kernel": "biweight", "bandwidth": [1.5, 1.5], "composition": "product"},
     "degree": {},  # of the model of constants
-    "tol": {"tol": 1e-3},
     "algorithm": {"algorithm": "brute"},
     "empty": {"kernel": "boxcar", "bandwidth": 0.02, "empty": "mean"},
     "ridge": {"ridge": 40.0},
@@ -213,7 +212,7 @@ def test_a_cluster_pools_as_the_model_does(setting, folder, tables, scheduler, m
     constant = NadarayaWatsonRegressor(bandwidth=PLAIN["bandwidth"])
     model = constant if setting == "degree" else LocalLinearRegressor(**PLAIN | options)
     expected = model.fit(X, y, sample_weight=weight).predict(query)
-    if setting not in ("tol", "algorithm", "none"):  # a setting that gets lost on the way shows
+    if setting not in ("algorithm", "none"):  # a setting that gets lost on the way shows
         lost = {name: value for name, value in options.items() if name != setting}
         without = LocalLinearRegressor(**PLAIN | lost).fit(X, y, sample_weight=weight).predict(query)
         assert not np.allclose(without, expected, equal_nan=True)
@@ -242,8 +241,8 @@ def test_a_cluster_reads_dates_as_the_model_does(memory, suffix, folder, schedul
 
 
 def test_recipes_are_tried_on_a_cluster_field_by_field():
-    # Windows that differ between queries, and planes along circles, are refused for rows in chunks.
-    refused = {"widening", "n_neighbors", "tied"}
+    # Windows that differ between queries, and planes along circles, are refused for rows in chunks; models have no tol.
+    refused = {"widening", "n_neighbors", "tied", "tol"}
     assert {field.name for field in fields(Recipe)} - {"n_jobs", "warns_of_nearest"} - refused <= set(RECIPES)
 
 

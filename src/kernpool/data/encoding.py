@@ -294,12 +294,6 @@ class Encoding:
             )
 
 
-def _are_places(places: tuple[Any, ...], levels: int) -> bool:
-    steps = np.diff(np.array(places, dtype=np.float64))
-    finite = all(type(place) is float for place in places) and bool(np.all(np.isfinite(places)))
-    return len(places) == levels and finite and bool(np.all(steps > 0) or np.all(steps < 0))
-
-
 def _positions(argument: str, columns: Collection[str | int], table: Columns) -> list[int]:
     if isinstance(columns, str):
         raise TypeError(

@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from kernpool.bandwidth import LeaveOneOut, TrainingRows, leave_one_out
 from kernpool.core import Categories, Keys, PoolState, Problem
 from kernpool.core.dependent_columns import dependent_columns
-from kernpool.core.local_fit import LocalFit, RankDeficiencyWarning
+from kernpool.core.local_fit import RankDeficiencyWarning
 from kernpool.core.robust_weights import RESERVE, Robustness
 from kernpool.data.chunks.base import Chunks
 from kernpool.data.chunks.sampling import range_of
@@ -53,7 +53,7 @@ from kernpool.execution.warnings import warn_caller
 from kernpool.inference import Clusters, Training, fit_clusters, fit_training, number_clusters
 from kernpool.inference.model_summary import ColumnSummary
 from kernpool.kernels import get_kernel
-from kernpool.pooling import KeyPairs, Recipe, ReportRank, StoredPairs, Sums, finalize, local_fit
+from kernpool.pooling import KeyPairs, Recipe, ReportRank, StoredPairs, Sums, finalize
 from kernpool.smoother import EvaluationPoints, Smoother, StoredSmoother
 
 Array = NDArray[np.float64]
@@ -325,14 +325,6 @@ def output_shape(model: FittedModel) -> tuple[int, ...]:
     """Return the shape of the outputs of one row."""
     source = source_of(model)
     return model.value_.shape[1:] if source is None else () if source.flat else (source.outputs,)
-
-
-def fit_of(model: FittedModel, problem: Problem) -> LocalFit:
-    """Compute the local fits (constants or planes) of a model at the queries of a pooling problem.
-
-    A fit is constant where the sums lose the precision that a plane needs.
-    """
-    return local_fit(problem, recipe_of(model), current_progress())
 
 
 def pool_at(

@@ -28,31 +28,6 @@ from kernpool.execution.progress import Progress
 Work = Callable[[slice], Iterator[None]]
 
 
-class OwnLock:
-    """Lock that is not copied with its owner: deep copies and pickles of the owner get a new one.
-
-    Examples
-    --------
-    >>> import copy
-    >>> lock = OwnLock()
-    >>> with lock, copy.deepcopy(lock):
-    ...     "the copy is another lock"
-    'the copy is another lock'
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-
-    def __enter__(self) -> None:
-        self._lock.acquire()
-
-    def __exit__(self, *_: object) -> None:
-        self._lock.release()
-
-    def __reduce__(self) -> tuple[type[OwnLock], tuple[()]]:
-        return OwnLock, ()
-
-
 def resolve_n_jobs(n_jobs: int | None) -> int:
     """Convert `n_jobs` into a number of threads, as scikit-learn does.
 

@@ -6,13 +6,12 @@ For one query `q` and pairs ``(k_j, v_j)`` the pooled value is the weighted mean
 
 or, with ``degree=1`` or 2, the value at `q` of the plane or quadratic that fits the values best with these weights.
 
-`Pairs` is the interface that arrays, previously read keys, chunks, memory maps and partitions of a cluster share: the
-plan for given queries, and the sums. Running sums (`streaming.py`) no longer have pairs; they are finalized alike.
+Arrays, previously read keys, chunks, memory maps and partitions of a cluster all plan, and sum, their pairs.
 """
 
 from __future__ import annotations
 
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,7 +25,7 @@ from kernpool.execution.warnings import underflow_is_zero
 from kernpool.kernels import Kernel
 from kernpool.pooling.in_memory import ArrayPairs, sum_problems
 from kernpool.pooling.out_of_core import ChunkPairs, MapPairs, is_large_map
-from kernpool.pooling.recipe import Recipe, Sums, finalize
+from kernpool.pooling.recipe import Recipe, finalize
 from kernpool.pooling.stored_pairs import StoredPairs
 from kernpool.pooling.widths import Nearest, neighbors_in
 
@@ -319,28 +318,3 @@ def pool_state(
     state = sum_problems(batch.problem, recipe, len(batch), progress, centered=False).state
     shape = (*batch.shape, batch.n_queries)
     return PoolState(state.shift.reshape(shape), state.denominator.reshape(shape), state.numerator.reshape(*shape, -1))
-
-
-class Reason(Protocol):
-    """Interface of every plan: the name of the chosen algorithm, and the reason for the choice."""
-
-    @property
-    def algorithm(self) -> str:
-        """Name of the chosen algorithm."""
-
-    @property
-    def reason(self) -> str:
-        """Reason for the choice of the algorithm, in words."""
-
-
-class Pairs(Protocol):
-    """Interface of sources of key-value pairs: arrays, memory maps or chunks."""
-
-    def plan(self, recipe: Recipe, query: Any) -> Reason:
-        """Return the algorithm that sums the pairs at these queries, and the reason for the choice."""
-
-    def reduce(self, recipe: Recipe, query: Any, progress: Progress | None = None) -> Sums:
-        """Sum weights and weighted values over all pairs, at each query.
-
-        `Sums` holds what is needed to compute the pooled values.
-        """

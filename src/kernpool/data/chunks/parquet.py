@@ -188,8 +188,13 @@ class ParquetChunks(Chunks):
 
     def split_by_box(self, low: NDArray[np.float64], high: NDArray[np.float64]) -> Split | None:
         """Split the row groups by the statistics of the files; one that lacks some may lie in any box."""
+        from pyarrow import ArrowInvalid
+
         box = _box(self._schema, self._names.features, low, high)
-        reached = [bool(group.split_by_row_group(box, self._schema)) for group in self._groups]
+        try:
+            reached = [bool(group.split_by_row_group(box, self._schema)) for group in self._groups]
+        except ArrowInvalid:  # an integer that float64 rounds, which reading refuses
+            return None
         largest = np.array([_largest(group, self._names) for group in self._groups])
         outside = ~np.array(reached, dtype=bool) & np.isfinite(largest).all(axis=1)
         if not outside.any() or not np.any(largest[~outside, 0] > 0):

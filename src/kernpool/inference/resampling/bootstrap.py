@@ -91,16 +91,6 @@ class SmootherMatrix:
 
         return fill_in_silence(found.intercept, found.occupied, empty, fill)
 
-    def means_of_squares(self, square: Array) -> Array:
-        """Return kernel-weighted means of columns of squares; zero where no key is in the kernel's support.
-
-        Columns are shifted by their minimum and not by their mean, which keeps digits where squares are small.
-        """
-        center = np.min(square, axis=0)
-        problem = replace(self.problem, value=subtract(square, center), value_center=center)
-        found = local_fit(problem, replace(self.recipe, ridge=0.0))
-        return np.where(found.occupied[:, None], np.maximum(found.intercept, 0.0), 0.0)
-
     def report_empty(self, value: Array) -> None:
         """Warn of queries without a key in the kernel's support, or raise ValueError, as the recipe's `empty` says.
 
