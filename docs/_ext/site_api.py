@@ -24,9 +24,7 @@ GROUPS = {
     "Nearest Floor",
     "Estimators": "NadarayaWatsonRegressor LocalLinearRegressor NadarayaWatsonClassifier KernelStackingRegressor "
     "KernelStackingClassifier save_model load_model",
-    "Confidence intervals": "Prediction ClassPrediction Interval Residuals Summary ClassSummary "
-    "StackingSummary ClassStackingSummary "
-    "InferenceWarning",
+    "Confidence intervals": "Prediction ClassPrediction Interval Residuals Summary InferenceWarning",
     "Explanations": "Explanation AdditiveTerms Counterfactuals RowDiagnostics row_diagnostics",
     "Hypothesis tests": "TestResult specification_test",
     "Distributions, prediction intervals and sets": "ConditionalDistribution PredictionSet distribution_bandwidth",

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from kernpool.distribution import pool_cdf, pool_quantile
     from kernpool.estimators import (
         ClassPrediction,
-        ClassStackingSummary,
         ConditionalDistribution,
         KernelStackingClassifier,
         KernelStackingRegressor,
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
         NadarayaWatsonClassifier,
         NadarayaWatsonRegressor,
         Prediction,
-        StackingSummary,
         distribution_bandwidth,
         row_diagnostics,
     )
@@ -48,7 +46,6 @@ if TYPE_CHECKING:
     from kernpool.explorer.explore import Explorer, explore
     from kernpool.inference import (
         AdditiveTerms,
-        ClassSummary,
         Counterfactuals,
         Explanation,
         ExtrapolationWarning,
@@ -70,8 +67,6 @@ __all__ = [
     "AttentionDisplay",
     "BandwidthPathDisplay",
     "ClassPrediction",
-    "ClassStackingSummary",
-    "ClassSummary",
     "ConditionalDistribution",
     "Counterfactuals",
     "CoverageDisplay",
@@ -104,7 +99,6 @@ __all__ = [
     "Residuals",
     "RowDiagnostics",
     "SerialCorrelationWarning",
-    "StackingSummary",
     "Summary",
     "SuspectColumnWarning",
     "TestResult",
@@ -177,11 +171,8 @@ _LAZY = {
     "NadarayaWatsonClassifier": "kernpool.estimators",
     "NadarayaWatsonRegressor": "kernpool.estimators",
     "Prediction": "kernpool.estimators",
-    "ClassStackingSummary": "kernpool.estimators",
-    "StackingSummary": "kernpool.estimators",
     "PredictionSet": "kernpool.conformal",
     "Residuals": "kernpool.inference",
-    "ClassSummary": "kernpool.inference",
     "Summary": "kernpool.inference",
     "TestResult": "kernpool.inference",
     "datasets": "kernpool.datasets",

@@ -95,18 +95,18 @@ def test_of_clusters_it_says_what_is_left_out(degree):
     model = (NadarayaWatsonRegressor, LocalLinearRegressor)[degree](bandwidth="loo")
     found = model.fit(x[:, None], y, sample_weight=weight, groups=groups).summary()
     alone = model.leave_one_out()
-    assert found.clusters.error == pytest.approx(model.loo_error_, rel=1e-9)
+    assert found.cluster_error == pytest.approx(model.loo_error_, rel=1e-9)
     squared, total = weight @ (y - alone.prediction) ** 2, weight @ (y - weight @ y / weight.sum()) ** 2
-    np.testing.assert_allclose(found.clusters.r2, 1 - squared / total, rtol=1e-9)
+    np.testing.assert_allclose(found.cluster_r2, 1 - squared / total, rtol=1e-9)
     sizes = np.bincount(groups, weight)
     sizes = sizes[sizes > 0]
-    assert (found.clusters.count, found.clusters.sizes) == (len(sizes), (sizes.min(), np.median(sizes), sizes.max()))
+    assert (found.n_clusters, found.cluster_sizes) == (len(sizes), (sizes.min(), np.median(sizes), sizes.max()))
     plain = type(model)(bandwidth=model.bandwidth_).fit(x[:, None], y, sample_weight=weight).summary()
     np.testing.assert_allclose(found.loo_r2, plain.loo_r2, rtol=1e-12)
-    assert found.loo_error != pytest.approx(found.clusters.error, rel=1e-3)
+    assert found.loo_error != pytest.approx(found.cluster_error, rel=1e-3)
     text = str(found)
     assert f"\n  clusters                {len(sizes)}, of {sizes.min():g} to {sizes.max():g} rows, median " in text
-    r2, other = found.clusters.r2
+    r2, other = found.cluster_r2
     assert f"\n  leave-cluster-out       R2 {r2:.4g}, {other:.4g}, error {model.loo_error_:.4g}\n" in text
     assert text.endswith("residual sd, AICc and GCV take rows as independent.")
     assert "cluster" not in str(plain)
@@ -115,7 +115,7 @@ def test_of_clusters_it_says_what_is_left_out(degree):
 def test_two_clusters_are_enough_for_a_summary():
     x, y = bend(60)
     found = LocalLinearRegressor(bandwidth=0.1).fit(x[:, None], y, groups=np.arange(60) % 2).summary()
-    assert found.clusters.sizes == (30.0, 30.0, 30.0)
+    assert found.cluster_sizes == (30.0, 30.0, 30.0)
 
 
 def test_a_fit_through_all_rows_has_no_residual_noise_to_print():

@@ -12,7 +12,7 @@ from kernpool.estimators.fitted_model import neighbors_of
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.model import source_of
 from kernpool.estimators.persistence import load_model, read_header
-from kernpool.inference import ClassSummary, Summary
+from kernpool.inference import Summary
 
 
 def run_info(options: argparse.Namespace) -> None:
@@ -24,7 +24,7 @@ def run_info(options: argparse.Namespace) -> None:
         return
     need_method(model, "summary", "--summary", options.model)
     summary = named_summary(model, header["features"])
-    print_json(summary) if options.json else print(summary)
+    print_json({"title": summary.title, **summary.values}) if options.json else print(summary)
 
 
 def need_method(model: Any, method: str, what: str, folder: str) -> None:
@@ -34,13 +34,13 @@ def need_method(model: Any, method: str, what: str, folder: str) -> None:
         raise TypeError(f"{what} is for {kinds}, and {folder} holds a {type(model).__name__}")
 
 
-def named_summary(model: Any, features: Sequence[str]) -> Summary | ClassSummary:
+def named_summary(model: Any, features: Sequence[str]) -> Summary:
     """Return the summary of a fitted model, with the column names of the table."""
-    summary: Summary | ClassSummary = model.summary()
+    summary: Summary = model.summary()
     if model.encoding_ is not None:  # which knows them
         return summary
     named = [replace(column, name=name) for column, name in zip(summary.columns, features, strict=True)]
-    return replace(summary, columns=tuple(named))
+    return replace(summary, values=summary.values | {"columns": tuple(named)})
 
 
 def describe_model(model: Any, header: dict[str, Any]) -> dict[str, Any]:

@@ -20,11 +20,9 @@ from kernpool.estimators.methods.inference import Prediction
 from kernpool.estimators.methods.prediction import row_diagnostics
 from kernpool.estimators.regressors import LocalLinearRegressor, NadarayaWatsonRegressor
 from kernpool.estimators.stacking.estimators import KernelStackingClassifier, KernelStackingRegressor
-from kernpool.estimators.stacking.inference import ClassStackingSummary, StackingSummary
 
 __all__ = [
     "ClassPrediction",
-    "ClassStackingSummary",
     "ConditionalDistribution",
     "KernelStackingClassifier",
     "KernelStackingRegressor",
@@ -32,7 +30,6 @@ __all__ = [
     "NadarayaWatsonClassifier",
     "NadarayaWatsonRegressor",
     "Prediction",
-    "StackingSummary",
     "distribution_bandwidth",
     "row_diagnostics",
 ]

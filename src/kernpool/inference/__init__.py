@@ -14,7 +14,7 @@ from kernpool.inference.confidence.intervals import as_level, interval
 from kernpool.inference.explanation import AdditiveTerms, Counterfactuals, Explanation
 from kernpool.inference.hypothesis_tests.base import TestResult
 from kernpool.inference.hypothesis_tests.specification import specification_test
-from kernpool.inference.model_summary import ClassSummary, Residuals, RowDiagnostics, Summary, summarise
+from kernpool.inference.model_summary import Residuals, RowDiagnostics, Summary, summarise
 from kernpool.inference.resampling.bootstrap import bootstrap
 from kernpool.inference.resampling.random_draws import as_random
 from kernpool.inference.variance.cluster_robust import Clusters, fit_clusters, number_clusters
@@ -23,7 +23,6 @@ from kernpool.inference.variance.standard_errors import ExtrapolationWarning, In
 
 __all__ = [
     "AdditiveTerms",
-    "ClassSummary",
     "Clusters",
     "Counterfactuals",
     "Explanation",

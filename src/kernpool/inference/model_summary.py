@@ -32,7 +32,15 @@ from numpy.typing import NDArray
 
 from kernpool.bandwidth.criteria import CRITERIA
 from kernpool.core.robust_weights import weighted_median
-from kernpool.execution.text_table import ROWS, PrintedResult, frame_of, lines_of, listed, printed_table
+from kernpool.execution.text_table import (
+    ROWS,
+    PrintedResult,
+    columns_of_text,
+    frame_of,
+    lines_of,
+    listed,
+    printed_table,
+)
 from kernpool.execution.threads import cut, weighted_sum
 from kernpool.inference.explanation import as_count
 from kernpool.inference.variance.cluster_robust import Clusters
@@ -78,56 +86,39 @@ class ColumnSummary:
     unit: str = ""
 
 
-@dataclass(frozen=True, eq=False)
-class LeftOutClusters:
-    """Leave-cluster-out R2 and mean squared error of a fit, with cluster sizes.
+@dataclass(frozen=True)
+class MemberSummary:
+    """Summary of one member of a stack: name, what it is, its weight, and its own leave-one-out R2 or log loss."""
 
-    Parameters
-    ----------
-    count : int
-        Number of clusters of positive weight.
-    sizes : (float, float, float)
-        Sum of the weights of the smallest, the median and the largest of them.
-    r2 : ndarray of shape (c,)
-        Leave-cluster-out R2; negative where the mean of all rows predicts better.
-    error : float
-        Mean squared error, summed over outputs.
-    """
-
-    count: int
-    sizes: tuple[float, float, float]
-    r2: Array
-    error: float
+    name: str
+    description: str
+    weight: float
+    loo_score: float
 
 
 @dataclass(frozen=True, eq=False)
 class Summary(PrintedResult):
-    r"""Summary of a fitted regressor: effective parameters, residual standard deviation, R2, AICc and GCV.
+    r"""Summary of a fitted model, which prints well; its numbers are attributes.
 
     Parameters
     ----------
-    title, kernel, chosen : str
-        Names of the model and its kernel, and how its bandwidths were found.
-    columns : tuple of ColumnSummary
-        Columns of the table.
-    rows : float
-        Sum of the weights.
-    trace, trace_squared : float
-        Traces of the hat matrix H, and of H'H.
-    rss, residual_sd, r2, correlation_r2, loo_r2 : ndarray of shape (c,)
-        See the table above; one per output. NaN where the fit takes all degrees of freedom, and where y is constant.
-    loo_error : float
-        Mean squared error of leave-one-out, summed over outputs.
-    aicc, gcv : ndarray of shape (c,)
-        Criteria; infinite where the fit takes all degrees of freedom.
-    effective_rows : (float, float, float)
-        Least, median and largest effective sample size of predictions of training rows.
-    few : float
-        Fraction of the rows with an effective sample size below ten.
-    alone : int
-        Number of rows with no other row in their window.
-    clusters : LeftOutClusters or None
-        Given if the fit had groups. All other numbers treat rows as independent.
+    title : str
+        Name of the model, and numbers of rows, columns and outputs or classes.
+    values : dict
+        Numbers by name, each also an attribute. Of every model: `rows`, the sum of the weights, and `left_out`, the
+        unit held out, ``"row"`` or ``"cluster"``. Of regressors: `trace` and `trace_squared` of the hat matrix H and
+        of H'H, and arrays of one number per output, `residual_sd`, `r2`, `loo_r2`, and `loo_error`, which is summed
+        over outputs; R2 of a constant output is NaN. Of classifiers: `priors` by class, `log_loss` and `accuracy` of
+        held-out rows. Of smoothers: `kernel`, `chosen`, how bandwidths were found, and `columns`, each with `name`,
+        `width` and `relevance`; of regressors among them also `rss`, `correlation_r2`, `aicc`, `gcv`,
+        `effective_rows` (least, median and largest), `few`, the fraction of rows with an effective sample size below
+        ten, `alone`, the number of rows with no other in their window, and after a fit with groups `n_clusters`,
+        `cluster_sizes`, `cluster_r2` and `cluster_error`; of classifiers `prior_share` and `alone`. Of stacks:
+        `members`, each with `name`, `weight` and `loo_score`.
+    facts : dict
+        Lines of the printed summary below its table.
+    note : str, default=""
+        Sentence below them.
 
     Examples
     --------
@@ -139,114 +130,81 @@ class Summary(PrintedResult):
     """
 
     title: str
-    kernel: str
-    chosen: str
-    columns: tuple[ColumnSummary, ...]
-    rows: float
-    trace: float
-    trace_squared: float
-    rss: Array
-    residual_sd: Array
-    r2: Array
-    correlation_r2: Array
-    loo_r2: Array
-    loo_error: float
-    aicc: Array
-    gcv: Array
-    effective_rows: tuple[float, float, float]
-    few: float
-    alone: int
-    clusters: LeftOutClusters | None = None
+    values: dict[str, Any]
+    facts: dict[str, str]
+    note: str = ""
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "values" or name not in self.values:
+            raise AttributeError(f"this summary has no {name!r}; what it has is in its dictionary .values")
+        return self.values[name]
 
     def __str__(self) -> str:
-        c, d = len(self.rss), len(self.columns)
-        head = f"{self.title}: {self.rows:g} rows, {d} column{'s' * (d > 1)}, {c} output{'s' * (c > 1)}"
-        lines = [head, f"kernel {self.kernel}, {self.chosen}", "", *_lines_of(self.columns)]
-        low, middle, high = self.effective_rows
-        facts = {
-            "effective parameters": f"{self.trace:.2f} (tr H), {self.trace_squared:.2f} (tr H'H)",
-            "residual sd": listed(self.residual_sd) + self._without_freedom(),
-            "R2": f"{listed(self.r2)}, leave-one-out {listed(self.loo_r2)}{self._without_spread()}",
-            "AICc, GCV": f"{listed(self.aicc)}; {listed(self.gcv)}",
-            "leave-one-out error": f"{self.loo_error:.4g}",
-            "effective rows per fit": f"{low:.3g} to {high:.3g}, median {middle:.3g}; {self.few:.1%} below {FEW:g}",
-        }
-        if self.alone:
-            facts["rows alone in a window"] = f"{self.alone}"
-        if self.clusters is not None:
-            of, (least, median, most) = self.clusters, self.clusters.sizes
-            facts["clusters"] = f"{of.count}, of {least:g} to {most:g} rows, median {median:g}"
-            facts["leave-cluster-out"] = f"R2 {listed(of.r2)}, error {of.error:.4g}"
-        lines += ["", *_indented(facts)]
-        return "\n".join(lines + ([] if self.clusters is None else ["", AS_IF_INDEPENDENT]))
-
-    def _without_freedom(self) -> str:
-        taken = self.rows - 2.0 * self.trace + self.trace_squared <= 0
-        return "; undefined: the fit takes all degrees of freedom" if taken or np.isnan(self.residual_sd).any() else ""
-
-    def _without_spread(self) -> str:
-        return "; undefined where y is constant" if not np.isfinite(self.r2).all() else ""
+        found, lines = self.values, [self.title]
+        if "kernel" in found:
+            lines.append(f"kernel {found['kernel']}, {found['chosen']}")
+        table = _lines_of(found["columns"]) if "columns" in found else _lines_of_members(found)
+        lines += ["", *table, "", *(f"  {line}" for line in lines_of(self.facts, 22))]
+        return "\n".join(lines + (["", self.note] if self.note else []))
 
 
-@dataclass(frozen=True, eq=False)
-class ClassSummary(PrintedResult):
-    """Summary of a fitted classifier: class priors, and log loss and accuracy of held-out rows.
+def summary_of_regression(name: str, columns: int, values: dict[str, Any]) -> Summary:
+    """Build the `Summary` of a regressor from its name, number of columns, and values."""
+    outputs, without = len(values["r2"]), _held_out(values)
+    taken = (
+        values["rows"] - 2.0 * values["trace"] + values["trace_squared"] <= 0 or np.isnan(values["residual_sd"]).any()
+    )
+    facts = {
+        "effective parameters": f"{values['trace']:.2f} (tr H), {values['trace_squared']:.2f} (tr H'H)",
+        "residual sd": listed(values["residual_sd"])
+        + "; undefined: the fit takes all degrees of freedom" * bool(taken),
+        "R2": f"{listed(values['r2'])}, {without} {listed(values['loo_r2'])}"
+        + "; undefined where y is constant" * (not np.isfinite(values["r2"]).all()),
+    }
+    if "aicc" in values:
+        facts["AICc, GCV"] = f"{listed(values['aicc'])}; {listed(values['gcv'])}"
+    facts[f"{without} error"] = f"{values['loo_error']:.4g}"
+    if "effective_rows" in values:
+        low, middle, high = values["effective_rows"]
+        of = f"{low:.3g} to {high:.3g}, median {middle:.3g}; {values['few']:.1%} below {FEW:g}"
+        facts["effective rows per fit"] = of
+    facts |= _rows_alone(values)
+    if "n_clusters" in values:
+        least, median, most = values["cluster_sizes"]
+        facts["clusters"] = f"{values['n_clusters']}, of {least:g} to {most:g} rows, median {median:g}"
+        facts["leave-cluster-out"] = f"R2 {listed(values['cluster_r2'])}, error {values['cluster_error']:.4g}"
+    note = AS_IF_INDEPENDENT if "n_clusters" in values else ""
+    return Summary(_title(name, columns, values, f"{outputs} output{'s' * (outputs > 1)}"), values, facts, note)
 
-    Parameters
-    ----------
-    title, kernel, chosen : str
-        Names of the model and its kernel, and how its bandwidths were found.
-    columns : tuple of ColumnSummary
-        Columns of the table.
-    rows : float
-        Sum of the weights.
-    priors : dict
-        Fraction of the rows in each class, by its label.
-    prior_share : float
-        Mixing weight of the priors in every probability.
-    left_out : str
-        Unit held out for each prediction: ``"row"`` or ``"cluster"``.
-    log_loss, accuracy : float
-        Weighted means over leave-one-out, or leave-cluster-out, predictions.
-    empty_windows : int
-        Number of rows without another row, or without one of another cluster, in their window.
 
-    Examples
-    --------
-    >>> from kernpool import NadarayaWatsonClassifier
-    >>> X, y = [[0.0], [1.0], [1.5], [2.0], [5.0], [6.0]], ["low", "low", "low", "low", "high", "high"]
-    >>> summary = NadarayaWatsonClassifier(bandwidth=1.0).fit(X, y).summary()
-    >>> summary.accuracy, round(summary.log_loss, 3)
-    (1.0, 0.085)
-    """
+def summary_of_classes(name: str, columns: int, values: dict[str, Any]) -> Summary:
+    """Build the `Summary` of a classifier from its name, number of columns, and values."""
+    priors, without = values["priors"], _held_out(values)
+    shown = [f"{label} {fraction:.1%}" for label, fraction in list(priors.items())[:MOST_CLASSES]]
+    facts = {"classes": ", ".join(shown) + ", ..." * (len(priors) > len(shown))}
+    if "prior_share" in values:
+        facts["prior share"] = f"{values['prior_share']:.3g}"
+    facts |= {f"{without} log loss": f"{values['log_loss']:.4g}", f"{without} accuracy": f"{values['accuracy']:.1%}"}
+    return Summary(_title(name, columns, values, f"{len(priors)} classes"), values, facts | _rows_alone(values))
 
-    title: str
-    kernel: str
-    chosen: str
-    columns: tuple[ColumnSummary, ...]
-    rows: float
-    priors: dict[Any, float]
-    prior_share: float
-    left_out: str
-    log_loss: float
-    accuracy: float
-    empty_windows: int
 
-    def __str__(self) -> str:
-        d, shown = len(self.columns), list(self.priors.items())[:MOST_CLASSES]
-        head = f"{self.title}: {self.rows:g} rows, {d} column{'s' * (d > 1)}, {len(self.priors)} classes"
-        priors = ", ".join(f"{label} {fraction:.1%}" for label, fraction in shown)
-        without = f"leave-{'one' if self.left_out == 'row' else 'cluster'}-out"
-        facts = {
-            "classes": priors + ", ..." * (len(self.priors) > len(shown)),
-            "prior share": f"{self.prior_share:.3g}",
-            f"{without} log loss": f"{self.log_loss:.4g}",
-            f"{without} accuracy": f"{self.accuracy:.1%}",
-        }
-        if self.empty_windows:
-            facts["rows alone in a window"] = f"{self.empty_windows}"
-        lines = [head, f"kernel {self.kernel}, {self.chosen}", "", *_lines_of(self.columns), "", *_indented(facts)]
-        return "\n".join(lines)
+def _held_out(values: dict[str, Any]) -> str:
+    return "leave-one-out" if values["left_out"] == "row" else "leave-cluster-out"
+
+
+def _rows_alone(values: dict[str, Any]) -> dict[str, str]:
+    return {"rows alone in a window": f"{values['alone']}"} if values.get("alone") else {}
+
+
+def _title(name: str, columns: int, values: dict[str, Any], of: str) -> str:
+    return f"{name}: {values['rows']:g} rows, {columns} column{'s' * (columns != 1)}, {of}"
+
+
+def _lines_of_members(values: dict[str, Any]) -> list[str]:
+    """Return the lines of a printed summary that list the members of a stack."""
+    table = [[m.name, f"{m.weight:.3f}", f"{m.loo_score:.4g}", m.description] for m in values["members"]]
+    score = f"{_held_out(values)} {'log loss' if 'priors' in values else 'R2'}"
+    return columns_of_text(["member", "weight", score, "fit"], table)
 
 
 def _lines_of(columns: tuple[ColumnSummary, ...]) -> list[str]:
@@ -259,10 +217,6 @@ def _lines_of(columns: tuple[ColumnSummary, ...]) -> list[str]:
         relevance = "" if column.relevance is None else f"{column.relevance:.3g}"
         lines.append(f"  {column.name:{width}}  {size:{wide}}  {relevance}".rstrip())
     return lines
-
-
-def _indented(facts: dict[str, str]) -> list[str]:
-    return [f"  {line}" for line in lines_of(facts, 22)]
 
 
 def summarise(
@@ -282,7 +236,7 @@ def summarise(
     training : Training
         Its rows, of `fit_training`.
     title, chosen, columns
-        As of `Summary`.
+        Name of the model, how its bandwidths were found, and columns of the table.
     clusters : Clusters, optional
         From `fit_clusters`.
 
@@ -305,43 +259,46 @@ def summarise(
     penalty = {name: 0.0 if of is None else of(trace, rows)[0] for name, of in log_penalty.items()}
     norm = np.sqrt(weighted_sum(weight, towards**2))
     with np.errstate(divide="ignore", invalid="ignore"):
-        return Summary(
-            title=title,
-            kernel=smoother.recipe.kernel.name,
-            chosen=chosen,
-            columns=columns,
-            rows=rows,
-            trace=trace,
-            trace_squared=trace_squared,
-            rss=rss,
-            residual_sd=np.sqrt(rss / freedom) if freedom > 0 else np.full_like(rss, math.nan),
-            r2=1.0 - rss / total,
-            correlation_r2=(weighted_sum(weight, away * towards) / np.sqrt(total) / norm) ** 2,
-            loo_r2=1.0 - weighted_sum(weight, deleted**2) / total,
-            loo_error=float(np.sum(weighted_sum(weight, deleted**2)) / rows),
-            aicc=_penalised(np.log(rss / rows), penalty["aicc"]),
-            gcv=np.exp(_penalised(np.log(rss / rows), penalty["gcv"])),
-            effective_rows=(
+        values = {
+            "kernel": smoother.recipe.kernel.name,
+            "chosen": chosen,
+            "columns": columns,
+            "rows": rows,
+            "left_out": "row",
+            "trace": trace,
+            "trace_squared": trace_squared,
+            "rss": rss,
+            "residual_sd": np.sqrt(rss / freedom) if freedom > 0 else np.full_like(rss, math.nan),
+            "r2": 1.0 - rss / total,
+            "correlation_r2": (weighted_sum(weight, away * towards) / np.sqrt(total) / norm) ** 2,
+            "loo_r2": 1.0 - weighted_sum(weight, deleted**2) / total,
+            "loo_error": float(np.sum(weighted_sum(weight, deleted**2)) / rows),
+            "aicc": _penalised(np.log(rss / rows), penalty["aicc"]),
+            "gcv": np.exp(_penalised(np.log(rss / rows), penalty["gcv"])),
+            "effective_rows": (
                 float(effective[kept].min()),
                 weighted_median(effective[kept], weight[kept]),
                 float(effective[kept].max()),
             ),
-            few=float(weight[kept & (effective < FEW)].sum() / rows),
-            alone=training.alone,
-            clusters=None if clusters is None else _left_out(clusters, weight, total),
-        )
+            "few": float(weight[kept & (effective < FEW)].sum() / rows),
+            "alone": training.alone,
+        }
+    if clusters is not None:
+        values |= _left_out(clusters, weight, total)
+    return summary_of_regression(title, len(columns), values)
 
 
-def _left_out(clusters: Clusters, weight: Array, total: Array) -> LeftOutClusters:
+def _left_out(clusters: Clusters, weight: Array, total: Array) -> dict[str, Any]:
+    """Return number and sizes (smallest, median, largest) of the clusters, and R2 and error without the row's own."""
     kept = weight > 0
     size = np.sort(np.bincount(np.unique(clusters.code[kept], return_inverse=True)[1], weight[kept]))
     squared = weighted_sum(weight, clusters.residual**2)
-    return LeftOutClusters(
-        count=len(size),
-        sizes=(float(size[0]), float(np.median(size)), float(size[-1])),
-        r2=np.asarray(1.0 - squared / total),
-        error=float(squared.sum() / weight.sum()),
-    )
+    return {
+        "n_clusters": len(size),
+        "cluster_sizes": (float(size[0]), float(np.median(size)), float(size[-1])),
+        "cluster_r2": np.asarray(1.0 - squared / total),
+        "cluster_error": float(squared.sum() / weight.sum()),
+    }
 
 
 def _norms(smoother: Smoother, training: Training) -> tuple[Array, Array]:

@@ -33,7 +33,7 @@ from kernpool.estimators.parameter_validation import recalibrated
 from kernpool.estimators.training_rows import as_labels, class_prior, mixed
 from kernpool.execution.error_messages import abbreviate, check_choice, check_flag
 from kernpool.execution.interval import Interval
-from kernpool.inference import ClassSummary, as_level, as_random
+from kernpool.inference import Summary, as_level, as_random
 from kernpool.inference.class_probabilities import (
     Probabilities,
     effective_rows,
@@ -41,6 +41,7 @@ from kernpool.inference.class_probabilities import (
     wilson_interval,
 )
 from kernpool.inference.explanation import Counterfactuals
+from kernpool.inference.model_summary import summary_of_classes
 from kernpool.kernels import get_kernel
 from kernpool.smoother.linear_smoother import EvaluationPoints
 
@@ -401,12 +402,12 @@ class ClassProbabilities(FittedClassifier):
         probability = self._left_out_probability(found.prediction, label, weight)
         return LeaveOneOutProbabilities(found.prediction, found.error, found.occupied, probability)
 
-    def summary(self) -> ClassSummary:
+    def summary(self) -> Summary:
         """Summarise the fit: classes, bandwidths and leave-one-out scores.
 
         Returns
         -------
-        ClassSummary
+        Summary
             A record that prints well.
 
         Notes
@@ -436,20 +437,21 @@ class ClassProbabilities(FittedClassifier):
         own = np.sum(found.probability * model.value_, axis=1)
         right = found.probability.argmax(axis=1) == model.value_.argmax(axis=1)
         name = model.bandwidth
-        return ClassSummary(
-            title=type(self).__name__,
-            kernel=get_kernel(model.kernel).name,
-            chosen=(f"bandwidth by {name!r}" if isinstance(name, str) else "bandwidth as given")
+        columns = printed_columns(model)
+        values = {
+            "kernel": get_kernel(model.kernel).name,
+            "chosen": (f"bandwidth by {name!r}" if isinstance(name, str) else "bandwidth as given")
             + floor_in_words(model),
-            columns=printed_columns(model),
-            rows=float(weight.sum()),
-            priors=dict(zip(model.classes_.tolist(), model.class_prior_.tolist(), strict=True)),
-            prior_share=model.prior_share_,
-            left_out="row" if model.key_group_ is None else "cluster",
-            log_loss=float(weight @ -np.log(np.maximum(own, np.finfo(float).tiny)) / weight.sum()),
-            accuracy=float(weight @ right / weight.sum()),
-            empty_windows=int(found.empty_windows),
-        )
+            "columns": columns,
+            "rows": float(weight.sum()),
+            "priors": dict(zip(model.classes_.tolist(), model.class_prior_.tolist(), strict=True)),
+            "prior_share": model.prior_share_,
+            "left_out": "row" if model.key_group_ is None else "cluster",
+            "log_loss": float(weight @ -np.log(np.maximum(own, np.finfo(float).tiny)) / weight.sum()),
+            "accuracy": float(weight @ right / weight.sum()),
+            "alone": int(found.empty_windows),
+        }
+        return summary_of_classes(type(self).__name__, len(columns), values)
 
     def _left_out_probability(self, pooled: Array, label: Array, weight: Array | None) -> Array:
         """Shrink leave-one-out pooled labels towards class priors that leave out the same row (or group)."""

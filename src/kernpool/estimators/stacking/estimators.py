@@ -26,7 +26,8 @@ from kernpool.estimators.stacking.kernel_ridge import Array, Codes, fit_table
 from kernpool.estimators.stacking.stack import FittedStack, GlobalMembers, squared_error
 from kernpool.estimators.training_rows import LABELS, NAMES, Scoring
 from kernpool.execution.error_messages import check_choice, check_flag
-from kernpool.inference import Interval, Residuals, as_level, as_random
+from kernpool.inference import Interval, Residuals, Summary, as_level, as_random
+from kernpool.inference.model_summary import MemberSummary, summary_of_classes
 
 KERNELS = ("laplace", "gaussian")
 PARAMETERS = ("kernel", "learn_metric", "random_state")
@@ -333,12 +334,12 @@ class KernelStackingRegressor(Scoring, RegressorMixin, StackedEstimator):  # typ
             self._shaped(np.sqrt(inference.noise_of(stack))), stack.weight.copy(), stack.group,
         )  # fmt: skip
 
-    def summary(self) -> inference.StackingSummary:
+    def summary(self) -> Summary:
         """Summarise the fit: members with their weights, effective parameters, R2 and leave-one-out R2.
 
         Returns
         -------
-        StackingSummary
+        Summary
             A record that prints well.
         """
         check_is_fitted(self)
@@ -560,18 +561,18 @@ class KernelStackingClassifier(MostProbableClass, Scoring, ClassifierMixin, Stac
         error = squared_error(stack.value - mixed, stack.weight)
         return LeaveOneOutProbabilities(probability, error, stack.local.leave_one_out().occupied, probability.copy())
 
-    def summary(self) -> inference.ClassStackingSummary:
+    def summary(self) -> Summary:
         """Summarise the fit: members with their weights, classes, leave-one-out log loss and accuracy.
 
         Returns
         -------
-        ClassStackingSummary
+        Summary
             A record that prints well.
         """
         check_is_fitted(self)
         stack, label = self._stack, self._stack.value.argmax(axis=1)
         members = tuple(
-            inference.MemberSummary(
+            MemberSummary(
                 name, inference.description_of(member), mixing, self._log_loss(each[np.arange(len(label)), label])
             )
             for (name, member), mixing, each in zip(
@@ -581,10 +582,11 @@ class KernelStackingClassifier(MostProbableClass, Scoring, ClassifierMixin, Stac
         weight = stack.weight / stack.weight.sum()
         right = average(self._mixing, self._left_out).argmax(axis=1) == label
         priors = dict(zip(self.classes_.tolist(), (weight @ stack.value).tolist(), strict=True))
-        return inference.ClassStackingSummary(
-            type(self).__name__, self.n_features_in_, members, float(stack.weight.sum()), priors, self.loo_log_loss_,
-            float(weight @ right), "row" if stack.group is None else "cluster",
-        )  # fmt: skip
+        values = {
+            "members": members, "rows": float(stack.weight.sum()), "priors": priors, "log_loss": self.loo_log_loss_,
+            "accuracy": float(weight @ right), "left_out": "row" if stack.group is None else "cluster",
+        }  # fmt: skip
+        return summary_of_classes(type(self).__name__, self.n_features_in_, values)
 
     def predict_proba(self, X: ArrayLike) -> Array:
         """Predict class probabilities.

@@ -26,7 +26,6 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -42,9 +41,9 @@ from kernpool.estimators.methods.calibration import check_rows, read_outputs
 from kernpool.estimators.stacking.kernel_ridge import Array, KernelRidge, centered, mean_of
 from kernpool.estimators.stacking.stack import FitMembers, FittedStack, Queries, row_weights, squared_error, values_of
 from kernpool.estimators.training_rows import ReadRows
-from kernpool.execution.text_table import ROWS, PrintedResult, columns_of_text, lines_of, listed
+from kernpool.execution.text_table import ROWS
 from kernpool.inference import Interval, local_noise, number_clusters
-from kernpool.inference.model_summary import MOST_CLASSES
+from kernpool.inference.model_summary import MemberSummary, Summary, summary_of_regression
 from kernpool.smoother import EvaluationPoints
 
 METHODS = ("robust", "naive")
@@ -198,129 +197,8 @@ def conformal_interval(
     return conformal.prediction_interval(setting, method)
 
 
-@dataclass(frozen=True)
-class MemberSummary:
-    """Summary of one member of a stack: its weight in the average and its leave-one-out score.
-
-    Parameters
-    ----------
-    name, description : str
-        Name in `members_`, and what it is.
-    weight : float
-        Weight in the average.
-    loo_score : float
-        Of the member alone: mean leave-one-out R2 of the outputs that vary, NaN if none does, or log loss of classes.
-    """
-
-    name: str
-    description: str
-    weight: float
-    loo_score: float
-
-
-@dataclass(frozen=True, eq=False)
-class StackingSummary(PrintedResult):
-    """Summary of a stacked regression.
-
-    Parameters
-    ----------
-    title : str
-        Name of the model.
-    columns, outputs : int
-        Numbers of input columns and outputs.
-    members : tuple of MemberSummary
-        Members with their weights.
-    rows : float
-        Sum of the weights of the rows.
-    trace, trace_squared : float
-        tr H and tr H'H of the hat matrix of the average.
-    residual_sd, r2, loo_r2 : ndarray of shape (c,)
-        Residual standard deviation, R2, and leave-one-out R2; leave-cluster-out after a fit with groups. R2 of a
-        constant output is NaN.
-    loo_error : float
-        Mean squared leave-one-out error, summed over outputs.
-    left_out : {"row", "cluster"}
-        Unit held out for each prediction.
-    """
-
-    title: str
-    columns: int
-    outputs: int
-    members: tuple[MemberSummary, ...]
-    rows: float
-    trace: float
-    trace_squared: float
-    residual_sd: Array
-    r2: Array
-    loo_r2: Array
-    loo_error: float
-    left_out: str
-
-    def __str__(self) -> str:
-        d, c = self.columns, self.outputs
-        without = f"leave-{'one' if self.left_out == 'row' else 'cluster'}-out"
-        head = f"{self.title}: {self.rows:g} rows, {d} column{'s' * (d != 1)}, {c} output{'s' * (c != 1)}"
-        facts = {
-            "effective parameters": f"{self.trace:.2f} (tr H), {self.trace_squared:.2f} (tr H'H)",
-            "residual sd": listed(self.residual_sd),
-            "R2": f"{listed(self.r2)}, {without} {listed(self.loo_r2)}",
-            f"{without} error": f"{self.loo_error:.4g}",
-        }
-        return _printed(head, self.members, f"{without} R2", facts)
-
-
-@dataclass(frozen=True, eq=False)
-class ClassStackingSummary(PrintedResult):
-    """Summary of a stacked classification.
-
-    Parameters
-    ----------
-    title : str
-        Name of the model.
-    columns : int
-        Number of input columns.
-    members : tuple of MemberSummary
-        Members with their weights.
-    rows : float
-        Sum of the weights of the rows.
-    priors : dict
-        Fraction of the rows in each class, by its label.
-    log_loss, accuracy : float
-        Weighted means over leave-one-out, or leave-cluster-out, predictions of the mixture.
-    left_out : {"row", "cluster"}
-        Unit held out for each prediction.
-    """
-
-    title: str
-    columns: int
-    members: tuple[MemberSummary, ...]
-    rows: float
-    priors: dict[Any, float]
-    log_loss: float
-    accuracy: float
-    left_out: str
-
-    def __str__(self) -> str:
-        d, shown = self.columns, list(self.priors.items())[:MOST_CLASSES]
-        without = f"leave-{'one' if self.left_out == 'row' else 'cluster'}-out"
-        head = f"{self.title}: {self.rows:g} rows, {d} column{'s' * (d != 1)}, {len(self.priors)} classes"
-        priors = ", ".join(f"{label} {fraction:.1%}" for label, fraction in shown)
-        facts = {
-            "classes": priors + ", ..." * (len(self.priors) > len(shown)),
-            f"{without} log loss": f"{self.log_loss:.4g}",
-            f"{without} accuracy": f"{self.accuracy:.1%}",
-        }
-        return _printed(head, self.members, f"{without} log loss", facts)
-
-
-def _printed(head: str, members: tuple[MemberSummary, ...], score: str, facts: dict[str, str]) -> str:
-    table = [[m.name, f"{m.weight:.3f}", f"{m.loo_score:.4g}", m.description] for m in members]
-    lines = columns_of_text(["member", "weight", score, "fit"], table)
-    return "\n".join([head, "", *lines, "", *(f"  {line}" for line in lines_of(facts, 22))])
-
-
-def summarise_stack(stack: FittedStack, title: str, columns: int) -> StackingSummary:
-    """Compute the `StackingSummary` of a fitted stack."""
+def summarise_stack(stack: FittedStack, title: str, columns: int) -> Summary:
+    """Compute the `Summary` of a fitted stack."""
     hat, weight = HatSummary.of(stack), stack.weight
     each = weight @ centered(stack.value, weight) ** 2
     varies = each > 0
@@ -340,11 +218,12 @@ def summarise_stack(stack: FittedStack, title: str, columns: int) -> StackingSum
     )
     with np.errstate(divide="ignore", invalid="ignore"):
         deviation = np.sqrt(weight @ (stack.value - hat.fitted) ** 2 / max(hat.freedom, 0.0))
-    return StackingSummary(
-        title, columns, stack.value.shape[1], members, hat.rows, hat.trace, hat.trace_squared,
-        residual_sd=deviation, r2=explained(hat.fitted), loo_r2=explained(stack.left_out), loo_error=stack.error,
-        left_out="row" if stack.group is None else "cluster",
-    )  # fmt: skip
+    values = {
+        "members": members, "rows": hat.rows, "trace": hat.trace, "trace_squared": hat.trace_squared,
+        "residual_sd": deviation, "r2": explained(hat.fitted), "loo_r2": explained(stack.left_out),
+        "loo_error": stack.error, "left_out": "row" if stack.group is None else "cluster",
+    }  # fmt: skip
+    return summary_of_regression(title, columns, values)
 
 
 def description_of(member: object) -> str:
