@@ -170,7 +170,7 @@ REFUSED = [
     ("test significance model --column z", 1, "no column 'z'; it predicts from 'x'"),
     ("test significance text --column x", 1, "kernpool test is for regressors"),
     ("test significance filed --column x", 1, "significance_test needs the rows themselves; fit a sample"),
-    ("test significance model --column x --resamples 0", 2, "--resamples must be a positive integer such as 399"),
+    ("test significance model --column x --resamples 0", 2, "--resamples must be an integer from 1 on such as 399"),
     ("test significance model --column x --seed -1", 2, "--seed must not be negative"),
     ("test significance model --column x --kind normal", 2, "invalid choice: 'normal'"),
     ("test significance model --column x --jobs 0", 2, "--jobs must be"),

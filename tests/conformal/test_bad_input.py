@@ -39,7 +39,7 @@ def test_levels_are_probabilities(model, level, message):
         ({"method": "split"}, "needs calibration rows that the model was not fitted to: give X_calibration"),
         ({"X_calibration": X}, "go together, and y_calibration is None"),
         ({"y_calibration": Y}, "go together, and X_calibration is None"),
-        ({"calibration": "half"}, "calibration must be None, 'all' or 'unsearched', got 'half'"),
+        ({"calibration": "half"}, "calibration must be one of None, 'all', 'unsearched', got 'half'"),
         ({"calibration": "unsearched"}, "it was given, and not searched; fit with max_search_rows"),
         ({"calibration": "all", "X_calibration": X, "y_calibration": Y}, "is about the training rows"),
         ({"method": "full", "X_calibration": X, "y_calibration": Y}, "has no use for X_calibration"),

@@ -224,7 +224,7 @@ def test_residuals_of_some_rows(rows):
         ({"output": 2}, r"output must lie in \[0, 1\], got 2"),
         ({"output": 0, "against": "weight"}, "against 'weight' is not a column of X"),
         ({"output": 0, "against": 2}, r"against must lie in \[0, 1\], got 2"),
-        ({"output": 0, "marked": -1}, "marked must not be negative"),
+        ({"output": 0, "marked": -1}, "marked must be an integer from 0 on"),
     ):
         with pytest.raises(ValueError, match=message):
             ResidualDisplay.from_estimator(model, **options)

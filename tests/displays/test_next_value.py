@@ -335,7 +335,7 @@ def test_what_has_no_coverage(rows, model, new_rows):
         ((X[:, 0], y, pair), {}, "level must be given with a pair"),
         ((X[:, 0], y, pair), {"level": 90}, "90 percent is level=0.9"),
         ((X[:, 0], y, pair), {"level": 0.9, "confidence": 95}, "95 percent is confidence=0.95"),
-        ((X[:, 0], y, pair), {"level": 0.9, "slices": 0}, "slices must be a positive number of slices, got 0"),
+        ((X[:, 0], y, pair), {"level": 0.9, "slices": 0}, "slices must be an integer from 1 on, got 0"),
         ((X[:, 0], y, pair[::-1]), {"level": 0.9}, r"lower end first: interval=\(lower, upper\)"),
         ((X[:, 0], y[:-1], pair), {"level": 0.9}, r"one number for each row, .* got shapes \(60,\), \(59,\)"),
         ((X[:, 0], y * np.nan, pair), {"level": 0.9}, "y must be finite, got nan; leave such rows out"),

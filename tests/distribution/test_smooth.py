@@ -183,5 +183,5 @@ def test_indicators_are_weighted_quantiles():
     np.testing.assert_array_equal(both, np.column_stack([indicators(y, None, 3), indicators(-y, None, 3)]))
     with pytest.raises(ValueError, match="y does not vary"):
         indicators(np.ones(4), None, 19)
-    with pytest.raises(ValueError, match="thresholds must be a positive number"):
+    with pytest.raises(ValueError, match="thresholds must be an integer"):
         indicators(y, None, 0)

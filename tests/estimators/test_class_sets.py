@@ -120,7 +120,7 @@ PLACE = [[0.0, 0.0]]
     ],
 )
 def test_bad_input(options, message, model, rows):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         model.predict_set(PLACE, **options)
     model.fit(*rows, groups=np.arange(80) // 4)
     with pytest.raises(ValueError, match="takes rows as exchangeable, and this model was fitted with groups"):

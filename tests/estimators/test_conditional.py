@@ -378,11 +378,11 @@ ROWS = make_rows()[:2]
         (lambda at: at().quantile_interval(50), "levels must be between 0 and 1, got 50"),
         (lambda at: at().quantile_interval(level=95), "level must lie between 0 and 1, got 95"),
         (lambda at: at(np.ones((2, 3))).cdf(0.0), "features"),
-        (lambda at: at().sample(0), "size must be a positive number of draws, got 0"),
+        (lambda at: at().sample(0), "size must be an integer from 1 on, got 0"),
         (lambda at: at.model.quantile(ROWS[0], 90), "levels must be between 0 and 1, got 90"),
         (lambda at: at.model.quantile(ROWS[0], 0.5, y_bandwidth=0.0), "y_bandwidth must be a positive number"),
         (lambda at: distribution_bandwidth(at.model, "aicc"), "criterion must be 'loo' or 'regularised'"),
-        (lambda at: distribution_bandwidth(at.model, thresholds=0), "thresholds must be a positive number"),
+        (lambda at: distribution_bandwidth(at.model, thresholds=0), "thresholds must be an integer"),
         (
             lambda _: distribution_bandwidth(LocalLinearRegressor(bandwidth=0.4).fit(*ROWS)),
             "distribution_bandwidth is for local",

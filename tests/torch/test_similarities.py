@@ -263,7 +263,7 @@ def test_a_model_may_be_built_without_memory_first(form):
         ({"composition": "sum"}, "composition must be"),
         ({"form": "diagonal"}, "form must be one of 'shared', 'per_feature', 'linear', got 'diagonal'"),
         ({"form": "linear"}, "needs size="),
-        ({"form": "per_feature", "size": 0}, "size must be at least 1, got 0"),
+        ({"form": "per_feature", "size": 0}, "size must be an integer from 1 on, got 0"),
         ({"form": "per_feature", "size": 3, "bandwidth": [1.0, 2.0]}, "bandwidth has 2 entries for size=3"),
         ({"form": "per_feature", "bandwidth": [1.0, -2.0]}, "bandwidth must be positive and finite"),
         ({"form": "per_feature", "bandwidth": []}, "bandwidth must be one number"),

@@ -142,21 +142,20 @@ def check_method(method: Any, own: bool, clustered: bool = False) -> MethodRecor
     """
     check_choice("method", method, METHODS)
     record = METHODS[method]
-    if record.rows == "other" and own:
-        raise ValueError(
-            f"method={method!r} needs calibration rows that the model was not fitted to: give X_calibration and "
-            "y_calibration, or use a method that takes the training rows, such as 'cv+'"
-        )
-    if record.rows == "own" and not own:
-        raise ValueError(
-            f"method={method!r} is calibrated by leave-one-out on the training rows and has no use for X_calibration; "
-            "omit it, or use method='adaptive' or 'split'"
-        )
-    if clustered and not record.clusters:
-        raise ValueError(
-            f"groups are for method={', '.join(repr(name) for name, one in METHODS.items() if one.clusters)}, got "
-            f"{method!r}; use one of these, or, only if rows are independent of each other, fit and call without groups"
-        )
+    with_groups = ", ".join(repr(name) for name, one in METHODS.items() if one.clusters)
+    for refused, reason in (
+        (record.rows == "other" and own,
+         f"method={method!r} needs calibration rows that the model was not fitted to: give X_calibration and "
+         "y_calibration, or use a method that takes the training rows, such as 'cv+'"),
+        (record.rows == "own" and not own,
+         f"method={method!r} is calibrated by leave-one-out on the training rows and has no use for X_calibration; "
+         "omit it, or use method='adaptive' or 'split'"),
+        (clustered and not record.clusters,
+         f"groups are for method={with_groups}, got {method!r}; use one of these, or, only if rows are independent of "
+         "each other, fit and call without groups"),
+    ):  # fmt: skip
+        if refused:
+            raise ValueError(reason)
     return record
 
 

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernpool.data import array_validation
 from kernpool.data.columns import labels_of, order_of_columns
-from kernpool.execution.error_messages import abbreviate
+from kernpool.execution.error_messages import abbreviate, check_flag
 
 Array = NDArray[np.float64]
 FLOAT64: np.dtype[Any] = np.dtype(np.float64)
@@ -230,8 +230,7 @@ def subtract(value: Array, center: Array) -> Array:
 
 def as_self_index(exclude_self: bool, self_index: Any, m: int, n: int) -> NDArray[np.int64] | None:
     """Validate the index of each query's own key, -1 for no key, and return it; None unless `exclude_self` is True."""
-    if not isinstance(exclude_self, bool | np.bool_):
-        raise TypeError(f"exclude_self must be True or False, got {abbreviate(exclude_self)}")
+    check_flag("exclude_self", exclude_self)
     if not exclude_self:
         if self_index is not None:
             raise ValueError("self_index says which key to leave out, so it needs exclude_self=True")

@@ -16,7 +16,7 @@ from scipy.special import betaincinv
 from kernpool.data import refuse_foreign, with_days
 from kernpool.displays import drawing
 from kernpool.displays.inputs import column_index, target_name
-from kernpool.execution.error_messages import abbreviate
+from kernpool.execution.error_messages import abbreviate, as_count
 from kernpool.inference.confidence.intervals import as_level
 
 if TYPE_CHECKING:
@@ -425,12 +425,11 @@ class CoverageDisplay(drawing.Display):
             level or `slices` is invalid.
         """
         confidence = as_level(confidence, "confidence")
-        if isinstance(slices, bool) or not isinstance(slices, int | np.integer) or slices < 1:
-            raise ValueError(f"slices must be a positive number of slices, got {abbreviate(slices)}")
+        slices = as_count("slices", slices)
         days, kinds = with_days("x", x)
         rows = CoveredRows.of(x if kinds is None else days[:, 0], y, interval, level)
         return cls(
-            CoverageBins.of(rows.x, rows.inside, int(slices), confidence),
+            CoverageBins.of(rows.x, rows.inside, slices, confidence),
             level=rows.level,
             confidence=confidence,
             infinite=rows.infinite,

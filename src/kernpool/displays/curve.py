@@ -85,10 +85,7 @@ def curve_along(estimator: Any, section: InputGrid, quantity: str) -> Array:
             curve = np.asarray(estimator.get_prediction(section.query).slope)[:, section.column]
         else:
             curve = np.asarray(estimator.predict(section.query))
-    if curve.ndim != 1:
-        raise ValueError(
-            f"one output can be drawn at a time, the estimator predicts {curve.shape[1]}; fit it to one of them"
-        )
+    drawing.need_one_output(curve)
     return curve
 
 

@@ -181,6 +181,14 @@ def flat_numbers(name: str, values: Any) -> NDArray[np.float64] | None:
     return None if values is None else as_numbers(name, values).ravel()
 
 
+def need_one_output(predicted: Array, axes: int = 1) -> None:
+    """Raise ValueError unless predictions are of one output, and so have this number of axes."""
+    if predicted.ndim > axes:
+        raise ValueError(
+            f"one output can be drawn at a time, the estimator has {predicted.shape[1]}; fit it to one of them"
+        )
+
+
 def outputs_of(y: Any, rows: int) -> NDArray[np.float64]:
     """Convert training outputs to a float64 array; raise ValueError unless there is one for each row."""
     output = as_numbers("y", y)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool.displays import drawing
-from kernpool.execution.error_messages import abbreviate
+from kernpool.execution.error_messages import abbreviate, as_count
 from kernpool.kernels import Kernel, get_kernel
 
 Array = NDArray[np.float64]
@@ -181,8 +181,7 @@ class AttentionDisplay:
     max_cells: int = 512
 
     def __post_init__(self) -> None:
-        if self.max_cells < 1:
-            raise ValueError(f"max_cells must be at least 1, got {self.max_cells}")
+        as_count("max_cells", self.max_cells)
 
     @classmethod
     def from_estimator(

@@ -441,10 +441,8 @@ def _panel(
         query[:, :, column] = x[:, None]
         found = np.asarray(predict(inputs.table(query.reshape(-1, query.shape[-1]))))
         prediction = np.average(found.reshape(len(x), len(drawn), *found.shape[1:]), axis=1, weights=weight)
-    if prediction.ndim > 1 and predict == estimator.predict:
-        raise ValueError(
-            f"one output can be drawn at a time, the estimator predicts {prediction.shape[1]}; fit it to one of them"
-        )
+    if predict == estimator.predict:
+        drawing.need_one_output(prediction)
     place = x if categories is None else np.arange(len(x), dtype=np.float64)
     columns = prediction.reshape(len(x), -1)
     return Panel(inputs.labels[column], inputs.kinds[column], place, columns, interval, categories, rows)

@@ -167,10 +167,7 @@ class QuantileFanDisplay(drawing.Display):
             # The caller did not choose the points of the grid; where windows are empty, the fan has gaps.
             warnings.simplefilter("ignore", EmptyWindowWarning)
             found = np.asarray(ask(section.query, level))
-        if found.ndim != 2:
-            raise ValueError(
-                f"one output can be drawn at a time, the estimator has {found.shape[1]}; fit it to one of them"
-            )
+        drawing.need_one_output(found, axes=2)
         kept = drawing.evenly(len(inputs), subsample)
         return cls(
             x=section.x,

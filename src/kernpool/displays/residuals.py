@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from kernpool.bandwidth.rules_of_thumb import rule_of_thumb
 from kernpool.displays import drawing
 from kernpool.displays.inputs import TrainingInputs, target_name
+from kernpool.execution.error_messages import as_count
 from kernpool.pooling.pool import pool
 
 if TYPE_CHECKING:
@@ -178,8 +179,7 @@ class ResidualDisplay(drawing.Display):
         ValueError
             If `marked` is negative.
         """
-        if marked < 0:
-            raise ValueError(f"marked must not be negative, got {marked}")
+        as_count("marked", marked, 0)
         ax = self._start(ax)
         style: dict[str, Any] = {"color": drawing.BLUE, "alpha": 0.18, "linewidth": 0, "zorder": 1}
         style |= {"label": f"{WIDTH:g} standard deviations of local noise"}

@@ -26,7 +26,7 @@ from scipy.optimize import minimize_scalar
 from kernpool.core.problem import Problem
 from kernpool.core.robust_weights import weighted_median
 from kernpool.distribution.ordered_sums import sum_over_pairs
-from kernpool.execution.error_messages import abbreviate
+from kernpool.execution.error_messages import abbreviate, as_count
 from kernpool.execution.warnings import warn_caller
 from kernpool.pooling import Recipe, weight_rows
 
@@ -206,8 +206,7 @@ def indicators(output: Array, weight: Array | None, thresholds: int) -> Array:
            [1., 1.],
            [0., 1.]])
     """
-    if isinstance(thresholds, bool) or not isinstance(thresholds, int | np.integer) or thresholds < 1:
-        raise ValueError(f"thresholds must be a positive number of quantiles of y, got {abbreviate(thresholds)}")
+    as_count("thresholds", thresholds, hint=", the number of quantiles of y")
     times, levels = np.ones(len(output)) if weight is None else weight, np.arange(1, thresholds + 1) / (thresholds + 1)
     columns = []
     for column in np.asarray(output, dtype=np.float64).reshape(len(output), -1).T:

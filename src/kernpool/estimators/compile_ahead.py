@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from kernpool.execution.error_messages import as_count
 from kernpool.execution.progress import Progress
 from kernpool.kernels import get_kernel, is_compiled, kernel_names
 
@@ -86,8 +87,7 @@ def compile_ahead(
     """
     tasks = _tasks(kernels, columns)
     count = len(os.sched_getaffinity(0)) if processes is None and hasattr(os, "sched_getaffinity") else processes or 1
-    if count < 1:
-        raise ValueError(f"processes must be at least 1, got {processes}")
+    as_count("processes", count)
     before = len(_files()[1])
     if progress is not None:
         progress(0, len(tasks))

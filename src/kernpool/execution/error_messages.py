@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import wraps
 from itertools import chain
+from operator import index
 from types import FunctionType
 from typing import Any, TypeVar, cast
 
@@ -243,6 +244,25 @@ def check_flag(name: str, value: Any) -> None:
     """
     if type(value).__name__ not in ("bool", "bool_"):  # Python's, and that of NumPy
         raise TypeError(f"{name} must be True or False, got {abbreviate(value)}")
+
+
+def as_count(name: str, value: Any, least: int = 1, hint: str = "") -> int:
+    """Return an integer argument; raise ValueError unless it is one from `least` on, with a hint if there is one.
+
+    Examples
+    --------
+    >>> as_count("k", 0)
+    Traceback (most recent call last):
+    ...
+    ValueError: k must be an integer from 1 on, got 0
+    """
+    try:
+        read = least - 1 if isinstance(value, bool) else index(value)
+    except TypeError:
+        read = least - 1
+    if read < least:
+        raise ValueError(f"{name} must be an integer from {least} on{hint}, got {abbreviate(value)}")
+    return read
 
 
 def explain_calls(public: Public) -> Public:

@@ -28,7 +28,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from operator import index
 from typing import Any
 
 import numpy as np
@@ -36,7 +35,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernpool.algorithms.reference import may_underflow
 from kernpool.core import Keys, Problem
-from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.text_table import ROWS, PrintedResult, columns_of_text, frame_of, lines_of, printed_table
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks, weighted_sum
 from kernpool.inference.variance.cluster_robust import FEW_PAIRS, PAIRS_AT_ONCE, category_tables
@@ -353,17 +351,6 @@ class Counterfactuals(PrintedResult):
             rows.append([f"{i}", answer, f"{names[i]}", output, f"{self.distance[i]:.3g}", self.changes[i]])
         head = ["query", "answer", "row", "output", "distance", "changes"]
         return printed_table({"queries": f"{len(self)}"}, head, rows, more=len(self) > len(rows))
-
-
-def as_count(name: str, count: Any) -> int:
-    """Return a positive integer argument; raise ValueError if it is none."""
-    try:
-        read = 0 if isinstance(count, bool) else index(count)
-    except TypeError:
-        read = 0
-    if read < 1:
-        raise ValueError(f"{name} must be an integer from 1 on, got {abbreviate(count)}")
-    return read
 
 
 def row_labels(labels: ArrayLike, n: int) -> NDArray[Any]:

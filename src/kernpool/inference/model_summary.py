@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 
 from kernpool.bandwidth.criteria import CRITERIA
 from kernpool.core.robust_weights import weighted_median
+from kernpool.execution.error_messages import as_count
 from kernpool.execution.text_table import (
     ROWS,
     PrintedResult,
@@ -42,7 +43,6 @@ from kernpool.execution.text_table import (
     printed_table,
 )
 from kernpool.execution.threads import cut, weighted_sum
-from kernpool.inference.explanation import as_count
 from kernpool.inference.variance.cluster_robust import Clusters
 from kernpool.inference.variance.residuals import ROWS_AT_ONCE, Training, local_noise, squared_residuals
 from kernpool.kernels import square

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.execution.error_messages import abbreviate, check_choice
+from kernpool.execution.error_messages import abbreviate, as_count, check_choice
 
 Array = NDArray[np.float64]
 Table = Callable[[Array, float], Array]
@@ -179,13 +179,7 @@ class CategoricalKernel:
             if not place.size or not np.all(np.isfinite(place)):
                 raise ValueError(f"levels must be at least one finite number, got {abbreviate(levels)}")
             return np.asarray(np.abs(place[:, None] - place[None, :]))
-        if isinstance(levels, bool) or not isinstance(levels, int | np.integer):
-            raise TypeError(
-                f"levels of the unordered kernel {self.name!r} must be their number, got {abbreviate(levels)}"
-            )
-        if levels < 1:
-            raise ValueError(f"levels must be at least 1, got {levels}")
-        return 1.0 - np.eye(int(levels))
+        return 1.0 - np.eye(as_count("levels", levels, hint=f", their number, for the unordered kernel {self.name!r}"))
 
     def _checked(self, lam: float, count: int) -> float:
         if isinstance(lam, bool) or not isinstance(lam, int | float | np.number):

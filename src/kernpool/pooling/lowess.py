@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from kernpool.algorithms.sweep.octaves import NearestWindows
 from kernpool.core import EmptyWindowWarning
 from kernpool.data.array_validation import as_array, as_real_array
-from kernpool.execution.error_messages import abbreviate, check_choice, check_flag, explain_calls
+from kernpool.execution.error_messages import abbreviate, as_count, check_choice, check_flag, explain_calls
 from kernpool.execution.threads import resolve_n_jobs
 from kernpool.execution.warnings import underflow_is_zero, warn_caller
 
@@ -186,8 +186,7 @@ class _Curve:
 def _check_options(frac: float, it: int, delta: float, missing: str, *, is_sorted: bool, return_sorted: bool) -> None:
     if not isinstance(frac, Real) or isinstance(frac, bool) or not 0.0 <= frac <= 1.0:
         raise ValueError(f"frac must be a number from 0 to 1, the fraction of the rows, got {abbreviate(frac)}")
-    if not isinstance(it, Integral) or isinstance(it, bool) or it < 0:
-        raise ValueError(f"it must be an integer number of re-weightings, 0 or more, got {abbreviate(it)}")
+    as_count("it", it, 0, hint=", the number of re-weightings")
     if not isinstance(delta, Real) or isinstance(delta, bool) or not delta >= 0.0:
         raise ValueError(
             f"delta must be a number, 0 or more, got {abbreviate(delta)}; leave it out: all rows are fitted exactly"

@@ -26,7 +26,7 @@ from torch import Tensor, nn
 
 from kernpool.core.similarity import check_composition
 from kernpool.data.array_validation import refuse_foreign
-from kernpool.execution.error_messages import abbreviate, check_choice, explain_calls
+from kernpool.execution.error_messages import abbreviate, as_count, check_choice, explain_calls
 from kernpool.kernels import Kernel, get_kernel, is_built_in
 from kernpool.torch.masks import at_least_single, check_tensors, without_autocast
 
@@ -150,8 +150,8 @@ def read_bandwidth(
     """
     check_choice("form", form, get_args(Form))
     for name, number in (("size", size), ("output_size", output_size)):
-        if number is not None and number < 1:
-            raise ValueError(f"{name} must be at least 1, got {number}")
+        if number is not None:
+            as_count(name, number)
     if not isinstance(bandwidth, Tensor):
         refuse_foreign("bandwidth", bandwidth)
     try:

@@ -17,7 +17,7 @@ from kernpool.estimators.bandwidth import given_bandwidth
 from kernpool.estimators.fitted_model import output_shape, places_of, training_fit_key
 from kernpool.estimators.model import FittedModel, robust_weight_of
 from kernpool.estimators.training_rows import as_outputs
-from kernpool.execution.error_messages import abbreviate, check_choice
+from kernpool.execution.error_messages import check_choice
 from kernpool.inference import number_clusters
 from kernpool.pooling.widths import Nearest
 from kernpool.smoother.linear_smoother import Smoother
@@ -41,8 +41,7 @@ def check_rows(X_calibration: Any, y_calibration: Any, calibration: Any) -> bool
     if (X_calibration is None) != (y_calibration is None):
         missing = "X_calibration" if X_calibration is None else "y_calibration"
         raise ValueError(f"X_calibration and y_calibration go together, and {missing} is None; give both, or neither")
-    if not (calibration is None or isinstance(calibration, str)) or calibration not in CALIBRATIONS:
-        raise ValueError(f"calibration must be None, 'all' or 'unsearched', got {abbreviate(calibration)}")
+    check_choice("calibration", calibration, CALIBRATIONS)
     if X_calibration is not None and calibration is not None:
         raise ValueError(
             f"calibration={calibration!r} is about the training rows, and X_calibration gives others; leave one out"

@@ -597,9 +597,8 @@ class ClassSets(FittedClassifier):
         """
         need_rows(self, "sets of classes need")
         check_choice("method", method, SET_METHODS)
-        for name, value in (("by_class", by_class), ("allow_empty", allow_empty)):
-            if not isinstance(value, bool | np.bool_):
-                raise ValueError(f"{name} must be True or False, got {abbreviate(value)}")
+        check_flag("by_class", by_class)
+        check_flag("allow_empty", allow_empty)
         model: FittedClassifier = self
         exact, of = as_fraction(level), probabilities_of(model)
         if method == "full":

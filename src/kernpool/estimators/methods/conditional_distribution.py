@@ -30,7 +30,7 @@ from kernpool.estimators.fitted_model import coordinates_of, read_query, smoothe
 from kernpool.estimators.model import FittedModel
 from kernpool.estimators.parameter_validation import NamedCalls
 from kernpool.estimators.training_rows import unshared
-from kernpool.execution.error_messages import abbreviate
+from kernpool.execution.error_messages import abbreviate, as_count
 from kernpool.execution.interval import Interval
 from kernpool.execution.progress import current_progress
 from kernpool.inference import as_level, as_random
@@ -454,10 +454,8 @@ class ConditionalDistribution(NamedCalls):
         >>> sorted(set(model.conditional_distribution([[0.1]]).sample(100, random_state=0)[0].tolist()))
         [1.0, 2.0, 9.0]
         """
-        if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1:
-            raise ValueError(f"size must be a positive number of draws, got {abbreviate(size)}")
-        random = as_random(random_state)
-        draws = RandomDraws(np.asarray(random.uniform(size=(len(self), int(size)))))
+        size, random = as_count("size", size), as_random(random_state)
+        draws = RandomDraws(np.asarray(random.uniform(size=(len(self), size))))
         found = np.moveaxis(self.outcomes.evaluate(draws).astype(self.outcomes.dtype, copy=False), 1, 2)
         if self.y_bandwidth is not None:
             noise = self.y_bandwidth * np.asarray(random.normal(size=found.shape))

@@ -33,8 +33,9 @@ from kernpool.estimators.fitted_model import (
 from kernpool.estimators.model import FittedModel, names_of
 from kernpool.estimators.parameter_validation import NamedCalls
 from kernpool.estimators.training_rows import unshared
+from kernpool.execution.error_messages import as_count
 from kernpool.execution.warnings import underflow_is_zero
-from kernpool.inference.explanation import Counterfactuals, Explanation, as_count, explain, nearest_rows, row_labels
+from kernpool.inference.explanation import Counterfactuals, Explanation, explain, nearest_rows, row_labels
 from kernpool.inference.model_summary import RowDiagnostics, attention_received
 from kernpool.pooling import Recipe, Sums, weight_tables
 from kernpool.smoother import EvaluationPoints, Fitted

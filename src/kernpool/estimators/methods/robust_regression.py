@@ -143,30 +143,25 @@ def choose_robustly(model: FittedModel, bandwidth: Any, rows: TrainingRows, cate
 
 def _refuse_options(model: FittedModel, robust: bool | int | str, rows: TrainingRows, searched: bool) -> None:
     """Raise if a parameter or the rows do not go with a robust fit."""
-    name = f"robust={robust!r}"
-    if rows.value.shape[1] > 1:
-        raise ValueError(f"{name} is for one output, got {rows.value.shape[1]} columns of y; fit one model for each")
-    if rows.group is not None:
-        raise ValueError(
-            f"{name} finds bandwidths and weights by rows, not by groups; leave groups out of fit, and give them to "
-            "confidence_interval, or use robust=False"
-        )
-    if follows_rows(model):
-        raise ValueError(f"{name} is for windows of fixed width, got window={model.window}; use window='fixed'")
-    if rows.order is not None:
-        raise ValueError(f"{name} leaves out rows one by one, got gap={rows.order.gap}; use gap=0, or robust=False")
-    if isinstance(model.window, Floor):
-        raise ValueError(f"{name} has no floor of effective rows, got window={model.window}; leave it out")
-    if searched and model.bandwidth not in SEARCHES:
-        raise ValueError(
-            f"{name} finds bandwidths by a bounded loss of leave-one-out residuals, which takes the place of "
-            f"'regularised' and 'loo', got bandwidth={model.bandwidth!r}; use one of these, a rule, or numbers"
-        )
-    if searched and not rows.weight.sum() >= FEWEST_ROWS:
-        raise ValueError(
-            f"{name} needs at least {FEWEST_ROWS} rows to find a bandwidth, got {rows.weight.sum():g}; give "
-            "more rows, or the bandwidth as a number"
-        )
+    units, gap = rows.weight.sum(), 0 if rows.order is None else rows.order.gap
+    for refused, reason in (
+        (rows.value.shape[1] > 1,
+         f"is for one output, got {rows.value.shape[1]} columns of y; fit one model for each"),
+        (rows.group is not None,
+         "finds bandwidths and weights by rows, not by groups; leave groups out of fit, and give them to "
+         "confidence_interval, or use robust=False"),
+        (follows_rows(model), f"is for windows of fixed width, got window={model.window}; use window='fixed'"),
+        (rows.order is not None, f"leaves out rows one by one, got gap={gap}; use gap=0, or robust=False"),
+        (isinstance(model.window, Floor), f"has no floor of effective rows, got window={model.window}; leave it out"),
+        (searched and model.bandwidth not in SEARCHES,
+         "finds bandwidths by a bounded loss of leave-one-out residuals, which takes the place of 'regularised' and "
+         f"'loo', got bandwidth={model.bandwidth!r}; use one of these, a rule, or numbers"),
+        (searched and not units >= FEWEST_ROWS,
+         f"needs at least {FEWEST_ROWS} rows to find a bandwidth, got {units:g}; give more rows, or the bandwidth as a "
+         "number"),
+    ):  # fmt: skip
+        if refused:
+            raise ValueError(f"robust={robust!r} {reason}")
 
 
 def _rows_at(

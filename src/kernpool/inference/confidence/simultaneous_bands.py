@@ -56,6 +56,7 @@ from numpy.typing import NDArray
 
 from kernpool.core import Layout, PoolState
 from kernpool.core.local_fit import mean_product
+from kernpool.execution.error_messages import as_count
 from kernpool.execution.threads import blas_threads
 from kernpool.inference.resampling import random_draws
 from kernpool.inference.resampling.random_draws import multiplied
@@ -478,7 +479,7 @@ def band_critical_values(
     if kind == "tube":
         kappa, pieces = path_length(smoother, curve_grid(smoother, places), method, found.column)
         return np.array([critical_value(kappa, level, pieces)])
-    number = random_draws.as_count("n_resamples", n_resamples)
+    number = as_count("n_resamples", n_resamples, hint=" such as 399")
     critical_values(np.zeros((number, 1)), level)  # raise for too few draws before they are made
     options: dict[str, Any] = {"method": method, "n_resamples": number, "random_state": random_state}
     return critical_values(largest_errors(smoother, places, found, errors, **options), level)

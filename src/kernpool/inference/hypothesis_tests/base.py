@@ -16,10 +16,10 @@ from numpy.typing import ArrayLike, NDArray
 from kernpool.bandwidth import canonical_ratio
 from kernpool.core.pair_factors import NO_CATEGORIES, Categories, Factors
 from kernpool.data import as_key_weight, as_real_array, with_days
-from kernpool.execution.error_messages import check_choice
+from kernpool.execution.error_messages import as_count, check_choice
 from kernpool.execution.progress import current_progress
 from kernpool.execution.text_table import PrintedResult, lines_of
-from kernpool.inference.resampling.random_draws import LEAST_ROWS, as_count, as_seed, multiplied, unit_counts
+from kernpool.inference.resampling.random_draws import LEAST_ROWS, as_seed, multiplied, unit_counts
 from kernpool.inference.variance.residuals import nothing_left
 from kernpool.kernels import Kernel
 
@@ -72,17 +72,18 @@ class TestSample:
         code = np.zeros((len(X), 0), dtype=np.int64) if code is None else code
         units = unit_counts(weight, what)
         rows = slice(None) if units is None else np.repeat(np.arange(len(X)), units)
-        if not np.max(np.abs(y), initial=0.0) <= LARGEST:
-            raise ValueError("y holds numbers beyond 1e+150 in magnitude, whose squares overflow; rescale it first")
         sample = cls(X[rows].astype(np.float64), y[rows].astype(np.float64), code[rows], categories)
-        if len(sample.y) < LEAST_ROWS:
-            raise ValueError(f"{what} needs at least {LEAST_ROWS} rows of positive weight, got {len(sample.y)}")
-        if np.ptp(sample.y) == 0:
-            raise ValueError(
-                f"y is {sample.y[0]:g} in every row, so that there is nothing to test; give one that varies"
-            )
-        if np.ptp(sample.y) < SMALLEST:
-            raise ValueError(f"y varies by {np.ptp(sample.y):g}, whose square underflows; rescale it first")
+        low, high = sample.y.min(initial=np.inf), sample.y.max(initial=-np.inf)
+        for refused, reason in (
+            (not np.max(np.abs(y), initial=0.0) <= LARGEST,
+             "y holds numbers beyond 1e+150 in magnitude, whose squares overflow; rescale it first"),
+            (len(sample.y) < LEAST_ROWS,
+             f"{what} needs at least {LEAST_ROWS} rows of positive weight, got {len(sample.y)}"),
+            (low == high, f"y is {low:g} in every row, so that there is nothing to test; give one that varies"),
+            (high - low < SMALLEST, f"y varies by {high - low:g}, whose square underflows; rescale it first"),
+        ):  # fmt: skip
+            if refused:
+                raise ValueError(reason)
         return sample
 
     def __len__(self) -> int:
@@ -256,7 +257,7 @@ class WildBootstrap:
     ) -> WildBootstrap:
         """Validate the options of a test; `name` is the argument that gives the kind, one of `kinds`."""
         check_choice(name, kind, kinds)
-        return cls(as_count("n_resamples", n_resamples), kind, as_seed(random_state))
+        return cls(as_count("n_resamples", n_resamples, hint=" such as 399"), kind, as_seed(random_state))
 
     def test(
         self,

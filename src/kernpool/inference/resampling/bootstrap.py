@@ -18,7 +18,7 @@ from kernpool.bandwidth.criteria import leave_one_out
 from kernpool.core import Factors, LocalFit, Problem, center_of_values, in_unit, subtract
 from kernpool.core.state import EmptyWindowWarning, fill_in_silence
 from kernpool.data.encoding import group_codes
-from kernpool.execution.error_messages import abbreviate, check_choice
+from kernpool.execution.error_messages import abbreviate, as_count, check_choice
 from kernpool.execution.progress import Progress
 from kernpool.execution.warnings import warn_caller
 from kernpool.inference.resampling import random_draws
@@ -148,7 +148,7 @@ class Resampling:
 
     def __post_init__(self) -> None:
         check_choice("kind", self.kind, KINDS)
-        random_draws.as_count("n_resamples", self.n_resamples)
+        as_count("n_resamples", self.n_resamples, hint=" such as 399")
         if isinstance(self.max_bytes, bool) or not isinstance(self.max_bytes, int | float | np.number):
             raise TypeError(f"max_bytes must be a number of bytes such as 2**30, got {abbreviate(self.max_bytes)}")
 

@@ -89,13 +89,6 @@ def as_random(random_state: Any, *, generators: bool = True) -> Any:
         ) from None
 
 
-def as_count(name: str, given: Any) -> int:
-    """Validate the number of resamples: an integer of at least one."""
-    if isinstance(given, bool) or not isinstance(given, int | np.integer) or given < 1:
-        raise ValueError(f"{name} must be a positive integer such as 399, got {abbreviate(given)}")
-    return int(given)
-
-
 def generator(seed: int, number: int) -> Generator:
     """Return the independent random generator of one resample.
 
