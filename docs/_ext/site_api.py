@@ -25,7 +25,7 @@ GROUPS = {
     "Estimators": "NadarayaWatsonRegressor LocalLinearRegressor NadarayaWatsonClassifier KernelStackingRegressor "
     "KernelStackingClassifier save_model load_model",
     "Confidence intervals": "Prediction ClassPrediction Interval Residuals Summary InferenceWarning",
-    "Explanations": "Explanation AdditiveTerms Counterfactuals RowDiagnostics row_diagnostics",
+    "Explanations": "Explanation row_diagnostics",
     "Hypothesis tests": "TestResult specification_test",
     "Distributions, prediction intervals and sets": "ConditionalDistribution PredictionSet distribution_bandwidth",
     "Large data": "open_chunks",

@@ -45,14 +45,11 @@ if TYPE_CHECKING:
     from kernpool.execution.warnings import SerialCorrelationWarning
     from kernpool.explorer.explore import Explorer, explore
     from kernpool.inference import (
-        AdditiveTerms,
-        Counterfactuals,
         Explanation,
         ExtrapolationWarning,
         InferenceWarning,
         Interval,
         Residuals,
-        RowDiagnostics,
         Summary,
         TestResult,
         specification_test,
@@ -63,12 +60,10 @@ if TYPE_CHECKING:
     from kernpool.pooling.pool import pool
 
 __all__ = [
-    "AdditiveTerms",
     "AttentionDisplay",
     "BandwidthPathDisplay",
     "ClassPrediction",
     "ConditionalDistribution",
-    "Counterfactuals",
     "CoverageDisplay",
     "EmptyWindowWarning",
     "Explanation",
@@ -97,7 +92,6 @@ __all__ = [
     "RepeatedRowsWarning",
     "ResidualDisplay",
     "Residuals",
-    "RowDiagnostics",
     "SerialCorrelationWarning",
     "Summary",
     "SuspectColumnWarning",
@@ -184,9 +178,6 @@ _LAZY = {
     "save_model": "kernpool.estimators.persistence",
     "specification_test": "kernpool.inference",
     "Explanation": "kernpool.inference",
-    "AdditiveTerms": "kernpool.inference",
-    "Counterfactuals": "kernpool.inference",
-    "RowDiagnostics": "kernpool.inference",
     "row_diagnostics": "kernpool.estimators",
 }
 

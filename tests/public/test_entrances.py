@@ -76,8 +76,7 @@ LEFT_OUT = {
 # Public names whose arguments of these names are no data of a user, with the reason.
 EXEMPT = {
     r"\w+Display(\.\w+)?": "pictures; they call methods of the table",
-    r"\w*Interval|\w*Prediction|PredictionSet|Residuals|\w*Summary|TestResult": "results",
-    r"Explanation|AdditiveTerms|Counterfactuals|RowDiagnostics": "results about predictions and rows",
+    r"Interval|\w*Prediction|PredictionSet|Residuals|Summary|TestResult|Explanation": "results",
     r"PoolState(\.\w+)?|Problem(\.\w+)?|Plan(\.\w+)?|choose|merge|Kernel|Nearest|Floor": "made by the table",
     r"explore|Explorer(\.\w+)?": "calls fit, and its pages are tested in a browser",
     r"\w+\.set_\w+_request|save_model": "arguments are names",
