@@ -86,7 +86,7 @@ def main() -> None:
         "loops are compiled. Numbers are $\\sin 2x_1 + x_2 x_d$ plus noise of .5, classes the sign of it; all columns "
         "are normal. The target of stacking is for the fit and the predictions. Memory is the peak beyond what the "
         "process had before. Boosting takes all rows, and kernpool a sample where all rows would take long "
-        "(`max_search_rows`).",
+        "(`search`).",
         keep=asked.sizes == SIZES,
     )
     finish(missed)

@@ -155,7 +155,7 @@ def test_a_default_fit_of_many_rows_says_what_was_done(kind):
     assert not hasattr(model, "search_rows_")  # all rows have been looked at
     again = kind(n_jobs=1).fit(X[::-1], y[::-1])
     assert again.bandwidth_.tolist() == model.bandwidth_.tolist()
-    every = kind(max_search_rows=None).fit(X, y)
+    every = kind(search={"rows": None}).fit(X, y)
     assert every.bandwidth_search_.rows == 1200
     assert not hasattr(every, "bandwidth_note_")
     new, truth = make_rows(2000, seed=1)
@@ -170,7 +170,7 @@ def test_a_default_fit_of_many_rows_says_what_was_done(kind):
 def test_the_share_of_priors_is_that_of_the_rows_held_out(monkeypatch):
     """Leaving out each of a million rows took most of five minutes."""
     X, y = make_rows(1200)
-    every = NadarayaWatsonClassifier(max_search_rows=None).fit(X, y > 0)
+    every = NadarayaWatsonClassifier(search={"rows": None}).fit(X, y > 0)
     monkeypatch.delattr(KernelSmoother, "leave_one_out")
     model = NadarayaWatsonClassifier().fit(X, y > 0)
     assert model.prior_share_ == pytest.approx(every.prior_share_, abs=0.02)
@@ -181,7 +181,7 @@ def test_the_share_of_priors_is_that_of_the_rows_held_out(monkeypatch):
 def test_other_windows_have_a_share_of_their_own():
     X, y = make_rows(600)
     nearest, found = (
-        NadarayaWatsonClassifier(window=Nearest(40), max_search_rows=most).fit(X, y > 0).prior_share_
+        NadarayaWatsonClassifier(window=Nearest(40), search={"rows": most}).fit(X, y > 0).prior_share_
         for most in ("auto", None)
     )
     fixed = NadarayaWatsonClassifier().fit(X, y > 0).prior_share_
@@ -219,7 +219,7 @@ def test_classes_of_one_row_may_be_held_out():
     labels = (y > 0).astype(int)
     labels[:5] = np.arange(2, 7)
     for seed in range(3):
-        model = NadarayaWatsonClassifier(random_state=seed).fit(X, labels)
+        model = NadarayaWatsonClassifier(search={"random_state": seed}).fit(X, labels)
         assert np.all(np.isfinite(model.bandwidth_))
 
 
@@ -239,7 +239,7 @@ def test_constant_columns_keep_their_infinite_bandwidth():
 def test_bandwidths_of_distributions_are_those_of_all_rows():
     X, y = make_rows(600)
     every, some = (
-        distribution_bandwidth(NadarayaWatsonRegressor(bandwidth=0.3, max_search_rows=most).fit(X, y))
+        distribution_bandwidth(NadarayaWatsonRegressor(bandwidth=0.3, search={"rows": most}).fit(X, y))
         for most in (None, "auto")
     )
     assert (every.rows, some.rows) == (600, 120)
@@ -251,6 +251,6 @@ def test_bandwidths_of_distributions_are_those_of_all_rows():
 def test_a_search_that_was_stopped_is_rescaled_by_the_rate_alone():
     X, y = make_rows(600)
     with pytest.warns(ConvergenceWarning):
-        model = NadarayaWatsonRegressor(max_search_seconds=1e-9).fit(X, y)
+        model = NadarayaWatsonRegressor(search={"seconds": 1e-9}).fit(X, y)
     assert "the best bandwidth shrinks as rows^(-1/(4 + d))" in model.bandwidth_note_
     assert not hasattr(model, "search_rows_")

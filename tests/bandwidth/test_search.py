@@ -127,7 +127,7 @@ def test_many_rows_start_from_few_and_end_on_all(columns, monkeypatch):
 
 def test_a_search_on_some_rows_says_so():
     X, y = make_table(n=300)
-    model = NadarayaWatsonRegressor(max_search_rows=100).fit(X, y)
+    model = NadarayaWatsonRegressor(search={"rows": 100}).fit(X, y)
     assert model.bandwidth_search_.rows == 100
     assert len(model.key_) == 300
 
@@ -195,9 +195,9 @@ def test_errors_of_rows_that_are_alone(weight):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"max_search_rows": 0}, "max_search_rows must be 'auto', None"),
-        ({"max_search_rows": 2.5}, "max_search_rows must be 'auto', None"),
-        ({"common_factor": "no"}, "common_factor must be True or False"),
+        ({"search": {"rows": 0}}, r"search\['rows'\] must be 'auto', None"),
+        ({"search": {"seconds": 0}}, r"search\['seconds'\] must be None or a positive number"),
+        ({"search": {"row": 20}}, "got the key 'row'; did you mean 'rows'"),
         ({"bandwidth": "bic"}, "'loo', 'regularised', 'aicc', 'gcv'"),
     ],
 )

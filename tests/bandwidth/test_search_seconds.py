@@ -1,4 +1,4 @@
-"""Searches that are stopped by `max_search_seconds`. The clock ticks once per look, so that nothing is timed."""
+"""Searches that are stopped by their seconds. The clock ticks once per look, so that nothing is timed."""
 
 import warnings
 
@@ -55,12 +55,12 @@ SITUATIONS = {
 def test_a_stopped_search_returns_the_best_so_far(situation, seconds, ticks):
     n, d, kernel, degree, common = SITUATIONS[situation]
     X, y = make_table(n, d)
-    with pytest.warns(ConvergenceWarning, match="max_search_seconds") as caught:
+    with pytest.warns(ConvergenceWarning, match="seconds") as caught:
         found = search_bandwidth(
-            X, y[:, None], kernel=get_kernel(kernel), degree=degree, common_factor=common, max_search_seconds=seconds
+            X, y[:, None], kernel=get_kernel(kernel), degree=degree, common_factor=common, seconds=seconds
         )
     assert len(caught) == 1
-    assert f"stopped after max_search_seconds={seconds:g}" in found.reason
+    assert f"stopped after {seconds:g} seconds" in found.reason
     assert len(found.values) >= 1
     assert found.value <= np.nanmin(found.values) * (1 + 1e-10)
     if "on 500 rows" in found.reason or "Scott" in found.reason:
@@ -77,7 +77,7 @@ def test_it_is_stopped_within_a_look_at_the_clock(ticks):
     """Nothing is evaluated once the seconds are over, but once where all rows had no turn yet."""
     X, y = make_table(700, 2)
     with pytest.warns(ConvergenceWarning):
-        found = search_bandwidth(X, y[:, None], kernel=GAUSSIAN, max_search_seconds=30.5)
+        found = search_bandwidth(X, y[:, None], kernel=GAUSSIAN, seconds=30.5)
     assert len(ticks) == 31 + 1  # one more for when it began
     assert found.evaluations <= 31 + 1
     assert found.rows == 500
@@ -92,7 +92,7 @@ def test_more_seconds_are_never_worse(ticks):
     for seconds in (1.5, 10.5, 30.5, 90.5, 1e9):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            values.append(search_bandwidth(X, y[:, None], kernel=GAUSSIAN, max_search_seconds=seconds).value)
+            values.append(search_bandwidth(X, y[:, None], kernel=GAUSSIAN, seconds=seconds).value)
     assert values == sorted(values, reverse=True)
     assert values[-1] == search_bandwidth(X, y[:, None], kernel=GAUSSIAN).value
 
@@ -101,7 +101,7 @@ def test_a_search_in_time_says_nothing(ticks):
     X, y = make_table()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        limited = search_bandwidth(X, y[:, None], kernel=GAUSSIAN, max_search_seconds=1e9)
+        limited = search_bandwidth(X, y[:, None], kernel=GAUSSIAN, seconds=1e9)
     free = search_bandwidth(X, y[:, None], kernel=GAUSSIAN)
     np.testing.assert_array_equal(limited.tried, free.tried)
     assert limited.reason == free.reason
@@ -113,9 +113,7 @@ def test_levels_are_searched_within_the_seconds(seconds, ticks):
     level = np.random.default_rng(0).integers(0, 3, (len(X), 1))
     levels = Categories((get_categorical_kernel("aitchison_aitken"),), (3,))
     with pytest.warns(ConvergenceWarning):
-        found = search_bandwidth(
-            X, y[:, None], code=level, categories=levels, kernel=GAUSSIAN, max_search_seconds=seconds
-        )
+        found = search_bandwidth(X, y[:, None], code=level, categories=levels, kernel=GAUSSIAN, seconds=seconds)
     assert np.all((found.smoothing >= 0) & (found.smoothing <= levels.largest))
     assert np.isfinite(found.value)
 
@@ -125,16 +123,16 @@ def test_a_criterion_that_is_not_defined_at_the_rule_falls_back_to_infinity(tick
     generator = np.random.default_rng(0)
     X, y = generator.normal(size=(40, 12)), generator.normal(size=40)
     with pytest.warns(ConvergenceWarning, match="practically infinite"):
-        found = search_bandwidth(X, y[:, None], kernel=GAUSSIAN, criterion="aicc", max_search_seconds=0.5)
+        found = search_bandwidth(X, y[:, None], kernel=GAUSSIAN, criterion="aicc", seconds=0.5)
     assert np.all(found.relevance == 0)
 
 
 @pytest.mark.parametrize("make", [NadarayaWatsonRegressor, LocalLinearRegressor, NadarayaWatsonClassifier])
 def test_estimators_pass_it_on(make, ticks):
     X, y = make_table()
-    with pytest.warns(ConvergenceWarning, match="max_search_seconds=5"):
-        model = make(max_search_seconds=5).fit(X, (y > 0) if make is NadarayaWatsonClassifier else y)
-    assert "stopped after max_search_seconds=5" in model.bandwidth_search_.reason
+    with pytest.warns(ConvergenceWarning, match="after 5 seconds"):
+        model = make(search={"seconds": 5}).fit(X, (y > 0) if make is NadarayaWatsonClassifier else y)
+    assert "stopped after 5 seconds" in model.bandwidth_search_.reason
 
 
 @pytest.mark.parametrize(
@@ -143,7 +141,7 @@ def test_estimators_pass_it_on(make, ticks):
 def test_classes_of_many_rows_are_searched_within_the_seconds(seconds, reason, ticks):
     X, y = make_table(700, 2)
     with pytest.warns(ConvergenceWarning):
-        found = NadarayaWatsonClassifier(max_search_seconds=seconds).fit(X, y > 0).bandwidth_search_
+        found = NadarayaWatsonClassifier(search={"seconds": seconds}).fit(X, y > 0).bandwidth_search_
     assert len(ticks) <= np.ceil(seconds) + 1  # one more for when it began
     assert (found.rows, np.isfinite(found.value)) == (500, True)
     assert reason in found.reason
@@ -152,5 +150,5 @@ def test_classes_of_many_rows_are_searched_within_the_seconds(seconds, reason, t
 @pytest.mark.parametrize("seconds", [0, -1.0, True, "10", float("nan")])
 def test_seconds_that_cannot_be_meant(seconds):
     X, y = make_table(20)
-    with pytest.raises(ValueError, match="max_search_seconds must be None or a positive number"):
-        NadarayaWatsonRegressor(max_search_seconds=seconds).fit(X, y)
+    with pytest.raises(ValueError, match=r"search\['seconds'\] must be None or a positive number"):
+        NadarayaWatsonRegressor(search={"seconds": seconds}).fit(X, y)

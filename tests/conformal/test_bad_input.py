@@ -40,7 +40,7 @@ def test_levels_are_probabilities(model, level, message):
         ({"X_calibration": X}, "go together, and y_calibration is None"),
         ({"y_calibration": Y}, "go together, and X_calibration is None"),
         ({"calibration": "half"}, "calibration must be one of None, 'all', 'unsearched', got 'half'"),
-        ({"calibration": "unsearched"}, "it was given, and not searched; fit with max_search_rows"),
+        ({"calibration": "unsearched"}, "it was given, and not searched; fit with search="),
         ({"calibration": "all", "X_calibration": X, "y_calibration": Y}, "is about the training rows"),
         ({"method": "full", "X_calibration": X, "y_calibration": Y}, "has no use for X_calibration"),
         ({"X_calibration": np.ones((3, 2)), "y_calibration": Y[:3]}, "X_calibration: X has 2 features"),

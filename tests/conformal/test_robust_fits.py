@@ -116,7 +116,7 @@ def test_units_do_not_matter_and_rows_of_no_weight_do_not_calibrate():
 
 def test_rows_that_the_search_has_not_seen_calibrate(tmp_path):
     X, y = rows(200)
-    model = LocalLinearRegressor(robust=True, max_search_rows=60).fit(X, y)
+    model = LocalLinearRegressor(robust=True, search={"rows": 60}).fit(X, y)
     found = model.prediction_interval(NEW, calibration="unsearched")
     assert len(model.search_rows_) == 60
     assert "at least" in found.guarantee

@@ -23,7 +23,7 @@ def rows(n=120, seed=0, d=1):
 @pytest.mark.parametrize("d", [1, 2])
 def test_the_search_is_on_the_rows_that_it_says(d):
     X, y, _ = rows(d=d)
-    model = NadarayaWatsonRegressor(bandwidth="loo", max_search_rows=40, random_state=3).fit(X, y)
+    model = NadarayaWatsonRegressor(bandwidth="loo", search={"rows": 40, "random_state": 3}).fit(X, y)
     searched = model.search_rows_
     assert len(searched) == 40
     assert np.all(np.diff(searched) > 0)
@@ -38,11 +38,11 @@ def test_the_search_is_on_the_rows_that_it_says(d):
 
 def test_outputs_that_were_not_searched_do_not_move_the_bandwidth():
     X, y, generator = rows()
-    model = LocalLinearRegressor(max_search_rows=50).fit(X, y)
+    model = LocalLinearRegressor(search={"rows": 50}).fit(X, y)
     others = np.setdiff1d(np.arange(len(y)), model.search_rows_)
     changed = y.copy()
     changed[others] += generator.normal(size=len(others))
-    again = LocalLinearRegressor(max_search_rows=50).fit(X, changed)
+    again = LocalLinearRegressor(search={"rows": 50}).fit(X, changed)
     np.testing.assert_array_equal(model.search_rows_, again.search_rows_)
     np.testing.assert_array_equal(model.bandwidth_, again.bandwidth_)
 
@@ -51,7 +51,7 @@ def test_outputs_that_were_not_searched_do_not_move_the_bandwidth():
 def test_copies_of_searched_rows_are_searched():
     X, y, _ = rows(60)
     twice = np.r_[np.arange(60), np.arange(10)]
-    model = NadarayaWatsonRegressor(bandwidth="loo", max_search_rows=30).fit(X[twice], y[twice])
+    model = NadarayaWatsonRegressor(bandwidth="loo", search={"rows": 30}).fit(X[twice], y[twice])
     searched = model.search_rows_
     np.testing.assert_array_equal(np.isin(np.arange(10), searched), np.isin(np.arange(60, 70), searched))
     assert len(searched) > 30
@@ -62,7 +62,7 @@ def test_copies_of_searched_rows_are_searched():
 def test_rows_of_weight_zero_are_skipped():
     X, y, generator = rows(60)
     weight = np.r_[np.zeros(10), np.ones(50)][generator.permutation(60)]
-    model = NadarayaWatsonRegressor(bandwidth="loo", max_search_rows=30).fit(X, y, sample_weight=weight)
+    model = NadarayaWatsonRegressor(bandwidth="loo", search={"rows": 30}).fit(X, y, sample_weight=weight)
     assert np.all(weight[model.search_rows_] > 0)
     found = model.prediction_interval(PLACES, method="full", calibration="unsearched")
     assert found.n_calibration == 20.0
@@ -71,21 +71,21 @@ def test_rows_of_weight_zero_are_skipped():
 def test_all_rows_searched_leave_no_attribute():
     X, y, _ = rows(40)
     for model in (
-        NadarayaWatsonRegressor(bandwidth="loo", max_search_rows=40),
+        NadarayaWatsonRegressor(bandwidth="loo", search={"rows": 40}),
         NadarayaWatsonRegressor(bandwidth="loo"),
-        NadarayaWatsonRegressor(bandwidth=0.1, max_search_rows=10),
+        NadarayaWatsonRegressor(bandwidth=0.1, search={"rows": 10}),
     ):
         assert not hasattr(model.fit(X, y), "search_rows_")
-    model = NadarayaWatsonRegressor(bandwidth="loo", max_search_rows=20).fit(X, y)
-    assert not hasattr(model.set_params(max_search_rows=None).fit(X, y), "search_rows_")
-    with pytest.raises(ValueError, match="it was searched on all rows; fit with max_search_rows"):
+    model = NadarayaWatsonRegressor(bandwidth="loo", search={"rows": 20}).fit(X, y)
+    assert not hasattr(model.set_params(search={"rows": None}).fit(X, y), "search_rows_")
+    with pytest.raises(ValueError, match="it was searched on all rows; fit with search="):
         model.prediction_interval(PLACES, calibration="unsearched")
 
 
 @pytest.mark.parametrize("method", ["full", "jackknife+", "cv+", "adaptive"])
 def test_the_other_rows_calibrate_a_fit_of_all(method):
     X, y, _ = rows()
-    model = NadarayaWatsonRegressor(bandwidth="loo", max_search_rows=40).fit(X, y)
+    model = NadarayaWatsonRegressor(bandwidth="loo", search={"rows": 40}).fit(X, y)
     found = model.prediction_interval(PLACES, method=method, calibration="unsearched", random_state=0)
     others = np.setdiff1d(np.arange(len(y)), model.search_rows_)
     assert found.n_calibration == 80.0
@@ -103,7 +103,7 @@ def test_the_other_rows_calibrate_a_fit_of_all(method):
 
 def test_from_many_rows_on_they_are_taken_unasked(monkeypatch):
     X, y, _ = rows()
-    model = NadarayaWatsonRegressor(bandwidth="loo", max_search_rows=40).fit(X, y)
+    model = NadarayaWatsonRegressor(bandwidth="loo", search={"rows": 40}).fit(X, y)
     assert calibration.MANY_ROWS == 100_000
     assert model.prediction_interval(PLACES, method="full").n_calibration == 120.0
     monkeypatch.setattr(calibration, "MANY_ROWS", 120)
@@ -114,17 +114,17 @@ def test_from_many_rows_on_they_are_taken_unasked(monkeypatch):
 def test_levels_and_classes_have_searched_rows_too():
     X, y, generator = rows(80)
     frame = pd.DataFrame({"x": X[:, 0], "kind": pd.Categorical(generator.choice(list("ab"), 80))})
-    model = NadarayaWatsonRegressor(bandwidth="loo", max_search_rows=40).fit(frame, y)
+    model = NadarayaWatsonRegressor(bandwidth="loo", search={"rows": 40}).fit(frame, y)
     assert len(model.search_rows_) == 40
     assert model.prediction_interval(frame[:3], calibration="unsearched").n_calibration == 40.0
-    classes = NadarayaWatsonClassifier(max_search_rows=40).fit(X, y > 0)
+    classes = NadarayaWatsonClassifier(search={"rows": 40}).fit(X, y > 0)
     assert len(classes.search_rows_) == 40
 
 
 def test_clusters_were_partly_seen():
     X, y, _ = rows()
     group = np.arange(120) // 10
-    model = NadarayaWatsonRegressor(bandwidth="loo", max_search_rows=60).fit(X, y, groups=group)
+    model = NadarayaWatsonRegressor(bandwidth="loo", search={"rows": 60}).fit(X, y, groups=group)
     with pytest.raises(ValueError, match="the search has seen some rows of most clusters"):
         model.prediction_interval(PLACES, calibration="unsearched")
     assert model.prediction_interval(PLACES).n_calibration == 12.0  # clusters
@@ -132,7 +132,7 @@ def test_clusters_were_partly_seen():
 
 def test_files_keep_them(tmp_path):
     X, y, _ = rows()
-    model = NadarayaWatsonRegressor(bandwidth="loo", max_search_rows=40).fit(X, y)
+    model = NadarayaWatsonRegressor(bandwidth="loo", search={"rows": 40}).fit(X, y)
     save_model(model, tmp_path / "model")
     again = load_model(tmp_path / "model")
     np.testing.assert_array_equal(again.search_rows_, model.search_rows_)

@@ -313,7 +313,7 @@ def test_regressor_refuses_what_it_cannot_do():
     key, value = cut(KEY, 1000), cut(VALUE, 1000)
     for options, message in (
         ({"bandwidth": "lou"}, "bandwidth must be"),
-        ({"max_search_rows": 1}, "max_search_rows must be"),
+        ({"search": {"rows": 1}}, r"search\['rows'\] must be"),
         ({"empty": "none"}, "empty must be"),
     ):
         with pytest.raises(ValueError, match=message):

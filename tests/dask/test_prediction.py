@@ -31,7 +31,7 @@ def ends(found):
 
 
 @pytest.mark.parametrize("size", [250, 600, (0, 170, 0, 430)])
-@pytest.mark.parametrize("options", [{"bandwidth": 0.1}, {"max_search_rows": 150}])
+@pytest.mark.parametrize("options", [{"bandwidth": 0.1}, {"search": {"rows": 150}}])
 def test_intervals_are_those_of_chunks(size, options):
     cluster = NadarayaWatsonRegressor(**options).fit(cut(X, size), cut(Y, 600))
     chunks = NadarayaWatsonRegressor(**options).fit(open_chunks([(X, Y)]))

@@ -77,7 +77,7 @@ def test_columns_of_chunks_are_looked_at(tmp_path):
     pytest.importorskip("pyarrow", reason="Parquet needs pyarrow")
     table = pd.DataFrame({"serial": np.arange(N) + 1, "width": WIDTH, "y": Y})
     table.to_parquet(tmp_path / "some.parquet")
-    for rows, words in (({}, ["column 'serial' of X numbers the rows"]), ({"max_search_rows": 20}, [])):
+    for rows, words in (({}, ["column 'serial' of X numbers the rows"]), ({"search": {"rows": 20}}, [])):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             NadarayaWatsonRegressor(**rows).fit(tmp_path / "some.parquet", "y")
@@ -85,7 +85,7 @@ def test_columns_of_chunks_are_looked_at(tmp_path):
         assert [sentence.partition(",")[0] for sentence in found] == words
     table.rename(columns={"serial": "house_id"}).to_parquet(tmp_path / "some.parquet")
     with pytest.warns(SuspectColumnWarning, match="column 'house_id' of X numbers the rows"):
-        NadarayaWatsonRegressor(max_search_rows=20).fit(tmp_path / "some.parquet", "y")
+        NadarayaWatsonRegressor(search={"rows": 20}).fit(tmp_path / "some.parquet", "y")
 
 
 @pytest.mark.parametrize("name", SUSPECT_TEXT)

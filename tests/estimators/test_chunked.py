@@ -86,16 +86,19 @@ def test_few_rows_give_the_bandwidth_of_the_rows_in_memory(bandwidth, rows):
 def test_many_rows_give_that_of_a_sample_at_the_rate_of_all(name, generator):
     x = generator.normal(size=3000)
     y = np.sin(2 * x) + 0.3 * generator.normal(size=3000)
-    make = NadarayaWatsonRegressor(bandwidth=name, max_search_rows=300, random_state=3)
+    make = NadarayaWatsonRegressor(bandwidth=name, search={"rows": 300, "random_state": 3})
     fits = [clone(make).fit(open_chunks(x, y, rows=size)) for size in (3000, 701, 64)]
     for model in fits[1:]:
         np.testing.assert_array_equal(model.bandwidth_, fits[0].bandwidth_)
     sample = draw_sample(open_chunks(x, y, rows=500), 300, seed_of(3))
-    alone = NadarayaWatsonRegressor(bandwidth=name, random_state=3).fit(sample.key, sample.value[:, 0])
+    alone = NadarayaWatsonRegressor(bandwidth=name, search={"random_state": 3}).fit(sample.key, sample.value[:, 0])
     np.testing.assert_allclose(fits[0].bandwidth_, alone.bandwidth_ * 0.1**0.2, rtol=1e-12)
     assert getattr(fits[0], "loo_error_", None) == getattr(alone, "loo_error_", None)
     assert "on a sample of 300 of 3000 rows (random_state=3)" in fits[0].bandwidth_note_
-    assert fits[0].bandwidth_ != clone(make).set_params(random_state=4).fit(open_chunks(x, y)).bandwidth_
+    assert (
+        fits[0].bandwidth_
+        != clone(make).set_params(search={"rows": 300, "random_state": 4}).fit(open_chunks(x, y)).bandwidth_
+    )
 
 
 def test_samples_are_uniform_and_leave_rows_of_no_weight_out():

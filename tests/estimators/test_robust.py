@@ -142,7 +142,7 @@ def test_bandwidths_of_several_and_categorical_columns_ignore_outliers():
     level = random.integers(0, 2, 150)
     y = np.sin(2 * X[:, 0]) + level + 0.2 * random.normal(size=150) + 9.0 * (random.uniform(size=150) < 0.1)
     table = np.column_stack([X, level])
-    model = LocalLinearRegressor(unordered=[2], robust=True, max_search_seconds=20).fit(table, y)
+    model = LocalLinearRegressor(unordered=[2], robust=True, search={"seconds": 20}).fit(table, y)
     truth = np.sin(2 * X[:, 0]) + level
     assert np.mean((model.predict(table) - truth) ** 2) < 0.05
     assert model.relevance_[0] > 3 * model.relevance_[1]
@@ -151,7 +151,7 @@ def test_bandwidths_of_several_and_categorical_columns_ignore_outliers():
 
 def test_many_rows_are_drawn_for_the_search():
     X, y = rows(700)
-    model = NadarayaWatsonRegressor(robust=True, max_search_rows=200).fit(X, y)
+    model = NadarayaWatsonRegressor(robust=True, search={"rows": 200}).fit(X, y)
     assert "on a sample of 200 of 700 rows" in model.bandwidth_note_
     assert model.bandwidth_[0] == pytest.approx(model.bandwidth_search_.bandwidth[0] * (200 / 700) ** 0.2, rel=1e-6)
 

@@ -38,9 +38,9 @@ def bandwidth_of(model):
 @pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")  # weights up to 3
 @pytest.mark.covering
 @pytest.mark.parametrize("weight", [None, "w"])
-@pytest.mark.parametrize("options", [{}, {"bandwidth": "scott"}, {"random_state": 7}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"bandwidth": "scott"}, {"search": {"rows": 200, "random_state": 7}}], ids=str)
 def test_files_give_the_same_bandwidth_here_and_on_a_cluster(options, weight, path):
-    options = {"max_search_rows": 200, **options}
+    options = {"search": {"rows": 200}, **options}
     here = NadarayaWatsonRegressor(**options).fit(path, "y", weight)
     there = NadarayaWatsonRegressor(**options).fit(open_partitions(path, None, weight, target="y"))
     assert bandwidth_of(there) == bandwidth_of(here)
@@ -52,9 +52,9 @@ def test_files_give_the_same_bandwidth_here_and_on_a_cluster(options, weight, pa
 @pytest.mark.parametrize("rows", [3000, 1100, 37])
 def test_the_bandwidth_does_not_depend_on_partitions(rows):
     data = X, np.column_stack([Y, 100.0 * X[:, 1]]), WEIGHT
-    expected = NadarayaWatsonRegressor(max_search_rows=150).fit(open_chunks([data]))
+    expected = NadarayaWatsonRegressor(search={"rows": 150}).fit(open_chunks([data]))
     arrays = (da.from_array(array, chunks=(rows, *array.shape[1:])) for array in data)
-    assert bandwidth_of(NadarayaWatsonRegressor(max_search_rows=150).fit(*arrays)) == bandwidth_of(expected)
+    assert bandwidth_of(NadarayaWatsonRegressor(search={"rows": 150}).fit(*arrays)) == bandwidth_of(expected)
 
 
 @pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")  # weights of 2
@@ -63,9 +63,9 @@ def test_few_rows_of_positive_weight_are_all_drawn():
     """Fewer than are asked for, although there are more rows."""
     weight = np.zeros(3000)
     weight[::20] = 2.0
-    here = NadarayaWatsonRegressor(bandwidth="loo", max_search_rows=400).fit(open_chunks([(X, Y, weight)]))
+    here = NadarayaWatsonRegressor(bandwidth="loo", search={"rows": 400}).fit(open_chunks([(X, Y, weight)]))
     arrays = (da.from_array(array, chunks=(800, *array.shape[1:])) for array in (X, Y, weight))
-    there = NadarayaWatsonRegressor(bandwidth="loo", max_search_rows=400).fit(*arrays)
+    there = NadarayaWatsonRegressor(bandwidth="loo", search={"rows": 400}).fit(*arrays)
     assert bandwidth_of(there) == bandwidth_of(here)
     assert here.bandwidth_note_ == "'loo' on all 150 rows"
     assert there.loo_error_ == here.loo_error_
@@ -76,7 +76,7 @@ def test_few_rows_of_positive_weight_are_all_drawn():
 def test_no_rows_of_positive_weight():
     arrays = [da.from_array(array, chunks=(900, *array.shape[1:])) for array in (X, Y, np.zeros(3000))]
     with pytest.raises(ValueError, match="there are no rows of positive weight"):
-        NadarayaWatsonRegressor(max_search_rows=200).fit(*arrays)
+        NadarayaWatsonRegressor(search={"rows": 200}).fit(*arrays)
 
 
 @pytest.mark.parametrize(("bandwidth", "chunked"), [("regularised", False), ("loo", False), ("loo", True)])
@@ -85,7 +85,7 @@ def test_arrays_and_chunks_are_corrected_by_one_rule(bandwidth, chunked, generat
     inputs = generator.normal(size=(1500, 2))
     outputs = np.sin(2 * inputs[:, 0]) + 0.1 * generator.normal(size=1500)
     rows = (open_chunks(inputs, outputs),) if chunked else (inputs, outputs)
-    model = NadarayaWatsonRegressor(bandwidth=bandwidth, max_search_rows=200).fit(*rows)
+    model = NadarayaWatsonRegressor(bandwidth=bandwidth, search={"rows": 200}).fit(*rows)
     matters = model.relevance_ > 0
     factor = (200 / 1500) ** (1 / (4 + np.count_nonzero(matters)))
     expected = np.where(matters, factor, 1.0) * model.bandwidth_search_.bandwidth
@@ -99,6 +99,6 @@ def test_a_search_on_some_rows_of_an_array_is_near_that_on_all():
     inputs = generator.uniform(-1, 1, size=(3000, 2))
     outputs = np.sin(4 * inputs[:, 0]) * np.cos(3 * inputs[:, 1]) + 0.3 * generator.normal(size=3000)
     of_all = NadarayaWatsonRegressor().fit(inputs, outputs).bandwidth_
-    sample = NadarayaWatsonRegressor(max_search_rows=300).fit(inputs, outputs)
+    sample = NadarayaWatsonRegressor(search={"rows": 300}).fit(inputs, outputs)
     np.testing.assert_allclose(sample.bandwidth_, of_all, rtol=0.25)
     assert np.all(sample.bandwidth_search_.bandwidth > 1.25 * of_all)

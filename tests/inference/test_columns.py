@@ -125,7 +125,7 @@ def test_the_whole_test_by_slopes():
 
 def test_it_finds_what_matters_and_nothing_else():
     X, y = rows(80, effect=0.0)
-    for model in (LocalLinearRegressor(max_search_rows=50), NadarayaWatsonRegressor(bandwidth="loo")):
+    for model in (LocalLinearRegressor(search={"rows": 50}), NadarayaWatsonRegressor(bandwidth="loo")):
         model.fit(X, y)
         for method in ("residual", "gradient"):
             assert model.significance_test(0, method=method, n_resamples=99).p_value == 0.01

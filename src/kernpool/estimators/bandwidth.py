@@ -57,6 +57,7 @@ def equal_rows(columns: list[NDArray[Any]], of: list[NDArray[Any]]) -> Integers:
 
 def search_options(model: FittedModel) -> SearchOptions:
     """Return the options of an estimator's bandwidth search; the criterion is set by `choose_bandwidth`."""
+    search = {"rows": "auto"} | dict(model.search or {})
     return SearchOptions(
         kernel=get_kernel(model.kernel),
         degree=model._degree,
@@ -65,9 +66,8 @@ def search_options(model: FittedModel) -> SearchOptions:
         composition=model.composition,
         algorithm=model.algorithm,
         n_jobs=model.n_jobs,
-        random_state=model.random_state,
-        max_search_seconds=model.max_search_seconds,
         progress=current_progress(),
+        **search,
     )
 
 
@@ -85,7 +85,6 @@ def choose_bandwidth(
     *,
     categories: Categories = NO_CATEGORIES,
     smoothing: Any = None,
-    most_rows: int | str | None = None,
 ) -> dict[str, Any]:
     """Choose the bandwidth from given numbers, by a rule of thumb or by a search.
 
@@ -96,12 +95,10 @@ def choose_bandwidth(
     rows : TrainingRows
         Training rows; a search leaves all rows of a group out together.
     options : SearchOptions
-        Options of the search. A ridge of None is to be found with "regularised", and zero elsewhere.
+        Options of the search. A ridge of None is to be found with "regularised", and zero elsewhere. Where `rows` is
+        "auto" and there are more than take seconds, the factor to all rows is found by rows held out.
     categories : Categories, optional
         Categories of the codes.
-    most_rows : int or "auto", optional
-        Search on a sample of so many rows; with "auto" of as many as take seconds, if there are more, and find the
-        factor to all rows by rows held out.
 
     Returns
     -------
@@ -151,11 +148,12 @@ def choose_bandwidth(
         options = replace(options, ridge=0.0)
     searched = distinct = rows
     said_seed = options.random_state
-    most = affordable_rows(rows, options) if isinstance(most_rows, str) else most_rows
+    automatic = isinstance(options.rows, str)
+    most: Any = affordable_rows(rows, options) if automatic else options.rows
     if most is not None and len(rows.X) > most:
         options = replace(options, random_state=check_random_state(said_seed))
         distinct = canonical_rows(rows)
-        most = affordable_rows(distinct, options) if isinstance(most_rows, str) else most
+        most = affordable_rows(distinct, options) if automatic else most
         if len(distinct.X) > most:
             searched = distinct.draw(most, options.random_state)
     search = search_bandwidth(searched, options, categories)
@@ -171,11 +169,11 @@ def choose_bandwidth(
         found |= {"loo_error_": search.error, "loo_empty_windows_": search.empty_windows}
     if searched is rows:
         return found
-    limit = options.max_search_seconds
-    if most_rows == "auto" and (limit is None or search.seconds < limit):  # a search that was stopped has no time left
+    limit = options.seconds
+    if automatic and (limit is None or search.seconds < limit):  # a search that was stopped has no time left
         return found | _adjusted(found, search, len(searched.X), distinct, options, categories, said_seed)
     found |= rescale_to_all_rows(found, bandwidth, len(searched.X), len(distinct.X), said_seed)
-    if most_rows == "auto":
+    if automatic:
         return found
     # All rows that equal one of these, so that the other rows can be used to validate the result.
     return found | {"search_rows_": kept[equal_rows(rows.columns, searched.columns)].astype(np.int64)}

@@ -5,6 +5,7 @@ The values are one-hot labels, so the pooled values are probabilities of the cla
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -51,7 +52,7 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
         calibration curve is off; steps of the map may cost log loss, and `predict_set` goes without it.
     composition, unordered, ordered, categorical_kernel
         As in `NadarayaWatsonRegressor`.
-    smoothing, unseen, window, max_search_rows, max_search_seconds, random_state
+    smoothing, unseen, window, search
         As in `NadarayaWatsonRegressor`; the floor of effective rows is 12 with ``"log_loss"`` and ``"regularised"``,
         and ``Nearest()`` minimises the squared error of the probabilities (Brier).
     algorithm : str, default="auto"
@@ -73,12 +74,12 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
         Class priors: weighted class frequencies of the training rows.
     prior_share_ : float
         The weight of the class priors in `predict_proba`. Where the search for ``bandwidth="log_loss"`` drew rows
-        (``max_search_rows="auto"``), ``"loo"`` finds it by the rows held out, in windows of the bandwidth alone.
+        (``"auto"``), ``"loo"`` finds it by the rows held out, in windows of the bandwidth alone.
     recalibration_ : ndarray of shape (points, 3)
         Number of a class, probability, and what becomes of it, linear in between; only with `recalibrate`.
     loo_error_ : float
         Leave-one-out Brier score of the pooled labels without the priors, the squared error summed over classes; only
-        with ``bandwidth="loo"``. Where the search drew rows (``max_search_rows="auto"``) it is the Brier score of the
+        with ``bandwidth="loo"``. Where the search drew rows (``"auto"``) it is the Brier score of the
         rows held out.
     key_, value_, key_weight_ : ndarray
         The training rows, one-hot labels and weights.
@@ -151,9 +152,7 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
         smoothing: Any = None,
         unseen: str = "raise",
         window: Window = "auto",
-        max_search_rows: int | str | None = "auto",
-        max_search_seconds: float | None = None,
-        random_state: Any = 0,
+        search: Mapping[str, Any] | None = None,
         prior_share: Any = "loo",
         recalibrate: str | None = None,
         algorithm: str = "auto",
@@ -165,8 +164,8 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
         super().__init__(
             kernel, bandwidth, composition=composition, unordered=unordered,
             ordered=ordered, categorical_kernel=categorical_kernel,
-            smoothing=smoothing, unseen=unseen, window=window, max_search_rows=max_search_rows,
-            max_search_seconds=max_search_seconds, random_state=random_state, algorithm=algorithm, empty=empty,
+            smoothing=smoothing, unseen=unseen, window=window, search=search,
+            algorithm=algorithm, empty=empty,
             periodic=periodic, geographic=geographic, n_jobs=n_jobs,
         )  # fmt: skip
         self.prior_share = prior_share

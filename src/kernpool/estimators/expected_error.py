@@ -118,7 +118,6 @@ def _search(model: FittedModel, fold: TrainingRows) -> dict[str, Any]:
             search_options(model),
             categories=categories,
             smoothing=model.smoothing,
-            most_rows=model.max_search_rows,
         )
         return found | find_floor(model, found, fold, categories)
     except ValueError as error:  # some criteria want more rows than the fold has left

@@ -27,7 +27,7 @@ from kernpool.data.chunks.sampling import range_of
 from kernpool.data.chunks.sources import open_chunks
 from kernpool.data.circular import Closed, Coordinates, Cuts, Globe, closed_columns
 from kernpool.data.encoding import Encoding
-from kernpool.estimators.bandwidth import seed_of
+from kernpool.estimators.bandwidth import search_options, seed_of
 from kernpool.estimators.extrapolation import (
     Ranges,
     Reach,
@@ -466,7 +466,7 @@ def inference_smoother(model: FittedModel) -> Smoother:
     """Return a fitted model as the linear smoother of its standard errors, whether its rows are in memory or not.
 
     Of rows that are not in memory a sample is drawn, once per fit, at which the noise is estimated; its seed is the
-    `random_state` at the first call.
+    `random_state` of `search` at the first call.
     """
     source = source_of(model)
     if source is None:
@@ -474,7 +474,7 @@ def inference_smoother(model: FittedModel) -> Smoother:
     recipe = recipe_of(model)
 
     def make() -> StoredSmoother:
-        sample = source.draw_sample(NOISE_ROWS, seed_of(model.random_state), current_progress())
+        sample = source.draw_sample(NOISE_ROWS, seed_of(search_options(model).random_state), current_progress())
         return StoredSmoother.of(source, sample, recipe)
 
     return replace(model._prepared.get("stored smoother", (source,), make), recipe=recipe)

@@ -5,6 +5,7 @@ Training rows become keys and values, new rows become queries; subclasses define
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -58,9 +59,7 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
         smoothing: Any = None,
         unseen: str = "raise",
         window: Window = "auto",
-        max_search_rows: int | str | None = "auto",
-        max_search_seconds: float | None = None,
-        random_state: Any = 0,
+        search: Mapping[str, Any] | None = None,
         algorithm: str = "auto",
         empty: str = "nearest",
         periodic: Any = None,
@@ -78,9 +77,7 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
         self.smoothing = smoothing
         self.unseen = unseen
         self.window = window
-        self.max_search_rows = max_search_rows
-        self.max_search_seconds = max_search_seconds
-        self.random_state = random_state
+        self.search = search
         self.algorithm = algorithm
         self.empty = empty
         self.periodic = periodic
@@ -121,7 +118,6 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
                 search_options(self),
                 categories=categories,
                 smoothing=self.smoothing,
-                most_rows=self.max_search_rows,
             )
         found |= find_floor(self, found, rows_of_search, categories)
         found = of_columns(found, coordinates)
@@ -170,7 +166,7 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
 
         Notes
         -----
-        Five searches, or ten of up to 200 rows, each within `max_search_seconds`: up to ten times as long as the fit.
+        Five searches, or ten of up to 200 rows, each in the seconds of `search`: up to ten times as long as the fit.
         `kernpool.execution.progress.report_progress` listens. After a fit with `groups` folds hold whole groups. Where
         rows are copies of others, folds keep all copies of a row together (`RepeatedRowsWarning`).
 

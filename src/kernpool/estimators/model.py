@@ -6,7 +6,7 @@ that takes a model says so by this type, and the estimators and their mixins inh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -61,9 +61,7 @@ class FittedModel:
     smoothing: Any
     unseen: str
     window: Window
-    max_search_rows: int | str | None
-    max_search_seconds: float | None
-    random_state: Any
+    search: Mapping[str, Any] | None
     algorithm: str
     empty: str
     periodic: Any

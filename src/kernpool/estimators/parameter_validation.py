@@ -13,7 +13,7 @@ frequencies by isotonic regression.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from functools import partial
 from inspect import signature
@@ -135,10 +135,10 @@ def check_parameters(model: Any) -> None:
     Examples
     --------
     >>> from kernpool import NadarayaWatsonRegressor
-    >>> check_parameters(NadarayaWatsonRegressor(max_search_rows=1))
+    >>> check_parameters(NadarayaWatsonRegressor(search={"rows": 1}))
     Traceback (most recent call last):
     ...
-    ValueError: max_search_rows must be 'auto', None for all, or a number of rows from 2 on, got 1
+    ValueError: search['rows'] must be 'auto', None for all, or a number of rows from 2 on, got 1
     """
     parameters = vars(model)  # `get_params` reads signatures again: a tenth of a fit to 1000 rows
     for name, value in parameters.items():
@@ -199,6 +199,22 @@ def _check_random_state(random_state: Any) -> None:
         as_random(random_state, generators=False)
 
 
+def _check_search(search: Any) -> None:
+    if search is None:
+        return
+    expected = "search must be None or a dict with 'rows', 'seconds' and 'random_state', or some of them"
+    if not isinstance(search, Mapping):
+        raise TypeError(f"{expected}, got {abbreviate(search)}")
+    for name, value in search.items():
+        if name == "random_state":
+            _check_random_state(value)
+        elif name in ACCEPTED_OF_SEARCH:
+            ACCEPTED_OF_SEARCH[name].check(f"search[{name!r}]", value)
+        else:
+            hint = did_you_mean(str(name), (*ACCEPTED_OF_SEARCH, "random_state"))
+            raise ValueError(f"{expected}, got the key {abbreviate(name)}; {hint}".rstrip("; "))
+
+
 WINDOWS = "auto", "fixed"
 
 READERS: dict[str, Callable[[Any], object]] = {
@@ -209,7 +225,7 @@ READERS: dict[str, Callable[[Any], object]] = {
     "composition": check_composition,
     "algorithm": check_algorithm,
     "window": _check_window,
-    "random_state": _check_random_state,
+    "search": _check_search,
     "n_jobs": resolve_n_jobs,
     "kernel": _check_kernel,
 }
@@ -231,10 +247,10 @@ class Accepted(NamedTuple):
 
     Examples
     --------
-    >>> Accepted("a number of rows from 2 on", numbers=lambda n: n >= 2, whole=True).check("max_search_rows", 2.5)
+    >>> Accepted("a number of rows from 2 on", numbers=lambda n: n >= 2, whole=True).check("rows", 2.5)
     Traceback (most recent call last):
     ...
-    ValueError: max_search_rows must be a number of rows from 2 on, got 2.5
+    ValueError: rows must be a number of rows from 2 on, got 2.5
     """
 
     words: str
@@ -257,10 +273,6 @@ class Accepted(NamedTuple):
 
 ACCEPTED = {
     "unseen": Accepted("'raise' or 'unlike'", ("raise", "unlike")),
-    "max_search_rows": Accepted(
-        "'auto', None for all, or a number of rows from 2 on", ("auto", None), lambda n: n >= 2, whole=True
-    ),
-    "max_search_seconds": Accepted("None or a positive number of seconds", (None,), lambda x: x > 0),
     "ridge": Accepted(
         f"None, to be found, or a number from 0 to {LARGEST_RIDGE:g}", (None,), lambda x: 0 <= x <= LARGEST_RIDGE
     ),
@@ -273,6 +285,12 @@ ACCEPTED = {
         whole=True,
     ),
     "recalibrate": Accepted(f"None or {ISOTONIC!r}", (None, ISOTONIC)),
+}
+ACCEPTED_OF_SEARCH = {
+    "rows": Accepted(
+        "'auto', None for all, or a number of rows from 2 on", ("auto", None), lambda n: n >= 2, whole=True
+    ),
+    "seconds": Accepted("None or a positive number of seconds", (None,), lambda x: x > 0),
 }
 
 

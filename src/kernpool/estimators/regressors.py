@@ -6,6 +6,7 @@ fitted around each query.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, Self, overload
 
 import numpy as np
@@ -112,7 +113,7 @@ class KernelRegressor(
         takes about as many plain ones as G has octal digits, and never more than all pairs
         (`kernpool.pooling.group_plan`).
 
-        For chunks a bandwidth that is a name is found on a sample of at most `max_search_rows` rows, 10 000 by default,
+        For chunks a bandwidth that is a name is found on a sample of rows, 10 000 unless `search` has a number,
         drawn in one pass, and made that of all rows by the rate :math:`n^{-1/(4 + d)}`; `bandwidth_note_` says so, and
         `loo_error_` is that of the sample. With a number the rows are not read before `predict`. Standard errors
         take the noise from residuals of up to 4000 rows (`Prediction`). `attention_weights`, `leave_one_out` and what
@@ -244,17 +245,16 @@ class NadarayaWatsonRegressor(KernelRegressor):
         ``kernel="tricube"`` with it, which beat the Gaussian. `bandwidth_` then holds the ratios of the columns: as
         given, or those that the search of `bandwidth` finds for fixed windows; `Prediction.widening` has the factor at
         each query. For rows in memory.
-    max_search_rows : "auto", int or None, default="auto"
-        Rows to search on. None is all of them. A number draws so many at random, and brings the result to the number of
-        all rows by the rate :math:`n^{-1/(4 + d)}`. With "auto" a search that would take long is on so many rows as
-        take seconds (of planes 8000 in two columns, 2800 in ten, 1000 in 50, 150 in 200), and one factor for all
-        bandwidths then makes them those of all rows: that by which 2000 rows, or a fifth, held out, are predicted best
-        from the others. Of rows in chunks 10 000 are drawn unless a number is given.
-    max_search_seconds : float or None, default=None
-        Stop a search after so many seconds, and take the best bandwidths so far, with a warning; None lets it go to its
-        end. Where all rows had no turn yet they are those of fewer rows, rescaled. Results then depend on the machine.
-    random_state : int, RandomState or None, default=0
-        For what a search draws; with the default it gives the same result each time.
+    search : dict or None, default=None
+        On what bandwidths are searched; None is ``{"rows": "auto", "seconds": None, "random_state": 0}``, as is a key
+        that is left out. ``"rows"``: None searches on all. A number draws so many at random, and brings the result to
+        the number of all rows by the rate :math:`n^{-1/(4 + d)}`. With "auto" a search that would take long is on so
+        many rows as take seconds (of planes 8000 in two columns, 2800 in ten, 1000 in 50, 150 in 200), and one factor
+        for all bandwidths then makes them those of all rows: that by which 2000 rows, or a fifth, held out, are
+        predicted best from the others. Of rows in chunks 10 000 are drawn unless a number is given. ``"seconds"``: stop
+        after so many, and take the best bandwidths so far, with a warning; None lets it go to its end. Where all rows
+        had no turn yet they are those of fewer rows, rescaled. Results then depend on the machine. ``"random_state"``:
+        int, RandomState or None, for what is drawn; the default gives the same result each time.
     algorithm : str, default="auto"
         See `kernpool.choose`; all give the same numbers.
     empty : {"nearest", "nan", "mean", "zero", "raise"}, default="nearest"
@@ -303,7 +303,7 @@ class NadarayaWatsonRegressor(KernelRegressor):
     loo_error_ : float
         Leave-one-out mean squared error of the rows and the bandwidth that the search ended with, summed over outputs;
         leave-cluster-out after a fit with `groups`. Only with ``bandwidth="regularised"`` or ``"loo"``, because it
-        costs a pass over all pairs. Where the search drew rows (``max_search_rows="auto"``) it is the mean squared
+        costs a pass over all pairs. Where the search drew rows (``"auto"``) it is the mean squared
         error of the rows held out.
         `leave_one_out` computes it for any bandwidth. Of the rows that the bandwidth was chosen by, it is too small for
         new ones; `expected_error` corrects it for the search.
@@ -326,7 +326,7 @@ class NadarayaWatsonRegressor(KernelRegressor):
     key_place_ : ndarray of int, shape (n,), or None
         Place of each training row in their order, if there is a gap or `fit` had times.
     search_rows_ : ndarray of int
-        Numbers of the training rows that the bandwidth was searched on, if `max_search_rows` was a number below theirs,
+        Numbers of the training rows that the bandwidth was searched on, if `search` has a number of rows below theirs,
         or of more than 2048 rows with `robust`; rows that equal one of them included. The others have not seen it: see
         `prediction_interval`.
     source_ : ChunkPairs or PartitionPairs
@@ -334,7 +334,7 @@ class NadarayaWatsonRegressor(KernelRegressor):
     reference_ : dict or None
         Path, columns and fingerprints of the files that they lie in, as they were when the fit began.
     bandwidth_note_ : str
-        How the bandwidth was found in chunks, or with `max_search_rows`: on which sample, and by what factor it was
+        How the bandwidth was found in chunks, or on drawn rows: on which sample, and by what factor it was
         made that of all rows.
     n_features_in_ : int
         Number of columns.
@@ -407,9 +407,7 @@ class LocalLinearRegressor(KernelRegressor):
         `unordered` are numbers, 0 and 1, in which a plane has a slope; a level that is unseen is halfway.
     composition, unordered, ordered, categorical_kernel
         As in `NadarayaWatsonRegressor`.
-    smoothing, unseen, window, max_search_rows, max_search_seconds
-        As in `NadarayaWatsonRegressor`.
-    random_state, algorithm
+    smoothing, unseen, window, search, algorithm
         As in `NadarayaWatsonRegressor`.
     empty : {"nearest", "nan", "mean", "zero", "raise"}, default="nearest"
         Prediction where no training row lies within the kernel's support; see `kernpool.pool`. ``"nearest"`` and
@@ -458,7 +456,7 @@ class LocalLinearRegressor(KernelRegressor):
     A pass takes two to four times as long as one of a local constant fit, O(n m d^2). Its moments are
     (d + 1) (d + 2) / 2 numbers for each query: .16 GB for 1000 queries in 200 columns, so that many queries in many
     columns are better asked for in parts. The search for bandwidths holds the moments of all rows up to five times,
-    .4 GB for 500 rows of 200 columns, and beyond 4096 rows up to ten times; `max_search_rows` bounds them.
+    .4 GB for 500 rows of 200 columns, and beyond 4096 rows up to ten times; `search` bounds them.
 
     References
     ----------
@@ -495,9 +493,7 @@ class LocalLinearRegressor(KernelRegressor):
         smoothing: Any = None,
         unseen: str = "raise",
         window: Window = "auto",
-        max_search_rows: int | str | None = "auto",
-        max_search_seconds: float | None = None,
-        random_state: Any = 0,
+        search: Mapping[str, Any] | None = None,
         algorithm: str = "auto",
         empty: str = "nearest",
         periodic: Any = None,
@@ -509,8 +505,8 @@ class LocalLinearRegressor(KernelRegressor):
         super().__init__(
             kernel, bandwidth, composition=composition, unordered=unordered,
             ordered=ordered, categorical_kernel=categorical_kernel,
-            smoothing=smoothing, unseen=unseen, window=window, max_search_rows=max_search_rows,
-            max_search_seconds=max_search_seconds, random_state=random_state, algorithm=algorithm, empty=empty,
+            smoothing=smoothing, unseen=unseen, window=window, search=search,
+            algorithm=algorithm, empty=empty,
             periodic=periodic, geographic=geographic, robust=robust, gap=gap,
             n_jobs=n_jobs,
         )  # fmt: skip

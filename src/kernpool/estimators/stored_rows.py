@@ -163,10 +163,10 @@ def fit_stored(model: FittedModel, pairs: StoredPairs, **given: Any) -> None:
     pairs = pairs.counted()
     options = search_options(model)
     if isinstance(model.bandwidth, str):
-        most, seed = model.max_search_rows, seed_of(model.random_state)
+        most, seed = options.rows, seed_of(options.random_state)
         size = DEFAULT_SEARCH_ROWS if most is None or isinstance(most, str) else most
         sample = pairs.draw_sample(size, seed, progress=current_progress())
-        found = bandwidth_of_sample(sample, pairs.labels, model.bandwidth, options, model.smoothing)
+        found = bandwidth_of_sample(sample, pairs.labels, model.bandwidth, replace(options, rows=None), model.smoothing)
         columns = len(found["bandwidth_"])
     else:
         columns = pairs.columns

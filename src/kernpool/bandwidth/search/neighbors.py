@@ -107,8 +107,8 @@ def minimise_over_whole_numbers(
     visit(list(range(low, high + 1)))
     if is_late():
         warn_caller(
-            f"the search for n_neighbors was stopped after {seconds:g} seconds, with {len(tried)} numbers tried; give "
-            "max_search_seconds more time, or give n_neighbors"
+            f"the search for k was stopped after {seconds:g} seconds, with {len(tried)} numbers tried; give "
+            "search={'seconds': ...} more, or Nearest(k)"
         )
     return FoundNeighbors(best(), tried[best()], tried)
 

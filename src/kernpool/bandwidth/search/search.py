@@ -177,7 +177,7 @@ def search_bandwidth(
     Warns
     -----
     ConvergenceWarning
-        If `max_search_seconds` is reached first; `reason` then describes the result.
+        If `seconds` are over first; `reason` then describes the result.
 
     Notes
     -----
@@ -279,7 +279,7 @@ def _finish_early(objective: Any, first: Any, state: SearchState) -> tuple[Any, 
     if state.quick is not None and state.quick.tried:
         state.quick.engine.ridge = state.quick.best.ridge
         state.hand_over(state.quick.best.theta)
-    reason = f"stopped after max_search_seconds={state.options.max_search_seconds:g}: "
+    reason = f"stopped after {state.options.seconds:g} seconds: "
     known = [one for one in (*state.fewer, objective) if one.tried and np.isfinite(one.best.penalised)]
     if known:
         judged = known[-1]
@@ -300,7 +300,7 @@ def _finish_early(objective: Any, first: Any, state: SearchState) -> tuple[Any, 
             judged.evaluate(theta)
             reason += ", where the criterion is not defined, so that bandwidths are practically infinite"
     warn_caller(
-        f"the search for bandwidths was {reason}; raise max_search_seconds, or search on fewer rows by max_search_rows",
+        f"the search for bandwidths was {reason}; give search={{'seconds': ...}} more, or fewer 'rows'",
         ConvergenceWarning,
     )
     return judged, theta, reason

@@ -46,8 +46,10 @@ class SearchOptions:
     random_state : int, RandomState or None, default=0
         For the rows that starts are found on and the points that are drawn; the default gives the same result each
         time.
-    max_search_seconds : float, optional
+    seconds : float, optional
         Stop after so many seconds, and take the best so far; unlimited by default.
+    rows : int or "auto", optional
+        Draw so many rows, or as many as take seconds; `search_bandwidth` searches on all that it is given.
     progress : callable, optional
         Called as ``progress(done, total)``, in queries over all passes expected.
     """
@@ -62,7 +64,8 @@ class SearchOptions:
     algorithm: str = "auto"
     n_jobs: int | None = None
     random_state: Any = 0
-    max_search_seconds: float | None = None
+    seconds: float | None = None
+    rows: int | str | None = None
     progress: Progress | None = None
 
 

@@ -59,7 +59,7 @@ class SearchState:
     quick: FastObjective | None = None
 
     def __post_init__(self) -> None:
-        seconds, self._listener, self._done = self.options.max_search_seconds, self.options.progress, 0
+        seconds, self._listener, self._done = self.options.seconds, self.options.progress, 0
         self._end = np.inf if seconds is None else perf_counter() + seconds
         if self._listener is not None or seconds is not None:
             self.options = replace(self.options, progress=self.report)

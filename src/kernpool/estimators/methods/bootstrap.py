@@ -190,7 +190,6 @@ def _fit_of_fewer(model: FittedModel, rest: TestSample) -> SmootherMatrix:
         TrainingRows.from_arrays(rest.numeric, rest.y, code=rest.code),
         options,
         categories=rest.categories,
-        most_rows=model.max_search_rows,
     )
     recipe = Recipe.of(
         "gaussian", found["bandwidth_"], degree=model._degree, ridge=found.get("ridge_", 0.0), n_jobs=model.n_jobs

@@ -162,7 +162,7 @@ def _check_searched(model: FittedModel, searched: Integers | None, code: Integer
         how = "was searched on all rows" if isinstance(model.bandwidth, str) else "was given, and not searched"
         raise ValueError(
             f"calibration='unsearched' needs rows that the search for the bandwidth has not seen, and it {how}; fit "
-            "with max_search_rows less than the number of rows, or leave calibration out"
+            "with search={'rows': ...} less than the number of rows, or leave calibration out"
         )
 
 

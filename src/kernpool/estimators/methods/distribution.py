@@ -310,7 +310,6 @@ def distribution_bandwidth(model: FittedModel, criterion: str = "loo", *, thresh
         ),
         replace(search_options(model), standardise=False),
         categories=model._categories(),
-        most_rows=model.max_search_rows,
     )
     encoding = model.encoding_
     names = names_of(model)

@@ -128,8 +128,8 @@ class PredictionIntervals(FittedModel):
             ``"cqr"``, which then guarantee `level` whatever the fit.
         calibration : {None, "all", "unsearched"}, default=None
             Which training rows calibrate. ``"unsearched"``: those that the search for the bandwidth has not seen, if it
-            drew `max_search_rows`; then guarantees hold although the bandwidth was searched. None takes them from
-            100 000 rows on, and all below.
+            drew rows by number; then guarantees hold although the bandwidth was searched. None takes them from 100 000
+            rows on, and all below.
         groups : array_like, optional
             Cluster of each training row, or of each calibration row if these are given; the interval is then for a row
             of a new cluster, and each cluster counts as one row. By default those that `fit` was given, if any.

@@ -127,8 +127,7 @@ def choose_robustly(model: FittedModel, bandwidth: Any, rows: TrainingRows, cate
     _refuse_options(model, robust, rows, searched)
     options = search_options(model)
     choose = partial(
-        choose_bandwidth, bandwidth, options=options, categories=categories, smoothing=model.smoothing,
-        most_rows=model.max_search_rows,
+        choose_bandwidth, bandwidth, options=options, categories=categories, smoothing=model.smoothing
     )  # fmt: skip
     found = _search(model, robustness, rows, categories, choose) if searched else choose(rows)
     fitted = _rows_at(model, robustness, rows, categories, found)
@@ -187,10 +186,11 @@ def _search(
     """
     counted = np.flatnonzero(rows.weight > 0)
     rows = rows.take(counted)
-    drawn, most = rows, model.max_search_rows
-    most = SEARCH_ROWS if most in ("auto", None) else min(int(most), SEARCH_ROWS)
+    options = search_options(model)
+    drawn, most = rows, options.rows
+    most = min(most, SEARCH_ROWS) if isinstance(most, int | np.integer) else SEARCH_ROWS
     if len(rows.X) > most:
-        drawn = canonical_rows(rows).draw(most, check_random_state(model.random_state))
+        drawn = canonical_rows(rows).draw(most, check_random_state(options.random_state))
     spread = column_spread(drawn.X, drawn.weight, drawn.tied)
     one_factor = not len(categories) and drawn.bandwidths == 1
     seconds = time.perf_counter()
@@ -198,7 +198,7 @@ def _search(
         found: dict[str, Any] = {"bandwidth_": spread, "smoothing_": np.zeros(0)}
         found |= {"ridge_": 0.0} if model._degree else {}
         varies = bool(np.any(np.ptp(drawn.X, axis=0) > 0))
-        grid = candidates(drawn.X / drawn.per_column(spread), search_options(model)) if varies else np.ones(1)
+        grid = candidates(drawn.X / drawn.per_column(spread), options) if varies else np.ones(1)
     else:
         pilot = choose(drawn)
         weight = _rows_at(model, robustness, drawn, categories, pilot).fit()[0]
@@ -221,7 +221,7 @@ def _search(
     kept |= {"relevance_": search.relevance, "bandwidth_": bandwidth, "bandwidth_search_": search}
     if drawn is rows:
         return kept
-    kept |= rescale_to_all_rows(kept, str(model.bandwidth), len(drawn.X), len(rows.X), model.random_state)
+    kept |= rescale_to_all_rows(kept, str(model.bandwidth), len(drawn.X), len(rows.X), options.random_state)
     return kept | {"search_rows_": counted[equal_rows(rows.columns, drawn.columns)].astype(np.int64)}
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from kernpool.bandwidth import CRITERIA, TrainingRows
 from kernpool.bandwidth.search.neighbors import search_neighbors
 from kernpool.core import Categories
+from kernpool.estimators.bandwidth import search_options
 from kernpool.estimators.fitted_model import left_out_fits, smoother_of_rows
 from kernpool.estimators.model import FittedModel, follows_rows
 from kernpool.pooling.widths import Floor, Nearest, count_neighbors
@@ -91,7 +92,7 @@ def find_neighbors(
     if asked is None:
         found.pop("search_rows_", None)  # all rows have a say in the number
         problem = smoother.left_out_problem(rows.group) if criterion.exclude_self else in_sample
-        k = search_neighbors(problem, criterion, smoother.recipe, model.max_search_seconds).n_neighbors
+        k = search_neighbors(problem, criterion, smoother.recipe, search_options(model).seconds).n_neighbors
     else:
         units = count_neighbors(asked, in_sample)
         k = round(units)
