@@ -381,28 +381,13 @@ def test_a_kernel_without_slope_has_derivatives_by_smoothings():
 
 def test_what_is_refused():
     mixed = make()
-    factors, plan = mixed.factors, choose(mixed.without_factors())
+    plan = choose(mixed.without_factors())
     for ask, message in (
         (
             lambda: gradients_of(mixed, sums(mixed), np.ones((25, 2)), "lambda"),
             r"wanted must be some of .* \['lambda'\]",
         ),
         (lambda: gradients_of(mixed, sums(mixed), np.ones(25), "smoothing"), "cotangent must have shape"),
-        (
-            lambda: with_changed(mixed, key_code=np.where(factors.key_code == 3, 9, factors.key_code)),
-            r"key_code\[:, 0\] must lie in \[0, 3\], got values from 0 to 9",
-        ),
-        (
-            lambda: with_changed(mixed, query_code=factors.query_code - 2 * np.array([0, 1])),
-            r"query_code\[:, 1\] must lie in \[-1, 2\]",
-        ),
-        (lambda: with_changed(mixed, key_code=factors.key_code[:, :1]), "key_code must be integers of shape"),
-        (lambda: with_changed(mixed, query_code=factors.query_code.astype(float)), "query_code must be integers"),
-        (lambda: with_changed(mixed, slopes=factors.slopes[:1]), "slopes must be one per table"),
-        (
-            lambda: with_changed(mixed, tables=(factors.tables[0][:2], factors.tables[1])),
-            r"tables\[0\] and slopes\[0\] must be square",
-        ),
         (lambda: sums(make(columns=2), "sweep"), "use algorithm='auto'"),
         (lambda: plan.reduce(mixed), r"chosen for a problem without factors.*choose\(problem\)"),
         (

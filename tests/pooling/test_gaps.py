@@ -46,7 +46,7 @@ def test_each_pair_beyond_the_gap_meets_once(gap, ways, monkeypatch):
     asked = np.r_[g.integers(0, 60, size=20), [-1, -1, 99]]  # places of no key, and of no order
     for key_weight, queries in ((None, code), (weight, code), (weight, asked), (None, asked)):
         met = np.zeros((len(queries), 80), dtype=int)
-        for visit in of_groups._cut(Groups.read(queries, code, gap), key_weight):
+        for visit in of_groups._cut(Groups(queries, code, gap), key_weight):
             far = (np.abs(queries[visit.queries][:, None] - code[visit.keys]) > gap) | (queries[visit.queries] < 0)[
                 :, None
             ]

@@ -259,8 +259,6 @@ def test_a_model_may_be_built_without_memory_first(form):
     ("arguments", "message"),
     [
         ({"kernel": "gausian"}, "did you mean 'gaussian'"),
-        ({"composition": "product"}, "composition='product' is not available for torch; use 'radial'"),
-        ({"composition": "sum"}, "composition must be"),
         ({"form": "diagonal"}, "form must be one of 'shared', 'per_feature', 'linear', got 'diagonal'"),
         ({"form": "linear"}, "needs size="),
         ({"form": "per_feature", "size": 0}, "size must be an integer from 1 on, got 0"),

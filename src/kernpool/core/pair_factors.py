@@ -59,39 +59,12 @@ class Factors:
         Factors of pairs of categories, `CategoricalKernel.table` of each column.
     slopes : tuple of k ndarrays of shape (levels, levels)
         Their derivatives by the smoothing of the column, `CategoricalKernel.table_slope`.
-
-    Raises
-    ------
-    ValueError
-        If shapes do not match, or category codes are out of range.
     """
 
     query_code: Codes
     key_code: Codes
     tables: tuple[Array, ...]
     slopes: tuple[Array, ...]
-
-    def __post_init__(self) -> None:
-        k = len(self.tables)
-        if len(self.slopes) != k:
-            raise ValueError(f"slopes must be one per table, got {len(self.slopes)} for {k} tables")
-        for name, code in (("query_code", self.query_code), ("key_code", self.key_code)):
-            if code.ndim != 2 or code.shape[1] != k or code.dtype.kind != "i":
-                raise ValueError(
-                    f"{name} must be integers of shape (rows, tables), got shape {code.shape} of {code.dtype} for "
-                    f"{k} tables"
-                )
-        for a, (table, slope) in enumerate(zip(self.tables, self.slopes, strict=True)):
-            if table.ndim != 2 or table.shape[0] != table.shape[1] or slope.shape != table.shape:
-                raise ValueError(
-                    f"tables[{a}] and slopes[{a}] must be square and of one shape, got {table.shape} and {slope.shape}"
-                )
-            for name, code, lowest in (("query_code", self.query_code, -1), ("key_code", self.key_code, 0)):
-                low, high = (code[:, a].min(), code[:, a].max()) if len(code) else (0, 0)
-                if low < lowest or high >= len(table):
-                    raise ValueError(
-                        f"{name}[:, {a}] must lie in [{lowest}, {len(table) - 1}], got values from {low} to {high}"
-                    )
 
     def cells(self, key_weight: Array | None) -> list[Cell]:
         """Group the keys of positive weight by their combination of categories, in sorted order of the codes.
@@ -194,7 +167,7 @@ class Groups:
     Examples
     --------
     >>> code = np.array([0, 0, 1])
-    >>> Groups.read(code, code).takes_part()
+    >>> Groups(code, code).takes_part()
     array([[False, False,  True],
            [False, False,  True],
            [ True,  True, False]])
@@ -203,32 +176,6 @@ class Groups:
     query_code: Codes
     key_code: Codes
     gap: int = 0
-
-    @classmethod
-    def read(cls, query_code: Codes, key_code: Codes, gap: int = 0) -> Groups:
-        """Validate group codes of queries and keys, and return them as `Groups`.
-
-        Parameters
-        ----------
-        query_code, key_code, gap
-            See above.
-
-        Returns
-        -------
-        Groups
-            Of these numbers.
-
-        Raises
-        ------
-        ValueError
-            If the numbers are out of range or not integers.
-        """
-        for name, code, lowest in (("query_code", query_code, -1), ("key_code", key_code, 0)):
-            if code.ndim != 1 or code.dtype.kind != "i":
-                raise ValueError(f"{name} must be one integer per row, got shape {code.shape} of {code.dtype}")
-            if len(code) and code.min() < lowest:
-                raise ValueError(f"{name} must be at least {lowest}, got {code.min()}")
-        return cls(query_code, key_code, gap)
 
     def block(self, queries: Some, keys: Some = slice(None)) -> Groups:
         """Return the group codes of a subset of the queries and of the keys."""

@@ -279,14 +279,6 @@ class Problem:
 
     def with_factors(self, factors: Factors) -> Problem:
         """Return the problem with categorical kernels multiplied onto the kernel of its numeric columns."""
-        for name, rows, codes in (
-            ("query", *self.query.shape[:1], len(factors.query_code)),
-            ("key", *self.key.shape[:1], len(factors.key_code)),
-        ):
-            if rows != codes:
-                raise ValueError(
-                    f"{name} has {rows} rows, but there are category codes for {codes}; give one row of codes per row"
-                )
         return replace(self, factors=factors if factors.tables else None)
 
     def without_factors(self) -> Problem:
@@ -298,12 +290,7 @@ class Problem:
 
         Codes and the gap are those of `Groups`.
         """
-        if (len(query_code), len(key_code)) != self.shape:
-            raise ValueError(
-                f"groups are given for {len(query_code)} queries and {len(key_code)} keys, but there are "
-                f"{self.shape[0]} and {self.shape[1]}; give one group code per row"
-            )
-        return replace(self, groups=Groups.read(query_code, key_code, gap))
+        return replace(self, groups=Groups(query_code, key_code, gap))
 
     def with_dense_factors(self) -> Problem:
         """Return the problem with its categorical kernels turned into an (m, n) bias of the logits."""

@@ -41,13 +41,13 @@ from kernpool.data.chunks.parquet import ColumnNames
 from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.progress import Progress
 from kernpool.pooling import (
-    NO_PAIRS,
     QueryBatch,
     Recipe,
     StoredPairs,
     Sums,
     center_of,
     finalize,
+    found_in_pairs,
     merge_states,
     quotient,
 )
@@ -215,7 +215,7 @@ class PartitionPairs(StoredPairs):
     def center(self) -> Array:
         """Return a center for all values, of shape (outputs,); raise ValueError if no pair has positive weight."""
         (center,) = self._compute([center_task(self.partitions)])
-        return _known(center)
+        return found_in_pairs(center)
 
     def combine(
         self,
@@ -251,7 +251,7 @@ class PartitionPairs(StoredPairs):
         """Sum weights and weighted values over all partitions, at each query, on the cluster."""
         asked, center = self.asked(recipe, query), center_task(self.partitions)
         state, center = self._compute([state_tree(sent_once(asked), self.partitions, center), center])
-        center = _known(center)
+        center = found_in_pairs(center)
 
         def fill(rows: NDArray[np.intp]) -> Array:
             limit = sent_once(asked.at(rows, recipe.empty))
@@ -381,12 +381,6 @@ def open_partitions(
     """
     partitions = as_partitions(key, value, key_weight, target=target, features=features)
     return PartitionPairs(partitions, client, retries)
-
-
-def _known(center: Array | None) -> Array:
-    if center is None:
-        raise ValueError(NO_PAIRS)
-    return center
 
 
 def _of_block(task: Task[Answer], block: Any, start: int) -> Answer:
@@ -521,7 +515,7 @@ def _finalized(
     filled: PoolState | None,
     flat: bool,
 ) -> Any:
-    center = _known(center)
+    center = found_in_pairs(center)
     if not len(asked):
         return np.empty(0) if flat else np.empty((0, len(center)))
     sums = asked.sums(state, center, flat, fill=lambda _: quotient(filled or state))

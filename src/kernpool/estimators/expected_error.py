@@ -77,10 +77,7 @@ def expected_error(model: FittedModel) -> float:
     copies = rows.together is None and count_copies(rows, rows.weight) > 0
     if not _was_searched(model):
         return _without_copies(model, rows) if copies else _left_out_error(model)
-    if rows.group is not None and rows.groups < FEWEST:
-        raise ValueError(f"expected_error needs at least four groups to search without some of them, got {rows.groups}")
-    if rows.number < FEWEST:
-        raise ValueError(f"expected_error needs at least four rows to search without some of them, got {rows.number:g}")
+    refuse_few(rows)
     met = promised = held_out = 0.0
     folds = [*folds_of(rows, together=copies)]
     for k, held in enumerate(folds):
@@ -98,6 +95,13 @@ def expected_error(model: FittedModel) -> float:
     with _progress_of(len(folds), len(folds) + 1):
         error = _left_out_error(model)
     return error * (met / promised if promised > 0 else 1.0)
+
+
+def refuse_few(rows: TrainingRows) -> None:
+    """Raise ValueError if there are fewer than four rows, or groups of them."""
+    unit, number = ("rows", rows.number) if rows.group is None else ("groups", rows.groups)
+    if number < FEWEST:
+        raise ValueError(f"expected_error needs at least four {unit} to search without some of them, got {number:g}")
 
 
 def _was_searched(model: FittedModel) -> bool:

@@ -48,8 +48,7 @@ def as_stored(X: Any, y: Any, sample_weight: Any) -> StoredPairs | None:
         If the rows can be gone through only once.
     """
     if isinstance(X, StoredPairs):
-        if y is not None or sample_weight is not None:
-            raise TypeError("partitions bring their values and weights: leave y and sample_weight out")
+        _refuse_own("partitions", y, sample_weight)
         return X
     if is_on_dask(X):
         from kernpool.dask import open_partitions  # needs the extra
@@ -59,6 +58,11 @@ def as_stored(X: Any, y: Any, sample_weight: Any) -> StoredPairs | None:
         return open_partitions(X, None if named else y, sample_weight, target=y if named else None)
     chunks = _as_chunks(X, y, sample_weight)
     return None if chunks is None else ChunkPairs(chunks, chunks.reference())
+
+
+def _refuse_own(what: str, y: Any, sample_weight: Any) -> None:
+    if y is not None or sample_weight is not None:
+        raise TypeError(f"{what} bring their values and weights: leave y and sample_weight out")
 
 
 def _as_chunks(X: Any, y: Any, sample_weight: Any) -> Chunks | None:
@@ -79,8 +83,7 @@ def _as_chunks(X: Any, y: Any, sample_weight: Any) -> Chunks | None:
         return None
     refuse_formula(X, y)
     if isinstance(X, Chunks):
-        if y is not None or sample_weight is not None:
-            raise TypeError("chunks bring their values and weights: leave y and sample_weight out")
+        _refuse_own("chunks", y, sample_weight)
         chunks = X
     else:
         if not named and not (isinstance(y, list | tuple) and all(isinstance(name, str) for name in y)):

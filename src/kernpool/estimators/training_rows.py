@@ -70,8 +70,7 @@ def as_labels(y: Any, owner: str = "a classifier") -> NDArray[Any]:
     ValueError: y is None in row 1 (counted from 0), and 1 of 2 labels are missing or infinite; drop such rows from X
     and y, or give missing labels a class of their own, such as 'unknown'
     """
-    if y is None:
-        raise ValueError(f"{owner} requires y to be passed, but the target y is None")
+    _refuse_no_y(y, owner)
     refuse_foreign("y", y)
     read = _as_array(y)
     if read.dtype.kind == "f":
@@ -273,6 +272,11 @@ def read_rows(model: Any, X: Any, y: Any, *, numbers: bool, reset: bool = True) 
             warn_caller(sentence, SuspectColumnWarning)
     target = getattr(y, "name", None)
     return ReadRows(key, code, output, encoding, target if isinstance(target, str) else None)
+
+
+def _refuse_no_y(y: Any, owner: str) -> None:
+    if y is None:
+        raise ValueError(f"{owner} requires y to be passed, but the target y is None")
 
 
 def _refuse_other_length(key: NDArray[Any], output: NDArray[Any]) -> None:
@@ -503,8 +507,7 @@ def as_outputs(y: Any, owner: str = "a regressor") -> NDArray[np.floating[Any]]:
     owner : str
         Class of the model, for messages.
     """
-    if y is None:
-        raise ValueError(f"{owner} requires y to be passed, but the target y is None")
+    _refuse_no_y(y, owner)
     try:
         read = as_real_array("y", y, float(np.finfo(np.float64).max))
     except (TypeError, ValueError):

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from kernpool.data.atomic_files import whole_file
 from kernpool.datasets import RegressionSample
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
-from kernpool.execution.error_messages import abbreviate
+from kernpool.execution.error_messages import abbreviate, check_choice
 from kernpool.explorer.explorer_model import ExplorerModel, Truth, render_page, subject_of_generator, subject_of_model
 
 LANGUAGES = ("en", "zh")
@@ -32,8 +32,7 @@ class Explorer:
     """
 
     def __init__(self, subject: ExplorerModel, language: str | None = None) -> None:
-        if language is not None and language not in LANGUAGES:
-            raise ValueError(f"language must be 'en', 'zh' or None, got {abbreviate(language)}")
+        check_choice("language", language, [*LANGUAGES, None])
         self.subject = subject
         self.language = language
 
@@ -194,12 +193,8 @@ def _fitted(X: Any, y: ArrayLike, degree: int | None, parameters: dict[str, Any]
 
 
 def _estimator(degree: int | None, parameters: dict[str, Any], *, labels: bool = False) -> Any:
-    if degree not in (None, 0, 1):
-        raise ValueError(f"degree must be 0 or 1, got {abbreviate(degree)}")
-    if labels and degree:
-        raise ValueError(
-            "degree=1 is for numbers; y holds labels, whose probabilities are local constant: use degree=0"
-        )
+    if degree not in (None, 0, 1) or (labels and degree):
+        raise ValueError(f"degree must be 0 or 1, and 0 for labels y, got {abbreviate(degree)}; use degree=0")
     regressor = LocalLinearRegressor if degree else NadarayaWatsonRegressor
     kind: Any = NadarayaWatsonClassifier if labels else regressor
     return kind(**parameters)

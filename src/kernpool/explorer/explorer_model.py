@@ -27,7 +27,7 @@ from kernpool.datasets import RegressionSample, make_sine_linear, make_sine_powe
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
 from kernpool.estimators.fitted_model import coordinates_of, neighbors_of, recipe_of
 from kernpool.estimators.model import gap_of, refuse_robust, source_of
-from kernpool.execution.error_messages import abbreviate
+from kernpool.execution.error_messages import abbreviate, check_choice
 from kernpool.kernels import BUILT_IN, Kernel, get_kernel
 
 Array = NDArray[np.float64]
@@ -134,6 +134,43 @@ class ExplorerModel:
         return start
 
 
+def _why_not_drawn(model: Any) -> str:
+    """Return why the explorer cannot draw a fitted model, with the remedy; an empty string if it can."""
+    if model.encoding_ is not None and not model.encoding_.numeric:
+        return (
+            "the explorer draws a curve along a numeric column, and this model has categorical columns alone; fit it "
+            "with a numeric one"
+        )
+    circles = coordinates_of(model).closed
+    if any(isinstance(one, Globe) for one in circles):
+        return (
+            "columns of this model are places on a globe, which the explorer does not draw; fit without geographic= to "
+            "explore it, or draw PartialDisplay.from_estimator(model, X, features)"
+        )
+    if circles and len(model.key_) > EXACT_ROWS:
+        return (
+            f"a column of this model comes round, which the explorer shows for up to {EXACT_ROWS} rows, got "
+            f"{len(model.key_)}; fit to a sample of them with bandwidth=model.bandwidth_"
+        )
+    if gap_of(model):
+        return (
+            f"leave-one-out of this model leaves out the rows within gap={gap_of(model)}, which the explorer does not; "
+            "fit with gap=0 and bandwidth=model.bandwidth_ to explore it"
+        )
+    if getattr(model, "recalibrate", None) is not None:
+        return (
+            "probabilities of this model are recalibrated by a map that was fitted at its bandwidth, and does not hold "
+            "at another one; fit with recalibrate=None to explore it"
+        )
+    if neighbors_of(model) is not None and not _shows_windows(model):
+        return (
+            f"this model has window={model.window}, and the explorer shows windows that follow the rows only "
+            f"for regressions of 3 to {EXACT_ROWS} rows of one numeric column without groups; fit with "
+            "window='fixed' to explore it"
+        )
+    return ""
+
+
 def subject_of_model(
     model: Any, *, truth: Truth | None, target: str, title: str | None, load: str | None
 ) -> ExplorerModel:
@@ -161,38 +198,9 @@ def subject_of_model(
     refuse_robust(model)
     if model.value_.ndim > 1 and model.value_.shape[1] > 1 and not isinstance(model, NadarayaWatsonClassifier):
         raise TypeError(f"the explorer shows one output, and the model has {model.value_.shape[1]}; fit one of them")
-    if model.encoding_ is not None and not model.encoding_.numeric:
-        raise ValueError(
-            "the explorer draws a curve along a numeric column, and this model has categorical columns alone; fit it "
-            "with a numeric one"
-        )
-    circles = coordinates_of(model).closed
-    if any(isinstance(one, Globe) for one in circles):
-        raise ValueError(
-            "columns of this model are places on a globe, which the explorer does not draw; fit without geographic= to "
-            "explore it, or draw PartialDisplay.from_estimator(model, X, features)"
-        )
-    if circles and len(model.key_) > EXACT_ROWS:
-        raise ValueError(
-            f"a column of this model comes round, which the explorer shows for up to {EXACT_ROWS} rows, got "
-            f"{len(model.key_)}; fit to a sample of them with bandwidth=model.bandwidth_"
-        )
-    if gap_of(model):
-        raise ValueError(
-            f"leave-one-out of this model leaves out the rows within gap={gap_of(model)}, which the explorer does not; "
-            "fit with gap=0 and bandwidth=model.bandwidth_ to explore it"
-        )
-    if getattr(model, "recalibrate", None) is not None:
-        raise ValueError(
-            "probabilities of this model are recalibrated by a map that was fitted at its bandwidth, and does not hold "
-            "at another one; fit with recalibrate=None to explore it"
-        )
-    if neighbors_of(model) is not None and not _shows_windows(model):
-        raise ValueError(
-            f"this model has window={model.window}, and the explorer shows windows that follow the rows only "
-            f"for regressions of 3 to {EXACT_ROWS} rows of one numeric column without groups; fit with "
-            "window='fixed' to explore it"
-        )
+    why_not = _why_not_drawn(model)
+    if why_not:
+        raise ValueError(why_not)
     names = column_names(model)
     return ExplorerModel(
         model=model,
@@ -290,8 +298,7 @@ def subject_of_generator(
     target : str
         What y is called.
     """
-    if name not in GENERATORS:
-        raise ValueError(f"no generator is called {name!r}; there are {', '.join(GENERATORS)}")
+    check_choice("data", name, GENERATORS)
     data = GENERATORS[name](random_state=seed)
     model = (NadarayaWatsonRegressor() if model is None else model).fit(data.x_train[:, None], data.y_train)
     draws = [(generator, number) for generator in GENERATORS for number in SEEDS]

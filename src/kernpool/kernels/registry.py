@@ -229,22 +229,17 @@ def register_internal(kernel: Kernel) -> Kernel:
 def _check_profile(kernel: Kernel) -> None:
     u = np.r_[np.linspace(0.0, 4.0, 401), np.linspace(4.0, 50.0, 100)]
     weight, logarithm = np.asarray(kernel.profile(u)), np.asarray(kernel.log_profile(u))
+    wrong = ""
     if weight.shape != u.shape or not np.all(np.isfinite(weight)) or np.any(weight < 0) or not np.any(weight > 0):
-        raise ValueError(
-            f"kernel {kernel.name!r}: profile must map u >= 0 to as many finite weights >= 0, not all zero"
-        )
-    if np.any(np.diff(weight) > 1e-12 * weight[0]):
-        raise ValueError(f"kernel {kernel.name!r}: profile must not increase with u")
-    if np.any(weight[u > kernel.support] > 0):
-        raise ValueError(
-            f"kernel {kernel.name!r}: profile is positive beyond support={kernel.support}; give as support the u "
-            "beyond which it is zero, or infinity"
-        )
-    if not np.allclose(np.exp(logarithm), weight, rtol=1e-9, atol=0):
-        raise ValueError(
-            f"kernel {kernel.name!r}: log_profile is not the logarithm of profile; correct it, or let make_kernel "
-            "compute it"
-        )
+        wrong = "profile must map u >= 0 to as many finite weights >= 0, not all zero"
+    elif np.any(np.diff(weight) > 1e-12 * weight[0]):
+        wrong = "profile must not increase with u"
+    elif np.any(weight[u > kernel.support] > 0):
+        wrong = f"profile is positive beyond support={kernel.support}; give the u beyond which it is zero, or infinity"
+    elif not np.allclose(np.exp(logarithm), weight, rtol=1e-9, atol=0):
+        wrong = "log_profile is not the logarithm of profile; correct it, or let make_kernel compute it"
+    if wrong:
+        raise ValueError(f"kernel {kernel.name!r}: {wrong}")
 
 
 def get_kernel(kernel: str | Kernel) -> Kernel:

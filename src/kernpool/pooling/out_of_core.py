@@ -26,7 +26,6 @@ from kernpool.execution.progress import Progress
 from kernpool.pooling.plan import name_of_each
 from kernpool.pooling.recipe import Recipe, Sums, quotient
 from kernpool.pooling.stored_pairs import (
-    NO_PAIRS,
     Answer,
     ChunkReason,
     OpenedPairs,
@@ -34,6 +33,7 @@ from kernpool.pooling.stored_pairs import (
     StoredPairs,
     Task,
     center_of,
+    found_in_pairs,
     merge_states,
 )
 
@@ -109,10 +109,7 @@ class ChunkPairs(StoredPairs):
 
     def center(self) -> Array:
         """Return a center for all values, of shape (outputs,); raise ValueError if no pair has positive weight."""
-        center = next((found for found in map(center_of, self.chunks) if found is not None), None)
-        if center is None:
-            raise ValueError(NO_PAIRS)
-        return center
+        return found_in_pairs(next((found for found in map(center_of, self.chunks) if found is not None), None))
 
     def combine(
         self,
@@ -218,9 +215,7 @@ def reduce_chunks(
         if center is not None:
             part = asked.state(chunk, center)
             state = part if state is None else merge_states(state, part, asked.limit)
-    if state is None or center is None:
-        raise ValueError(NO_PAIRS)
-    return state, center
+    return found_in_pairs(state), found_in_pairs(center)
 
 
 def is_large_map(key: Any, value: Any, key_weight: Any) -> bool:

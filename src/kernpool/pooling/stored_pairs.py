@@ -26,7 +26,12 @@ Array = NDArray[np.float64]
 Answer = TypeVar("Answer")
 Task = Callable[[Iterable[Chunk], int], Answer]
 
-NO_PAIRS = "there are no pairs of positive weight: the source is empty, or its weights are all zero"
+
+def found_in_pairs(found: Answer | None) -> Answer:
+    """Return what was found in pairs; raise ValueError if it is None, as there are none of positive weight."""
+    if found is None:
+        raise ValueError("there are no pairs of positive weight: the source is empty, or its weights are all zero")
+    return found
 
 
 SAME_DISTANCE = 16 * float(np.finfo(np.float64).eps)
@@ -296,9 +301,7 @@ class StoredPairs(ABC):
         answer: Answer | None = self.combine(
             partial(answer_of, question), partial(joined_answers, question), progress=progress
         )
-        if answer is None:
-            raise ValueError(NO_PAIRS)
-        return answer
+        return found_in_pairs(answer)
 
     def draw_sample(self, size: int, seed: int, progress: Progress | None = None) -> RowSample | None:
         """Draw a uniform random sample of at most `size` pairs of positive weight; None if there are no pairs.

@@ -22,7 +22,7 @@ from kernpool.data.chunks.base import Chunk
 from kernpool.data.chunks.sampling import RowSample
 from kernpool.execution.progress import Progress
 from kernpool.pooling import Recipe, StoredPairs, choose
-from kernpool.pooling.stored_pairs import NO_PAIRS, QueryBatch, merge_states, sum_chunks
+from kernpool.pooling.stored_pairs import QueryBatch, found_in_pairs, merge_states, sum_chunks
 from kernpool.smoother.linear_smoother import Smoother
 from kernpool.smoother.quadratic_forms import Terms, norms_by_rows
 
@@ -53,8 +53,7 @@ class StoredSmoother(Smoother):
     @classmethod
     def of(cls, source: StoredPairs, sample: RowSample | None, recipe: Recipe) -> StoredSmoother:
         """Build the smoother of stored pairs from a sample of them; raise ValueError if none has a weight."""
-        if sample is None or not sample.rows:
-            raise ValueError(NO_PAIRS)
+        sample = found_in_pairs(sample if sample is not None and sample.rows else None)
         keys = Keys.read(sample.key, sample.value, sample.weight)
         factor = 1.0 / rate_factor(len(sample.key), sample.rows, sample.key.shape[1])
         total = sample.rows * float(sample.weight.mean())

@@ -137,17 +137,25 @@ def check_algorithm(
     if degree not in (0, 1):
         raise ValueError(f"degree must be 0, local constant, or 1, local linear, got {abbreviate(degree)}")
     weights = "return_weights=True" if return_weights else f"dropout={dropout_p}" if dropout_p else ""
+    why_not = _conflict(algorithm, degree, similarity, dropout_p, weights)
+    if why_not:
+        raise ValueError(why_not)
+
+
+def _conflict(algorithm: str, degree: int, similarity: Similarity, dropout_p: float, weights: str) -> str:
+    """Return which options exclude each other, with the remedy; an empty string if none do."""
     if degree and weights:
-        raise ValueError(f"{weights} needs weights of keys, which a local linear fit does not have; use degree=0")
+        return f"{weights} needs weights of keys, which a local linear fit does not have; use degree=0"
     if degree and algorithm in ("dense", "blocks"):
-        raise ValueError(f"degree=1, a local linear fit, has no dense layer; use algorithm='auto', not {algorithm!r}")
+        return f"degree=1, a local linear fit, has no dense layer; use algorithm='auto', not {algorithm!r}"
     if degree and not isinstance(similarity, KernelSimilarity):
-        raise ValueError(
+        return (
             f"degree=1 needs a similarity of distances, got {type(similarity).__name__}; use GaussianSimilarity or "
             "KernelSimilarity"
         )
     if algorithm == "fused" and dropout_p:
-        raise ValueError(f"dropout={dropout_p} needs the weights, which algorithm='fused' never makes; use 'auto'")
+        return f"dropout={dropout_p} needs the weights, which algorithm='fused' never makes; use 'auto'"
+    return ""
 
 
 # Pairs of a sequence times columns: up to here the dense layer is the fastest way. With gradients, one thread, the

@@ -150,11 +150,8 @@ def _check_types(named: dict[str, Tensor], attn_mask: Tensor | None) -> None:
     for name, tensor in named.items():
         if not tensor.is_floating_point():
             raise TypeError(f"{name} must hold floating-point numbers, got {tensor.dtype}; use {name}.float()")
-    if attn_mask is not None and attn_mask.dtype != torch.bool and not attn_mask.is_floating_point():
-        raise TypeError(
-            f"attn_mask must be boolean (True takes part) or floating point (added to the logits), got "
-            f"{attn_mask.dtype}; use attn_mask.bool()"
-        )
+    if attn_mask is not None:
+        _check_mask_type("attn_mask", attn_mask, "takes part")
     if len({tensor.device for tensor in tensors.values()}) > 1:
         found = ", ".join(f"{name} on {tensor.device}" for name, tensor in tensors.items())
         raise ValueError(f"all tensors must be on one device, got {found}; move them with .to(device)")
@@ -165,6 +162,14 @@ def _check_types(named: dict[str, Tensor], attn_mask: Tensor | None) -> None:
             return
         found = ", ".join(f"{name} in {tensor.dtype}" for name, tensor in named.items())
         raise TypeError(f"query, key and value must have one dtype, got {found}; convert them with .to(dtype)")
+
+
+def _check_mask_type(name: str, mask: Tensor, true: str) -> None:
+    if mask.dtype != torch.bool and not mask.is_floating_point():
+        raise TypeError(
+            f"{name} must be boolean (True {true}) or floating point (added to the logits), got {mask.dtype}; use "
+            f"{name}.bool()"
+        )
 
 
 def check_mask_shape(attn_mask: Tensor, shape: torch.Size) -> None:
@@ -217,11 +222,7 @@ def with_key_padding(attn_mask: Tensor | None, key_padding_mask: Tensor, shape: 
         If it is neither boolean nor floating point.
     """
     check_tensors(key_padding_mask=key_padding_mask)
-    if key_padding_mask.dtype != torch.bool and not key_padding_mask.is_floating_point():
-        raise TypeError(
-            f"key_padding_mask must be boolean (True is ignored) or floating point (added to the logits), got "
-            f"{key_padding_mask.dtype}; use key_padding_mask.bool()"
-        )
+    _check_mask_type("key_padding_mask", key_padding_mask, "is ignored")
     expected = (shape[0], shape[-1]) if len(shape) > 2 else (shape[-1],)
     if tuple(key_padding_mask.shape) != expected:
         raise ValueError(

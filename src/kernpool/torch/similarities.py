@@ -24,7 +24,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from kernpool.core.similarity import check_composition
 from kernpool.data.array_validation import refuse_foreign
 from kernpool.execution.error_messages import abbreviate, as_count, check_choice, explain_calls
 from kernpool.kernels import Kernel, get_kernel, is_built_in
@@ -235,8 +234,6 @@ class KernelSimilarity(nn.Module):
         Number of features. The forms "per_feature" and "linear" need it where `bandwidth` is one number.
     output_size : int, optional
         Rows of the linear map, at most `size`, which is the default; fewer of them reduce dimensions.
-    composition : {"radial"}, default="radial"
-        Here for symmetry with `kernpool.pool`: products of one kernel per column are refused.
     parameterization : {"log_bandwidth", "inverse_bandwidth"}, default="log_bandwidth"
         What is learned: ``log h``, which keeps h positive and makes equal steps equal factors; or ``w = 1 / h`` itself,
         as in ``softmax(-((q - k) w)^2 / 2)`` of the textbooks. There only ``w^2`` matters, and ``w = 0`` is a
@@ -257,8 +254,8 @@ class KernelSimilarity(nn.Module):
     Raises
     ------
     ValueError
-        If a bandwidth is not positive and finite, sizes disagree, a name is unknown, the kernel is one of your
-        own, or the composition is "product".
+        If a bandwidth is not positive and finite, sizes disagree, a name is unknown, or the kernel is one of
+        your own.
 
     See Also
     --------
@@ -314,17 +311,11 @@ class KernelSimilarity(nn.Module):
         form: Form = "shared",
         size: int | None = None,
         output_size: int | None = None,
-        composition: str = "radial",
         parameterization: Parameterization = "log_bandwidth",
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        check_composition(composition)
-        if composition == "product":
-            raise ValueError(
-                "composition='product' is not available for torch; use 'radial', which is the same for the Gaussian"
-            )
         check_choice("parameterization", parameterization, get_args(Parameterization))
         self.kernel_name = _differentiable(kernel)
         self._first_bandwidth, self.size, self.output_size = read_bandwidth(bandwidth, form, size, output_size)

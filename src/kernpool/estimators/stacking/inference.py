@@ -34,7 +34,7 @@ from sklearn.base import clone
 
 from kernpool import conformal
 from kernpool.bandwidth import TrainingRows, canonical_rows, count_copies
-from kernpool.estimators.expected_error import FEWEST, folds_of
+from kernpool.estimators.expected_error import folds_of, refuse_few
 from kernpool.estimators.fitted_model import places_of, smoother_of
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.methods.calibration import check_rows, read_outputs
@@ -260,10 +260,7 @@ def expected_error(stack: FittedStack, fit: FitMembers) -> float:
     rows = canonical_rows(
         TrainingRows.from_arrays(local.key_, values_of(local), row_weights(local), local.key_code_, local.key_group_)
     )
-    number = rows.number if rows.group is None else rows.groups
-    if number < FEWEST:
-        unit = "rows" if rows.group is None else "groups"
-        raise ValueError(f"expected_error needs at least four {unit} to search without some of them, got {number:g}")
+    refuse_few(rows)
     copies = rows.group is None and count_copies(rows, rows.weight) > 0
     met = promised = held_out = 0.0
     for held in folds_of(rows, together=copies):
