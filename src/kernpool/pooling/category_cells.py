@@ -17,7 +17,7 @@ derivative.
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple, cast
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,30 +105,6 @@ WANTED = frozenset({"log_bandwidth", "smoothing", "query"})
 MOST_PAIRS, PAIRS_PER_CELL = 1 << 20, 20_000  # of a cell that is worth a sum of its own
 
 
-class CellBlock(NamedTuple):
-    """Cell of keys with equal categories, the queries to evaluate on it, and the pooling problem of both.
-
-    Parameters
-    ----------
-    levels : ndarray of int64, shape (k,)
-        Level numbers of its keys.
-    rows : slice or ndarray of int
-        Which queries.
-    factors : ndarray of shape (rows, k)
-        Logarithms of their factors.
-    part : Problem
-        Of these queries and these keys; its state is about the center of the values of all keys.
-    report : callable or None
-        Progress callback for this cell.
-    """
-
-    levels: Codes
-    rows: Some
-    factors: Array
-    part: Problem
-    report: Progress | None
-
-
 @dataclass(frozen=True)
 class CellPlan:
     """Plan for categorical columns: separate sums over cells of keys with equal categories, or one dense sum.
@@ -166,10 +142,10 @@ class CellPlan:
             return self._sum(problem.with_dense_factors(), "reference", n_jobs, progress)
         layout, center = problem.layout, problem.value_center
         total = empty_state(len(problem.query), layout.width)
-        for block in _blocks(problem, 0, progress):
-            state = self._sum(block.part, self._asked, n_jobs, block.report)
-            shift = np.where(state.denominator > 0, state.shift + block.factors.sum(axis=1), -np.inf)
-            total.add(block.rows, PoolState(shift, state.denominator, state.numerator))
+        for _, rows, factors, part, report in _blocks(problem, 0, progress):
+            state = self._sum(part, self._asked, n_jobs, report)
+            shift = np.where(state.denominator > 0, state.shift + factors.sum(axis=1), -np.inf)
+            total.add(rows, PoolState(shift, state.denominator, state.numerator))
         return PoolState(total.shift, total.denominator, layout.with_center(total.denominator, total.numerator, center))
 
     @underflow_is_zero
@@ -240,13 +216,12 @@ class CellPlan:
         numeric = wanted - {"smoothing"}
         sums = {name: np.zeros(problem.query.shape) for name in numeric}
         passes = len(wanted & {"smoothing"}) + (1 if numeric else 0)
-        for block in _blocks(problem, 0, progress, 0, passes) if numeric else ():
-            rows = block.rows
+        for _, rows, factors, part, report in _blocks(problem, 0, progress, 0, passes) if numeric else ():
             # In the unit of the cell: what the state sums is the factor times the weights of the cell.
-            shift = state.shift[rows] - block.factors.sum(axis=1)
+            shift = state.shift[rows] - factors.sum(axis=1)
             scaled = PoolState(shift, state.denominator[rows], state.numerator[rows])
-            gradients = choose_algorithm(block.part, self._asked).pullback(
-                block.part, scaled, cotangent[rows], numeric, n_jobs=n_jobs, progress=block.report
+            gradients = choose_algorithm(part, self._asked).pullback(
+                part, scaled, cotangent[rows], numeric, n_jobs=n_jobs, progress=report
             )
             for name in numeric:
                 sums[name][rows] += getattr(gradients, name)
@@ -275,14 +250,13 @@ class CellPlan:
         slopes, fit = factors.padded_slopes, solve(state, layout)
         gradient = np.zeros((len(problem.query), len(slopes)))
         unit = np.where(fit.occupied, state.log_denominator, np.inf)
-        for block in _blocks(problem, 1, progress, passes - 1, passes):
-            rows = block.rows
-            sums = self._sum(block.part, self._asked, n_jobs, block.report)
+        for levels, rows, own, part, report in _blocks(problem, 1, progress, passes - 1, passes):
+            sums = self._sum(part, self._asked, n_jobs, report)
             moved = mean_weighted_residual(sums, fit.rows(rows), cotangent[rows], layout)
             for a, slope in enumerate(slopes):
-                others = np.delete(block.factors, a, axis=1).sum(axis=1)
+                others = np.delete(own, a, axis=1).sum(axis=1)
                 exponent = np.minimum(sums.log_denominator - unit[rows] + others, LARGEST_EXPONENT)
-                change = slope[factors.query_code[rows, a], block.levels[a]]
+                change = slope[factors.query_code[rows, a], levels[a]]
                 gradient[rows, a] += change * np.exp(exponent) * moved
         return gradient
 
@@ -308,10 +282,11 @@ def _cells(problem: Problem) -> list[Cell]:
 
 def _blocks(
     problem: Problem, zeros: int, progress: Progress | None, number: int = 0, passes: int = 1
-) -> Iterator[CellBlock]:
+) -> Iterator[tuple[Codes, Some, Array, Problem, Progress | None]]:
     """Yield cells of keys, each with the queries for which at most `zeros` categorical kernels are zero.
 
-    Cells without such queries are skipped.
+    Levels of the keys, which queries, logarithms of their factors, the problem of both, whose state is about the center
+    of the values of all keys, and a callback for progress. Cells without such queries are skipped.
     """
     m, bare, cells = len(problem.query), problem.without_factors().without_center(), _cells(problem)
     for place, cell in enumerate(cells):
@@ -324,7 +299,7 @@ def _blocks(
         if meet.any():
             whole = isinstance(cell.keys, slice)
             part = bare.block(rows) if whole else bare.part(rows, cell.keys)
-            yield CellBlock(cell.levels, rows, factors[rows], part, report)
+            yield cell.levels, rows, factors[rows], part, report
         elif report is not None:
             report(1, 1)
 

@@ -24,7 +24,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -418,22 +418,7 @@ MANY_COLUMNS = 8  # with fewer numeric columns the engine is as quick for local 
 MOST_ROWS = 4096  # beyond, the engine gains from going through the rows in order of distance
 
 
-class EvaluationMethod(NamedTuple):
-    """Method by which a criterion is evaluated, and the reason for choosing it.
-
-    Parameters
-    ----------
-    make : type or None
-        Class of the fast objective, built from the engine's; None if there is none.
-    reason : str
-        The reason in words.
-    """
-
-    make: type[FastObjective] | None
-    reason: str
-
-
-def choose_way(objective: Objective) -> EvaluationMethod:
+def choose_way(objective: Objective) -> tuple[type[FastObjective] | None, str]:
     """Choose between the general and the fast methods of evaluating a criterion on given rows.
 
     Parameters
@@ -443,9 +428,10 @@ def choose_way(objective: Objective) -> EvaluationMethod:
 
     Returns
     -------
-    EvaluationMethod
-        The method and the reason. It depends on the rows and options alone, so that results are the same to the last
-        digit whether or not the compiled loops are already loaded.
+    type or None, str
+        Class of the fast objective, built from the engine's, or None; and the reason in words. It depends on the rows
+        and options alone, so that results are the same to the last digit whether or not the compiled loops are already
+        loaded.
     """
     (n, d), k, options = objective.rows.X.shape, objective.rows.code.shape[1], objective.options
     means = not k and not options.degree
@@ -469,7 +455,7 @@ def choose_way(objective: Objective) -> EvaluationMethod:
     elif few:
         reason = f"{n} rows take less time than loading compiled loops"
     elif means:
-        return EvaluationMethod(PairwiseObjective, f"every pair of {n} rows once, by compiled loops")
+        return PairwiseObjective, f"every pair of {n} rows once, by compiled loops"
     else:
-        return EvaluationMethod(AllPairsObjective, f"all pairs of {n} rows in blocks, by compiled loops")
-    return EvaluationMethod(None, f"by the engine: {reason}")
+        return AllPairsObjective, f"all pairs of {n} rows in blocks, by compiled loops"
+    return None, f"by the engine: {reason}"

@@ -69,8 +69,8 @@ class LogLoss:
     def __init__(self, objective: Objective, spread: Array) -> None:
         self.rows, self.box, self.columns = objective.rows, objective.box, len(spread)
         self.chosen: Trial | None = None
-        self.way = choose_way(objective)
-        self._quickest = AllPairsObjective(objective) if self.way.make else objective
+        make, self.way = choose_way(objective)
+        self._quickest = AllPairsObjective(objective) if make else objective
         self.prior = prior_of_others(self.rows.value, self.rows.weight, self.rows.group)
         self.log_spread, self.is_mine = np.log(spread), self.rows.value > 0.5
         self.largest = objective.categories.largest
@@ -187,7 +187,7 @@ def search(criterion: LogLoss, first: LogLoss, state: SearchState) -> str:
         Reason why the search ended; the point found is the `best` of the criterion.
     """
     grid = candidates(first.rows.X / first.rows.per_column(np.exp(first.log_spread)), state.options)
-    state.way, one = first.way.reason, state.start.one_factor
+    state.way, one = first.way, state.start.one_factor
     if one:
         state.starts, best = len(grid), _one_factor(first, grid)
     else:

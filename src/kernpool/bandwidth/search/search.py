@@ -241,7 +241,7 @@ def search_bandwidth(
         return log_loss.LogLoss(found, start.spread) if classes else found
 
     objective = criterion_of(rows)
-    many = one or classes or (len(rows.X) <= MOST_ROWS_FOR_GRID and choose_way(objective).make is not None)
+    many = one or classes or (len(rows.X) <= MOST_ROWS_FOR_GRID and choose_way(objective)[0] is not None)
     limit = MOST_ROWS_FOR_GRID if many else MOST_ROWS_FOR_STARTS
     first = objective if len(rows.X) <= limit else criterion_of(rows.draw(limit, state.generator))
     state.fewer += [] if first is objective else [first]

@@ -83,11 +83,11 @@ class SearchState:
 
     def quickest(self, objective: Objective) -> Objective | FastObjective:
         """Return the objective, or its fast version if there is one; the first call decides what `way` says."""
-        way = choose_way(objective)
-        self.way = self.way or way.reason
-        if way.make is None:
+        make, reason = choose_way(objective)
+        self.way = self.way or reason
+        if make is None:
             return objective
-        self.quick = way.make(objective)
+        self.quick = make(objective)
         return self.quick
 
     def hand_over(self, theta: Array) -> None:

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -132,25 +131,7 @@ def of_whole_fit(clusters: Clusters, training: Training, *, corrected: bool) -> 
     return Clusters(clusters.code, np.sqrt(factor) * residual)
 
 
-class ClusterErrors(NamedTuple):
-    """Cluster-robust standard errors of an estimate at m points.
-
-    Parameters
-    ----------
-    error : ndarray of shape (m, c)
-        Standard error; NaN where a window is empty, or all linear weights are zero.
-    df : ndarray of shape (m,)
-        Effective number of clusters minus one; NaN where the error is.
-    size : ndarray of shape (m,)
-        Norm of the linear weights of unit rows; NaN where a window is empty.
-    """
-
-    error: Array
-    df: Array
-    size: Array
-
-
-def cluster_errors(smoother: Smoother, found: Estimate, clusters: Clusters) -> ClusterErrors:
+def cluster_errors(smoother: Smoother, found: Estimate, clusters: Clusters) -> tuple[Array, Array, Array]:
     """Compute cluster-robust standard errors, degrees of freedom, and norms of linear weights of an estimate.
 
     Parameters
@@ -164,8 +145,16 @@ def cluster_errors(smoother: Smoother, found: Estimate, clusters: Clusters) -> C
 
     Returns
     -------
-    ClusterErrors
-        Takes one pass over all pairs.
+    error : ndarray of shape (m, c)
+        Standard error; NaN where a window is empty, or all linear weights are zero.
+    df : ndarray of shape (m,)
+        Effective number of clusters minus one; NaN where the error is.
+    size : ndarray of shape (m,)
+        Norm of the linear weights of unit rows; NaN where a window is empty.
+
+    Notes
+    -----
+    Takes one pass over all pairs.
     """
     order = np.argsort(clusters.code, kind="stable")
     order = order[smoother.weight[order] > 0]
@@ -185,7 +174,7 @@ def cluster_errors(smoother: Smoother, found: Estimate, clusters: Clusters) -> C
     with np.errstate(divide="ignore", invalid="ignore"):
         count = np.where(told, sizes[:, 0] ** 2 / sizes[:, 1], np.nan)
     error = np.where(told[:, None], np.sqrt(variance), np.nan)
-    return ClusterErrors(error, np.asarray(count - 1.0), np.where(found.occupied, np.sqrt(sizes[:, 0]), np.nan))
+    return error, np.asarray(count - 1.0), np.where(found.occupied, np.sqrt(sizes[:, 0]), np.nan)
 
 
 def _sum_by_tables(tables: WeightTables, residual: Array, ends: Integers, variance: Array, sizes: Array) -> None:
