@@ -69,16 +69,6 @@ def test_columns_without_a_role_are_recognised():
     assert np.all(linear.relevance_[1:] < 0.5)  # a straight line needs no bandwidth
 
 
-@pytest.mark.parametrize(("seed", "criterion"), thinned(range(3), ["loo", "aicc", "gcv"]))
-def test_one_bandwidth_per_column_is_never_worse_than_a_common_factor(seed, criterion):
-    X, y = make_table(n=70, seed=seed)
-    per_column, common = (
-        search_bandwidth(X, y[:, None], kernel=GAUSSIAN, criterion=criterion, common_factor=common)
-        for common in (False, True)
-    )
-    assert per_column.value <= common.value + 1e-9 * abs(common.value)
-
-
 @pytest.mark.parametrize("scale", [1.0, 1e-100, 1e-250])
 def test_what_is_learned_of_nearly_perfect_fits(scale, generator):
     """The secant rule is linear in the sum of squares, however small that is, and its condition holds."""

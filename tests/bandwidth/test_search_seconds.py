@@ -38,27 +38,24 @@ def ticks(monkeypatch):
 
 
 SITUATIONS = {
-    "few rows": (120, 2, "gaussian", 0, False),
-    "few rows, quick": (450, 2, "gaussian", 0, False),
-    "a column": (120, 1, "gaussian", 0, False),
-    "a column, quick": (450, 1, "gaussian", 0, False),
-    "a common factor": (120, 2, "gaussian", 0, True),
-    "ends": (120, 2, "epanechnikov", 0, False),
-    "planes": (120, 2, "gaussian", 1, False),
-    "many rows": (700, 2, "gaussian", 0, False),
-    "many rows, a column": (700, 1, "gaussian", 0, False),
+    "few rows": (120, 2, "gaussian", 0),
+    "few rows, quick": (450, 2, "gaussian", 0),
+    "a column": (120, 1, "gaussian", 0),
+    "a column, quick": (450, 1, "gaussian", 0),
+    "ends": (120, 2, "epanechnikov", 0),
+    "planes": (120, 2, "gaussian", 1),
+    "many rows": (700, 2, "gaussian", 0),
+    "many rows, a column": (700, 1, "gaussian", 0),
 }
 
 
 @pytest.mark.parametrize("seconds", [0.5, 3.5, 15.5])
 @pytest.mark.parametrize("situation", SITUATIONS)
 def test_a_stopped_search_returns_the_best_so_far(situation, seconds, ticks):
-    n, d, kernel, degree, common = SITUATIONS[situation]
+    n, d, kernel, degree = SITUATIONS[situation]
     X, y = make_table(n, d)
     with pytest.warns(ConvergenceWarning, match="seconds") as caught:
-        found = search_bandwidth(
-            X, y[:, None], kernel=get_kernel(kernel), degree=degree, common_factor=common, seconds=seconds
-        )
+        found = search_bandwidth(X, y[:, None], kernel=get_kernel(kernel), degree=degree, seconds=seconds)
     assert len(caught) == 1
     assert f"stopped after {seconds:g} seconds" in found.reason
     assert len(found.values) >= 1

@@ -30,7 +30,6 @@ def make_objective(n, d, levels=(), kernel="gaussian", criterion="loo", **option
     [
         (500, 1, {}, PairwiseObjective, "every pair of 500 rows once"),
         (500, 2, {}, PairwiseObjective, "every pair of 500 rows once"),
-        (500, 2, {"common_factor": True}, None, "a common factor of several columns"),
         (400, 1, {}, None, "400 rows take less time than loading"),
         (500, 1, {"kernel": "epanechnikov"}, None, "for the Gaussian, not epanechnikov"),
         (500, 2, {"degree": 1}, None, "no faster method for planes of few columns"),

@@ -440,8 +440,6 @@ def choose_way(objective: Objective) -> tuple[type[FastObjective] | None, str]:
         reason = f"algorithm={options.algorithm!r} was asked for"
     elif objective.rows.together is not None:
         reason = "rows of a group or within a gap are left out together"
-    elif options.common_factor and d > 1:
-        reason = "there is no faster method for a common factor of several columns"
     elif objective.rows.tied is not None and not means:
         reason = "columns that share a bandwidth have no faster method with categories or planes"
     elif n > MOST_ROWS:

@@ -34,8 +34,6 @@ class SearchOptions:
         Criterion to minimise, one of `kernpool.bandwidth.CRITERIA` or `kernpool.bandwidth.LOG_LOSS`.
     degree : {0, 1}, default=0
         Local constant or local linear.
-    common_factor : bool, default=False
-        Search one factor on the spreads of the columns instead of one bandwidth per column.
     standardise : bool, default=True
         Express several outputs in units of their standard deviations.
     ridge : float or None, default=0.0
@@ -57,7 +55,6 @@ class SearchOptions:
     kernel: Kernel
     criterion: Criterion = CRITERIA["loo"]
     degree: int = 0
-    common_factor: bool = False
     standardise: bool = True
     ridge: float | None = 0.0
     composition: str = "radial"
@@ -381,7 +378,7 @@ def begin(rows: TrainingRows, options: SearchOptions, categories: Categories) ->
     ValueError
         If there are categorical columns, and only a common factor can be searched for.
     """
-    factor_alone = options.common_factor or is_flat(options.kernel)
+    factor_alone = is_flat(options.kernel)
     if len(categories) and factor_alone:
         raise ValueError(
             "categorical columns have smoothings of their own, which cannot be searched for with "
