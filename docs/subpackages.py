@@ -38,7 +38,6 @@ PLACES = {
     "core": (77, "START HERE: state, problem"),
     "kernels": (88, "kernel profiles"),
     "execution": (66, "threads, Ctrl-C, compiling"),
-    "tables": (11, "text tables"),
     "data": (44, "checked input, files"),
     "datasets": (22, "two synthetic samples"),
 }

@@ -19,26 +19,23 @@ import numpy as np
 import kernpool
 
 DEVELOPMENT = {"test", "lint", "docs", "bench", "browser", "publish", "all"}  # nothing of the package waits for these
-BRINGS = {"dask": {"arrow"}}  # dask's data frames need pyarrow
+BRINGS = {"dask": {"arrow", "cli"}, "cli": {"arrow"}}  # data frames of dask need pandas and pyarrow
 X, Y = np.linspace(0, 1, 40)[:, None], np.sin(np.linspace(0, 6, 40))
 
 
+def script() -> list[str]:
+    """Return the command that the wheel installs; an extra is a layer upon the environment that has it."""
+    command = Path(sys.executable).with_name("kernpool")
+    return [str(command)] if command.exists() else [sys.executable, "-m", "kernpool"]
+
+
 def bare(folder: Path) -> None:
-    """Fit, save, load, and predict at a terminal."""
+    """Fit, save, load, predict, and ask for the version at a terminal."""
     model = kernpool.LocalLinearRegressor().fit(X, Y)
     assert np.abs(model.predict(X) - Y).max() < 0.05
     kernpool.save_model(model, folder / "model")
     assert np.array_equal(kernpool.load_model(folder / "model").predict(X), model.predict(X))
-    (folder / "t.csv").write_text("x,y\n" + "".join(f"{x},{y}\n" for x, y in zip(X[:, 0], Y, strict=True)))
-    command = [str(Path(sys.executable).with_name("kernpool"))]  # the script that the wheel installs
-    if not Path(command[0]).exists():  # an extra is a layer upon the environment that has it
-        command = [sys.executable, "-m", "kernpool"]
-    subprocess.run(
-        [*command, "fit", folder / "t.csv", "--target", "y", "--model", folder / "typed"],
-        check=True,
-        stderr=subprocess.DEVNULL,
-    )
-    said = subprocess.run([*command, "--version"], check=True, capture_output=True, text=True).stdout
+    said = subprocess.run([*script(), "--version"], check=True, capture_output=True, text=True).stdout
     assert said.strip() == kernpool.__version__ == metadata("kernpool")["Version"], said
 
 
@@ -88,6 +85,16 @@ def arrow(folder: Path) -> None:
     )
 
 
+def cli(folder: Path) -> None:
+    """Fit a table at a terminal."""
+    path = folder / "t.csv"
+    path.write_text("x,y\n" + "".join(f"{x},{y}\n" for x, y in zip(X[:, 0], Y, strict=True)))
+    command = [*script(), "fit", path, "--target", "y", "--model", folder / "typed"]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    if done.returncode:
+        raise ImportError(done.stderr)
+
+
 def nufft(_: Path) -> None:
     """Sum Gaussians by way of a grid."""
     key = np.random.default_rng(0).normal(size=(500, 2))
@@ -102,6 +109,7 @@ EXTRAS: dict[str, tuple[str, Callable[[Path], None]]] = {  # the package that op
     "dask": ("dask", dask),
     "arrow": ("pyarrow", arrow),
     "nufft": ("finufft", nufft),
+    "cli": ("pandas", cli),
 }
 
 

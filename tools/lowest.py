@@ -19,6 +19,7 @@ EXTRAS = (
     "dask",
     "arrow",
     "nufft",
+    "cli",
     "test",
 )  # what people run; not what lints and builds
 BOUND = re.compile(r"(?P<name>[A-Za-z0-9._-]+)(\[[^]]*\])?>=(?P<version>[0-9.]+)(?P<marker>\s*;.*)?")

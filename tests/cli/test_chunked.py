@@ -27,7 +27,6 @@ parquet = pytest.importorskip("pyarrow.parquet", reason="Parquet needs the extra
 SCRIPT = """
 import os, signal, sys
 import resource
-from kernpool.tables import file_formats as row_writers
 from kernpool.cli import predict as chunked_commands
 from kernpool.estimators import persistence
 from kernpool.cli.main import main

@@ -2,14 +2,11 @@
 
 import io
 import json
-from importlib.util import find_spec
 
 import numpy as np
 import pytest
 
 from kernpool import LocalLinearRegressor, load_model
-from kernpool.data import TableError
-from kernpool.tables.file_formats import read_table
 from tests.support.commands import kernpool, process
 
 RANDOM = np.random.default_rng(0)
@@ -83,27 +80,3 @@ def test_numbers_are_clusters_whatever_the_bandwidth(folder):
     assert done.returncode == 0, done.stderr
     assert b"columns    0, 2\nclusters   2: 12, of 6 to 6 rows, median 6\n" in done.stderr
     assert b"empty leave-cluster-out windows       72, predicted by the mean of the other clusters" in done.stderr
-
-
-@pytest.mark.skipif(not find_spec("pyarrow"), reason="Parquet needs the extra 'arrow'")
-def test_labels_of_parquet(folder):
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    columns = {
-        "text": ["b", "a ", "b"],
-        "kind": pa.array(["b", None, "b"]).dictionary_encode(),
-        "number": [3, 1, 3],
-        "gap": [3, None, 3],
-        "float": [1.0, float("nan"), 1.0],
-        "list": [[1], [2], [3]],
-    }
-    parquet.write_table(pa.table(columns), folder / "labels.parquet")
-    table = read_table(str(folder / "labels.parquet"))
-    assert table.labels("text").tolist() == ["b", "a", "b"]
-    assert table.labels("number").tolist() == [3, 1, 3]
-    for name in ("kind", "gap", "float"):
-        with pytest.raises(TableError, match=f"row 1, column '{name}' has no label"):
-            table.labels(name)
-    with pytest.raises(TableError, match="holds arrays"):
-        table.labels("list")

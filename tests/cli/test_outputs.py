@@ -3,11 +3,12 @@
 import os
 
 import numpy as np
+import pandas
 import pytest
 
 from kernpool import NadarayaWatsonRegressor, load_model, save_model
 from kernpool.cli import main
-from kernpool.tables.file_formats import row_writer
+from kernpool.cli.table_files import row_writer
 from tests.support.parquet import write_parquet
 
 ROWS = "dose,effect\n" + "".join(f"{i / 7},{(i / 7) ** 2}\n" for i in range(12))
@@ -101,8 +102,8 @@ def test_no_name_and_no_class_is_run_by_a_spreadsheet(out, here, capsys):
 
 
 def test_names_of_columns_that_come_in_pieces_are_not_run_either(capsys):
-    with row_writer("-", ["=a", "-1", "y"], 1) as write:
-        write(np.array([[-1.0, 2.0, 3.0]]))
+    with row_writer("-", 1) as write:
+        write(pandas.DataFrame([[-1.0, 2.0, 3.0]], columns=["=a", "-1", "y"]))
     assert capsys.readouterr().out == "'=a,-1,y\n-1.0,2.0,3.0\n"
 
 

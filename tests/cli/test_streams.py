@@ -101,7 +101,7 @@ def test_cells_are_shown_in_part(capsys):
         Path("long.csv").write_text(f"a,y\n0,1\n{cell},2\n")
         assert main(["fit", "long.csv", "--target", "y"]) == 1
         error = capsys.readouterr().err
-        assert f"holds '{cell[:40]}'... (of {len(cell)} characters)" in error
+        assert f"holds '{cell[:40]}'..." in error
         assert len(error) < 300
 
 
@@ -175,7 +175,7 @@ def test_empty_windows(model, capsys):
     assert "fit again" in shown.err
     if model == "model":
         assert shown.err.startswith("kernpool predict: warning: 1 of 2 queries have no key")
-        assert shown.out == "y\n1.0\nnan\n"
+        assert shown.out == 'y\n1.0\n""\n'
     assert main(["predict", model, "far.csv", "--empty", "nearest"]) == 0
     shown = capsys.readouterr()
     assert shown.err.count("\n") == 1

@@ -9,7 +9,7 @@ import pytest
 import kernpool
 from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor, load_model, save_model
 from kernpool.data import TIME_KINDS, Encoding, Times
-from kernpool.data.dates import times_of, times_of_text
+from kernpool.data.dates import looks_like_date, times_of
 
 pandas = pytest.importorskip("pandas", reason="frames of pandas are most of what this is about")
 
@@ -117,12 +117,13 @@ def test_what_is_no_time_is_none():
         times_of("column", np.array([1, 2], "m8[M]"))
 
 
-def test_text_of_iso_8601_becomes_the_same_days():
-    for zone, kind in (("", "date"), ("Z", "date with a time zone"), ("+00:00", "date with a time zone")):
-        times, bad = times_of_text([f"{cell}:00{zone}" for cell in MOMENTS])
-        assert (times.kind, bad) == (kind, None)
-        np.testing.assert_array_equal(times.days(), DAYS)
-    assert times_of_text(["2020-01-31", "2020-01-31T06:00Z"])[1] == 1
+def test_what_looks_like_a_date():
+    dates = (
+        "01 Jan 2020", "31-Jan-2020", "31-Jan-20", "Jan 31, 2020", "January 2020", "31. Januar 2020", "2020-01",
+        "2020/12", "01/2020", "2020Q1", "2020-Q1", "2020-W01", "2020\u5e741\u670831\u65e5", "2020\u5e741\u6708",
+    )  # fmt: skip
+    others = ("10.0.0.1", "1/3", "18-25", "a01f-1", "2020", "may", "route 2020", "1.5", "2020-99", "12 a", "0x1f")
+    assert [cell for cell in (*dates, *others) if looks_like_date(cell)] == [*dates]
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ def test_other_output_is_found():
 def test_the_install_line_names_what_the_code_imports():
     """A new environment has what the package needs, and what this line installs: no more."""
     (line,) = re.findall(r"^pip install (.*)$", read("README.md"), re.MULTILINE)
-    assert line == '".[plot]" pandas'
+    assert line == '".[plot,cli]"'
     imported = set(re.findall(r"^(?:from|import) (\w+)", "".join(block.code for block in python("README.md")), re.M))
     assert imported == {"kernpool", "sklearn"}
 

@@ -21,9 +21,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from threadpoolctl import threadpool_limits
 
+from kernpool.cli.table_files import import_pandas
 from kernpool.cli.tables import TrainingTable, training_rows
 from kernpool.cli.terminal import UsageError, need_output, print_json
-from kernpool.data import MixedTable, TableError, Times
+from kernpool.data import TableError
+from kernpool.data.dates import times_of
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
 from kernpool.execution.notices import progress_bar
 from kernpool.execution.progress import current_progress, report_progress
@@ -145,36 +147,38 @@ def _losses(model: Any, X: Any, y: NDArray[Any], labels: NDArray[Any]) -> tuple[
 
 
 def _rows(X: Any, rows: NDArray[np.intp]) -> Any:
-    return X.take(rows) if isinstance(X, MixedTable) else X[rows]
+    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
 
 
 def _as_numbers(training: TrainingTable) -> Array:
     """Return the features as a matrix of numbers; categories become their indices in the order of categories."""
     X = training.features.X
-    if not isinstance(X, MixedTable):
-        return np.asarray(X)
+    if isinstance(X, np.ndarray):
+        return X
     columns = []
-    for name, cells in X.columns.items():
-        if isinstance(cells, Times):
-            columns.append(cells.days())
-        elif isinstance(cells, np.ndarray):
-            columns.append(cells)
+    for name in X:
+        times = times_of(name, X[name])
+        if times is not None:
+            columns.append(times.days())
+        elif name in _categorical(training):
+            kind = X[name] if hasattr(X[name], "cat") else X[name].astype("category")
+            columns.append(kind.cat.codes.to_numpy(np.float64))
         else:
-            levels = X.ordered.get(name) or sorted(set(cells), key=lambda level: (isinstance(level, str), level))
-            place = {level: i for i, level in enumerate(levels)}
-            columns.append(np.array([place[cell] for cell in cells], dtype=np.float64))
+            columns.append(X[name].to_numpy(np.float64))
     return np.column_stack(columns)
+
+
+def _categorical(training: TrainingTable) -> list[str]:
+    X = training.features.X
+    is_number = import_pandas().api.types.is_numeric_dtype
+    return [name for name in X if not is_number(X[name]) and times_of(name, X[name]) is None]
 
 
 def _unordered(training: TrainingTable) -> list[int]:
     X = training.features.X
-    if not isinstance(X, MixedTable):
+    if isinstance(X, np.ndarray):
         return []
-    return [
-        i
-        for i, (name, cells) in enumerate(X.columns.items())
-        if isinstance(cells, list) and name not in training.features.ordered
-    ]
+    return [X.columns.get_loc(name) for name in _categorical(training) if name not in training.features.ordered]
 
 
 def _estimators(training: TrainingTable, seed: int, jobs: int) -> dict[str, Make]:

@@ -56,7 +56,7 @@ def explorer_of(options: argparse.Namespace) -> tuple[Explorer, list[str]]:
                 f"--model, or one of {', '.join(GENERATORS)}"
             )
         if path.is_dir() or not is_zipfile(path):  # as files of models are
-            names = ", ".join(map(repr, open_table(options).names))
+            names = ", ".join(map(repr, open_table(options).frame))
             raise UsageError(
                 f"--target must name the column of {options.data} that the others explain; columns are {names}"
             )

@@ -15,7 +15,6 @@ import numpy as np
 from kernpool.cli.info import describe_fit, fitted_columns, named_summary
 from kernpool.cli.tables import TrainingTable, training_rows
 from kernpool.cli.terminal import UsageError, given, need_output, parse_numbers, print_json, say
-from kernpool.data import MixedTable
 from kernpool.data.atomic_files import refuse_existing, whole_file
 from kernpool.displays import PartialDisplay, cover_glyphs, import_pyplot
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
@@ -74,11 +73,9 @@ def fit_rows(options: argparse.Namespace) -> tuple[Any, TrainingTable]:
     roles = {"groups": training.groups, "time": training.time}
     rows = {name: column for name, column in roles.items() if column is not None}
     # by which warnings about an array call its columns
-    options.columns = None if _has_levels(features.X) else training.names
+    options.columns = None if hasattr(features.X, "columns") else training.names
     with progress_bar("fitting", options.quiet):
         model.fit(features.X, training.target, **rows)
-    if isinstance(features.X, MixedTable):
-        model.feature_names_in_ = np.array(training.names, dtype=object)
     return model, training
 
 
@@ -104,10 +101,6 @@ def closed_columns_of(options: argparse.Namespace, names: list[str]) -> dict[str
             raise UsageError(f"--geographic must name two columns, latitude,longitude, got {options.geographic!r}")
         parameters["geographic"] = [place("--geographic", name) for name in both]
     return parameters
-
-
-def _has_levels(X: Any) -> bool:
-    return isinstance(X, MixedTable) and any(isinstance(cells, list) for cells in X.columns.values())
 
 
 def build_model(options: argparse.Namespace, *, classes: bool = False) -> Any:

@@ -9,19 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernpool.cli.column_types import numbers_of, refuse_missing
 from kernpool.cli.info import need_method
 from kernpool.cli.tables import choose_features, open_table, without_missing
 from kernpool.cli.terminal import given, need_output, parse_numbers, print_json, say_notes
-from kernpool.data import TableError, unreadable
+from kernpool.data import TableError
 from kernpool.estimators.persistence import load_model, read_header
 from kernpool.execution.notices import progress_bar
 from kernpool.inference import TestResult, specification_test
-from kernpool.tables.table import Advice
 
 Array = NDArray[np.float64]
 Tested = tuple[TestResult, list[str]]  # the result, and notes on how the table was read
-
-NUMBERS = Advice("correct or drop such rows", "tests of a table take numeric columns; choose others")
 
 
 def run_test(options: argparse.Namespace) -> None:
@@ -77,11 +75,8 @@ def _of_table(options: argparse.Namespace) -> Tested:
     table = open_table(options)
     numbers = [*choose_features(table, options), options.target]
     table = without_missing(table, numbers, options)
-    for name in numbers:
-        if unreadable(table.columns[name]) is None:
-            table.floats(name)  # which notes what is assumed
+    refuse_missing(table, numbers, "")
     say_notes(table.notes, options)
-    cells = table.numbers(numbers, NUMBERS)
-    X, y = cells[:, :-1], cells[:, -1]
+    *X, y = (numbers_of(table, name, "tests of a table take numeric columns; choose others") for name in numbers)
     how = {"bandwidth": parse_numbers(options.bandwidth), "n_jobs": options.jobs}
-    return specification_test(X, y, **_arguments(options, "kind"), **how), table.notes
+    return specification_test(np.column_stack(X), y, **_arguments(options, "kind"), **how), table.notes

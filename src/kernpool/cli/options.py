@@ -50,8 +50,10 @@ TYPES |= dict.fromkeys(("DATA", "FILE"), stream_name)
 READING = {
     "format of DATA:": "",
     "--format {csv|tsv|parquet|npy}": "file format (default: by suffix; .gz, .bz2, .xz and .zst are unpacked)",
-    "--sep CHAR": "column separator: comma, semicolon, tab, pipe, space, or another (default: comma; tab for .tsv)",
-    "--decimal SIGN{,|.}": "decimal sign, , or .; the other separates thousands (default: . and no thousands)",
+    "--sep CHAR": "column separator: comma, semicolon, tab, pipe, space, or another (default: found among the first "
+    "three)",
+    "--decimal SIGN{,|.}": "decimal sign, , or .; the other separates thousands (default: . and no thousands, but , in "
+    "tables of semicolons)",
     "--encoding NAME": "text encoding: utf-8 (default), latin-1, cp1252, utf-16, gb18030 ...",
     "--na A,B": "codes of missing values, as in --na=-999,x; empty cells are always missing (default: NA, NaN, N/A, "
     "n.a., null, none, -, ., ?)",

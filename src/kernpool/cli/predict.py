@@ -8,10 +8,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from kernpool.cli.prediction_columns import Columns, Predict, PredictionColumns, refuse_conflicts
-from kernpool.cli.tables import beside_inputs, query_chunks, query_rows, records_of
+from kernpool.cli.table_files import import_pandas, row_writer, table_format
+from kernpool.cli.tables import beside_inputs, query_chunks, query_rows
 from kernpool.cli.terminal import UsageError, need_output, parse_memory, print_json, say, say_notes
 from kernpool.data.atomic_files import refuse_existing
 from kernpool.estimators.fitted_model import pool_at
@@ -23,8 +22,6 @@ from kernpool.estimators.regressors import KernelRegressor
 from kernpool.execution.notices import progress_bar
 from kernpool.execution.progress import current_progress, report_progress
 from kernpool.pooling import ChunkPairs
-from kernpool.tables.file_formats import row_writer, write_table
-from kernpool.tables.table import table_format
 
 
 def run_predict(options: argparse.Namespace) -> None:
@@ -65,7 +62,8 @@ def _load(options: argparse.Namespace, memory: int | None) -> tuple[Any, dict[st
         n_jobs=options.jobs, **{name: vars(options)[name] for name in ("unseen", "empty") if vars(options)[name]}
     )
     check_parameters(model)
-    model.__dict__.pop("feature_names_in_", None)  # columns are chosen by their names here, and come without them
+    if model.encoding_ is None or model.encoding_.is_plain:
+        model.__dict__.pop("feature_names_in_", None)  # columns are chosen by their names here, and come without them
     return model, read_header(options.model)
 
 
@@ -76,15 +74,15 @@ def _predict_rows(
     X, table = query_rows(options, columns.model, header)
     with progress_bar("predicting", options.quiet):
         predicted = columns.at(X, predict)
-    found = beside_inputs(predicted, table, columns.target, options)
+    found, kept = beside_inputs(predicted, table, columns.target, options)
     if options.json and options.out == "-":
-        print_json(records_of(found))
+        print_json(found.astype(object).to_dict("records"))
         say_notes(table.notes, options, records=True)
     else:
-        kept = list(found)[: len(found) - len(predicted)]
-        write_table(options.out, found, force=options.force, kept=kept)
+        with row_writer(options.out, len(found), force=options.force, kept=found.columns[:kept]) as write:
+            write(found)
         say_notes(table.notes, options)
-    return list(found), len(X), table.notes
+    return [*found], len(found), table.notes
 
 
 def _predict_chunks(
@@ -92,14 +90,14 @@ def _predict_chunks(
 ) -> tuple[list[str], int, list[str]]:
     """Predict a table block by block, and write each block."""
     rows, blocks = query_chunks(options, memory, header["features"])
-    source, read = source_of(columns.model), list[int]()
+    source, read, frame = source_of(columns.model), list[int](), import_pandas().DataFrame
     with progress_bar("predicting", options.quiet):
         predicted = _predicted(blocks, rows, columns, predict, read)
         first = next(predicted)
-        with row_writer(options.out, list(first), rows, force=options.force) as write:
-            write(np.ma.column_stack(list(first.values())))
+        with row_writer(options.out, rows, force=options.force) as write:
+            write(frame(first))
             for block in predicted:
-                write(np.ma.column_stack(list(block.values())))
+                write(frame(block))
     notes = []
     if isinstance(source, ChunkPairs) and options.cluster is None and sum(read) < (source.rows or 0) * len(read):
         passes = "" if len(read) == 1 else f" in {len(read)} passes over them"

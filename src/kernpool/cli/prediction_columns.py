@@ -10,19 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernpool.cli.column_types import levels_of, numbers_of, queries_of, refuse_cells, refuse_missing
 from kernpool.cli.info import need_method
-from kernpool.cli.tables import open_table, read_queries, without_missing
+from kernpool.cli.table_files import Table
+from kernpool.cli.tables import open_table, without_missing
 from kernpool.cli.terminal import UsageError, given, in_options, parse_numbers, say_notes
-from kernpool.data.array_validation import COUNTED, TableError
-from kernpool.tables.column_types import levels_in
-from kernpool.tables.table import Advice, Table
+from kernpool.data import TableError
 
 Array = NDArray[np.float64]
 Columns = dict[str, Array]
 Predict = Callable[[Array], Array]
 
-INPUTS = Advice("correct or drop such rows", "calibration rows have numbers in this column, as those of the fit")
-OUTPUTS = Advice("correct or drop such rows", "calibration rows need their outputs, as numbers")
 # The method of a model that answers an option.
 ANSWERS = {
     "explain": "get_prediction",
@@ -211,8 +209,9 @@ def _calibration_rows(options: argparse.Namespace, model: Any, header: dict[str,
             f"{options.model} has no name of its target column, which --calibration needs; save the model with target="
         )
     table = without_missing(open_table(options, options.calibration), [*header["features"], target], options)
-    X = read_queries(table, model, header, INPUTS)
-    y = table.numbers([target], OUTPUTS)[:, 0] if options.sets is None else _classes(table, target, model.classes_)
+    X = queries_of(table, header["features"], model.encoding_)
+    refuse_missing(table, [target], "")
+    y = numbers_of(table, target) if options.sets is None else _classes(table, target, model.classes_)
     notes = [f"{table.source}: {note}" for note in table.notes]
     say_notes(notes, options, records=True)
     return {"X_calibration": X, "y_calibration": y}
@@ -221,11 +220,8 @@ def _calibration_rows(options: argparse.Namespace, model: Any, header: dict[str,
 def _classes(table: Table, name: str, classes: NDArray[Any]) -> NDArray[Any]:
     """Return a column of a table as class labels, with the type and spelling of the model's class labels."""
     known = classes.tolist()
-    labels = levels_in(table, name, known)
-    row = next((row for row, label in enumerate(labels) if label not in known), None)
-    if row is not None:
-        raise TableError(
-            f"{table.place(row, name)} holds {labels[row]!r}, which is no class of the model ({COUNTED}); its classes "
-            f"are {', '.join(map(str, known))}"
-        )
+    labels = levels_of(table, name, known)
+    new = table.frame[name].map(lambda _: False)
+    new[:] = [label not in known for label in labels]
+    refuse_cells(table, name, new, "which is no class of the model", f"its classes are {', '.join(map(str, known))}")
     return np.array(labels, dtype=classes.dtype)

@@ -6,32 +6,33 @@ an input is refused before any work.
 
 import argparse
 import codecs
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kernpool.cli import column_types
+from kernpool.cli.table_files import (
+    MISSING,
+    Table,
+    as_separator,
+    import_pandas,
+    input_format,
+    read_table,
+    table_format,
+)
 from kernpool.cli.terminal import UsageError, parse_memory, say_notes, split_names
-from kernpool.data import MISSING, TIME_KINDS, Chunks, MixedTable, TableError, Times, in_words, unreadable
+from kernpool.data import TIME_KINDS, Chunks, MixedTable, TableError, Times, in_words
 from kernpool.data.atomic_files import is_same_file
 from kernpool.data.chunks.parquet import ParquetChunks
 from kernpool.data.chunks.sources import NpyChunks
-from kernpool.data.number_parsing import as_objects, is_blank, is_boolean, is_code, is_string, is_time, time_words
+from kernpool.data.dates import times_of
+from kernpool.data.suspect_columns import NUMBERS_ROWS, is_row_number
 from kernpool.estimators.persistence import referred_files
-from kernpool.tables import column_types
-from kernpool.tables.file_formats import TextFormat, as_separator, input_format, read_table
-from kernpool.tables.table import Advice, Table, or_a_value, table_format
 
-FEATURES = Advice(
-    "correct it, leave the column out with --features, or name it in --unordered if it holds codes",
-    "leave it out with --features",
-    "drop such rows with --missing drop, or leave the column out with --features",
-)
-TARGET = Advice("correct it, or name the column in --unordered if it holds classes", "name another one with --target")
 IN_MEMORY = (
     "plot", "groups", "time", "summary", "smoothing", "ordered", "unordered", "periodic", "geographic", "keep", "proba",
     "na",
@@ -69,10 +70,9 @@ class TrainingTable:
 
 def open_table(options: argparse.Namespace, name: str | None = None) -> Table:
     """Read the input table of a command, or the file with the given name."""
-    form = form_of(options)
-    source, format = (options.data, options.format) if name is None else (name, None)
+    how = text_format(options)
     _refuse_text_options(options)
-    return read_table(source, format, form)
+    return read_table(options.data, options.format, how) if name is None else read_table(name, None, how)
 
 
 def _refuse_text_options(options: argparse.Namespace) -> None:
@@ -86,22 +86,26 @@ def _refuse_text_options(options: argparse.Namespace) -> None:
             raise UsageError(f"{said}; drop --{name}")
 
 
-def form_of(options: argparse.Namespace) -> TextFormat:
-    """Return the format of text files that the options describe; raise UsageError if any are invalid or conflict."""
+def text_format(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the arguments of `pandas.read_csv` for the options; raise UsageError if any are invalid or conflict."""
+    how: dict[str, Any] = {"encoding": options.encoding or "utf-8-sig"}
     try:
-        separator = None if options.sep is None else as_separator(options.sep)
-        if options.encoding is not None:
-            codecs.lookup(options.encoding)
+        codecs.lookup(how["encoding"])
+        if options.sep is not None:
+            how["sep"] = as_separator(options.sep)
     except ValueError as error:
         raise UsageError(str(error)) from None
     except LookupError:
         raise UsageError(
             f"--encoding {options.encoding} is unknown; known are utf-8, latin-1, cp1252, utf-16, gb18030, ..."
         ) from None
-    if separator is not None and separator == options.decimal == ".":
-        raise UsageError("--sep and --decimal are both '.', and must differ; leave one of them out")
-    blanks = MISSING if options.na is None else frozenset(("", *(name.lower() for name in split_names(options.na))))
-    return TextFormat(separator, options.decimal, options.encoding or "utf-8-sig", blanks)
+    if options.decimal is not None:
+        if how.get("sep") == options.decimal:
+            raise UsageError(f"--sep and --decimal are both {options.decimal!r}, and must differ")
+        how |= {"decimal": options.decimal, "thousands": "." if options.decimal == "," else ","}
+    if options.na is None:
+        return how | {"na_values": [*MISSING]}
+    return how | {"na_values": ["", *split_names(options.na)], "keep_default_na": False}
 
 
 def without_missing(table: Table, names: Sequence[str], options: argparse.Namespace) -> Table:
@@ -109,34 +113,19 @@ def without_missing(table: Table, names: Sequence[str], options: argparse.Namesp
 
     A note says how many rows are dropped.
     """
-    if options.missing in (None, "raise"):
+    column_types.need(table, names)
+    missing = table.frame[[*names]].isna()
+    if options.missing in (None, "raise") or not missing.any(axis=None):
         return table
-    missing = table.missing(names)
-    if not missing.any():
-        return table
-    if missing.all():
-        share = {name: float(table.missing([name]).mean()) for name in names}
-        worst = max(share, key=lambda name: share[name])
-        needed = "features" not in vars(options) or worst in (options.target, *_roles(options))
+    left = missing.any(axis=1)
+    if left.all():
+        worst = missing.mean().idxmax()
         raise TableError(
-            f"{table.source}: all {table.rows} rows have missing cells in the columns that are used; column {worst!r} "
-            f"misses {'all' if share[worst] == 1 else f'{share[worst]:.0%}'} of its cells: "
-            f"{'fill some of them in' if needed else 'leave it out with --features'}"
+            f"{table.source}: all {len(left)} rows have missing cells in the columns that are used; column {worst!r} "
+            f"misses {missing[worst].mean():.0%} of its cells: fill some of them in, or leave it out with --features"
         )
-    kept = table.take(np.flatnonzero(~missing))
-    kept.notes.append(f"{missing.sum()} of {table.rows} rows have missing cells and are left out")
-    _note_marks(table, names)
-    return kept
-
-
-def _note_marks(table: Table, names: Sequence[str]) -> None:
-    """Add a note to a table for each text, such as NA, that is read as a missing category."""
-    for name in names:
-        if column_types.kind_of(table, name) == "levels":
-            cells = as_objects(table.columns[name])
-            marks = Counter(cell for cell in cells if isinstance(cell, str) and cell and is_blank(cell, table.blanks))
-            for mark, count in marks.items():
-                table.notes.append(f"column {name!r} holds {mark!r} in {count} of these rows{or_a_value(mark)}")
+    table.notes.append(f"{left.sum()} of {len(left)} rows have missing cells and are left out")
+    return replace(table, frame=table.frame[~left])
 
 
 def choice_of(options: argparse.Namespace) -> column_types.Choice:
@@ -169,20 +158,24 @@ def training_rows(options: argparse.Namespace) -> TrainingTable:
     choice = choice_of(options)
     table = open_table(options)
     names = choose_features(table, options)
-    unused = sorted(choice.named() - {*names, options.target})
-    table.need(unused)
+    unused = sorted({*choice.unordered, *choice.ordered, *(choice.dates or ())} - {*names, options.target})
+    column_types.need(table, unused)
     if unused:
         raise UsageError(
             f"{unused[0]!r} has a type (--unordered, --ordered or --dates) but is no feature; name it in --features too"
         )
-    table = without_missing(table, [*names, options.target, *_roles(options)], options)
-    features = column_types.features_of(table, names, _without(choice, options.target), FEATURES)
-    if options.features is None:
-        column_types.note_row_numbers(table, names, features.X)
+    used = [*names, options.target, *_roles(options)]
+    table = without_missing(table, used, options)
+    column_types.refuse_missing(table, names, ", or leave the column out with --features")
+    column_types.refuse_missing(table, used[len(names) :], "")
+    features = column_types.features_of(table, names, choice)
+    if options.features is None and isinstance(features.X, np.ndarray) and len(names) > 1:
+        counts = [name for name, cells in zip(names, features.X.T, strict=True) if is_row_number(name, cells)]
+        table.notes.extend(f"column {name!r} {NUMBERS_ROWS}; leave it out with --features" for name in counts)
     target, classes = _target(table, options.target, choice)
-    group = None if options.groups is None else table.labels(options.groups)
+    group = None if options.groups is None else np.asarray(column_types.levels_of(table, options.groups))
     time = None if vars(options).get("time") is None else _times(table, options.time)
-    if table.rows < 2:
+    if len(table.frame) < 2:
         raise TableError(f"{table.source} has one row, and a curve needs two or more; add rows")
     say_notes(table.notes, options)
     return TrainingTable(names, features, target, classes, group, time, table.notes)
@@ -210,7 +203,7 @@ def _training_chunks(options: argparse.Namespace, memory: int) -> TrainingTable:
             f"column {options.target!r} holds booleans, whose mean is the probability of true; classes need no --memory"
         )
     say_notes(notes, options)
-    return TrainingTable(names, column_types.Features(chunks, [], [], dates), None, False, None, None, notes)
+    return TrainingTable(names, column_types.Features(chunks, dates=dates), None, False, None, None, notes)
 
 
 def open_in_chunks(
@@ -237,34 +230,36 @@ def open_in_chunks(
     return chunks
 
 
-def _without(choice: column_types.Choice, name: str) -> column_types.Choice:
-    unordered = [other for other in choice.unordered if other != name]
-    ordered = {other: levels for other, levels in choice.ordered.items() if other != name}
-    return column_types.Choice(unordered, ordered, choice.dates and [other for other in choice.dates if other != name])
-
-
 def _target(table: Table, name: str, choice: column_types.Choice) -> tuple[NDArray[Any], bool]:
     """Return the target column as an array, and whether it holds class labels instead of numbers."""
     if name in choice.ordered:
         raise UsageError(f"--ordered names the target {name!r}; classes have no order here, so name it in --unordered")
-    kind = column_types.kind_of(table, name)
-    if kind == "dates" and (choice.dates is None or name in choice.dates):
-        return column_types.times_in(table, name).days(), False
-    if kind == "dates" and name not in choice.unordered:
+    kind, named = column_types.kind_of(table, name), name in choice.unordered
+    if kind == "dates" and not named:
+        if choice.has_date(name):
+            return _days(table, name), False
         raise TableError(f"{column_types.date_to_choose(table, name)}, or name another column with --target")
-    if name not in choice.unordered and kind != "levels" and not is_boolean(table.columns[name]):
-        numbers = column_types.moderate_numbers(table, name, TARGET)
-        return numbers, False
-    labels = column_types.levels_in(table, name)
+    if table.frame[name].dtype == bool and not named:
+        return table.frame[name].to_numpy(), True
+    if not named and kind != "levels":
+        remedy = "correct it, or name the column in --unordered if it holds classes, or another one with --target"
+        return column_types.numbers_of(table, name, remedy), False
+    labels = column_types.levels_of(table, name)
     different = len(set(labels))
     if different == 1:
         raise TableError(f"{table.source}: column {name!r} has the one class {labels[0]!r}; a classifier needs two")
-    if name not in choice.unordered and different > max(20, len(labels) // 2):
+    if not named and different > max(20, len(labels) // 2):
         raise TableError(
             f"{table.source}: column {name!r} holds {different} different texts in {len(labels)} rows, which is no "
             f"column of classes; name another one with --target, or say --unordered {name}"
         )
     return np.asarray(labels), True
+
+
+def _days(table: Table, name: str) -> NDArray[Any]:
+    times = times_of(name, column_types.days_of(table, name))
+    assert times is not None
+    return times.days()
 
 
 def _times(table: Table, name: str) -> NDArray[Any]:
@@ -275,14 +270,22 @@ def _times(table: Table, name: str) -> NDArray[Any]:
             f"{table.source}: --time must name a column of numbers or of dates such as 2020-12-31, and column {name!r} "
             "holds other text, whose order is not known; name another one"
         )
-    return column_types.times_in(table, name).days() if kind == "dates" else table.numbers([name])[:, 0]
+    return _days(table, name) if kind == "dates" else column_types.numbers_of(table, name)
 
 
 def choose_features(table: Table, options: argparse.Namespace) -> list[str]:
     """Return the names of the feature columns: those of --features, or all columns without another role."""
     others = [options.target, *_roles(options)]
-    table.need(others)
-    features = parse_features(options) or table.others(*others)
+    column_types.need(table, others)
+    features = parse_features(options)
+    if features is None:
+        left = [name for name in table.labels if name not in others]
+        if left:
+            table.notes.append(
+                f"{in_words(left)} labels of rows, and nothing is predicted from them; --features says otherwise"
+            )
+        features = [name for name in table.frame.columns if name not in (*others, *left)]
+    column_types.need(table, features)
     if not features:
         known = " and ".join(map(repr, others))
         raise UsageError(f"--features must name at least one column, and {table.source} has none besides {known}")
@@ -309,31 +312,15 @@ def parse_features(options: argparse.Namespace) -> list[str] | None:
     return features
 
 
-QUERIES = Advice(
-    "correct it: the model predicts from numbers in this column",
-    "convert it first: the model predicts from numbers in this column",
-    "drop such rows with --missing drop: the model predicts from this column",
-)
-
-
 def query_rows(options: argparse.Namespace, model: Any, header: dict[str, Any]) -> tuple[Any, Table]:
     """Read the rows to predict: return the feature columns that the model needs, and the table with all columns.
 
     With --missing drop, rows with missing features are in neither.
     """
     table = open_table(options)
-    features = header["features"]
-    table.need(features)
-    kept = [] if not options.keep else split_names(options.keep)
-    table.need(kept)
-    table = without_missing(table, features, options)
-    return read_queries(table, model, header), table
-
-
-def read_queries(table: Table, model: Any, header: dict[str, Any], advice: Advice = QUERIES) -> Any:
-    """Return the feature columns of a table with the types that they had when the model was fitted."""
-    unseen = vars(model).get("unseen", "raise")
-    return column_types.queries_of(table, header["features"], model.encoding_, advice, unseen=unseen)
+    column_types.need(table, split_names(options.keep) if options.keep else ())
+    table = without_missing(table, header["features"], options)
+    return column_types.queries_of(table, header["features"], model.encoding_), table
 
 
 def query_chunks(options: argparse.Namespace, memory: int, features: list[str]) -> tuple[int, Iterator[Any]]:
@@ -395,50 +382,31 @@ def _is_replaced(source: Path, output: Path) -> bool:
     return any(is_same_file(output, part) for part in [source, *referred_files(source)])
 
 
-def beside_inputs(columns: dict[str, Any], table: Table, target: str, options: argparse.Namespace) -> dict[str, Any]:
-    """Return the input columns that --keep copies, followed by the columns of predictions.
+def beside_inputs(columns: dict[str, Any], table: Table, target: str, options: argparse.Namespace) -> tuple[Any, int]:
+    """Return a frame of the input columns that --keep copies and the columns of predictions, and how many are copied.
 
     If one of these inputs has the name Y of the target, the predictions are renamed Y_predicted.
     """
-    if options.keep is None:
-        return columns
-    as_text = not options.json and (options.out == "-" or table_format(options.out) in ("csv", "tsv"))
-    kept = {name: _cells(table, name, as_text) for name in split_names(options.keep) or table.names}
+    kept: dict[str, Any] = {}
+    if options.keep is not None:
+        as_text = not options.json and table_format(options.out) in ("csv", "tsv")
+        kept = {name: _kept(table, name, as_text) for name in split_names(options.keep) or table.frame.columns}
     if target in kept:
         columns = {f"{target}_predicted{name.removeprefix(target)}": column for name, column in columns.items()}
     twice = sorted(set(kept) & set(columns))
     if twice:
         raise UsageError(f"--keep has a column {twice[0]!r}, as predictions do; name the others, as in --keep A,B")
-    return kept | columns
+    return import_pandas().DataFrame(kept | columns), len(kept)
 
 
-def _cells(table: Table, name: str, as_text: bool) -> Any:
-    """Return the cells of an input column that is copied to the output: numbers, or text as written.
+def _kept(table: Table, name: str, as_text: bool) -> Any:
+    """Return the cells of an input column that is copied to the output: as written, or as numbers for JSON and Parquet.
 
-    Text that is numbers becomes numbers if the output has types, or if they have decimal commas.
+    Numbers with decimal commas become numbers.
     """
-    cells = table.columns[name]
-    if isinstance(cells, np.ndarray) and cells.dtype.kind in "fiub":
-        return cells
-    if is_time(cells):
-        return time_words(cells)
-    found: list[Any] = [
-        cell if isinstance(cell, str | int | float | type(None)) else str(cell) for cell in as_objects(cells)
-    ]
-    if not is_string(cells) or unreadable(cells) is not None or (as_text and not any("," in cell for cell in found)):
-        return found
-    if any(map(is_code, found)):
-        return found
-    try:
-        read, sign = table.floats(name), table.decimal or "."
-    except TableError:  # 1,234 is ambiguous, and copied as it is
-        return found
-    if not np.isfinite(read).all() or (as_text and sign == "."):
-        return found
-    return read.astype(np.int64) if all(cell.lstrip("+-").isdecimal() for cell in found) else read
-
-
-def records_of(columns: dict[str, Any]) -> list[dict[str, Any]]:
-    """Convert columns to a list of one dictionary per row."""
-    lists = [column.tolist() if isinstance(column, np.ndarray) else list(column) for column in columns.values()]
-    return [dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=True)]
+    cells, decimal = table.as_written(name), (table.how or {}).get("decimal", ".")
+    if table.how is not None and not (as_text and decimal == "."):
+        points = cells.str.replace(".", "").str.replace(",", ".") if decimal == "," else cells
+        read = column_types.without_codes(points)
+        cells = cells if read.dtype.kind not in "fiub" else read
+    return cells.reset_index(drop=True)

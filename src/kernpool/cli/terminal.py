@@ -126,6 +126,7 @@ ARGUMENTS = {
 EMPTY = r"; [^;]*\bempty=[^;]*"
 WORDS = {
     "": {
+        "drop it before fit and predict": "leave it out with --features",
         "kernpool.save_model writes": "kernpool fit --model FILE writes",
         r"\bmust be None\b": "must be left out",
         r"^unknown kernel ('.*?');": r"--kernel \1 is unknown;",

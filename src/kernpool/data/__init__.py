@@ -1,10 +1,9 @@
 """Input data: validation and conversion of arrays, data frames, dates and files, and reading of data in chunks.
 
 Read `array_validation.py` first: the requirements on an array, and the errors. `columns.py` reads the columns of frames
-of any library, and `encoding.py` encodes them as numbers and category codes. `number_parsing.py` converts single cells,
-`dates.py` dates and durations, and `suspect_columns.py` detects columns
-such as row numbers. `atomic_files.py` writes files whole or not at all. The folder
-`chunks` reads pairs of keys and values piece by piece. Tables in files are in `kernpool.tables`.
+of any library, and `encoding.py` encodes them as numbers and category codes. `dates.py` converts dates and durations,
+and `suspect_columns.py` detects columns such as row numbers. `atomic_files.py` writes files whole or not at all. The
+folder `chunks` reads pairs of keys and values piece by piece.
 """
 
 from kernpool.data.array_validation import (
@@ -36,12 +35,10 @@ from kernpool.data.columns import (
 )
 from kernpool.data.dates import TIME_KINDS, Times
 from kernpool.data.encoding import Encoding
-from kernpool.data.number_parsing import MISSING, unreadable
 from kernpool.data.suspect_columns import SuspectColumnWarning, row_labels
 
 __all__ = [
     "LARGEST",
-    "MISSING",
     "SMALL",
     "TIME_KINDS",
     "ArrayChunks",
@@ -70,6 +67,5 @@ __all__ = [
     "refuse_other_columns",
     "row_labels",
     "series_as_frame",
-    "unreadable",
     "with_days",
 ]

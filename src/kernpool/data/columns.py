@@ -31,8 +31,8 @@ from numpy.typing import NDArray
 
 from kernpool.data import array_validation
 from kernpool.data.array_validation import is_missing
+from kernpool.data.arrow_numbers import arrow_numbers, is_real
 from kernpool.data.dates import TIME_KINDS, TimeKind, Times, times_of
-from kernpool.data.number_parsing import arrow_numbers, is_real
 
 
 @dataclass(frozen=True, eq=False)

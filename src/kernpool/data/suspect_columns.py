@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernpool.data.array_validation import LARGEST_INTEGER
 from kernpool.data.columns import Columns
 from kernpool.data.dates import are_dates
-from kernpool.data.number_parsing import is_code
 
 FEWEST = 20  # fewer numbers may count by chance
 LOOKED_AT = 100  # different texts, for dates
+PADDED = re.compile(r"[+-]?0\d")
 ROW_LABELS = re.compile(r"__index_level_\d+__|Unnamed: 0(?:\.\d+)?")  # what pandas writes for those without a name
 ROW_NUMBERS = re.compile(
     r"(?i:ids?|uuid|index|row(?:[ ._-]?(?:names?|numbers?|index|id))?|.*[ ._-]id)|.*[a-z]I[dD]|" + ROW_LABELS.pattern
@@ -102,6 +103,22 @@ def numbers_or_dates(cells: Sequence[str]) -> tuple[str, str]:
         return "dates", "pandas.to_datetime"
     is_number = all(cell.isascii() and not is_code(cell.strip()) and _reads(cell) for cell in cells)
     return ("numbers", "astype(float)") if is_number else ("", "")
+
+
+def is_code(cell: str) -> bool:
+    """Return whether a cell is a code such as 007, which would lose zeros or digits if it were read as a float.
+
+    Leading zeros are lost, and digits beyond those of float64.
+
+    Examples
+    --------
+    >>> [is_code(cell) for cell in ("007", "9007199254740993", "0.5", "0", "-12")]
+    [True, True, False, False, False]
+    """
+    if PADDED.match(cell):
+        return True
+    digits = cell.lstrip("+-")
+    return digits.isdecimal() and int(digits) > LARGEST_INTEGER
 
 
 def _reads(cell: str) -> bool:

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.data.array_validation import SMALL, TableError, import_parquet
+from kernpool.data.arrow_numbers import arrow_numbers, is_real
 from kernpool.data.atomic_files import fingerprint
 from kernpool.data.chunks.base import Chunk, Chunks, Split, check_exact, check_finite, rows_per_chunk
 from kernpool.data.columns import Kind
 from kernpool.data.dates import arrow_kind, times_of
-from kernpool.data.number_parsing import arrow_numbers, is_real
 from kernpool.data.suspect_columns import row_labels
 
 BATCH_ROWS = 1 << 17
