@@ -370,7 +370,7 @@ def payload_of(subject: ExplorerModel, *, language: str | None = None) -> dict[s
         "column": subject.column,
         "query": None if subject.query is None else {"numeric": [*subject.query[0]], "codes": [*subject.query[1]]},
         "kernels": list(dict.fromkeys([*BUILT_IN, kernel.name])),
-        "tables": [vars(table) | {"values": floats(table.values)} for table in tables],
+        "tables": [table | {"values": floats(table["values"])} for table in tables],
         "samples": [_sample(sample) for sample in subject.samples] or None,
         "python": _python(subject),
         "limits": {"exact": EXACT_ROWS},
@@ -510,18 +510,7 @@ FIRST, LAST, LOG_STEP = 1e-9, 1e12, 1 / 32
 STEEP = -325.0
 
 
-@dataclass(frozen=True)
-class KernelTable:
-    """Values of a kernel: of its profile from u = 0 to the support, or, if that is None, of its logarithm by log u."""
-
-    name: str
-    support: float | None
-    start: float
-    step: float
-    values: Array
-
-
-def tabulate(kernel: Kernel) -> KernelTable:
+def tabulate(kernel: Kernel) -> dict[str, Any]:
     """Tabulate a kernel for the page, which draws polynomials through eight neighbouring values.
 
     Of a smooth kernel they are right to 1e-9 of its value at zero; within four steps of a kink or a step inside of the
@@ -534,24 +523,27 @@ def tabulate(kernel: Kernel) -> KernelTable:
 
     Returns
     -------
-    KernelTable
-        1025 values of its profile, or up to 1548 logarithms of it, as far as they are finite.
+    dict
+        Name, support, start, step and values: 1025 of its profile from u = 0 to the support, or, if that is None, up to
+        1548 of its logarithm by log u, as far as they are finite.
 
     Examples
     --------
     >>> import kernpool
     >>> table = tabulate(kernpool.make_kernel("parabola", lambda u: np.maximum(1 - u**2, 0)))
-    >>> table.support, table.values[[0, 512]]
+    >>> table["support"], table["values"][[0, 512]]
     (1.0, array([1.  , 0.75]))
     """
     edge = _edge(kernel)
     if np.isfinite(edge):
         places = np.linspace(0.0, edge, STEPS + 1)
         places[-1] = np.nextafter(edge, 0.0)  # a profile may fall to zero in a step there
-        return KernelTable(kernel.name, edge, 0.0, edge / STEPS, kernel.profile(places))
+        values = kernel.profile(places)
+        return {"name": kernel.name, "support": edge, "start": 0.0, "step": edge / STEPS, "values": values}
     start = float(np.log(FIRST))
     logs = _logarithms(kernel, np.exp(np.arange(start, np.log(LAST), LOG_STEP)))
-    return KernelTable(kernel.name, None, start, LOG_STEP, logs[np.isfinite(logs)])
+    values = logs[np.isfinite(logs)]
+    return {"name": kernel.name, "support": None, "start": start, "step": LOG_STEP, "values": values}
 
 
 def _edge(kernel: Kernel) -> float:

@@ -4,7 +4,6 @@ The compiled series are in `loops/gaussian_series.py`; local linear and quadrati
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,17 +27,8 @@ TILE = 512
 CELL, BLOCK = 0.5, 0.25  # widths in bandwidths, at most
 
 
-class TaylorCells(NamedTuple):
-    """Cells of sorted keys: each cell's smallest and largest key, index of its first key, and Taylor moments."""
-
-    low: Array
-    high: Array
-    offset: NDArray[np.int64]
-    moment: Array
-
-
-def sum_cells(line: SortedColumn, n_jobs: int) -> TaylorCells:
-    """Join bins of sorted keys into cells, and compute the Taylor moments of each cell."""
+def sum_cells(line: SortedColumn, n_jobs: int) -> tuple[Array, Array, NDArray[np.int64], Array]:
+    """Join bins of sorted keys into cells: smallest and largest key, index of the first, and Taylor moments of each."""
     keys, h = line.keys, line.bandwidth
     start = loops.join(keys.low, keys.high, keys.offset, CELL * h, KEYS_PER_CELL)
     low, high, offset = keys.low[start[:-1]], keys.high[start[1:] - 1], keys.offset[start]
@@ -51,7 +41,7 @@ def sum_cells(line: SortedColumn, n_jobs: int) -> TaylorCells:
             yield
 
     run_blocks(add, cut(len(low), CELLS_PER_CALL), n_jobs, None)
-    return TaylorCells(low, high, offset, moment)
+    return low, high, offset, moment
 
 
 def share_of(line: SortedColumn, tol: float) -> float:
