@@ -24,7 +24,7 @@ BEGIN, END = "<!-- written by docs/subpackages.py -->\n", "<!-- end -->\n"
 PLACES = {
     "cli": (44, "the command line"),
     "explorer": (22, "interactive explorer"),
-    "displays": (33, "pictures, no mathematics"),
+    "displays": (44, "pictures, no mathematics"),
     "estimators": (66, "scikit-learn: X, y in, y out"),
     "torch": (11, "differentiable layers"),
     "dask": (88, "sums on a cluster"),
