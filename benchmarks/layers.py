@@ -12,13 +12,7 @@ from measure import alternate, finish, flags, in_process, report, table, tell
 from torch.nn import MultiheadAttention
 from torch.nn.functional import pad, scaled_dot_product_attention
 
-from kernpool.torch import (
-    AttentionPooling,
-    DotProductSimilarity,
-    GaussianSimilarity,
-    MultiheadPooling,
-    attention_pool,
-)
+from kernpool.torch import AttentionPooling, DotProductSimilarity, GaussianSimilarity, MultiheadPooling, attention_pool
 
 THREADS, ROUNDS, ROWS = 2, 5, 10_000
 MEMORY_BAR = 256  # MiB above the inputs

@@ -155,7 +155,7 @@ def without_foreign_links(_app: Any, _what: str, _name: str, thing: Any, _option
         lines[:] = [FOREIGN.sub(lambda found: f"``{found[1].lstrip('~')}``", line) for line in lines]
 
 
-AS_IN = re.compile(r" +As in `NadarayaWatsonRegressor`\.")
+AS_IN = re.compile(r" +As in `(NadarayaWatsonRegressor)`\.")
 
 
 def written_out(_app: Any, what: str, _name: str, _thing: Any, _options: Any, lines: list[str]) -> None:

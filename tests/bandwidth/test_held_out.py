@@ -16,13 +16,7 @@ from kernpool import (
 )
 from kernpool.bandwidth.criteria import CRITERIA, LOG_LOSS
 from kernpool.bandwidth.search import SearchOptions, TrainingRows, held_out
-from kernpool.bandwidth.search.held_out import (
-    PRIOR_SPREAD,
-    HeldOutRows,
-    adjust_to_all_rows,
-    affordable_rows,
-    hold_out,
-)
+from kernpool.bandwidth.search.held_out import PRIOR_SPREAD, HeldOutRows, adjust_to_all_rows, affordable_rows, hold_out
 from kernpool.core import NO_CATEGORIES
 from kernpool.estimators.kernel_smoother import KernelSmoother
 

@@ -7,11 +7,7 @@ dask = pytest.importorskip("dask", reason="clusters need the extra 'dask'")
 distributed = pytest.importorskip("distributed", reason="clusters need the extra 'dask'")
 da = pytest.importorskip("dask.array", reason="clusters need the extra 'dask'")
 
-from kernpool import (
-    LocalLinearRegressor,
-    NadarayaWatsonRegressor,
-    open_chunks,
-)
+from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, open_chunks
 from kernpool.dask import open_partitions
 
 RNG = np.random.default_rng(0)

@@ -5,15 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernpool import (
-    EmptyWindowWarning,
-    Problem,
-    kernel_names,
-    make_kernel,
-    pool_cdf,
-    pool_quantile,
-    pooling_weights,
-)
+from kernpool import EmptyWindowWarning, Problem, kernel_names, make_kernel, pool_cdf, pool_quantile, pooling_weights
 from kernpool.algorithms import ALGORITHMS
 from kernpool.core import Factors
 from kernpool.distribution import KernelWeights, weighted_cdf, weighted_quantile

@@ -11,13 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kernpool import (
-    LocalLinearRegressor,
-    NadarayaWatsonClassifier,
-    NadarayaWatsonRegressor,
-    explore,
-    open_chunks,
-)
+from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor, explore, open_chunks
 from kernpool.datasets import make_sine_linear
 from kernpool.explorer.explorer_model import BUNDLE, packed_module, payload_of
 from tests.support.explorer_payloads import unpacked

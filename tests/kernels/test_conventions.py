@@ -7,11 +7,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from kernpool import (
-    convert_bandwidth,
-    get_kernel,
-    make_kernel,
-)
+from kernpool import convert_bandwidth, get_kernel, make_kernel
 from kernpool.kernels import BUILT_IN, CONVENTIONS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "bandwidth-conventions.md").read_text(encoding="utf-8")

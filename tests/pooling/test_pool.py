@@ -5,16 +5,7 @@ from contextlib import nullcontext
 import numpy as np
 import pytest
 
-from kernpool import (
-    EmptyWindowWarning,
-    Problem,
-    choose,
-    kernel_names,
-    merge,
-    pool,
-    pool_state,
-    pooling_weights,
-)
+from kernpool import EmptyWindowWarning, Problem, choose, kernel_names, merge, pool, pool_state, pooling_weights
 from kernpool.datasets import make_sine_linear, make_sine_power
 from kernpool.execution.vector_width import vector_bits
 from tests.support.capabilities import algorithms, fitting_columns

@@ -1,6 +1,5 @@
 """What is published: extras, bounds, versions, archives, pages of the root. `.ci/wheels` builds and installs."""
 
-import importlib.util
 import re
 import shutil
 import subprocess
@@ -15,6 +14,7 @@ import pytest
 from packaging.version import Version
 
 import kernpool
+from tests.support.scripts import tool
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -23,13 +23,6 @@ SCRIPTS = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / ".ci").it
 WORKFLOWS = ROOT / ".github" / "workflows"
 SYSTEMS = ("ubuntu", "macos", "windows")
 PAGES = ["README.md", "README.zh-CN.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"]
-
-
-def tool(name):
-    spec = importlib.util.spec_from_file_location(f"kernpool_tools_{name}", ROOT / "tools" / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def names_of(requirements):

@@ -15,15 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.cli import column_types
-from kernpool.cli.table_files import (
-    MISSING,
-    Table,
-    as_separator,
-    import_pandas,
-    input_format,
-    read_table,
-    table_format,
-)
+from kernpool.cli.table_files import MISSING, Table, as_separator, import_pandas, input_format, read_table, table_format
 from kernpool.cli.terminal import UsageError, parse_memory, say_notes, split_names
 from kernpool.data import TIME_KINDS, Chunks, MixedTable, TableError, Times, in_words
 from kernpool.data.atomic_files import is_same_file

@@ -12,13 +12,7 @@ from kernpool.algorithms.sweep.loops.near_pairs import walk
 from kernpool.algorithms.sweep.sorted_column import OVERFULL, SortedKeys, make_bins
 from kernpool.core import solve
 from kernpool.kernels import COMPILED
-from tests.algorithms.sweep.lines import (
-    FAR_SUMS,
-    INFINITE,
-    SITUATIONS,
-    assert_right,
-    line_problem,
-)
+from tests.algorithms.sweep.lines import FAR_SUMS, INFINITE, SITUATIONS, assert_right, line_problem
 from tests.support.problems import EVERYTHING
 from tests.support.thinning import thinned
 

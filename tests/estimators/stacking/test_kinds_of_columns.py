@@ -3,11 +3,7 @@
 import numpy as np
 import pytest
 
-from kernpool import (
-    KernelStackingRegressor,
-    LocalLinearRegressor,
-    NadarayaWatsonRegressor,
-)
+from kernpool import KernelStackingRegressor, LocalLinearRegressor, NadarayaWatsonRegressor
 
 PLAIN = {"learn_metric": False}
 

@@ -34,12 +34,7 @@ from kernpool.estimators.training_rows import as_labels, class_prior, mixed
 from kernpool.execution.error_messages import abbreviate, check_choice, check_flag
 from kernpool.execution.interval import Interval
 from kernpool.inference import Summary, as_level, as_random
-from kernpool.inference.class_probabilities import (
-    Probabilities,
-    effective_rows,
-    standard_errors,
-    wilson_interval,
-)
+from kernpool.inference.class_probabilities import Probabilities, effective_rows, standard_errors, wilson_interval
 from kernpool.inference.explanation import Counterfactuals
 from kernpool.inference.model_summary import summary_of_classes
 from kernpool.kernels import get_kernel

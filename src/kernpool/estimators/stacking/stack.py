@@ -20,11 +20,7 @@ from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.methods.inference import Prediction
 from kernpool.estimators.stacking.averaging import average, stacking_weights
 from kernpool.estimators.stacking.forest import ForestMember
-from kernpool.estimators.stacking.kernel_ridge import (
-    KernelRidge,
-    StandardColumns,
-    blocks_of,
-)
+from kernpool.estimators.stacking.kernel_ridge import KernelRidge, StandardColumns, blocks_of
 from kernpool.execution.threads import blas_threads, resolve_n_jobs
 
 Array = NDArray[np.float64]
