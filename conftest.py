@@ -12,7 +12,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 # Doctests of a module whose extra is not installed cannot even be collected.
 collect_ignore_glob = [] if find_spec("torch") else ["src/kernpool/torch/*"]
-collect_ignore_glob += [] if find_spec("dask") else ["src/kernpool/dask/*", "src/kernpool/estimators/dask/*"]
+collect_ignore_glob += [] if find_spec("dask") else ["src/kernpool/dask/*", "tests/support/partitions.py"]
 
 # Collecting makes millions of objects that stay, and the collector of garbage visits them again and again: without it
 # collecting takes a third less time. Later on it is the compiler that makes objects by the million, and a fifth of its

@@ -292,8 +292,6 @@ def test_a_process_killed_half_way(folder):
         assert visible(folder) == ["big.parquet", "new.parquet"]
     for model in ("model", "other"):
         assert main_in(folder, *fit, "--model", model) == 0
-    model = {path.name: path.read_bytes() for path in (folder / "model").iterdir()}
-    assert {path.name: path.read_bytes() for path in (folder / "other").iterdir()} == model
     done = run(
         "predict",
         "model",
@@ -339,7 +337,4 @@ def test_a_disk_that_gets_full_leaves_what_was_there(fitted, monkeypatch, capsys
     assert main([*command, "--force"]) == 1
     assert "out.parquet: No space left on device; nothing was written" in capsys.readouterr().err
     assert Path("out.parquet").read_bytes() == before
-    monkeypatch.setattr(np, "save", full)
-    assert main([*FIT, "--model", "second", "--quiet"]) == 1
-    assert "second: No space left on device; nothing was written" in capsys.readouterr().err
     assert sorted(path.name for path in fitted.iterdir()) == ["big.parquet", "model", "new.parquet", "out.parquet"]

@@ -30,7 +30,6 @@ def layers(case, report):
     similarity = KernelSimilarity(
         case.options["kernel"],
         case.options["bandwidth"],
-        composition=case.options["composition"],
         dtype=tensors[0].dtype,
     )
     h = similarity.bandwidth

@@ -214,5 +214,5 @@ def test_too_few_draws_are_told():
     assert critical_values(np.full((19, 1), 5.0), 0.95) == 5.0
     smoother, training = smoother_of_bend(), fit_training(smoother_of_bend())
     for wrong in (0, 2.5, True):
-        with pytest.raises(ValueError, match="n_resamples must be a positive integer"):
+        with pytest.raises(ValueError, match="n_resamples must be an integer from 1 on"):
             interval(smoother, training, smoother.training, simultaneous="multiplier", n_resamples=wrong)

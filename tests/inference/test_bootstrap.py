@@ -194,8 +194,8 @@ X, Y = rows()
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"n_resamples": 0}, "n_resamples must be a positive integer"),
-        ({"n_resamples": 9.5}, "n_resamples must be a positive integer"),
+        ({"n_resamples": 0}, "n_resamples must be an integer from 1 on"),
+        ({"n_resamples": 9.5}, "n_resamples must be an integer from 1 on"),
         ({"groups": np.arange(40), "kind": "residual"}, "use kind='wild'"),
         ({"max_bytes": 100}, "give a statistic that reduces each fit"),
         ({"statistic": lambda fit: fit[fit > 0]}, "statistic must return one shape"),
