@@ -68,7 +68,7 @@ def whole_file(path: Path, *, force: bool = False) -> Iterator[Path]:
     path = path.resolve()  # through a symbolic link to the file that it names
     refuse_existing(path, force)
     temporary = path.with_name(f".{path.name}.kernpool-{secrets.token_hex(4)}{path.suffix}")
-    mode = 0o600 if path.exists() else 0o666  # nobody else reads a private file meanwhile
+    mode = 0o600 if path.exists() else 0o666  # a private file stays private meanwhile
     os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
     try:
         with _names_the_output(path):

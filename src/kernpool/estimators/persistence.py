@@ -100,8 +100,7 @@ def save_model(
     """
     if type(model) not in MODELS:
         names = ", ".join(kind.__name__ for kind in MODELS)
-        remedy = "; save what its to_local() returns" if hasattr(model, "to_local") else ""
-        raise TypeError(f"model must be one of {names}, got {type(model).__name__}{remedy}")
+        raise TypeError(f"model must be one of {names}, got {type(model).__name__}")
     check_is_fitted(model)
     if getattr(model, "forest", None) is not None:
         raise TypeError("a forest is not saved by save_model; save the model with joblib.dump, or fit with forest=None")
