@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,27 +31,9 @@ SCANNED, LAST = 64, 12  # numbers that are all tried, and that are left of more
 MOST_ROWS = 5000  # that are predicted
 
 
-class FoundNeighbors(NamedTuple):
-    """Result of a search for a number of neighbors.
-
-    Parameters
-    ----------
-    n_neighbors : int
-        The best.
-    criterion : float
-        What was minimised, at the best.
-    tried : dict of int to float
-        The criterion at all numbers that were tried.
-    """
-
-    n_neighbors: int
-    criterion: float
-    tried: dict[int, float]
-
-
 def minimise_over_whole_numbers(
     criterion: Callable[[int], float], least: int, most: int, seconds: float | None = None
-) -> FoundNeighbors:
+) -> int:
     """Find the whole number from `least` to `most` with the smallest criterion, as the docstring of the module says.
 
     Parameters
@@ -65,12 +47,12 @@ def minimise_over_whole_numbers(
 
     Returns
     -------
-    FoundNeighbors
-        Among equals the largest number.
+    int
+        The largest of those with the smallest criterion.
 
     Examples
     --------
-    >>> minimise_over_whole_numbers(lambda k: (k - 1234) ** 2, 3, 10_000).n_neighbors
+    >>> minimise_over_whole_numbers(lambda k: (k - 1234) ** 2, 3, 10_000)
     1234
     """
     tried: dict[int, float] = {}
@@ -110,12 +92,10 @@ def minimise_over_whole_numbers(
             f"the search for k was stopped after {seconds:g} seconds, with {len(tried)} numbers tried; give "
             "search={'seconds': ...} more, or Nearest(k)"
         )
-    return FoundNeighbors(best(), tried[best()], tried)
+    return best()
 
 
-def search_neighbors(
-    problem: Problem, criterion: Criterion, recipe: Recipe, seconds: float | None = None
-) -> FoundNeighbors:
+def search_neighbors(problem: Problem, criterion: Criterion, recipe: Recipe, seconds: float | None = None) -> int:
     """Find the number of neighbors by a criterion of the training rows.
 
     Parameters
@@ -131,7 +111,7 @@ def search_neighbors(
 
     Returns
     -------
-    FoundNeighbors
+    int
         Takes some sixty passes over the pairs.
     """
     n, total = len(problem.query), problem.total_weight * problem.weight_unit

@@ -30,8 +30,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from heapq import nsmallest
 from itertools import chain
-from operator import attrgetter
-from typing import Any, NamedTuple, Protocol
+from operator import attrgetter, itemgetter
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -217,7 +217,7 @@ def _learn(curvature: Array, step: Array, of_residuals: Array, of_gradient: Arra
     return np.asarray(learned) if np.all(np.isfinite(learned)) else np.zeros_like(curvature)
 
 
-by_criterion, of_end = attrgetter("penalised"), attrgetter("end.penalised")
+by_criterion = attrgetter("penalised")
 MOST_TRIED_ONE_BY_ONE = 8  # columns: up to so many, all of them are
 # On 17 tables of 10 to 36 columns, planes and constants, such a search has the R^2 of new rows of one with three times
 # as many starts, finalists and places, random starts and five rounds (.726 and .731 in the mean, better on 12 and worse
@@ -530,27 +530,20 @@ def minimise(objective: SumOfSquares, from_starts: Iterable[Iterate], along: lis
     return go_on(objective, best, TOLERANCE)
 
 
-class SearchEnd(NamedTuple):
-    """Final point of a descent, without the arrays needed for derivatives."""
-
-    theta: Array
-    penalised: float
-
-
 def _best_from(objective: SumOfSquares, from_starts: Iterable[Any]) -> GaussNewton | None:
     """Descend from all starts and return the best result; None if the criterion is finite at none of them."""
-    begun: list[GaussNewton] = []
+    begun: list[tuple[float, Array, Array]] = []  # criterion, end and curvature: evaluations hold large arrays
     for start in from_starts:
         if np.isfinite(start.penalised):
             one = descend(objective, start, max_steps=FIRST_STEPS, tolerance=FIRST_TOLERANCE)
-            begun.append(replace(one, end=SearchEnd(one.end.theta, float(one.end.penalised))))
-    finalists: list[GaussNewton] = []
-    for one in sorted(begun, key=of_end):
-        if all(np.abs(one.end.theta - other.end.theta).max() > 0.05 for other in finalists):
-            finalists.append(one)
+            begun.append((float(one.end.penalised), one.end.theta, one.curvature))
+    finalists: list[tuple[Array, Array]] = []
+    for _, theta, curvature in sorted(begun, key=itemgetter(0)):
+        if all(np.abs(theta - other).max() > 0.05 for other, _ in finalists):
+            finalists.append((theta, curvature))
     best: GaussNewton | None = None
-    for one in finalists[: FINALISTS if len(objective.box[0]) <= MOST_TRIED_ONE_BY_ONE else 1]:
-        found = go_on(objective, replace(one, end=objective.evaluate(one.end.theta)), SECOND_TOLERANCE)
+    for theta, curvature in finalists[: FINALISTS if len(objective.box[0]) <= MOST_TRIED_ONE_BY_ONE else 1]:
+        found = go_on(objective, GaussNewton(objective.evaluate(theta), "", curvature), SECOND_TOLERANCE)
         best = found if best is None or found.end.penalised < best.end.penalised else best
     return best
 
@@ -706,15 +699,6 @@ FIRST_STEPS_OF_RIDGE, STEPS_OF_RIDGE = 12, 60
 FIRST_TOLERANCE_OF_RIDGE, TOLERANCE_OF_RIDGE = 1e-4, 1e-9
 
 
-class Joint(NamedTuple):
-    """Evaluation of a criterion at bandwidths, smoothings and a ridge together."""
-
-    theta: Array
-    residual: Array
-    penalised: float
-    at: Evaluation
-
-
 class WithRidge:
     """Criterion as a function of log bandwidths, smoothings and the logarithm of the ridge.
 
@@ -736,18 +720,19 @@ class WithRidge:
             np.append(flat, np.inf),
         )
 
-    def evaluate(self, theta: Array) -> Joint:
+    def evaluate(self, theta: Array) -> Evaluation:
         """Evaluate the criterion at log bandwidths, smoothings and, as last parameter, the log ridge."""
         self.engine.ridge = float(np.exp(theta[-1]))
-        at = self.objective.evaluate(theta[:-1])
-        return Joint(theta, at.residual, at.penalised, at)
+        at: Evaluation = self.objective.evaluate(theta[:-1])
+        return replace(at, theta=theta)
 
-    def jacobian(self, at: Joint) -> Array:
+    def jacobian(self, at: Evaluation) -> Array:
         """Return derivatives of the residuals with respect to all parameters, the log ridge last.
 
         Of shape (n c, p + 1).
         """
-        return np.column_stack([self.objective.jacobian(at.at), self.engine.by_log_ridge(at.at)])
+        at = replace(at, theta=at.theta[:-1])
+        return np.column_stack([self.objective.jacobian(at), self.engine.by_log_ridge(at)])
 
 
 def find_ridge(objective: SumOfSquares, engine: Objective, theta: Array) -> tuple[Array, float]:
@@ -775,7 +760,7 @@ def find_ridge(objective: SumOfSquares, engine: Objective, theta: Array) -> tupl
         start = joint.evaluate(np.append(theta, np.log(ridge * joint.unit)))
         if np.isfinite(start.penalised):
             begun.append(descend(joint, start, max_steps=FIRST_STEPS_OF_RIDGE, tolerance=FIRST_TOLERANCE_OF_RIDGE))
-    best = min(begun, key=of_end)
+    best = min(begun, key=attrgetter("end.penalised"))
     best = descend(joint, best.end, max_steps=STEPS_OF_RIDGE, tolerance=TOLERANCE_OF_RIDGE, curvature=best.curvature)
     ridge = float(np.exp(best.end.theta[-1]))
     engine.ridge = ridge

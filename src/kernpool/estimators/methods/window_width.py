@@ -92,7 +92,7 @@ def find_neighbors(
     if asked is None:
         found.pop("search_rows_", None)  # all rows have a say in the number
         problem = smoother.left_out_problem(rows.group) if criterion.exclude_self else in_sample
-        k = search_neighbors(problem, criterion, smoother.recipe, search_options(model).seconds).n_neighbors
+        k = search_neighbors(problem, criterion, smoother.recipe, search_options(model).seconds)
     else:
         units = count_neighbors(asked, in_sample)
         k = round(units)
