@@ -6,7 +6,7 @@ import pytest
 import kernpool
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, kernel_names
 from kernpool.core import Factors
-from kernpool.inference.hypothesis_tests.significance import SlopeStatistic, ZhengStatistic, slope_norms
+from kernpool.inference.hypothesis_tests.significance import slope_norms, slope_statistic, zheng_statistic
 from kernpool.inference.resampling import random_draws
 from kernpool.inference.resampling.bootstrap import SmootherMatrix
 from kernpool.pooling import Recipe
@@ -35,11 +35,11 @@ def test_the_statistic_of_pairs(kernel, categorical):
     code, factors = levels()
     h = np.array([0.3, 0.5])
     u = np.stack([y - y.mean(), 1e6 + y], axis=1)
-    found = ZhengStatistic.of(Recipe.of(kernel, h), X, factors if categorical else None)(u)
+    found = zheng_statistic(Recipe.of(kernel, h), X, factors if categorical else None)(u)
     K = kernel_matrix(X, X, h, kernel, *([(TABLE,), code] if categorical else []))
     np.testing.assert_allclose(found, [pair_statistic(column, K) for column in u.T], rtol=1e-11)
     if not categorical:  # products of kernels
-        found = ZhengStatistic.of(Recipe.of(kernel, h, composition="product"), X)(u)
+        found = zheng_statistic(Recipe.of(kernel, h, composition="product"), X)(u)
         K = np.prod([kernel_matrix(X[:, [a]], X[:, [a]], h[a], kernel) for a in (0, 1)], axis=0)
         np.testing.assert_allclose(found, [pair_statistic(column, K) for column in u.T], rtol=1e-11)
 
@@ -62,7 +62,7 @@ def test_slopes_and_their_norms(kernel, ridge, categorical):
     spread = np.sqrt(A @ y**2 - (A @ y) ** 2)
     expected = (((L @ y) / (norms * spread[:, None])) ** 2).mean(axis=0)
     for tested in ([0], [1], [0, 1]):
-        found = SlopeStatistic.of(recipe, X, of, tested)(y[:, None])
+        found = slope_statistic(recipe, X, of, tested)(y[:, None])
         np.testing.assert_allclose(found[0], expected[tested].sum(), rtol=1e-9)
 
 
@@ -233,7 +233,7 @@ def test_rows_that_are_refused():
         (lambda: named.significance_test("sight"), r"positions 0 to 2, or \['x', 'site', 'idle'\]"),
         (lambda: narrow.fit(X, Y).significance_test(0, method="gradient"), "passes through every row.* a larger one"),
         (lambda: model.fit(X, Y, np.full(60, 3.0)).significance_test(0), "fit each row once, without weights"),
-        (lambda: ZhengStatistic.of(Recipe.of("boxcar", 1e-9), X), "no two rows are within reach"),
+        (lambda: zheng_statistic(Recipe.of("boxcar", 1e-9), X), "no two rows are within reach"),
     ):
         with pytest.raises(ValueError, match=message):
             ask()

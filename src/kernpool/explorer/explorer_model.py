@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernpool.data.array_validation import INFINITE
 from kernpool.data.circular import Globe
-from kernpool.datasets import RegressionSample, make_sine_linear, make_sine_power
+from kernpool.datasets import make_sine_linear, make_sine_power
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
 from kernpool.estimators.fitted_model import coordinates_of, neighbors_of, recipe_of
 from kernpool.estimators.model import gap_of, refuse_robust, source_of
@@ -37,15 +37,6 @@ MODELS = (NadarayaWatsonRegressor, LocalLinearRegressor, NadarayaWatsonClassifie
 GENERATORS = {"make_sine_power": make_sine_power, "make_sine_linear": make_sine_linear}
 SEEDS = range(10)  # of each generator, 1.4 kB a sample: a class draws again and sees what the noise does
 PLACES = 401  # of the truth
-
-
-@dataclass(frozen=True)
-class GeneratorSample:
-    """One sample of a data generator, which the page offers as an alternative to the model's own training rows."""
-
-    generator: str
-    seed: int
-    data: RegressionSample
 
 
 @dataclass(frozen=True)
@@ -64,8 +55,8 @@ class ExplorerModel:
         Title of the page.
     truth : tuple of (ndarray, ndarray), optional
         The true function along the first numeric column.
-    samples : tuple of GeneratorSample, default=()
-        Draws that the page offers in place of the rows.
+    samples : list of dict, default=[]
+        Draws of data generators that the page offers in place of the rows.
     load : str
         Python that makes X and y, for "copy as Python".
     column : int, default=0
@@ -79,7 +70,7 @@ class ExplorerModel:
     target: str
     title: str
     truth: tuple[Array, Array] | None = None
-    samples: tuple[GeneratorSample, ...] = field(default=(), repr=False)
+    samples: list[dict[str, Any]] = field(default_factory=list, repr=False)
     load: str = "# X, y: the data that you explored"
     column: int = 0
     query: tuple[tuple[float, ...], tuple[int, ...]] | None = None
@@ -304,9 +295,7 @@ def subject_of_generator(
     draws = [(generator, number) for generator in GENERATORS for number in SEEDS]
     if (name, seed) not in draws:
         draws.insert(0, (name, seed))
-    samples = tuple(
-        GeneratorSample(generator, number, GENERATORS[generator](random_state=number)) for generator, number in draws
-    )
+    samples = [_sample(generator, number) for generator, number in draws]
     load = (
         f"from kernpool.datasets import {name}\n"
         f"sample = {name}(random_state={seed})\n"
@@ -371,7 +360,7 @@ def payload_of(subject: ExplorerModel, *, language: str | None = None) -> dict[s
         "query": None if subject.query is None else {"numeric": [*subject.query[0]], "codes": [*subject.query[1]]},
         "kernels": list(dict.fromkeys([*BUILT_IN, kernel.name])),
         "tables": [table | {"values": floats(table["values"])} for table in tables],
-        "samples": [_sample(sample) for sample in subject.samples] or None,
+        "samples": subject.samples or None,
         "python": _python(subject),
         "limits": {"exact": EXACT_ROWS},
         "relevance": _relevance(model),
@@ -491,12 +480,12 @@ def _target(subject: ExplorerModel, rows: NDArray[np.intp]) -> dict[str, Any]:
     return {"name": subject.target, "values": floats(np.asarray(model.value_, dtype=np.float64).reshape(-1)[rows])}
 
 
-def _sample(sample: GeneratorSample) -> dict[str, Any]:
-    data = sample.data
+def _sample(generator: str, seed: int) -> dict[str, Any]:
+    data = GENERATORS[generator](random_state=seed)
     return {
-        "generator": sample.generator,
-        "seed": sample.seed,
-        "noise": signature(GENERATORS[sample.generator]).parameters["noise"].default,
+        "generator": generator,
+        "seed": seed,
+        "noise": signature(GENERATORS[generator]).parameters["noise"].default,
         "x": floats(data.x_train),
         "y": floats(data.y_train),
         "truth": {"x": floats(data.x_test), "y": floats(data.y_truth)},

@@ -28,7 +28,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -244,36 +244,29 @@ def width_finder(problem: Problem) -> Callable[[float], Array]:
     if (plain and problem.key.shape[1] == 1) or problem.logit_bias is not None or m * n > MOST_DENSE:
         return partial(nearest_widths, problem)
     counted = _counted(problem)
-    parts = [_SortedDistances.of(*_pairs_of(counted, rows)) for rows in cut(m, max(1, PAIRS_AT_ONCE // n))]
+    parts = [_sorted_by_distance(*_pairs_of(counted, rows)) for rows in cut(m, max(1, PAIRS_AT_ONCE // n))]
     d = problem.key.shape[1]
 
     def find(k: float) -> Array:
-        found = np.concatenate([part.kth(k / problem.weight_unit, d) for part in parts])
+        found = np.concatenate([_kth_sorted(*part, k / problem.weight_unit, d) for part in parts])
         return np.where(found > 0.0, LARGER * found, 1.0)
 
     return find
 
 
-class _SortedDistances(NamedTuple):
-    """Sorted distances of the keys of each query, infinite where they do not count, and the sums of their weights."""
+def _sorted_by_distance(distance: Array, weight: Array) -> tuple[Array, Array]:
+    """Sort the keys of each query by distance, infinite if their weight is zero; return also the sums of weights."""
+    order = np.argsort(np.where(weight > 0.0, distance, np.inf), axis=1)
+    weight = np.take_along_axis(weight, order, axis=1)
+    distance = np.where(weight > 0.0, np.take_along_axis(distance, order, axis=1), np.inf)
+    return distance, np.cumsum(weight, axis=1)
 
-    distance: Array
-    until: Array
 
-    @classmethod
-    def of(cls, distance: Array, weight: Array) -> _SortedDistances:
-        """Sort the distances and weights of pairs."""
-        order = np.argsort(np.where(weight > 0.0, distance, np.inf), axis=1)
-        weight = np.take_along_axis(weight, order, axis=1)
-        distance = np.where(weight > 0.0, np.take_along_axis(distance, order, axis=1), np.inf)
-        return cls(distance, np.cumsum(weight, axis=1))
-
-    def kth(self, target: float, d: int) -> Array:
-        """Return the distance within which each row of weights sums to `target`; zero if none is positive."""
-        last = self.distance.shape[1] - 1
-        place = np.minimum(np.sum(self.until < ENOUGH * target, axis=1), last)
-        total, found = self.until[:, -1], np.take_along_axis(self.distance, place[:, None], axis=1)[:, 0]
-        return _at_the_ends(found, self.distance, total, target, d)
+def _kth_sorted(distance: Array, until: Array, target: float, d: int) -> Array:
+    """Return the distance within which each row of weights sums to `target`; zero if none is positive."""
+    place = np.minimum(np.sum(until < ENOUGH * target, axis=1), distance.shape[1] - 1)
+    found = np.take_along_axis(distance, place[:, None], axis=1)[:, 0]
+    return _at_the_ends(found, distance, until[:, -1], target, d)
 
 
 def _counted(problem: Problem) -> Problem:

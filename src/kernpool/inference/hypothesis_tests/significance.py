@@ -11,7 +11,8 @@ neighbours have residuals of the same sign, and T grows with the number of rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,48 +26,41 @@ from kernpool.smoother.bias_correction import slope_shares
 from kernpool.smoother.quadratic_forms import inner
 
 Array = NDArray[np.float64]
+Statistic = Callable[[Array], Array]  # of each column of residuals or outputs, of shape (n, columns)
 
 
-@dataclass(frozen=True, eq=False)
-class ZhengStatistic:
-    """Zheng's test statistic T: whether residuals of neighbouring rows are correlated."""
+def zheng_statistic(recipe: Recipe, X: Array, factors: Factors | None = None) -> Statistic:
+    """Build Zheng's statistic T of residuals, from the kernel weights between all pairs of different rows.
 
-    near: SmootherMatrix
-    squared: SmootherMatrix
-    factor: float
+    It is zero where it is 0 / 0.
 
-    @classmethod
-    def of(cls, recipe: Recipe, X: Array, factors: Factors | None = None) -> ZhengStatistic:
-        """Build a `ZhengStatistic` from the kernel weights between all pairs of different rows.
+    Parameters
+    ----------
+    recipe : Recipe
+        Kernel and bandwidth.
+    X : ndarray of shape (n, d)
+        Numeric columns.
+    factors : Factors, optional
+        Factors of categorical columns.
 
-        Parameters
-        ----------
-        recipe : Recipe
-            Kernel and bandwidth.
-        X : ndarray of shape (n, d)
-            Numeric columns.
-        factors : Factors, optional
-            Factors of categorical columns.
+    Raises
+    ------
+    ValueError
+        If no pair of rows has positive weight.
+    """
+    near = SmootherMatrix.at_rows(recipe, X, factors).without_self()
+    squared, factor = near.squared()
+    if not np.any(squared.sums(np.ones((len(X), 1))) > 0):
+        raise ValueError(
+            f"no two rows are within reach of each other at bandwidth={recipe.bandwidth.tolist()}; use a larger one"
+        )
 
-        Raises
-        ------
-        ValueError
-            If no pair of rows has positive weight.
-        """
-        near = SmootherMatrix.at_rows(recipe, X, factors).without_self()
-        squared, factor = near.squared()
-        if not np.any(squared.sums(np.ones((len(X), 1))) > 0):
-            raise ValueError(
-                f"no two rows are within reach of each other at bandwidth={recipe.bandwidth.tolist()}; use a larger one"
-            )
-        return cls(near, squared, factor)
-
-    def __call__(self, residual: Array) -> Array:
-        """Return Zheng's T of each column of residuals, of shape (n, columns); zero where it is 0 / 0."""
-        together = np.sum(residual * self.near.sums(residual), axis=0)
-        squares = residual**2
-        variance = 2.0 * self.factor * np.sum(squares * self.squared.sums(squares), axis=0)
+    def statistic(residual: Array) -> Array:
+        together, squares = np.sum(residual * near.sums(residual), axis=0), residual**2
+        variance = 2.0 * factor * np.sum(squares * squared.sums(squares), axis=0)
         return np.asarray(np.divide(together, np.sqrt(variance), where=variance > 0, out=np.zeros_like(together)))
+
+    return statistic
 
 
 REPEATED = "repeated rows are predicted by their own copies: fit each row once, without weights"
@@ -103,7 +97,7 @@ def columns_by_residuals(
     sharp[tested] = np.minimum(sharp[tested], n ** (-2.0 / (4.0 + d)))
     # The choice of kernel hardly matters; the Gaussian leaves no row without neighbours.
     recipe = Recipe.of("gaussian", sample.test_bandwidth(get_kernel("gaussian")), n_jobs=restricted.recipe.n_jobs)
-    statistic = ZhengStatistic.of(recipe, sample.numeric, sample.factors(sharp))
+    statistic = zheng_statistic(recipe, sample.numeric, sample.factors(sharp))
     value = sample.y[:, None]
     left = value - restricted.predicted_from_others(value)
     own = value - restricted.fit(value)
@@ -151,58 +145,36 @@ def columns_by_slopes(
     level[:, tested] = np.median(level[:, tested], axis=0)
     there = recipe.problem(level, sample.X, np.zeros(len(sample)), factors=factors)
     middle = SmootherMatrix(there, replace(recipe, empty="nearest")).fit(value)[:, 0]
-    statistic = SlopeStatistic.of(recipe, sample.X, factors, tested)
+    statistic = slope_statistic(recipe, sample.X, factors, tested)
     bandwidth = fit.problem.similarity.bandwidth
     return how.test(statistic, sample.y, middle, left[:, 0], null=null, bandwidth=bandwidth)
 
 
-@dataclass(frozen=True, eq=False)
-class SlopeStatistic:
-    r"""Significance statistic I: squared t-statistics of the tested columns' slopes, averaged over rows.
+def slope_statistic(recipe: Recipe, X: Array, factors: Factors | None, tested: list[int]) -> Statistic:
+    r"""Build the significance statistic I: squared t-statistics of the tested columns' slopes, averaged over rows.
 
     .. math:: I = \frac1n \sum_i \sum_{a \in S} \Big(\frac{\hat\beta_{ia}}{s_i \lVert l^{(a)}_i \rVert}\Big)^2, \qquad
               s_i^2 = \frac{\sum_j K_{ij} y_j^2}{\sum_j K_{ij}} - \Big(\frac{\sum_j K_{ij} y_j}{\sum_j K_{ij}}\Big)^2
 
-    with the slopes of local planes, the norms of their linear weights, and the local variance of R's np.
-
-    Parameters
-    ----------
-    planes : SmootherMatrix
-        Local linear, at the rows.
-    means : SmootherMatrix
-        The same weights, local constant.
-    norm : ndarray of shape (n, len(tested))
-        Norms of the linear weights of the slopes, per bandwidth.
-    tested : list of int
-        Numeric columns of the slopes.
+    with the slopes of local planes, the norms of their linear weights, which do not depend on outputs, and the local
+    variance of R's np.
     """
+    planes = SmootherMatrix.at_rows(replace(recipe, degree=1), X, factors)
+    means = SmootherMatrix.at_rows(replace(recipe, degree=0), X, factors)
+    norm = slope_norms(planes)[:, tested]
 
-    planes: SmootherMatrix
-    means: SmootherMatrix
-    norm: Array
-    tested: list[int]
-
-    @classmethod
-    def of(cls, recipe: Recipe, X: Array, factors: Factors | None, tested: list[int]) -> SlopeStatistic:
-        """Build a `SlopeStatistic` for given rows and tested columns, with norms of the linear weights of slopes.
-
-        The norms do not depend on outputs.
-        """
-        planes = SmootherMatrix.at_rows(replace(recipe, degree=1), X, factors)
-        means = SmootherMatrix.at_rows(replace(recipe, degree=0), X, factors)
-        return cls(planes, means, slope_norms(planes)[:, tested], tested)
-
-    def __call__(self, value: Array) -> Array:
-        """Return the significance statistic I of each column of outputs."""
+    def statistic(value: Array) -> Array:
         value = value - value.mean(axis=0)  # the variance is a difference of squares
         columns = value.shape[1]
-        slope = self.planes.local(value).slope[:, self.tested, :]
-        moments = self.means.fit(np.hstack([value, value**2]))
+        slope = planes.local(value).slope[:, tested, :]
+        moments = means.fit(np.hstack([value, value**2]))
         variance = np.maximum(moments[:, columns:] - moments[:, :columns] ** 2, 0.0)
-        error = self.norm[:, :, None] * np.sqrt(variance)[:, None, :]
+        error = norm[:, :, None] * np.sqrt(variance)[:, None, :]
         # A row without others has neither a slope nor a variance.
         ratio = np.divide(slope, error, where=error > 0, out=np.zeros_like(slope))
         return np.asarray(np.mean(np.sum(ratio**2, axis=1), axis=0))
+
+    return statistic
 
 
 def slope_norms(planes: SmootherMatrix) -> Array:

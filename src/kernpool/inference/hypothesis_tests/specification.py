@@ -20,7 +20,7 @@ from kernpool.inference.hypothesis_tests.base import (
     read_output,
     read_weight,
 )
-from kernpool.inference.hypothesis_tests.significance import ZhengStatistic
+from kernpool.inference.hypothesis_tests.significance import zheng_statistic
 from kernpool.kernels import get_kernel, kernel_of_family
 from kernpool.pooling.recipe import Recipe
 
@@ -131,7 +131,7 @@ def specification_test(
     width = sample.test_bandwidth(profile) if given is None else given
     rate = len(sample) ** (-2.0 / (4.0 + sample.X.shape[1]))
     factors = sample.factors(np.minimum(sample.categories.largest, rate))
-    statistic = ZhengStatistic.of(Recipe.of(profile, width, n_jobs=n_jobs), sample.numeric, factors)
+    statistic = zheng_statistic(Recipe.of(profile, width, n_jobs=n_jobs), sample.numeric, factors)
     if len(sample.categories) and _is_least_squares(model):
         raise ValueError(
             "X has categorical columns, which LinearRegression() does not take; give model= a pipeline that encodes "

@@ -24,8 +24,6 @@ References
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -37,27 +35,7 @@ Array = NDArray[np.float64]
 LAGS = 2  # gaps
 
 
-class Autocorrelation(NamedTuple):
-    """Tapered correlations of residuals along an order.
-
-    Parameters
-    ----------
-    same : ndarray of shape (c,)
-        Correlation of two rows at the same place.
-    later : ndarray of shape (lags, c)
-        Correlations of rows 1, 2, ... places apart, times the taper.
-    """
-
-    same: Array
-    later: Array
-
-    @property
-    def square_sum(self) -> float:
-        """Sum of squared correlations with all other rows, averaged over outputs."""
-        return float(2.0 * np.mean(np.sum(self.later**2, axis=0)))
-
-
-def autocorrelation(residual: Array, weight: Array, order: RowOrder) -> Autocorrelation:
+def autocorrelation(residual: Array, weight: Array, order: RowOrder) -> Array:
     """Estimate correlations of residuals at each lag up to twice the gap, by pairs of unit rows.
 
     Parameters
@@ -71,29 +49,30 @@ def autocorrelation(residual: Array, weight: Array, order: RowOrder) -> Autocorr
 
     Returns
     -------
-    Autocorrelation
-        Zero where there is no noise.
+    ndarray of shape (1 + lags, c)
+        Correlation of two rows at the same place, then those of rows 1, 2, ... places apart, times the taper. Zero
+        where there is no noise.
 
     Examples
     --------
     >>> wave = np.array([[1.0], [1.0], [-1.0], [-1.0]] * 50)
-    >>> found = autocorrelation(wave, np.ones(200), RowOrder(np.arange(200), 1))
-    >>> found.later.ravel().round(2), found.same
-    (array([ 0.01, -0.5 ]), array([0.]))
+    >>> autocorrelation(wave, np.ones(200), RowOrder(np.arange(200), 1)).ravel().round(2)
+    array([ 0.  ,  0.01, -0.5 ])
     """
     count, sums = sums_of_places(order, weight, weight[:, None] * residual)
     square = np.sum(weight[:, None] * residual**2, axis=0)
     mean = square / weight.sum()
     unit = np.where(mean > 0, mean, 1.0)
     pairs = float(np.sum(count**2) - weight.sum())
-    same = (np.sum(sums**2, axis=0) - square) / pairs / unit if pairs > 0 else np.zeros(len(unit))
-    later = np.zeros((min(LAGS * order.gap, len(count) - 1), len(unit)))
-    for lag in range(1, len(later) + 1):
+    found = np.zeros((1 + min(LAGS * order.gap, len(count) - 1), len(unit)))
+    if pairs > 0:
+        found[0] = (np.sum(sums**2, axis=0) - square) / pairs / unit
+    for lag in range(1, len(found)):
         pairs = float(count[lag:] @ count[:-lag])
         if pairs > 0:
             taper = min(1.0, (LAGS * order.gap + 1 - lag) / (order.gap + 1.0))
-            later[lag - 1] = taper * np.sum(sums[lag:] * sums[:-lag], axis=0) / pairs / unit
-    return Autocorrelation(same, later)
+            found[lag] = taper * np.sum(sums[lag:] * sums[:-lag], axis=0) / pairs / unit
+    return found
 
 
 def sums_of_places(order: RowOrder, weight: Array, number: Array) -> tuple[Array, Array]:
@@ -105,7 +84,7 @@ def sums_of_places(order: RowOrder, weight: Array, number: Array) -> tuple[Array
     return count, sums
 
 
-def inflation(smoother: Smoother, found: Estimate, correlations: Autocorrelation) -> Array:
+def inflation(smoother: Smoother, found: Estimate, correlations: Array) -> Array:
     """Return the variance of an estimate with correlated noise, in units of that with independent noise.
 
     Parameters
@@ -114,22 +93,22 @@ def inflation(smoother: Smoother, found: Estimate, correlations: Autocorrelation
         The fit, with an order of its rows.
     found : Estimate
         Linear in the outputs.
-    correlations : Autocorrelation
-        Correlations of the residuals.
+    correlations : ndarray of shape (1 + lags, c)
+        Result of `autocorrelation`.
 
     Returns
     -------
     ndarray of shape (m, c)
         At least one; one where a window is empty.
     """
-    tables, (m, c) = _in_order(smoother, found), (len(found.center), len(correlations.same))
+    tables, (m, c) = _in_order(smoother, found), (len(found.center), correlations.shape[1])
     added, alone = np.zeros((m, c)), np.zeros(m)
     for rows in cut(m, tables.places):
         share = tables.rows(rows)
         alone[rows] = np.sum(share**2 / tables.weight, axis=1)
-        products = _products_by_lag(_by_place(smoother, tables, share), len(correlations.later))
-        added[rows] = (products[:, :1] - alone[rows, None]) * correlations.same
-        added[rows] += 2.0 * products[:, 1:] @ correlations.later
+        products = _products_by_lag(_by_place(smoother, tables, share), len(correlations) - 1)
+        added[rows] = (products[:, :1] - alone[rows, None]) * correlations[0]
+        added[rows] += 2.0 * products[:, 1:] @ correlations[1:]
     ratio = np.divide(added, alone[:, None], where=alone[:, None] > 0, out=np.zeros_like(added))
     return np.where(found.occupied[:, None], 1.0 + np.maximum(ratio, 0.0), 1.0)
 

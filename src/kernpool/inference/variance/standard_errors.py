@@ -139,7 +139,7 @@ def errors_of(
     if order is not None:
         left = np.where(training.weight[:, None] > 0, training.value - training.deleted, 0.0)
         correlations = autocorrelation(left, training.weight, order)
-        df = df / (1.0 + correlations.square_sum)
+        df = df / (1.0 + 2.0 * float(np.mean(np.sum(correlations[1:] ** 2, axis=0))))
     for one in found:
         size = np.empty(0)
         if variance == "local" or one.column is not None:
