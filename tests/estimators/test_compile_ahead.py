@@ -65,11 +65,11 @@ def test_nothing_is_compiled_afterwards(tmp_path, monkeypatch):
 
 def test_all_kernels_and_numbers_have_their_tasks():
     tasks = compile_ahead._tasks(None, compile_ahead.COLUMNS)
-    assert {task.kernel for task in tasks if task.name == "brute"} == {
+    assert {kernel for name, kernel, _ in tasks if name == "brute"} == {
         name for name in kernel_names() if is_compiled(get_kernel(name))
     }
-    assert {task.columns for task in tasks if task.name == "brute"} == set(compile_ahead.COLUMNS)
-    assert {task.columns for task in tasks if task.name == "sweep"} == {1}
+    assert {columns for name, _, columns in tasks if name == "brute"} == set(compile_ahead.COLUMNS)
+    assert {columns for name, _, columns in tasks if name == "sweep"} == {1}
     assert compile_ahead._tasks(["tophat", "boxcar"], [2, 2]) == compile_ahead._tasks(["boxcar"], [2])
 
 
@@ -91,7 +91,7 @@ def test_what_cannot_be_compiled_is_refused(options, says):
 
 def test_progress_counts_tasks(monkeypatch):
     seen = []
-    monkeypatch.setattr(compile_ahead, "run", lambda _: None)
+    monkeypatch.setattr(compile_ahead, "run", lambda *_: None)
     found = compile_ahead.compile_ahead(
         ["boxcar"], [1], processes=1, progress=lambda done, total: seen.append((done, total))
     )

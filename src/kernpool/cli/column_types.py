@@ -5,7 +5,7 @@ Without a single number it holds dates, if most cells look like dates, and other
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -152,30 +152,10 @@ def levels_of(table: Table, name: str, known: Collection[Any] | None = None) -> 
     return [texts.get(str(cell), numbers.get(number, cell)) for cell, number in zip(column, read, strict=True)]
 
 
-@dataclass(frozen=True, eq=False)
-class Features:
-    """Predictor columns in the form that estimators take, with the names of categorical and date columns.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, d), DataFrame or Chunks
-        Numbers alone are an array.
-    unordered, ordered : list of str
-        Columns that are named for the estimator: numeric categories, and ordered ones.
-    dates : list of str
-        Columns that were dates.
-    """
-
-    X: Any
-    unordered: list[str] = field(default_factory=list)
-    ordered: list[str] = field(default_factory=list)
-    dates: list[str] = field(default_factory=list)
-
-
-def features_of(table: Table, names: Sequence[str], choice: Choice) -> Features:
-    """Convert the predictor columns of a table to the form in which estimators are fitted to them."""
+def features_of(table: Table, names: Sequence[str], choice: Choice) -> Any:
+    """Convert the predictor columns of a table to the array or frame to which estimators are fitted."""
     remedy = "correct it, leave the column out with --features, or name it in --unordered if it holds codes"
-    columns, found = {}, Features(None)
+    columns: dict[str, Any] = {}
     for name in names:
         kind = "levels" if name in choice.unordered or name in choice.ordered else kind_of(table, name)
         if kind == "dates" or (choice.dates and name in choice.dates):
@@ -185,16 +165,13 @@ def features_of(table: Table, names: Sequence[str], choice: Choice) -> Features:
                     "--features"
                 )
             columns[name] = days_of(table, name)
-            found.dates.append(name)
         elif name in choice.ordered:
             columns[name] = _in_order(table, name, choice.ordered[name])
-            found.ordered.append(name)
         elif kind == "levels":
             columns[name] = levels_of(table, name)
-            found.unordered.extend([name] if name in choice.unordered else [])
         else:
             columns[name] = numbers_of(table, name, remedy)
-    return replace(found, X=_frame(columns))
+    return _frame(columns)
 
 
 def _frame(columns: Mapping[str, Any]) -> Any:

@@ -105,7 +105,7 @@ def compare(
     labels, numbers = np.unique(y), _as_numbers(training)
     for name, make in makers.items():
         ours, loss, wrong = name.startswith(OURS), np.full(len(y), np.nan), np.zeros(len(y))
-        X = training.features.X if ours else numbers
+        X = training.X if ours else numbers
         started = time.perf_counter()
         for fit, test in folds:
             with (
@@ -152,7 +152,7 @@ def _rows(X: Any, rows: NDArray[np.intp]) -> Any:
 
 def _as_numbers(training: TrainingTable) -> Array:
     """Return the features as a matrix of numbers; categories become their indices in the order of categories."""
-    X = training.features.X
+    X = training.X
     if isinstance(X, np.ndarray):
         return X
     columns = []
@@ -169,24 +169,24 @@ def _as_numbers(training: TrainingTable) -> Array:
 
 
 def _categorical(training: TrainingTable) -> list[str]:
-    X = training.features.X
+    X = training.X
     is_number = import_pandas().api.types.is_numeric_dtype
     return [name for name in X if not is_number(X[name]) and times_of(name, X[name]) is None]
 
 
 def _unordered(training: TrainingTable) -> list[int]:
-    X = training.features.X
+    X = training.X
     if isinstance(X, np.ndarray):
         return []
-    return [X.columns.get_loc(name) for name in _categorical(training) if name not in training.features.ordered]
+    return [X.columns.get_loc(name) for name in _categorical(training) if name not in training.ordered]
 
 
 def _estimators(training: TrainingTable, seed: int, jobs: int) -> dict[str, Make]:
     """Return functions that make the estimators to compare, by name; names of this package begin with `OURS`."""
-    features, levels, numbers = training.features, _unordered(training), _as_numbers(training)
+    levels, numbers = _unordered(training), _as_numbers(training)
     named: Any = {
-        "unordered": features.unordered or None,
-        "ordered": features.ordered or None,
+        "unordered": training.unordered or None,
+        "ordered": training.ordered or None,
         "unseen": "unlike",
         "n_jobs": jobs,
     }

@@ -67,15 +67,15 @@ def run_fit(options: argparse.Namespace) -> None:
 def fit_rows(options: argparse.Namespace) -> tuple[Any, TrainingTable]:
     """Fit a model to the training table that the options name; for a categorical target, fit a classifier."""
     training = training_rows(options)
-    features, model = training.features, build_model(options, classes=training.classes)
-    model.set_params(unordered=features.unordered or None, ordered=features.ordered or None)
+    model = build_model(options, classes=training.classes)
+    model.set_params(unordered=training.unordered or None, ordered=training.ordered or None)
     model.set_params(**closed_columns_of(options, training.names))
     roles = {"groups": training.groups, "time": training.time}
     rows = {name: column for name, column in roles.items() if column is not None}
     # by which warnings about an array call its columns
-    options.columns = None if hasattr(features.X, "columns") else training.names
+    options.columns = None if hasattr(training.X, "columns") else training.names
     with progress_bar("fitting", options.quiet):
-        model.fit(features.X, training.target, **rows)
+        model.fit(training.X, training.target, **rows)
     return model, training
 
 

@@ -39,8 +39,10 @@ class TrainingTable:
     ----------
     names : list of str
         Columns to predict from.
-    features : column_types.Features
-        Their cells; of a file that is read in chunks, ``X`` is `Chunks`, which have the target too.
+    X : ndarray of shape (n, d), DataFrame or Chunks
+        Their cells; chunks of a file have the target too.
+    unordered, ordered : list of str
+        Columns that are named for the estimator: numeric categories, and ordered ones.
     target : ndarray of shape (n,) or None
         Numbers, or labels; None for chunks.
     classes : bool
@@ -52,7 +54,9 @@ class TrainingTable:
     """
 
     names: list[str]
-    features: column_types.Features
+    X: Any
+    unordered: list[str]
+    ordered: list[str]
     target: NDArray[Any] | None
     classes: bool
     groups: NDArray[Any] | None
@@ -160,9 +164,9 @@ def training_rows(options: argparse.Namespace) -> TrainingTable:
     table = without_missing(table, used, options)
     column_types.refuse_missing(table, names, ", or leave the column out with --features")
     column_types.refuse_missing(table, used[len(names) :], "")
-    features = column_types.features_of(table, names, choice)
-    if options.features is None and isinstance(features.X, np.ndarray) and len(names) > 1:
-        counts = [name for name, cells in zip(names, features.X.T, strict=True) if is_row_number(name, cells)]
+    X = column_types.features_of(table, names, choice)
+    if options.features is None and isinstance(X, np.ndarray) and len(names) > 1:
+        counts = [name for name, cells in zip(names, X.T, strict=True) if is_row_number(name, cells)]
         table.notes.extend(f"column {name!r} {NUMBERS_ROWS}; leave it out with --features" for name in counts)
     target, classes = _target(table, options.target, choice)
     group = None if options.groups is None else np.asarray(column_types.levels_of(table, options.groups))
@@ -170,7 +174,8 @@ def training_rows(options: argparse.Namespace) -> TrainingTable:
     if len(table.frame) < 2:
         raise TableError(f"{table.source} has one row, and a curve needs two or more; add rows")
     say_notes(table.notes, options)
-    return TrainingTable(names, features, target, classes, group, time, table.notes)
+    unordered, ordered = ([name for name in names if name in some] for some in (choice.unordered, choice.ordered))
+    return TrainingTable(names, X, unordered, ordered, target, classes, group, time, table.notes)
 
 
 def _training_chunks(options: argparse.Namespace, memory: int) -> TrainingTable:
@@ -195,7 +200,7 @@ def _training_chunks(options: argparse.Namespace, memory: int) -> TrainingTable:
             f"column {options.target!r} holds booleans, whose mean is the probability of true; classes need no --memory"
         )
     say_notes(notes, options)
-    return TrainingTable(names, column_types.Features(chunks, dates=dates), None, False, None, None, notes)
+    return TrainingTable(names, chunks, [], [], None, False, None, None, notes)
 
 
 def open_in_chunks(

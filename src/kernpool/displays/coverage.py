@@ -25,75 +25,28 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
-class CoveredRows:
-    """Rows with an interval: the column to bin them by, and whether each interval contains the observed value.
-
-    Parameters
-    ----------
-    x : ndarray of shape (n,)
-        Column that defines the slices.
-    inside : ndarray of bool, shape (n,)
-        Whether their values are inside.
-    level : float
-        Nominal coverage of the intervals.
-    infinite, unknown : int
-        How many intervals have no end, and how many further rows have no interval.
-    """
-
-    x: NDArray[Any]
-    inside: NDArray[np.bool_]
-    level: float
-    infinite: int
-    unknown: int
-
-    @classmethod
-    def of(cls, x: ArrayLike, y: ArrayLike, interval: Any, level: float | None) -> CoveredRows:
-        """Create a `CoveredRows` by comparing observed values with intervals; rows without an interval are omitted.
-
-        Parameters
-        ----------
-        x, y : array_like of shape (m,)
-            Column to slice by, and values.
-        interval : Interval or pair of array_like
-            Ends of shape (m,); NaN where there is no interval.
-        level : float or None
-            Nominal coverage; None is the level of `interval`.
-
-        Raises
-        ------
-        ValueError
-            If shapes differ, x or y is not finite, an upper end is below its lower one, no row has an interval, or the
-            level is invalid.
-        TypeError
-            If `interval` has no ends.
-        """
-        lower, upper, level = _ends(interval, level)
-        refuse_foreign("x", x)
-        x, y = np.asarray(x), drawing.as_numbers("y", y)
-        if x.ndim != 1 or not y.shape == lower.shape == upper.shape == x.shape:
-            raise ValueError(
-                "x, y and both ends of the intervals must be one number for each row, of one output: got shapes "
-                f"{x.shape}, {y.shape}, {lower.shape} and {upper.shape}"
-            )
-        level = as_level(level)
-        known = ~(np.isnan(lower) | np.isnan(upper))
-        for name, array in (("x", x[known]), ("y", y)):
-            if array.dtype.kind == "f" and not np.all(np.isfinite(array)):
-                raise ValueError(f"{name} must be finite, got {array[~np.isfinite(array)][0]}; leave such rows out")
-        if not known.any():
-            raise ValueError(
-                f"none of the {len(y)} rows has an interval: lower or upper is NaN in each; give rows near those of "
-                "the fit, or use a model with empty='nearest'"
-            )
-        if np.any(lower[known] > upper[known]):
-            raise ValueError(
-                "intervals must have their lower end first: interval=(lower, upper), got lower above upper in "
-                f"{np.count_nonzero(lower[known] > upper[known])} of {len(y)} rows"
-            )
-        infinite = np.count_nonzero(np.isinf(lower[known]) | np.isinf(upper[known]))
-        inside = ((lower <= y) & (y <= upper))[known]
-        return cls(x[known], inside, float(level), int(infinite), int(np.count_nonzero(~known)))
+def _known_rows(x: NDArray[Any], y: Array, lower: Array, upper: Array) -> NDArray[np.bool_]:
+    """Return which rows have an interval; raise ValueError if shapes, values or intervals are invalid."""
+    if x.ndim != 1 or not y.shape == lower.shape == upper.shape == x.shape:
+        raise ValueError(
+            "x, y and both ends of the intervals must be one number for each row, of one output: got shapes "
+            f"{x.shape}, {y.shape}, {lower.shape} and {upper.shape}"
+        )
+    known = ~(np.isnan(lower) | np.isnan(upper))
+    for name, array in (("x", x[known]), ("y", y)):
+        if array.dtype.kind == "f" and not np.all(np.isfinite(array)):
+            raise ValueError(f"{name} must be finite, got {array[~np.isfinite(array)][0]}; leave such rows out")
+    if not known.any():
+        raise ValueError(
+            f"none of the {len(y)} rows has an interval: lower or upper is NaN in each; give rows near those of "
+            "the fit, or use a model with empty='nearest'"
+        )
+    if np.any(lower[known] > upper[known]):
+        raise ValueError(
+            "intervals must have their lower end first: interval=(lower, upper), got lower above upper in "
+            f"{np.count_nonzero(lower[known] > upper[known])} of {len(y)} rows"
+        )
+    return known
 
 
 def _ends(interval: Any, level: float | None) -> tuple[Array, Array, float]:
@@ -109,7 +62,7 @@ def _ends(interval: Any, level: float | None) -> tuple[Array, Array, float]:
     level = getattr(interval, "level", None) if level is None else level
     if level is None:
         raise ValueError("level must be given with a pair (lower, upper): its nominal coverage, such as level=0.9")
-    return drawing.as_numbers("lower", lower), drawing.as_numbers("upper", upper), level
+    return drawing.as_numbers("lower", lower), drawing.as_numbers("upper", upper), float(as_level(level))
 
 
 def is_training(estimator: Any, X: Any) -> bool:
@@ -427,13 +380,17 @@ class CoverageDisplay(drawing.Display):
         confidence = as_level(confidence, "confidence")
         slices = as_count("slices", slices)
         days, kinds = with_days("x", x)
-        rows = CoveredRows.of(x if kinds is None else days[:, 0], y, interval, level)
+        lower, upper, level = _ends(interval, level)
+        refuse_foreign("x", x)
+        column, values = np.asarray(x) if kinds is None else days[:, 0], drawing.as_numbers("y", y)
+        known = _known_rows(column, values, lower, upper)
+        inside = (lower <= values) & (values <= upper)
         return cls(
-            CoverageBins.of(rows.x, rows.inside, slices, confidence),
-            level=rows.level,
+            CoverageBins.of(column[known], inside[known], slices, confidence),
+            level=level,
             confidence=confidence,
-            infinite=rows.infinite,
-            unknown=rows.unknown,
+            infinite=int(np.count_nonzero(known & (np.isinf(lower) | np.isinf(upper)))),
+            unknown=int(np.count_nonzero(~known)),
             x_label=x_label,
             y_label=f"fraction of {target} inside the interval",
             x_kind="numeric" if kinds is None else kinds[0],

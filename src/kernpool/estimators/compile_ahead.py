@@ -25,12 +25,7 @@ MANY = range(1, 1001)
 BANDWIDTHS = (0.002, 0.05, 0.5)
 
 
-class Task(NamedTuple):
-    """Compilation task: which calls to run (a name in `TASKS`), with which kernel and number of columns."""
-
-    name: str
-    kernel: str
-    columns: int
+Task = tuple[str, str, int]  # calls to run (a name in `TASKS`), kernel, and number of columns
 
 
 class CompiledLoops(NamedTuple):
@@ -93,7 +88,7 @@ def compile_ahead(
         progress(0, len(tasks))
     if count == 1:
         for done, task in enumerate(tasks, 1):
-            run(task)
+            run(*task)
             if progress is not None:
                 progress(done, len(tasks))
     else:
@@ -105,7 +100,7 @@ def compile_ahead(
 def _run_all(tasks: list[Task], processes: int, progress: Progress | None) -> None:
     executor = ProcessPoolExecutor(processes, mp_context=get_context("spawn"))
     try:
-        for done, future in enumerate(as_completed([executor.submit(run, task) for task in tasks]), 1):
+        for done, future in enumerate(as_completed([executor.submit(run, *task) for task in tasks]), 1):
             future.result()
             if progress is not None:
                 progress(done, len(tasks))
@@ -123,7 +118,7 @@ def _tasks(kernels: Iterable[str] | None, columns: Iterable[int]) -> list[Task]:
         raise ValueError(f"columns must be numbers from {MANY.start} to {MANY.stop - 1}, got {numbers}")
     canonical = sorted({get_kernel(name).name for name in names})
     return [
-        Task(name, kernel, d)
+        (name, kernel, d)
         for name, only, those in TASKS
         for kernel in canonical
         if only is None or kernel in only
@@ -142,11 +137,11 @@ def _files() -> tuple[Path, list[Path]]:
     return folder, sorted(folder.rglob("*.nbc"))
 
 
-def run(task: Task) -> None:
+def run(name: str, kernel: str, columns: int) -> None:
     """Run the calls of a compilation task, so that their loops are compiled; ignore results and warnings."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        globals()[f"_{task.name}"](task.kernel, task.columns)
+        globals()[f"_{name}"](kernel, columns)
 
 
 def _arrays(d: int, rows: int = ROWS, dtype: Any = np.float64) -> tuple[Any, Any]:
