@@ -2,7 +2,6 @@
 
 import io
 import json
-import re
 from importlib.util import find_spec
 
 import numpy as np
@@ -63,21 +62,15 @@ def table(done):
     return lines.split("\n")[0].split(","), np.genfromtxt(io.StringIO(lines), delimiter=",", skip_header=1)
 
 
-def test_the_help_names_what_python_accepts():
-    for command, names in (("predict", {*METHODS, *SET_METHODS, *VARIANCES}), ("fit", {*NAMED_BANDWIDTHS})):
-        assert names <= set(re.findall(r"[\w+]+", kernpool(command, "--help").stdout.decode()))
-
-
-@pytest.mark.parametrize(
-    ("command", "shown"),
-    [
-        ("fit", "--decimal SIGN "),
-        ("test significance", "--kind {wild,mammen,gaussian}\n"),
-        ("test specification", "number of resamples (default: 399)"),
-    ],
-)
-def test_a_help_page_shows_what_its_own_command_takes(command, shown):
-    assert shown in kernpool(*command.split(), "--help").stdout.decode()
+def test_the_help_names_what_python_accepts_and_its_own_command_takes():
+    for command, names in (
+        ("predict", {*METHODS, *SET_METHODS, *VARIANCES}),
+        ("fit", {*NAMED_BANDWIDTHS, "decimal SIGN "}),
+        ("test significance", {"kind {wild,mammen,gaussian}\n"}),
+        ("test specification", {"number of resamples (default: 399)"}),
+    ):
+        shown = kernpool(*command.split(), "--help").stdout.decode()
+        assert [name for name in names if name not in shown] == []
 
 
 def test_a_warning_names_no_method_that_the_command_line_refuses():
@@ -90,44 +83,25 @@ def test_a_warning_names_no_method_that_the_command_line_refuses():
 
 
 @pytest.mark.parametrize("run", [kernpool, *slow(process)])
-@pytest.mark.parametrize("kind", ["model", "planes"])
-def test_quantiles(run, kind, folder):
-    done = run("predict", folder / kind, folder / "new.csv", "--quantiles", ".9,0.5,.05", "--se")
-    names, numbers = table(done)
-    assert names == ["y", "y_se", "y_q0.9", "y_q0.5", "y_q0.05"]  # in the order in which they were asked for
-    model = load_model(folder / kind)
-    np.testing.assert_array_equal(numbers[:, 2:], model.quantile(PLACES, [0.9, 0.5, 0.05]))
-    np.testing.assert_array_equal(numbers[:, 0], model.predict(PLACES))
-    assert done.stderr == b""
-
-
-def test_several_outputs_have_their_columns(folder):
-    asked = ("--quantiles", "0.25,1", "--se", "--interval", "0.95")
-    names, numbers = table(kernpool("predict", folder / "two", folder / "new.csv", *asked))
-    ends = ["", "_se", "_center", "_lower", "_upper", "_q0.25", "_q1.0"]
-    assert sorted(names) == sorted(f"y_{i}{end}" for i in (0, 1) for end in ends)
-    assert [name[2] for name in names] == ["0"] * 7 + ["1"] * 7
-    columns = {name: numbers[:, i] for i, name in enumerate(names)}
-    model = load_model(folder / "two")
-    quantiles, found = model.quantile(PLACES, [0.25, 1.0]), model.confidence_interval(PLACES)
-    for i in (0, 1):
-        np.testing.assert_array_equal(np.c_[columns[f"y_{i}_q0.25"], columns[f"y_{i}_q1.0"]], quantiles[:, i])
-        np.testing.assert_allclose(columns[f"y_{i}_lower"], found.lower[:, i], rtol=1e-12)
-        np.testing.assert_allclose(columns[f"y_{i}_upper"], found.upper[:, i], rtol=1e-12)
-
-
-@pytest.mark.parametrize("run", [kernpool, *slow(process)])
 def test_columns_are_those_of_python(run, folder):
-    model = load_model(folder / "lines")
-    names, numbers = table(run("predict", folder / "lines", folder / "new.csv", "--se", "--interval", ".9"))
-    assert names == ["y", "y_se", "y_center", "y_lower", "y_upper"]
-    found = model.confidence_interval(PLACES, level=0.9)
-    prediction = model.get_prediction(PLACES)
-    expected = [prediction.mean, prediction.standard_error, found.center, found.lower, found.upper]
-    np.testing.assert_allclose(numbers, np.column_stack(expected), rtol=1e-12)
+    """In the order in which they were asked for, each output by itself."""
+    asked = ("--quantiles", ".9,.05", "--se", "--interval", "0.9")
+    for kind, outputs in (("two", ["_0", "_1"]), ("lines", [""]), ("model", [""])):
+        done = run("predict", folder / kind, folder / "new.csv", *asked)
+        names, numbers = table(done)
+        ends = ["", "_se", "_center", "_lower", "_upper", "_q0.9", "_q0.05"]
+        assert names == [f"y{output}{end}" for output in outputs for end in ends]
+        assert done.stderr == b""
+        model = load_model(folder / kind)
+        found, prediction = model.confidence_interval(PLACES, level=0.9), model.get_prediction(PLACES)
+        columns = [prediction.mean, prediction.standard_error, found.center, found.lower, found.upper]
+        quantiles = np.moveaxis(model.quantile(PLACES, [0.9, 0.05]), -1, 0)
+        expected = np.stack([column.reshape(len(PLACES), -1) for column in (*columns, *quantiles)], axis=2)
+        np.testing.assert_allclose(numbers, expected.reshape(len(PLACES), -1), rtol=1e-12)
     names, numbers = table(kernpool("predict", folder / "lines", folder / "new.csv", "--se", "--variance", "nn"))
     assert names == ["y", "y_se"]
-    np.testing.assert_allclose(numbers[:, 1], model.get_prediction(PLACES, variance="nn").standard_error, rtol=1e-12)
+    expected = load_model(folder / "lines").get_prediction(PLACES, variance="nn").standard_error
+    np.testing.assert_allclose(numbers[:, 1], expected, rtol=1e-12)
 
 
 @pytest.mark.filterwarnings("ignore:.*the correction for bias is larger than two standard errors")
@@ -161,12 +135,6 @@ def test_prediction_intervals(method, folder):
     assert done.stderr.decode() == f"guarantee  {said}\n"
     quiet = kernpool("predict", folder / "model", folder / "new.csv", *options, "--quiet")
     assert (quiet.stdout, quiet.stderr) == (done.stdout, b"")
-
-
-def test_a_method_makes_the_interval_one_for_values(folder):
-    both = ("--interval", "0.8", "--method", "adaptive", "--quantiles", "0.5", "--se")
-    names, _ = table(kernpool("predict", folder / "model", folder / "new.csv", *both))
-    assert names == ["y", "y_se", "y_q0.5", "y_new_lower", "y_new_upper"]
 
 
 @needs_pyarrow
@@ -218,20 +186,6 @@ def test_sets_of_classes(method, kind, calibrated, folder):
     assert [line[0] for line in lines[1:]] == [str(label) for label in model.predict(PLACES)]
     np.testing.assert_array_equal(np.array([line[1:] for line in lines[1:]], dtype=float), found.member)
     assert done.stderr.decode() == f"guarantee  {found.guarantee}\n"
-
-
-@needs_pyarrow
-@pytest.mark.parametrize("asked", [("--quantiles", "0.1,0.5"), ("--se", "--interval", "0.9")], ids=" ".join)
-@pytest.mark.parametrize("memory", [(), ("--memory", "1MiB")], ids=["in memory", "in chunks"])
-def test_models_of_files_answer_as_those_of_rows(memory, asked, folder, tmp_path):
-    write_parquet(tmp_path / "data.parquet", {"x": X, "y": Y})
-    fit = ("fit", tmp_path / "data.parquet", "--target", "y", "--bandwidth", "0.1", "--model")
-    assert kernpool(*fit, tmp_path / "rows").returncode == 0
-    assert kernpool(*fit, tmp_path / "file", "--memory", "1MiB").returncode == 0
-    names, numbers = table(kernpool("predict", tmp_path / "file", tmp_path / "data.parquet", *asked, *memory))
-    expected_names, expected = table(kernpool("predict", tmp_path / "rows", tmp_path / "data.parquet", *asked))
-    assert names == expected_names
-    np.testing.assert_allclose(numbers, expected, rtol=1e-8)
 
 
 @pytest.mark.filterwarnings("default")  # as in a process of its own

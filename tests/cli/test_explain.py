@@ -27,33 +27,26 @@ def records(capsys, *options):
 
 
 def test_columns_are_those_of_the_explanation(capsys):
-    model = LocalLinearRegressor(bandwidth=0.5).fit(X, Y)
-    save_model(model, "m", features=["dose"], target="effect")
-    found = model.get_prediction(AT).explain(k=3)
-    for record, i in zip(records(capsys, "--explain"), range(2), strict=True):
-        assert record["effect"] == pytest.approx(found.prediction[i])
-        assert record["effect_n_eff"] == pytest.approx(found.effective_rows[i])
-        for name in ("row", "weight", "contribution", "influence"):
-            numbers = [record[f"effect_{name}_{place}"] for place in (1, 2, 3)]
-            np.testing.assert_allclose(numbers, getattr(found, name)[i])
-        assert "effect_row_4" not in record
-    assert "effect_row_2" not in records(capsys, "--explain", "1")[0]
-
-
-def test_a_classifier_explains_the_predicted_class_and_several_outputs_each(capsys):
+    """A classifier explains the predicted class, and a model of several outputs each of them."""
     label = np.where(Y > 0, "up", "down")
-    model = NadarayaWatsonClassifier(bandwidth=0.5).fit(X, label)
-    save_model(model, "m", features=["dose"], target="side")
-    found = model.get_prediction(AT).explain(k=1)
-    for i, record in enumerate(records(capsys, "--explain", "1")):
-        c = list(model.classes_).index(record["side"])
-        assert record["side_contribution_1"] == pytest.approx(found.contribution[i, 0, c])
-    model = NadarayaWatsonRegressor(bandwidth=0.5).fit(X, np.c_[Y, -Y])
-    save_model(model, "m", features=["dose"], target="y", force=True)
-    found = model.get_prediction(AT).explain(k=1)
-    for i, record in enumerate(records(capsys, "--explain", "1")):
-        assert record["y_0_row_1"] == record["y_1_row_1"] == found.row[i, 0]
-        assert record["y_1_influence_1"] == pytest.approx(found.influence[i, 0, 1])
+    for model, target, ends in (
+        (LocalLinearRegressor(bandwidth=0.5).fit(X, Y), "effect", [""]),
+        (NadarayaWatsonClassifier(bandwidth=0.5).fit(X, label), "side", [""]),
+        (NadarayaWatsonRegressor(bandwidth=0.5).fit(X, np.c_[Y, -Y]), "y", ["_0", "_1"]),
+    ):
+        save_model(model, "m", features=["dose"], target=target, force=True)
+        found = model.get_prediction(AT).explain(k=3)
+        for i, record in enumerate(records(capsys, "--explain")):
+            for c, end in enumerate(ends):
+                name = f"{target}{end}"
+                output = list(model.classes_).index(record[name]) if target == "side" else c
+                assert record[f"{name}_n_eff"] == pytest.approx(found.effective_rows[i])
+                for part in ("row", "weight", "contribution", "influence"):
+                    expected = getattr(found, part)[i]
+                    expected = expected if expected.ndim == 1 else expected[:, output]
+                    np.testing.assert_allclose([record[f"{name}_{part}_{k}"] for k in (1, 2, 3)], expected)
+                assert f"{name}_row_4" not in record
+        assert f"{target}{ends[0]}_row_2" not in records(capsys, "--explain", "1")[0]
 
 
 @pytest.mark.parametrize("memory", [(), ("--memory", "64MiB")])
@@ -81,19 +74,3 @@ def test_cells_are_empty_where_there_is_no_row(capsys, memory):
 
             table = parquet.read_table(name)
             assert [table[f"y_{part}_2"].null_count for part in parts] == [1] * 4
-
-
-def test_what_cannot_be_explained_is_refused(capsys):
-    save_model(NadarayaWatsonRegressor(bandwidth=0.5).fit(X, Y), "m", features=["dose"], target="effect")
-    np.save("rows.npy", np.c_[X, Y])
-    save_model(NadarayaWatsonRegressor(bandwidth=0.5).fit("rows.npy", "1"), "stored", features=["dose"], target="y")
-    for arguments, code, words in (
-        (("m", "new.csv", "--explain", "0"), 2, "--explain must be a number of training rows from 1 on, got 0"),
-        (("m", "new.csv", "--explain", "--cluster", "tcp://nowhere:1"), 2, "--explain cannot be had from a cluster"),
-        (("stored", "new.csv", "--explain"), 1, "not in memory"),
-    ):
-        assert main(["predict", *arguments]) == code
-        assert words in capsys.readouterr().err
-    with pytest.raises(SystemExit):
-        main(["predict", "m", "new.csv", "--explain", "few"])
-    assert "argument --explain: invalid" in capsys.readouterr().err

@@ -9,7 +9,6 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
-import pandas
 import pytest
 
 from kernpool import NadarayaWatsonClassifier, NadarayaWatsonRegressor, load_model, save_model
@@ -37,6 +36,8 @@ def shell(command):
     return subprocess.run(["sh", "-c", line], capture_output=True, check=False)
 
 
+EXPECTED = b"y\n1.0\n2.0\n3.0\n"
+FULL = b"kernpool predict: error: standard output: No space left on device\n"
 COMMANDS = """
 import sys
 from kernpool.cli.main import main
@@ -66,28 +67,18 @@ def test_a_closed_standard_output():
 
 @pytest.mark.slow
 @needs_sh
-def test_messages_do_not_go_to_standard_output():
-    done = shell("kernpool fit t.csv --target y --bandwidth 1 2>&-")
-    assert (done.returncode, done.stdout) == (0, b"")
-
-
-@pytest.mark.slow
-@needs_sh
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full device")
-def test_a_full_standard_output():
-    done = shell("kernpool predict model t.csv > /dev/full")
-    assert done.returncode == 1
-    assert done.stderr == b"kernpool predict: error: standard output: No space left on device\n"
-
-
-EXPECTED = b"y\n1.0\n2.0\n3.0\n"
-
-
-@pytest.mark.slow
-@needs_sh
-def test_streams_of_a_process():
-    done = shell("kernpool predict model /dev/stdin --out - < t.csv | cat")
-    assert (done.stdout, done.stderr) == (EXPECTED, b"")
+@pytest.mark.parametrize(
+    ("command", "out", "error"),
+    [
+        ("fit t.csv --target y --bandwidth 1 2>&-", b"", b""),  # messages do not go to standard output
+        ("predict model /dev/stdin --out - < t.csv | cat", EXPECTED, b""),
+        ("predict model t.csv > /dev/full", b"", FULL),
+    ],
+)
+def test_streams_of_a_process(command, out, error):
+    done = shell(f"kernpool {command}")
+    assert (done.returncode, done.stdout, done.stderr) == (bool(error), out, error)
 
 
 @pytest.mark.parametrize("arguments", ["-", "t.csv --out /dev/stdout", "t.csv --out /dev/fd/1", "/dev/stdin --out -"])
@@ -148,15 +139,6 @@ def test_advice_can_be_followed(cell, capsys):
             assert "--features" not in error
         elif cell != "9007199254740993":
             assert "--features" in error
-
-
-def test_models_of_frames_with_text_predict_files(capsys):
-    frame = pandas.DataFrame({"city": ["oslo", "bergen"], "a": [0.0, 1.0]})
-    model = NadarayaWatsonRegressor(bandwidth=1.0, smoothing=0.1).fit(frame, [0.0, 1.0])
-    save_model(model, "cities")
-    frame.to_csv("new.csv", index=False)
-    assert main(["predict", "cities", "new.csv"]) == 0
-    assert capsys.readouterr().out.split()[1:] == [str(y) for y in model.predict(frame)]
 
 
 @pytest.mark.filterwarnings("default")  # as in a process of its own

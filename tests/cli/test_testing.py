@@ -42,19 +42,9 @@ def test_significance(run, folder):
     assert shown["p_value"] == expected.p_value
     assert shown["statistic"] == pytest.approx(expected.statistic, rel=1e-9)
     assert (shown["test"], shown["n_resamples"], len(shown["bandwidth"])) == ("significance", 99, 2)
+    saved = load_model(folder / "model")  # stays as it is
+    assert (hasattr(saved, "feature_names_in_"), saved.n_jobs) == (False, None)
+    both, data = np.c_[A, B], ("specification", folder / "data.csv", "--target", "y", "--features", "a,b")
+    assert printed(kernpool("test", *data, "--resamples", "49")) == f"{specification_test(both, Y, n_resamples=49)}\n"
     both = ("significance", folder / "model", "--column", "a", "--column", "b", "--method", "gradient")
     assert "columns 'a', 'b'" in printed(kernpool("test", *both, "--resamples", "19", "--kind", "mammen"))
-
-
-def test_tests_of_a_table(folder):
-    data, few = folder / "data.csv", ("--resamples", "49")
-    both, two = np.c_[A, B], ("--features", "a,b")
-    shown = printed(kernpool("test", "specification", data, "--target", "y", *two, *few))
-    assert shown == f"{specification_test(both, Y, n_resamples=49)}\n"
-
-
-def test_the_model_stays_as_it_is(folder):
-    before = load_model(folder / "model")
-    kernpool("test", "significance", folder / "model", "--column", "a", "--resamples", "9")
-    assert not hasattr(load_model(folder / "model"), "feature_names_in_")
-    assert load_model(folder / "model").n_jobs == before.n_jobs

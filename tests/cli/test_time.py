@@ -22,22 +22,17 @@ DATE = np.datetime64("2024-01-01") + DAY
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("time")
-    lines = [
-        f"{a:.17g},{b:.17g},{y:.17g},{day},{date},{'early' if day < N / 2 else 'late'}"
-        for (a, b), y, day, date in zip(X, Y, DAY, DATE, strict=True)
-    ]
-    (path / "data.csv").write_text("a,b,y,day,date,half\n" + "\n".join(lines) + "\n")
+    lines = [f"{a:.17g},{b:.17g},{y:.17g},{day},{date}" for (a, b), y, day, date in zip(X, Y, DAY, DATE, strict=True)]
+    (path / "data.csv").write_text("a,b,y,day,date\n" + "\n".join(lines) + "\n")
+    few = [",".join(line.split(",")[:4]) for line in ["a,b,y,day", *lines]]
+    (path / "few.csv").write_text("\n".join(few) + "\n")
     return path
-
-
-def fit(folder, *options):
-    fixed = ("--target", "y", "--kernel", "epanechnikov", "--bandwidth", "0.3", "--model", "m", "--force")
-    return kernpool("fit", "data.csv", *fixed, "--features", "a,b", *options, cwd=folder)
 
 
 @pytest.mark.parametrize(("column", "others"), [("date", "a,b"), ("day", "a,b"), ("day", "a,b,day")])
 def test_rows_are_in_the_order_of_the_column(folder, column, others):
-    done = fit(folder, "--time", column, "--gap", GAP, "--features", others, "--json")
+    fixed = ("--target", "y", "--kernel", "epanechnikov", "--bandwidth", "0.3", "--model", "m", "--force", "--json")
+    done = kernpool("fit", "data.csv", *fixed, "--time", column, "--gap", GAP, "--features", others, cwd=folder)
     assert done.returncode == 0, done.stderr
     rows = np.column_stack([X, DAY]) if "day" in others else X
     expected = NadarayaWatsonRegressor("epanechnikov", 0.3, gap=GAP).fit(rows, Y, time=DAY)
@@ -49,36 +44,13 @@ def test_rows_are_in_the_order_of_the_column(folder, column, others):
     assert report["loo_error"] > 1.02 * alone.leave_one_out().error
 
 
-def test_the_column_is_no_feature_and_the_report_has_the_gap(folder):
-    lines = (folder / "data.csv").read_text().splitlines()
-    (folder / "few.csv").write_text("\n".join(",".join(line.split(",")[:4]) for line in lines))
-    options = ("--target", "y", "--bandwidth", "0.3")
-    done = kernpool("fit", "few.csv", *options, "--time", "day", "--gap", GAP, cwd=folder)
-    assert done.returncode == 0, done.stderr
-    assert b"columns    a, b\n" in done.stderr
-    assert b"gap        4 rows on either side of each are left out with it\n" in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("options", "code", "words"),
-    [
-        (("--time", "half"), 1, "--time must name a column of numbers or of dates"),
-        (("--time", "year"), 1, "no column 'year'"),
-        (("--time", "y"), 2, "--time names the target 'y'; name the column of the times"),
-        (("--time", "day", "--groups", "half"), 2, "leaves whole clusters out"),
-        (("--gap", "3"), 2, "name their column with --time"),
-        (("--time", "day", "--memory", "1GiB"), 2, "--time needs the rows in memory"),
-    ],
-)
-def test_what_is_refused(folder, options, code, words):
-    done = fit(folder, *options)
-    assert words in done.stderr.decode()
-    assert done.returncode == code
-
-
-def test_a_warning_names_the_option(folder):
-    options = ("--target", "y", "--features", "a,b", "--time", "date")
-    done = kernpool("fit", "data.csv", *options, cwd=folder)
-    assert done.returncode == 0, done.stderr
-    assert "in the order of time are correlated" in done.stderr.decode()
-    assert "fit with --gap 8" in done.stderr.decode()
+def test_what_is_said(folder):
+    """The column is no feature, the report has the gap, and a warning names the option."""
+    for more, words in (
+        (("--gap", GAP), (b"columns    a, b\n", b"gap        4 rows on either side of each are left out with it\n")),
+        ((), (b"in the order of time are correlated", b"fit with --gap 8")),
+    ):
+        chosen = ("--target", "y", "--features", "a,b") if not more else ("--target", "y", "--bandwidth", "0.3")
+        done = kernpool("fit", "data.csv" if not more else "few.csv", *chosen, "--time", "day", *more, cwd=folder)
+        assert done.returncode == 0, done.stderr
+        assert all(part in done.stderr for part in words)

@@ -111,7 +111,8 @@ class Table:
 
     @cached_property
     def _text(self) -> Any:
-        return _read_csv(self.data, {**(self.how or {}), "dtype": str, "na_filter": False, "na_values": None})
+        text = _read_csv(self.data, {**(self.how or {}), "dtype": str, "na_filter": False, "na_values": None})
+        return text.set_axis(self.frame.columns, axis=1)  # names without the blanks around them
 
     def as_written(self, name: str) -> Any:
         """Return a column with its cells as they are written, of a text file; of other files as they were read."""
