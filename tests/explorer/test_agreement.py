@@ -6,13 +6,10 @@ import numpy as np
 import pytest
 
 import kernpool
-from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, Problem
+from kernpool import Problem
 from kernpool.algorithms.reference import pair_weights
 from kernpool.core.local_fit import RANK_TOLERANCE
-from kernpool.estimators.fitted_model import problem_of
-from kernpool.kernels.categorical import FAMILIES
 from kernpool.pooling import Recipe, local_fit
-from kernpool.pooling.weights import weight_rows
 from tests.support.browser import ask
 from tests.support.explorer_answers import ANSWER, VALUES, WEIGHTS, assert_close, case, line
 from tests.support.explorer_payloads import payload_of_arrays, settings, unpacked
@@ -117,55 +114,3 @@ def test_in_two_columns_with_frequencies(page, degree):
     for i, (kernel, h, composition) in enumerate(combinations):
         for j in (0, 1):
             compare(replies[2 * i + j], x, y[:, j], query, kernel, h, degree, composition, weight)
-
-
-@cache
-def mixed():
-    """A numeric column, an unordered one and an ordered one, and queries that meet every pair of levels."""
-    g = np.random.default_rng(3)
-    n = 80
-    x, color, size = g.uniform(size=n), g.integers(0, 3, n), g.integers(0, 4, n)
-    y = x + color - 0.5 * size + 0.2 * g.normal(size=n)
-    query = np.column_stack([g.uniform(-0.1, 1.1, 24), np.tile(np.arange(3), 8), np.repeat(np.arange(4), 6)])
-    return np.column_stack([x, color, size]), y, query
-
-
-@pytest.mark.parametrize("model", [NadarayaWatsonRegressor, LocalLinearRegressor])
-@pytest.mark.parametrize("family", FAMILIES)
-def test_levels(page, model, family):
-    rows, y, query = mixed()
-    n, m, codes = len(rows), len(query), rows[:, 1:].astype(int)
-    unordered, ordered = FAMILIES[family]
-    levels = [(codes[:, 0], 3, unordered.name, None), (codes[:, 1], 4, ordered.name, range(4))]
-    payload = payload_of_arrays(rows[:, :1], y, levels=levels)
-    degree = int(model is LocalLinearRegressor)
-    combinations = [
-        (kernel, smoothing)
-        for kernel in ("gaussian", "epanechnikov", "cosine", "laplace")
-        for smoothing in ((0.0, 0.0), (0.3, 0.5), (1e-3, 0.9))
-    ]
-    replies = ask(
-        page,
-        ANSWER,
-        [payload],
-        [
-            case(0, query[:, :1], settings(kernel, [0.3], degree, smoothing=smoothing), query[:, 1:])
-            for kernel, smoothing in combinations
-        ],
-    )
-    for (kernel, smoothing), reply in zip(combinations, replies, strict=True):
-        fitted = model(
-            kernel,
-            0.3,
-            unordered=[1],
-            ordered=[2],
-            categorical_kernel=family,
-            smoothing=list(smoothing),
-            **({"ridge": 0.0} if degree else {}),
-        ).fit(rows, y)
-        value = fitted.predict(query)
-        plain = problem_of(fitted, query, warn=False)
-        alpha = np.concatenate([part for _, part in weight_rows(plain)])  # of a plane, too: weights, not shares
-        what = f"{kernel} {smoothing}"
-        assert_close(unpacked(reply["weight"], m, n), np.nan_to_num(alpha), WEIGHTS, f"weights, {what}")
-        assert_close(unpacked(reply["values"]), value, VALUES * np.ptp(y), f"values, {what}")

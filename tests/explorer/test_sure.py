@@ -1,157 +1,11 @@
-"""What the page says of errors, left-out rows, intervals and gradient descent is what the engine says."""
+"""Gradient descent and the curves of many rows on the page are those of the engine."""
 
 import numpy as np
 import pytest
 
-from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
+from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor
 from tests.support.browser import ask
-from tests.support.explorer_answers import BAND, LEFT_OUT
-from tests.support.explorer_payloads import packed, payload_of_arrays, settings, unpacked
-
-# Where the engine warns, the page shows the same numbers.
-WARNINGS = ("EmptyWindowWarning", "RankDeficiencyWarning", "InferenceWarning")
-pytestmark = pytest.mark.filterwarnings(*(f"ignore::kernpool.{name}" for name in WARNINGS))
-CURVE = """(payload, settings, places) => {
-  const query = { numeric: [0], codes: [] };
-  return pack(makePool(readData(payload), settings).curve(0, Float64Array.from(places), query));
-}"""
-
-
-def rows(situation, n=70):
-    """Rows, outputs and frequencies: a line with an isolated row, equal rows, two columns."""
-    g = np.random.default_rng(5)
-    x = np.sort(g.uniform(size=(n, 2)), axis=0) if situation == "columns" else np.sort(g.uniform(size=(n, 1)), axis=0)
-    x[-1] += 2.0
-    x[10] = x[11]
-    y = 30 + np.sin(5 * x[:, 0]) + 0.2 * g.normal(size=n)
-    return x, y, g.integers(0, 4, n).astype(float) if situation == "frequencies" else None
-
-
-def fitted(x, y, weight, kernel, h, degree, ridge=0.0, **options):
-    model = (
-        LocalLinearRegressor(kernel, h, ridge=ridge, **options)
-        if degree
-        else NadarayaWatsonRegressor(kernel, h, **options)
-    )
-    return model.fit(x, y, sample_weight=weight)
-
-
-@pytest.mark.parametrize("kernel", ["gaussian", "boxcar", "epanechnikov", "tricube", "laplace", "logistic"])
-@pytest.mark.parametrize("situation", ["line", "frequencies", "columns"])
-@pytest.mark.parametrize(("degree", "ridge"), [(0, 0.0), (1, 0.0), (1, 0.5)])
-def test_rows_are_left_out(page, kernel, situation, degree, ridge):
-    x, y, weight = rows(situation)
-    for h in (0.05, 0.3):
-        model = fitted(x, y, weight, kernel, [h] * x.shape[1], degree, ridge)
-        expected = model.leave_one_out()
-        widths = [h] * x.shape[1]
-        found = ask(page, LEFT_OUT, payload_of_arrays(x, y, weight), settings(kernel, widths, degree, ridge=ridge))
-        value = unpacked(found["value"])
-        # The isolated row's plane is not determined, and the engine has half of its digits there.
-        tolerance = np.where(np.arange(len(y)) == len(y) - 1, 1e-6, 1e-10) * np.ptp(y)
-        assert np.all(np.abs(value - expected.prediction[:, 0]) <= tolerance), (kernel, situation, h)
-        np.testing.assert_allclose(unpacked(found["residual"]), y - value, atol=1e-12)
-        np.testing.assert_allclose(found["error"], expected.error, rtol=1e-7)
-        assert found["empty"] == expected.empty_windows
-
-
-@pytest.mark.parametrize("degree", [0, 1])
-@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
-@pytest.mark.parametrize("situation", ["line", "frequencies", "columns"])
-def test_groups_are_left_out_together(page, kernel, situation, degree):
-    x, y, weight = rows(situation)
-    group, widths = np.arange(len(y)) // 7, [0.25] * x.shape[1]
-    model = LocalLinearRegressor(kernel, widths, ridge=0.0) if degree else NadarayaWatsonRegressor(kernel, widths)
-    expected = model.fit(x, y, sample_weight=weight, groups=group).leave_one_out()
-    payload = payload_of_arrays(x, y, weight) | {"group": packed(group)}
-    # What empty windows become elsewhere makes no difference.
-    found = ask(page, LEFT_OUT, payload, settings(kernel, widths, degree, empty="zero"))
-    np.testing.assert_allclose(unpacked(found["value"]), expected.prediction[:, 0], rtol=1e-8)
-    np.testing.assert_allclose(found["error"], expected.error, rtol=1e-7)
-    assert found["empty"] == expected.empty_windows
-
-
-@pytest.mark.filterwarnings("ignore::kernpool.ExtrapolationWarning")  # of the ends of the page
-def test_of_classes(page):
-    """Probabilities with the share of the priors; errors of labels without it."""
-    g = np.random.default_rng(6)
-    x = np.sort(g.uniform(size=(60, 1)), axis=0)
-    y = (g.uniform(size=60) < x[:, 0]).astype(int) + (x[:, 0] > 0.7)
-    model = NadarayaWatsonClassifier("gaussian", 0.1, prior_share=0.2).fit(x, y)
-    chosen = settings("gaussian", 0.1, priorShare=0.2)
-    payload = payload_of_arrays(x, y, classes=["0", "1", "2"])
-    query = np.linspace(-0.2, 1.2, 15)
-    found = unpacked(ask(page, CURVE, payload, chosen, query.tolist()), 3, 15).T
-    np.testing.assert_allclose(found, model.predict_proba(query[:, None]), rtol=0, atol=1e-12)
-    left_out = ask(page, LEFT_OUT, payload, chosen)
-    np.testing.assert_allclose(left_out["error"], model.leave_one_out().error, rtol=1e-12)
-
-
-@pytest.mark.parametrize("empty", ["nan", "nearest", "mean", "zero"])
-def test_empty_windows(page, empty):
-    x, y, weight = rows("frequencies")
-    query = np.array([-5.0, 0.5, 1.5, 9.0])
-    expected = (
-        NadarayaWatsonRegressor("triangular", 0.2, empty=empty).fit(x, y, sample_weight=weight).predict(query[:, None])
-    )
-    found = unpacked(
-        ask(page, CURVE, payload_of_arrays(x, y, weight), settings("triangular", 0.2, empty=empty), query.tolist())
-    )
-    np.testing.assert_allclose(found, expected, rtol=1e-12)
-
-
-@pytest.mark.parametrize("method", ["robust", "naive"])
-@pytest.mark.parametrize("degree", [0, 1])
-@pytest.mark.parametrize(
-    ("kernel", "situation"),
-    [
-        ("gaussian", "line"),
-        ("gaussian", "columns"),
-        ("epanechnikov", "frequencies"),
-        pytest.param("gaussian", "frequencies", marks=pytest.mark.slow),
-        pytest.param("epanechnikov", "line", marks=pytest.mark.slow),
-        pytest.param("epanechnikov", "columns", marks=pytest.mark.slow),
-        pytest.param("laplace", "line", marks=pytest.mark.slow),
-        pytest.param("laplace", "columns", marks=pytest.mark.slow),
-    ],
-)
-def test_intervals(page, kernel, situation, degree, method):
-    x, y, weight = rows(situation)
-    h = [0.15 if kernel != "epanechnikov" else 0.35] * x.shape[1]
-    query = np.full((9, x.shape[1]), 0.4)
-    query[:, 0] = np.linspace(0.02, 0.98, 9)
-    model = fitted(x, y, weight, kernel, h, degree)
-    expected = [model.confidence_interval(query, method=method)]
-    if situation != "columns":
-        expected.append(model.confidence_interval(query, method=method, simultaneous="tube"))
-    for simultaneous, interval in enumerate(expected):
-        found = ask(
-            page,
-            BAND,
-            payload_of_arrays(x, y, weight),
-            settings(kernel, h, degree),
-            0,
-            query[:, 0].tolist(),
-            {"numeric": query[0].tolist(), "codes": []},
-            {"method": method, "simultaneous": bool(simultaneous)},
-        )
-        # The engine's angles of a path are arccosines of nearly one, and have half of their digits.
-        loose = 1e-6 if simultaneous else 1e-8
-        if simultaneous:
-            np.testing.assert_allclose(found["critical"], interval.critical, rtol=loose)
-        names = {"center": "center", "lower": "lower", "upper": "upper", "standardError": "standard_error", "df": "df"}
-        for name, of in names.items():
-            value = getattr(interval, of)
-            np.testing.assert_allclose(unpacked(found[name]), np.ravel(value), rtol=loose, err_msg=f"{name} {h}")
-
-
-def test_no_band_where_the_formula_does_not_hold(page):
-    x, y, _ = rows("line")
-    for kernel, h, reason in (("boxcar", 0.3, "edge"), ("gaussian", 1e-4, "long")):
-        query = {"numeric": [0.0], "codes": []}
-        options = {"simultaneous": True}
-        found = ask(page, BAND, payload_of_arrays(x, y), settings(kernel, h), 0, [0.1, 0.9], query, options)
-        assert (found["critical"], found["reason"]) == (None, reason)
+from tests.support.explorer_payloads import payload_of_arrays, settings, unpacked
 
 
 @pytest.mark.parametrize("loss", ["mean", "sum"])
@@ -200,7 +54,8 @@ def test_curves_of_many_rows(page, kernel, most, degree, weighted):
       return { ...step.value, exact, curve, binned: pool.binned };
     }"""
     found = ask(page, function, payload_of_arrays(x, y, weight), settings(kernel, 0.4, degree), places.tolist())
-    model = fitted(x, y, weight, kernel, 0.4, degree)
+    kind = LocalLinearRegressor if degree else NadarayaWatsonRegressor
+    model = kind(kernel, 0.4, **{"ridge": 0.0} if degree else {}).fit(x, y, sample_weight=weight)
     expected = model.predict(places[:, None])
     largest = np.max(np.abs(unpacked(found["curve"]) - expected))
     assert 0 < found["error"] <= largest * (1 + 1e-9) < most

@@ -395,7 +395,6 @@ def _relevance(model: Any) -> list[float] | None:
 def settings_of(model: Any) -> dict[str, Any]:
     """Return kernel, bandwidth, degree and other settings of a fitted estimator, as the page represents them."""
     recipe = recipe_of(model)
-    ridge = recipe.ridge_weight(model.key_.shape[1])
     return {
         "kernel": recipe.kernel.name,
         "bandwidth": np.minimum(model.bandwidth_, INFINITE).tolist(),  # JSON has no infinity
@@ -405,7 +404,7 @@ def settings_of(model: Any) -> dict[str, Any]:
         "widths": shown_widths(model),
         "neighbors": neighbors_of(model),
         "smoothing": np.asarray(model.smoothing_, dtype=np.float64).tolist(),
-        "ridge": None if ridge is None else float(model.ridge_),
+        "ridge": float(model.ridge_) if recipe.degree and np.any(recipe.ridge) else None,
         "empty": model.empty,
         "priorShare": float(getattr(model, "prior_share_", 0.0)),
     }
