@@ -65,13 +65,6 @@ def test_the_curve_is_that_of_days(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_summary_says_days(kind):
-    X = pd.DataFrame({"when": KINDS[kind][0], "z": RNG.normal(size=N)})
-    text = str(LocalLinearRegressor(bandwidth=[40.0, 1.0], ridge=0.0).fit(X, Y).summary())
-    assert "  when    40 days\n  z       1\n" in text
-
-
-@pytest.mark.parametrize("kind", KINDS)
 def test_coverage_by_slices_of_dates(kind):
     cells, label = KINDS[kind]
     X = pd.DataFrame({"when": cells, "z": RNG.normal(size=N)})

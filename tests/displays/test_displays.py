@@ -11,13 +11,11 @@ plt = pytest.importorskip("matplotlib.pyplot", reason="pictures need the extra '
 from kernpool import (
     AttentionDisplay,
     BandwidthPathDisplay,
-    CoverageDisplay,
     KernelCurveDisplay,
     KernelDisplay,
     LocalLinearRegressor,
     NadarayaWatsonRegressor,
     PartialDisplay,
-    QuantileFanDisplay,
     get_kernel,
 )
 from kernpool.datasets import make_sine_power
@@ -63,20 +61,6 @@ def test_predictions_in_any_order(sample):
     np.testing.assert_array_equal(display.lines_[1].get_xdata(), sample.x_test)
     np.testing.assert_array_equal(display.lines_[1].get_ydata(), sample.y_truth)
     assert display.lines_[1].get_color() == "black"
-    with pytest.raises(ValueError, match="one prediction per input"):
-        KernelCurveDisplay.from_predictions([1.0, 2.0], [1.0])
-    with pytest.raises(ValueError, match="one truth per input"):
-        KernelCurveDisplay.from_predictions([1.0, 2.0], [1.0, 2.0], truth=[1.0])
-    with pytest.raises(ValueError, match="belong together"):
-        KernelCurveDisplay.from_predictions([1.0, 2.0], [1.0, 2.0], x_train=[1.0])
-
-
-def test_several_outputs_are_refused(generator):
-    X, y = generator.normal(size=(20, 1)), generator.normal(size=(20, 2))
-    model = NadarayaWatsonRegressor(bandwidth=1.0).fit(X, y)
-    for display in (KernelCurveDisplay, QuantileFanDisplay, PartialDisplay):
-        with pytest.raises(ValueError, match="one output can be drawn at a time"):
-            display.from_estimator(model, X, y)
 
 
 def test_the_grid_is_fine_enough_for_the_bandwidth(generator):
@@ -86,24 +70,11 @@ def test_the_grid_is_fine_enough_for_the_bandwidth(generator):
     assert np.diff(grid).max() < 0.5 / 7
 
 
-def test_one_column_of_one_dimension_and_masked_data(generator):
+def test_one_column_of_one_dimension(generator):
     x, y = np.sort(generator.uniform(0, 5, 60)), generator.normal(size=60)
     model = NadarayaWatsonRegressor(bandwidth=0.5).fit(x, y)
     found, expected = (KernelCurveDisplay.from_estimator(model, rows, y) for rows in (x, x[:, None]))
     np.testing.assert_array_equal(found.prediction, expected.prediction)
-    masked_x, masked_y = (np.ma.array(array, mask=x > 4) for array in (x, y))
-    ask = (KernelCurveDisplay.from_estimator, QuantileFanDisplay.from_estimator, CoverageDisplay.from_estimator)
-    for data, name in (((masked_x, y), "X"), ((x + 0.01, masked_y), "y")):
-        for draw in ask:
-            with pytest.raises(TypeError, match=f"{name} is a masked array"):
-                draw(model, *data)
-    for draw in (
-        lambda: KernelCurveDisplay.from_predictions(x, masked_y),
-        lambda: CoverageDisplay.from_intervals(x, masked_y, (y - 1, y + 1), level=0.9),
-        lambda: AttentionDisplay.from_weights(np.ma.array(np.eye(3), mask=np.eye(3) == 1)),
-    ):
-        with pytest.raises(TypeError, match="is a masked array"):
-            draw()
 
 
 def test_one_of_several_columns(generator):
@@ -115,15 +86,6 @@ def test_one_of_several_columns(generator):
     np.testing.assert_allclose(display.prediction, model.predict(query))
     assert display.ax_.get_xlabel() == "column 1"
     assert len(display.scatter_.get_offsets()) == 1000
-    for feature, message in [(None, "feature= must say"), (2, r"feature must lie in \[0, 1\]"), ("a", "not a column")]:
-        with pytest.raises(ValueError, match=message):
-            KernelCurveDisplay.from_estimator(model, X, y, feature=feature)
-    with pytest.raises(ValueError, match="one output per row"):
-        KernelCurveDisplay.from_estimator(model, X, y[:-1], feature=0)
-    with pytest.raises(ValueError, match="grid_resolution must be at least 2"):
-        KernelCurveDisplay.from_estimator(model, X, y, feature=0, grid_resolution=1)
-    with pytest.raises(ValueError, match="X has 1 features, but"):  # one dimension is one column
-        KernelCurveDisplay.from_estimator(model, X[:, 0], y)
 
 
 def test_data_frames_keep_their_names(generator):
@@ -153,33 +115,20 @@ def test_kernels_side_by_side():
     np.testing.assert_array_equal(exact.lines_[0].get_xdata(), taught)
     assert exact.axes_[0].get_title() == "box"
     assert len(KernelDisplay.from_kernels("gaussian").lines_) == 1
-    with pytest.raises(ValueError, match="each once"):
-        KernelDisplay.from_kernels(["gaussian", "gaussian"])
-    with pytest.raises(ValueError, match="names must be one per kernel"):
-        KernelDisplay.from_kernels(["gaussian"], names=[])
-    with pytest.raises(ValueError, match="did you mean 'epanechnikov'"):
-        KernelDisplay.from_kernels(["epanechikov"])
-    with pytest.raises(ValueError, match="one pair of axes per kernel, got 1 for 2"):
-        KernelDisplay.from_kernels(["gaussian", "boxcar"], axes=plt.subplots()[1])
-
-
-def test_weights_of_one_head(sample, model):
-    weights = model.attention_weights(sample.x_test[:, None])
-    display = AttentionDisplay.from_weights(weights)
-    np.testing.assert_array_equal(display.images_[0].get_array(), weights)
-    panel = display.axes_[0, 0]
-    assert (panel.get_xlabel(), panel.get_ylabel()) == ("keys", "queries")
-    lightness = [sum(display.images_[0].cmap(share)[:3]) for share in np.linspace(0, 1, 30)]
-    assert np.all(np.diff(lightness) < 0)  # more weight is more ink, in black and white too
 
 
 def test_weights_of_an_estimator_are_sorted(sample, model, generator):
+    weights = model.attention_weights(sample.x_test[:, None])
     order = generator.permutation(50)
-    query = sample.x_test[order, None]
-    display = AttentionDisplay.from_estimator(model, query)
-    np.testing.assert_allclose(display.images_[0].get_array(), model.attention_weights(sample.x_test[:, None]))
-    unsorted = AttentionDisplay.from_estimator(model, query, sort=False)
-    np.testing.assert_allclose(unsorted.images_[0].get_array(), model.attention_weights(query))
+    for display in (
+        AttentionDisplay.from_weights(weights),
+        AttentionDisplay.from_estimator(model, sample.x_test[order, None]),
+    ):
+        np.testing.assert_allclose(display.images_[0].get_array(), weights)
+    unsorted = AttentionDisplay.from_estimator(model, sample.x_test[order, None], sort=False)
+    np.testing.assert_allclose(unsorted.images_[0].get_array(), weights[order])
+    lightness = [sum(display.images_[0].cmap(share)[:3]) for share in np.linspace(0, 1, 30)]
+    assert np.all(np.diff(lightness) < 0)  # more weight is more ink, in black and white too
 
 
 def test_axes_of_weights_say_by_which_column_they_are_sorted(generator):
@@ -222,16 +171,6 @@ def test_without_a_font_one_warning_names_the_remedy(monkeypatch):
     assert warning.filename == __file__
 
 
-def test_heads_share_one_scale(generator):
-    weights = generator.dirichlet(np.ones(8), size=(2, 3, 5))
-    display = AttentionDisplay.from_weights(weights, title=["a", "b", "c"])
-    assert display.axes_.shape == (2, 3)
-    assert {image.get_clim() for image in display.images_} == {(0.0, weights.max())}
-    assert [ax.get_title() for ax in display.axes_[0]] == ["a", "b", "c"]
-    with pytest.raises(ValueError, match="ax is for one head"):
-        AttentionDisplay.from_weights(weights, ax=plt.subplots()[1])
-
-
 def test_more_keys_than_pixels_lose_no_weight(generator):
     weights = generator.dirichlet(np.full(4000, 0.01), size=1100)
     display = AttentionDisplay.from_weights(weights)
@@ -240,23 +179,6 @@ def test_more_keys_than_pixels_lose_no_weight(generator):
     np.testing.assert_allclose(cells.sum(axis=1), 1)  # a lone heavy key does not fall between pixels
     assert display.colorbar_.ax.get_ylabel() == "weight of 8 keys"
     assert display.axes_[0, 0].get_xlim() == (-0.5, 3999.5)
-
-
-@pytest.mark.parametrize(
-    ("weights", "message"),
-    [
-        (np.full(4, 0.25), r"must have shape \(queries, keys\)"),
-        (np.full((1, 2, 2), 0.5), r"got \(1, 2, 2\)"),
-        (np.empty((0, 3)), "must have shape"),
-        ([[0.5, 0.6]], "the row of query 0 sums to 1.1"),
-        ([[1.5, -0.5]], "one is -0.5"),
-        ([[0.5, np.nan]], r"weights hold nan at \(query, key\) \(0, 1\); empty windows give NaN"),
-        ([[[[1.0]], [[np.nan]]]], r"weights hold nan at \(row, column, query, key\) \(0, 1, 0, 0\)"),
-    ],
-)
-def test_weights_that_are_none(weights, message):
-    with pytest.raises(ValueError, match=message):
-        AttentionDisplay.from_weights(weights)
 
 
 @pytest.mark.parametrize(("weights", "are"), [([[0.5, 0.5], [0.0, 0.0]], True), ([[3.0, 4.0]], False)])
@@ -279,8 +201,6 @@ def test_the_path_of_a_search(sample):
     assert several.ax_.get_ylabel() == "AICc"
     assert len(several.lines_) == 2
     assert [text.get_text()[:8] for text in several.ax_.get_legend().get_texts()] == ["column 0", "column 1"]
-    with pytest.raises(ValueError, match="fit it with bandwidth='loo'"):
-        BandwidthPathDisplay.from_estimator(NadarayaWatsonRegressor(bandwidth=1.0))
 
 
 def test_an_even_matrix_stays_even_when_it_is_grouped():
@@ -290,12 +210,11 @@ def test_an_even_matrix_stays_even_when_it_is_grouped():
     np.testing.assert_allclose(cells, 2 / 513)
     assert display.images_[0].get_extent() == [-0.5, 513.5, 3.5, -0.5]
     assert display.axes_[0, 0].get_xlim() == (-0.5, 512.5)
-    for arguments, message in (
-        ({"max_cells": 0}, "max_cells must be"),
-        ({"title": ["a", "b"]}, "title must be one text"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            AttentionDisplay.from_weights([[1.0]], **arguments)
+    heads = np.random.default_rng(0).dirichlet(np.ones(8), size=(2, 3, 5))
+    several = AttentionDisplay.from_weights(heads, title=["a", "b", "c"])  # on one scale
+    assert several.axes_.shape == (2, 3)
+    assert {image.get_clim() for image in several.images_} == {(0.0, heads.max())}
+    assert [ax.get_title() for ax in several.axes_[0]] == ["a", "b", "c"]
 
 
 def test_weights_straight_from_a_layer():
@@ -303,8 +222,6 @@ def test_weights_straight_from_a_layer():
     weights = torch.full((2, 2), 0.5, requires_grad=True)
     for tensor in (weights, weights.to(torch.bfloat16), [[weights, weights]]):
         AttentionDisplay.from_weights(tensor)
-    with pytest.raises(TypeError, match="real numbers are needed"):
-        AttentionDisplay.from_weights([[1j]])
 
 
 def test_weights_of_local_linear_fits_are_drawn_with_their_signs(generator):
@@ -319,8 +236,6 @@ def test_weights_of_local_linear_fits_are_drawn_with_their_signs(generator):
     assert image.get_clim() == (weights.min(), weights.max())  # small negative ones are seen, too
     assert [image.norm(one) for one in (weights.min(), 0.0, weights.max())] == [0.0, 0.5, 1.0]
     assert display.colorbar_.ax.get_yticklabels()[0].get_text() == f"−{-weights.min():.2g}"
-    with pytest.raises(ValueError, match="weights that may be negative, as those of local linear fits"):
-        AttentionDisplay.from_weights(weights)
 
 
 @pytest.mark.parametrize("library", [None, "pandas", "polars"])
@@ -334,5 +249,3 @@ def test_curves_of_the_rows_that_a_model_holds(library, generator):
     for name in ("x", "prediction", "x_train", "y_train"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
     assert one.x_label == other.x_label == ("sun" if library else "column 1")
-    with pytest.raises(ValueError, match="X and y go together, got only X"):
-        KernelCurveDisplay.from_estimator(model, X, feature=1)

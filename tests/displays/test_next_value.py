@@ -13,7 +13,6 @@ from kernpool import (
     CoverageDisplay,
     KernelCurveDisplay,
     LocalLinearRegressor,
-    NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
     QuantileFanDisplay,
     open_chunks,
@@ -76,10 +75,6 @@ def test_a_fan_over_one_of_two_columns(rows):
     assert len(display.scatter_.get_offsets()) == 30
     held = f"other columns at size {frame['size'].median():.4g}"
     assert (display.ax_.get_xlabel(), title(display.ax_)) == ("age", held)
-    with pytest.raises(
-        ValueError, match="X has 2 columns, so feature= must say which one to draw over; PartialDisplay"
-    ):
-        QuantileFanDisplay.from_estimator(model, frame, rows[1])
 
 
 def test_one_level_is_a_line_and_empty_windows_leave_gaps_in_the_fan(rows, model):
@@ -113,38 +108,6 @@ def test_given_quantiles_in_any_order(rows, model):
     assert display.line_.get_color() == "green"
 
 
-@pytest.mark.parametrize(
-    ("quantiles", "levels", "message"),
-    [
-        ([[1.0, 2.0]] * 3, [0.1, 0.1], "levels must differ from each other"),
-        ([[1.0, 2.0]] * 3, [0.1, 90], "levels must be between 0 and 1, got 90"),
-        ([[1.0, 2.0]] * 3, [0.9, 0.1], "that of level 0.9 is below that of 0.1; columns are in the order of levels"),
-        ([[1.0, 2.0]] * 3, [0.1, 0.5, 0.9], r"one column per level, \(3, 3\), got shape \(3, 2\)"),
-        ([[1.0, 2.0]] * 2, [0.1, 0.9], "x has 3 entries and quantiles shape"),
-    ],
-)
-def test_quantiles_that_are_none(quantiles, levels, message):
-    with pytest.raises(ValueError, match=message):
-        QuantileFanDisplay.from_quantiles([0.0, 1.0, 2.0], quantiles, levels)
-
-
-def test_what_has_no_fan(rows, model):
-    X, y = rows
-    with pytest.raises(TypeError, match=r"NadarayaWatsonClassifier has no quantile; use NadarayaWatsonRegressor or"):
-        QuantileFanDisplay.from_estimator(NadarayaWatsonClassifier(bandwidth=0.4).fit(X, y > 0), X, y > 0)
-    with pytest.raises(ValueError, match="belong together"):
-        QuantileFanDisplay.from_quantiles([0.0], [[1.0]], [0.5], x_train=[1.0])
-
-
-@pytest.mark.parametrize("robust", [False, True])
-def test_the_default_method_is_that_of_the_model(rows, robust):
-    model = LocalLinearRegressor(bandwidth=0.2, robust=robust).fit(*rows)
-    display = KernelCurveDisplay.from_estimator(model, *rows, prediction=0.8)
-    assert display.prediction_interval.method == ("cv+" if robust else "adaptive")
-    expected = model.prediction_interval(display.x[:, None], level=0.8)
-    np.testing.assert_array_equal(ends(display.expected_)[1:], (expected.lower, expected.upper))
-
-
 @pytest.mark.parametrize("method", ["adaptive", "full"])
 def test_the_prediction_band_is_that_of_the_model(rows, model, method):
     display = KernelCurveDisplay.from_estimator(
@@ -166,6 +129,12 @@ def test_the_prediction_band_is_that_of_the_model(rows, model, method):
     for artist in (display.expected_, shade):
         assert pixels_of(display.figure_, artist) > 500
     assert KernelCurveDisplay.from_estimator(model, *rows).expected_ is None
+    for robust in (False, True):
+        model = LocalLinearRegressor(bandwidth=0.2, robust=robust).fit(*rows)
+        display = KernelCurveDisplay.from_estimator(model, *rows, prediction=0.8)
+        assert display.prediction_interval.method == ("cv+" if robust else "adaptive")
+    chunked = LocalLinearRegressor(bandwidth=0.4).fit(open_chunks([rows]))
+    KernelCurveDisplay.from_estimator(chunked, *rows, prediction=0.9)  # by rows that are held back
 
 
 def test_given_prediction_intervals(rows, model):
@@ -182,9 +151,6 @@ def test_given_prediction_intervals(rows, model):
     np.testing.assert_array_equal((lower, upper), (interval.lower[order], interval.upper[order]))
     assert to_rgba(display.expected_.get_facecolor()[0])[:3] == to_rgba("green")[:3]
     assert "mine" in entries(display.ax_)
-    short = model.prediction_interval(at[:-1, None])
-    with pytest.raises(ValueError, match=r"must be for the 40 points of the curve, of one output, got shape \(39,\)"):
-        KernelCurveDisplay.from_predictions(at, at, prediction_interval=short)
 
 
 def test_infinite_ends_leave_gaps_and_the_curve_its_room(rows, model):
@@ -196,24 +162,6 @@ def test_infinite_ends_leave_gaps_and_the_curve_its_room(rows, model):
     places = ends(display.expected_)[0]
     np.testing.assert_array_equal(places, np.delete(at, np.s_[10:20]))
     assert display.ax_.get_ylim()[0] > -50
-
-
-def test_what_has_no_prediction_band(rows, model):
-    X, y = rows
-    for options, message in (
-        ({"prediction": 90}, "90 percent is"),
-        ({"prediction": 0.9, "prediction_method": "best"}, "method must be one of"),
-        ({"prediction": 0.9, "quantity": "derivative"}, "no slope is observed; leave prediction out"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            KernelCurveDisplay.from_estimator(model, X, y, **options)
-    classifier = NadarayaWatsonClassifier(bandwidth=0.4).fit(X, y > 0)
-    with pytest.raises(TypeError, match=r"NadarayaWatsonClassifier has no prediction_interval.*use prediction=None"):
-        KernelCurveDisplay.from_estimator(classifier, X, y > 0, prediction=0.9)
-    chunked = type(model)(bandwidth=0.4).fit(open_chunks([(X, y)]))
-    with pytest.raises(TypeError, match=r"needs the rows themselves.*use method='adaptive', or 'split'"):
-        KernelCurveDisplay.from_estimator(chunked, X, y, prediction=0.9, prediction_method="full")
-    KernelCurveDisplay.from_estimator(chunked, X, y, prediction=0.9)  # by rows that are held back
 
 
 def drawn(display):
@@ -248,10 +196,7 @@ def test_coverage_is_counted_slice_by_slice(model, new_rows):
     assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("x", "fraction of yield inside the interval")
     for artist in (display.line_, display.bars_[0].lines[0]):
         assert pixels_of(display.figure_, artist) > 50
-
-
-def test_by_default_slices_are_of_the_prediction(model, new_rows):
-    display = CoverageDisplay.from_estimator(model, *new_rows)
+    display = CoverageDisplay.from_estimator(model, *new_rows)  # by default slices are of the prediction
     by = np.sort(model.predict(new_rows[0])).reshape(10, 6)
     np.testing.assert_allclose((display.slices.left, display.slices.right), (by[:, 0], by[:, -1]))
     assert display.ax_.get_xlabel() == "prediction of y"
@@ -285,8 +230,6 @@ def test_rows_of_one_value_stay_together_and_labels_are_slices():
     )
     assert [text.get_text() for text in named.ax_.get_xticklabels()] == ["a", "b"]
     assert named.slices.rows.tolist() == [15, 85]
-    with pytest.raises(ValueError, match="100 different labels, and at most 30 can be drawn"):
-        CoverageDisplay.from_intervals([f"{i}" for i in range(100)], np.ones(100), ends_of, level=0.9)
 
 
 def test_infinite_and_missing_intervals_are_counted():
@@ -308,8 +251,6 @@ def test_coverage_by_a_column_of_a_frame(new_rows):
     assert [text.get_text() for text in display.ax_.get_xticklabels()] == ["elm", "oak"]
     assert display.slices.rows.tolist() == [30, 30]
     assert display.ax_.get_xlabel() == "street"
-    with pytest.raises(ValueError, match=r"against 'age' is not a column of X; columns: \['size', 'street'\]"):
-        CoverageDisplay.from_estimator(model, frame, np.sin(frame["size"]), against="age")
 
 
 def test_confidence_intervals_are_asked_about_the_truth(rows, model):
@@ -321,28 +262,3 @@ def test_confidence_intervals_are_asked_about_the_truth(rows, model):
     np.testing.assert_allclose(drawn(display)[1], inside.reshape(5, 10).mean(axis=1))
     styled = display.plot(line_kwargs={"color": "green"}, bar_kwargs={"color": "green"})
     assert styled.line_.get_color() == styled.bars_[0].lines[0].get_color() == "green"
-
-
-def test_what_has_no_coverage(rows, model, new_rows):
-    X, y = new_rows
-    with pytest.raises(ValueError, match=r"are the rows that the model was fitted to.*give rows that were held out"):
-        CoverageDisplay.from_estimator(model, *rows)
-    classifier = NadarayaWatsonClassifier(bandwidth=0.4).fit(X, y > 0)
-    with pytest.raises(TypeError, match=r"NadarayaWatsonClassifier has no prediction_interval"):
-        CoverageDisplay.from_estimator(classifier, *rows)
-    pair = y - 1, y + 1
-    for arguments, options, message in (
-        ((X[:, 0], y, pair), {}, "level must be given with a pair"),
-        ((X[:, 0], y, pair), {"level": 90}, "90 percent is level=0.9"),
-        ((X[:, 0], y, pair), {"level": 0.9, "confidence": 95}, "95 percent is confidence=0.95"),
-        ((X[:, 0], y, pair), {"level": 0.9, "slices": 0}, "slices must be an integer from 1 on, got 0"),
-        ((X[:, 0], y, pair[::-1]), {"level": 0.9}, r"lower end first: interval=\(lower, upper\)"),
-        ((X[:, 0], y[:-1], pair), {"level": 0.9}, r"one number for each row, .* got shapes \(60,\), \(59,\)"),
-        ((X[:, 0], y * np.nan, pair), {"level": 0.9}, "y must be finite, got nan; leave such rows out"),
-        ((X[:, 0] * np.inf, y, pair), {"level": 0.9}, "x must be finite, got inf"),
-        ((X[:, 0], y, (y * np.nan, y)), {"level": 0.9}, "none of the 60 rows has an interval"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            CoverageDisplay.from_intervals(*arguments, **options)
-    with pytest.raises(TypeError, match="interval must be what prediction_interval or confidence_interval returns"):
-        CoverageDisplay.from_intervals(X[:, 0], y, 1.96, level=0.9)

@@ -1,0 +1,139 @@
+"""What cannot be drawn is refused, by a message that names the argument or the remedy."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+pytest.importorskip("matplotlib", reason="pictures need the extra 'plot'")
+from matplotlib import pyplot as plt
+from sklearn.linear_model import LinearRegression
+
+from kernpool import (
+    AttentionDisplay,
+    BandwidthPathDisplay,
+    CoverageDisplay,
+    KernelCurveDisplay,
+    KernelDisplay,
+    LocalLinearRegressor,
+    NadarayaWatsonClassifier,
+    NadarayaWatsonRegressor,
+    PartialDisplay,
+    QuantileFanDisplay,
+    ResidualDisplay,
+    open_chunks,
+)
+
+RNG = np.random.default_rng(0)
+X = np.sort(RNG.uniform(0, 5, (60, 1)), axis=0)
+Y = np.sin(X[:, 0]) + 0.2 * RNG.normal(size=60)
+TWO = np.column_stack([X, RNG.normal(size=60)])
+FRAME = pd.DataFrame({"size": X[:, 0], "street": np.array(["elm", "oak", "ash"])[np.arange(60) % 3]})
+MODEL = LocalLinearRegressor(bandwidth=0.4).fit(X, Y)
+OF_TWO = NadarayaWatsonRegressor(bandwidth=0.5).fit(TWO, Y)
+OF_FRAME = NadarayaWatsonRegressor(bandwidth=0.5, smoothing=0.3).fit(FRAME, Y)
+OUTPUTS = NadarayaWatsonRegressor(bandwidth=1.0).fit(X, np.c_[Y, Y])
+CLASSES = NadarayaWatsonClassifier(bandwidth=0.4).fit(X, Y > 0)
+CHUNKED = LocalLinearRegressor(bandwidth=0.4).fit(open_chunks([(X, Y)]))
+GROUPED = NadarayaWatsonClassifier(bandwidth=0.4).fit(X, Y > 0, groups=np.arange(60) // 3)
+OTHER = LinearRegression().fit(X, Y)
+SHORT = MODEL.confidence_interval(X[1:])
+MASKED = np.ma.array(Y, mask=Y > 0.5)
+PAIR = Y - 1, Y + 1
+LEVELS = [0.1, 0.9]
+REFUSED = {
+    KernelCurveDisplay.from_predictions: [
+        (([1.0, 2.0], [1.0]), {}, "one prediction per input"),
+        (([1.0, 2.0], [1.0, 2.0]), {"truth": [1.0]}, "one truth per input"),
+        ((X[:, 0], MASKED), {}, "is a masked array"),
+        ((X[:, 0], Y), {"bands": [SHORT]}, "bands must hold intervals for the 60 points"),
+        ((X[:, 0], Y), {"prediction_interval": MODEL.prediction_interval(X[1:])}, r"for the 60 points.*\(59,\)"),
+    ],
+    KernelCurveDisplay.from_estimator: [
+        ((OUTPUTS, X, np.c_[Y, Y]), {}, "one output can be drawn"),
+        ((OF_TWO, TWO, Y), {}, "feature= must say"),
+        ((OF_TWO, TWO, Y), {"feature": 2}, r"feature must lie in \[0, 1\]"),
+        ((OF_TWO, TWO, Y[1:]), {"feature": 0}, "one output per row"),
+        ((OF_TWO, TWO), {"feature": 1}, "X and y go together, got only X"),
+        ((OF_FRAME,), {"feature": "street"}, "column 'street' holds categories.*PartialDisplay"),
+        ((MODEL, X, Y), {"band": "prediction"}, "band must be one of"),
+        ((MODEL, X, Y), {"prediction": 90}, "90 percent is"),
+        ((MODEL, X, Y), {"prediction": 0.9, "quantity": "derivative"}, "leave prediction out"),
+        ((CLASSES, X, Y > 0), {"band": "confidence"}, "no confidence_interval.*use band=None"),
+        ((CLASSES, X, Y > 0), {"prediction": 0.9}, "no prediction_interval.*use prediction=None"),
+        ((CHUNKED, X, Y), {"band": "simultaneous"}, "not in memory"),
+        ((CHUNKED, X, Y), {"prediction": 0.9, "prediction_method": "full"}, "use method='adaptive', or 'split'"),
+    ],
+    QuantileFanDisplay.from_estimator: [
+        ((OUTPUTS, X, np.c_[Y, Y]), {}, "one output can be drawn"),
+        ((OF_TWO, TWO, Y), {}, "feature= must say"),
+        ((OF_FRAME,), {"feature": "street"}, "column 'street' holds categories.*PartialDisplay"),
+        ((CLASSES, X, Y > 0), {}, "NadarayaWatsonClassifier has no quantile; use"),
+    ],
+    QuantileFanDisplay.from_quantiles: [
+        (([0.0, 1.0], [[1.0, 2.0]] * 2, [0.1, 0.1]), {}, "levels must differ"),
+        (([0.0, 1.0], [[1.0, 2.0]] * 2, [0.1, 90]), {}, "levels must be between 0 and 1"),
+        (([0.0, 1.0], [[1.0, 2.0]] * 2, [0.9, 0.1]), {}, "in the order of levels"),
+        (([0.0, 1.0], [[1.0, 2.0]] * 2, [0.1, 0.5, 0.9]), {}, r"one column per level, \(2, 3\)"),
+        (([0.0, 1.0, 2.0], [[1.0, 2.0]] * 2, LEVELS), {}, "x has 3 entries and quantiles shape"),
+    ],
+    CoverageDisplay.from_estimator: [
+        ((MODEL, X, Y), {}, "give rows that were held out"),
+        ((CLASSES, X, Y > 0), {}, "has no prediction_interval"),
+        ((OF_FRAME, FRAME.assign(size=X[:, 0] + 0.01), Y), {"against": "age"}, "against 'age' is not a column of X"),
+    ],
+    CoverageDisplay.from_intervals: [
+        ((X[:, 0], Y, PAIR), {}, "level must be given with a pair"),
+        ((X[:, 0], Y, PAIR), {"level": 90}, "level=0.9"),
+        ((X[:, 0], Y, PAIR), {"level": 0.9, "slices": 0}, "slices must be"),
+        ((X[:, 0], Y, PAIR[::-1]), {"level": 0.9}, r"interval=\(lower, upper\)"),
+        ((X[:, 0], Y[1:], PAIR), {"level": 0.9}, "one number for each row"),
+        ((X[:, 0], Y * np.nan, PAIR), {"level": 0.9}, "y must be finite"),
+        ((X[:, 0], Y, (Y * np.nan, Y)), {"level": 0.9}, "none of the 60 rows has an interval"),
+        ((X[:, 0], Y, 1.96), {"level": 0.9}, "interval must be what"),
+        (([*map(str, range(60))], Y, PAIR), {"level": 0.9}, "60 different labels, and at most 30"),
+    ],
+    ResidualDisplay.from_estimator: [
+        ((CHUNKED,), {}, "not in memory"),
+        ((CLASSES,), {}, "NadarayaWatsonClassifier"),
+        ((OUTPUTS,), {}, "output= says which one"),
+        ((OUTPUTS,), {"output": 2}, r"output must lie in \[0, 1\], got 2"),
+        ((OF_FRAME,), {"against": "weight"}, "against 'weight' is not a column of X"),
+        ((MODEL,), {"marked": -1}, "marked must be"),
+    ],
+    PartialDisplay.from_estimator: [
+        ((OUTPUTS, X, np.c_[Y, Y]), {}, "one output can be drawn"),
+        ((OTHER,), {}, "does not hold its rows; pass X and y"),
+        ((GROUPED,), {"band": "confidence"}, "groups"),
+        ((OF_FRAME,), {"features": ["z"]}, "features 'z' is not a column"),
+        ((OF_FRAME,), {"feature_names": ["a"]}, "feature_names must name 2 columns"),
+        ((OF_FRAME,), {"kind": "mean"}, "kind must be"),
+        ((OF_FRAME,), {"axes": []}, "axes must be one per panel, 2, got 0"),
+        ((OF_FRAME,), {"grid_resolution": 1}, "grid_resolution must be"),
+    ],
+    KernelDisplay.from_kernels: [
+        ((["gaussian"],), {"names": []}, "names must be one per kernel"),
+        ((["epanechikov"],), {}, "did you mean 'epanechnikov'"),
+        ((["gaussian", "boxcar"],), {"axes": plt.figure().subplots()}, "one pair of axes per kernel, got 1 for 2"),
+    ],
+    AttentionDisplay.from_weights: [
+        ((np.full(4, 0.25),), {}, r"shape \(queries, keys\)"),
+        (([[0.5, 0.6]],), {}, "the row of query 0 sums to 1.1"),
+        (([[1.5, -0.5]],), {}, "one is -0.5"),
+        (([[0.5, np.nan]],), {}, r"nan at \(query, key\) \(0, 1\)"),
+        (([[[[1.0]], [[np.nan]]]],), {}, r"nan at \(row, column, query, key\) \(0, 1, 0, 0\)"),
+        (([[1j]],), {}, "real numbers are needed"),
+        ((np.ma.array(np.eye(3), mask=np.eye(3) == 1),), {}, "is a masked array"),
+        ((np.ones((1, 2, 1, 1)),), {"ax": plt.figure().subplots()}, "ax is for one head"),
+        (([[1.0]],), {"max_cells": 0}, "max_cells must be"),
+        (([[1.0]],), {"title": ["a", "b"]}, "title must be one text"),
+        ((MODEL.attention_weights(X),), {}, "weights that may be negative"),
+    ],
+    BandwidthPathDisplay.from_estimator: [((MODEL,), {}, "fit it with bandwidth='loo'")],
+}
+
+
+@pytest.mark.parametrize("call", REFUSED, ids=lambda call: f"{call.__self__.__name__}.{call.__name__}")
+def test_what_cannot_be_drawn(call):
+    for arguments, options, words in REFUSED[call]:
+        with pytest.raises((TypeError, ValueError), match=words):
+            call(*arguments, **options)
