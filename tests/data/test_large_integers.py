@@ -19,6 +19,8 @@ from kernpool.data import TableError
 from tests.support.commands import kernpool
 from tests.support.parquet import write_parquet
 
+pyarrow = pytest.importorskip("pyarrow", reason="Parquet and Arrow need the extra 'arrow'")
+
 BIG = 2**53
 INEXACT = (BIG + 1, -BIG - 1, 2**60 + 1, 2**63 - 1, 10**23, 10**30 + 1)
 EXACT = (BIG, -BIG, BIG + 2, 2**60, -(2**63), 2**63, 2**70)
@@ -43,119 +45,85 @@ def test_pool_takes_what_is_exact(number):
         assert pool([0.0], [0.0, 1e9], numbers, bandwidth=1.0) == [float(number)]
 
 
-@pytest.mark.parametrize(
-    ("dtype", "number"),
-    [(np.int64, BIG + 1), (np.int64, -BIG - 1), (np.int64, 2**63 - 1), (np.uint64, 2**63 + 1), (np.uint64, 2**64 - 1)],
-)
-@pytest.mark.parametrize("order", ["<", ">"])
-def test_arrays_of_integers(dtype, number, order):
-    numbers = np.array([0, number, 7], dtype=np.dtype(dtype).newbyteorder(order))
-    y = [1.0, 2.0, 3.0]
-    for ask, message in (
-        (lambda: pool([0.0], numbers, y), rf"key holds the integer {number} at index \(1,\)"),
-        (lambda: pool([0.0], open_chunks([(numbers, y)])), f"row 1 of key.* the integer {number}"),
-        (
-            lambda: pool([[0.0, 0.0]], open_chunks(np.c_[numbers * 0, numbers], y)),
-            f"column 1 of key .*the integer {number}|row 1 of key, column 1.*{number}",
-        ),
+@pytest.mark.parametrize("dtype", ["<i8", ">i8", "<u8", ">u8"])
+def test_arrays_and_chunks_of_integers(dtype):
+    """The remedy, differences of integers, gives the exact answer."""
+    numbers, y = np.array([BIG, BIG + 1, BIG + 2], dtype=dtype), [1.0, 2.0, 4.0]
+    for call in (
+        lambda: pool([0.0], numbers, y),
+        lambda: pool([0.0], open_chunks([(numbers, y)])),
+        lambda: pool([[0.0, 0.0]], open_chunks(np.c_[numbers * 0, numbers], y)),
     ):
-        with pytest.raises(ValueError, match=message):
-            ask()
+        with pytest.raises(ValueError, match=rf"key.*the integer {BIG + 1}(?s:.*){REMEDY}"):
+            call()
+    key = numbers - numbers[0]
+    assert pool(key[1:2], key, y, bandwidth=0.1) == pytest.approx(2.0, rel=1e-15)
 
 
-def test_differences_of_integers_are_the_remedy():
-    """What the message advises gives the exact answer."""
-    query, key, value = np.array([BIG + 1]), np.array([BIG, BIG + 1, BIG + 2]), [1.0, 2.0, 4.0]
-    with pytest.raises(ValueError, match=REMEDY):
-        pool(query, key, value, bandwidth=0.1)
-    assert pool(query - key[0], key - key[0], value, bandwidth=0.1) == pytest.approx(2.0, rel=1e-15)
+def decimals(n):
+    return [Decimal(n), Decimal(0), Decimal(1)]
 
 
-def frame_of(library, **columns):
-    return pytest.importorskip(library, reason=f"reads what {library} makes").DataFrame(columns)
+# Tables with an integer in their first cell. Of integers and floats NumPy makes floats, in which it is rounded already.
+TABLES = {
+    "list": lambda n: [[n], [0], [1]],
+    "array": lambda n: np.array([[n], [0], [1]]),
+    "objects": lambda n: np.array([[n], [0], [1]], dtype=object),
+    "nullable": lambda n: pandas.DataFrame({"a": pandas.array([n, 0, 1], dtype="Int64"), "b": 0.5}),
+    "arrow": lambda n: pandas.DataFrame({"a": pandas.array([n, 0, 1], dtype=pandas.ArrowDtype(pyarrow.int64()))}),
+    "decimals": lambda n: np.array(decimals(n))[:, None],
+    "decimals of arrow": lambda n: pandas.DataFrame(
+        {"a": pandas.Series(decimals(n), dtype=pandas.ArrowDtype(pyarrow.decimal128(20, 0)))}
+    ),
+    "decimals of polars": lambda n: polars.DataFrame({"a": decimals(n)}, schema={"a": polars.Decimal(20, 0)}),
+}
+for library in (pandas, polars):
+    TABLES |= {
+        f"floats, {library.__name__}": lambda n, of=library: of.DataFrame({"a": [n, 0, 1], "b": [0.5, 1.5, 2.5]}),
+        f"text, {library.__name__}": lambda n, of=library: of.DataFrame({"a": [n, 0, 1], "c": ["u", "v", "u"]}),
+        f"decimals and text, {library.__name__}": lambda n, of=library: of.DataFrame({"a": decimals(n), "c": [*"uvu"]}),
+    }
 
 
-@pytest.mark.parametrize("library", ["pandas", "polars"])
-def test_frames(library):
-    """A frame of integers and floats is an array of floats, in which the integers are rounded already."""
-    X, y = frame_of(library, a=[BIG + 1, 0, 1], b=[0.5, 1.5, 2.5]), [1.0, 2.0, 3.0]
-    fine, text = frame_of(library, a=[BIG, 0, 1], b=[0.5, 1.5, 2.5]), ["u", "v", "u"]
-    model, mixed = NadarayaWatsonRegressor(bandwidth=1.0), NadarayaWatsonRegressor(bandwidth=1.0, smoothing=0.1)
-    big, small = (frame_of(library, a=[number, 0, 1], c=text) for number in (BIG + 1, BIG))
-    for ask, words in (
-        (lambda: pool(X, fine, y), "query.* holds"),
-        (lambda: pool([[0.0, 0.0]], open_chunks(X, y)), ""),
-        (lambda: model.fit(X, y), "X.* holds"),
-        (lambda: model.fit(fine, y).predict(X), "X.* holds"),
-        (lambda: mixed.fit(big, y), "column 'a' of X holds"),
-        (lambda: mixed.fit(small, y).predict(big), "column 'a' of X holds"),
-    ):
-        with pytest.raises(ValueError, match=f"{words} .*integer {BIG + 1}"):
-            ask()
-
-
-def test_nullable_and_arrow_columns():
-    pa = pytest.importorskip("pyarrow", reason="Parquet needs the extra 'arrow'")
-    for dtype in ("Int64", "UInt64", pandas.ArrowDtype(pa.int64())):
-        column = pandas.Series([BIG + 1, 0, 1], dtype=dtype)
-        for X in (column.to_frame("a"), column.to_frame("a").assign(b=0.5)):
-            with pytest.raises(ValueError, match=f"the integer {BIG + 1}"):
-                NadarayaWatsonRegressor(bandwidth=1.0).fit(X, [0.0, 1.0, 2.0])
-        X = column.to_frame("a").assign(c=["u", "v", "u"])
-        with pytest.raises(ValueError, match=f"column 'a' of X holds the integer {BIG + 1}"):
-            NadarayaWatsonRegressor(bandwidth=1.0, smoothing=0.1).fit(X, [0.0, 1.0, 2.0])
-
-
-@pytest.mark.parametrize("make", [NadarayaWatsonRegressor, LocalLinearRegressor, NadarayaWatsonClassifier])
-@pytest.mark.parametrize("kind", [list, np.array, lambda rows: np.array(rows, dtype=object)])
-def test_estimators(make, kind):
-    big, fine = kind([[BIG + 1], [0], [1]]), [[0], [1], [2]]
-    with pytest.raises(ValueError, match=f"X holds the integer {BIG + 1} .*{REMEDY}"):
-        make(bandwidth=1.0).fit(big, [0, 1, 1])
-    model = make(bandwidth=1.0).fit(fine, [0, 1, 1])
-    with pytest.raises(ValueError, match=f"X holds the integer {BIG + 1}"):
-        model.predict(big)
-    if make is not NadarayaWatsonClassifier:
-        for y in ([0, BIG + 1, 1], [0.5, BIG + 1, 1]):
-            with pytest.raises(ValueError, match=f"y holds the integer {BIG + 1}"):
-                make(bandwidth=1.0).fit(fine, y)
-
-
-def test_decimals_that_are_integers():
-    pyarrow = pytest.importorskip("pyarrow", reason="types of Arrow need the extra 'arrow'")
-    cells, other = [Decimal(0), Decimal(BIG + 1)], ["a", "b"]
-    arrow = pandas.Series(cells, dtype=pandas.ArrowDtype(pyarrow.decimal128(20, 0)))
-    for table in (
-        pandas.DataFrame({"t": cells}), pandas.DataFrame({"t": cells, "s": other}), pandas.DataFrame({"t": arrow}),
-        polars.DataFrame({"t": cells}, schema={"t": polars.Decimal(20, 0)}), np.array(cells)[:, None],
-    ):  # fmt: skip
-        with pytest.raises(ValueError, match=f"X holds the integer {BIG + 1}"):
-            NadarayaWatsonRegressor(bandwidth=1.0).fit(table, [0.0, 1.0])
+@pytest.mark.parametrize("name", TABLES)
+def test_estimators_and_tables(name):
+    big, fine = TABLES[name](BIG + 1), TABLES[name](BIG)
+    smoothing = 0.1 if "text" in name else None
+    for make in (NadarayaWatsonRegressor, NadarayaWatsonClassifier):
+        model = make(bandwidth=1.0, smoothing=smoothing)
+        for call in (lambda: model.fit(big, [0, 1, 1]), lambda: model.fit(fine, [0, 1, 1]).predict(big)):  # noqa: B023
+            with pytest.raises(ValueError, match=f"X.* holds the integer {BIG + 1} .*{REMEDY}"):
+                call()
+    for y in ([0, BIG + 1, 1], [0.5, BIG + 1, 1]):
+        with pytest.raises(ValueError, match=f"y holds the integer {BIG + 1}"):
+            LocalLinearRegressor(bandwidth=1.0).fit([[0], [1], [2]], y)
     exact = [Decimal(2**60), Decimal("6.02214076e23"), Decimal("0.5")]  # the second is a measurement
     assert NadarayaWatsonRegressor(bandwidth=1.0).fit(pandas.DataFrame({"t": exact}), [0, 1, 2]).key_[0, 0] == 2**60
 
 
-def test_files_and_streams(tmp_path):
-    a, y = np.array([0, BIG + 1, 2]), np.array([0.5, 1.5, 2.5])
-    np.save(tmp_path / "plain.npy", np.c_[a, a])
-    table = np.zeros(3, dtype=[("a", np.int64), ("y", float)])
-    table["a"], table["y"] = a, y
-    np.save(tmp_path / "named.npy", table)
-    pyarrow = pytest.importorskip("pyarrow", reason="Parquet needs the extra 'arrow'")
-    columns = pyarrow.table({"a": a, "y": y})
-    write_parquet(tmp_path / "rows.parquet", {"a": a, "y": y})
-    for source, key, target in (
-        (tmp_path / "plain.npy", "0", "1"),
-        (tmp_path / "named.npy", "a", "y"),
-        (tmp_path / "rows.parquet", "a", "y"),
-        (columns, "a", "y"),
-    ):
-        chunks = open_chunks(source, target=target, features=[key])
+@pytest.fixture
+def files(tmp_path):
+    """Files whose column `a` holds an integer that is too large, in row 1."""
+    columns = {"a": np.array([0, BIG + 1, 2]), "y": np.array([0.5, 1.5, 2.5])}
+    np.save(tmp_path / "plain.npy", np.c_[columns["a"], columns["a"]])
+    np.save(tmp_path / "named.npy", pandas.DataFrame(columns).to_records(index=False))
+    write_parquet(tmp_path / "rows.parquet", columns)
+    return {"plain": ("0", "1"), "named": ("a", "y"), "rows": ("a", "y"), "stream": ("a", "y")}, tmp_path, columns
+
+
+def test_files_and_streams(files):
+    names, folder, columns = files
+    for name, (key, target) in names.items():
+        path = folder / f"{name}.{'parquet' if name == 'rows' else 'npy'}"
+        source = pyarrow.table(columns) if name == "stream" else path
         with pytest.raises(TableError, match=f"row 1.*column '{key}'.* the integer {BIG + 1}.*{REMEDY}"):
-            pool([0.0], chunks)
-        for part in open_chunks(source, target=target).parts() if source is not columns else ():
+            pool([0.0], open_chunks(source, target=target, features=[key]))
+        for part in open_chunks(source, target=target).parts() if name != "stream" else ():
             with pytest.raises(TableError, match=f"the integer {BIG + 1}"):
                 list(part)
+        for memory in ((), ("--memory", "1MiB")) if name != "stream" else ():
+            said = refused("fit", source, "--target", target, *memory)
+            assert [part for part in (f"column '{key}'", f"the integer {BIG + 1}", REMEDY) if part not in said] == []
 
 
 def refused(*command, stdin=""):
@@ -183,19 +151,3 @@ def test_cells_that_are_exact_or_no_integers(tmp_path):
     done = kernpool("predict", tmp_path / "m", "-", stdin=f"t\n{2**60}\n".encode())
     assert (done.returncode, done.stdout) == (0, b"y\n1.0\n")
     assert f"the integer {2**60 + 1}" in refused("predict", tmp_path / "m", "-", stdin=f"t\n{2**60 + 1}\n")
-
-
-@pytest.mark.parametrize("memory", [(), ("--memory", "1MiB")])
-@pytest.mark.parametrize("suffix", ["parquet", "npy"])
-def test_tables_of_other_formats(suffix, memory, tmp_path):
-    t, y = np.array([0, STAMP, STAMP + 1]), np.array([0, 1, 2])
-    if suffix == "npy":
-        table = np.zeros(3, dtype=[("t", np.int64), ("y", np.int64)])
-        table["t"], table["y"] = t, y
-        np.save(tmp_path / "t.npy", table)
-    else:
-        write_parquet(tmp_path / "t.parquet", {"t": t, "y": y})
-    error = refused("fit", tmp_path / f"t.{suffix}", "--target", "y", *memory)
-    assert f"the integer {STAMP}" in error
-    assert "column 't'" in error
-    assert REMEDY in error
