@@ -1,7 +1,7 @@
 """Functionals of conditional distributions: functions, quantiles, draws and scores, of values in memory or not.
 
 A `Functional` is a record of what is computed at each evaluation point: for values in arrays, and, where it can be
-done, from map-reduce queries over parts of the rows (`kernpool.pooling.Question`), each of which is one pass.
+done, from map-reduce queries over parts of the rows (`kernpool.pooling.MapReduce`), each of which is one pass.
 `Outcomes` are the values that kernel weights apply to, in arrays or in parts; `Outcomes.evaluate` is the only place
 that treats queries without any key of positive weight. A further functional is a further record.
 """
@@ -20,14 +20,14 @@ from scipy.special import ndtr, ndtri
 
 from kernpool.core import FLOAT64, PoolState, Problem
 from kernpool.data.chunks.base import Chunk
-from kernpool.distribution.multipass_quantile import Ask, MultipassQuantile, NearestRows, bare_problem
+from kernpool.distribution.multipass_quantile import Ask, MultipassQuantile, NearestKeys, bare_problem
 from kernpool.distribution.scoring_rules import known_crps
 from kernpool.distribution.smoothed_cdf import known_smooth, known_smooth_quantiles, normal_density
 from kernpool.distribution.weighted_cdf import FAR, TwoSidedSums, ranks, two_sided_sums
 from kernpool.distribution.weighted_quantile import KernelWeights, known_quantiles
 from kernpool.execution.progress import Progress
 from kernpool.kernels import get_kernel
-from kernpool.pooling import ChunkPairs, QueryBatch, Recipe, StoredPairs, limit_problem, merge_states
+from kernpool.pooling import ChunkPairs, MapReduce, QueryBatch, Recipe, StoredPairs, limit_problem, merge_states
 
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -132,48 +132,40 @@ class DistributionFunction(Functional):
 
     def of_parts(self, asked: QueryBatch, ask: Ask) -> tuple[Array, Flags, Index]:
         """Evaluate the function by one map-reduce query; queries far from all rows are for arrays."""
-        sums = FunctionSums(asked, self)
-        found, mass = sums.result(ask(sums))
+        found, mass = self._from_sums(ask(MapReduce(partial(self._sums_of, asked), _joined_sums)))
         occupied = ~np.isneginf(mass)
         far = occupied & (np.abs(np.where(occupied, mass, 0.0)) >= FAR)
         return found, occupied, np.flatnonzero(far & (not asked.recipe.kernel.is_compact))
 
-
-@dataclass(frozen=True, eq=False)
-class FunctionSums:
-    """Map-reduce query for the sums behind a `DistributionFunction`: two-sided ones of steps, pooled smooth values."""
-
-    asked: QueryBatch
-    function: DistributionFunction
-
-    def of(self, chunk: Chunk) -> TwoSidedSums | PoolState:
-        """Return the sums of one chunk of rows; raise ValueError if its number of value columns is wrong."""
+    def _sums_of(self, asked: QueryBatch, chunk: Chunk) -> TwoSidedSums | PoolState:
+        """Return the sums of one chunk of rows: two-sided ones of steps, or pooled smooth values."""
         chunk = chunk.counted
-        given, wanted = chunk.value.shape[1], self.function.threshold.shape[1]
+        given, wanted = chunk.value.shape[1], self.threshold.shape[1]
         if given != wanted:
             raise ValueError(f"value must be {'one column' if wanted == 1 else f'{wanted} columns'}, got {given}")
-        problem = bare_problem(self.asked, chunk, np.arange(len(chunk.key)))
-        outcomes = ArrayOutcomes(self.asked.recipe, problem, chunk.value)
-        if self.function.widths is None:
-            return self.function.sides(outcomes)
-        state = self.asked.state(chunk._replace(value=np.zeros((len(chunk.key), 1))), np.zeros(1))
-        found, occupied = self.function.of_arrays(outcomes)
+        problem = bare_problem(asked, chunk, np.arange(len(chunk.key)))
+        outcomes = ArrayOutcomes(asked.recipe, problem, chunk.value)
+        if self.widths is None:
+            return self.sides(outcomes)
+        state = asked.state(chunk._replace(value=np.zeros((len(chunk.key), 1))), np.zeros(1))
+        found, occupied = self.of_arrays(outcomes)
         mean = np.where(occupied[:, None, None], found, 0.0).reshape(len(found), -1)
         return replace(state, numerator=state.denominator[:, None] * mean)
 
-    def joined(self, one: Any, other: Any) -> TwoSidedSums | PoolState:
-        """Merge the sums of two disjoint sets of rows."""
-        return one.joined(other) if isinstance(one, TwoSidedSums) else merge_states(one, other, None)
-
-    def result(self, answer: TwoSidedSums | PoolState) -> tuple[Array, Array]:
+    def _from_sums(self, answer: TwoSidedSums | PoolState) -> tuple[Array, Array]:
         """Return the function at its thresholds, of shape (m, c, t), NaN in empty windows, and log total weights."""
         if isinstance(answer, TwoSidedSums):
             with np.errstate(divide="ignore"):
                 mass = answer.unit[:, 0, 0] + np.log(answer.below[:, 0, 0] + answer.above[:, 0, 0])
-            return answer.share(self.function.threshold), mass
+            return answer.share(self.threshold), mass
         sums, total = answer.numerator, answer.denominator[:, None]
         mean = np.divide(sums, total, where=total > 0, out=np.full(sums.shape, np.nan))
-        return mean.reshape(len(mean), self.function.threshold.shape[1], -1), answer.log_denominator
+        return mean.reshape(len(mean), self.threshold.shape[1], -1), answer.log_denominator
+
+
+def _joined_sums(one: Any, other: Any) -> TwoSidedSums | PoolState:
+    """Merge the sums of two disjoint sets of rows."""
+    return one.joined(other) if isinstance(one, TwoSidedSums) else merge_states(one, other, None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -491,7 +483,8 @@ class StoredOutcomes(Outcomes):
     def _nearest(self, rows: Index, recipe: Recipe) -> ArrayOutcomes:
         """Return the rows that have weight, by some recipe, for queries far from all rows, read into memory."""
         asked = self.asked.at(rows)
-        held = self.ask(NearestRows(replace(asked, recipe=recipe))).rows
+        question = partial(NearestKeys.of, replace(asked, recipe=recipe))
+        held = self.ask(MapReduce(question, NearestKeys.joined)).rows
         problem = self.recipe.problem(asked.query, held.key, held.value, key_weight=held.weight)
         return ArrayOutcomes(self.recipe, problem, held.value)
 

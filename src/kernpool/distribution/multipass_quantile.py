@@ -5,7 +5,7 @@ quantile is cut into pieces; chunks sum the weights of their rows in each piece,
 the piece in which the quantile order is reached is the next range. When the rows in all ranges fit into memory they
 are read, and the quantile is found among them as in arrays: the result is exact, the value of a row.
 
-Each pass is a map-reduce query (`kernpool.pooling.Question`), evaluated on every chunk separately, wherever the chunk
+Each pass is a map-reduce query (`kernpool.pooling.MapReduce`), evaluated on every chunk separately, wherever the chunk
 lies. `ValueSketch` sketches the distribution of values that are not in memory: ordered values, each with the number of
 rows around it. Sketches only choose where to look next, so the result does not depend on them. `NearestKeys` collects
 the few rows that matter for queries with empty windows or far from all rows; these are held in memory.
@@ -15,7 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
+from operator import add
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,7 +27,7 @@ from kernpool.core import PoolState, Problem
 from kernpool.data.chunks.base import Chunk
 from kernpool.distribution.ordered_sums import LN_2, WAYS, common_units, in_unit
 from kernpool.distribution.weighted_quantile import LEAST, SLACK, Bisection, Node
-from kernpool.pooling import QueryBatch, merge_states, sum_problem
+from kernpool.pooling import MapReduce, QueryBatch, merge_states, sum_problem
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -119,23 +120,17 @@ class Weights(NamedTuple):
     summaries: tuple[ValueSketch, ...]
     rows: int
 
-
-@dataclass(frozen=True, eq=False)
-class TotalWeight:
-    """Map-reduce query for the total weight at each evaluation point, and for sketches of the values."""
-
-    asked: QueryBatch
-
-    def of(self, chunk: Chunk) -> Weights:
+    @classmethod
+    def of(cls, asked: QueryBatch, chunk: Chunk) -> Weights:
         """Return the total weights and the value sketches of one chunk of rows."""
         chunk = chunk.counted
-        state = self.asked.state(chunk._replace(value=np.zeros((len(chunk.key), 1))), np.zeros(1))
-        return Weights(state, tuple(ValueSketch.of(column) for column in chunk.value.T), len(chunk.key))
+        state = asked.state(chunk._replace(value=np.zeros((len(chunk.key), 1))), np.zeros(1))
+        return cls(state, tuple(ValueSketch.of(column) for column in chunk.value.T), len(chunk.key))
 
-    def joined(self, one: Weights, other: Weights) -> Weights:
+    def joined(self, other: Weights) -> Weights:
         """Merge the total weights and the value sketches of two disjoint sets of rows."""
-        summaries = (a.joined(b) for a, b in zip(one.summaries, other.summaries, strict=True))
-        return Weights(merge_states(one.state, other.state, None), tuple(summaries), one.rows + other.rows)
+        summaries = (a.joined(b) for a, b in zip(self.summaries, other.summaries, strict=True))
+        return Weights(merge_states(self.state, other.state, None), tuple(summaries), self.rows + other.rows)
 
 
 class Range(NamedTuple):
@@ -182,10 +177,17 @@ class Division(NamedTuple):
     pieces: tuple[Pieces, ...]
     summary: ValueSketch
 
+    def joined(self, other: Division) -> Division:
+        """Add the weights in the pieces of all ranges over two disjoint sets of rows."""
+        pieces = (
+            Pieces(a.mass + b.mass, a.rows + b.rows, np.minimum(a.least, b.least), np.maximum(a.most, b.most))
+            for a, b in zip(self.pieces, other.pieces, strict=True)
+        )
+        return Division(tuple(pieces), self.summary.joined(other.summary))
 
-@dataclass(frozen=True, eq=False)
-class WeightHistogram:
-    """Map-reduce query for the weight in each piece of given ranges of values; the answer is a `Division`.
+
+def divide(asked: QueryBatch, column: int, unit: Array, ranges: tuple[Range, ...], chunk: Chunk) -> Division:
+    """Sum the weights of one chunk of rows in each piece of each range of values.
 
     Parameters
     ----------
@@ -197,55 +199,43 @@ class WeightHistogram:
         Powers of two in which weights are summed.
     ranges : tuple of Range
         Disjoint, ascending.
+    chunk : Chunk
+        The rows.
     """
-
-    asked: QueryBatch
-    column: int
-    unit: Array
-    ranges: tuple[Range, ...]
-
-    def of(self, chunk: Chunk) -> Division:
-        """Sum the weights of one chunk of rows in each piece of each range of values."""
-        chunk = chunk.counted
-        order = np.argsort(chunk.value[:, self.column], kind="stable")
-        value = chunk.value[order, self.column]
-        problem = bare_problem(self.asked, chunk, order) if len(order) else None
-        pieces, held = [], []
-        for some in self.ranges:
-            edges = np.concatenate([[some.low], some.cuts, [some.high]])
-            place = np.searchsorted(value, edges, side="right")
-            pieces.append(self._pieces(problem, value, some.queries, place))
-            held.append(value[place[0] : place[-1]])
-        return Division(tuple(pieces), ValueSketch.of(np.concatenate(held)))
-
-    def joined(self, one: Division, other: Division) -> Division:
-        """Add the weights in the pieces of all ranges over two disjoint sets of rows."""
-        pieces = (
-            Pieces(a.mass + b.mass, a.rows + b.rows, np.minimum(a.least, b.least), np.maximum(a.most, b.most))
-            for a, b in zip(one.pieces, other.pieces, strict=True)
-        )
-        return Division(tuple(pieces), one.summary.joined(other.summary))
-
-    def _pieces(self, problem: Problem | None, value: Array, queries: Index, place: Index) -> Pieces:
-        rows = np.diff(place)
-        least, most = np.full(len(rows), np.inf), np.full(len(rows), -np.inf)
-        (some,) = np.nonzero(rows)
-        least[some], most[some] = value[place[some]], value[place[some + 1] - 1]
-        mass = np.zeros((len(queries), len(rows)))
-        if problem is not None and len(some):
-            if len(queries) * int(rows.sum()) <= DENSE_PAIRS:
-                weight = weights_in_unit(problem.block(queries, slice(place[0], place[-1])), self.unit[queries])
-                mass[:, some] = np.add.reduceat(weight, place[some] - place[0], axis=1)
-            else:
-                for i in some:
-                    part = problem.part(queries, slice(place[i], place[i + 1]))
-                    mass[:, i] = in_unit(sum_problem(part, self.asked.recipe), self.unit[queries])
-        return Pieces(mass, rows.astype(np.float64), least, most)
+    chunk = chunk.counted
+    order = np.argsort(chunk.value[:, column], kind="stable")
+    value = chunk.value[order, column]
+    problem = bare_problem(asked, chunk, order) if len(order) else None
+    pieces, held = [], []
+    for some in ranges:
+        edges = np.concatenate([[some.low], some.cuts, [some.high]])
+        place = np.searchsorted(value, edges, side="right")
+        pieces.append(_pieces(asked, unit[some.queries], problem, value, some.queries, place))
+        held.append(value[place[0] : place[-1]])
+    return Division(tuple(pieces), ValueSketch.of(np.concatenate(held)))
 
 
-@dataclass(frozen=True, eq=False)
-class RowsInRange:
-    """Map-reduce query for the rows of positive weight with a value in given ranges: a list of one-column chunks.
+def _pieces(
+    asked: QueryBatch, unit: Array, problem: Problem | None, value: Array, queries: Index, place: Index
+) -> Pieces:
+    rows = np.diff(place)
+    least, most = np.full(len(rows), np.inf), np.full(len(rows), -np.inf)
+    (some,) = np.nonzero(rows)
+    least[some], most[some] = value[place[some]], value[place[some + 1] - 1]
+    mass = np.zeros((len(queries), len(rows)))
+    if problem is not None and len(some):
+        if len(queries) * int(rows.sum()) <= DENSE_PAIRS:
+            weight = weights_in_unit(problem.block(queries, slice(place[0], place[-1])), unit)
+            mass[:, some] = np.add.reduceat(weight, place[some] - place[0], axis=1)
+        else:
+            for i in some:
+                part = problem.part(queries, slice(place[i], place[i + 1]))
+                mass[:, i] = in_unit(sum_problem(part, asked.recipe), unit)
+    return Pieces(mass, rows.astype(np.float64), least, most)
+
+
+def rows_in_ranges(column: int, low: Array, high: Array, chunk: Chunk) -> list[Chunk]:
+    """Return a list of one chunk: the rows of positive weight with a value in given ranges, and that column alone.
 
     Parameters
     ----------
@@ -253,24 +243,15 @@ class RowsInRange:
         Value column.
     low, high : ndarray of shape (ranges,)
         Values above the first and up to the second; ranges are disjoint, ascending.
+    chunk : Chunk
+        The rows.
     """
-
-    column: int
-    low: Array
-    high: Array
-
-    def of(self, chunk: Chunk) -> list[Chunk]:
-        """Return a list of one chunk: the rows of the given chunk whose value lies in the ranges."""
-        chunk = chunk.counted
-        value = chunk.value[:, self.column]
-        place = np.minimum(np.searchsorted(self.high, value), len(self.high) - 1)
-        inside = (value > self.low[place]) & (value <= self.high[place])
-        weight = None if chunk.weight is None else chunk.weight[inside]
-        return [Chunk(chunk.key[inside], value[inside, None], weight)]
-
-    def joined(self, one: list[Chunk], other: list[Chunk]) -> list[Chunk]:
-        """Concatenate the lists of chunks of two disjoint sets of rows."""
-        return one + other
+    chunk = chunk.counted
+    value = chunk.value[:, column]
+    place = np.minimum(np.searchsorted(high, value), len(high) - 1)
+    inside = (value > low[place]) & (value <= high[place])
+    weight = None if chunk.weight is None else chunk.weight[inside]
+    return [Chunk(chunk.key[inside], value[inside, None], weight)]
 
 
 def joined_rows(chunks: list[Chunk]) -> Chunk:
@@ -325,6 +306,41 @@ class NearestKeys(NamedTuple):
     row: Index
     rows: Chunk
 
+    @classmethod
+    def of(cls, asked: QueryBatch, chunk: Chunk) -> NearestKeys:
+        """Return the rows of one chunk that have non-negligible relative weight for some query."""
+        chunk = chunk.counted
+        m, n = len(asked), len(chunk.key)
+        chunk = chunk._replace(weight=np.ones(n) if chunk.weight is None else chunk.weight)
+        nothing = np.empty(0, dtype=np.intp)
+        found = [cls(np.full(m, -np.inf), nothing, np.empty(0), nothing, chunk)]
+        problem = bare_problem(asked, chunk, np.arange(n)) if n else None
+        at_once = max(1, PAIRS // max(1, n))
+        for start in range(0, m if problem is not None else 0, at_once):
+            assert problem is not None
+            block = problem.block(slice(start, start + at_once))
+            logit = block.similarity.logits(block.query, block.key)
+            largest = np.full(m, -np.inf)
+            largest[start : start + at_once] = logit.max(axis=1)
+            bound = logit.max(axis=1) - (MARGIN + ROUNDING * np.abs(logit.max(axis=1)))
+            query, row = np.nonzero(logit >= bound[:, None])
+            found.append(cls(largest, query + start, logit[query, row], row, chunk))
+        query, logit, row = (
+            np.concatenate([getattr(one, name) for one in found]) for name in ("query", "logit", "row")
+        )
+        return cls(reduce(np.maximum, [one.largest for one in found]), query, logit, row, chunk).kept()
+
+    def joined(self, other: NearestKeys) -> NearestKeys:
+        """Merge the nearest keys of two disjoint sets of rows, dropping pairs of negligible weight."""
+        rows = joined_rows([self.rows, other.rows])
+        return NearestKeys(
+            np.maximum(self.largest, other.largest),
+            np.concatenate([self.query, other.query]),
+            np.concatenate([self.logit, other.logit]),
+            np.concatenate([self.row, other.row + len(self.rows.key)]),
+            rows,
+        ).kept()
+
     def kept(self) -> NearestKeys:
         """Drop pairs of negligible weight, and rows left without pairs; raise ValueError if too many rows remain."""
         keep = self.logit >= self.largest[self.query] - (MARGIN + ROUNDING * np.abs(self.largest[self.query]))
@@ -338,53 +354,6 @@ class NearestKeys(NamedTuple):
         weight = None if self.rows.weight is None else self.rows.weight[row]
         rows = Chunk(self.rows.key[row], self.rows.value[row], weight)
         return NearestKeys(self.largest, self.query[keep], self.logit[keep], place.ravel(), rows)
-
-
-@dataclass(frozen=True, eq=False)
-class NearestRows:
-    """Map-reduce query for the rows that matter for queries far from all rows; the answer is `NearestKeys`.
-
-    Parameters
-    ----------
-    asked : QueryBatch
-        The queries.
-    """
-
-    asked: QueryBatch
-
-    def of(self, chunk: Chunk) -> NearestKeys:
-        """Return the rows of one chunk that have non-negligible relative weight for some query."""
-        chunk = chunk.counted
-        m, n = len(self.asked), len(chunk.key)
-        chunk = chunk._replace(weight=np.ones(n) if chunk.weight is None else chunk.weight)
-        nothing = np.empty(0, dtype=np.intp)
-        found = [NearestKeys(np.full(m, -np.inf), nothing, np.empty(0), nothing, chunk)]
-        problem = bare_problem(self.asked, chunk, np.arange(n)) if n else None
-        at_once = max(1, PAIRS // max(1, n))
-        for start in range(0, m if problem is not None else 0, at_once):
-            assert problem is not None
-            block = problem.block(slice(start, start + at_once))
-            logit = block.similarity.logits(block.query, block.key)
-            largest = np.full(m, -np.inf)
-            largest[start : start + at_once] = logit.max(axis=1)
-            bound = logit.max(axis=1) - (MARGIN + ROUNDING * np.abs(logit.max(axis=1)))
-            query, row = np.nonzero(logit >= bound[:, None])
-            found.append(NearestKeys(largest, query + start, logit[query, row], row, chunk))
-        query, logit, row = (
-            np.concatenate([getattr(one, name) for one in found]) for name in ("query", "logit", "row")
-        )
-        return NearestKeys(reduce(np.maximum, [one.largest for one in found]), query, logit, row, chunk).kept()
-
-    def joined(self, one: NearestKeys, other: NearestKeys) -> NearestKeys:
-        """Merge the nearest keys of two disjoint sets of rows, dropping pairs of negligible weight."""
-        rows = joined_rows([one.rows, other.rows])
-        return NearestKeys(
-            np.maximum(one.largest, other.largest),
-            np.concatenate([one.query, other.query]),
-            np.concatenate([one.logit, other.logit]),
-            np.concatenate([one.row, other.row + len(one.rows.key)]),
-            rows,
-        ).kept()
 
 
 HELD_ROWS = 1 << 22  # in memory at a time: about those of a chunk
@@ -499,7 +468,7 @@ class MultipassQuantile:
         others : ndarray of int
             Queries without an answer here: those far from all rows, for which weights have no common unit.
         """
-        weights: Weights = self.ask(TotalWeight(self.asked))
+        weights: Weights = self.ask(MapReduce(partial(Weights.of, self.asked), Weights.joined))
         state = weights.state
         occupied = state.denominator > 0
         level = np.broadcast_to(level, (len(self.asked), level.shape[-1]))
@@ -538,7 +507,8 @@ class MultipassQuantile:
             ]
             if not any(len(one.cuts) for one in ranges):
                 return
-            answer = self.ask(WeightHistogram(self.asked, column, unit, tuple(ranges)))
+            question = partial(divide, self.asked, column, unit, tuple(ranges))
+            answer = self.ask(MapReduce(question, Division.joined))
             summary = answer.summary
             for i, (one, pieces) in enumerate(zip(ranges, answer.pieces, strict=True)):
                 some = which[inverse == i]
@@ -556,7 +526,8 @@ class MultipassQuantile:
             part = np.cumsum(rows) // HELD_ROWS if apart else np.arange(len(low))
             for number in np.unique(part):
                 some = np.flatnonzero(part == number)
-                held = joined_rows(self.ask(RowsInRange(column, low[some], high[some])))
+                question = partial(rows_in_ranges, column, low[some], high[some])
+                held = joined_rows(self.ask(MapReduce(question, add)))
                 self._look_among(held, requests, which[np.isin(inverse, some)], unit)
             lost = which[np.isnan(requests.value[which])]
             requests.step_back(lost[requests.passed[lost, 2] > 0])

@@ -214,6 +214,13 @@ class Question(Protocol[Answer]):
         """Merge the answers to the map-reduce query for two disjoint sets of rows."""
 
 
+class MapReduce(NamedTuple):
+    """Map-reduce query made of two functions: the answer of one chunk of rows, and two answers merged."""
+
+    of: Callable[[Chunk], Any]
+    joined: Callable[[Any, Any], Any]
+
+
 class StoredPairs(ABC):
     """Abstract base class of key-value pairs that are not in memory.
 
