@@ -1,7 +1,5 @@
 """Dates and durations of Parquet files and Arrow streams that are read in chunks: days, and kinds that are compared."""
 
-import json
-
 import numpy as np
 import pytest
 
@@ -10,7 +8,6 @@ pytest.importorskip("pyarrow", reason="Parquet and Arrow need the extra 'arrow'"
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, load_model, open_chunks, pool, save_model
 from kernpool.data import TableError
-from tests.support.commands import kernpool
 
 N = 300
 RNG = np.random.default_rng(8)
@@ -43,18 +40,13 @@ def test_a_model_on_chunks_is_that_in_memory(model, kind, tmp_path):
             model.predict(frame_of(OTHER[kind]))
         with pytest.raises(ValueError, match="holds numbers, and it held"):
             model.predict(X.assign(when=HOURS / 24))
+        with pytest.raises(TypeError, match=r"key, column 'when', must hold real numbers, got the kind"):
+            pool([[19_400.0, 1.0]], chunks)
     model.fit(open_chunks(tmp_path / "t.parquet", target="y"))
     save_model(model, tmp_path / "m")
     loaded = load_model(tmp_path / "m")
     np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
     assert loaded.encoding_.kinds == (kind, "numeric")
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_functions_without_a_model_refuse_dates(kind, tmp_path):
-    frame_of(kind).assign(y=Y).to_parquet(tmp_path / "t.parquet", index=False)
-    with pytest.raises(TypeError, match=r"key, column 'when', must hold real numbers, got the kind"):
-        pool([[19_400.0, 1.0]], open_chunks(tmp_path / "t.parquet", target="y"))
 
 
 def test_missing_dates_and_steps_that_are_too_short(tmp_path):
@@ -65,24 +57,3 @@ def test_missing_dates_and_steps_that_are_too_short(tmp_path):
     X["when"] = np.datetime64("2023-01-01T00:00:00.000000000") + np.arange(N)
     with pytest.raises(ValueError, match="too close together"):
         NadarayaWatsonRegressor(bandwidth=1.0).fit(open_chunks(X.assign(y=Y), target="y"))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_command_line_reads_them_in_chunks(kind, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    X = frame_of(kind)
-    X.assign(y=Y).to_parquet("t.parquet", index=False)
-    frame_of(OTHER[kind]).to_parquet("other.parquet", index=False)
-    options = ("--target", "y", "--bandwidth", "3,1", "--memory", "1GiB", "--model", "m", "--json")
-    refused = kernpool("fit", "t.parquet", *options).stderr
-    assert b"column 'when' holds dates; say --dates when" in refused
-    assert json.loads(kernpool("fit", "t.parquet", *options, "--dates").stdout)["dates"] == ["when"]
-    expected = NadarayaWatsonRegressor(bandwidth=[3.0, 1.0]).fit(X, Y).predict(X)
-    np.testing.assert_allclose(load_model("m").predict(X), expected, rtol=1e-9)
-    for more in ((), ("--memory", "1GiB")):
-        done = kernpool("predict", "m", "t.parquet", *more)
-        assert done.returncode == 0, done.stderr
-        np.testing.assert_allclose(np.array(done.stdout.split()[1:], dtype=float), expected, rtol=1e-9)
-        done = kernpool("predict", "m", "other.parquet", *more)
-        assert done.returncode == 1
-        assert b"column 'when'" in done.stderr

@@ -137,79 +137,38 @@ def test_places_of_ordered_levels():
     assert Encoding.fit(plain, ordered=["x"]).places == ((9.0, 10.0),)  # no declared order
 
 
-def test_text_has_no_order_by_itself():
-    frame = pandas.DataFrame({"size": ["small", "large"], "kind": pandas.Categorical(["small", "large"])})
-    for name in frame:
-        with pytest.raises(ValueError, match=f"column '{name}' of X is to be ordered .* order is not declared"):
-            Encoding.fit(frame, ordered=[name])
-
-
 @FRAMES
-def test_unseen_levels(make):
-    frame = make()
-    encoding = Encoding.fit(frame[:2] if make is polars_frame else frame.iloc[:2], unordered=["count"])
-    with pytest.raises(
-        ValueError, match=r"'count' of X has the level 3 in row 2 .* known levels are 1, 2\. .*'unlike'"
-    ):
-        encoding.encode(frame)
+def test_rows_that_an_encoding_refuses(make):
+    frame, of = make(), (lambda cells: cells) if make is pandas_frame else polars.Series
+    encoding = Encoding.fit(frame[:2], unordered=["count"])
     np.testing.assert_array_equal(encoding.encode(frame, unseen="unlike")[1][:, -1], [0, 1, -1])
-    with pytest.raises(ValueError, match="unseen must be 'raise' or 'unlike'"):
-        encoding.encode(frame, unseen="ignore")
+    names = list(encoding.names)
+    renamed = frame.rename(columns={"city": "town"}) if make is pandas_frame else frame.rename({"city": "town"})
+    for other, words in (
+        (frame, r"'count' of X has the level 3 in row 2 .* known levels are 1, 2\. .*'unlike'"),
+        (changed(frame, height=of([1.0, None, 2.0])), r"'height' of X is missing .* in row 1 \(counted from"),
+        (changed(frame, city=of(["Oslo", None, "Rome"])), "'city' of X is missing in row 1"),
+        (changed(frame, height=of(["1.5", "2.5", "3.5"])), "column 'height' of X holds text such as '1.5'"),
+        (frame[names[::-1]], r"another order than in fit: .*; use X\[\['height', "),
+        (frame[names[:5]], "X lacks columns of fit: missing are"),
+        (renamed, r"new are \['town'\], missing are \['city'\]"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            encoding.encode(other)
 
 
-def test_many_known_levels_are_cut_short():
-    encoding = Encoding.fit(np.arange(100)[:, None], unordered=[0])
-    with pytest.raises(ValueError, match=r"known levels are 0, 1, .*, 19, \.\.\.\. To pool"):
-        encoding.encode([[100]])
-
-
-@pytest.mark.parametrize("missing", [None, np.nan, "NA", "NaT"])
+@pytest.mark.parametrize("missing", [None, np.nan, pandas.NA, pandas.NaT])
 def test_missing_cells_are_named(missing):
-    missing = {"NA": pandas.NA, "NaT": pandas.NaT}.get(missing, missing) if isinstance(missing, str) else missing
     frame = pandas.DataFrame({"a": [1.0, 2.0, 3.0], "city": np.array(["x", "y", missing], dtype=object)})
     whole = Encoding.fit(frame.iloc[:2])
-    for fails in (lambda: Encoding.fit(frame), lambda: whole.encode(frame), lambda: whole.encode(frame.to_numpy())):
+    for fails in (
+        lambda: Encoding.fit(frame),
+        lambda: Encoding.fit(frame.assign(city=frame["city"].astype("category"))),
+        lambda: whole.encode(frame),
+        lambda: whole.encode(frame.to_numpy()),
+    ):
         with pytest.raises(ValueError, match=r"column .* of X is missing in row 2 \(counted from 0\)"):
             fails()
-    category = frame.assign(city=frame["city"].astype("category"))
-    with pytest.raises(ValueError, match="'city' of X is missing in row 2"):
-        Encoding.fit(category)
-
-
-@FRAMES
-def test_missing_numbers_are_named(make):
-    encoding, count = Encoding.fit(make()), polars.Series([1, None, 3])
-    frame = changed(make(), count=count if make is polars_frame else pandas.array([1, None, 3], dtype="Int64"))
-    with pytest.raises(ValueError, match=r"column 'count' of X is missing \(NaN, None or NA\) in row 1 \(counted from"):
-        encoding.encode(frame)
-
-
-def test_missing_cells_of_polars_are_named():
-    for dtype in (polars.String, polars.Categorical, polars.Enum(["x", "y"])):
-        with pytest.raises(ValueError, match="'city' of X is missing in row 1"):
-            Encoding.fit(polars.DataFrame({"city": polars.Series(["x", None], dtype=dtype)}))
-
-
-@FRAMES
-def test_columns_have_to_be_those_of_the_fit(make):
-    frame = make()
-    encoding = Encoding.fit(frame)
-    names = list(encoding.names)
-    with pytest.raises(ValueError, match=r"in another order than in fit: .*; use X\[\['height', "):
-        encoding.encode(frame[names[::-1]])
-    with pytest.raises(ValueError, match="X lacks columns of fit: missing are"):
-        encoding.encode(frame[names[:5]])
-    renamed = frame.rename(columns={"city": "town"}) if make is pandas_frame else frame.rename({"city": "town"})
-    with pytest.raises(ValueError, match=r"new are \['town'\], missing are \['city'\]"):
-        encoding.encode(renamed)
-
-
-@FRAMES
-def test_text_never_becomes_a_number(make):
-    encoding, cells = Encoding.fit(make()), ["1.5", "2.5", "3.5"]
-    frame = changed(make(), height=cells if make is pandas_frame else polars.Series(cells))
-    with pytest.raises(ValueError, match=r"column 'height' of X holds text such as '1.5'"):
-        encoding.encode(frame)
 
 
 def test_objects_without_text_are_numbers_and_dates_are_days():
@@ -222,40 +181,36 @@ def test_objects_without_text_are_numbers_and_dates_are_days():
     assert Encoding.fit(dates, unordered=["when"]).levels[0][0].startswith("2020-01-01")
 
 
-def test_names_that_are_not_text_are_no_names():
-    frame = pandas.DataFrame(np.eye(2))
-    assert Encoding.fit(frame, unordered=[1]).names is None
-    frame.columns = ["a", 1]
-    with pytest.raises(TypeError, match="names of columns must be all strings or none"):
-        Encoding.fit(frame)
-    frame.columns = ["a", "a"]
-    with pytest.raises(ValueError, match="two columns of X have the same name"):
-        Encoding.fit(frame)
-
-
 def test_what_is_refused():
-    X = [[1.0, 2.0]]
-    for options, message in (
-        ({"unordered": "ab"}, r"use \['ab'\]"),
-        ({"unordered": [1.5]}, "names or positions"),
-        ({"unordered": [True]}, "names or positions"),
+    X, text = [[1.0, 2.0]], pandas.DataFrame({"size": ["s", "l"], "kind": pandas.Categorical(["s", "l"])})
+    assert Encoding.fit(pandas.DataFrame(np.eye(2)), unordered=[1]).names is None  # numbers are no names
+    for rows, options, message in (
+        (X, {"unordered": "ab"}, r"use \['ab'\]"),
+        (X, {"unordered": [True]}, "names or positions"),
+        (X, {"ordered": [2]}, "ordered holds position 2, but X has the columns 0 to 1"),
+        (X, {"ordered": [-1]}, "ordered holds position -1"),
+        (X, {"unordered": ["a"]}, "unordered names a column 'a'"),
+        (X, {"unordered": [0], "ordered": [0]}, "column 0 of X is named twice"),
+        (X, {"unordered": [0, 0]}, "column 0 of X is named twice"),
+        ([[np.inf], [1.0]], {"ordered": [0]}, "infinite levels"),
+        (text, {"ordered": ["size"]}, "'size' of X is to be ordered .* order is not declared"),
+        (text, {"ordered": ["kind"]}, "'kind' of X is to be ordered .* order is not declared"),
+        (text.set_axis(["a", 1], axis=1), {}, "names of columns must be all strings or none"),
+        (text.set_axis(["a", "a"], axis=1), {}, "two columns of X have the same name"),
+        *(
+            (rows, {}, r"X must be a frame or an array|X is empty")
+            for rows in ([1.0], [], np.empty((0, 2)), "abc", None)
+        ),
     ):
-        with pytest.raises(TypeError, match=message):
-            Encoding.fit(X, **options)
+        with pytest.raises((TypeError, ValueError), match=message):
+            Encoding.fit(rows, **options)
+    many = Encoding.fit(np.arange(100)[:, None], unordered=[0])
     for options, message in (
-        ({"ordered": [2]}, "ordered holds position 2, but X has the columns 0 to 1"),
-        ({"ordered": [-1]}, "ordered holds position -1"),
-        ({"unordered": ["a"]}, "unordered names a column 'a', but the columns of X have no names"),
-        ({"unordered": [0], "ordered": [0]}, "column 0 of X is named twice"),
-        ({"unordered": [0, 0]}, "column 0 of X is named twice"),
+        ({}, r"levels are 0, 1, .*, 19, \.\.\.\. To pool"),
+        ({"unseen": "ignore"}, "unseen must be"),
     ):
         with pytest.raises(ValueError, match=message):
-            Encoding.fit(X, **options)
-    for X in ([1.0, 2.0], [], np.empty((0, 2)), np.empty((2, 0)), "abc", None):
-        with pytest.raises(ValueError, match=r"X must be a frame or an array|X is empty"):
-            Encoding.fit(X)
-    with pytest.raises(ValueError, match="infinite levels"):
-        Encoding.fit([[np.inf], [1.0]], ordered=[0])
+            many.encode([[100]], **options)
 
 
 @given(st.lists(st.one_of(st.text(), st.integers(), st.floats(allow_nan=False), st.booleans()), min_size=1))

@@ -11,6 +11,7 @@ from kernpool.data.suspect_columns import is_row_number
 from tests.support.commands import kernpool
 
 pd = pytest.importorskip("pandas", reason="frames need pandas")
+polars = pytest.importorskip("polars", reason="frames of polars")
 
 N = 44
 RNG = np.random.default_rng(5)
@@ -60,7 +61,10 @@ def beside(name, cells):
 
 @pytest.mark.parametrize("name", NUMBERS_OF_ROWS)
 def test_numbers_of_rows(name):
-    (sentence,) = warned(beside(name, NUMBERS_OF_ROWS[name]))
+    frame = beside(name, NUMBERS_OF_ROWS[name])
+    (sentence,) = warned(frame)
+    for kind, y in ((LocalLinearRegressor, Y), (NadarayaWatsonClassifier, Y > 0)):
+        assert warned(polars.from_pandas(frame), kind(bandwidth=1.0), y) == [sentence]
     assert sentence.startswith(f"column {name!r} of X numbers the rows")
     assert "drop it" in sentence
     assert warned(pd.DataFrame({name: NUMBERS_OF_ROWS[name]})) == []  # the one column was chosen
@@ -102,15 +106,6 @@ def test_text(name):
 @pytest.mark.parametrize("name", LEGITIMATE)
 def test_no_false_alarm(name):
     assert warned(beside(name, LEGITIMATE[name])) == []
-
-
-@pytest.mark.parametrize(
-    ("model", "y"), [(LocalLinearRegressor(bandwidth=1.0), Y), (NadarayaWatsonClassifier(bandwidth=1.0), Y > 0)]
-)
-def test_every_estimator_and_polars(model, y):
-    assert len(warned(beside("id", np.arange(N)), model, y)) == 1
-    pl = pytest.importorskip("polars", reason="frames of polars")
-    assert len(warned(pl.DataFrame({"id": np.arange(N), "width": WIDTH}), model, y)) == 1
 
 
 def test_the_command_line_says_the_same_words(tmp_path, monkeypatch):

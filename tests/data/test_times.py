@@ -161,6 +161,9 @@ def test_models_of_dates_are_those_of_days(model):
     fitted = model.fit(pandas.DataFrame({"when": MOMENTS.astype("M8[s]")}), y)
     np.testing.assert_array_equal(fitted.bandwidth_, bandwidth)
     assert fitted.encoding_.kinds == ("date",)
+    assert set(fitted.encoding_.kinds) < set(TIME_KINDS)
+    labels = Encoding.fit(pandas.DataFrame({"t": KINDS["date"], "x": DAYS}), unordered=["t"])
+    assert labels.kinds == ("unordered", "numeric")
     for unit in UNITS[2:]:
         np.testing.assert_array_equal(
             fitted.predict(pandas.DataFrame({"when": MOMENTS[:4].astype(f"M8[{unit}]")})), answer
@@ -192,20 +195,16 @@ def test_one_kind_in_the_place_of_another_is_refused_by_both_names(fitted, asked
             one.predict(other.assign(s=table["s"]))
 
 
-def test_missing_dates_are_named_by_column_and_row():
-    table = pandas.DataFrame({"x": DAYS, "when": MOMENTS.astype("M8[s]")})
-    model = NadarayaWatsonRegressor(bandwidth=[2.0, 2.0]).fit(table, Y)
+@pytest.mark.parametrize("cell", [None, pandas.NaT, pandas.NA, np.nan])
+def test_missing_cells_are_named_and_not_of_another_kind(cell):
+    table = pandas.DataFrame({"when": MOMENTS.astype("M8[s]")})
+    model = NadarayaWatsonRegressor(bandwidth=2.0).fit(table, Y)
+    with pytest.raises(ValueError, match=r"column 'when' of X is missing .* in row 0"):
+        model.predict(pandas.DataFrame({"when": [cell, cell]}))
     table.loc[7, "when"] = pandas.NaT
     for ask in (lambda: model.predict(table), lambda: NadarayaWatsonRegressor().fit(table, Y)):
         with pytest.raises(ValueError, match=r"column 'when' of X is missing .* in row 7 \(counted from 0\)"):
             ask()
-
-
-@pytest.mark.parametrize("cell", [None, pandas.NaT, pandas.NA, np.nan])
-def test_a_column_of_missing_cells_alone_is_missing_and_not_of_another_kind(cell):
-    model = NadarayaWatsonRegressor(bandwidth=2.0).fit(pandas.DataFrame({"when": MOMENTS.astype("M8[s]")}), Y)
-    with pytest.raises(ValueError, match=r"column 'when' of X is missing .* in row 0"):
-        model.predict(pandas.DataFrame({"when": [cell, cell]}))
 
 
 @pytest.mark.parametrize("argument", ["y", "sample_weight"])
@@ -216,20 +215,6 @@ def test_times_where_numbers_are_needed_are_refused_with_the_remedy(argument, ce
         TypeError, match=rf"{argument} must hold real numbers.*convert dates to days, as in \({argument}"
     ):
         NadarayaWatsonRegressor(bandwidth=1.0).fit(**data)
-
-
-def test_kinds_of_times_are_known():
-    table = pandas.DataFrame({"t": KINDS["date with a time zone"], "u": KINDS["duration"]})
-    encoding = Encoding.fit(table)
-    assert encoding.dates == (0, 1)
-    assert set(encoding.kinds) < set(TIME_KINDS)
-
-
-def test_dates_may_be_named_as_categories():
-    table = pandas.DataFrame({"t": KINDS["date"].dt.floor("100D"), "x": DAYS})
-    encoding = Encoding.fit(table, unordered=["t"])
-    assert encoding.kinds == ("unordered", "numeric")
-    assert encoding.encode(table)[1].max() == len(encoding.levels[0]) - 1
 
 
 @pytest.mark.parametrize("kind", ["Datetime", "Date", "Duration", "Time"])
