@@ -8,6 +8,7 @@ from kernpool import (
     KernelStackingClassifier,
     KernelStackingRegressor,
     LocalLinearRegressor,
+    LocalPolynomialRegressor,
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
 )
@@ -17,6 +18,7 @@ QUICK = [  # each check fits several times, so a search takes ten times as long
     KernelStackingRegressor(LocalLinearRegressor(bandwidth="scott")),
 ]
 VARIANTS = [
+    LocalPolynomialRegressor(bandwidth="scott"),
     KernelStackingClassifier(NadarayaWatsonClassifier(bandwidth="scott")),
     NadarayaWatsonRegressor(),
     LocalLinearRegressor(),

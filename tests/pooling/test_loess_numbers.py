@@ -1,4 +1,4 @@
-"""The numbers that R 4.2.2 prints for loess (`r_loess.json`): fits, standard errors and statistics, from `pool`.
+"""The numbers that R 4.2.2 prints for loess (`r_loess.json`): fits, standard errors and statistics.
 
 Its windows count rows whatever their weights. With spans above one they are wider than the farthest row.
 """
@@ -47,12 +47,20 @@ def robust_weights(key, y, case):
     return weight
 
 
+def agrees_with_estimator(key, y, at, bandwidth, case, expected):
+    if case["family"] == "gaussian" and float(case["span"]) <= 1:
+        window, degree = kernpool.Nearest(float(case["span"])), int(case["degree"])
+        model = kernpool.LocalPolynomialRegressor("tricube", bandwidth, degree=degree, window=window).fit(key, y)
+        np.testing.assert_allclose(model.predict(at), expected, rtol=0, atol=1e-12)
+
+
 @cases("wave_predict")
 def test_fits_errors_and_statistics(case):
     x, y, printed = WAVE["x"], WAVE["y"], np.array(case["values"])
     weight = robust_weights(x, y, case)
     share = linear_weights(PRINTED["wave_at"], x, case, weight)
     np.testing.assert_allclose(share @ y, printed[:9], rtol=0, atol=1e-11)
+    agrees_with_estimator(x, y, PRINTED["wave_at"], 1.0, case, printed[:9])
     if case["family"] == "gaussian":
         matrix = linear_weights(x, x, case)
         left = np.eye(60) - matrix
@@ -78,6 +86,7 @@ def test_two_columns(case):
     weight = robust_weights(key, PLANE["y"], case)
     found = linear_weights(query, key, case, weight) @ PLANE["y"]
     np.testing.assert_allclose(found, case["values"], rtol=0, atol=1e-12)
+    agrees_with_estimator(IN_PLANE, PLANE["y"], PRINTED["plane_at"], spread, case, case["values"])
 
 
 @cases("wave_weights")

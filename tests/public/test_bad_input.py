@@ -112,6 +112,7 @@ def test_a_class_of_torch_is_recognised_without_importing_torch():
 ESTIMATORS = [
     kernpool.NadarayaWatsonRegressor,
     kernpool.LocalLinearRegressor,
+    kernpool.LocalPolynomialRegressor,
     kernpool.NadarayaWatsonClassifier,
     kernpool.KernelStackingRegressor,
     kernpool.KernelStackingClassifier,
@@ -277,7 +278,7 @@ def test_complex_inputs_are_not_printed(kind):
 @pytest.mark.parametrize(
     ("call", "remedy"),
     [
-        (lambda model: type(model)(degree=1), "use LocalLinearRegressor for degree 1"),
+        (lambda model: type(model)(degree=1), "LocalLinearRegressor degree 1; use LocalPolynomialRegressor"),
         (lambda model: type(model)(gamma=2.0), r"use bandwidth=1 / sqrt\(2 gamma\), which is 0.5 for gamma=2"),
         (lambda model: type(model)(bandwith=2.0), "use bandwidth=$"),
         (lambda model: type(model)(cv=5), "use bandwidth='loo'"),

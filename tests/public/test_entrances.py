@@ -22,6 +22,7 @@ from kernpool import (
     KernelStackingClassifier,
     KernelStackingRegressor,
     LocalLinearRegressor,
+    LocalPolynomialRegressor,
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
 )
@@ -48,6 +49,7 @@ FITTING = ("fit",)
 ESTIMATORS = {
     "NadarayaWatsonRegressor": lambda: NadarayaWatsonRegressor(bandwidth=0.75),
     "LocalLinearRegressor": lambda: LocalLinearRegressor(bandwidth=0.75),
+    "LocalPolynomialRegressor": lambda: LocalPolynomialRegressor(bandwidth=0.75, degree=1),
     "NadarayaWatsonClassifier": lambda: NadarayaWatsonClassifier(bandwidth=0.75),
     "KernelStackingClassifier": lambda: KernelStackingClassifier(NadarayaWatsonClassifier(bandwidth=0.75)),
     "KernelStackingRegressor": lambda: KernelStackingRegressor(LocalLinearRegressor(bandwidth=0.75)),

@@ -91,7 +91,7 @@ FITTING = {
     "--kernel NAME": "name of the kernel (default: gaussian)",
     "--bandwidth H": "regularised (default), loo, aicc, gcv, scott, silverman, a number, or one number per "
     "feature: 0.5,2; for classifiers the default is log_loss",
-    "--degree {0|1}": "0 for local constant, 1 for local linear (default: 0); 2 is pool(degree=2) in Python",
+    "--degree {0|1}": "0 for local constant, 1 for local linear (default: 0); 2: LocalPolynomialRegressor",
     "--smoothing S": "smoothing of each categorical column (needs a numeric --bandwidth); 0: categories share nothing",
     "--composition {radial|product}": "for several features (default: radial)",
     "--periodic PERIODS": "features that come round, and their periods: hour=24,month=12",

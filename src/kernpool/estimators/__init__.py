@@ -17,7 +17,7 @@ from kernpool.estimators.methods.conditional_distribution import ConditionalDist
 from kernpool.estimators.methods.distribution import distribution_bandwidth
 from kernpool.estimators.methods.inference import Prediction
 from kernpool.estimators.methods.prediction import row_diagnostics
-from kernpool.estimators.regressors import LocalLinearRegressor, NadarayaWatsonRegressor
+from kernpool.estimators.regressors import LocalLinearRegressor, LocalPolynomialRegressor, NadarayaWatsonRegressor
 from kernpool.estimators.stacking.estimators import KernelStackingClassifier, KernelStackingRegressor
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "KernelStackingClassifier",
     "KernelStackingRegressor",
     "LocalLinearRegressor",
+    "LocalPolynomialRegressor",
     "NadarayaWatsonClassifier",
     "NadarayaWatsonRegressor",
     "Prediction",

@@ -110,8 +110,30 @@ def widens(model: FittedModel) -> bool:
 
 def refuse_nearest(model: FittedModel, what: str, remedy: str) -> None:
     """Raise ValueError if windows follow the rows: then `what` (in words) is not possible, and `remedy` is."""
-    if neighbors_of(model) is not None:
-        raise ValueError(f"{what} is not possible with window={model.window}; {remedy}")
+    _refuse(neighbors_of(model) is not None, f"window={model.window}", what, remedy)
+
+
+def _refuse(refused: bool, option: str, what: str, remedy: str) -> None:
+    if refused:
+        raise ValueError(f"{option} does not go with {what}; {remedy}")
+
+
+NOT_OF_QUADRATICS = {  # what there is not for degree=2, and the remedy
+    "categorical columns": "code them as numbers, or use degree=1",
+    "periodic or geographic columns": "use degree=1",
+    "rows that are not in memory": "use degree=1, or a sample of the rows as arrays",
+    "robust=": "use robust=False, or degree=1",
+    "explain": "use weights(), or degree=1",
+    "additive_terms": "use slope, or degree=1",
+    "an interval that adds or leaves out single rows": 'use method="cv+" or "adaptive"',
+    "a corrected confidence interval": 'use method="naive", or degree=1',
+    "significance_test": "use degree=1",
+}
+
+
+def refuse_quadratic(model: FittedModel, what: str, asked: object = True) -> None:
+    """Raise ValueError if `what` is asked of a model of degree 2, and there is none; a key of `NOT_OF_QUADRATICS`."""
+    _refuse(bool(asked) and model._degree == 2, "degree=2", what, NOT_OF_QUADRATICS[what])
 
 
 def points_of(model: FittedModel, query: Array, code: Codes | None) -> EvaluationPoints:

@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from kernpool.bandwidth import LeaveOneOut, TrainingRows, warn_of_copies
-from kernpool.core import NO_CATEGORIES, Prepared, RowOrder
+from kernpool.core import NO_CATEGORIES, Prepared, RowOrder, check_degree
 from kernpool.core.dependent_columns import RankNotes
 from kernpool.data.encoding import group_codes
 from kernpool.estimators.bandwidth import (
@@ -26,7 +26,13 @@ from kernpool.estimators.bandwidth import (
     search_options,
 )
 from kernpool.estimators.expected_error import expected_error
-from kernpool.estimators.fitted_model import left_out_fits, new_coordinates, refuse_unable, smoother_of
+from kernpool.estimators.fitted_model import (
+    left_out_fits,
+    new_coordinates,
+    refuse_quadratic,
+    refuse_unable,
+    smoother_of,
+)
 from kernpool.estimators.methods.prediction import PredictionBase, prediction_at
 from kernpool.estimators.methods.robust_regression import choose_robustly
 from kernpool.estimators.methods.window_width import find_floor
@@ -100,12 +106,16 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
         """
         key, code, _, encoding, target = rows
         refuse_unable(self, key.shape[1])
+        check_degree(self._degree, key.shape[1])
+        refuse_quadratic(self, "categorical columns", code.shape[1])
+        refuse_quadratic(self, "robust=", self.robust)
         weight = None if sample_weight is None else frequencies(sample_weight, len(key))
         group = None if groups is None else group_codes(groups, len(key))
         order = RowOrder(place, self.gap) if self.gap and place is not None else None
         rows_of_search = TrainingRows.from_arrays(key, value, weight, code, group, order)
         warn_of_copies(rows_of_search, bandwidth=self.bandwidth)
         coordinates = new_coordinates(self, key, encoding)
+        refuse_quadratic(self, "periodic or geographic columns", coordinates.closed)
         rows_of_search = replace(rows_of_search, X=coordinates.apply(key), tied=coordinates.tied)
         categories = NO_CATEGORIES if encoding is None else self._categories_of(encoding)
         bandwidth = coordinates.given(bandwidth_of_ratios(self, rows_of_search))

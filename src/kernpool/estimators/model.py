@@ -96,7 +96,7 @@ class FittedModel:
     )  # fmt: skip
     _results: ClassVar[dict[str, type]] = {
         "loo_error_": float, "loo_empty_windows_": int, "bandwidth_note_": str, "min_effective_rows_": float,
-        "n_neighbors_": int,
+        "n_neighbors_": int, "ridge_": float,
     }  # fmt: skip
     _standardise = True  # so that several outputs count alike
     _others: ClassVar[tuple[str, ...]] = (

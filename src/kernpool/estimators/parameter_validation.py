@@ -272,6 +272,7 @@ class Accepted(NamedTuple):
 
 
 ACCEPTED = {
+    "degree": Accepted("0, 1 or 2", (), lambda n: 0 <= n <= 2, whole=True),
     "unseen": Accepted("'raise' or 'unlike'", ("raise", "unlike")),
     "ridge": Accepted(
         f"None, to be found, or a number from 0 to {LARGEST_RIDGE:g}", (None,), lambda x: 0 <= x <= LARGEST_RIDGE

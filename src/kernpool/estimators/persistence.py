@@ -29,7 +29,7 @@ from kernpool.estimators.classifier import NadarayaWatsonClassifier
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.model import source_of
 from kernpool.estimators.parameter_validation import check_restored
-from kernpool.estimators.regressors import LocalLinearRegressor, NadarayaWatsonRegressor
+from kernpool.estimators.regressors import LocalLinearRegressor, LocalPolynomialRegressor, NadarayaWatsonRegressor
 from kernpool.estimators.stacking.averaging import ScoreCalibration
 from kernpool.estimators.stacking.estimators import KernelStackingClassifier, KernelStackingRegressor
 from kernpool.estimators.stacking.kernel_ridge import KernelRidge, RidgeKernel, Spectrum, StandardColumns
@@ -38,7 +38,7 @@ from kernpool.execution.error_messages import abbreviate
 from kernpool.pooling import ChunkPairs, Floor, Nearest
 
 HEADER, VERSION = "kernpool.json", 1
-SMOOTHERS = (NadarayaWatsonRegressor, LocalLinearRegressor, NadarayaWatsonClassifier)
+SMOOTHERS = (NadarayaWatsonRegressor, LocalLinearRegressor, LocalPolynomialRegressor, NadarayaWatsonClassifier)
 MODELS = (*SMOOTHERS, KernelStackingRegressor, KernelStackingClassifier)
 PARTS = (
     BandwidthSearch, RankNotes, Prepared, Encoding, Circle, Coordinates, Cuts, Globe, ScoreCalibration,

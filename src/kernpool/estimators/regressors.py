@@ -7,13 +7,14 @@ fitted around each query.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal, Self, overload
+from typing import Any, Literal, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 
 from kernpool.bandwidth.search.setup import is_flat
+from kernpool.core.local_fit import warn_of_curvature
 from kernpool.data.chunks.base import Chunks
 from kernpool.estimators.fitted_model import coordinates_of, pooled_keys
 from kernpool.estimators.kernel_smoother import KernelSmoother
@@ -197,6 +198,33 @@ class KernelRegressor(
         prediction = self.get_prediction(X)
         mean = prediction.mean.copy()  # the caller's to change
         return (mean, prediction.observation_std.copy()) if return_std else mean
+
+    @property
+    def _reads_pairs_as_numbers(self) -> bool:
+        # A ridge keeps their slopes in bounds; without one, published fits have them as levels.
+        searched = isinstance(self.bandwidth, str) and self.bandwidth == "regularised"
+        ridge = getattr(self, "ridge", None)
+        has_ridge = (searched and not is_flat(get_kernel(self.kernel))) if ridge is None else ridge > 0
+        return self._degree == 1 and has_ridge
+
+    def _report_rank(self, rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:
+        """Warn, once per fit, of local planes whose slopes the training rows do not determine (a callback).
+
+        Of quadratics it warns each time.
+        """
+        if self._degree == 2:
+            d = len(self.bandwidth_)
+            warn_of_curvature(rank, occupied, d * (d + 3) // 2)
+        if self._degree == 2 or (self.encoding_ is not None and not self.encoding_.numeric):
+            return
+        fitted, names = vars(self), names_of(self)
+        if coordinates_of(self).closed:  # their coordinates have no names, and depend on each other: tangents do not
+            labels, key = [str(i) for i in range(columns)], None
+        else:
+            places = range(columns) if self.encoding_ is None else self.encoding_.numeric
+            labels = [str(i) if names is None else repr(str(names[i])) for i in places]
+            key = pooled_keys(self) if "key_" in fitted else None
+        self._rank_notes.warn(rank, occupied, key, labels, fitted.get("key_weight_"))
 
 
 class NadarayaWatsonRegressor(KernelRegressor):
@@ -438,6 +466,7 @@ class LocalLinearRegressor(KernelRegressor):
     See Also
     --------
     NadarayaWatsonRegressor : A constant around each query: its predictions stay within the range of y.
+    LocalPolynomialRegressor : Quadratics around each query, too.
     kernpool.pool : The function underneath, with ``degree=1``.
 
     Notes
@@ -478,7 +507,6 @@ class LocalLinearRegressor(KernelRegressor):
     """
 
     _degree = 1
-    _results: ClassVar[dict[str, type]] = KernelRegressor._results | {"ridge_": float}
 
     def __init__(
         self,
@@ -512,21 +540,89 @@ class LocalLinearRegressor(KernelRegressor):
         )  # fmt: skip
         self.ridge = ridge
 
-    @property
-    def _reads_pairs_as_numbers(self) -> bool:
-        # A ridge keeps their slopes in bounds; without one, published fits have them as levels.
-        searched = isinstance(self.bandwidth, str) and self.bandwidth == "regularised"
-        return (searched and not is_flat(get_kernel(self.kernel))) if self.ridge is None else self.ridge > 0
 
-    def _report_rank(self, rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:
-        """Warn, once per fit, of local planes whose slopes the training rows do not determine (a callback)."""
-        if self.encoding_ is not None and not self.encoding_.numeric:
-            return
-        fitted, names = vars(self), names_of(self)
-        if coordinates_of(self).closed:  # their coordinates have no names, and depend on each other: tangents do not
-            labels, key = [str(i) for i in range(columns)], None
-        else:
-            places = range(columns) if self.encoding_ is None else self.encoding_.numeric
-            labels = [str(i) if names is None else repr(str(names[i])) for i in places]
-            key = pooled_keys(self) if "key_" in fitted else None
-        self._rank_notes.warn(rank, occupied, key, labels, fitted.get("key_weight_"))
+class LocalPolynomialRegressor(KernelRegressor):
+    r"""Local polynomial kernel regression of degree 0, 1 or 2.
+
+    .. math:: \hat y(x) = \hat p(x), \qquad \hat p = \arg\min_p \sum_j w_j K((x - x_j)/h)\, (y_j - p(x_j))^2
+
+    over polynomials p of the degree, products of columns included. Degree 0 is `NadarayaWatsonRegressor`, degree 1
+    `LocalLinearRegressor` with the ridge that it finds.
+
+    Parameters
+    ----------
+    kernel : str or Kernel, default="gaussian"
+        See `kernpool.kernel_names`.
+    bandwidth : float, array_like of shape (d,), or name, default="regularised"
+        As in `NadarayaWatsonRegressor`. Of degree 2 a search finds one factor for all columns, times their spreads.
+    degree : {0, 1, 2}, default=1
+        Degree of the polynomials. 2 is for one to three columns of numbers: it loses less of a peak, and varies more.
+    composition, unordered, ordered, categorical_kernel, smoothing, unseen, window, search, algorithm, empty
+        As in `NadarayaWatsonRegressor`.
+    periodic, geographic, robust, gap, n_jobs
+        As in `NadarayaWatsonRegressor`.
+
+    Attributes
+    ----------
+    bandwidth_, smoothing_, encoding_, bandwidth_search_, relevance_, loo_error_, n_neighbors_
+        As in `LocalLinearRegressor`, as are all others.
+
+    See Also
+    --------
+    kernpool.pool : The function underneath.
+
+    Notes
+    -----
+    R's ``loess(y ~ x, span = 0.75)`` with ``surface = "direct"`` has the fits of
+    ``LocalPolynomialRegressor("tricube", window=Nearest(0.75), degree=2)``.
+
+    Of degree 2 a confidence interval is of the fit as it is, ``method="naive"``: a quadratic has no bias of second
+    order, but some. At bandwidths found on the same 200 rows intervals of 95 percent covered 93 percent, the mean of
+    seven places of a curve, and 88 at its peak; those of `LocalLinearRegressor` are corrected, and wider by a third.
+    What else there is not for degree 2 is refused, with what to use instead: categories, periodic or geographic
+    columns, `robust`, rows that are not in memory, `significance_test`, ``explain``, ``additive_terms``, and prediction
+    intervals by ``"full"`` and, without groups, ``"jackknife+"``.
+
+    Examples
+    --------
+    >>> from kernpool import LocalPolynomialRegressor
+    >>> x, y = [[0.0], [1.0], [2.0], [4.0]], [0.0, 1.0, 4.0, 16.0]
+    >>> LocalPolynomialRegressor(bandwidth=1.0, degree=2).fit(x, y).predict([[3.0]]).round(6)
+    array([9.])
+    """
+
+    def __init__(
+        self,
+        kernel: str | Kernel = "gaussian",
+        bandwidth: Any = "regularised",
+        *,
+        degree: int = 1,
+        composition: str = "radial",
+        unordered: Any = None,
+        ordered: Any = None,
+        categorical_kernel: str = "aitchison_aitken",
+        smoothing: Any = None,
+        unseen: str = "raise",
+        window: Window = "auto",
+        search: Mapping[str, Any] | None = None,
+        algorithm: str = "auto",
+        empty: str = "nearest",
+        periodic: Any = None,
+        geographic: Any = None,
+        robust: bool | int | str = False,
+        gap: int = 0,
+        n_jobs: int | None = None,
+    ) -> None:
+        super().__init__(
+            kernel, bandwidth, composition=composition, unordered=unordered,
+            ordered=ordered, categorical_kernel=categorical_kernel,
+            smoothing=smoothing, unseen=unseen, window=window, search=search,
+            algorithm=algorithm, empty=empty,
+            periodic=periodic, geographic=geographic, robust=robust, gap=gap,
+            n_jobs=n_jobs,
+        )  # fmt: skip
+        self.degree = degree
+
+    @property
+    def _degree(self) -> int:  # type: ignore[override]
+        return self.degree

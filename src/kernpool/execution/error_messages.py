@@ -107,7 +107,7 @@ ATTENTION_REMEDIES = {
     "scale": "use DotProductSimilarity(scale=), or give a similarity of distances its bandwidth=",
 }
 DEGREES = (
-    "NadarayaWatsonRegressor has degree 0; use LocalLinearRegressor for degree 1, and kernpool.pool(..., degree=2) for "
+    "NadarayaWatsonRegressor has degree 0, LocalLinearRegressor degree 1; use LocalPolynomialRegressor(degree=2) for "
     "local quadratic fits"
 )
 

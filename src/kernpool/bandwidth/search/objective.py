@@ -31,7 +31,6 @@ from kernpool.bandwidth.criteria import LARGEST, CriterionResiduals, replace_at_
 from kernpool.bandwidth.search.setup import SearchOptions, TrainingRows
 from kernpool.core import NO_CATEGORIES, Categories, PoolState, Problem, on_tangents, weight_left_out
 from kernpool.core.local_fit import LocalFit, change_by_ridge, ridge_weight, solve, with_ridge
-from kernpool.pooling.plan import refuse_gradients
 from kernpool.pooling.recipe import choose
 
 Array = NDArray[np.float64]
@@ -253,7 +252,6 @@ class Objective:
             degree=options.degree,
             tied=rows.tied,
         )
-        refuse_gradients(problem)
         self.problem = rows.without_related(problem).without_center()
         self._share = np.sqrt(rows.weight / rows.total)[:, None]
         self._log_peak = self.problem.similarity.log_peak

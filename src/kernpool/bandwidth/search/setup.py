@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from kernpool.bandwidth.criteria import CRITERIA, LOG_LOSS, Criterion
 from kernpool.bandwidth.rules_of_thumb import column_spread
-from kernpool.core import Categories, Problem, RowOrder
+from kernpool.core import Categories, Layout, Problem, RowOrder
 from kernpool.execution.progress import Progress
 from kernpool.kernels import Kernel
 
@@ -32,8 +32,8 @@ class SearchOptions:
         As in `pool`.
     criterion : Criterion, default=CRITERIA["loo"]
         Criterion to minimise, one of `kernpool.bandwidth.CRITERIA` or `kernpool.bandwidth.LOG_LOSS`.
-    degree : {0, 1}, default=0
-        Local constant or local linear.
+    degree : {0, 1, 2}, default=0
+        Of the local fit; 2 with one common factor, as it has no gradients.
     standardise : bool, default=True
         Express several outputs in units of their standard deviations.
     ridge : float or None, default=0.0
@@ -208,7 +208,7 @@ class TrainingRows:
     def sums_per_pair(self, degree: int) -> int:
         """Return how many sums over the pairs of rows a fit takes: moments of inputs, and products with outputs."""
         (d, k, c) = self.X.shape[1], self.code.shape[1], self.value.shape[1]
-        return int(((d + 1) * (d + 2) // 2 + d * c if degree else d) + k + c)
+        return int(k + (1 + Layout(c, d, degree).width if degree else d + c))
 
     @property
     def groups(self) -> int:
@@ -378,7 +378,7 @@ def begin(rows: TrainingRows, options: SearchOptions, categories: Categories) ->
     ValueError
         If there are categorical columns, and only a common factor can be searched for.
     """
-    factor_alone = is_flat(options.kernel)
+    factor_alone = options.degree == 2 or is_flat(options.kernel)
     if len(categories) and factor_alone:
         raise ValueError(
             "categorical columns have smoothings of their own, which cannot be searched for with "

@@ -17,7 +17,15 @@ from sklearn.utils.validation import check_is_fitted
 from kernpool.bandwidth import CRITERIA, TrainingRows
 from kernpool.core import NO_CATEGORIES, Problem, as_tol
 from kernpool.estimators.bandwidth import choose_bandwidth, search_options
-from kernpool.estimators.fitted_model import coordinates_of, need_rows, pooled_keys, problem_of, recipe_of, smoother_of
+from kernpool.estimators.fitted_model import (
+    coordinates_of,
+    need_rows,
+    pooled_keys,
+    problem_of,
+    recipe_of,
+    refuse_quadratic,
+    smoother_of,
+)
 from kernpool.estimators.model import FittedModel, gap_of, names_of, refuse_robust
 from kernpool.execution.error_messages import check_choice
 from kernpool.execution.progress import current_progress
@@ -79,6 +87,7 @@ def significance(
     check_is_fitted(model)
     check_choice("method", method, ("residual", "gradient"))
     how = WildBootstrap.of(kind, n_resamples, random_state)
+    refuse_quadratic(model, "significance_test")
     need_rows(model, "significance_test needs")
     refuse_robust(model)
     if model.key_group_ is not None or gap_of(model):

@@ -597,7 +597,7 @@ class ClassSets(FittedClassifier):
         model: FittedClassifier = self
         exact, of = as_fraction(level), probabilities_of(model)
         if method == "full":
-            refuse_nearest(self, 'method="full", which adds a row to every window,', 'use method="lac" or another')
+            refuse_nearest(self, 'method="full", which adds a row to every window', 'use method="lac" or another')
             _check_full(of, X_calibration, y_calibration)
         places = places_of(model, X)
         setting = SetSetting(

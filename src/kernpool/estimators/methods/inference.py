@@ -27,6 +27,7 @@ from kernpool.estimators.fitted_model import (
     per_unit,
     printed_columns,
     rank_reporter,
+    refuse_quadratic,
     shaped,
     smoother_of,
     training_of,
@@ -272,6 +273,7 @@ class Prediction(PrintedResult, PredictionBase):
                 f"a {type(self.model).__name__} predicts weighted means, which have no terms of columns; use "
                 "LocalLinearRegressor, or explain() for the rows behind a prediction"
             )
+        refuse_quadratic(self.model, "additive_terms")
         if coordinates_of(self.model).closed:
             raise ValueError(
                 "additive terms are of columns on a line, and columns of this model lie on a circle or a globe; use "
@@ -378,6 +380,7 @@ class Prediction(PrintedResult, PredictionBase):
         """
         level = as_level(level)
         check_options(method, self.variance, simultaneous, ("auto", *METHODS))
+        refuse_quadratic(self.model, "a corrected confidence interval", method not in ("auto", "naive"))
         if simultaneous:
             need_rows(self.model, "simultaneous bands need")
         check_choice("quantity", quantity, QUANTITIES)
@@ -796,6 +799,8 @@ def _default_method(model: FittedModel, quantity: str) -> str:
     and else "robust". The "robust" correction removes the bias that a bandwidth of least error leaves, but
     not that of a larger one. The local quadratic fit is no better for slopes.
     """
+    if model._degree == 2:
+        return "naive"
     columns = model.bandwidth_.shape[0] if model.encoding_ is None else len(model.encoding_.numeric)
     if coordinates_of(model).closed:
         return "robust"  # squares of coordinates of a circle are linear in each other

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from kernpool.core import LocalFit, Problem
+from kernpool.core import LocalFit, Problem, monomials
 from kernpool.data.dates import in_words
 from kernpool.estimators.fitted_model import (
     coordinates_of,
@@ -27,6 +27,7 @@ from kernpool.estimators.fitted_model import (
     pooled_from,
     read_query,
     recipe_of,
+    refuse_quadratic,
     smoother_of,
     sums_at,
 )
@@ -204,8 +205,12 @@ class PredictionBase(NamedCalls):
             return share
         fit = self._planes
         tilted = np.repeat(fit.base[:, None], share.shape[1], axis=1)
-        for a in range(problem.key.shape[1]):
-            tilted += fit.tilt[:, a, None] * problem.similarity.offset(problem.query, problem.key, a)
+        d = problem.key.shape[1]
+        offset = [problem.similarity.offset(problem.query, problem.key, a) for a in range(d)]
+        for a in range(d):
+            tilted += fit.tilt[:, a, None] * offset[a]
+        for place, (a, e) in enumerate(monomials(d, 2) if problem.degree == 2 else (), start=d):
+            tilted += fit.tilt[:, place, None] * offset[a] * offset[e]
         return np.asarray(np.where(fit.occupied[:, None], share * tilted, share))
 
     @computed_once
@@ -271,6 +276,7 @@ class PredictionBase(NamedCalls):
         >>> (without.predict([[1.2]]) - found.prediction).round(3)
         array([0.937])
         """
+        refuse_quadratic(self.model, "explain")
         need_rows(self.model, "explanations need")
         k, fitted = as_count("k", k), self._fitted
         value = np.asarray(self.model.value_, dtype=np.float64).reshape(len(self.model.value_), -1)

@@ -24,6 +24,7 @@ from kernpool.estimators.fitted_model import (
     plain_smoother_of,
     predicting_smoother,
     refuse_nearest,
+    refuse_quadratic,
     shaped,
 )
 from kernpool.estimators.methods.calibration import (
@@ -225,7 +226,7 @@ class PredictionIntervals(FittedModel):
             )
         if method == "full":
             refuse_nearest(
-                self, 'method="full", which adds a row to every window,', 'use "split", "jackknife+" or "cv+"'
+                self, 'method="full", which adds a row to every window', 'use "split", "jackknife+" or "cv+"'
             )
         smoother = plain_smoother_of(self) if stored is None else inference_smoother(self)
         places, fit = places_of(self, X, warn=stored is None), predicting_smoother(self, smoother)
@@ -234,6 +235,8 @@ class PredictionIntervals(FittedModel):
             rows = other_rows(self, fit, X_calibration, y_calibration, groups)
         else:
             rows, known, origin = training_rows(self, smoother, calibration, groups)
+        single = method == "full" or (method == "jackknife+" and rows.group is None)
+        refuse_quadratic(self, "an interval that adds or leaves out single rows", single)
         setting = ConformalProblem(smoother, places, fraction, rows, generator(as_seed(random_state), 0), origin, known)
         if stored is not None:
             setting = replace(setting, center=np.asarray(cast(Any, self).predict(X)).reshape(len(places.query), -1))
