@@ -86,13 +86,16 @@ def arrow(folder: Path) -> None:
 
 
 def cli(folder: Path) -> None:
-    """Fit a table at a terminal."""
+    """Fit a table and predict from another one at a terminal."""
     path = folder / "t.csv"
     path.write_text("x,y\n" + "".join(f"{x},{y}\n" for x, y in zip(X[:, 0], Y, strict=True)))
-    command = [*script(), "fit", path, "--target", "y", "--model", folder / "typed"]
-    done = subprocess.run(command, check=False, capture_output=True, text=True)
-    if done.returncode:
-        raise ImportError(done.stderr)
+    for command in (["fit", path, "--target", "y", "--model", folder / "typed"], ["predict", folder / "typed", path]):
+        done = subprocess.run([*script(), *command], check=False, capture_output=True, text=True)
+        if done.returncode:
+            raise ImportError(done.stderr)
+    predicted = np.loadtxt(done.stdout.splitlines(), delimiter=",", skiprows=1)
+    assert predicted.size == len(Y), done.stdout
+    assert np.abs(predicted - Y).max() < 0.2, done.stdout
 
 
 def nufft(_: Path) -> None:

@@ -55,7 +55,7 @@ def need(table: Table, names: Iterable[str]) -> None:
 
 
 def refuse_cells(table: Table, name: str, bad: Any, what: str, remedy: str = CORRECT) -> None:
-    """Raise TableError for the first cell of a column of which `bad` is true, naming its row in the file."""
+    """Raise TableError for the first cell of a column where `bad` is true, naming its row in the file."""
     if not bad.any():
         return
     row = bad.idxmax()
@@ -74,7 +74,7 @@ def refuse_missing(table: Table, names: Iterable[str], remedy: str) -> None:
 
 
 def as_numbers(column: Any) -> Any:
-    """Return a column as numbers, NaN where a cell is none."""
+    """Return a column as numbers, with NaN for every cell that is not a number."""
     try:
         return import_pandas().to_numeric(column.astype(object), errors="coerce")
     except OverflowError:  # of integers of hundreds of digits, which are no identifiers of float64

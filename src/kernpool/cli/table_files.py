@@ -131,7 +131,7 @@ def read_table(name: str, format: str | None, how: dict[str, Any]) -> Table:
     format : {"csv", "tsv", "parquet", "npy"} or None
         None: by suffix.
     how : dict
-        Arguments of `pandas.read_csv`, of which ``na_values`` holds for all formats.
+        Arguments of `pandas.read_csv`; ``na_values`` applies to all formats.
 
     Returns
     -------

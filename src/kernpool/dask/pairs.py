@@ -363,7 +363,7 @@ def open_partitions(
     Tasks use one thread each: give workers as many threads as they have processors. Values are pooled less a center,
     which is found in the first partition with rows; where Dask does not know how many rows partitions have, all are
     looked at first, so persist them, or call ``compute_chunk_sizes()``. For queries on Dask, pooled values are a Dask
-    array, of which nothing is computed yet; ``empty="nearest"`` and ``"mean"`` then keep or read every partition for a
+    array that is not computed yet; ``empty="nearest"`` and ``"mean"`` then keep or read every partition for a
     second time. Dask's ``KilledWorker`` usually means that workers have too little memory for a partition.
 
     Examples

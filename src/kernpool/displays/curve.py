@@ -453,8 +453,7 @@ class KernelCurveDisplay(drawing.Display):
         for what, given in (("prediction", prediction), ("truth", truth)):
             if given is not None and np.size(given) != len(x):
                 raise ValueError(f"x has {len(x)} entries and {what} {np.size(given)}; one {what} per input is needed")
-        samples = drawing.flat_numbers("x_train", x_train), drawing.flat_numbers("y_train", y_train)
-        drawing.check_samples(*samples)
+        samples = drawing.flat_samples(x_train, y_train)
         return cls(
             x=x[order],
             prediction=prediction[order],

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 # After Petroff (arXiv:2107.02270): color-blind readers can distinguish them, and their lightness differs in print.
 BLUE, RED, GRAY, BLACK = "#3f90da", "#bd1f01", "#717581", "#000000"
-# Of groups, in turn; with another line and marker each.
-GROUPS = (BLUE, RED, "#e08a00", "#832db6", "#5f6f52", "#a96b59")
 # Of classes, whose order means nothing and which may be ten: the longest of Petroff's sequences.
 CLASSES = (
     BLUE, "#ffa90e", RED, "#94a4a2", "#832db6", "#a96b59", "#e76300", "#b9ac70", GRAY, "#92dadd",
@@ -169,16 +167,16 @@ def method_of(estimator: Any, name: str, remedy: str) -> Any:
     return found
 
 
-def check_samples(inputs: Any, outputs: Any, names: str = "x_train and y_train") -> None:
-    """Raise ValueError unless both training inputs and outputs are given, of one length, or neither."""
-    sizes = [None if array is None else len(array) for array in (inputs, outputs)]
+def flat_samples(x_train: Any, y_train: Any) -> tuple[Array | None, Array | None]:
+    """Convert training samples to flat float64 arrays; both, of one length, or neither are needed."""
+    x = None if x_train is None else as_numbers("x_train", x_train).ravel()
+    y = None if y_train is None else as_numbers("y_train", y_train).ravel()
+    sizes = [None if array is None else len(array) for array in (x, y)]
     if sizes[0] != sizes[1]:
-        raise ValueError(f"{names} belong together: give both, of one length, or neither; got lengths {sizes}")
-
-
-def flat_numbers(name: str, values: Any) -> NDArray[np.float64] | None:
-    """Convert an optional argument to a float64 array of one dimension."""
-    return None if values is None else as_numbers(name, values).ravel()
+        raise ValueError(
+            f"x_train and y_train belong together: give both, of one length, or neither; got lengths {sizes}"
+        )
+    return x, y
 
 
 def need_one_output(predicted: Array, axes: int = 1) -> None:

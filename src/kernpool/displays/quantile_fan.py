@@ -230,8 +230,7 @@ class QuantileFanDisplay(drawing.Display):
         found = np.asarray(quantiles, dtype=np.float64)
         if found.ndim == 0 or len(found) != len(x):
             raise ValueError(f"x has {len(x)} entries and quantiles shape {found.shape}; one row per input is needed")
-        samples = drawing.flat_numbers("x_train", x_train), drawing.flat_numbers("y_train", y_train)
-        drawing.check_samples(*samples)
+        samples = drawing.flat_samples(x_train, y_train)
         return cls(
             x=x[order],
             quantile=found[order],
