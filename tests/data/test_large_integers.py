@@ -94,6 +94,10 @@ def test_estimators_and_tables(name):
         for call in (lambda: model.fit(big, [0, 1, 1]), lambda: model.fit(fine, [0, 1, 1]).predict(big)):  # noqa: B023
             with pytest.raises(ValueError, match=f"X.* holds the integer {BIG + 1} .*{REMEDY}"):
                 call()
+    if "floats" in name:
+        for call in (lambda: pool(fine, big, [0, 1, 1]), lambda: pool(fine, open_chunks(big, [0.0, 1.0, 1.0]))):
+            with pytest.raises(ValueError, match=f"the integer {BIG + 1}"):
+                call()
     for y in ([0, BIG + 1, 1], [0.5, BIG + 1, 1]):
         with pytest.raises(ValueError, match=f"y holds the integer {BIG + 1}"):
             LocalLinearRegressor(bandwidth=1.0).fit([[0], [1], [2]], y)

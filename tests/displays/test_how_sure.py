@@ -77,6 +77,27 @@ def test_given_intervals_are_drawn_in_the_order_of_the_places(rows, model):
         np.testing.assert_array_equal(lower, interval.lower[order])
         np.testing.assert_array_equal(upper, interval.upper[order])
     np.testing.assert_array_equal(display.bands[0].df, intervals[1].df[order])
+    expected, green = model.prediction_interval(at[:, None]), {"color": "green", "label": "mine"}
+    one = KernelCurveDisplay.from_predictions(at, at, prediction_interval=expected, expected_kwargs=green)
+    np.testing.assert_array_equal(ends(one.expected_), (at[order], expected.lower[order], expected.upper[order]))
+    assert to_rgba(one.expected_.get_facecolor()[0])[:3] == to_rgba("green")[:3]
+    assert "mine" in entries(one.ax_)
+
+
+def test_ends_that_run_away_leave_the_curve_its_room(rows, model):
+    at = np.linspace(0, 5, 50)
+    interval, expected = model.confidence_interval(at[:, None]), model.prediction_interval(at[:, None])
+    interval.upper[-3:] += 1e4
+    expected.lower[-3:] -= 1e4
+    expected.upper[10:20] = np.inf
+    display = KernelCurveDisplay.from_predictions(
+        at, model.predict(at[:, None]), bands=[interval], prediction_interval=expected
+    )
+    low, high = display.ax_.get_ylim()
+    assert -50 < low < display.prediction.min()
+    assert high < 10
+    assert ends(display.bands_[0])[2].max() > 1e4  # cut by the picture, not by the numbers
+    np.testing.assert_array_equal(ends(display.expected_)[0], np.delete(at, np.s_[10:20]))  # a gap
 
 
 def test_one_of_two_columns_has_intervals_at_each_place(rows):
@@ -91,30 +112,6 @@ def test_one_of_two_columns_has_intervals_at_each_place(rows):
     both = KernelCurveDisplay.from_estimator(model, X, rows[1], feature=1, band="simultaneous")
     wide = model.confidence_interval(np.c_[np.full(both.x.size, np.median(X[:, 0])), both.x], simultaneous=True)
     np.testing.assert_array_equal(ends(both.bands_[0])[1], wide.lower)
-
-
-@pytest.mark.filterwarnings("ignore:.*determine no slope in some direction")
-@pytest.mark.filterwarnings("ignore:.*the correction for bias is larger than two standard errors")
-@pytest.mark.filterwarnings("ignore::kernpool.RankDeficiencyWarning")  # two thin windows
-def test_empty_windows_leave_gaps_in_the_shade():
-    x = np.r_[np.linspace(0, 1, 40), np.linspace(3, 4, 40)]
-    y = np.cos(5 * x) + 0.1 * np.sin(99 * np.arange(80))
-    model = NadarayaWatsonRegressor(kernel="epanechnikov", bandwidth=0.3, empty="nan").fit(x[:, None], y)
-    display = KernelCurveDisplay.from_estimator(model, x[:, None], y, band="confidence")
-    assert len(display.bands_[0].get_paths()) == 2
-    places = ends(display.bands_[0])[0]
-    assert not np.any((places > 1.31) & (places < 2.69))
-
-
-def test_shades_that_run_away_leave_the_curve_its_room(rows, model):
-    at = np.linspace(0, 5, 50)
-    interval = model.confidence_interval(at[:, None])
-    interval.upper[-3:] += 1e4
-    display = KernelCurveDisplay.from_predictions(at, model.predict(at[:, None]), bands=[interval])
-    low, high = display.ax_.get_ylim()
-    assert high < 10
-    assert low < display.prediction.min()
-    assert ends(display.bands_[0])[2].max() > 1e4  # cut by the picture, not by the numbers
 
 
 STYLES = [

@@ -6,7 +6,6 @@ import pytest
 
 pytest.importorskip("matplotlib", reason="pictures need the extra 'plot'")
 
-from matplotlib.colors import to_rgba
 from scipy.stats import binomtest
 
 from kernpool import (
@@ -64,30 +63,24 @@ def test_a_fan_is_the_quantiles_of_the_model(rows, model):
         assert pixels_of(display.figure_, artist) > 300
 
 
-def test_a_fan_over_one_of_two_columns(rows):
-    frame = pandas.DataFrame({"size": rows[0][:, 0], "age": np.cos(np.arange(90.0))})
-    model = NadarayaWatsonRegressor(bandwidth=[0.5, 0.8]).fit(frame, rows[1])
-    display = QuantileFanDisplay.from_estimator(model, frame, rows[1], feature="age", levels=[0.2, 0.8], subsample=30)
-    at = pandas.DataFrame({"size": np.full(display.x.size, frame["size"].median()), "age": display.x})
-    np.testing.assert_array_equal(ends(display.bands_[0])[1], model.quantile(at, 0.2))
-    np.testing.assert_array_equal(ends(display.bands_[0])[2], model.quantile(at, 0.8))
-    assert display.line_ is None  # an even number of levels has no middle
-    assert len(display.scatter_.get_offsets()) == 30
-    held = f"other columns at size {frame['size'].median():.4g}"
-    assert (display.ax_.get_xlabel(), title(display.ax_)) == ("age", held)
-
-
+@pytest.mark.filterwarnings("ignore:.*determine no slope in some direction")
+@pytest.mark.filterwarnings("ignore:.*the correction for bias is larger than two standard errors")
+@pytest.mark.filterwarnings("ignore::kernpool.RankDeficiencyWarning")  # two thin windows
 def test_one_level_is_a_line_and_empty_windows_leave_gaps_in_the_fan(rows, model):
     line = QuantileFanDisplay.from_estimator(model, *rows, levels=0.3)
     assert line.bands_ == []
     assert entries(line.ax_) == ["training samples", "quantile 0.3"]
+    even = QuantileFanDisplay.from_estimator(model, *rows, levels=[0.2, 0.8], subsample=30)
+    assert even.line_ is None  # an even number of levels has no middle
+    assert len(even.scatter_.get_offsets()) == 30
     x = np.r_[np.linspace(0, 1, 40), np.linspace(3, 4, 40)]
     model = NadarayaWatsonRegressor(kernel="epanechnikov", bandwidth=0.3, empty="nan").fit(x[:, None], np.cos(5 * x))
     display = QuantileFanDisplay.from_estimator(model, x[:, None], np.cos(5 * x), levels=[0.1, 0.5, 0.9])
-    assert len(display.bands_[0].get_paths()) == 2
-    places = ends(display.bands_[0])[0]
-    assert not np.any((places > 1.31) & (places < 2.69))
     assert np.isnan(display.line_.get_ydata()).any()
+    curve = KernelCurveDisplay.from_estimator(model, x[:, None], np.cos(5 * x), band="confidence")
+    for shade in (display.bands_[0], curve.bands_[0]):
+        assert len(shade.get_paths()) == 2
+        assert not np.any((ends(shade)[0] > 1.31) & (ends(shade)[0] < 2.69))
 
 
 def test_given_quantiles_in_any_order(rows, model):
@@ -135,33 +128,6 @@ def test_the_prediction_band_is_that_of_the_model(rows, model, method):
         assert display.prediction_interval.method == ("cv+" if robust else "adaptive")
     chunked = LocalLinearRegressor(bandwidth=0.4).fit(open_chunks([rows]))
     KernelCurveDisplay.from_estimator(chunked, *rows, prediction=0.9)  # by rows that are held back
-
-
-def test_given_prediction_intervals(rows, model):
-    at = np.random.default_rng(1).permutation(np.linspace(0.5, 4.5, 40))
-    interval, order = model.prediction_interval(at[:, None]), np.argsort(at)
-    display = KernelCurveDisplay.from_predictions(
-        at,
-        model.predict(at[:, None]),
-        prediction_interval=interval,
-        expected_kwargs={"color": "green", "label": "mine"},
-    )
-    x, lower, upper = ends(display.expected_)
-    np.testing.assert_array_equal(x, at[order])
-    np.testing.assert_array_equal((lower, upper), (interval.lower[order], interval.upper[order]))
-    assert to_rgba(display.expected_.get_facecolor()[0])[:3] == to_rgba("green")[:3]
-    assert "mine" in entries(display.ax_)
-
-
-def test_infinite_ends_leave_gaps_and_the_curve_its_room(rows, model):
-    at = np.linspace(0, 5, 50)
-    interval = model.prediction_interval(at[:, None])
-    interval.upper[10:20] = np.inf
-    interval.lower[-3:] -= 1e4
-    display = KernelCurveDisplay.from_predictions(at, model.predict(at[:, None]), prediction_interval=interval)
-    places = ends(display.expected_)[0]
-    np.testing.assert_array_equal(places, np.delete(at, np.s_[10:20]))
-    assert display.ax_.get_ylim()[0] > -50
 
 
 def drawn(display):

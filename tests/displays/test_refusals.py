@@ -44,6 +44,7 @@ REFUSED = {
     KernelCurveDisplay.from_predictions: [
         (([1.0, 2.0], [1.0]), {}, "one prediction per input"),
         (([1.0, 2.0], [1.0, 2.0]), {"truth": [1.0]}, "one truth per input"),
+        (([1.0, 2.0], [1.0, 2.0]), {"x_train": [1.0]}, "belong together"),
         ((X[:, 0], MASKED), {}, "is a masked array"),
         ((X[:, 0], Y), {"bands": [SHORT]}, "bands must hold intervals for the 60 points"),
         ((X[:, 0], Y), {"prediction_interval": MODEL.prediction_interval(X[1:])}, r"for the 60 points.*\(59,\)"),
@@ -103,6 +104,7 @@ REFUSED = {
     PartialDisplay.from_estimator: [
         ((OUTPUTS, X, np.c_[Y, Y]), {}, "one output can be drawn"),
         ((OTHER,), {}, "does not hold its rows; pass X and y"),
+        ((OTHER, X, Y), {"band": "confidence"}, "no confidence_interval"),
         ((GROUPED,), {"band": "confidence"}, "groups"),
         ((OF_FRAME,), {"features": ["z"]}, "features 'z' is not a column"),
         ((OF_FRAME,), {"feature_names": ["a"]}, "feature_names must name 2 columns"),
@@ -111,6 +113,7 @@ REFUSED = {
         ((OF_FRAME,), {"grid_resolution": 1}, "grid_resolution must be"),
     ],
     KernelDisplay.from_kernels: [
+        ((["gaussian", "gaussian"],), {}, "each once"),
         ((["gaussian"],), {"names": []}, "names must be one per kernel"),
         ((["epanechikov"],), {}, "did you mean 'epanechnikov'"),
         ((["gaussian", "boxcar"],), {"axes": plt.figure().subplots()}, "one pair of axes per kernel, got 1 for 2"),
