@@ -76,6 +76,11 @@ def test_cells_of_the_heat_map_are_the_weights_of_the_engine(fresh):
     assert found["largest"] == pytest.approx(expected.max(), abs=1e-12)
     label = panel(fresh, "heat").locator("svg[role=img]").get_attribute("aria-label")
     assert "50 queries along x over 50 sorted keys" in label
+    fresh.locator("[data-control=bandwidth-0]").fill("330")
+    wait_until_idle(fresh)
+    after = numbers(fresh, "heat")  # whose scale stays
+    assert after["largest"] < found["largest"] / 2
+    assert after["top"] == found["top"] < 1
 
 
 def test_pixels_of_the_heat_map_darken_with_the_weights(fresh):
@@ -94,15 +99,6 @@ def test_pixels_of_the_heat_map_darken_with_the_weights(fresh):
     shade = 765 - np.array(row)[centers]
     assert np.corrcoef(shade, weights)[0, 1] > 0.97  # colours go by steps, and the row is that of the nearest place
     assert abs(int(np.argmax(shade)) - int(np.argmax(weights))) <= 1
-
-
-def test_the_scale_of_the_heat_map_stays_when_the_bandwidth_changes(fresh):
-    before = numbers(fresh, "heat")
-    fresh.locator("[data-control=bandwidth-0]").fill("330")
-    wait_until_idle(fresh)
-    after = numbers(fresh, "heat")
-    assert after["largest"] < before["largest"] / 2
-    assert after["top"] == before["top"] < 1
 
 
 def test_the_heat_map_moves_the_query_by_pointer_and_keys(fresh):
@@ -227,15 +223,6 @@ def test_training_is_gradient_descent_as_it_is_taught(fresh, make, seed):
     np.testing.assert_allclose(numbers(fresh, "heat")["cells"].reshape(50, -1), weights, rtol=0, atol=1e-10)
 
 
-def test_playing_without_motion_jumps_to_the_last_epoch(fresh):
-    part = panel(fresh, "training")
-    enter(part, "epochs", "12")
-    part.locator("[data-action=play]").click()
-    wait_until_idle(fresh)
-    np.testing.assert_allclose(numbers(fresh, "training")["widths"], descent(X, Y, epochs=12)[0], rtol=0, atol=1e-10)
-    assert part.locator("[data-action=play]").inner_text() == "Play"
-
-
 def test_the_summed_loss_that_overshoots_is_said(fresh):
     seeds = [
         seed
@@ -254,32 +241,41 @@ def test_the_summed_loss_that_overshoots_is_said(fresh):
     first = int(np.argmax(np.diff(losses) > 0)) + 1
     assert f"in epoch {first}" in part.locator("[role=status]").inner_text()
     part.locator("[data-option=loss]").select_option("mean")
+    enter(part, "rate", "1e308")
+    part.locator("[data-action=play]").click()
+    wait_until_idle(fresh)
+    assert "became infinite" in part.locator("[role=status]").inner_text()
+    assert len(numbers(fresh, "training")["widths"]) >= 1  # the epochs before are kept
+    enter(part, "rate", "0.5")
     wait_until_idle(fresh)
     assert part.locator("[role=status]").inner_text() == ""
 
 
-def wait_for_epochs(page, count):
-    for _ in range(200):
-        if len(numbers(page, "training")["widths"]) > count:
-            return
-        page.wait_for_timeout(50)
-    raise AssertionError(f"no {count} epochs within ten seconds")
-
-
-def test_training_plays_and_pauses(fresh):
+def test_with_motion_training_plays_and_pauses_and_steps_follow_by_themselves(fresh):
     fresh.emulate_media(reduced_motion="no-preference")
     part = panel(fresh, "training")
     enter(part, "epochs", "40")
     play = part.locator("[data-action=play]")
     play.click()
     assert play.inner_text() == "Pause"
-    wait_for_epochs(fresh, 3)
+    fresh.wait_for_function("() => document.querySelector('[data-panel=training]').numbers.widths.length > 3")
     play.click()
     assert play.inner_text() == "Play"
     found = numbers(fresh, "training")["widths"]
     fresh.wait_for_timeout(800)  # more than two epochs
     np.testing.assert_array_equal(numbers(fresh, "training")["widths"], found)
     np.testing.assert_allclose(found, descent(X, Y, epochs=len(found) - 1)[0], rtol=0, atol=1e-10)
+    play.click()
+    fresh.locator("[data-control=kernel]").select_option("boxcar")  # ends the training that plays
+    wait_until_idle(fresh)
+    assert play.inner_text() == "Play"
+    assert fresh.locator("[data-control=kernel]").input_value() == "boxcar"
+    fresh.locator("[data-control=slow]").press("Enter")
+    told = fresh.locator("[data-part=quotient]")
+    assert told.inner_text().startswith("1.")
+    told.filter(has_text="4.").wait_for()
+    fresh.locator("[data-control=slow]").click()
+    assert not told.is_visible()
     fresh.emulate_media(reduced_motion="reduce")
 
 
@@ -296,27 +292,13 @@ def test_few_rows_or_places_break_nothing(shown, x):
         assert not {"null", "undefined", "NaN", "[object"} & set(words)
 
 
-def test_a_step_that_leaves_the_numbers_is_said_and_keeps_the_epochs_before(fresh):
-    part = panel(fresh, "training")
-    enter(part, "rate", "1e308")
-    part.locator("[data-action=play]").click()
-    wait_until_idle(fresh)
-    assert "became infinite" in part.locator("[role=status]").inner_text()
-    assert len(numbers(fresh, "training")["widths"]) >= 1
-    enter(part, "rate", "0.5")
-    wait_until_idle(fresh)
-    assert part.locator("[role=status]").inner_text() == ""
-
-
 def test_residuals_count_as_their_rows_do_and_groups_are_not_trained_on(shown):
     weight, group = 1.0 + np.arange(len(X)) % 5, np.arange(len(X)) // 5
-    weighted = NadarayaWatsonRegressor(bandwidth=0.4).fit(X[:, None], Y, sample_weight=weight)
-    with shown(explore(weighted)) as page:
+    model = NadarayaWatsonRegressor(bandwidth=0.4).fit(X[:, None], Y, sample_weight=weight, groups=group)
+    with shown(explore(model)) as page:
         text = panel(page, "residuals").locator("svg").get_attribute("aria-label")
         root = float(re.search(r"root mean square ([\d.]+),", text)[1])
-        assert root == pytest.approx(np.sqrt(weighted.leave_one_out().error), rel=6e-3)
-    grouped = NadarayaWatsonRegressor(bandwidth=0.4).fit(X[:, None], Y, groups=group)
-    with shown(explore(grouped)) as page:
+        assert root == pytest.approx(np.sqrt(model.leave_one_out().error), rel=6e-3)
         assert panel(page, "training").count() == 0
 
 
@@ -349,38 +331,15 @@ def test_one_mean_is_shown_step_by_step(fresh):
     assert not table.is_visible()
 
 
-def test_with_motion_the_steps_follow_by_themselves(shown):
-    with shown(explore("make_sine_linear"), reduced_motion="no-preference") as page:
-        page.locator("[data-control=slow]").press("Enter")
-        part = page.locator("[data-part=quotient]")
-        assert part.inner_text().startswith("1.")
-        part.filter(has_text="4.").wait_for()
-        page.locator("[data-control=slow]").click()
-        assert not part.is_visible()
-
-
-def test_a_kernel_that_is_chosen_ends_the_training_that_plays(shown):
-    with shown(explore("make_sine_power"), reduced_motion="no-preference") as page:
-        play = panel(page, "training").locator("[data-action=play]")
-        play.click()
-        page.wait_for_timeout(500)
-        assert play.inner_text() == "Pause"
-        page.locator("[data-control=kernel]").select_option("boxcar")
-        wait_until_idle(page)
-        assert play.inner_text() == "Play"
-        page.wait_for_timeout(800)
-        assert page.locator("[data-control=kernel]").input_value() == "boxcar"
-
-
-@pytest.mark.parametrize("scale", [1.0, 1e4])
-def test_training_of_other_rows_ends_at_the_smallest_error(shown, scale):
-    """In any unit, and from where a wide window would lead to the mean of all."""
-    rng = np.random.default_rng(0)
+def test_training_of_other_rows_ends_at_the_smallest_error(shown):
+    """In any unit, and from where a wide window would lead to the mean of all; without motion at the last epoch."""
+    rng, scale = np.random.default_rng(0), 1e4
     x = rng.uniform(0, 10, 200)
     y = np.sin(x) + 0.3 * rng.normal(size=200)
     with shown(explore(scale * x[:, None], scale * y, bandwidth=2 * scale), reduced_motion="reduce") as page:
         panel(page, "training").locator("[data-action=play]").click()
         wait_until_idle(page)
+        assert panel(page, "training").locator("[data-action=play]").inner_text() == "Play"
         losses = numbers(page, "training")["losses"]
         assert np.all(np.diff(losses) <= 1e-12 * losses[0])
         assert losses[-1] == pytest.approx(numbers(page, "path")["minimum"]["error"], rel=5e-3)
