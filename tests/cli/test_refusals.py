@@ -79,6 +79,7 @@ REFUSED = [
     (f"{MIXED} --features x,size --ordered size=S:M", 1, "holds 'L', which is not in the order S:M"),
     (f"{MIXED} --unordered y", 1, "which are no classes; leave it out of --unordered for numbers"),
     (f"{MIXED} --ordered size=S", 2, "must list two levels or more"),
+    (f"{MIXED} --ordered y", 2, "--ordered names the target 'y'"),
     (f"{MIXED} --dates x --unordered x", 2, "named in --dates, and in --unordered or --ordered"),
     (f"{MIXED} --sep ab", 2, "--sep must be one character"),
     (f"{MIXED} --sep . --decimal .", 2, "must differ"),

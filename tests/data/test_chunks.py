@@ -111,6 +111,28 @@ def test_any_cut_and_any_order_of_merging(cuts, random):
     np.testing.assert_allclose(found, pool(query, key, value, bandwidth=0.1), rtol=0, atol=1e-12)
 
 
+def assert_as_in_memory(query, key, value, rows, **options):
+    found = pool(query, open_chunks(key, value, rows=rows), **options)
+    np.testing.assert_allclose(found, pool(query, key, value, **options), rtol=1e-12)
+
+
+def test_values_of_very_different_size_keep_their_digits(generator):
+    """The first chunks of a sorted file may be a billion times as large as what a query sees."""
+    for rows, n in ((500, 4000), (9000, 60_000)):  # merged, and in one pass
+        key = np.sort(generator.random(n))
+        value = np.where(key < 0.25, 1e9, np.sin(5 * key) + 2)
+        assert_as_in_memory([0.8, 0.9], key, value, rows, bandwidth=0.05, kernel="epanechnikov")
+    assert_as_in_memory([0.3, 0.6], key[::20], 1e9 + key[::20], 500, bandwidth=0.1, degree=1)  # small differences
+
+
+@pytest.mark.parametrize("rows", [7402, 1000])
+@pytest.mark.parametrize("h", [10.0, 59.38126276521873])
+def test_nearest_keys_that_are_tied_in_several_chunks(h, rows, generator):
+    query = np.concatenate([[-232.56547986, -174.33657875547294, -1781.43788296], 1e4 * generator.normal(size=20)])
+    key, value = np.arange(9000) % 20 * 1.0, (np.arange(9000) >= 7402) * 1.0
+    assert_as_in_memory(query, key, value, rows, bandwidth=h, kernel="boxcar", empty="nearest")
+
+
 def test_an_iterator_is_gone_through_once(generator):
     key, value = generator.random(50), generator.random(50)
     pairs = ((key[i : i + 10], value[i : i + 10]) for i in range(0, 50, 10))
@@ -226,16 +248,6 @@ def test_files_that_have_changed_are_told(generator, tmp_path):
         reopen(references[1])
 
 
-@pytest.mark.parametrize("rows", [7402, 1000])
-@pytest.mark.parametrize("h", [10.0, 59.38126276521873])
-def test_nearest_keys_that_are_tied_in_several_chunks(h, rows, generator):
-    query = np.concatenate([[-232.56547986, -174.33657875547294, -1781.43788296], 1e4 * generator.normal(size=20)])
-    key, value = np.arange(9000) % 20 * 1.0, (np.arange(9000) >= 7402) * 1.0
-    options = {"bandwidth": h, "kernel": "boxcar", "empty": "nearest"}
-    found = pool(query, open_chunks(key, value, rows=rows), **options)
-    np.testing.assert_allclose(found, pool(query, key, value, **options), rtol=1e-12)
-
-
 @pytest.mark.parametrize("degree", [0, 1])
 def test_rows_without_weight_decide_nothing(degree, generator):
     key, value = generator.random(30), generator.random(30)
@@ -244,16 +256,6 @@ def test_rows_without_weight_decide_nothing(degree, generator):
     for empty in ("nan", "nearest", "mean"):
         with pytest.raises(ValueError, match="no pairs of positive weight"):
             pool([0.5], pairs[:1], degree=degree, empty=empty)
-
-
-def test_values_of_very_different_size_keep_their_digits(generator):
-    """The first chunks of a sorted file may be a billion times as large as what a query sees."""
-    for rows, n in ((500, 4000), (9000, 60_000)):  # merged, and in one pass
-        key = np.sort(generator.random(n))
-        value = np.where(key < 0.25, 1e9, np.sin(5 * key) + 2)
-        options = {"bandwidth": 0.05, "kernel": "epanechnikov"}
-        found = pool([0.8, 0.9], open_chunks(key, value, rows=rows), **options)
-        np.testing.assert_allclose(found, pool([0.8, 0.9], key, value, **options), rtol=1e-12)
 
 
 def test_values_out_of_range_are_refused_in_later_chunks_too(generator):

@@ -39,10 +39,19 @@ def table_of(generator, rows=ROWS):
     return {"a": a, "b": b, "y": y[:, 0], "y2": y[:, 1], "w": generator.integers(0, 4, rows) * 1.0}
 
 
-def in_memory(columns, targets=("y",), weight=None, features=("a", "b")):
+def assert_as_in_memory(folder, columns, query, options, targets=("y",), weight=None, features=("a", "b"), **near):
+    """Compare what is pooled from a file, or a folder that is partitioned by the last column, with rows in memory."""
+    path = folder / "t.parquet"
+    if "part" in columns:
+        parquet.write_to_dataset(pyarrow.table(columns), path, partition_cols=["part"])
+    else:
+        write_parquet(path, columns, row_group_size=GROUP)
     value = np.column_stack([columns[name] for name in targets])
-    value = value[:, 0] if len(targets) == 1 else value
-    return np.column_stack([columns[name] for name in features]), value, columns.get(weight)
+    target, value = (targets[0], value[:, 0]) if len(targets) == 1 else (list(targets), value)
+    found = pool(query, open_chunks(path, target=target, features=features, weight=weight), **options)
+    key = np.column_stack([columns[name] for name in features])
+    expected = pool(query, key, value, key_weight=columns.get(weight), **options)
+    np.testing.assert_allclose(found, expected, **{"rtol": 1e-12} | near)
 
 
 @pytest.mark.parametrize(
@@ -62,15 +71,9 @@ def in_memory(columns, targets=("y",), weight=None, features=("a", "b")):
 )
 @pytest.mark.parametrize(("targets", "weight"), [(("y",), None), (("y", "y2"), "w")])
 def test_answers_are_those_in_memory(kernel, case, targets, weight, generator, tmp_path, read):
-    columns = table_of(generator)
-    path = write_parquet(tmp_path / "t.parquet", columns, row_group_size=GROUP)
     options = {"kernel": kernel, "bandwidth": [0.004, 0.5], **case}
-    key, value, weights = in_memory(columns, targets, weight)
-    target = targets[0] if len(targets) == 1 else list(targets)
-    chunks = open_chunks(path, target=target, features=["a", "b"], weight=weight)
-    found = pool(QUERY, chunks, **options)
-    expected = pool(QUERY, key, value, key_weight=weights, **options)
-    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=max(1e-9, options.get("tol", 0) * 2000) / 1e3)
+    near = max(1e-9, options.get("tol", 0) * 2000) / 1e3
+    assert_as_in_memory(tmp_path, table_of(generator), QUERY, options, targets, weight, atol=near)
     infinite = kernel in ("gaussian", "laplace", "logistic")
     assert (read[0] == ROWS) == (infinite and "degree" in case)
     assert read[0] >= GROUP
@@ -96,32 +99,27 @@ def test_where_nothing_is_near(kernel, place, empty, generator, tmp_path):
     """A gap in the keys that is many bandwidths wide, and queries beyond them; some queries have neighbours."""
     columns = table_of(generator)
     columns["a"] = np.where(columns["a"] < 0.5, columns["a"] - 0.4, columns["a"] + 0.4)
-    path = write_parquet(tmp_path / "t.parquet", columns, row_group_size=GROUP)
     query = np.array([[place, 0.5], [place + 0.01, 0.2], [0.05, 0.5]])
     for some in (query, query[:2]):
         options = {"kernel": kernel, "bandwidth": [0.002, 0.5], "empty": empty}
-        found = pool(some, open_chunks(path, target="y", features=["a", "b"]), **options)
-        np.testing.assert_allclose(found, pool(some, *in_memory(columns)[:2], **options), rtol=1e-10)
+        assert_as_in_memory(tmp_path, columns, some, options, rtol=1e-10)
 
 
 def test_values_that_are_far_larger_out_of_reach(generator, tmp_path, read):
     """A billionth of a billionth of the weight matters if it is that of values of 1e40."""
     columns = table_of(generator)
     columns["y"] = np.where(np.abs(columns["a"] - 0.33) < 0.03, 1e40, columns["y"])
-    path = write_parquet(tmp_path / "t.parquet", columns, row_group_size=GROUP)
-    options = {"bandwidth": [0.01, 0.5], "algorithm": "brute"}
-    found = pool(QUERY, open_chunks(path, target="y", features=["a", "b"]), **options)
-    np.testing.assert_allclose(found, pool(QUERY, *in_memory(columns)[:2], **options), rtol=1e-12)
+    assert_as_in_memory(tmp_path, columns, QUERY, {"bandwidth": [0.01, 0.5], "algorithm": "brute"})
     assert read[0] == ROWS
 
 
 def test_a_partitioned_folder(generator, tmp_path, read):
     columns = table_of(generator) | {"part": np.arange(ROWS) % 4 * 1.0}
-    parquet.write_to_dataset(pyarrow.table(columns), tmp_path / "t", partition_cols=["part"])
-    query, features = np.column_stack([QUERY[:, 0], np.full(25, 2.0)]), ["a", "part"]
-    options = {"kernel": "epanechnikov", "bandwidth": [0.05, 0.5]}
-    found = pool(query, open_chunks(tmp_path / "t", target="y", features=features), **options)
-    np.testing.assert_allclose(found, pool(query, *in_memory(columns, features=features)[:2], **options), rtol=1e-12)
+    query, options = (
+        np.column_stack([QUERY[:, 0], np.full(25, 2.0)]),
+        {"kernel": "epanechnikov", "bandwidth": [0.05, 0.5]},
+    )
+    assert_as_in_memory(tmp_path, columns, query, options, features=["a", "part"])
     assert read[0] == ROWS // 4
 
 
@@ -131,12 +129,9 @@ def test_rows_without_weight(weight, generator, tmp_path, read):
     columns = table_of(generator)
     inside = np.abs(columns["a"] - 0.5) < 0.2
     columns["w"] = np.where(inside, weight, 1.0 - weight)
-    path = write_parquet(tmp_path / "t.parquet", columns, row_group_size=GROUP)
-    key, value, weights = in_memory(columns, weight="w")
     for kernel in ("gaussian", "epanechnikov"):
         options = {"kernel": kernel, "bandwidth": [0.004, 0.5], "empty": "zero"}
-        found = pool(QUERY, open_chunks(path, target="y", features=["a", "b"], weight="w"), **options)
-        np.testing.assert_allclose(found, pool(QUERY, key, value, key_weight=weights, **options), rtol=1e-9)
+        assert_as_in_memory(tmp_path, columns, QUERY, options, weight="w", rtol=1e-9)
 
 
 DAY = date(2024, 1, 1)

@@ -93,6 +93,9 @@ def test_answers(page, degree, situation):
             expected, what = model.predict(query), f"{kernel} {window}"
             for name in ("value", "values"):
                 assert_close(unpacked(reply[name]), expected, VALUES * np.ptp(y), f"{name}, {what}")
+            if degree and situation == "circle":
+                slope = model.get_prediction(query).slope.reshape(-1)
+                assert_close(unpacked(reply["slope"]), slope, 1e-6 * np.max(np.abs(slope)), f"slopes, {what}")
             if not degree:
                 found = unpacked(reply["weight"], len(query), len(x))
                 assert_close(found, np.nan_to_num(model.attention_weights(query)), WEIGHTS, f"weights, {what}")

@@ -25,7 +25,11 @@ def test_axe_finds_no_violation_of_level_a_or_aa(page, theme, language):
     settle(page)
     page.wait_for_timeout(300)
     assert violations(page) == []
+    tag = {"zh": "zh-Hans", "en": "en"}[language]  # in which a screen reader speaks
+    assert page.locator("[aria-live=polite].kp-spoken").get_attribute("lang") == tag
+    assert page.locator("html").get_attribute("lang") == tag
     if language == "en":
+        assert page.locator("label:has([data-control=band])").inner_text().strip() == "Interval"  # there is no band
         control(page, "copy.python").click()
         found = violations(page)
         page.locator("dialog button").last.click()
@@ -43,13 +47,6 @@ def test_full_screen_has_larger_type_and_ends_with_the_same_button(page):
     page.wait_for_function("() => !document.fullscreenElement")
     settle(page)
     assert control(page, "whole").get_attribute("aria-pressed") == "false"
-
-
-def test_a_switch_is_named_after_what_it_shows(page):
-    """Of several columns there is no band."""
-    page.evaluate("location.hash = '#kernpool?lang=en'")
-    settle(page)
-    assert page.locator("label:has([data-control=band])").inner_text().strip() == "Interval"
 
 
 @pytest.mark.parametrize("width", [500, 900, 1600])
@@ -137,14 +134,6 @@ def test_more_rows_than_a_path_holds_are_painted(shown):
         settle(page)
         assert page.evaluate(ink)[0] == points
         assert page.evaluate(ink)[1] != discs
-
-
-def test_what_is_spoken_is_in_the_language_of_the_page(page):
-    for language, tag in (("zh", "zh-Hans"), ("en", "en")):
-        page.evaluate(f"location.hash = '#kernpool?lang={language}'")
-        settle(page)
-        assert page.locator("[aria-live=polite].kp-spoken").get_attribute("lang") == tag
-        assert page.locator("html").get_attribute("lang") == tag
 
 
 def test_keys_act_with_the_focus_inside_and_are_listed(page):
