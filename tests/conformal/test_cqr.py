@@ -8,13 +8,13 @@ import pytest
 
 from kernpool import InferenceWarning, LocalLinearRegressor, NadarayaWatsonRegressor, pooling_weights
 from kernpool.conformal import Calibration, ConformalProblem, as_fraction, prediction_interval
-from kernpool.estimators.fitted_model import coordinates_of, read_query, smoother_of
+from kernpool.estimators.fitted_model import read_query, smoother_of
 from kernpool.smoother import EvaluationPoints
 
 
 def places_of(model, X):
     numeric, code = read_query(model, X)
-    return EvaluationPoints(np.asarray(coordinates_of(model).apply(numeric), dtype=np.float64), code)
+    return EvaluationPoints(np.asarray(model.coordinates_.apply(numeric), dtype=np.float64), code)
 
 
 def setting_of(model, X, level=0.9, calibration=None, seed=0, **options):

@@ -131,8 +131,8 @@ def test_places_without_rows_have_the_infinite_interval(model, method):
     assert (found.lower[1], found.upper[1]) == (-np.inf, np.inf)
     assert np.isnan(found.center[1])
     with pytest.raises(ValueError, match="no key with positive weight"):
-        fitted.set_params(empty="raise").prediction_interval([[9.0]], method=method)
-    fitted.set_params(empty="mean")
+        fitted.set_params(empty="raise").fit(X, y).prediction_interval([[9.0]], method=method)
+    fitted.set_params(empty="mean").fit(X, y)
     if method in ("full", "jackknife+"):
         with pytest.warns(InferenceWarning, match="are infinite"):
             found = fitted.prediction_interval([[9.0]], method=method)

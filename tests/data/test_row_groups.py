@@ -8,7 +8,6 @@ import pytest
 from kernpool import NadarayaWatsonRegressor, make_kernel, open_chunks, pool
 from kernpool.data import TableError
 from kernpool.data.chunks import parquet as chunks_of_parquet
-from kernpool.estimators.fitted_model import recipe_of
 from tests.support.parquet import write_parquet
 from tests.support.thinning import thinned
 
@@ -154,7 +153,7 @@ def test_ranges_are_those_of_the_columns_as_they_are_read(kind, generator, tmp_p
     query = key[-3:]
     model = NadarayaWatsonRegressor(kernel="epanechnikov", bandwidth=h).fit(open_chunks(path, target="y"))
     read[0] = 0
-    found = model.source_.reduce(recipe_of(model), query)
+    found = model.source_.reduce(model.smoother_.recipe, query)
     value = parquet.read_table(path)["y"].to_numpy()
     np.testing.assert_allclose(
         found.state.finalize()[:, 0], pool(query, key, value, kernel="epanechnikov", bandwidth=h), rtol=1e-12

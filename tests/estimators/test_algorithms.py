@@ -61,11 +61,7 @@ def test_an_algorithm_serves_all_methods_or_is_refused_by_all(algorithm, make, k
         with pytest.raises(ValueError, match="algorithm=") as refused:
             make(kernel, bandwidth=0.6, algorithm=algorithm).fit(X, y)
         assert str(refused.value) == refusal
-    model.set_params(algorithm=algorithm)
-    for name, call in calls.items():
-        if refusal is None:
-            call(model, X[:4])
-            continue
-        with pytest.raises(ValueError, match="algorithm=") as refused:
-            call(model, X[:4])
-        assert str(refused.value) == refusal, name
+        return
+    model.set_params(algorithm=algorithm).fit(X, y)
+    for call in calls.values():
+        call(model, X[:4])

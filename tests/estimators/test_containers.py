@@ -9,10 +9,9 @@ import pytest
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, distribution_bandwidth, open_chunks
 from kernpool.data.chunks.sampling import draw_sample
-from kernpool.estimators import fitted_model
 from kernpool.kernels import get_kernel
 from kernpool.kernels.product_kernels import products
-from kernpool.smoother import quadratic_forms
+from kernpool.smoother import quadratic_forms, stored_rows
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(size=(120, 2))
@@ -193,7 +192,7 @@ def test_noise_of_a_sample_is_that_of_all_rows_up_to_chance(monkeypatch):
     y = np.sin(5 * x[:, 0]) + (0.1 + 0.2 * x[:, 0]) * RNG.normal(size=n)
     query = np.linspace(0.0, 1.0, 7)[:, None]
     known = NadarayaWatsonRegressor(bandwidth=0.03).fit(x, y).confidence_interval(query)
-    monkeypatch.setattr(fitted_model, "NOISE_ROWS", sampled)
+    monkeypatch.setattr(stored_rows, "NOISE_ROWS", sampled)
     found, other = (
         NadarayaWatsonRegressor(bandwidth=0.03).fit(open_chunks(x, y, rows=rows)).confidence_interval(query)
         for rows in (6000, 701)

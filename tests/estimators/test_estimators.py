@@ -98,10 +98,12 @@ def test_outside_the_support(sample):
     with pytest.warns(EmptyWindowWarning, match="1 of 2 queries"):
         assert np.isnan(model.predict([[50.0], [2.0]])).tolist() == [True, False]
     np.testing.assert_array_equal(model.get_prediction([[50.0], [2.0]]).has_support, [False, True])
-    model.set_params(empty="nearest")
+    model.set_params(empty="nearest").fit(X, sample.y_train)
     with pytest.warns(EmptyWindowWarning, match="1 of 1 queries .* get the answer of the nearest one; use a larger"):
         assert model.predict([[50.0]]) == sample.y_train[-1]
-    assert model.set_params(empty="mean").predict([[50.0]]) == pytest.approx(sample.y_train.mean())
+    assert model.set_params(empty="mean").fit(X, sample.y_train).predict([[50.0]]) == pytest.approx(
+        sample.y_train.mean()
+    )
 
 
 def test_search_results_do_not_outlive_a_refit(sample):

@@ -99,16 +99,12 @@ def test_frames_with_levels_and_levels_that_are_unseen():
 
 @pytest.mark.parametrize("regressor", BOTH)
 def test_the_rows_are_left_out_once_per_fit(regressor):
-    def kept(model):
-        return model._prepared._made["training"][1]
-
     model = regressor(bandwidth=0.1).fit(X, Y)
     assert model.get_prediction(Q).standard_error.shape == (len(Q),)
-    first = kept(model)
+    first = model.smoother_.training_fit
     model.confidence_interval(Q)
     model.predict(Q, return_std=True)
-    model.summary()
-    assert kept(model) is first
+    assert model.smoother_.training_fit is first
     model.fit(X, -Y)
     np.testing.assert_allclose(
         model.get_prediction(Q).standard_error, regressor(bandwidth=0.1).fit(X, Y).get_prediction(Q).standard_error

@@ -125,7 +125,9 @@ def test_other_objects_and_damage_are_refused(tmp_path):
     save_model(model, tmp_path / "model")
     whole = (tmp_path / "model").read_bytes()
     model.secret = Foreign()
-    files = {"holds a .*Foreign, which is no part": edited(skops.io.dumps(model), {"version": 1}, tmp_path / "foreign")}
+    files = {
+        "holds a .*Foreign, which is no part": edited(skops.io.dumps([Foreign()]), {"version": 1}, tmp_path / "foreign")
+    }
     run = skops.io.dumps([subprocess.run])
     files["holds a subprocess.run, which is no part"] = edited(run, {"version": 1}, tmp_path / "function")
     files["and no model"] = edited(skops.io.dumps([1.0]), {"version": 1}, tmp_path / "list")

@@ -5,10 +5,10 @@ import pytest
 
 from kernpool import kernel_names
 from kernpool.core import Keys
-from kernpool.inference import fit_clusters, fit_training, interval, local_noise, squared_residuals
+from kernpool.inference import interval, local_noise, squared_residuals
 from kernpool.inference.variance.residuals import RESIDUALS
 from kernpool.inference.variance.standard_errors import errors_of
-from kernpool.smoother import Smoother, estimate
+from kernpool.smoother import Smoother, estimate, fit_clusters, fit_training
 from kernpool.smoother.bias_correction import METHODS
 from tests.support.inference_cases import NAMES, pair
 

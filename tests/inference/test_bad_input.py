@@ -286,10 +286,12 @@ def test_outputs_without_squares():
         for ask in functions_of(X, y):
             with pytest.raises(ValueError, match=message):
                 ask()
-        model = LocalLinearRegressor(bandwidth=0.2).fit(X, y)
-        for method in ("residual", "gradient"):
-            with pytest.raises(ValueError, match=message):
-                model.significance_test(0, method=method)
+    with pytest.raises(ValueError, match="y holds numbers beyond 1e"):
+        LocalLinearRegressor(bandwidth=0.2).fit(X, 1e200 * Y)
+    model = LocalLinearRegressor(bandwidth=0.2).fit(X, 1e-200 * Y)
+    for method in ("residual", "gradient"):
+        with pytest.raises(ValueError, match=message):
+            model.significance_test(0, method=method)
 
 
 @pytest.mark.parametrize("returned", [None, "a", 1j, [None, 1.0], {"mean": 1.0}])

@@ -6,7 +6,7 @@ from scipy.special import ndtri
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, kernel_names, make_kernel
 from kernpool.core import Keys
-from kernpool.inference import fit_clusters, fit_training, interval
+from kernpool.inference import interval
 from kernpool.inference.confidence.simultaneous_bands import (
     critical_value,
     critical_values,
@@ -15,7 +15,7 @@ from kernpool.inference.confidence.simultaneous_bands import (
 )
 from kernpool.inference.resampling import random_draws
 from kernpool.inference.variance.standard_errors import errors_of
-from kernpool.smoother import EvaluationPoints, Smoother, estimate
+from kernpool.smoother import EvaluationPoints, Smoother, estimate, fit_clusters, fit_training
 from kernpool.smoother.bias_correction import METHODS
 from tests.support.inference_cases import bend, pair, smoother_of_bend
 

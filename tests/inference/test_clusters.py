@@ -8,11 +8,11 @@ from scipy.special import stdtrit
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, RankDeficiencyWarning, kernel_names, make_kernel
 from kernpool.core import Keys
-from kernpool.inference import InferenceWarning, fit_clusters, fit_training, interval, number_clusters
+from kernpool.inference import InferenceWarning, interval, number_clusters
 from kernpool.inference.variance.cluster_robust import cluster_errors
 from kernpool.inference.variance.standard_errors import errors_of
 from kernpool.pooling import Recipe
-from kernpool.smoother import EvaluationPoints, Smoother, estimate, squared_norm
+from kernpool.smoother import EvaluationPoints, Smoother, estimate, fit_clusters, fit_training, squared_norm
 from tests.support.inference_cases import NAMES, bend, pair, smoother_of_bend
 
 # Samples of tests are not about the bias that these bandwidths leave.

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from kernpool import EmptyWindowWarning, LocalLinearRegressor
 from kernpool.core import Keys
-from kernpool.inference import InferenceWarning, fit_training, interval
+from kernpool.inference import InferenceWarning, interval
 from kernpool.inference.variance.residuals import nearest_residuals
 from kernpool.pooling import Recipe
-from kernpool.smoother import EvaluationPoints, Smoother
+from kernpool.smoother import EvaluationPoints, Smoother, fit_training
 from tests.support.inference_cases import NAMES, bend
 
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor
-from kernpool.inference import fit_training, interval
+from kernpool.inference import interval
 from kernpool.inference.variance.standard_errors import errors_of
-from kernpool.smoother import EvaluationPoints, estimate
+from kernpool.smoother import EvaluationPoints, estimate, fit_training
 from tests.support.inference_cases import PLACES, smoother_of_bend
 from tests.support.inference_cases import bend as curve
 

@@ -5,7 +5,8 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, Plan
-from kernpool.inference import fit_training, summarise
+from kernpool.inference import summarise
+from kernpool.smoother import fit_training
 from tests.support.inference_cases import bend, pair
 
 

@@ -13,7 +13,7 @@ from kernpool.cli.table_files import import_pandas, row_writer, table_format
 from kernpool.cli.tables import beside_inputs, query_chunks, query_rows
 from kernpool.cli.terminal import UsageError, need_output, parse_memory, print_json, say, say_notes
 from kernpool.data.atomic_files import refuse_existing
-from kernpool.estimators.fitted_model import pool_at
+from kernpool.estimators.fitted_model import pool_elsewhere
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.model import source_of
 from kernpool.estimators.parameter_validation import check_parameters
@@ -62,6 +62,7 @@ def _load(options: argparse.Namespace, memory: int | None) -> tuple[Any, dict[st
         n_jobs=options.jobs, **{name: vars(options)[name] for name in ("unseen", "empty") if vars(options)[name]}
     )
     check_parameters(model)
+    model._freeze()
     if model.encoding_ is None or model.encoding_.is_plain:
         model.__dict__.pop("feature_names_in_", None)  # columns are chosen by their names here, and come without them
     return model, read_header(options.model)
@@ -139,6 +140,4 @@ def _predictor(model: Any, cluster: str | None) -> Iterator[Predict]:
         raise TypeError("--cluster is for regressors of columns of numbers and dates; predict here, without --cluster")
     dask = import_module("kernpool.dask")  # which loads Dask
     with closing(dask.connect(cluster)) as client:
-        yield lambda query: pool_at(
-            model, query, model._report_rank, lambda chunks: dask.open_partitions(chunks, client=client)
-        )
+        yield lambda query: pool_elsewhere(model, query, lambda chunks: dask.open_partitions(chunks, client=client))

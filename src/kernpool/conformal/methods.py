@@ -21,7 +21,8 @@ from kernpool.conformal.order_statistics import warn_of_few
 from kernpool.execution.error_messages import check_choice
 from kernpool.execution.interval import Interval
 from kernpool.execution.warnings import warn_caller
-from kernpool.inference import InferenceWarning, nothing_left
+from kernpool.inference import InferenceWarning
+from kernpool.smoother import nothing_left
 
 Array = NDArray[np.float64]
 

@@ -34,7 +34,7 @@ from kernpool.conformal.calibration import Bounds, ConformalProblem
 from kernpool.conformal.order_statistics import score_bound, upper_statistic
 from kernpool.core import Problem
 from kernpool.distribution import ArrayOutcomes, Quantiles
-from kernpool.inference.variance.residuals import nothing_left
+from kernpool.smoother import nothing_left
 from kernpool.smoother.linear_smoother import EvaluationPoints, Smoother
 
 Array = NDArray[np.float64]

@@ -51,7 +51,7 @@ class RankNotes:
             Frequencies of the rows.
         """
         columns = len(names)
-        if not np.any(occupied & (rank < columns)) or self._said == {"columns", "windows"}:
+        if not np.any(occupied & (rank < columns)) or {"columns", "windows"} <= self._said:
             return
         if self._groups is None:
             rows = None if key is None or weight is None else np.flatnonzero(weight > 0)
@@ -63,6 +63,32 @@ class RankNotes:
         if np.any(occupied & (rank < determined)) and "windows" not in self._said:
             self._said.add("windows")
             warn_of_rank(rank, occupied, determined)
+
+    def warn_of_slopes(
+        self,
+        rank: NDArray[np.intp],
+        occupied: NDArray[np.bool_],
+        columns: int,
+        key: NDArray[np.floating] | None,
+        weight: Array | None,
+    ) -> None:
+        """Warn, once, of planes that correct the bias of local constants and are not determined.
+
+        Parameters are those of `warn`, with the number of columns.
+        """
+        if "slopes" in self._said or not np.any(occupied & (rank < columns)):
+            return
+        # Constants and dependent columns take nothing from the correction in the other directions.
+        if key is not None and weight is not None:
+            columns -= sum(missing for _, missing in dependent_columns(key[weight > 0]))
+        (few,) = np.nonzero(occupied & (rank < columns))
+        if few.size:
+            self._said.add("slopes")
+            warn_caller(
+                f"around {few.size} of {rank.size} queries (the first is query {few[0]}) the rows determine no slope "
+                "in some direction, and the planes that correct the bias are constant in it; use a larger bandwidth",
+                RankDeficiencyWarning,
+            )
 
 
 def dependent_columns(X: NDArray[np.floating]) -> Groups:

@@ -309,11 +309,6 @@ def _by_rule(rule: str, rows: TrainingRows, kernel: Kernel) -> Array:
 DEFAULT_SEARCH_ROWS = 10_000
 
 
-def seed_of(random_state: Any) -> int:
-    """Draw from `random_state` the integer seed by which rows are sampled."""
-    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
-
-
 def bandwidth_of_sample(
     sample: RowSample | None, labels: Any, bandwidth: str, options: SearchOptions, smoothing: Any = None
 ) -> dict[str, Any]:

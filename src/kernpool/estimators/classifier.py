@@ -18,7 +18,14 @@ from kernpool.data.chunks.base import Chunks
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.methods.classification import ClassProbabilities, ClassSets
 from kernpool.estimators.parameter_validation import check_parameters, isotonic_maps
-from kernpool.estimators.training_rows import Scoring, one_hot, read_rows, refuse_formula, refuse_other_labels
+from kernpool.estimators.training_rows import (
+    Scoring,
+    class_prior,
+    one_hot,
+    read_rows,
+    refuse_formula,
+    refuse_other_labels,
+)
 from kernpool.kernels import Kernel
 from kernpool.pooling.widths import Window
 
@@ -135,7 +142,7 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
            [1.  , 0.  ]])
     """
 
-    _arrays: ClassVar[tuple[str, ...]] = (*KernelSmoother._arrays, "recalibration_")
+    _arrays: ClassVar[tuple[str, ...]] = (*KernelSmoother._arrays, "recalibration_", "class_prior_")
     _results: ClassVar[dict[str, type]] = KernelSmoother._results | {"prior_share_": float}
     _standardise = False  # one-hot labels have the same unit
     _floor = 12.0  # probabilities of fewer rows are too sure
@@ -222,6 +229,7 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
         """Add the weight of the class priors, and recalibration maps if requested, to the fitted attributes."""
         label, weight, share = fitted["value_"].astype(np.float64), fitted["key_weight_"], self.prior_share
         group, pooled = fitted["key_group_"], np.zeros(fitted["value_"].shape)
+        fitted["class_prior_"] = class_prior(fitted["value_"], weight)
         rows = len(label) if weight is None else float(weight.sum())
         if (
             share == "loo"

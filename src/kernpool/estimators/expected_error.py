@@ -36,9 +36,9 @@ from numpy.typing import NDArray
 
 from kernpool.bandwidth import CRITERIA, TrainingRows, canonical_rows, count_copies
 from kernpool.estimators.bandwidth import bandwidth_of_ratios, choose_bandwidth, search_options
-from kernpool.estimators.fitted_model import coordinates_of, left_out_fits, need_rows, pooled_keys, smoother_of_rows
+from kernpool.estimators.fitted_model import need_rows, smoother_of, smoother_of_rows
 from kernpool.estimators.methods.window_width import find_floor
-from kernpool.estimators.model import FittedModel, order_of, refuse_robust
+from kernpool.estimators.model import FittedModel, order_of
 from kernpool.execution.progress import current_progress, report_progress
 from kernpool.pooling import KeyPairs, finalize
 
@@ -68,9 +68,8 @@ def expected_error(model: FittedModel) -> float:
         If there are fewer than four rows or groups, or too few for the criterion without some of them.
     """
     need_rows(model, "expected errors need")
-    refuse_robust(model)
-    X, value = pooled_keys(model).astype(np.float64), np.asarray(model.value_, dtype=np.float64)
-    tied = coordinates_of(model).tied
+    X, value = smoother_of(model).keys.rows.array, np.asarray(model.value_, dtype=np.float64)
+    tied = model.coordinates_.tied
     rows = canonical_rows(
         TrainingRows.from_arrays(X, value, model.key_weight_, model.key_code_, model.key_group_, order_of(model), tied)
     )
@@ -105,11 +104,11 @@ def refuse_few(rows: TrainingRows) -> None:
 
 
 def _was_searched(model: FittedModel) -> bool:
-    """Return whether the bandwidths were found by a search, and no rows were added to the model after it."""
-    if "loo_error_" in vars(model):  # gone once rows are added
+    """Return whether the bandwidths were found by a search."""
+    if "loo_error_" in vars(model):
         return True
     criterion = CRITERIA.get(model.bandwidth) if isinstance(model.bandwidth, str) else None
-    return criterion is not None and not criterion.exclude_self and "_growing" not in vars(model)
+    return criterion is not None and not criterion.exclude_self
 
 
 def _search(model: FittedModel, fold: TrainingRows) -> dict[str, Any]:
@@ -117,7 +116,7 @@ def _search(model: FittedModel, fold: TrainingRows) -> dict[str, Any]:
     try:
         categories = model._categories()
         found = choose_bandwidth(
-            coordinates_of(model).given(bandwidth_of_ratios(model, fold)),
+            model.coordinates_.given(bandwidth_of_ratios(model, fold)),
             fold,
             search_options(model),
             categories=categories,
@@ -194,7 +193,7 @@ def _left_out_error_of_fold(model: FittedModel, found: dict[str, Any], fold: Tra
     if "loo_error_" in found:
         return float(found["loo_error_"])
     smoother = smoother_of_rows(model, found, fold, model._categories())
-    return float(left_out_fits(model, smoother, fold.group).error)
+    return float(smoother.leave_one_out(fold.group).error)
 
 
 def _left_out_error(model: FittedModel) -> float:
@@ -208,7 +207,7 @@ def _without_copies(model: FittedModel, rows: TrainingRows) -> float:
     """Return the leave-one-out error of a model when each row is left out together with all of its copies."""
     alone = replace(rows, group=np.arange(len(rows.X)))
     names = [name for name in ("smoothing_", "ridge_", "min_effective_rows_", "n_neighbors_") if name in vars(model)]
-    found: dict[str, Any] = {"bandwidth_": coordinates_of(model).distinct(model.bandwidth_)}
+    found: dict[str, Any] = {"bandwidth_": model.coordinates_.distinct(model.bandwidth_)}
     found |= {name: vars(model)[name] for name in names}
     return _left_out_error_of_fold(model, found, alone)
 

@@ -4,7 +4,8 @@ A local plane at the edge of the training rows has the slope of a few rows, exte
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,11 +13,13 @@ from numpy.typing import NDArray
 
 from kernpool.data.chunks.base import Chunk
 from kernpool.data.chunks.sampling import joined_ranges, range_of
+from kernpool.data.circular import Coordinates, Cuts
 from kernpool.data.dates import in_words
-from kernpool.estimators.model import FittedModel
+from kernpool.estimators.model import FittedModel, source_of
 from kernpool.execution.warnings import warn_caller
 from kernpool.inference.variance.standard_errors import ExtrapolationWarning
 from kernpool.kernels import get_kernel
+from kernpool.pooling import StoredPairs
 
 Array = NDArray[np.float64]
 
@@ -149,6 +152,57 @@ class Ranges:
     def joined(self, one: Array, other: Array) -> Array:
         """Merge the ranges of two disjoint sets of rows."""
         return joined_ranges([one, other])
+
+
+@dataclass(frozen=True, eq=False)
+class Extent:
+    """Where the training rows of a fit are: the limits beyond which queries are extrapolation, found once.
+
+    Parameters
+    ----------
+    coordinates : Coordinates
+        Circles and globes among the columns.
+    window : tuple of (ndarray of shape (d,), bool)
+        Bandwidths, and whether planes are fitted, from `window_of`.
+    key, weight : ndarray or None
+        Training rows before any transformation, and their frequencies.
+    source : StoredPairs or None
+        Rows that are not in memory.
+    key_range : ndarray of shape (2, d) or None
+        Range of the latter, if the fit has found it.
+    """
+
+    coordinates: Coordinates
+    window: tuple[Array, bool]
+    key: NDArray[Any] | None = None
+    weight: Array | None = None
+    source: StoredPairs | None = None
+    key_range: Array | None = None
+
+    def __getstate__(self) -> dict[str, Any]:  # without what is computed again when needed
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
+    @cached_property
+    def reach(self) -> tuple[Reach, Array, Array, Cuts]:
+        """Limits of unrolled columns, the lower and upper end of their range, and where circles are cut open."""
+        bandwidth, planes = self.window
+        if self.key is None:
+            assert self.source is not None
+            low, high = self.source.ask(Ranges("key")) if self.key_range is None else self.key_range
+            return reach_of_range(low, high, bandwidth, planes), low, high, ()
+        counted = self.key if self.weight is None else self.key[self.weight > 0]
+        cuts = self.coordinates.cuts(counted)
+        unrolled = self.coordinates.unrolled(counted, cuts)
+        reach = reach_of_rows(unrolled, None, self.coordinates.in_units(bandwidth, counted), planes)
+        return reach, *range_of(unrolled), cuts
+
+
+def extent_of(model: FittedModel) -> Extent:
+    """Return where the training rows of a fitted model are."""
+    window, source = window_of(model), source_of(model)
+    if source is not None:
+        return Extent(model.coordinates_, window, source=source, key_range=vars(model).get("key_range_"))
+    return Extent(model.coordinates_, window, model.key_, model.key_weight_)
 
 
 def may_extrapolate(model: FittedModel) -> bool:

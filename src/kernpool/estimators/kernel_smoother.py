@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from kernpool.bandwidth import LeaveOneOut, TrainingRows, warn_of_copies
-from kernpool.core import NO_CATEGORIES, Prepared, RowOrder, check_degree
+from kernpool.core import NO_CATEGORIES, RowOrder, check_degree
 from kernpool.core.dependent_columns import RankNotes
 from kernpool.data.encoding import group_codes
 from kernpool.estimators.bandwidth import (
@@ -26,12 +26,13 @@ from kernpool.estimators.bandwidth import (
     search_options,
 )
 from kernpool.estimators.expected_error import expected_error
+from kernpool.estimators.extrapolation import extent_of
 from kernpool.estimators.fitted_model import (
-    left_out_fits,
     new_coordinates,
     refuse_quadratic,
     refuse_unable,
     smoother_of,
+    smoother_of_fit,
 )
 from kernpool.estimators.methods.prediction import PredictionBase, prediction_at
 from kernpool.estimators.methods.robust_regression import choose_robustly
@@ -135,7 +136,7 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
         found = in_order_of_columns(found, names, encoding)
         stored = {"key_": unshared(key), "value_": unshared(value), "key_weight_": weight, "key_code_": code}
         stored |= {"key_group_": group, "key_place_": place}
-        fitted = found | stored | {"encoding_": encoding, "target_name_": target}
+        fitted = found | stored | {"encoding_": encoding, "coordinates_": coordinates, "target_name_": target}
         self._find_more(fitted)
         self._replace_fit(fitted)
 
@@ -146,7 +147,12 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
         """Replace all fitted attributes in one step, so that a failed refit leaves the earlier fit intact."""
         stale = {*self._arrays, *self._results, *self._others}
         kept = {name: value for name, value in vars(self).items() if name not in stale}
-        self.__dict__ = kept | fitted | {"_rank_notes": RankNotes(), "_prepared": Prepared()}
+        self.__dict__ = kept | fitted
+        self._freeze()
+
+    def _freeze(self) -> None:
+        """Make the smoother of what has been found; parameters that are set later have no say in it."""
+        self._rank_notes, self.smoother_, self._extent = RankNotes(), smoother_of_fit(self), extent_of(self)
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
@@ -246,4 +252,5 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
             After a fit with `groups` all rows of the row's group are: leave-cluster-out, as in the search. With a `gap`
             all rows within it are.
         """
-        return left_out_fits(self, smoother_of(self), self.key_group_)
+        smoother = smoother_of(self)
+        return smoother.leave_one_out(smoother.group)

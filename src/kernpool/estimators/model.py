@@ -13,11 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.bandwidth import LeaveOneOut
-from kernpool.core import NO_CATEGORIES, Categories, Prepared, RowOrder
+from kernpool.core import NO_CATEGORIES, Categories, RowOrder
+from kernpool.core.dependent_columns import RankNotes
+from kernpool.data.circular import Coordinates
 from kernpool.data.encoding import Encoding
 from kernpool.kernels import Kernel, kernel_of_family
 from kernpool.pooling import StoredPairs
 from kernpool.pooling.widths import Nearest, Window
+from kernpool.smoother import Smoother, StoredModel
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -83,11 +86,14 @@ class FittedModel:
     bandwidth_: Array
     smoothing_: Array
     encoding_: Encoding | None
+    coordinates_: Coordinates
+    smoother_: Smoother | StoredModel
     target_name_: str | None
     n_features_in_: int
     leave_one_out: Callable[[], LeaveOneOut]
     _replace_fit: Callable[[dict[str, Any]], None]
-    _prepared: Prepared  # what is computed once per fit
+    _rank_notes: RankNotes
+    _extent: Any  # where the training rows are, an `Extent`
 
     # What a fit leaves. Files hold the arrays, the results, `encoding_` and `reference_`.
     _arrays: ClassVar[tuple[str, ...]] = (
@@ -101,6 +107,7 @@ class FittedModel:
     _standardise = True  # so that several outputs count alike
     _others: ClassVar[tuple[str, ...]] = (
         "_expected_error",
+        "coordinates_",
         "encoding_",
         "target_name_",
         "reference_",
@@ -162,12 +169,6 @@ def robust_weight_of(model: FittedModel) -> Array | None:
     """Return the robustness weights of the training rows; None unless the fit is robust."""
     weight: Array | None = vars(model).get("robust_weight_")
     return weight
-
-
-def pooled_weight(model: FittedModel, robust: Array | None) -> Array | None:
-    """Return the weights that rows are pooled by: frequencies, times robustness weights if there are any."""
-    weight: Array | None = model.key_weight_
-    return weight if robust is None else robust if weight is None else weight * robust
 
 
 def refuse_robust(model: FittedModel) -> None:

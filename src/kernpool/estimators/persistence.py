@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from io import BytesIO
 from os import PathLike
 from pathlib import Path
@@ -18,8 +19,6 @@ from zipfile import BadZipFile, ZipFile
 from sklearn.utils.validation import check_is_fitted
 
 from kernpool.bandwidth import BandwidthSearch
-from kernpool.core import Prepared
-from kernpool.core.dependent_columns import RankNotes
 from kernpool.data import Encoding, plain_label
 from kernpool.data.array_validation import TableError
 from kernpool.data.atomic_files import refuse_existing, whole_file
@@ -35,15 +34,17 @@ from kernpool.estimators.stacking.estimators import KernelStackingClassifier, Ke
 from kernpool.estimators.stacking.kernel_ridge import KernelRidge, RidgeKernel, Spectrum, StandardColumns
 from kernpool.estimators.stacking.stack import FittedStack, Queries
 from kernpool.execution.error_messages import abbreviate
+from kernpool.kernels import get_kernel
 from kernpool.pooling import ChunkPairs, Floor, Nearest
 
 HEADER, VERSION = "kernpool.json", 1
 SMOOTHERS = (NadarayaWatsonRegressor, LocalLinearRegressor, LocalPolynomialRegressor, NadarayaWatsonClassifier)
 MODELS = (*SMOOTHERS, KernelStackingRegressor, KernelStackingClassifier)
 PARTS = (
-    BandwidthSearch, RankNotes, Prepared, Encoding, Circle, Coordinates, Cuts, Globe, ScoreCalibration,
+    BandwidthSearch, Encoding, Circle, Coordinates, Cuts, Globe, ScoreCalibration,
     KernelRidge, RidgeKernel, Spectrum, StandardColumns, FittedStack, Queries, Floor, Nearest,
 )  # fmt: skip
+BUILT = ("smoother_", "_extent", "_rank_notes")  # made again of the attributes, when a model is loaded
 TRUSTED = [f"{kind.__module__}.{kind.__qualname__}" for kind in (*MODELS, *PARTS)]
 REMEDY = "copy the file again, or fit the model again and save it"
 
@@ -122,11 +123,7 @@ def _content_of(model: Any) -> BytesIO:
     """Return a fitted model as skops writes it, without rows that lie in files; raise if it could not be loaded."""
     from skops.io import dumps, get_untrusted_types  # which imports pandas and torch where they are installed
 
-    saved = copy.copy(model)
-    vars(saved).pop("source_", None)
-    if "column_labels_" in vars(saved):
-        saved.column_labels_ = list(map(plain_label, saved.column_labels_))
-    content = dumps(saved)
+    content = dumps(_without_built(model))
     unknown = sorted(set(get_untrusted_types(data=content)) - set(TRUSTED))
     if unknown:
         raise TypeError(
@@ -134,6 +131,33 @@ def _content_of(model: Any) -> BytesIO:
             "parameters, and kernels by their names after register_kernel"
         )
     return BytesIO(content)
+
+
+def _without_built(model: Any) -> Any:
+    """Return a copy of a model without what is made again when it is loaded, and without rows that lie in files."""
+    saved = copy.copy(model)
+    if not isinstance(model, SMOOTHERS):
+        saved._stack = replace(model._stack, local=_without_built(model._stack.local))
+        saved.members_ = saved._stack.members
+        return saved
+    _refuse_changed(model)
+    for name in ("source_", *BUILT):
+        vars(saved).pop(name, None)
+    if "column_labels_" in vars(saved):
+        saved.column_labels_ = list(map(plain_label, saved.column_labels_))
+    return saved
+
+
+def _refuse_changed(model: KernelSmoother) -> None:
+    """Raise ValueError if a parameter was set after the fit, whose predictions the file would not have."""
+    recipe = model.smoother_.recipe
+    for name in ("kernel", "composition", "algorithm", "empty"):
+        given, fitted = getattr(model, name), getattr(recipe, name)
+        if (get_kernel(given) if name == "kernel" else given) is not fitted and given != fitted:
+            raise ValueError(
+                f"{name} was set to {given!r} after the fit, which does not have it; fit the model again, or set it "
+                "back before it is saved"
+            )
 
 
 def _columns_of(model: Any, features: Sequence[str] | None, target: str | None) -> dict[str, Any]:
@@ -206,11 +230,11 @@ def load_model(path: str | Path, *, memory: int | None = None) -> Any:
 def _complete(model: Any, memory: int | None) -> None:
     """Check the parameters of a loaded model, and open the data files that it refers to."""
     local: KernelSmoother = model if isinstance(model, SMOOTHERS) else model._stack.local
-    local.__dict__ |= {"_rank_notes": RankNotes()}
     check_restored(local)
     reference = vars(local).get("reference_")
     if reference is not None:
         local.__dict__ |= {"source_": ChunkPairs(reopen(reference, memory=memory), reference)}
+    local._freeze()
 
 
 def read_header(path: str | Path) -> dict[str, Any]:

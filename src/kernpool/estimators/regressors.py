@@ -16,7 +16,6 @@ from sklearn.base import RegressorMixin
 from kernpool.bandwidth.search.setup import is_flat
 from kernpool.core.local_fit import warn_of_curvature
 from kernpool.data.chunks.base import Chunks
-from kernpool.estimators.fitted_model import coordinates_of, pooled_keys
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.methods.bootstrap import BootstrapMethods
 from kernpool.estimators.methods.distribution import ConditionalDistributions
@@ -31,6 +30,7 @@ from kernpool.execution.error_messages import check_flag
 from kernpool.kernels import Kernel, get_kernel
 from kernpool.pooling import ChunkPairs
 from kernpool.pooling.widths import Window
+from kernpool.smoother import Smoother
 
 Array = NDArray[np.float64]
 
@@ -218,12 +218,12 @@ class KernelRegressor(
         if self._degree == 2 or (self.encoding_ is not None and not self.encoding_.numeric):
             return
         fitted, names = vars(self), names_of(self)
-        if coordinates_of(self).closed:  # their coordinates have no names, and depend on each other: tangents do not
+        if self.coordinates_.closed:  # their coordinates have no names, and depend on each other: tangents do not
             labels, key = [str(i) for i in range(columns)], None
         else:
             places = range(columns) if self.encoding_ is None else self.encoding_.numeric
             labels = [str(i) if names is None else repr(str(names[i])) for i in places]
-            key = pooled_keys(self) if "key_" in fitted else None
+            key = self.smoother_.keys.rows.array if isinstance(self.smoother_, Smoother) else None
         self._rank_notes.warn(rank, occupied, key, labels, fitted.get("key_weight_"))
 
 
@@ -357,6 +357,9 @@ class NadarayaWatsonRegressor(KernelRegressor):
         Numbers of the training rows that the bandwidth was searched on, if `search` has a number of rows below theirs,
         or of more than 2048 rows with `robust`; rows that equal one of them included. The others have not seen it: see
         `prediction_interval`.
+    smoother_ : Smoother or StoredModel
+        The fitted model, which never changes: parameters that are set later count from the next fit on, but for
+        `unseen`.
     source_ : ChunkPairs or PartitionPairs
         Where the rows are, after a fit to rows that are not in memory.
     reference_ : dict or None

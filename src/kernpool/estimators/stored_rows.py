@@ -14,16 +14,12 @@ from numpy.typing import NDArray
 
 from kernpool.bandwidth import TrainingRows
 from kernpool.data import Chunks, Encoding, is_arrow_table, is_frame, open_chunks
+from kernpool.data.chunks.sampling import seed_of
+from kernpool.data.circular import Coordinates
 from kernpool.data.columns import all_text
-from kernpool.estimators.bandwidth import (
-    DEFAULT_SEARCH_ROWS,
-    bandwidth_of_sample,
-    choose_bandwidth,
-    search_options,
-    seed_of,
-)
+from kernpool.estimators.bandwidth import DEFAULT_SEARCH_ROWS, bandwidth_of_sample, choose_bandwidth, search_options
 from kernpool.estimators.extrapolation import Ranges, may_extrapolate, reach_of_range, warn_of_extrapolation, window_of
-from kernpool.estimators.fitted_model import recipe_of, refuse_quadratic, refuse_unable
+from kernpool.estimators.fitted_model import refuse_quadratic, refuse_unable
 from kernpool.estimators.model import FittedModel
 from kernpool.estimators.parameter_validation import check_parameters
 from kernpool.estimators.training_rows import fitted_labels, is_on_dask, keep_labels, refuse_formula
@@ -184,7 +180,7 @@ def fit_stored(model: FittedModel, pairs: StoredPairs, **given: Any) -> None:
         encoding = replace(Encoding.of_numbers(names, columns), kinds=tuple(pairs.kinds))
     reference = getattr(pairs, "reference", None)
     fitted = {"source_": pairs, "reference_": reference, "encoding_": encoding, "key_group_": None}
-    fitted["min_effective_rows_"] = None
+    fitted |= {"min_effective_rows_": None, "coordinates_": Coordinates(columns)}
     model._replace_fit(found | fitted)
     model.n_features_in_ = columns
     keep_labels(model, pairs.labels)
@@ -206,7 +202,7 @@ def predict_lazily(model: FittedModel, pairs: Any, X: Any) -> Any:
             "kinds": None if encoding is None else encoding.kinds,
         }
         array = array.map_blocks(_warned, **options, dtype=array.dtype, meta=array._meta)
-    return pairs.pool(recipe_of(model), array)
+    return pairs.pool(model.smoother_.recipe, array)
 
 
 def _warned(query: NDArray[Any], key_range: Any, window: Any, names: Any, kinds: Any) -> NDArray[Any]:

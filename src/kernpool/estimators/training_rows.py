@@ -262,6 +262,7 @@ def read_rows(model: Any, X: Any, y: Any, *, numbers: bool, reset: bool = True) 
     table = as_table(X)
     encoding = encoding_of(model, table) if reset else vars(model).get("encoding_")
     key, code = read_inputs(model, table, encoding, reset=reset)
+    key = as_real_array("X", key)
     output = as_outputs(y, type(model).__name__) if numbers else as_labels(y, type(model).__name__)
     _refuse_other_length(key, output)
     if (
@@ -509,7 +510,7 @@ def as_outputs(y: Any, owner: str = "a regressor") -> NDArray[np.floating[Any]]:
     """
     _refuse_no_y(y, owner)
     try:
-        read = as_real_array("y", y, float(np.finfo(np.float64).max))
+        read = as_real_array("y", y)
     except (TypeError, ValueError):
         refuse_foreign("y", y)
         _refuse_no_outputs(np.asarray(y), owner)

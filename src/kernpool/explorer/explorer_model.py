@@ -25,7 +25,7 @@ from kernpool.data.array_validation import INFINITE
 from kernpool.data.circular import Globe
 from kernpool.datasets import make_sine_linear, make_sine_power
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
-from kernpool.estimators.fitted_model import coordinates_of, neighbors_of, recipe_of
+from kernpool.estimators.fitted_model import neighbors_of
 from kernpool.estimators.model import gap_of, refuse_robust, source_of
 from kernpool.execution.error_messages import abbreviate, check_choice
 from kernpool.kernels import BUILT_IN, Kernel, get_kernel
@@ -132,7 +132,7 @@ def _why_not_drawn(model: Any) -> str:
             "the explorer draws a curve along a numeric column, and this model has categorical columns alone; fit it "
             "with a numeric one"
         )
-    circles = coordinates_of(model).closed
+    circles = model.coordinates_.closed
     if any(isinstance(one, Globe) for one in circles):
         return (
             "columns of this model are places on a globe, which the explorer does not draw; fit without geographic= to "
@@ -210,7 +210,7 @@ def shown_widths(model: Any) -> str:
 
 def _shows_windows(model: Any) -> bool:
     """Return whether the page can compute windows that follow the rows of a fitted model."""
-    is_plain = (model.encoding_ is None or model.encoding_.numbers_alone) and not coordinates_of(model).closed
+    is_plain = (model.encoding_ is None or model.encoding_.numbers_alone) and not model.coordinates_.closed
     is_line = len(model.bandwidth_) == 1 and is_plain
     is_alone = not isinstance(model, NadarayaWatsonClassifier) and vars(model).get("key_group_") is None
     return shown_widths(model) == "nearest" and is_line and is_alone and 2 < len(model.key_) <= EXACT_ROWS
@@ -394,12 +394,12 @@ def _relevance(model: Any) -> list[float] | None:
 
 def settings_of(model: Any) -> dict[str, Any]:
     """Return kernel, bandwidth, degree and other settings of a fitted estimator, as the page represents them."""
-    recipe = recipe_of(model)
+    recipe = model.smoother_.recipe
     return {
         "kernel": recipe.kernel.name,
         "bandwidth": np.minimum(model.bandwidth_, INFINITE).tolist(),  # JSON has no infinity
         # Of Gaussians both are one, and a product on circles is of these.
-        "composition": "radial" if coordinates_of(model).closed else recipe.composition,
+        "composition": "radial" if model.coordinates_.closed else recipe.composition,
         "degree": recipe.degree,
         "widths": shown_widths(model),
         "neighbors": neighbors_of(model),
@@ -426,7 +426,7 @@ def _columns(subject: ExplorerModel, rows: NDArray[np.intp]) -> list[dict[str, A
     A column of two levels that is a number in a plane is numeric, 0 and 1, and has levels.
     """
     model, encoding = subject.model, subject.model.encoding_
-    turns = (one.turn for one in coordinates_of(model).closed)
+    turns = (one.turn for one in model.coordinates_.closed)
     periods = {column: {"period": period} for column, period in turns}
     if encoding is None:
         return [

@@ -17,13 +17,12 @@ from kernpool.inference.hypothesis_tests.specification import specification_test
 from kernpool.inference.model_summary import Residuals, RowDiagnostics, Summary, summarise
 from kernpool.inference.resampling.bootstrap import bootstrap
 from kernpool.inference.resampling.random_draws import as_random
-from kernpool.inference.variance.cluster_robust import Clusters, fit_clusters, number_clusters
-from kernpool.inference.variance.residuals import Training, fit_training, local_noise, nothing_left, squared_residuals
+from kernpool.inference.variance.cluster_robust import number_clusters
+from kernpool.inference.variance.residuals import local_noise, squared_residuals
 from kernpool.inference.variance.standard_errors import ExtrapolationWarning, InferenceWarning
 
 __all__ = [
     "AdditiveTerms",
-    "Clusters",
     "Counterfactuals",
     "Explanation",
     "ExtrapolationWarning",
@@ -34,15 +33,11 @@ __all__ = [
     "RowDiagnostics",
     "Summary",
     "TestResult",
-    "Training",
     "as_level",
     "as_random",
     "bootstrap",
-    "fit_clusters",
-    "fit_training",
     "interval",
     "local_noise",
-    "nothing_left",
     "number_clusters",
     "specification_test",
     "squared_residuals",

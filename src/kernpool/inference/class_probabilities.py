@@ -29,9 +29,10 @@ from numpy.typing import NDArray
 from kernpool.bandwidth.prior_shrinkage import priors_of_others
 from kernpool.core.state import EmptyWindowWarning
 from kernpool.execution.warnings import warn_caller
-from kernpool.inference.variance.residuals import fit_squares, need_rows
+from kernpool.inference.variance.residuals import fit_squares
 from kernpool.inference.variance.standard_errors import LOST, ROUNDED, TOO_FAR, ExtrapolationWarning, within_range
-from kernpool.smoother import EvaluationPoints, Fitted, Smoother, inner, log_mass, squared_norm, value_shares
+from kernpool.smoother import EvaluationPoints, Fitted, Smoother, inner, squared_norm, value_shares
+from kernpool.smoother.training_fits import need_rows
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -111,12 +112,11 @@ class Probabilities:
     @cached_property
     def left_out(self) -> LeftOut:
         """Leave-one-out (or leave-cluster-out) class probabilities of the training rows, computed in one pass."""
-        smoother, problem = self.smoother, self.smoother.left_out_problem(self.group)
-        state = smoother.sums(problem)
-        fit = smoother.solve(problem, state)
+        fitted = self.smoother.left_out_fit
+        fit = fitted.fit
         prior = priors_of_others(self.label, self.weight, self.group)
         pooled = np.where(fit.occupied[:, None], np.clip(fit.intercept, 0.0, 1.0), prior)
-        return LeftOut(pooled, prior, (1.0 - self.share) * pooled + self.share * prior, log_mass(state))
+        return LeftOut(pooled, prior, (1.0 - self.share) * pooled + self.share * prior, fitted.log_mass)
 
 
 def standard_errors(of: Probabilities, places: EvaluationPoints, *, warn: bool = True) -> Array:

@@ -43,11 +43,11 @@ from kernpool.execution.text_table import (
     printed_table,
 )
 from kernpool.execution.threads import cut, weighted_sum
-from kernpool.inference.variance.cluster_robust import Clusters
-from kernpool.inference.variance.residuals import ROWS_AT_ONCE, Training, local_noise, squared_residuals
+from kernpool.inference.variance.residuals import local_noise, squared_residuals
 from kernpool.kernels import square
 from kernpool.pooling import queries_by_width, weight_rows
-from kernpool.smoother import Smoother, log_mass, value_shares
+from kernpool.smoother import Clusters, Smoother, Training, log_mass, value_shares
+from kernpool.smoother.linear_smoother import ROWS_AT_ONCE
 from kernpool.smoother.quadratic_forms import LinearWeights, combined, product_problem
 
 Array = NDArray[np.float64]

@@ -1,17 +1,28 @@
 """Linear smoothers: fits, slopes and bias corrections as linear combinations of the outputs, and their norms.
 
-Read `linear_smoother.py` first: the training rows, how they are pooled, and the cache of their sums.
-`quadratic_forms.py` has inner products of linear weights, of which variances are made; `bias_correction.py` the
-estimates, plain or bias-corrected, of the curve and its slopes. `windows.py` finds how much wider than the bandwidths
-windows with few rows are. `stored_rows.py` has the smoother of rows that are not in memory.
+Read `linear_smoother.py` first: the fitted model, its training rows and how they are pooled. `quadratic_forms.py` has
+inner products of linear weights, of which variances are made; `bias_correction.py` the estimates, plain or
+bias-corrected, of the curve and its slopes. `windows.py` finds how much wider than the bandwidths windows with few rows
+are, `training_fits.py` has what there is for each training row, `shared_sums.py` the sums that computations share.
+`stored_rows.py` has the smoother of rows that are not in memory.
 """
 
 from kernpool.smoother.bias_correction import Estimate, estimate, estimates, value_shares
-from kernpool.smoother.linear_smoother import EvaluationPoints, Fitted, SharedSums, Smoother
+from kernpool.smoother.linear_smoother import (
+    EvaluationPoints,
+    Fitted,
+    Smoother,
+    fit_clusters,
+    fit_training,
+    left_out_values,
+)
 from kernpool.smoother.quadratic_forms import LinearWeights, WeightTables, inner, log_mass, squared_norm
-from kernpool.smoother.stored_rows import MeanSlopes, StoredSmoother, mean_slopes
+from kernpool.smoother.shared_sums import SharedSums
+from kernpool.smoother.stored_rows import MeanSlopes, StoredModel, StoredSmoother, mean_slopes
+from kernpool.smoother.training_fits import Clusters, Training, nothing_left
 
 __all__ = [
+    "Clusters",
     "Estimate",
     "EvaluationPoints",
     "Fitted",
@@ -19,13 +30,19 @@ __all__ = [
     "MeanSlopes",
     "SharedSums",
     "Smoother",
+    "StoredModel",
     "StoredSmoother",
+    "Training",
     "WeightTables",
     "estimate",
     "estimates",
+    "fit_clusters",
+    "fit_training",
     "inner",
+    "left_out_values",
     "log_mass",
     "mean_slopes",
+    "nothing_left",
     "squared_norm",
     "value_shares",
 ]

@@ -1,137 +1,38 @@
-"""The linear smoother of a fitted model: its training rows, how they are pooled, and sums that computations share.
+"""The fitted model, a linear smoother: its training rows, and how they are pooled.
 
-Inference needs nothing else of a model. Fitted values are linear in the outputs, so their variance is a sum over
+Predictions and inference need nothing else. Fitted values are linear in the outputs, so their variance is a sum over
 squared linear weights (`quadratic_forms.py`), and another bandwidth, degree or smoothing is another smoother of the
-same rows.
-
-`SharedSums` avoids passes over the keys within one computation: the square of a Gaussian kernel is a Gaussian kernel
-of another bandwidth, and the linear weights of different slopes are combinations of the same moments. Nothing is kept
-for later calls but the fit at the training rows.
+same rows. Smoothers never change; the fit at the training rows is computed once, when it is first needed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.core import NO_CATEGORIES, Categories, Factors, Keys, Layout, LocalFit, Prepared, RowOrder
+from kernpool.bandwidth.criteria import LeaveOneOut, leave_one_out
+from kernpool.core import NO_CATEGORIES, Categories, Keys, LocalFit, Prepared, RowOrder, merge
 from kernpool.core.input_validation import center_of_values, in_unit, subtract
 from kernpool.core.problem import FLOAT64, FLOAT64_EPSILON, LARGEST_TOL, Problem
+from kernpool.core.robust_weights import Robustness
 from kernpool.core.state import Empty, PoolState, fill_in_silence
+from kernpool.execution.progress import Progress, current_progress
 from kernpool.execution.threads import cut
 from kernpool.pooling import Recipe, Sums, limit_values, sum_problem
+from kernpool.pooling.in_memory import sum_problems
 from kernpool.pooling.widths import nearest_widths
-from kernpool.smoother.quadratic_forms import Summed, Terms, log_mass, norms_by_rows
+from kernpool.smoother.quadratic_forms import Terms, log_mass, norms_by_rows
+from kernpool.smoother.training_fits import Clusters, Training, need_rows
 from kernpool.smoother.windows import effective_rows, widening
 
 Array = NDArray[np.float64]
-Known = tuple[Problem, PoolState]
-
-ROUNDING = 1e-14  # of bandwidths: h sqrt(2) / sqrt(2) is h
-MOMENTS = ("first", "second", "third", "fourth")
-
-
-class SharedSums:
-    """Cache of kernel sums that pooling problems with equal queries, keys and weights share, whatever their values.
-
-    Intervals of d slopes take three passes for the norms instead of 3 d: 67 ms instead of 171 at 401 points of 20 000
-    rows in three columns. For the default interval with a Gaussian kernel this saves two of eight passes: the square of
-    the kernel of the wider fit is the kernel of the narrower one, and that of the noise fit is the kernel of the wider.
-
-    Parameters
-    ----------
-    sums : callable
-        Sums a problem; `Smoother.sums`.
-    known : iterable of (Problem, PoolState)
-        States that are already computed, such as those of fits; their values are ignored.
-    """
-
-    def __init__(self, sums: Summed, known: Iterable[Known] = ()) -> None:
-        self._sums, self._known = sums, list(known)
-
-    def __call__(self, problem: Problem) -> PoolState:
-        """Return the kernel sums of a pooling problem, cached or computed; those of weighted values are meaningless."""
-        state = self.known(problem)
-        if state is None:
-            state = self._sums(problem)
-            self.add(problem, state)
-        return state
-
-    def known(self, problem: Problem) -> PoolState | None:
-        """Return the kernel sums of a pooling problem if they are cached, otherwise None."""
-        for other, state in self._known:
-            if _are_same_pairs(problem, other):
-                return _moments(state, other.layout, problem.layout)
-        return None
-
-    def add(self, problem: Problem, state: PoolState) -> None:
-        """Add the kernel sums of a pooling problem to the cache."""
-        self._known.append((problem, state))
-
-    def made(self, problem: Problem) -> PoolState:
-        """Compute the kernel sums of a pooling problem without caching them."""
-        return self._sums(problem)
-
-
-def _are_same_pairs(problem: Problem, other: Problem) -> bool:
-    one, two = problem.similarity, other.similarity
-    return (
-        problem.key is other.key
-        and has_plain_pairs(problem)
-        and has_plain_pairs(other)
-        and problem.degree <= other.degree
-        and one.kernel is two.kernel
-        and one.composition == two.composition
-        and bool(np.all(np.abs(one.bandwidth - two.bandwidth) <= ROUNDING * one.bandwidth))
-        and are_equal(one.widening, two.widening)
-        and are_equal(problem.tied, other.tied)
-        and problem.weight_unit == other.weight_unit
-        and are_equal(problem.key_weight, other.key_weight)
-        and are_equal(problem.query, other.query)
-        and are_equal_factors(problem.factors, other.factors)
-    )
-
-
-def has_plain_pairs(problem: Problem) -> bool:
-    """Return whether a pooling problem has no self-exclusion, groups, masks or biases of query-key pairs."""
-    return all(pairs is None for pairs in (problem.self_index, problem.groups, problem.attn_mask, problem.logit_bias))
-
-
-def are_equal(one: NDArray[np.generic] | None, other: NDArray[np.generic] | None) -> bool:
-    """Return whether two optional arrays are equal, or both None."""
-    if one is None or other is None:
-        return one is other
-    return one is other or np.array_equal(one, other)
-
-
-def are_equal_factors(one: Factors | None, other: Factors | None) -> bool:
-    """Return whether two optional `Factors` have equal category codes and factor tables, or both are None."""
-    if one is None or other is None:
-        return one is other
-    return all(np.array_equal(a, b) for a, b in zip(one.tables, other.tables, strict=True)) and all(
-        np.array_equal(a, b) for a, b in ((one.query_code, other.query_code), (one.key_code, other.key_code))
-    )
-
-
-def _moments(state: PoolState, layout: Layout, wanted: Layout) -> PoolState:
-    """Return kernel sums rearranged to the columns of moments that a fit of the same or a lower degree needs.
-
-    Sums of values are zero, unless all columns are in place already.
-    """
-    if layout == wanted:
-        return state
-    numerator = np.zeros((len(state.denominator), wanted.width))
-    for name in MOMENTS[: 2 * wanted.degree]:
-        numerator[:, getattr(wanted, name)] = state.numerator[:, getattr(layout, name)]
-    return PoolState(state.shift, state.denominator, numerator)
-
-
-ROWS_AT_ONCE = 1 << 16  # whose fits are some megabytes
 Codes = NDArray[np.int64]
+
+ROWS_AT_ONCE = 1 << 16  # whose fits are some megabytes, of a million rows twelve times the rows themselves
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +63,7 @@ class EvaluationPoints:
 
 @dataclass(frozen=True, eq=False)
 class Smoother:
-    """Training rows, kernel, bandwidths and degree of a linear smoother.
+    """Fitted model: training rows, kernel, bandwidths, windows and degree; what is computed once is a property.
 
     Parameters
     ----------
@@ -187,6 +88,12 @@ class Smoother:
         The smoother by whose bandwidths windows are found; None for this one.
     order : RowOrder or None
         Places of the rows in an order; leave-one-out fits leave out all rows within the gap together with a row.
+    group : ndarray of int64, shape (n,), or None
+        Number of the cluster of each row, whose rows are left out together.
+    robust_weight : ndarray of shape (n,), or None
+        Robustness weights of the rows of a robust fit; `linear` is the smoother for its inference.
+    robustness : Robustness or None
+        How these were made.
     """
 
     keys: Keys
@@ -199,6 +106,12 @@ class Smoother:
     n_neighbors: int | None = None
     first: Smoother | None = None
     order: RowOrder | None = None
+    group: Codes | None = None
+    robust_weight: Array | None = None
+    robustness: Robustness | None = None
+
+    def __getstate__(self) -> dict[str, Any]:  # without what is computed again when needed
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
     @property
     def columns(self) -> int:
@@ -236,14 +149,73 @@ class Smoother:
         rows, first = EvaluationPoints(self.keys.rows.array, self.key_code), self.first or self
         if not self.widens:
             return rows
-        recipe, width = first.recipe, (self.least_rows, self.n_neighbors)
-        of = recipe.kernel, recipe.composition, recipe.bandwidth, first.smoothing, width, code, self.order
+        if code is None:
+            return replace(rows, widening=first._widening_of_rows)
+        own = code is first.group
+        return replace(rows, widening=first._widening_of_clusters if own else first._widening_without(code))
 
-        def make() -> Array | None:
-            return first._widening(first._without_related(rows, code))
+    @cached_property
+    def _widening_of_rows(self) -> Array | None:
+        return self._widening_without(None)
 
-        found = make() if self.keys.prepared is None else self.keys.prepared.get(("widening", code is None), of, make)
-        return replace(rows, widening=found)
+    @cached_property
+    def _widening_of_clusters(self) -> Array | None:
+        return self._widening_without(self.group)
+
+    def _widening_without(self, code: Codes | None) -> Array | None:
+        """Return the factors of the bandwidths at the rows, each without itself, or its cluster."""
+        rows = EvaluationPoints(self.keys.rows.array, self.key_code)
+        return self._widening(self._without_related(rows, code))
+
+    @cached_property
+    def training_fit(self) -> Training:
+        """Fitted and leave-one-out values of the training rows: one pass over pairs of them."""
+        return fit_training(self)
+
+    @cached_property
+    def clusters(self) -> Clusters | None:
+        """Leave-cluster-out residuals of the rows for the clusters of the fit; None without any."""
+        return None if self.group is None else fit_clusters(self, self.group)
+
+    @cached_property
+    def left_out(self) -> Array:
+        """Predictions of the training rows without each row, or its cluster, of shape (n, c)."""
+        return self.predict(self.left_out_problem(self.group))
+
+    @cached_property
+    def left_out_fit(self) -> Fitted:
+        """Local fits at the training rows without each row, or its cluster."""
+        problem = self.left_out_problem(self.group)
+        state = self.sums(problem)
+        return Fitted(self, problem, state, self.solve(problem, state))
+
+    def leave_one_out(self, code: Codes | None) -> LeaveOneOut:
+        """Compute leave-one-out predictions of the rows with their error; leave-cluster-out for cluster numbers."""
+        return leave_one_out(
+            self.left_out_problem(code),
+            algorithm=self.recipe.algorithm,
+            n_jobs=self.recipe.n_jobs,
+            progress=current_progress(),
+            ridge=self.recipe.ridge_weight(self.columns),
+        )
+
+    @cached_property
+    def linear(self) -> Smoother:
+        """Linear smoother for inference: of a robust fit that of pseudovalues, whose mean and variance are the same."""
+        if self.robust_weight is None or self.robustness is None:
+            return self
+        plain = self.without_robustness()
+        fitted = self.predict(self.problem(plain.training))[:, 0]
+        return plain.with_values(self.robustness.pseudovalues(fitted, plain.value[:, 0], plain.weight)[:, None])
+
+    def without_robustness(self) -> Smoother:
+        """Return the smoother of the rows by their frequencies alone."""
+        return self if self.robust_weight is None else replace(self, robust_weight=None, robustness=None)
+
+    @cached_property
+    def pooled_keys(self) -> Keys:
+        """Rows with the weights that they are pooled by: frequencies, times robustness weights if there are any."""
+        return self.keys if self.robust_weight is None else self.with_weight(self.weight * self.robust_weight).keys
 
     def _without_related(self, rows: EvaluationPoints, code: Codes | None) -> Problem:
         """Return the problem of the training rows, each without itself, its cluster, or the rows within its gap."""
@@ -282,7 +254,11 @@ class Smoother:
         if degree == self.recipe.degree:
             return self
         ridge = self.recipe.ridge if degree == 1 else 0.0
-        return replace(self, recipe=replace(self.recipe, degree=degree, ridge=ridge))
+        return replace(self, recipe=replace(self.recipe, degree=degree, ridge=ridge), first=self.first or self)
+
+    def without_order(self) -> Smoother:
+        """Return the smoother whose leave-one-out fits leave out a row alone."""
+        return self if self.order is None else replace(self, order=None)
 
     def of_fixed_width(self) -> Smoother:
         """Return the smoother whose windows have the bandwidths of the recipe, at all points and for all rows."""
@@ -296,7 +272,8 @@ class Smoother:
     def with_weight(self, weight: Array) -> Smoother:
         """Return the smoother with other weights of its rows, of shape (n,), such as zeros for rows held out."""
         table, unit = in_unit(weight)
-        return replace(self, keys=replace(self.keys, weight=table, unit=unit, prepared=Prepared()))
+        first = None if self.first is None else self.first.with_weight(weight)
+        return replace(self, keys=replace(self.keys, weight=table, unit=unit, prepared=Prepared()), first=first)
 
     def widened(self, factor: float, *, levels: bool = True) -> Smoother:
         """Return the smoother with bandwidths multiplied by a factor.
@@ -325,8 +302,14 @@ class Smoother:
         if len(self.categories) and places.code is not None and self.key_code is not None:
             factors = self.categories.factors(places.code, self.key_code, self.smoothing)
         recipe = replace(self.recipe, widening=places.widening)
-        problem = recipe.problem(places.query, self.keys, exclude_self=exclude_self, factors=factors)
+        problem = recipe.problem(places.query, self.pooled_keys, exclude_self=exclude_self, factors=factors)
         return replace(problem, tol=min(FLOAT64_EPSILON, LARGEST_TOL[problem.degree]), dtype=FLOAT64)
+
+    def pool(self, places: EvaluationPoints, progress: Progress | None = None) -> Sums:
+        """Sum weights and weighted outputs of the training rows at evaluation points, for predictions."""
+        problem, recipe = self.problem(places), replace(self.recipe, widening=places.widening)
+        centered = bool(problem.degree or problem.factors)
+        return sum_problems(lambda _: problem, recipe, progress=progress, centered=centered, reuse=True)
 
     def sums(self, problem: Problem) -> PoolState:
         """Return the kernel sums of a pooling problem, with centred values."""
@@ -447,3 +430,100 @@ class Fitted:
     def log_mass(self) -> Array:
         """Logarithm of each query's sum of weights, of shape (m,); minus infinity where the sum is zero."""
         return log_mass(self.state)
+
+
+def fit_training(smoother: Smoother, *, with_shares: bool = False) -> Training:
+    """Compute fitted values, leave-one-out values and leverages of the training rows in one pass.
+
+    The sums of the fit are those of the leave-one-out fit plus the row itself: nothing is subtracted, so that a row of
+    leverage near one keeps its digits. With an order, values without the rows within the gap take a pass of their own.
+
+    Parameters
+    ----------
+    smoother : Smoother
+        Smoother of any degree.
+    with_shares : bool, default=False
+        Whether to return the linear weights of the fits as well, which take as much memory as the rows, or more.
+
+    Returns
+    -------
+    Training
+        For `squared_residuals`.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than five rows.
+    """
+    weight = smoother.weight
+    need_rows(weight.sum(), "inference needs")
+    problem = smoother.without_order().left_out_problem()
+    training = _fit_rows(smoother, problem, with_shares=with_shares)
+    if smoother.order is None:
+        return training
+    deleted, others = left_out_values(smoother)
+    return replace(training, deleted=deleted, alone=int(np.count_nonzero(~others & (weight > 0))))
+
+
+def _fit_rows(smoother: Smoother, problem: Problem, *, with_shares: bool) -> Training:
+    """Compute the fits at the training rows from the sums without each row, and the row itself."""
+    weight = smoother.weight
+    state, n = smoother.sums(problem), len(weight)
+    log_own = np.full(n, problem.similarity.log_peak)
+    if problem.factors is not None:
+        tables = zip(problem.factors.log_tables, problem.factors.key_code.T, strict=True)
+        log_own += sum(table[code, code] for table, code in tables)
+    fitted, deleted, leverage = np.empty_like(smoother.keys.value), np.empty_like(smoother.keys.value), np.empty(n)
+    others = np.empty(n, dtype=bool)
+    shares: list[tuple[Array, Array, Array]] = []
+    for rows in cut(n, ROWS_AT_ONCE):
+        part, unit, value = state.rows(rows), np.minimum(weight[rows], 1.0), smoother.keys.value[rows]
+        without = smoother.solve(problem, part)
+        deleted[rows], others[rows] = without.intercept, without.occupied
+        numerator = np.zeros_like(part.numerator)
+        numerator[:, problem.layout.value] = unit[:, None] * value
+        unit_of = np.where(unit > 0, log_own[rows], part.shift)  # the unit of weights: a row of weight zero sets none
+        together = merge(part, PoolState(unit_of, unit, numerator))
+        fit = smoother.solve(problem, together)
+        with np.errstate(divide="ignore", over="ignore"):
+            share = np.exp(log_own[rows] - together.log_denominator)
+        if with_shares:
+            shares.append((log_mass(together), fit.base, fit.tilt))
+        fitted[rows] = fit.intercept
+        leverage[rows] = np.where(fit.occupied & (weight[rows] > 0), share * fit.base, 0.0)
+    deleted = smoother.fill_empty(problem, deleted, others, empty="mean")
+    alone = int(np.count_nonzero(~others & (weight > 0)))
+    training = Training(smoother.value, fitted, deleted, leverage, weight, alone)
+    if not with_shares:
+        return training
+    mass, base, tilt = (np.concatenate(part) for part in zip(*shares, strict=True))
+    return replace(training, shares=(mass, base, tilt))
+
+
+def left_out_values(smoother: Smoother, code: NDArray[np.int64] | None = None) -> tuple[Array, NDArray[np.bool_]]:
+    """Return leave-one-out or leave-cluster-out values of the training rows, and which of them have a window.
+
+    The others get the mean of the rows that are not left out.
+    """
+    problem = smoother.left_out_problem(code)
+    fit = smoother.solve(problem, smoother.sums(problem))
+    return smoother.fill_empty(problem, fit.intercept, fit.occupied, empty="mean"), fit.occupied
+
+
+def fit_clusters(smoother: Smoother, code: Codes) -> Clusters:
+    """Compute leave-cluster-out residuals of the training rows.
+
+    Parameters
+    ----------
+    smoother : Smoother
+        Smoother of any degree.
+    code : ndarray of int64, shape (n,)
+        From `number_clusters`.
+
+    Returns
+    -------
+    Clusters
+        Takes one pass over pairs of rows, or several on a line (`kernpool.pooling.group_plan`).
+    """
+    without, _ = left_out_values(smoother, code)
+    return Clusters(code, np.where(smoother.weight[:, None] > 0, smoother.value - without, 0.0))

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,11 +20,11 @@ from numpy.typing import NDArray
 from kernpool.bandwidth.rules_of_thumb import rate_factor
 from kernpool.core import Keys, PoolState, Problem
 from kernpool.data.chunks.base import Chunk
-from kernpool.data.chunks.sampling import RowSample
-from kernpool.execution.progress import Progress
-from kernpool.pooling import Recipe, StoredPairs, choose
+from kernpool.data.chunks.sampling import RowSample, seed_of
+from kernpool.execution.progress import Progress, current_progress
+from kernpool.pooling import Recipe, StoredPairs, Sums, choose
 from kernpool.pooling.stored_pairs import QueryBatch, found_in_pairs, merge_states, sum_chunks
-from kernpool.smoother.linear_smoother import Smoother
+from kernpool.smoother.linear_smoother import EvaluationPoints, Smoother
 from kernpool.smoother.quadratic_forms import Terms, norms_by_rows
 
 Array = NDArray[np.float64]
@@ -112,6 +113,42 @@ def _norms(terms: Terms, rows: NDArray[np.intp], chunks: Iterable[Chunk], _start
         if len(chunk.key):
             total += norms_by_rows([(a, share.over(chunk.key, chunk.weight)) for a, share in terms], rows)
     return total
+
+
+NOISE_ROWS = 4000  # whose residuals say how large the noise is
+
+
+@dataclass(frozen=True, eq=False)
+class StoredModel:
+    """Fitted model of rows that are not in memory: predictions are of all rows, and inference has a sample of them.
+
+    Parameters
+    ----------
+    source : StoredPairs
+        All rows.
+    recipe : Recipe
+        Kernel, bandwidths, degree and ridge.
+    random_state : int, RandomState or None
+        Seed of the sample, which is drawn when it is first needed.
+    """
+
+    source: StoredPairs
+    recipe: Recipe
+    random_state: Any = 0
+
+    def points(self, query: Array, _code: NDArray[np.int64] | None = None) -> EvaluationPoints:
+        """Return rows as evaluation points; windows are those of the bandwidths."""
+        return EvaluationPoints(query)
+
+    def pool(self, places: EvaluationPoints, progress: Progress | None = None) -> Sums:
+        """Sum weights and weighted outputs of all rows at evaluation points, for predictions."""
+        return self.source.reduce(self.recipe, places.query, progress)
+
+    @cached_property
+    def linear(self) -> StoredSmoother:
+        """Linear smoother for inference, with a sample of the rows."""
+        sample = self.source.draw_sample(NOISE_ROWS, seed_of(self.random_state), current_progress())
+        return StoredSmoother.of(self.source, sample, self.recipe)
 
 
 def mean_slopes(

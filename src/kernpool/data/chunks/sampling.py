@@ -5,7 +5,7 @@ the rows with the smallest numbers, so it does not depend on how the rows are cu
 """
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,13 @@ class RowSample(NamedTuple):
     lot: Array
     key_range: Array
     place: NDArray[np.intp]
+
+
+def seed_of(random_state: Any) -> int:
+    """Draw from `random_state` the integer seed by which rows are sampled."""
+    from sklearn.utils import check_random_state  # which `pool` does not load
+
+    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
 
 
 def generator_at(seed: int, first: int) -> np.random.Generator:

@@ -17,15 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from kernpool.bandwidth import CRITERIA, TrainingRows
 from kernpool.core import NO_CATEGORIES, Problem, as_tol
 from kernpool.estimators.bandwidth import choose_bandwidth, search_options
-from kernpool.estimators.fitted_model import (
-    coordinates_of,
-    need_rows,
-    pooled_keys,
-    problem_of,
-    recipe_of,
-    refuse_quadratic,
-    smoother_of,
-)
+from kernpool.estimators.fitted_model import need_rows, problem_of, refuse_quadratic, smoother_of
 from kernpool.estimators.model import FittedModel, gap_of, names_of, refuse_robust
 from kernpool.execution.error_messages import check_choice
 from kernpool.execution.progress import current_progress
@@ -53,7 +45,7 @@ def bootstrap_of(
             f"bootstrap draws rows one by one, and the fit has gap={gap_of(model)}, for rows that share noise with "
             "their neighbours; give groups=, such as np.arange(n) // 20 for blocks of twenty rows in their order"
         )
-    recipe = recipe_of(model)
+    recipe = model.smoother_.recipe
     value = np.asarray(model.value_, dtype=np.float64).reshape(len(model.value_), -1)
     smoother, at = smoother_of(model), None
     if X is not None or smoother.widens:  # training rows as queries have other windows than left out
@@ -111,7 +103,7 @@ def significance(
             raise ValueError(
                 f"method='gradient' is of slopes, and categorical columns have none: use method='residual' for {which}"
             )
-        recipe = recipe_of(model)
+        recipe = model.smoother_.recipe
         return columns_by_slopes(sample, recipe, sample.factors(model.smoothing_), of_numbers, null, how)
     levels = [a for a in range(len(categorical)) if a not in of_levels]
     rest = sample.take([a for a in range(len(numeric)) if a not in of_numbers], levels)
@@ -125,14 +117,14 @@ def sample_of(model: FittedModel) -> TestSample:
         raise ValueError(
             f"significance_test is of one output, and the model has {value.shape[1]}; fit one output after the other"
         )
-    if coordinates_of(model).closed:
+    if model.coordinates_.closed:
         raise ValueError(
             "significance_test is of columns that are pooled as they are, and columns of this model lie on a circle or "
             "a globe; compare expected_error() of models with and without the column"
         )
     categories = NO_CATEGORIES if model.encoding_ is None else model._categories_of(model.encoding_)
     numeric, _ = _column_positions(model)
-    X = pooled_keys(model)[:, : len(numeric)]  # levels alone have one column of zeros
+    X = smoother_of(model).keys.rows.array[:, : len(numeric)]  # levels alone have one column of zeros
     what = "significance_test"
     return TestSample.of(X, value.ravel(), model.key_weight_, model.key_code_, categories, what=what)
 

@@ -14,7 +14,7 @@ from kernpool.conformal import Calibration
 from kernpool.conformal.calibration import Origin
 from kernpool.data.encoding import group_codes
 from kernpool.estimators.bandwidth import given_bandwidth
-from kernpool.estimators.fitted_model import output_shape, places_of, training_fit_key
+from kernpool.estimators.fitted_model import output_shape, places_of
 from kernpool.estimators.model import FittedModel, robust_weight_of
 from kernpool.estimators.training_rows import as_outputs
 from kernpool.execution.error_messages import check_choice
@@ -141,15 +141,16 @@ def origin_of(model: FittedModel) -> Origin:
 
 
 def _left_out(model: FittedModel, smoother: Smoother, code: Integers | None) -> Array:
-    """Return leave-one-out or leave-cluster-out predictions of the training rows, computed once per fit.
+    """Return leave-one-out or leave-cluster-out predictions of the training rows; those of the fit once.
 
-    They are computed again only for other clusters or another policy for empty windows. A robust fit has none: rows
-    that are left out have a say in the weights of the others, so methods for it fit the others again.
+    A robust fit has none: rows that are left out have a say in the weights of the others, so methods for it fit the
+    others again.
     """
     if robust_weight_of(model) is not None:
         return np.full_like(smoother.value, np.nan)
-    of = (smoother.recipe.empty, None if code is None else code.tobytes(), *training_fit_key(smoother))
-    return model._prepared.get("left out", of, lambda: smoother.predict(smoother.left_out_problem(code)))
+    group = smoother.group
+    own = code is None if group is None else code is not None and np.array_equal(code, group)
+    return smoother.left_out if own else smoother.predict(smoother.left_out_problem(code))
 
 
 def _check_searched(model: FittedModel, searched: Integers | None, code: Integers | None) -> None:

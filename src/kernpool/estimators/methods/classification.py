@@ -24,13 +24,12 @@ from kernpool.estimators.fitted_model import (
     printed_columns,
     refuse_nearest,
     smoother_of,
-    training_fit_key,
 )
 from kernpool.estimators.methods.calibration import check_rows, origin_of
 from kernpool.estimators.methods.prediction import PredictionBase, computed_once, prediction_at
 from kernpool.estimators.model import FittedModel
 from kernpool.estimators.parameter_validation import recalibrated
-from kernpool.estimators.training_rows import as_labels, class_prior, mixed
+from kernpool.estimators.training_rows import as_labels, mixed
 from kernpool.execution.error_messages import abbreviate, check_choice, check_flag
 from kernpool.execution.interval import Interval
 from kernpool.inference import Summary, as_level, as_random
@@ -65,13 +64,7 @@ class FittedClassifier(FittedModel):
     classes_: NDArray[Any]
     prior_share: Any
     prior_share_: float
-
-    @property
-    def class_prior_(self) -> Array:
-        """Class priors: weighted class frequencies of the training rows, of shape (n_classes,)."""
-        of = self.value_, self.key_weight_
-        found: Array = self._prepared.get("prior", of, lambda: class_prior(*of))
-        return found
+    class_prior_: Array
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -456,24 +449,9 @@ class ClassProbabilities(FittedClassifier):
 
 
 def probabilities_of(model: FittedClassifier) -> Probabilities:
-    """Return smoother, one-hot labels and weight of the class priors as `Probabilities`, cached per fit.
-
-    They keep the leave-one-out probabilities of the training rows once these are computed.
-    """
-    smoother = smoother_of(model)
-    label, group = np.asarray(model.value_, dtype=np.float64), model.key_group_
-    recipe = smoother.recipe  # parameters that a caller may change after the fit count as they are now
-    of = (
-        group,
-        recipe.algorithm,
-        recipe.empty,
-        recipe.n_jobs,
-        float(model.prior_share_),
-        *training_fit_key(smoother),
-    )
-    return model._prepared.get(
-        "probabilities", of, lambda: Probabilities(smoother, label, float(model.prior_share_), group)
-    )
+    """Return smoother, one-hot labels and weight of the class priors as `Probabilities`."""
+    label = np.asarray(model.value_, dtype=np.float64)
+    return Probabilities(smoother_of(model), label, float(model.prior_share_), model.key_group_)
 
 
 def _independent(model: FittedClassifier, what: str) -> Probabilities:

@@ -26,7 +26,7 @@ from kernpool.distribution import (
     without_axes,
 )
 from kernpool.distribution.quantile import levels_around, without_ends
-from kernpool.estimators.fitted_model import coordinates_of, read_query, smoother_of
+from kernpool.estimators.fitted_model import read_query, smoother_of
 from kernpool.estimators.model import FittedModel
 from kernpool.estimators.parameter_validation import NamedCalls
 from kernpool.estimators.training_rows import unshared
@@ -52,7 +52,7 @@ def array_outcomes(model: FittedModel, X: ArrayLike | None) -> tuple[ArrayOutcom
         whole = constant.left_out_problem(model.key_group_)
     else:
         numeric, code = read_query(model, X)
-        query = unshared(np.asarray(coordinates_of(model).apply(numeric), dtype=np.float64))
+        query = unshared(np.asarray(model.coordinates_.apply(numeric), dtype=np.float64))
         places = smoother.points(query, code)
         whole, dtype = constant.problem(places), np.result_type(numeric, model.key_, model.value_)
     problem, value, fit = whole, output, None

@@ -17,15 +17,7 @@ from kernpool.bandwidth import BandwidthSearch, TrainingRows
 from kernpool.distribution import StoredOutcomes
 from kernpool.distribution.scoring_rules import check_y_bandwidth, find_y_bandwidth, indicators
 from kernpool.estimators.bandwidth import choose_bandwidth, in_order_of_columns, of_columns, search_options
-from kernpool.estimators.fitted_model import (
-    coordinates_of,
-    need_rows,
-    numeric_query,
-    pooled_keys,
-    recipe_of,
-    smoother_of,
-    training_fit_key,
-)
+from kernpool.estimators.fitted_model import need_rows, numeric_query, smoother_of
 from kernpool.estimators.methods.conditional_distribution import ConditionalDistribution, array_outcomes
 from kernpool.estimators.model import FittedModel, names_of, order_of, source_of
 from kernpool.estimators.training_rows import unshared
@@ -39,24 +31,18 @@ Array = NDArray[np.float64]
 
 
 def y_bandwidths(model: FittedModel, y_bandwidth: Any) -> Array:
-    """Return the bandwidth in y of each output, as given, or by the method "rule" or "ml", kept; a new array."""
+    """Return the bandwidth in y of each output, as given, or by the method "rule" or "ml"."""
     need_rows(model, "a bandwidth in y needs")
     outputs = 1 if model.value_.ndim == 1 else model.value_.shape[1]
     method = check_y_bandwidth(y_bandwidth, outputs)
     if not isinstance(method, str):
         return method
-
-    def make() -> Array:
-        outcomes, _ = array_outcomes(model, None)
-        output = outcomes.value if outcomes.output is None else outcomes.output
-        fitted = model.leave_one_out().prediction.reshape(output.shape)
-        center = np.zeros(output.shape) if outcomes.fit is None else outcomes.fit
-        columns = zip(outcomes.value.T, output.T, fitted.T, center.T, strict=True)
-        return np.array([find_y_bandwidth(outcomes.problem, *column, method) for column in columns])
-
-    of = (method, *training_fit_key(smoother_of(model)))
-    found: Array = model._prepared.get("y bandwidth", of, make)
-    return found.copy()
+    outcomes, _ = array_outcomes(model, None)
+    output = outcomes.value if outcomes.output is None else outcomes.output
+    fitted = model.leave_one_out().prediction.reshape(output.shape)
+    center = np.zeros(output.shape) if outcomes.fit is None else outcomes.fit
+    columns = zip(outcomes.value.T, output.T, fitted.T, center.T, strict=True)
+    return np.array([find_y_bandwidth(outcomes.problem, *column, method) for column in columns])
 
 
 def stored_outcomes(model: FittedModel, X: Any) -> StoredOutcomes:
@@ -66,7 +52,7 @@ def stored_outcomes(model: FittedModel, X: Any) -> StoredOutcomes:
     if X is None:
         need_rows(model, "leave-one-out distributions of its training rows need")
     pairs: StoredPairs = model.source_
-    asked = pairs.asked(recipe_of(model), unshared(numeric_query(model, X)))
+    asked = pairs.asked(model.smoother_.recipe, unshared(numeric_query(model, X)))
     return StoredOutcomes(asked, partial(_ask, pairs), refuse=partial(need_rows, model))  # type: ignore[arg-type]
 
 
@@ -141,7 +127,7 @@ class ConditionalDistributions(FittedModel):
         The rule for `y_bandwidth` is for noise that is near to normal, and takes the same time at any n; it oversmooths
         where there are several modes. The likelihood finds these, and follows tails: a value far from all others widens
         the bandwidth for all. Both look at up to 1000 rows and all that they are predicted from, 2**21 pairs where that
-        leaves at least 50 rows; the model keeps the result until the next fit.
+        leaves at least 50 rows; `y_bandwidth` of the result has what was found, for the next call.
 
         Examples
         --------
@@ -289,7 +275,7 @@ def distribution_bandwidth(model: FittedModel, criterion: str = "loo", *, thresh
         raise TypeError(f"model must be a NadarayaWatsonRegressor, got {type(model).__name__}")
     check_is_fitted(model)
     need_rows(model, "bandwidths for the distribution need")
-    if recipe_of(model).degree:
+    if model.smoother_.recipe.degree:
         raise ValueError(
             "distribution_bandwidth is for local constants: this model has the distribution of residuals around a "
             "local linear fit; fit NadarayaWatsonRegressor, or keep the bandwidth of the fit"
@@ -300,19 +286,19 @@ def distribution_bandwidth(model: FittedModel, criterion: str = "loo", *, thresh
     found = choose_bandwidth(
         criterion,
         TrainingRows.from_arrays(
-            pooled_keys(model),
+            smoother_of(model).keys.rows.array,
             value,
             weight,
             model.key_code_,
             model.key_group_,
             order_of(model),
-            coordinates_of(model).tied,
+            model.coordinates_.tied,
         ),
         replace(search_options(model), standardise=False),
         categories=model._categories(),
     )
     encoding = model.encoding_
     names = names_of(model)
-    found = of_columns(found, coordinates_of(model))
+    found = of_columns(found, model.coordinates_)
     search: BandwidthSearch = in_order_of_columns(found, names, encoding)["bandwidth_search_"]
     return replace(search, bandwidth=found["bandwidth_"], smoothing=found["smoothing_"])  # of all rows

@@ -17,12 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 from kernpool.bandwidth import RULES
 from kernpool.core import MOST_COLUMNS, Prepared, fill_empty
 from kernpool.estimators.fitted_model import (
-    clusters_of,
-    clusters_of_fit,
-    coordinates_of,
     floor_in_words,
     has_one_output,
-    inference_smoother,
     need_rows,
     per_unit,
     printed_columns,
@@ -30,8 +26,6 @@ from kernpool.estimators.fitted_model import (
     refuse_quadratic,
     shaped,
     smoother_of,
-    training_of,
-    training_with_shares,
 )
 from kernpool.estimators.methods.calibration import origin_of
 from kernpool.estimators.methods.prediction import PredictionBase, computed_once, prediction_at
@@ -39,14 +33,15 @@ from kernpool.estimators.model import FittedModel, gap_of, source_of
 from kernpool.execution.error_messages import check_choice
 from kernpool.execution.progress import current_progress
 from kernpool.execution.text_table import ROWS, PrintedResult, digits_beside, frame_of, printed_table
-from kernpool.inference import Clusters, Interval, Summary, as_level, interval, local_noise, number_clusters, summarise
+from kernpool.inference import Interval, Summary, as_level, interval, local_noise, number_clusters, summarise
 from kernpool.inference.confidence.intervals import check_options
 from kernpool.inference.explanation import AdditiveTerms, Counterfactuals
 from kernpool.inference.model_summary import Residuals, residuals
 from kernpool.inference.variance import standard_errors
+from kernpool.inference.variance.cluster_robust import clusters_of
 from kernpool.kernels import get_kernel
 from kernpool.pooling import choose
-from kernpool.smoother import Estimate, MeanSlopes, Smoother, estimates, mean_slopes
+from kernpool.smoother import Clusters, Estimate, MeanSlopes, Smoother, estimates, fit_training, mean_slopes
 from kernpool.smoother.bias_correction import METHODS
 
 Array = NDArray[np.float64]
@@ -122,16 +117,16 @@ class Prediction(PrintedResult, PredictionBase):
     def _smoother(self) -> Smoother:
         if self.variance != "local":
             need_rows(self.model, f"variance={self.variance!r} needs")
-        return inference_smoother(self.model)
+        return self.model.smoother_.linear
 
     @computed_once
     def _clusters(self) -> Clusters | None:
-        return clusters_of(self.model, self._smoother, self.groups)
+        return clusters_of(self._smoother, self.groups)
 
     def _estimated(self, quantity: str) -> tuple[list[Estimate], list[standard_errors.Errors]]:
         """Return the fit or its slopes, without bias correction, with their standard errors before any warning."""
         smoother, places = self._smoother, self._places
-        training, clusters = training_of(self.model, smoother), self._clusters
+        training, clusters = smoother.training_fit, self._clusters
         found = estimates(smoother, places, "naive", self._columns_of(quantity) or (None,))
         return found, standard_errors.errors_of(smoother, training, places, found, self.variance, clusters)
 
@@ -139,7 +134,7 @@ class Prediction(PrintedResult, PredictionBase):
         """Return the columns to differentiate by: all numeric columns for slopes, None for the fit itself."""
         if quantity == "fit":
             return None
-        if coordinates_of(self.model).closed:
+        if self.model.coordinates_.closed:
             raise ValueError(
                 "slopes of columns on a circle or a globe have no standard errors yet; use quantity='fit', and "
                 "get_prediction(X).slope for the slopes themselves"
@@ -191,7 +186,7 @@ class Prediction(PrintedResult, PredictionBase):
         noise = errors.noise if clusters is None else local_noise(self._smoother, self._places, clusters.residual**2)
         assert noise is not None
         error, _ = standard_errors.checked_errors(found, errors)
-        quiet = noise.variance <= training_of(self.model, self._smoother).rounding ** 2
+        quiet = noise.variance <= self._smoother.training_fit.rounding**2
         std = np.sqrt(np.where(quiet, 0.0, noise.variance) + error**2)
         return shaped(self.model, self.query, std)
 
@@ -274,7 +269,7 @@ class Prediction(PrintedResult, PredictionBase):
                 "LocalLinearRegressor, or explain() for the rows behind a prediction"
             )
         refuse_quadratic(self.model, "additive_terms")
-        if coordinates_of(self.model).closed:
+        if self.model.coordinates_.closed:
             raise ValueError(
                 "additive terms are of columns on a line, and columns of this model lie on a circle or a globe; use "
                 "the slopes, get_prediction(X).slope, or explain() for the rows behind a prediction"
@@ -417,7 +412,7 @@ class Prediction(PrintedResult, PredictionBase):
         smoother, places = self._smoother, self._places
         found = interval(
             smoother,
-            training_of(self.model, smoother),
+            smoother.training_fit,
             places,
             self._columns_of(quantity),
             variance=self.variance,
@@ -742,14 +737,14 @@ class Inference(FittedModel):
           effective rows per fit  7.34 to 13.8, median 13.6; 15.0% below 10
         """
         need_rows(self, "summary needs")
-        smoother = inference_smoother(self)
+        smoother = self.smoother_.linear
         name = self.__dict__.get("bandwidth")
         chosen = f"bandwidth by {name!r}" if isinstance(name, str) else "bandwidth as given"
         ridge = float(np.max(smoother.recipe.ridge))
         chosen += (f", ridge {ridge:.3g}" if ridge > 0 else "") + floor_in_words(self)
         chosen += f", gap of {gap_of(self)} on either side" if gap_of(self) else ""
-        training, clusters = training_with_shares(self, smoother), clusters_of_fit(self, smoother)
-        return summarise(smoother, training, type(self).__name__, chosen, printed_columns(self), clusters)
+        training = fit_training(smoother, with_shares=True)
+        return summarise(smoother, training, type(self).__name__, chosen, printed_columns(self), smoother.clusters)
 
     def residuals(self) -> Residuals:
         """Return leave-one-out residuals, leverages and local noise of the training rows.
@@ -786,7 +781,7 @@ class Inference(FittedModel):
         array([ 2.   , -0.286, -0.25 , -3.143,  4.5  ])
         """
         smoother = smoother_of(self)
-        found = residuals(smoother, training_of(self, smoother), clusters_of_fit(self, smoother))
+        found = residuals(smoother, smoother.training_fit, smoother.clusters)
         if self.value_.ndim == 1:
             found = replace(found, **{name: getattr(found, name)[:, 0] for name in ("fitted", "residual", "noise")})
         return found
@@ -802,7 +797,7 @@ def _default_method(model: FittedModel, quantity: str) -> str:
     if model._degree == 2:
         return "naive"
     columns = model.bandwidth_.shape[0] if model.encoding_ is None else len(model.encoding_.numeric)
-    if coordinates_of(model).closed:
+    if model.coordinates_.closed:
         return "robust"  # squares of coordinates of a circle are linear in each other
     chosen = origin_of(model) == "found" and not (isinstance(model.bandwidth, str) and model.bandwidth in RULES)
     return "robust" if quantity != "fit" or chosen or not 1 <= columns <= MOST_COLUMNS else "quadratic"

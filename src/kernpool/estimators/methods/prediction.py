@@ -18,28 +18,23 @@ from sklearn.utils.validation import check_is_fitted
 from kernpool.core import LocalFit, Problem, monomials
 from kernpool.data.dates import in_words
 from kernpool.estimators.fitted_model import (
-    coordinates_of,
     has_one_output,
-    inference_smoother,
     need_rows,
-    pairs_of,
-    points_of,
     pooled_from,
     read_query,
-    recipe_of,
     refuse_quadratic,
     smoother_of,
-    sums_at,
 )
 from kernpool.estimators.model import FittedModel, names_of
 from kernpool.estimators.parameter_validation import NamedCalls
 from kernpool.estimators.training_rows import unshared
 from kernpool.execution.error_messages import as_count
+from kernpool.execution.progress import current_progress
 from kernpool.execution.warnings import underflow_is_zero
 from kernpool.inference.explanation import Counterfactuals, Explanation, explain, nearest_rows, row_labels
 from kernpool.inference.model_summary import RowDiagnostics, attention_received
 from kernpool.pooling import Recipe, Sums, weight_tables
-from kernpool.smoother import EvaluationPoints, Fitted
+from kernpool.smoother import EvaluationPoints, Fitted, Smoother
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -112,7 +107,7 @@ class PredictionBase(NamedCalls):
 
     @computed_once
     def _recipe(self) -> Recipe:
-        return replace(recipe_of(self.model), widening=self._places.widening)
+        return replace(self.model.smoother_.recipe, widening=self._places.widening)
 
     @property
     def _widths(self) -> Array:
@@ -121,16 +116,18 @@ class PredictionBase(NamedCalls):
 
     @computed_once
     def _sums(self) -> Sums:
-        return sums_at(self.model, self._recipe, self.query, self.code)
+        return self.model.smoother_.pool(self._places, current_progress())
 
     @computed_once
     def _problem(self) -> Problem:
-        scaled = coordinates_of(self.model).apply(self.query)
-        return pairs_of(self.model, self.code).problem(self._recipe, scaled)
+        smoother = self.model.smoother_
+        assert isinstance(smoother, Smoother)
+        return smoother.problem(self._places)
 
     @computed_once
     def _places(self) -> EvaluationPoints:
-        return points_of(self.model, coordinates_of(self.model).apply(self.query), self.code)
+        pooled = np.asarray(self.model.coordinates_.apply(self.query), dtype=np.float64)
+        return self.model.smoother_.points(pooled, self.code)
 
     @computed_once
     def _planes(self) -> LocalFit:
@@ -158,7 +155,7 @@ class PredictionBase(NamedCalls):
         Between 1 and n, the number of rows (the sum of the weights); 0 where the window is empty. A prediction far
         outside the data rests on one row. O(n m d) time in dense NumPy, O(n + m) memory.
         """
-        return inference_smoother(self.model).effective_rows(self._places)
+        return self.model.smoother_.linear.effective_rows(self._places)
 
     @computed_once
     def widening(self) -> Array:

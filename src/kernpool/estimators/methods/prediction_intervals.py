@@ -18,15 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from kernpool.conformal.calibration import ConformalProblem
 from kernpool.conformal.methods import METHODS, check_method, prediction_interval
 from kernpool.conformal.order_statistics import as_fraction
-from kernpool.estimators.fitted_model import (
-    inference_smoother,
-    places_of,
-    plain_smoother_of,
-    predicting_smoother,
-    refuse_nearest,
-    refuse_quadratic,
-    shaped,
-)
+from kernpool.estimators.fitted_model import places_of, refuse_nearest, refuse_quadratic, shaped
 from kernpool.estimators.methods.calibration import (
     METHODS_OF_SAMPLES,
     as_method,
@@ -41,6 +33,7 @@ from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.interval import Interval
 from kernpool.execution.text_table import ROWS
 from kernpool.inference.resampling.random_draws import as_seed, generator
+from kernpool.smoother import Smoother
 
 Array = NDArray[np.float64]
 
@@ -228,8 +221,8 @@ class PredictionIntervals(FittedModel):
             refuse_nearest(
                 self, 'method="full", which adds a row to every window', 'use "split", "jackknife+" or "cv+"'
             )
-        smoother = plain_smoother_of(self) if stored is None else inference_smoother(self)
-        places, fit = places_of(self, X, warn=stored is None), predicting_smoother(self, smoother)
+        fit = self.smoother_ if isinstance(self.smoother_, Smoother) else self.smoother_.linear
+        smoother, places = fit.without_robustness(), places_of(self, X, warn=stored is None)
         known, origin = None, origin_of(self)
         if others:
             rows = other_rows(self, fit, X_calibration, y_calibration, groups)

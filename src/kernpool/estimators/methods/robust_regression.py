@@ -42,7 +42,6 @@ from kernpool.estimators.bandwidth import choose_bandwidth, equal_rows, rescale_
 from kernpool.estimators.fitted_model import smoother_of_rows
 from kernpool.estimators.model import FittedModel, follows_rows
 from kernpool.execution.warnings import warn_caller
-from kernpool.inference import fit_training
 from kernpool.pooling.widths import Floor
 from kernpool.smoother import Smoother
 
@@ -89,7 +88,7 @@ class RobustRows:
     def left_out(self) -> tuple[Array, NDArray[np.bool_]]:
         """Return residuals of rows by robust fits without one unit of the row, and which rows are alone."""
         robust, _ = self.fit()
-        training = fit_training(self.smoother(robust))
+        training = self.smoother(robust).training_fit
         share = 1.0 - robust * training.leverage
         with np.errstate(divide="ignore", invalid="ignore"):
             residual = (training.value - training.fitted)[:, 0] / share

@@ -36,9 +36,8 @@ from kernpool.estimators.model import FittedModel, names_of
 from kernpool.estimators.training_rows import ReadRows
 from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.warnings import SerialCorrelationWarning, warn_caller
-from kernpool.inference import nothing_left
 from kernpool.pooling import Recipe
-from kernpool.smoother import Smoother
+from kernpool.smoother import Smoother, nothing_left
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]

@@ -11,7 +11,7 @@ from kernpool.bandwidth import CRITERIA, TrainingRows
 from kernpool.bandwidth.search.neighbors import search_neighbors
 from kernpool.core import Categories
 from kernpool.estimators.bandwidth import search_options
-from kernpool.estimators.fitted_model import left_out_fits, smoother_of_rows
+from kernpool.estimators.fitted_model import smoother_of_rows
 from kernpool.estimators.model import FittedModel, follows_rows
 from kernpool.pooling.widths import Floor, Nearest, count_neighbors
 from kernpool.smoother.windows import effective_rows
@@ -61,7 +61,7 @@ def find_floor(model: FittedModel, found: dict[str, Any], rows: TrainingRows, ca
     smoother = replace(smoother, least_rows=windows["min_effective_rows_"])
     if smoother.training_points(rows.group).widening is None:
         return windows
-    one = left_out_fits(model, smoother, rows.group)
+    one = smoother.leave_one_out(rows.group)
     return windows | {"loo_error_": one.error, "loo_empty_windows_": int(np.count_nonzero(~one.occupied))}
 
 
@@ -109,5 +109,5 @@ def find_neighbors(
 
 def _left_out(model: FittedModel, found: dict[str, Any], rows: TrainingRows, categories: Categories) -> dict[str, Any]:
     """Return the leave-one-out error of windows of all rows, and the number of empty ones."""
-    one = left_out_fits(model, smoother_of_rows(model, found, rows, categories), rows.group)
+    one = smoother_of_rows(model, found, rows, categories).leave_one_out(rows.group)
     return {"loo_error_": one.error, "loo_empty_windows_": int(np.count_nonzero(~one.occupied))}

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool.bandwidth import TrainingRows
-from kernpool.estimators.fitted_model import coordinates_of, read_query
+from kernpool.estimators.fitted_model import read_query
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.methods.inference import Prediction
 from kernpool.estimators.stacking.averaging import average, stacking_weights
@@ -89,7 +89,7 @@ class FittedStack:
         if not number > 1.0:
             raise ValueError(f"leave-one-out predictions need at least two rows, got {number:g} sample")
         levels = () if encoding is None else tuple(len(names) for names in encoding.levels)
-        columns = StandardColumns.of(local.key_[kept], weight, levels, coordinates_of(local))
+        columns = StandardColumns.of(local.key_[kept], weight, levels, local.coordinates_)
         matrix = columns.matrix(local.key_[kept], local.key_code_[kept])
         with blas_threads(resolve_n_jobs(local.n_jobs)):  # 442 rows of 4 columns: 18 s with two threads, 1.4 with one
             others = fit(matrix, value, weight, None if group is None else group[kept])

@@ -19,8 +19,6 @@ from kernpool.core.local_fit import warn_of_rank
 from kernpool.execution.error_messages import abbreviate, check_choice
 from kernpool.execution.interval import Interval
 from kernpool.inference.confidence.simultaneous_bands import band_critical_values, choose_band
-from kernpool.inference.variance.cluster_robust import Clusters
-from kernpool.inference.variance.residuals import Training
 from kernpool.inference.variance.standard_errors import (
     check_variance,
     checked_errors,
@@ -30,6 +28,7 @@ from kernpool.inference.variance.standard_errors import (
     warn_of_ranks,
 )
 from kernpool.pooling.recipe import ReportRank
+from kernpool.smoother import Clusters, Training
 from kernpool.smoother.bias_correction import METHODS, estimates
 from kernpool.smoother.linear_smoother import EvaluationPoints, Smoother
 

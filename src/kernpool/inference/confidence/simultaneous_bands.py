@@ -63,8 +63,9 @@ from kernpool.inference.resampling.random_draws import multiplied
 from kernpool.inference.variance.standard_errors import Errors
 from kernpool.kernels import Gaussian, Kernel, products
 from kernpool.smoother.bias_correction import Estimate, centers, estimate
-from kernpool.smoother.linear_smoother import EvaluationPoints, SharedSums, Smoother
+from kernpool.smoother.linear_smoother import EvaluationPoints, Smoother
 from kernpool.smoother.quadratic_forms import LinearWeights, WeightTables, product_problem, squared_norm
+from kernpool.smoother.shared_sums import SharedSums
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]

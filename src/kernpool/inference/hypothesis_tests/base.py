@@ -20,8 +20,8 @@ from kernpool.execution.error_messages import as_count, check_choice
 from kernpool.execution.progress import current_progress
 from kernpool.execution.text_table import PrintedResult, lines_of
 from kernpool.inference.resampling.random_draws import LEAST_ROWS, as_seed, multiplied, unit_counts
-from kernpool.inference.variance.residuals import nothing_left
 from kernpool.kernels import Kernel
+from kernpool.smoother import nothing_left
 
 Array = NDArray[np.float64]
 

@@ -20,7 +20,6 @@ References
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,9 +28,8 @@ from kernpool.algorithms.reference import may_underflow
 from kernpool.core import Problem
 from kernpool.data.encoding import group_codes
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
-from kernpool.inference.variance.residuals import Training, left_out_values
 from kernpool.kernels import is_compiled
-from kernpool.smoother import Estimate, Smoother, WeightTables
+from kernpool.smoother import Clusters, Estimate, Smoother, Training, WeightTables, fit_clusters
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -39,23 +37,6 @@ Integers = NDArray[np.int64]
 FEWEST_CLUSTERS = 5
 FEW_PAIRS = 1 << 16  # which NumPy sums in some milliseconds, without waiting for the compiler
 PAIRS_AT_ONCE = 1 << 22
-
-
-@dataclass(frozen=True, eq=False)
-class Clusters:
-    """Clusters of the training rows, with leave-cluster-out residuals.
-
-    Parameters
-    ----------
-    code : ndarray of int64, shape (n,)
-        Number of the cluster of each row.
-    residual : ndarray of shape (n, c)
-        Output minus the fit to the rows of all other clusters; minus their mean where none is in the window. Zero for
-        rows of weight zero.
-    """
-
-    code: Integers
-    residual: Array
 
 
 def number_clusters(groups: ArrayLike, weight: Array) -> Integers:
@@ -96,23 +77,13 @@ def number_clusters(groups: ArrayLike, weight: Array) -> Integers:
     return code
 
 
-def fit_clusters(smoother: Smoother, code: Integers) -> Clusters:
-    """Compute leave-cluster-out residuals of the training rows.
-
-    Parameters
-    ----------
-    smoother : Smoother
-        Smoother of any degree.
-    code : ndarray of int64, shape (n,)
-        From `number_clusters`.
-
-    Returns
-    -------
-    Clusters
-        Takes one pass over pairs of rows, or several on a line (`kernpool.pooling.group_plan`).
-    """
-    without, _ = left_out_values(smoother, code)
-    return Clusters(code, np.where(smoother.weight[:, None] > 0, smoother.value - without, 0.0))
+def clusters_of(smoother: Smoother, groups: ArrayLike | None) -> Clusters | None:
+    """Return leave-cluster-out residuals of the rows, by default for the clusters of the fit; None without any."""
+    if groups is not None:
+        return fit_clusters(smoother, number_clusters(groups, smoother.weight))
+    if smoother.group is not None:
+        number_clusters(smoother.group, smoother.weight)  # which refuses too few
+    return smoother.clusters
 
 
 def of_whole_fit(clusters: Clusters, training: Training, *, corrected: bool) -> Clusters:

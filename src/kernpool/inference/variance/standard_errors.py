@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 from kernpool.core import EmptyWindowWarning, Problem, RankDeficiencyWarning, warn_of_curvature
 from kernpool.execution.error_messages import check_choice
 from kernpool.execution.warnings import warn_caller
-from kernpool.inference.variance.cluster_robust import Clusters, cluster_errors, of_whole_fit
-from kernpool.inference.variance.residuals import Noise, Training, local_noise, squared_residuals
+from kernpool.inference.variance.cluster_robust import cluster_errors, of_whole_fit
+from kernpool.inference.variance.residuals import Noise, local_noise, squared_residuals
 from kernpool.inference.variance.serial_correlation import autocorrelation, inflation, sandwich
 from kernpool.pooling.recipe import ReportRank
-from kernpool.smoother import Estimate, EvaluationPoints, SharedSums, Smoother, squared_norm
+from kernpool.smoother import Clusters, Estimate, EvaluationPoints, SharedSums, Smoother, Training, squared_norm
 
 Array = NDArray[np.float64]
 
