@@ -122,6 +122,9 @@ def test_the_prediction_band_is_that_of_the_model(rows, model, method):
     for artist in (display.expected_, shade):
         assert pixels_of(display.figure_, artist) > 500
     assert KernelCurveDisplay.from_estimator(model, *rows).expected_ is None
+
+
+def test_the_default_method_is_that_of_the_model(rows):
     for robust in (False, True):
         model = LocalLinearRegressor(bandwidth=0.2, robust=robust).fit(*rows)
         display = KernelCurveDisplay.from_estimator(model, *rows, prediction=0.8)
