@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial, reduce
-from operator import add
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -527,7 +526,7 @@ class MultipassQuantile:
             for number in np.unique(part):
                 some = np.flatnonzero(part == number)
                 question = partial(rows_in_ranges, column, low[some], high[some])
-                held = joined_rows(self.ask(MapReduce(question, add)))
+                held = joined_rows(self.ask(MapReduce(question, list.__add__)))
                 self._look_among(held, requests, which[np.isin(inverse, some)], unit)
             lost = which[np.isnan(requests.value[which])]
             requests.step_back(lost[requests.passed[lost, 2] > 0])

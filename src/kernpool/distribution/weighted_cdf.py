@@ -11,7 +11,7 @@ one side has no weight. `two_sided_sums` computes these sums, and `ranks` finds 
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -178,17 +178,16 @@ def _put_tree(recipe: Recipe, ordered: Problem, rank: Index, sides: TwoSidedSums
     (m, t), several = rank.shape, ordered.shape[1] + 1
     # Thresholds of a query with no value between them are one request.
     request, inverse = np.unique(np.arange(m)[:, None] * several + rank, return_inverse=True)
-    tree = RankSearch.of(recipe, ordered, *np.divmod(request, several))
-    tree.descend()
-    shift = np.maximum(tree.below.shift, tree.above.shift)
+    rows, ranks_of_rows = np.divmod(request, several)
+    states = sums_by_rank(recipe, ordered, rows, ranks_of_rows)
+    shift = np.maximum(states[0].shift, states[1].shift)
     unit = np.where(np.isneginf(shift), 0.0, shift)
     below, above = (
-        state.denominator * np.exp(np.where(state.denominator > 0, state.shift, -np.inf) - unit)
-        for state in (tree.below, tree.above)
+        state.denominator * np.exp(np.where(state.denominator > 0, state.shift, -np.inf) - unit) for state in states
     )
     sides.put(np.arange(m), *(array[inverse.ravel()].reshape(m, t) for array in (shift, below, above)))
     total = PoolState(shift, below + above, np.zeros((len(shift), 1)))
-    return np.unique(tree.rows[_far(total)])
+    return np.unique(rows[_far(total)])
 
 
 def _far(state: PoolState) -> Index:
@@ -196,9 +195,8 @@ def _far(state: PoolState) -> Index:
     return np.flatnonzero(occupied & ~(np.abs(np.where(occupied, state.log_denominator, 0.0)) < FAR))
 
 
-@dataclass(frozen=True)
-class RankSearch:
-    """Sums of weights before and after a requested position in the order of keys, by descending a binary tree of keys.
+def sums_by_rank(recipe: Recipe, problem: Problem, rows: Index, rank: Index) -> tuple[PoolState, PoolState]:
+    """Return sums of weights before and after a requested position in the order of keys, by descending a tree of keys.
 
     A node is a range of keys that contains the rank of a request. The half of it that does not contain the rank lies
     entirely below or above. That half is summed for all its queries at once, by the algorithm chosen for its shape.
@@ -211,56 +209,42 @@ class RankSearch:
         With its keys in order; all have a weight.
     rows, rank : ndarray of int, shape (r,)
         Query and rank of each request.
+
+    Returns
+    -------
     below, above : PoolState
-        Sums on both sides so far; they grow.
+        Of each request.
     """
+    below, above = empty_state(len(rows), 1), empty_state(len(rows), 1)
 
-    recipe: Recipe
-    problem: Problem
-    rows: Index
-    rank: Index
-    below: PoolState
-    above: PoolState
-
-    @classmethod
-    def of(cls, recipe: Recipe, problem: Problem, rows: Index, rank: Index) -> RankSearch:
-        """Build a `RankSearch` with sums of zero, for requests given by query and position."""
-        return cls(recipe, problem, rows, rank, empty_state(len(rows), 1), empty_state(len(rows), 1))
-
-    def descend(self) -> None:
-        """Compute, in place, the sums of weights before and after the position of every request."""
-        nodes = deque([(0, self.problem.shape[1], np.arange(len(self.rows)))])
-        while nodes:
-            start, stop, requests = nodes.popleft()
-            if stop - start <= FEWEST_KEYS or (stop - start) * len(requests) <= QUICK_PAIRS:
-                self._scan_keys(slice(start, stop), requests)
-                continue
-            middle = (start + stop) // 2
-            lower = self.rank[requests] <= middle
-            left, right = requests[lower], requests[~lower]
-            for keys, some, side in (
-                (slice(middle, stop), left, self.above),
-                (slice(start, middle), right, self.below),
-            ):
-                if some.size:
-                    queries, inverse = np.unique(self.rows[some], return_inverse=True)
-                    state = sum_problem(self.problem.part(queries, keys), self.recipe, auxiliary=True)
-                    side.add(some, state.rows(inverse))
-                    nodes.append((start, middle, some) if some is left else (middle, stop, some))
-
-    def _scan_keys(self, keys: slice, requests: Index) -> None:
+    def scan(keys: Index, requests: Index) -> None:
         """Add the keys of one leaf of the tree to the sums before and after each request's position, using masks."""
-        places = np.arange(keys.start, keys.stop)
-        for piece in cut(len(requests), max(1, MASKED_PAIRS // len(places))):
+        for piece in cut(len(requests), max(1, MASKED_PAIRS // len(keys))):
             some = requests[piece]
-            part = self.problem.part(self.rows[some], keys)
+            part = problem.part(rows[some], slice(keys[0], keys[-1] + 1))
             counts = np.ones((1, 1), dtype=bool) if part.attn_mask is None else part.attn_mask
             if part.groups is not None:
                 counts, part = counts & part.groups.takes_part(), replace(part, groups=None)
-            lies_below = places < self.rank[some, None]
-            for mask, side in ((counts & lies_below, self.below), (counts & ~lies_below, self.above)):
+            lies_below = keys < rank[some, None]
+            for mask, side in ((counts & lies_below, below), (counts & ~lies_below, above)):
                 if mask.any():
-                    side.add(some, sum_problem(replace(part, attn_mask=mask), self.recipe, auxiliary=True))
+                    side.add(some, sum_problem(replace(part, attn_mask=mask), recipe, auxiliary=True))
+
+    nodes = deque([(0, problem.shape[1], np.arange(len(rows)))])
+    while nodes:
+        start, stop, requests = nodes.popleft()
+        if stop - start <= FEWEST_KEYS or (stop - start) * len(requests) <= QUICK_PAIRS:
+            scan(np.arange(start, stop), requests)
+            continue
+        middle = (start + stop) // 2
+        lower = rank[requests] <= middle
+        left, right = requests[lower], requests[~lower]
+        for keys, some, side in ((slice(middle, stop), left, above), (slice(start, middle), right, below)):
+            if some.size:
+                queries, inverse = np.unique(rows[some], return_inverse=True)
+                side.add(some, sum_problem(problem.part(queries, keys), recipe, auxiliary=True).rows(inverse))
+                nodes.append((start, middle, some) if some is left else (middle, stop, some))
+    return below, above
 
 
 def ranks(ordered: Array, threshold: Array, center: Array | None = None, dtype: Any = np.float64) -> Index:

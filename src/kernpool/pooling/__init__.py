@@ -25,15 +25,7 @@ from kernpool.pooling.recipe import (
     sum_problem,
 )
 from kernpool.pooling.rounding_error import rounding_bound
-from kernpool.pooling.stored_pairs import (
-    MapReduce,
-    QueryBatch,
-    Question,
-    StoredPairs,
-    center_of,
-    found_in_pairs,
-    merge_states,
-)
+from kernpool.pooling.stored_pairs import MapReduce, QueryBatch, StoredPairs, center_of, found_in_pairs, merge_states
 from kernpool.pooling.weights import pooling_weights, weight_rows, weight_tables
 from kernpool.pooling.widened_plan import queries_by_width
 from kernpool.pooling.widths import Floor, Nearest
@@ -47,7 +39,6 @@ __all__ = [
     "Nearest",
     "Plan",
     "QueryBatch",
-    "Question",
     "Recipe",
     "ReportRank",
     "StoredPairs",

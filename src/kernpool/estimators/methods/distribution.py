@@ -24,8 +24,7 @@ from kernpool.estimators.training_rows import unshared
 from kernpool.execution.error_messages import abbreviate, check_choice
 from kernpool.execution.progress import current_progress
 from kernpool.execution.warnings import underflow_is_zero
-from kernpool.pooling import Question, StoredPairs
-from kernpool.pooling.stored_pairs import Answer
+from kernpool.pooling.stored_pairs import Answer, Question, StoredPairs
 
 Array = NDArray[np.float64]
 

@@ -47,9 +47,10 @@ References
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,7 +60,6 @@ from kernpool.core.local_fit import mean_product
 from kernpool.execution.error_messages import as_count
 from kernpool.execution.threads import blas_threads
 from kernpool.inference.resampling import random_draws
-from kernpool.inference.resampling.random_draws import multiplied
 from kernpool.inference.variance.standard_errors import Errors
 from kernpool.kernels import Gaussian, Kernel, products
 from kernpool.smoother.bias_correction import Estimate, centers, estimate
@@ -120,7 +120,7 @@ def largest_errors(
     with np.errstate(invalid="ignore"):
         known = errors.spread > NOTHING * np.max(np.nan_to_num(errors.spread), axis=0, initial=0.0)
     inverse = np.divide(1.0, errors.spread, where=known, out=np.zeros_like(errors.spread))
-    values = multiplied(
+    values = random_draws.multiplied(
         residual, "gaussian", seed, n_resamples, units=units, cluster=errors.cluster, results=len(places.query)
     )
     if residual.size * n_resamples <= NUMBERS:
@@ -300,49 +300,41 @@ def _by_centers(found: Estimate, sums: SharedSums) -> Array:
             narrow, wide = (one, other) if one.factor <= other.factor else (other, one)
             (term,) = products(one.problem.similarity.kernel, wide.factor / narrow.factor)
             at_places = product_problem(narrow, wide, term, None)
-            between = [_NeighbourWeights.of(narrow, wide)] + (
-                [_NeighbourWeights.of(wide, narrow)] if one is not other else []
+            between = [_neighbour_products(narrow, wide)] + (
+                [_neighbour_products(wide, narrow)] if one is not other else []
             )
-            query, of = [each.query for each in between], [rows[:-1]] * len(between)
+            query, of = [center for center, _ in between], [rows[:-1]] * len(between)
             if sums.known(at_places) is None:
                 query, of = [*query, at_places.query], [*of, rows]
             state = sums.made(replace(at_places.block(np.concatenate(of)), query=np.concatenate(query)))
-            for number, each in enumerate(between):
-                total += a * b * each.products(state.rows(rows[:-1] + number * len(total)), at_places.layout)
+            for number, (_, inner_products) in enumerate(between):
+                total += a * b * inner_products(state.rows(rows[:-1] + number * len(total)), at_places.layout)
             if len(of) > len(between):
                 sums.add(at_places, state.rows(rows + len(between) * len(total)))
     return total
 
 
-class _NeighbourWeights(NamedTuple):
-    """Linear weights of two fits at pairs of neighbouring grid points, as polynomials about a center of each pair.
+def _neighbour_products(one: LinearWeights, other: LinearWeights) -> tuple[Array, Callable[[PoolState, Layout], Array]]:
+    """Return a center of each pair of neighbouring grid points, and the inner products of the linear weights there.
 
-    They come with the bandwidth of their product in units of theirs, and the logarithm of its factor.
+    The latter are a function of kernel sums at the centers, about which the linear weights of both fits are
+    polynomials.
     """
+    q, r = one.problem.query[:-1], other.problem.query[1:]
+    h, g = one.problem.similarity.bandwidth, other.problem.similarity.bandwidth
+    ratio = other.factor / one.factor
+    width, other_width = 1.0 / math.sqrt(1.0 + ratio**-2), 1.0 / math.sqrt(1.0 + ratio**2)  # of their product
+    center = q * width**2 + r * other_width**2
+    first, second = _recentered(one, slice(0, -1), center - q), _recentered(other, slice(1, None), center - r)
+    log_factor = -0.5 * np.sum(((q - r) / np.hypot(h, g)) ** 2, axis=1)
 
-    query: Array
-    first: LinearWeights
-    second: LinearWeights
-    width: float
-    other_width: float
-    log_factor: Array
-
-    @classmethod
-    def of(cls, one: LinearWeights, other: LinearWeights) -> _NeighbourWeights:
-        q, r = one.problem.query[:-1], other.problem.query[1:]
-        h, g = one.problem.similarity.bandwidth, other.problem.similarity.bandwidth
-        ratio = other.factor / one.factor
-        width, other_width = 1.0 / math.sqrt(1.0 + ratio**-2), 1.0 / math.sqrt(1.0 + ratio**2)
-        center = q * width**2 + r * other_width**2
-        first, second = _recentered(one, slice(0, -1), center - q), _recentered(other, slice(1, None), center - r)
-        return cls(center, first, second, width, other_width, -0.5 * np.sum(((q - r) / np.hypot(h, g)) ** 2, axis=1))
-
-    def products(self, state: PoolState, layout: Layout) -> Array:
-        """Return inner products of the linear weights of both fits, from kernel sums at the common centers."""
+    def inner_products(state: PoolState, layout: Layout) -> Array:
         with np.errstate(divide="ignore", invalid="ignore"):
-            unit = np.exp(state.log_denominator + self.log_factor - self.first.log_mass - self.second.log_mass)
-            one, other = self.first.scaled(layout, self.width), self.second.scaled(layout, self.other_width)
-            return np.asarray(unit * mean_product(state, layout, one, other))
+            unit = np.exp(state.log_denominator + log_factor - first.log_mass - second.log_mass)
+            product = mean_product(state, layout, first.scaled(layout, width), second.scaled(layout, other_width))
+            return np.asarray(unit * product)
+
+    return center, inner_products
 
 
 def _recentered(shares: LinearWeights, which: slice, moved: Array) -> LinearWeights:
