@@ -19,6 +19,7 @@ from kernpool.data.atomic_files import refuse_existing, whole_file
 from kernpool.displays import PartialDisplay, cover_glyphs, import_pyplot
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
 from kernpool.estimators.fitted_model import problem_of
+from kernpool.estimators.model import gap_of
 from kernpool.estimators.persistence import check_model_file, save_model
 from kernpool.execution.notices import progress_bar
 from kernpool.execution.text_table import lines_of
@@ -168,18 +169,18 @@ def report_of(model: Any, training: TrainingTable, groups: str | None) -> Report
     report: Report = describe_fit(model, training.names)
     report |= {"columns": training.names, "kernel": model.kernel, "notes": training.notes}
     report["left_out"] = "row" if groups is None else "cluster"
-    if vars(model).get("gap"):
+    if gap_of(model):
         report["gap"] = model.gap
     if groups is not None:
         report["clusters"] |= {"column": groups}
-    if vars(model).get("ridge_"):
-        report["ridge"] = float(model.ridge_)
+    if model.smoother_.recipe.ridge:
+        report["ridge"] = float(model.smoother_.recipe.ridge)
     y = training.target
     if y is None:  # rows in a file, of which a sample was left out one by one, if any
-        return report | {"loo_error": vars(model).get("loo_error_"), "note": model.bandwidth_note_}
+        return report | {"loo_error": getattr(model, "loo_error_", None), "note": model.bandwidth_note_}
     plan = choose(problem_of(model, None), model.algorithm, reuse=True)
     report |= {"algorithm": plan.algorithm, "reason": plan.reason}
-    is_sampled = "bandwidth_note_" in vars(model)
+    is_sampled = hasattr(model, "bandwidth_note_")
     if is_sampled:
         report["note"] = model.bandwidth_note_
     if is_sampled and not training.classes:  # a pass over all pairs of many rows may take minutes

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from kernpool.cli.terminal import need_output, print_json
+from kernpool.estimators.classifier import NadarayaWatsonClassifier
 from kernpool.estimators.fitted_model import neighbors_of
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.model import source_of
@@ -63,8 +64,8 @@ def describe_model(model: Any, header: dict[str, Any]) -> dict[str, Any]:
     found = describe_fit(model, header["features"]) | {"target": header["target"], "features": header["features"]}
     found["parameters"] = _plain(model.get_params())
     if source_of(model) is not None:
-        found["data"] = vars(model)["reference_"]["path"]
-    results = {name: vars(model).get(name) for name in model._results}
+        found["data"] = model.reference_["path"]
+    results = {name: getattr(model, name, None) for name in model._results}
     return found | {name.rstrip("_"): result for name, result in results.items() if result is not None}
 
 
@@ -105,10 +106,10 @@ def describe_fit(model: KernelSmoother, features: Sequence[str]) -> dict[str, An
     neighbors = neighbors_of(model)
     if neighbors is not None:
         found["n_neighbors"] = neighbors
-    if vars(model).get("classes_") is not None:
-        found["classes"] = vars(model)["classes_"].tolist()
-    if vars(model).get("key_group_") is not None:
-        sizes = np.bincount(vars(model)["key_group_"])
+    if isinstance(model, NadarayaWatsonClassifier):
+        found["classes"] = model.classes_.tolist()
+    if model.key_group_ is not None:
+        sizes = np.bincount(model.key_group_)
         found["clusters"] = {
             "count": len(sizes),
             "smallest": int(sizes.min()),

@@ -197,11 +197,13 @@ class Extent:
         return reach, *range_of(unrolled), cuts
 
 
-def extent_of(model: FittedModel) -> Extent:
-    """Return where the training rows of a fitted model are."""
+def extent_of(model: FittedModel) -> Extent | None:
+    """Return where the training rows of a fitted model are; None if no query is extrapolation to it."""
+    if not may_extrapolate(model):
+        return None
     window, source = window_of(model), source_of(model)
     if source is not None:
-        return Extent(model.coordinates_, window, source=source, key_range=vars(model).get("key_range_"))
+        return Extent(model.coordinates_, window, source=source, key_range=getattr(model, "key_range_", None))
     return Extent(model.coordinates_, window, model.key_, model.key_weight_)
 
 
@@ -214,7 +216,7 @@ def may_extrapolate(model: FittedModel) -> bool:
     kernel = get_kernel(model.kernel)
     if kernel.name == "constant":
         return bool(model._degree)
-    priors = "classes_" in vars(model) and model.empty == "mean"
+    priors = hasattr(model, "prior_share") and model.empty == "mean"
     return not kernel.is_compact or priors or bool(model._degree and np.isinf(model.bandwidth_).any())
 
 

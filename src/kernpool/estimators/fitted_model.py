@@ -20,7 +20,7 @@ from kernpool.data.chunks.base import Chunks
 from kernpool.data.chunks.sources import open_chunks
 from kernpool.data.circular import Closed, Coordinates, Globe, closed_columns
 from kernpool.data.encoding import Encoding
-from kernpool.estimators.extrapolation import may_extrapolate, warn_of_extrapolation
+from kernpool.estimators.extrapolation import Extent, warn_of_extrapolation
 from kernpool.estimators.model import (
     FittedModel,
     follows_rows,
@@ -59,9 +59,8 @@ def _recipe(model: FittedModel, bandwidth: Array, tied: NDArray[np.intp] | None,
 
 def smoother_of_fit(model: FittedModel) -> Smoother | StoredModel:
     """Build the smoother that a fit leaves, from the attributes that it has found."""
-    fitted, coordinates = vars(model), model.coordinates_
-    bandwidth, ridge = coordinates.pooled(model.bandwidth_), fitted.get("ridge_", 0.0)
-    recipe = _recipe(model, bandwidth, coordinates.tied, ridge)
+    coordinates = model.coordinates_
+    recipe = _recipe(model, coordinates.pooled(model.bandwidth_), coordinates.tied, getattr(model, "ridge_", 0.0))
     source = source_of(model)
     if source is not None:
         return StoredModel(source, recipe, (model.search or {}).get("random_state", 0))
@@ -73,12 +72,12 @@ def smoother_of_fit(model: FittedModel) -> Smoother | StoredModel:
         model.key_code_ if has_levels else None,
         categories,
         np.asarray(model.smoothing_, dtype=np.float64) if has_levels else np.zeros(0),
-        least_rows=fitted.get("min_effective_rows_"),
-        n_neighbors=fitted.get("n_neighbors_"),
+        least_rows=getattr(model, "min_effective_rows_", None),
+        n_neighbors=getattr(model, "n_neighbors_", None),
         order=order_of(model),
         group=model.key_group_,
         robust_weight=robust,
-        robustness=None if robust is None else Robustness.of(fitted["robust"]),
+        robustness=None if robust is None else Robustness.of(model.robust),
     )
 
 
@@ -100,8 +99,7 @@ def smoother_of_rows(model: FittedModel, found: dict[str, Any], rows: TrainingRo
 
 def neighbors_of(model: FittedModel) -> int | None:
     """Return the number of neighbors in the windows of a fitted model; None for windows of fixed width."""
-    neighbors: int | None = vars(model).get("n_neighbors_")
-    return neighbors
+    return model.smoother_.n_neighbors
 
 
 def refuse_nearest(model: FittedModel, what: str, remedy: str) -> None:
@@ -178,30 +176,25 @@ def read_query(model: FittedModel, X: ArrayLike, *, warn: bool = True) -> tuple[
     table = as_table(X, model.n_features_in_)
     numeric, code = read_inputs(model, table, encoding, reset=False, unseen=model.unseen)
     refuse_outside(model, model.coordinates_.closed, numeric)
-    if warn:
-        _warn_of_extrapolation(model, numeric)
+    if warn and model._extent is not None:
+        _warn_of_extrapolation(model, model._extent, numeric)
     return numeric, None if encoding is None else code
 
 
-def _warn_of_extrapolation(model: FittedModel, query: Array) -> None:
-    """Warn if queries, given before any transformation, are far beyond the training rows.
-
-    `ExtrapolationWarning` has the rule.
-    """
-    if not may_extrapolate(model):
-        return
-    encoding, names = model.encoding_, vars(model).get("feature_names_in_")
+def _warn_of_extrapolation(model: FittedModel, extent: Extent, query: Array) -> None:
+    """Warn if queries, before any transformation, are far beyond the training rows."""
+    encoding, names = model.encoding_, names_of(model)
     kinds = None if encoding is None else [encoding.kinds[place] for place in encoding.numeric] or ["numeric"]
-    reach, low, high, cuts = model._extent.reach
-    if encoding is not None and encoding.names is not None:
-        names = [encoding.names[place] for place in encoding.numeric] or [""]
+    reach, low, high, cuts = extent.reach
+    if encoding is not None and names is not None:
+        names = [names[place] for place in encoding.numeric] or [""]
     warn_of_extrapolation(reach, model.coordinates_.unrolled(query, cuts), low, high, names, query, kinds)
 
 
 def new_coordinates(model: FittedModel, key: NDArray[Any], encoding: Encoding | None) -> Coordinates:
     """Return the `Coordinates` of a model: circles and globes, where asked for."""
     if encoding is None:
-        columns: tuple[Any, ...] = (key.shape[1], vars(model).get("feature_names_in_"))
+        columns: tuple[Any, ...] = (key.shape[1], getattr(model, "feature_names_in_", None))
     else:
         columns = (len(encoding.kinds), encoding.names, encoding.numeric)
     closed = closed_columns(model.periodic, model.geographic, *columns)
@@ -283,11 +276,12 @@ def pool_elsewhere(model: FittedModel, X: ArrayLike, pairs_of_chunks: Callable[[
 
 def pooled_from(model: FittedModel, recipe: Recipe, query: Array, sums: Sums, report_rank: ReportRank) -> NDArray[Any]:
     """Compute predictions from their sums, in the shape and type of the outputs."""
-    if robust_weight_of(model) is not None and recipe.kernel.is_compact:
+    smoother = model.smoother_
+    if isinstance(smoother, StoredModel):
+        return finalize(sums, recipe, report_rank)
+    if smoother.robust_weight is not None and recipe.kernel.is_compact:
         _warn_of_outliers(sums.state)
     pooled = finalize(sums, recipe, report_rank)
-    if source_of(model) is not None:
-        return pooled
     dtype = np.result_type(query, model.key_, model.value_)
     return pooled.reshape(len(pooled), *model.value_.shape[1:]).astype(dtype, copy=False)
 
@@ -358,7 +352,7 @@ def printed_columns(model: FittedModel) -> tuple[ColumnSummary, ...]:
     names = names_of(model)
     count = len(model.bandwidth_) if encoding is None else len(encoding.kinds)
     names = [str(i) if names is None else str(names[i]) for i in range(count)]
-    relevance = vars(model).get("relevance_")
+    relevance = getattr(model, "relevance_", None)
     numeric = range(count) if encoding is None else encoding.numeric
     levels = () if encoding is None else encoding.categorical
     widths = dict(zip(numeric, model.bandwidth_, strict=False)) | dict(zip(levels, model.smoothing_, strict=False))

@@ -70,7 +70,8 @@ class FittedModel:
     periodic: Any
     geographic: Any
     n_jobs: int | None
-    gap: int  # of regressors; `gap_of` is zero for others
+    robust: bool | int | str  # of regressors
+    gap: int  # likewise; `gap_of` is zero for others
 
     # Training rows: keys (n, d), outputs (n,) or (n, c), weights (n,) or None, categories (n, k), groups (n,) or None,
     # and places in their order, (n,) or None.
@@ -138,13 +139,13 @@ def names_of(model: FittedModel) -> Sequence[Any] | None:
     """Return the names of all columns that a model was fitted with; None if they had none."""
     if model.encoding_ is not None:
         return model.encoding_.names
-    names: Sequence[Any] | None = vars(model).get("feature_names_in_")
+    names: Sequence[Any] | None = getattr(model, "feature_names_in_", None)
     return names
 
 
 def source_of(model: FittedModel) -> StoredPairs | None:
     """Return the rows that a model was fitted to if they are not in memory, otherwise None."""
-    source: StoredPairs | None = vars(model).get("source_")
+    source: StoredPairs | None = getattr(model, "source_", None)
     return source
 
 
@@ -155,19 +156,19 @@ def follows_rows(model: FittedModel) -> bool:
 
 def order_of(model: FittedModel) -> RowOrder | None:
     """Return the places of the training rows in their order, with the gap of the model; None without a gap."""
-    place, gap = vars(model).get("key_place_"), gap_of(model)
-    return RowOrder(place, gap) if gap and place is not None else None
+    gap = gap_of(model)
+    return RowOrder(model.key_place_, gap) if gap and model.key_place_ is not None else None
 
 
 def gap_of(model: FittedModel) -> int:
     """Return the gap of a model; zero for kinds of models that have none."""
-    gap: int = vars(model).get("gap", 0)
+    gap: int = getattr(model, "gap", 0)
     return gap
 
 
 def robust_weight_of(model: FittedModel) -> Array | None:
     """Return the robustness weights of the training rows; None unless the fit is robust."""
-    weight: Array | None = vars(model).get("robust_weight_")
+    weight: Array | None = getattr(model, "robust_weight_", None)
     return weight
 
 

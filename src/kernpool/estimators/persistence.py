@@ -163,7 +163,7 @@ def _refuse_changed(model: KernelSmoother) -> None:
 def _columns_of(model: Any, features: Sequence[str] | None, target: str | None) -> dict[str, Any]:
     """Return what the header says of columns and data files."""
     check_restored(model)
-    reference = vars(model).get("reference_")
+    reference = getattr(model, "reference_", None)
     if source_of(model) is not None:
         if reference is None:
             raise TypeError(
@@ -176,7 +176,7 @@ def _columns_of(model: Any, features: Sequence[str] | None, target: str | None) 
     names = [str(name) for name in (getattr(model, "feature_names_in_", unnamed) if features is None else features)]
     if len(names) != model.n_features_in_:
         raise ValueError(f"features must name {model.n_features_in_} columns, got {names}")
-    target = vars(model).get("target_name_") if target is None else target
+    target = getattr(model, "target_name_", None) if target is None else target
     path = None if reference is None else Path(reference["path"])
     files = [] if path is None or reference is None else [path / name for name in reference["files"]]
     data = files if path is not None and path.is_dir() else [] if path is None else [path]
@@ -231,7 +231,7 @@ def _complete(model: Any, memory: int | None) -> None:
     """Check the parameters of a loaded model, and open the data files that it refers to."""
     local: KernelSmoother = model if isinstance(model, SMOOTHERS) else model._stack.local
     check_restored(local)
-    reference = vars(local).get("reference_")
+    reference = getattr(local, "reference_", None)
     if reference is not None:
         local.__dict__ |= {"source_": ChunkPairs(reopen(reference, memory=memory), reference)}
     local._freeze()

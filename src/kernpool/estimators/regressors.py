@@ -217,14 +217,14 @@ class KernelRegressor(
             warn_of_curvature(rank, occupied, d * (d + 3) // 2)
         if self._degree == 2 or (self.encoding_ is not None and not self.encoding_.numeric):
             return
-        fitted, names = vars(self), names_of(self)
+        names = names_of(self)
         if self.coordinates_.closed:  # their coordinates have no names, and depend on each other: tangents do not
             labels, key = [str(i) for i in range(columns)], None
         else:
             places = range(columns) if self.encoding_ is None else self.encoding_.numeric
             labels = [str(i) if names is None else repr(str(names[i])) for i in places]
             key = self.smoother_.keys.rows.array if isinstance(self.smoother_, Smoother) else None
-        self._rank_notes.warn(rank, occupied, key, labels, fitted.get("key_weight_"))
+        self._rank_notes.warn(rank, occupied, key, labels, getattr(self.smoother_, "weight", None))
 
 
 class NadarayaWatsonRegressor(KernelRegressor):

@@ -260,7 +260,7 @@ def read_rows(model: Any, X: Any, y: Any, *, numbers: bool, reset: bool = True) 
     refuse_name(y, numbers=numbers)
     refuse_other_labels(X, y=y)
     table = as_table(X)
-    encoding = encoding_of(model, table) if reset else vars(model).get("encoding_")
+    encoding = encoding_of(model, table) if reset else model.encoding_
     key, code = read_inputs(model, table, encoding, reset=reset)
     key = as_real_array("X", key)
     output = as_outputs(y, type(model).__name__) if numbers else as_labels(y, type(model).__name__)
@@ -415,14 +415,14 @@ def _is_plain(X: Any) -> bool:
 
 def fitted_labels(model: Any) -> Sequence[Any] | None:
     """Return the column labels of the training rows; None if they had none."""
-    labels: Sequence[Any] | None = vars(model).get(_label_attribute(model))
+    labels: Sequence[Any] | None = getattr(model, _label_attribute(model), None)
     return labels
 
 
 def keep_labels(model: Any, labels: Sequence[Any] | None) -> None:
     """Store column labels in a model: strings in `feature_names_in_`, as scikit-learn, others in `column_labels_`."""
     for name in (NAMES, LABELS):
-        vars(model).pop(name, None)
+        model.__dict__.pop(name, None)
     if labels is not None and all_text(labels):
         model.feature_names_in_ = np.array(labels, dtype=object)
     elif labels is not None:
@@ -430,7 +430,7 @@ def keep_labels(model: Any, labels: Sequence[Any] | None) -> None:
 
 
 def _label_attribute(model: Any) -> str:
-    return LABELS if LABELS in vars(model) else NAMES
+    return LABELS if hasattr(model, LABELS) else NAMES
 
 
 def encoding_of(model: Any, table: Any) -> Encoding | None:
@@ -478,7 +478,7 @@ def read_inputs(
     if reset or not isinstance(table, MixedTable):
         validated(model, table, skip_check_array=True, reset=reset)
     if encoding is None:
-        encoding = Encoding.of_numbers(vars(model).get("feature_names_in_"), model.n_features_in_)
+        encoding = Encoding.of_numbers(getattr(model, NAMES, None), model.n_features_in_)
     numeric, code = encoding.encode(table, unseen)
     return at_least_one_column(numeric), code
 

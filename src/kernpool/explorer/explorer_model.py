@@ -26,7 +26,7 @@ from kernpool.data.circular import Globe
 from kernpool.datasets import make_sine_linear, make_sine_power
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
 from kernpool.estimators.fitted_model import neighbors_of
-from kernpool.estimators.model import gap_of, refuse_robust, source_of
+from kernpool.estimators.model import gap_of, names_of, refuse_robust, source_of
 from kernpool.execution.error_messages import abbreviate, check_choice
 from kernpool.kernels import BUILT_IN, Kernel, get_kernel
 
@@ -212,15 +212,13 @@ def _shows_windows(model: Any) -> bool:
     """Return whether the page can compute windows that follow the rows of a fitted model."""
     is_plain = (model.encoding_ is None or model.encoding_.numbers_alone) and not model.coordinates_.closed
     is_line = len(model.bandwidth_) == 1 and is_plain
-    is_alone = not isinstance(model, NadarayaWatsonClassifier) and vars(model).get("key_group_") is None
+    is_alone = not isinstance(model, NadarayaWatsonClassifier) and model.key_group_ is None
     return shown_widths(model) == "nearest" and is_line and is_alone and 2 < len(model.key_) <= EXACT_ROWS
 
 
 def column_names(model: Any) -> tuple[str, ...]:
     """Return the input column names of a fitted estimator; unnamed columns are x, or x1, x2 and so on."""
-    known: Sequence[Any] | None = model.encoding_.names if model.encoding_ is not None else None
-    if known is None:
-        known = vars(model).get("feature_names_in_")
+    known = names_of(model)
     if known is not None:
         return tuple(str(name) for name in known)
     columns = model.n_features_in_
@@ -352,7 +350,7 @@ def payload_of(subject: ExplorerModel, *, language: str | None = None) -> dict[s
         "columns": _columns(subject, rows),
         "target": _target(subject, rows),
         "weight": None if model.key_weight_ is None else floats(model.key_weight_[rows]),
-        "group": None if vars(model).get("key_group_") is None else integers(model.key_group_[rows]),
+        "group": None if model.key_group_ is None else integers(model.key_group_[rows]),
         "truth": None if subject.truth is None else {"x": floats(subject.truth[0]), "y": floats(subject.truth[1])},
         "settings": fitted,
         "fitted": fitted,
@@ -374,7 +372,7 @@ def _python(subject: ExplorerModel) -> dict[str, Any]:
         "load": subject.load,
         "estimator": type(model).__name__,
         "weighted": model.key_weight_ is not None,
-        "grouped": vars(model).get("key_group_") is not None,
+        "grouped": model.key_group_ is not None,
         "unseen": model.unseen,
     }
 

@@ -14,7 +14,7 @@ from kernpool.conformal import Calibration
 from kernpool.conformal.calibration import Origin
 from kernpool.data.encoding import group_codes
 from kernpool.estimators.bandwidth import given_bandwidth
-from kernpool.estimators.fitted_model import output_shape, places_of
+from kernpool.estimators.fitted_model import neighbors_of, output_shape, places_of
 from kernpool.estimators.model import FittedModel, robust_weight_of
 from kernpool.estimators.training_rows import as_outputs
 from kernpool.execution.error_messages import check_choice
@@ -108,7 +108,7 @@ def training_rows(
     given = model.key_group_ if groups is None else groups
     code = None if given is None else number_clusters(given, weight)
     kept, origin = weight > 0, origin_of(model)
-    searched: Integers | None = vars(model).get("search_rows_")
+    searched: Integers | None = getattr(model, "search_rows_", None)
     if calibration == "unsearched":
         _check_searched(model, searched, code)
     elif calibration is None and searched is not None and code is None and len(weight) >= MANY_ROWS:
@@ -131,7 +131,7 @@ def origin_of(model: FittedModel) -> Origin:
     A parameter that was set after the fit says nothing of it: it counts if it is what the model predicts with.
     """
     asked = model.window.k if isinstance(model.window, Nearest) else None
-    if isinstance(model.bandwidth, str) or "relevance_" in vars(model) or vars(model).get("n_neighbors_") != asked:
+    if isinstance(model.bandwidth, str) or hasattr(model, "relevance_") or neighbors_of(model) != asked:
         return "found"
     try:
         given = given_bandwidth(model.bandwidth, len(model.bandwidth_))

@@ -90,7 +90,7 @@ class ClassPrediction(PredictionBase):
         model = self.model
         pooled = np.clip(self._pooled(), 0.0, 1.0)  # rounding may leave -1e-17
         probability = mixed(pooled, model.class_prior_, model.prior_share_)
-        map_ = vars(model).get("recalibration_")
+        map_ = getattr(model, "recalibration_", None)
         return probability if map_ is None else recalibrated(probability, map_)
 
     def _predicted_classes(self) -> NDArray[Any]:

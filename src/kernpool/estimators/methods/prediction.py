@@ -13,6 +13,7 @@ from typing import Any, Self, TypeVar, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from kernpool.core import LocalFit, Problem, monomials
@@ -72,7 +73,7 @@ def prediction_at(kind: type[Kind], model: FittedModel, X: ArrayLike, **options:
     """Return the prediction, of a class of `PredictionBase`, of a fitted model at X; later fits do not change it."""
     check_is_fitted(model)
     taken = object.__new__(type(model))
-    vars(taken).update(vars(model))  # which a refit of the model leaves as it is
+    taken.__dict__ = model.__dict__.copy()  # which a refit of the model leaves as it is
     query, code = read_query(taken, X)
     return kind(taken, unshared(query), None if code is None else unshared(code), **options)
 
@@ -279,7 +280,7 @@ class PredictionBase(NamedCalls):
         value = np.asarray(self.model.value_, dtype=np.float64).reshape(len(self.model.value_), -1)
         names = None if labels is None else row_labels(labels, len(value))
         found = explain(fitted.smoother, fitted, self._places, value, k, names)
-        found = replace(found, classes=vars(self.model).get("classes_"), predicted=self._predicted_classes())
+        found = replace(found, classes=getattr(self.model, "classes_", None), predicted=self._predicted_classes())
         if not has_one_output(self.model):
             return found
         several = ("prediction", "average", "output", "contribution", "influence")
@@ -396,7 +397,7 @@ def row_diagnostics(model: Any, *, labels: ArrayLike | None = None) -> RowDiagno
     smoother = smoother_of(model)
     names = None if labels is None else row_labels(labels, len(smoother.weight))
     attention = attention_received(smoother, model.key_group_)
-    if "classes_" not in vars(model):
+    if not isinstance(model, ClassifierMixin):
         found = model.residuals()
         return RowDiagnostics(attention, found.residual, found.standardized, smoother.weight, None, names)
     own = np.asarray(model.value_, dtype=np.float64).argmax(axis=1)
