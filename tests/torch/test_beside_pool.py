@@ -96,14 +96,6 @@ def test_what_takes_no_part_may_be_anything(name, route, condition, monkeypatch)
     assert all(torch.isfinite(each.grad).all() for each in (*tensors, *maps))
 
 
-def test_pool_refuses_what_is_no_number():
-    for wrong in (np.inf, -np.inf, np.nan):
-        with pytest.raises(ValueError, match=r"key holds -?(inf|nan) at index \(1"):
-            pool([0.0], [0.0, wrong], [1.0, 2.0])
-        with pytest.raises(ValueError, match=r"query holds -?(inf|nan) at index \(0"):
-            pool([wrong], [0.0, 1.0], [1.0, 2.0])
-
-
 @pytest.mark.parametrize("algorithm", ["dense", "fused"])
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("kernel", [name for name in BUILT_IN if get_kernel(name).is_compact])

@@ -35,9 +35,10 @@ def gaussian():
 def test_causal_pooling_is_that_of_pool_and_the_first_query_without_itself_gets_zero(generator):
     x, y = generator.normal(size=(7, 2)), generator.normal(size=(7, 1))
     layer = AttentionPooling(gaussian())
-    for exclude_self, diagonal in ((False, 0), (True, -1)):
-        mask = np.tril(np.ones((7, 7), dtype=bool), diagonal)
-        found = layer(*map(torch.tensor, (x, x, y)), is_causal=True, exclude_self=exclude_self).detach().numpy()
+    for is_causal, exclude_self in ((False, True), (True, False), (True, True)):
+        mask = np.tri(7, k=0 if is_causal else 7) > np.eye(7) * exclude_self
+        options = {"is_causal": is_causal, "exclude_self": exclude_self}
+        found = layer(*map(torch.tensor, (x, x, y)), **options).detach().numpy()
         np.testing.assert_allclose(found, pool(x, x, y, attn_mask=mask, empty="zero"), rtol=0, atol=1e-12)
     assert found[0] == 0
 
@@ -75,33 +76,24 @@ def test_dropout_is_for_training_only(generator):
     assert torch.all((draws.mean(dim=0) - plain).abs() < 5 * error)
     assert AttentionPooling(gaussian(), dropout=1.0)(query, key, value).eq(0).all()
     assert "dropout=0.25" in repr(layer)
-
-
-def test_dropout_has_gradients_and_empty_windows_stay_zero():
     layer = AttentionPooling(KernelSimilarity("epanechnikov", dtype=torch.float64), dropout=0.5)
     query = torch.tensor([[0.0], [9.0]], dtype=torch.float64, requires_grad=True)
-    key = torch.linspace(-1, 1, 20, dtype=torch.float64)[:, None]
-    torch.manual_seed(0)
-    found = layer(query, key, key)
-    found.sum().backward()
-    assert found[1] == 0
-    assert query.grad[0] != 0
-    assert query.grad[1] == 0
+    layer(query, key := torch.linspace(-1, 1, 20, dtype=torch.float64)[:, None], key)[0].backward()
+    assert (query.grad[:, 0] != 0).tolist() == [True, False]
 
 
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"attn_mask": torch.ones(3, 5)}, ValueError, r"attn_mask of shape \(3, 5\) does not broadcast to \(2, 4, 5\)"),
         ({"attn_mask": torch.ones(2, 5)}, ValueError, r"one mask per sequence is attn_mask\[:, None, :\]"),
         ({"attn_mask": torch.ones(4, 1, 5)}, ValueError, "does not broadcast"),
+        ({"query": torch.zeros(1, 3), "attn_mask": torch.ones(4, 5).bool()}, ValueError, "does not broadcast"),
         ({"attn_mask": torch.ones(4, 5).long()}, TypeError, r"use attn_mask.bool\(\)"),
         ({"attn_mask": [[True]]}, TypeError, r"attn_mask must be a tensor, got list"),
         ({"attn_mask": torch.ones(4, 5, device="meta")}, ValueError, "query on cpu, .*attn_mask on meta"),
         ({"key": np.zeros((2, 5, 3))}, TypeError, r"key must be a tensor, got ndarray"),
         ({"key": torch.zeros(2, 5, 3).long()}, TypeError, r"key must hold floating-point numbers, got torch.int64"),
         ({"value": torch.zeros(2, 5, 3).double()}, TypeError, "query in torch.float32, .*value in torch.float64"),
-        ({"query": torch.zeros(2, 4, 3).half()}, TypeError, "query in torch.float16, key in torch.float32"),
         ({"value": torch.zeros(2, 5, 3, device="meta")}, ValueError, "key on cpu, value on meta; move them with"),
         (
             {name: torch.zeros(2, 4, 3, device="meta") for name in ("query", "value")}
@@ -110,14 +102,12 @@ def test_dropout_has_gradients_and_empty_windows_stay_zero():
             r"key in torch.float64",
         ),
         ({"key": torch.zeros(3, 5, 3)}, ValueError, "leading dimensions of query, key and value must broadcast"),
-        ({"value": torch.zeros(3, 5, 3)}, ValueError, "leading dimensions of query, key and value must broadcast"),
         ({"value": torch.zeros(2, 9, 1)}, ValueError, "key has 5 rows and value has 9"),
         ({"key": torch.zeros(2, 5, 4)}, ValueError, "expected queries of size 3 and keys of size 3"),
         ({"valid_lens": [1.5]}, ValueError, r"valid_lens must be integers, got torch.float32; use valid_lens.long\(\)"),
         ({"valid_lens": [True, False]}, ValueError, "pass a boolean mask as attn_mask"),
         ({"valid_lens": [1, 2, 3]}, ValueError, r"valid_lens must have shape \(2,\) .* got \(3,\)"),
         ({"valid_lens": [2, -1]}, ValueError, "valid_lens must be between 0 and the number of keys, 5, got -1"),
-        ({"valid_lens": [[2] * 4, [7] * 4]}, ValueError, "valid_lens must be between .* 5, got 7"),
         ({"valid_lens": np.ma.array([3, 9], mask=[False, True])}, TypeError, "valid_lens is a masked array"),
         ({"query": torch.zeros(2, 2, 4, 3), "valid_lens": [5, 3]}, ValueError, r"is valid_lens\[:, None\]"),
         ({"exclude_self": True}, ValueError, "got 4 queries and 5 keys"),
@@ -189,14 +179,6 @@ def test_a_traced_layer_is_the_layer(generator):
         torch.testing.assert_close(other(*inputs), expected)
 
 
-def test_a_mask_of_several_rows_does_not_make_up_queries():
-    query, key = torch.zeros(1, 3), torch.zeros(5, 3)
-    with pytest.raises(ValueError, match="does not broadcast"):
-        attention_pool(query, key, key, torch.ones(4, 5).bool(), similarity=GaussianSimilarity())
-    found = attention_pool(query, key, key, torch.ones(6, 1, 5).bool(), similarity=GaussianSimilarity())
-    assert found.shape == (6, 1, 3)  # leading dimensions it may add
-
-
 def test_empty_rows_of_the_softmax_are_zeros_with_a_gradient_of_zero():
     """By a mask, or by logits of minus infinity; NaN is not nothing."""
     for logits, mask in (
@@ -265,16 +247,11 @@ def test_nested_tensors_are_refused_with_the_remedy(name, nested, layout):
 
 
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors is in prototype stage")
-def test_nested_tensors_are_pooled_as_the_remedy_says(generator):
-    sequences = [torch.tensor(generator.normal(size=(rows, 2))) for rows in (3, 5)]
-    nested = torch.nested.nested_tensor(sequences, layout=torch.jagged)
+def test_nested_conditions_are_refused():
+    nested = torch.nested.nested_tensor([torch.ones(3, 2), torch.zeros(5, 2)], layout=torch.jagged)
     for name in ("valid_lens", "attn_mask"):
         with pytest.raises(TypeError, match=rf"{name} must be .* got a nested tensor"):
             attention_pool(*[torch.ones(2, 5, 2)] * 3, similarity=gaussian(), **{name: nested})
-    padded = torch.nested.to_padded_tensor(nested, 0.0)
-    pooled = attention_pool(*[padded] * 3, similarity=gaussian(), valid_lens=torch.tensor([3, 5]))
-    for rows, found in zip(sequences, pooled, strict=True):
-        torch.testing.assert_close(found[: len(rows)], attention_pool(*[rows] * 3, similarity=gaussian()))
 
 
 @pytest.mark.parametrize("name", SIMILARITIES)

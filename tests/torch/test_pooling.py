@@ -6,7 +6,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="the layers need the extra 'torch'")
 
 from kernpool import NadarayaWatsonRegressor, pool, pooling_weights
-from kernpool.datasets import make_sine_linear, make_sine_power
+from kernpool.datasets import make_sine_power
 from kernpool.torch import (
     AdditiveSimilarity,
     AttentionPooling,
@@ -27,18 +27,6 @@ def gaussian_layer(width=1.0, parameterization="inverse_bandwidth"):
 
 def columns(*arrays):
     return [torch.tensor(array)[:, None] for array in arrays]
-
-
-def train(layer, x, y, epochs=5, rate=0.5):
-    """The loop as it is taught: SGD on the mean leave-one-out loss, full batch."""
-    optimizer, losses = torch.optim.SGD(layer.parameters(), lr=rate), []
-    for _ in range(epochs + 1):
-        loss = torch.mean((layer(x, x, y, exclude_self=True) - y) ** 2)
-        losses.append(loss.item())
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-    return losses
 
 
 @pytest.mark.parametrize("rows", [1, 3])
@@ -85,23 +73,6 @@ def test_many_keys_without_weight_or_with_infinite_values(generator):
     huge[0] *= -1
     half = AttentionPooling(GaussianSimilarity(1.0), algorithm="dense")
     assert torch.isfinite(half(query[:1].half(), key.half(), huge)).all()
-
-
-def test_leave_one_out_by_index(generator):
-    x, y = generator.normal(size=30), generator.normal(size=30)
-    found = gaussian_layer(0.3)(*columns(x, x, y), exclude_self=True)[:, 0].detach()
-    np.testing.assert_allclose(found, pool(x, x, y, bandwidth=0.3, exclude_self=True), atol=1e-12)
-
-
-@pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("make", [make_sine_linear, make_sine_power])
-def test_the_mean_loss_falls_on_every_draw(make, seed):
-    sample = make(random_state=seed)
-    x, y = columns(sample.x_train, sample.y_train)
-    layer = gaussian_layer()
-    losses = train(layer, x, y)
-    assert np.all(np.diff(losses) < 0), losses
-    assert layer.similarity.w.item() > 1  # sharper weights after training
 
 
 @pytest.mark.parametrize("parameterization", PARAMETERIZATIONS)

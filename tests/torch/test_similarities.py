@@ -17,6 +17,7 @@ FORMS = ["shared", "per_feature", "linear"]
 SMOOTH = ["gaussian", "epanechnikov", "biweight", "triweight", "tricube", "cosine", "logistic", "constant"]
 KINKED = ["triangular", "laplace"]
 MINE = kernpool.make_kernel("my cauchy", lambda u: 1 / (1 + u**2) ** 2)
+MASKED = np.ma.masked_array([0.5, 2.0], mask=[False, True])
 
 
 def kernel_layer(kernel, width=1.0, **options):
@@ -41,13 +42,15 @@ def test_profiles_are_those_of_the_kernels(kernel):
 @pytest.mark.parametrize("parameterization", ["log_bandwidth", "inverse_bandwidth"])
 @pytest.mark.parametrize("width", [0.3, 1.7, 50.0])
 @pytest.mark.parametrize("offset", [0.0, 1e6])
-def test_the_numbers_of_pool(kernel, parameterization, width, offset, generator):
+@pytest.mark.parametrize("form", ["shared", "per_feature"])
+def test_the_numbers_of_pool(kernel, parameterization, width, offset, form, generator):
     query, key = generator.normal(size=(2, 1, 9, 2)) + offset, generator.normal(size=(3, 30, 2)) + offset
     value, mask = generator.normal(size=(2, 3, 30, 2)), generator.random((3, 9, 30)) < 0.7
     query[0, 0, 4] += 100.0  # an empty window where the support is compact
-    layer = kernel_layer(kernel, width, parameterization=parameterization)
+    widths = width if form == "shared" else [width, 1.5 * width]
+    layer = kernel_layer(kernel, widths, parameterization=parameterization, form=form)
     found = list(layer(*tensors(query, key, value, mask), return_weights=True))
-    options = {"kernel": kernel, "bandwidth": width, "attn_mask": mask, "empty": "zero"}
+    options = {"kernel": kernel, "bandwidth": widths, "attn_mask": mask, "empty": "zero"}
     # Far away the promise is 8 eps (1 + u^2 / 2), and rows that far are compared with that.
     far = np.abs(query - offset).max(axis=-1) > 50
     tolerance = np.where(far, 8 * 2.2e-16 * (1 + (145 / width) ** 2 / 2), 1e-12)[..., None]
@@ -78,22 +81,6 @@ def test_a_linear_map(algorithm, kernel, offset, generator):
     shifted = tensors(query + offset, key + offset, value)
     found = attention_pool(*shifted, similarity=layer.similarity, algorithm=algorithm).detach()
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("kernel", BUILT_IN)
-def test_the_parts_give_the_whole(form, kernel, generator):
-    """What a similarity tells of itself is enough to compute its logits."""
-    width = 0.8 if form == "shared" else [0.8, 2.0]
-    similarity = KernelSimilarity(kernel, width, form=form, dtype=torch.float64)
-    query, key = tensors(generator.normal(size=(5, 2)), generator.normal(size=(7, 2)))
-    difference = similarity.mapped(query)[:, None] - similarity.mapped(key)[None]
-    u = torch.linalg.vector_norm(difference * similarity.inverse_bandwidth, dim=-1).detach().numpy()
-    expected = get_kernel(similarity.kernel_name).log_profile(u)
-    np.testing.assert_allclose(similarity(query, key).detach().numpy(), expected, rtol=1e-12, atol=1e-12)
-    assert similarity.form == form
-    assert similarity.inverse_bandwidth.requires_grad == (form != "linear")
-    assert similarity.inverse_bandwidth.shape == ((2,) if form == "per_feature" else ())
 
 
 @pytest.mark.covering
@@ -271,20 +258,10 @@ def test_a_model_may_be_built_without_memory_first(form):
         ({"form": "linear", "size": 2, "output_size": 3}, "at most the number of features, 2, got 3"),
         ({"parameterization": "sigma"}, "parameterization must be"),
         ({"bandwidth": "scott"}, "bandwidth must be a positive number, or one per feature, got 'scott'"),
+        *(({"bandwidth": width}, "bandwidth is a masked array") for width in (MASKED, [MASKED[:1], MASKED[1:]])),
         ({"kernel": MINE}, r"made of NumPy functions.*use one of gaussian, .* or write an nn.Module"),
     ],
 )
 def test_bad_input(arguments, message):
     with pytest.raises((ValueError, TypeError), match=message):
         KernelSimilarity(**arguments)
-
-
-def test_another_number_of_features_is_refused():
-    with pytest.raises(ValueError, match="expected queries of size 2 and keys of size 2"):
-        KernelSimilarity(form="per_feature", size=2)(torch.zeros(1, 3), torch.zeros(1, 3))
-
-
-@pytest.mark.parametrize("make", [lambda masked: masked, lambda masked: [masked[:1], masked[1:]]])
-def test_masked_bandwidths_are_refused(make):
-    with pytest.raises(TypeError, match="bandwidth is a masked array"):
-        GaussianSimilarity(make(np.ma.masked_array([0.5, 2.0], mask=[False, True])), form="per_feature")
