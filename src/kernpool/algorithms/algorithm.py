@@ -36,22 +36,7 @@ ROUNDING = 1.0 + 1e-12
 
 
 def radius(kernel: Kernel, nearest: Array, share: Array) -> Array:
-    r"""Return the distance in bandwidths beyond which keys have negligible weight.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        A built-in one.
-    nearest : ndarray
-        Distance of the nearest key, in bandwidths.
-    share : ndarray
-        Ratio to the weight of the nearest key below which a weight is negligible: ``tol * w_nearest / W``.
-
-    Returns
-    -------
-    ndarray
-        `r` such that :math:`K(u) \le share \cdot K(nearest)` for all :math:`u > r`.
-    """
+    """Return the distance in bandwidths beyond which keys have negligible weight."""
     if kernel.is_compact:
         return np.full(nearest.shape, ROUNDING)
     with np.errstate(divide="ignore"):
@@ -74,15 +59,9 @@ BOX = 0.6  # how far a box reaches, in radii of the ball that holds as much: fit
 
 @dataclass(frozen=True)
 class PairSample:
-    """A lazily evaluated sample of queries and keys, for estimates of computing time.
+    """A lazily evaluated sample of queries and keys, for estimates of computing time."""
 
-    Parameters
-    ----------
-    problem : Problem
-        Problem to sum.
-    """
-
-    problem: Problem
+    problem: Problem  # problem to sum
 
     @property
     def keys(self) -> int:
@@ -159,10 +138,9 @@ class Reduce(Protocol):
 
 
 class Pullback(Protocol):
-    """Signature of `Algorithm.pullback`, the backward pass from pooled values to the inputs.
+    """Signature of `Algorithm.pullback`, the backward pass from pooled values to the inputs."""
 
-    It is a second pass over the pairs.
-    """
+    # It is a second pass over the pairs.
 
     def __call__(
         self,
@@ -180,11 +158,10 @@ class Seconds(Protocol):
     """Signature of `Algorithm.seconds`, which estimates the run time of a problem on one thread."""
 
     def __call__(self, problem: Problem, look: PairSample, known: Mapping[str, float]) -> float:
-        """Return the estimated run time in seconds; infinity if the algorithm should not be chosen automatically.
-
-        Only ratios matter, and the plan needs them right to a factor of two. `known` are the estimates of the
-        algorithms registered before: if they cannot be beaten, there is no need to evaluate a sample, which takes time.
-        """
+        """Return the estimated run time in seconds; infinity if the algorithm should not be chosen automatically."""
+        # Only ratios matter, and the plan needs them right to a factor of two. `known` are the estimates of the
+        # algorithms registered before: if they cannot be beaten, there is no need to evaluate a sample, which takes
+        # time.
 
 
 # The arguments of all estimates of time, used or not.
@@ -315,27 +292,7 @@ def _tables() -> dict[str, Any]:
 
 
 def pair_cost(loops: str, kernel: str, columns: int) -> float:
-    """Return the run time in seconds per query-key pair, from a table of measurements.
-
-    Parameters
-    ----------
-    loops : {"radial", "radial, float32", "product", "staged", "degree 1", "tree"}
-        Name of the loops.
-    kernel : str
-        Its name; one that was not measured costs what the slowest does.
-    columns : int
-        Number of columns.
-
-    Returns
-    -------
-    float
-        Seconds on one thread.
-
-    Examples
-    --------
-    >>> pair_cost("radial", "gaussian", 1) < pair_cost("radial", "gaussian", 64) < pair_cost("radial", "gaussian", 640)
-    True
-    """
+    """Return the run time in seconds per query-key pair, from a table of measurements."""
     table = _tables()[loops]
     measured: list[int] = table["columns"]
     cost: dict[str, list[float]] = table["kernels"]

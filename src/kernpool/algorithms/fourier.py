@@ -63,33 +63,20 @@ LINES = 1 << 18  # cells per call of the Fourier transform: 10 ms
 
 @dataclass(frozen=True)
 class Grid:
-    """Periodic grid around the keys, on which weights and weighted values are convolved with the Gaussian.
+    """Periodic grid around the keys, on which weights and weighted values are convolved with the Gaussian."""
 
-    Parameters
-    ----------
-    low, step, bandwidth : ndarray of shape (d,)
-        Cell x of column a lies at ``low[a] + x * step[a]``.
-    cells : tuple of int
-        Cells per column.
-    reach : float
-        Bandwidths to the nearest periodic image, and frequency, in inverse bandwidths, at which the Gaussian is cut.
-    precision : float
-        Precision requested of finufft.
-    """
-
-    low: Array
+    low: Array  # cell x of column a lies at ``low[a] + x * step[a]``
     step: Array
     bandwidth: Array
-    cells: tuple[int, ...]
+    cells: tuple[int, ...]  # cells per column
+    # bandwidths to the nearest periodic image, and frequency, in inverse bandwidths, at which the Gaussian is cut
     reach: float
-    precision: float
+    precision: float  # precision requested of finufft
 
     @classmethod
     def around(cls, low: Array, high: Array, bandwidth: Array, precision: float) -> Grid:
-        """Build a grid around the bounding box of the keys that is fine and wide enough for the precision.
-
-        Errors by periodic images and by lost frequencies are below the precision.
-        """
+        """Build a grid around the bounding box of the keys that is fine and wide enough for the precision."""
+        # Errors by periodic images and by lost frequencies are below the precision.
         from scipy.fft import next_fast_len
 
         # Far below the precision, because these errors may add up over all keys and those of finufft are scattered.
@@ -116,10 +103,8 @@ class Grid:
 
     @property
     def jitter(self) -> float:
-        """Upper bound, in bandwidths, on the shift of a query relative to the keys by rounding of coordinates.
-
-        Four roundings of coordinates up to the length of the grid, each of half a unit at most.
-        """
+        """Upper bound, in bandwidths, on the shift of a query relative to the keys by rounding of coordinates."""
+        # Four roundings of coordinates up to the length of the grid, each of half a unit at most.
         widest = float(np.max(self.cells * self.step / self.bandwidth))
         return 2.0 * float(np.finfo(float).eps) * widest * math.sqrt(len(self.cells))
 
@@ -162,10 +147,8 @@ def plan(kind: int, shape: tuple[int, ...], precision: float) -> Any:
 
 
 def rows_of(x: Array, within: slice) -> slice:
-    """Return the slice of grid rows around points whose first coordinates, in units of cells, are `x`.
-
-    It lies `within` the grid, and has at least as many rows as finufft needs.
-    """
+    """Return the slice of grid rows around points whose first coordinates, in units of cells, are `x`."""
+    # It lies `within` the grid, and has at least as many rows as finufft needs.
     first = int(x.min()) - HALO
     count = max(int(x.max()) + HALO + 1 - first, FEWEST)
     first = max(min(first, within.stop - count), within.start)
@@ -173,10 +156,8 @@ def rows_of(x: Array, within: slice) -> slice:
 
 
 def spread(grid: Grid, key: Array, strength: Field, n_jobs: int = 1, progress: Progress | None = None) -> Field:
-    """Spread keys onto the grid: add the complex numbers of each key (`strength`) to the cells around it.
-
-    Strengths have the shape (pairs of sums, n), the result (pairs of sums, *cells).
-    """
+    """Spread keys onto the grid: add the complex numbers of each key (`strength`) to the cells around it."""
+    # Strengths have the shape (pairs of sums, n), the result (pairs of sums, *cells).
     order, parts = grid.order(key), len(strength)
     blocks = cut(len(key), max(-(-len(key) // KEY_BLOCKS), PIECES[len(grid.cells)]))
     field = np.zeros((parts, *grid.cells), dtype=np.complex128)
@@ -209,10 +190,8 @@ def spread(grid: Grid, key: Array, strength: Field, n_jobs: int = 1, progress: P
 
 
 def convolve(grid: Grid, field: Field, n_jobs: int = 1) -> None:
-    """Convolve the sums on a grid with the Gaussian, in place, and correct for spreading and interpolation.
-
-    The correction is a division by the squared transform of the spreading kernel.
-    """
+    """Convolve the sums on a grid with the Gaussian, in place, and correct for spreading and interpolation."""
+    # The correction is a division by the squared transform of the spreading kernel.
     from scipy import fft
 
     for axis, size in enumerate(grid.cells):
@@ -235,10 +214,8 @@ def convolve(grid: Grid, field: Field, n_jobs: int = 1) -> None:
 
 
 def transfer(grid: Grid, axis: int) -> Array:
-    """Return the Fourier multipliers along one axis that convolve with the Gaussian and correct for spreading.
-
-    They are the transform of the Gaussian over the squared one of the spreading kernel.
-    """
+    """Return the Fourier multipliers along one axis that convolve with the Gaussian and correct for spreading."""
+    # They are the transform of the Gaussian over the squared one of the spreading kernel.
     size, width = grid.cells[axis], grid.bandwidth[axis] / grid.step[axis]  # a bandwidth, in cells
     # The spreading kernel at every eighth of a cell; its own transform is a sum over them, exact to its precision. It
     # is asked for in as many dimensions as it is used in, because finufft widens it with the dimension.
@@ -259,10 +236,8 @@ def transfer(grid: Grid, axis: int) -> Array:
 
 
 def interpolate(grid: Grid, field: Field, query: Array) -> Field:
-    """Interpolate sums from the grid at queries, as complex numbers that hold two real sums each.
-
-    The shape is (pairs of sums, m).
-    """
+    """Interpolate sums from the grid at queries, as complex numbers that hold two real sums each."""
+    # The shape is (pairs of sums, m).
     slab = Slab(grid, query, 2, slice(0, grid.cells[0]))
     return np.stack([slab.plan.execute(part[slab.rows]) for part in field])
 
@@ -279,26 +254,14 @@ OWN_SHARE = 0.1  # of the sum that the own key may have for it to be subtracted:
 
 @dataclass(frozen=True)
 class TransformSums:
-    """Key weights and weighted value columns to be summed, packed in pairs as complex numbers.
+    """Key weights and weighted value columns to be summed, packed in pairs as complex numbers."""
 
-    Constant value columns are omitted; the others are scaled to equal size.
+    # Constant value columns are omitted; the others are scaled to equal size.
 
-    Parameters
-    ----------
-    strength : ndarray of shape (ceil((columns + 1) / 2), n), complex
-        Weight times 1 + i v_0, v_1 + i v_2, ...
-    scale : ndarray of shape (columns,)
-        Divisor of each value column.
-    columns : ndarray of int
-        The included value columns. The others are zero: values are centered.
-    spread : ndarray of shape (columns,)
-        Largest minus smallest value.
-    """
-
-    strength: Field
-    scale: Array
-    columns: NDArray[np.intp]
-    spread: Array
+    strength: Field  # weight times 1 + i v_0, v_1 + i v_2,
+    scale: Array  # divisor of each value column
+    columns: NDArray[np.intp]  # the included value columns. The others are zero: values are centered.
+    spread: Array  # largest minus smallest value
 
     @classmethod
     def of(cls, weight: Array, value: Array) -> TransformSums:
@@ -407,10 +370,8 @@ def prepare(
 
 
 def by_pairs(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) -> PoolState:
-    """Compute kernel sums exactly, by a tree or brute force, for queries without an error certificate.
-
-    Such queries are isolated, and a tree is efficient for them.
-    """
+    """Compute kernel sums exactly, by a tree or brute force, for queries without an error certificate."""
+    # Such queries are isolated, and a tree is efficient for them.
     exact: Reduce = tree.reduce if len(problem.query) >= WORTH_A_TREE else brute.reduce
     return exact(problem, n_jobs, progress)
 
@@ -457,11 +418,9 @@ DENSE_WINDOW = 100.0  # sum of weights from which on a transform can be certifie
 
 
 def seconds(problem: Problem, look: PairSample, known: Mapping[str, float]) -> float:
-    """Estimate the run time of the Fourier transform in seconds; infinity if it is not worthwhile.
-
-    It is worthwhile where queries have enough weight for a certificate and brute force takes longer. Parameters are as
-    in `Algorithm.seconds`.
-    """
+    """Estimate the run time of the Fourier transform in seconds; infinity if it is not worthwhile."""
+    # It is worthwhile where queries have enough weight for a certificate and brute force takes longer. Parameters are
+    # as in `Algorithm.seconds`.
     transform = 10e-3 + PER_POINT[problem.key.shape[1]] * sum(problem.shape)
     worthwhile = transform + look.seconds <= 0.8 * known["brute"] and look.weight >= DENSE_WINDOW
     return transform if worthwhile else float("inf")

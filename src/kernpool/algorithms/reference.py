@@ -39,18 +39,14 @@ def pair_weights(problem: Problem) -> tuple[Array, Array]:
 
 
 def _counts_once(problem: Problem) -> bool:
-    """Return whether every pair counts once: there are no key weights, leave-one-out, mask or groups.
-
-    No table of ones is needed then.
-    """
+    """Return whether every pair counts once: there are no key weights, leave-one-out, mask or groups."""
+    # No table of ones is needed then.
     return all(x is None for x in (problem.key_weight, problem.self_index, problem.attn_mask, problem.groups))
 
 
 def may_underflow(problem: Problem) -> bool:
-    """Return whether weights are products over more than five columns, which can underflow for compact kernels.
-
-    The smallest positive factor is (2e-16)^3.
-    """
+    """Return whether weights are products over more than five columns, which can underflow for compact kernels."""
+    # The smallest positive factor is (2e-16)^3.
     return problem.similarity.composition == "product" and problem.key.shape[1] > 5
 
 

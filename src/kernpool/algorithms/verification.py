@@ -63,24 +63,7 @@ FAULTS = Faults()
 
 
 def corrected(problem: Problem, state: PoolState, algorithm: str) -> tuple[PoolState, int]:
-    """Check kernel sums for impossible results, and compute those again by brute force.
-
-    Parameters
-    ----------
-    problem : Problem
-        The problem that was summed.
-    state : PoolState
-        Of the problem's centered values, as algorithms return it. Wrong rows are written over.
-    algorithm : str
-        Who made it.
-
-    Returns
-    -------
-    state : PoolState
-        The state, corrected.
-    faults : int
-        How many queries were wrong: zero, or there is a defect.
-    """
+    """Check kernel sums for impossible results, and compute those again by brute force."""
     # Means lie within the range of a sample, as a rule; only where some do not, all values are looked at.
     rows = _outside(problem, state, _taking_part(problem, 1 + len(problem.value) // SAMPLE_VALUES), None)
     rows = _outside(problem, state, _taking_part(problem), rows) if rows.size else rows
@@ -98,22 +81,8 @@ def corrected(problem: Problem, state: PoolState, algorithm: str) -> tuple[PoolS
 
 
 def compared(problem: Problem, state: PoolState, algorithm: str, n_jobs: int) -> PoolState:
-    """Verify a few queries of a large call by brute force; if they disagree, compute all queries again.
-
-    The selection depends on the number of queries alone, so that results do not depend on threads.
-
-    Parameters
-    ----------
-    problem, state, algorithm
-        As in `corrected`; without moments.
-    n_jobs : int
-        Threads, if all has to be computed again.
-
-    Returns
-    -------
-    PoolState
-        The state as it was, unless there is a defect.
-    """
+    """Verify a few queries of a large call by brute force; if they disagree, compute all queries again."""
+    # The selection depends on the number of queries alone, so that results do not depend on threads.
     m = len(problem.query)
     if m < FEWEST_QUERIES:
         return state
@@ -158,10 +127,8 @@ def _taking_part(problem: Problem, step: int = 1) -> Array:
 
 
 def _outside(problem: Problem, state: PoolState, value: Array, suspects: Rows | None) -> Rows:
-    """Return the indices of queries, among `suspects` if given, whose means are outside the range of `value`.
-
-    So are those whose sum of weights is not positive and finite, except for windows that may be empty.
-    """
+    """Return the indices of queries, among `suspects` if given, whose means are outside the range of `value`."""
+    # So are those whose sum of weights is not positive and finite, except for windows that may be empty.
     low, high = column_range(value)
     margin = (SLACK[problem.dtype] + problem.tol) * (high - low)
     low, high = low - margin, high + margin

@@ -90,26 +90,7 @@ class Stack(NamedTuple):
 
 
 class Batch:
-    """Pooling problems given by arrays with leading batch dimensions, which broadcast: one `Problem` per batch item.
-
-    Parameters
-    ----------
-    query, key, value : array_like
-        As in `pool`; a value of None stands for one column of zeros, where only weights are asked for.
-    key_weight, attn_mask, self_index : array_like or None
-        As in `pool`; they may have leading dimensions too.
-    make : callable
-        ``(query, key, value, **pairs) -> Problem`` of one item, such as `Recipe.problem`.
-
-    Attributes
-    ----------
-    shape : tuple of int
-        The broadcast leading dimensions, empty if there are none.
-    n_queries, n_keys : int
-        Of every item.
-    output_shape : tuple of int
-        Of the pooled values: batch dimensions, queries, and value columns unless `value` has one dimension.
-    """
+    """Pooling problems given by arrays with leading batch dimensions, which broadcast: one `Problem` per batch item."""
 
     def __init__(
         self,
@@ -168,10 +149,8 @@ class Batch:
         return self._items
 
     def problem(self, i: int) -> Problem:
-        """Build the pooling problem of batch item i, counted in C order over the batch dimensions.
-
-        It is built on request, so that only one is in memory.
-        """
+        """Build the pooling problem of batch item i, counted in C order over the batch dimensions."""
+        # It is built on request, so that only one is in memory.
         if i == 0 and self._first is not None:
             return self._first
         index = np.unravel_index(i, self.shape) if self.shape else ()
@@ -179,10 +158,8 @@ class Batch:
         return self._make(**items | {name: checked_rows(name, items[name]) for name in ("query", "key", "value")})
 
     def stack(self, items: slice) -> Stack | None:
-        """Return a slice of the batch items as a `Stack`, or None if one of them may have invalid input.
-
-        Then items are summed one by one, and the `Problem` of an invalid item raises the error.
-        """
+        """Return a slice of the batch items as a `Stack`, or None if one of them may have invalid input."""
+        # Then items are summed one by one, and the `Problem` of an invalid item raises the error.
         first = self.problem(0)
         index = np.unravel_index(np.arange(len(self))[items], self.shape)
         arrays = {name: array[index] for name, array in self._arrays.items()}
@@ -202,8 +179,6 @@ class Batch:
         return Stack.of(query, key, arrays["value"], weight, own)
 
     def values(self, i: int) -> NDArray[np.float64]:
-        """Return the original, uncentered values of batch item i, of shape (n, c).
-
-        Those of its `Problem` are centered.
-        """
+        """Return the original, uncentered values of batch item i, of shape (n, c)."""
+        # Those of its `Problem` are centered.
         return np.asarray(self._arrays["value"][np.unravel_index(i, self.shape)], dtype=np.float64)

@@ -17,11 +17,10 @@ ROWS = 1 << 16  # at once
 
 
 class RankNotes:
-    """Record for one fit: its linearly dependent columns, and the rank-deficiency warnings already issued.
+    """Record for one fit: its linearly dependent columns, and the rank-deficiency warnings already issued."""
 
-    Columns that are dependent over all rows are so in every window. They are named.
-    What is missing in some windows beyond that, because few keys are in them, is another warning.
-    """
+    # Columns that are dependent over all rows are so in every window. They are named. What is missing in some windows
+    # beyond that, because few keys are in them, is another warning.
 
     def __init__(self) -> None:
         self._groups: Groups | None = None  # not known before it matters
@@ -35,21 +34,7 @@ class RankNotes:
         names: Sequence[str],
         weight: Array | None = None,
     ) -> None:
-        """Warn of rank-deficient local fits, unless the same warning was issued since the last `fit`.
-
-        Parameters
-        ----------
-        rank : ndarray of int, shape (m,)
-            Of the fits around some queries.
-        occupied : ndarray of bool, shape (m,)
-            Where there is any key at all.
-        key : ndarray of shape (n, d) or None
-            The training rows; None if they are not at hand, so that no column can be named.
-        names : sequence of d str
-            What messages call the columns.
-        weight : ndarray of shape (n,) or None
-            Frequencies of the rows.
-        """
+        """Warn of rank-deficient local fits, unless the same warning was issued since the last `fit`."""
         columns = len(names)
         if not np.any(occupied & (rank < columns)) or {"columns", "windows"} <= self._said:
             return
@@ -72,10 +57,7 @@ class RankNotes:
         key: NDArray[np.floating] | None,
         weight: Array | None,
     ) -> None:
-        """Warn, once, of planes that correct the bias of local constants and are not determined.
-
-        Parameters are those of `warn`, with the number of columns.
-        """
+        """Warn, once, of planes that correct the bias of local constants and are not determined."""
         if "slopes" in self._said or not np.any(occupied & (rank < columns)):
             return
         # Constants and dependent columns take nothing from the correction in the other directions.
@@ -92,28 +74,9 @@ class RankNotes:
 
 
 def dependent_columns(X: NDArray[np.floating]) -> Groups:
-    """Find the sets of columns that are constant or linearly dependent over all rows.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-        The rows; where there are no more than columns, these are not to blame.
-
-    Returns
-    -------
-    list of (list of int, int)
-        Sets of columns that depend on each other, and how many of each set are too many; a constant is a set by itself.
-
-    Notes
-    -----
-    The measure is that of `kernpool.core.local_fit.bounded_inverse`: eigenvalues of the correlation of the columns. The
-    null space splits into sets of columns, and its projection into blocks. O(n d^2) time.
-
-    Examples
-    --------
-    >>> dependent_columns(np.array([[0.0, 1.0, 0.0], [0.5, 0.0, 1.0], [2.0, 0.0, 1.0], [3.0, 1.0, 0.0]]))
-    [([1, 2], 1)]
-    """
+    """Find the sets of columns that are constant or linearly dependent over all rows."""
+    # The measure is that of `kernpool.core.local_fit.bounded_inverse`: eigenvalues of the correlation of the columns.
+    # The null space splits into sets of columns, and its projection into blocks. O(n d^2) time.
     n, d = X.shape
     if n <= d:
         return []

@@ -60,25 +60,7 @@ class Rows(NamedTuple):
 
 
 def read_rows(name: str, given: Any) -> Rows:
-    """Validate a table of numbers and return it as `Rows`; `Rows` are returned as they are.
-
-    Parameters
-    ----------
-    name : str
-        The argument's name, for messages.
-    given : array_like of shape (n,) or (n, d), or Rows
-        Value passed by the caller.
-
-    Returns
-    -------
-    Rows
-        One dimension counts as one column.
-
-    Examples
-    --------
-    >>> read_rows("key", [3.0, 1.0]).high
-    array([3.])
-    """
+    """Validate a table of numbers and return it as `Rows`; `Rows` are returned as they are."""
     if isinstance(given, Rows):
         return given
     array = _as_table(name, array_validation.as_real_array(name, given))
@@ -133,16 +115,6 @@ def check_range(query: Rows, key: Rows, bandwidth: Array) -> None:
 def column_range(rows: Array) -> tuple[Array, Array]:
     """Return the minimum and the maximum of each column of a table.
 
-    Parameters
-    ----------
-    rows : ndarray of shape (n, d)
-        At least one row.
-
-    Returns
-    -------
-    low, high : ndarray of shape (d,)
-        The ends of each column.
-
     Examples
     --------
     >>> column_range(np.array([[3.0, 5.0], [1.0, 9.0]]))
@@ -163,10 +135,8 @@ def column_range(rows: Array) -> tuple[Array, Array]:
 
 
 def as_mask(attn_mask: Any, shape: tuple[int, int]) -> tuple[NDArray[np.bool_] | None, Array | None]:
-    """Validate `attn_mask`, and return it as a boolean mask or as a bias of the logits, with None for the other.
-
-    Both are None if there is no mask.
-    """
+    """Validate `attn_mask`, and return it as a boolean mask or as a bias of the logits, with None for the other."""
+    # Both are None if there is no mask.
     if attn_mask is None:
         return None, None
     array_validation.refuse_foreign("attn_mask", attn_mask)
@@ -277,20 +247,6 @@ class Prepared:
     def get(self, name: Hashable, of: tuple[Any, ...], make: Callable[[], Made]) -> Made:
         """Return the cached entry of this name if it was computed from the same inputs, else compute and store it.
 
-        Parameters
-        ----------
-        name : hashable
-            Name of the entry.
-        of : tuple
-            All that it depends on: large arrays are compared by identity, small ones and numbers by value.
-        make : callable
-            Makes it.
-
-        Returns
-        -------
-        object
-            Not to be changed.
-
         Examples
         --------
         >>> prepared, key = Prepared(), np.zeros(100)
@@ -366,24 +322,6 @@ class Keys:
         mask: NDArray[np.bool_] | None = None,
     ) -> Keys:
         """Validate keys, values and key weights without batch dimensions, and return them as `Keys`.
-
-        Parameters
-        ----------
-        key, value, key_weight : array_like
-            As in `pool`.
-        mask : ndarray of bool, shape (m, n), or None
-            Which keys are included for which query, if already known: values of keys that are included for no query
-            are ignored for the center.
-
-        Returns
-        -------
-        Keys
-            To make problems of.
-
-        Raises
-        ------
-        TypeError, ValueError
-            As in `pool`.
 
         Examples
         --------

@@ -79,11 +79,9 @@ COLUMNS_FOR_LAPACK = 8  # fewer are eliminated in step, for all rows at once
 
 
 def invert(design: Array) -> tuple[Array, NDArray[np.intp]]:
-    """Return the inverses of m local design matrices, bounded where these are nearly singular, and their ranks.
-
-    Inverses are bounded as in `bounded_inverse`. Elimination is five times as fast as eigenvalues, and accurate enough
-    where it shows that no eigenvalue is small.
-    """
+    """Return the inverses of m local design matrices, bounded where these are nearly singular, and their ranks."""
+    # Inverses are bounded as in `bounded_inverse`. Elimination is five times as fast as eigenvalues, and accurate
+    # enough where it shows that no eigenvalue is small.
     m, d, _ = design.shape
     inverse, rank = _eliminated(design), np.full(m, d)
     with np.errstate(all="ignore"):
@@ -108,10 +106,8 @@ def invert_scalars(design: Array) -> tuple[Array, NDArray[np.intp]]:
 
 
 def _eliminated(design: Array) -> Array:
-    """Invert m matrices of shape (d, d) by Gauss-Jordan elimination, or by LAPACK if they have many columns.
-
-    LAPACK inverts them one by one; if it finds a singular one, all are eliminated at once.
-    """
+    """Invert m matrices of shape (d, d) by Gauss-Jordan elimination, or by LAPACK if they have many columns."""
+    # LAPACK inverts them one by one; if it finds a singular one, all are eliminated at once.
     if design.shape[1] >= COLUMNS_FOR_LAPACK:
         try:
             return np.asarray(np.linalg.inv(design), dtype=np.float64)
@@ -142,53 +138,23 @@ def solve_safely(design: Array, right: Array) -> Array | None:
 
 
 def bounded_inverse(eigenvalues: Any, tolerance: float = RANK_TOLERANCE) -> tuple[Any, Any]:
-    r"""Return reciprocals of eigenvalues, shrunk for eigenvalues near zero, and the rank: the number above `tolerance`.
-
-    For NumPy arrays and torch tensors.
-
-    The design is the weighted covariance of the offsets, each column in units of its root mean square. So an eigenvalue
-    is, about, the squared spread of the keys in some direction divided by their squared distance from the query. An
-    eigenvalue below the `tolerance` is treated as zero: the fit becomes local constant in that direction, continuously:
-
-    .. math:: \lambda^{-1} \text{ for } \lambda > \tau, \qquad \lambda / \tau^2 \text{ for } 0 \le \lambda \le \tau
-
-    which is a ridge of :math:`\tau^2 / \lambda - \lambda` in the deficient directions and no ridge in the others.
-
-    Parameters
-    ----------
-    eigenvalues : array or tensor of shape (..., d)
-        Of the design; slightly negative ones are rounding.
-    tolerance : float
-        The square root of the machine epsilon, by default that of float64: a spread of 1e-4 distances. Below, less than
-        half of the digits of the covariance are left.
-
-    Returns
-    -------
-    inverse : array or tensor of shape (..., d)
-        Reciprocals of the eigenvalues, shrunk as above.
-    rank : array or tensor of int, shape (...)
-        Number of eigenvalues above the tolerance.
-
-    Notes
-    -----
-    A constant ridge would shrink all slopes of such a window, and its noise would be divided by the ridge. Dropping the
-    directions instead would let the fit jump, as a function of the query and of the bandwidth.
-
-    Examples
-    --------
-    >>> inverse, rank = bounded_inverse(np.array([[0.5, 0.0], [0.25, -1e-17]]))
-    >>> inverse, rank
-    (array([[2., 0.], [4., 0.]]), array([1, 1]))
-    """
+    """Return reciprocals of eigenvalues, shrunk near zero, and the rank: the number above `tolerance`."""
+    # For NumPy arrays and torch tensors.
+    # The design is the weighted covariance of the offsets, each column in units of its root mean square. So an
+    # eigenvalue is, about, the squared spread of the keys in some direction divided by their squared distance from the
+    # query. An eigenvalue below the `tolerance` is treated as zero: the fit becomes local constant in that direction,
+    # continuously:
+    # \lambda^{-1} \text{ for } \lambda > \tau, \qquad \lambda / \tau^2 \text{ for } 0 \le \lambda \le \tau
+    # which is a ridge of \tau^2 / \lambda - \lambda in the deficient directions and no ridge in the others.
+    # A constant ridge would shrink all slopes of such a window, and its noise would be divided by the ridge. Dropping
+    # the directions instead would let the fit jump, as a function of the query and of the bandwidth.
     shrunk = eigenvalues.clip(0.0, tolerance) / tolerance  # exactly one where there is no ridge
     return shrunk / eigenvalues.clip(tolerance), (eigenvalues > tolerance).sum(-1)
 
 
 def central_means(mean: Array, layout: Layout) -> tuple[Array, NDArray[np.bool_]]:
-    """Return weighted means of offset products about the mean offset, and flags of queries where all are finite.
-
-    Where fourth powers overflow, the products that only quadratic fits use are set to zero.
-    """
+    """Return weighted means of offset products about the mean offset, and flags of queries where all are finite."""
+    # Where fourth powers overflow, the products that only quadratic fits use are set to zero.
     with np.errstate(all="ignore"):
         central = layout.moved(np.ones(len(mean)), mean, -mean[:, layout.first])
         finite = np.all(np.isfinite(central) & np.isfinite(mean), axis=1)
@@ -197,10 +163,8 @@ def central_means(mean: Array, layout: Layout) -> tuple[Array, NDArray[np.bool_]
 
 
 def _units(mean: Array, layout: Layout) -> tuple[Array, Array]:
-    """Return scales of the offsets, and of products of two offsets: root mean squares, or upper bounds of them.
-
-    Rounding errors are relative to these scales.
-    """
+    """Return scales of the offsets, and of products of two offsets: root mean squares, or upper bounds of them."""
+    # Rounding errors are relative to these scales.
     (upper, lower), second, fourth = np.triu_indices(layout.columns), layout.places(2), layout.places(4)
     square = mean[:, np.array([second[a, a] for a in range(layout.columns)], dtype=np.intp)]
     squares_of_pair = [fourth[a, a, b, b] for a, b in monomials(layout.columns, 2)]
@@ -263,18 +227,6 @@ class LocalFit:
 
 def solve(state: PoolState, layout: Layout) -> LocalFit:
     """Solve the local constant, linear or quadratic fit at each query from its kernel-weighted moment sums.
-
-    Parameters
-    ----------
-    state : PoolState
-        Of m queries. States of centered values give more digits of the slopes.
-    layout : Layout
-        Layout of its numerator.
-
-    Returns
-    -------
-    LocalFit
-        Zeros for empty windows.
 
     Notes
     -----
@@ -351,10 +303,8 @@ def _solve_quadratics(mean: Array, layout: Layout, fit: LocalFit, rows: slice) -
 
 
 def _solve_lines(mean: Array, layout: Layout, fit: LocalFit, rows: slice) -> None:
-    """Solve local linear fits for keys of one column, without 1 x 1 matrices, and write them into `fit`.
-
-    The bits are those of `_solve_rows`.
-    """
+    """Solve local linear fits for keys of one column, without 1 x 1 matrices, and write them into `fit`."""
+    # The bits are those of `_solve_rows`.
     # For a million rows on one core the matrices took 133 ms; this takes 66 ms.
     value, first, square = mean[:, layout.value], mean[:, layout.first.start], mean[:, layout.second.start]
     unit = np.sqrt(np.where(square > 0, square, 1.0))
@@ -396,17 +346,7 @@ def _solve_rows(mean: Array, layout: Layout, fit: LocalFit, rows: slice) -> None
 
 
 def warn_of_rank(rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:
-    """Warn once if at some queries the keys of positive weight do not determine all slopes of a local plane.
-
-    Parameters
-    ----------
-    rank : ndarray of int, shape (m,)
-        From `solve`.
-    occupied : ndarray of bool, shape (m,)
-        Where there is any key at all.
-    columns : int
-        Full rank.
-    """
+    """Warn once if at some queries the keys of positive weight do not determine all slopes of a local plane."""
     deficient = np.flatnonzero(occupied & (rank < columns))
     if deficient.size:
         warn_caller(
@@ -417,10 +357,7 @@ def warn_of_rank(rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: i
 
 
 def warn_of_curvature(rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:
-    """Warn once if at some queries the keys of positive weight do not determine a local quadratic.
-
-    Parameters are those of `warn_of_rank`.
-    """
+    """Warn once if at some queries the keys of positive weight do not determine a local quadratic."""
     deficient = np.flatnonzero(occupied & (rank < columns))
     if deficient.size:
         warn_caller(
@@ -436,20 +373,6 @@ LARGEST_EXPONENT = 300.0  # of a ridge relative to a window; slopes are zero to 
 
 def with_ridge(state: PoolState, layout: Layout, ridge: Array) -> PoolState:
     """Return a `PoolState` with a ridge penalty on the slopes added to the sums of squared offsets.
-
-    Parameters
-    ----------
-    state : PoolState
-        Of m queries.
-    layout : Layout
-        Layout of its numerator; without moments nothing changes.
-    ridge : ndarray of shape (d,)
-        Penalty on the squared slope of each column, per bandwidth, in units of key weight times kernel.
-
-    Returns
-    -------
-    PoolState
-        Its local fit is the penalised one. It must not be merged with others: the ridge would count twice.
 
     Examples
     --------
@@ -469,40 +392,16 @@ def with_ridge(state: PoolState, layout: Layout, ridge: Array) -> PoolState:
 
 
 def change_by_ridge(state: PoolState, fit: LocalFit, ridge: Array, slope: Array) -> Array:
-    r"""Differentiate each fitted value with respect to the logarithm of the ridge penalty of each column.
-
-    With the component :math:`\tau_a` of the tilt in the fit,
-    :math:`\partial \beta_0 / \partial \log \rho_a = -\rho_a \tau_a \beta_a / D`. Twice as much is how it grows with
-    the logarithm of the bandwidth by way of the ridge, whose unit is a squared bandwidth.
-
-    Parameters
-    ----------
-    state : PoolState
-        Of m queries, with or without the ridge.
-    fit : LocalFit
-        Of the state with the ridge.
-    ridge : ndarray of shape (d,)
-        As in `with_ridge`.
-    slope : ndarray of shape (m, d, c)
-        Of the fit, or of other values with the same weights.
-
-    Returns
-    -------
-    ndarray of shape (m, c, d)
-        Per output and column.
-    """
+    """Differentiate each fitted value with respect to the logarithm of the ridge penalty of each column."""
+    # With the component \tau_a of the tilt in the fit, \partial \beta_0 / \partial \log \rho_a = -\rho_a \tau_a \beta_a
+    # / D. Twice as much is how it grows with the logarithm of the bandwidth by way of the ridge, whose unit is a
+    # squared bandwidth.
     share = np.divide(_unit(state), state.denominator, where=fit.occupied, out=np.zeros_like(state.denominator))
     return np.asarray(-(share[:, None] * ridge * fit.tilt)[:, None, :] * np.moveaxis(slope, 1, 2))
 
 
 def as_ridge(ridge: ArrayLike, columns: int | None = None) -> Array:
-    """Validate a ridge penalty, one number or one per column, and return it as an array.
-
-    Raises
-    ------
-    ValueError
-        If it is negative or not finite, or there is not one per column.
-    """
+    """Validate a ridge penalty, one number or one per column, and return it as an array."""
     if type(ridge) is float and 0.0 <= ridge < np.inf:  # as nearly always
         return np.array([ridge])
     try:
@@ -517,30 +416,13 @@ def as_ridge(ridge: ArrayLike, columns: int | None = None) -> Array:
 
 
 def ridge_weight(ridge: ArrayLike, columns: int, log_peak: float) -> Array:
-    """Convert a ridge penalty from a number of keys to a sum of kernel weights, one per column, for `with_ridge`.
-
-    Parameters
-    ----------
-    ridge : array_like
-        In keys at the query; see `as_ridge`.
-    columns : int
-        Their number d.
-    log_peak : float
-        Logarithm of the kernel of a key at the query.
-
-    Examples
-    --------
-    >>> ridge_weight(2.0, 3, np.log(0.5))
-    array([1., 1., 1.])
-    """
+    """Convert a ridge penalty from a number of keys to a sum of kernel weights, one per column, for `with_ridge`."""
     return np.asarray(np.broadcast_to(as_ridge(ridge, columns), (columns,)) * np.exp(log_peak))
 
 
 def _unit(state: PoolState) -> Array:
-    """Return what one unit of key weight amounts to on the scale of each query's sums: ``exp(-shift)``, up to a cap.
-
-    It is arbitrary for empty windows.
-    """
+    """Return what one unit of key weight amounts to on the scale of each query's sums: ``exp(-shift)``, up to a cap."""
+    # It is arbitrary for empty windows.
     return np.exp(np.minimum(-np.where(np.isfinite(state.shift), state.shift, 0.0), LARGEST_EXPONENT))
 
 
@@ -548,68 +430,15 @@ Pair = tuple[Array, Array]  # base of shape (m,), and tilt of shape (m, regresso
 
 
 def in_other_bandwidths(tilt: Array, layout: Layout, width: float) -> Array:
-    """Rescale `tilt`, coefficients of the equivalent kernel, to offsets measured in other bandwidths.
-
-    Parameters
-    ----------
-    tilt : ndarray of shape (m, regressors)
-        As in `LocalFit`.
-    layout : Layout
-        Of the fit.
-    width : float
-        The other bandwidths, in units of those of the fit.
-
-    Returns
-    -------
-    ndarray of shape (m, regressors)
-        Tilts of products of two offsets are multiplied by the square of `width`.
-
-    Examples
-    --------
-    >>> in_other_bandwidths(np.array([[2.0, 3.0]]), Layout(values=1, columns=1, degree=2), 0.5)
-    array([[1.  , 0.75]])
-    """
+    """Rescale `tilt`, coefficients of the equivalent kernel, to offsets measured in other bandwidths."""
     scale = np.ones(layout.regressors)
     scale[: layout.columns], scale[layout.columns :] = width, width * width
     return np.asarray(tilt * scale)
 
 
 def mean_product(state: PoolState, layout: Layout, one: Pair, other: Pair) -> Array:
-    r"""Return the weighted mean, over the keys, of the product of two linear functions of the local regressors.
-
-    With the regressors z this is the weighted mean of :math:`(b + \tau \cdot z)(b' + \tau' \cdot z)`.
-
-    Parameters
-    ----------
-    state : PoolState
-        Of m queries; its values are not looked at.
-    layout : Layout
-        Layout of its numerator.
-    one, other : (ndarray of shape (m,), ndarray of shape (m, regressors))
-        Base and tilt of both, in bandwidths of the state (`in_other_bandwidths`).
-
-    Returns
-    -------
-    ndarray of shape (m,)
-        The means; arbitrary for windows without keys.
-
-    Examples
-    --------
-    The squared norm of the linear weights of a local quadratic fit, from the sums of the squared kernel.
-
-    >>> import kernpool
-    >>> from kernpool.core.local_fit import solve
-    >>> key, layout, h = np.linspace(-1.0, 1.0, 9), Layout(values=1, columns=1, degree=2), 0.8
-    >>> state = kernpool.pool_state([0.3], key, key, bandwidth=h, degree=2)
-    >>> squared = kernpool.pool_state([0.3], key, key, bandwidth=h / 2**0.5, degree=2)
-    >>> fit = solve(state, layout)
-    >>> pair = fit.base, in_other_bandwidths(fit.tilt, layout, 0.5**0.5)
-    >>> unit = np.exp(squared.log_denominator - 2.0 * state.log_denominator)
-    >>> found = unit * mean_product(squared, layout, pair, pair)
-    >>> share = [kernpool.pool([0.3], key, one, bandwidth=h, degree=2)[0] for one in np.eye(9)]
-    >>> bool(np.isclose(found[0], np.sum(np.square(share)), rtol=1e-13))
-    True
-    """
+    """Return the weighted mean, over the keys, of the product of two linear functions of the local regressors."""
+    # With the regressors z this is the weighted mean of (b + \tau \cdot z)(b' + \tau' \cdot z).
     (base, tilt), (other_base, other_tilt) = one, other
     if not layout.degree:
         return np.asarray(base * other_base)
@@ -622,23 +451,10 @@ def mean_product(state: PoolState, layout: Layout, one: Pair, other: Pair) -> Ar
 
 
 def size_of_shares(state: PoolState, layout: Layout, pair: Pair) -> Array:
-    r"""Return an upper bound on the weighted root mean square of ``base + tilt . z`` over the keys of each query.
-
-    Here z are the regressors of the local fit. The bound is
-    :math:`\lvert b \rvert + \sum_p \lvert \tau_p \rvert (\overline{z_p^2})^{1/2}`.
-
-    The rounding of `mean_product` is that of the product of two such sizes.
-
-    Parameters
-    ----------
-    state, layout, pair
-        As in `mean_product`.
-
-    Returns
-    -------
-    ndarray of shape (m,)
-        Not less than the root mean square of b + tau z.
-    """
+    """Return an upper bound on the weighted root mean square of ``base + tilt . z`` over the keys of each query."""
+    # Here z are the regressors of the local fit. The bound is \lvert b \rvert + \sum_p \lvert \tau_p \rvert
+    # (\overline{z_p^2})^{1/2}.
+    # The rounding of `mean_product` is that of the product of two such sizes.
     base, tilt = pair
     if not layout.degree:
         return np.abs(base)
@@ -651,10 +467,8 @@ def size_of_shares(state: PoolState, layout: Layout, pair: Pair) -> Array:
 
 
 def _about_mean(mean: Array, layout: Layout, offset: Array, base: Array, tilt: Array) -> tuple[Array, Array]:
-    """Convert the coefficients base and tilt from offsets from the query to offsets from the mean of the keys.
-
-    Products of two offsets are taken less their mean, so that the first result is the mean of ``base + tilt . z``.
-    """
+    """Convert the coefficients base and tilt from offsets from the query to offsets from the mean of the keys."""
+    # Products of two offsets are taken less their mean, so that the first result is the mean of ``base + tilt . z``.
     d = layout.columns
     level = base + np.sum(tilt[:, :d] * offset, axis=1)
     if layout.degree == 1:
@@ -670,10 +484,8 @@ def _about_mean(mean: Array, layout: Layout, offset: Array, base: Array, tilt: A
 
 
 def _covariance(mean: Array, layout: Layout) -> Array:
-    """Return at each query the weighted covariance matrix of the regressors of its local fit, of shape (m, p, p).
-
-    They are the offsets and, for quadratics, products of two offsets from the mean.
-    """
+    """Return at each query the weighted covariance matrix of the regressors of its local fit, of shape (m, p, p)."""
+    # They are the offsets and, for quadratics, products of two offsets from the mean.
     if layout.degree == 1:
         offset = mean[:, layout.first]
         return np.asarray(moment_matrix(mean, layout, (1, 1)) - offset[:, :, None] * offset[:, None, :])

@@ -56,15 +56,6 @@ class Layout:
     degree : {0, 1, 2}
         0 for the values alone.
 
-    Attributes
-    ----------
-    value, first, second, cross, third, fourth, cross_second : slice
-        Columns of each kind of sums, as in the tables above.
-    width : int
-        Total number of columns of weighted sums.
-    regressors : int
-        Number of regressors of a local fit: offsets with degree 1 or 2, products of two offsets with degree 2.
-
     Examples
     --------
     >>> layout = Layout(values=1, columns=2, degree=1)
@@ -112,20 +103,6 @@ class Layout:
     def moved(self, denominator: Array, numerator: Array, shift: Array) -> Array:
         """Recompute the weighted sums for offsets increased by `shift`, as if measured from another query.
 
-        Parameters
-        ----------
-        denominator : ndarray of shape (m,)
-            Sums of weights.
-        numerator : ndarray of shape (m, width)
-            Sums with offsets as they are.
-        shift : ndarray of shape (m, columns)
-            Shift of each offset, in bandwidths. Digits are lost if it is large compared with the offsets.
-
-        Returns
-        -------
-        ndarray of shape (m, width)
-            The sums with ``t + shift`` in place of ``t``.
-
         Examples
         --------
         >>> Layout(1, 1, 1).moved(np.array([2.0]), np.array([[5.0, 3.0, 9.0, 7.0]]), np.array([[10.0]]))
@@ -168,20 +145,6 @@ class Layout:
     def with_center(self, denominator: Array, numerator: Array, center: Array) -> Array:
         """Recompute the weighted sums as if `center` had been added to all values.
 
-        Parameters
-        ----------
-        denominator : ndarray of shape (m,)
-            Sums of weights.
-        numerator : ndarray of shape (m, width)
-            Sums of the values as they are.
-        center : ndarray of shape (values,)
-            Increase of each value column.
-
-        Returns
-        -------
-        ndarray of shape (m, width)
-            ``sum w (v + center)``, and ``sum w t (v + center)`` where there are moments.
-
         Examples
         --------
         >>> Layout(1, 1, 1).with_center(np.array([2.0]), np.array([[5.0, 3.0, 9.0, 7.0]]), np.array([100.0]))
@@ -217,13 +180,7 @@ def monomials(columns: int, order: int) -> tuple[Monomial, ...]:
 
 @cache
 def expansion(product: Monomial) -> tuple[tuple[Monomial, Monomial, int], ...]:
-    """Expand a product of shifted offsets ``t_a + s_a`` into terms (columns of t, columns of s, multiplicity).
-
-    Examples
-    --------
-    >>> expansion((0, 0))
-    (((0, 0), (), 1), ((0,), (0,), 2), ((), (0, 0), 1))
-    """
+    """Expand a product of shifted offsets ``t_a + s_a`` into terms (columns of t, columns of s, multiplicity)."""
     terms: Counter[tuple[Monomial, Monomial]] = Counter()
     for which in range(1 << len(product)):
         moved = tuple(a for i, a in enumerate(product) if which >> i & 1)
@@ -233,20 +190,7 @@ def expansion(product: Monomial) -> tuple[tuple[Monomial, Monomial, int], ...]:
 
 
 def check_degree(degree: int, columns: int = 0) -> None:
-    """Raise ValueError unless the degree of a local fit is 0 (constant), 1 (linear) or 2 (quadratic).
-
-    Parameters
-    ----------
-    degree : int
-        Value passed by the caller.
-    columns : int, default=0
-        Number of columns, once it is known.
-
-    Raises
-    ------
-    ValueError
-        If it is anything else, or 2 with more columns than a local quadratic fit is offered for.
-    """
+    """Raise ValueError unless the degree of a local fit is 0 (constant), 1 (linear) or 2 (quadratic)."""
     if isinstance(degree, bool) or not isinstance(degree, int | float | np.number) or degree not in (0, 1, 2):
         raise ValueError(
             f"degree must be 0 (local constant), 1 (local linear) or 2 (local quadratic), got {abbreviate(degree)}"

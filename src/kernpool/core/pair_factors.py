@@ -29,18 +29,10 @@ Some = slice | NDArray[np.intp]
 
 
 class Cell(NamedTuple):
-    """Keys with the same combination of categories: the category codes, and the indices of the keys.
+    """Keys with the same combination of categories: the category codes, and the indices of the keys."""
 
-    Parameters
-    ----------
-    levels : ndarray of int64, shape (k,)
-        Their category code in each categorical column.
-    keys : slice or ndarray of int
-        Which they are.
-    """
-
-    levels: Codes
-    keys: Some
+    levels: Codes  # their category code in each categorical column
+    keys: Some  # which they are
 
 
 @dataclass(frozen=True)
@@ -67,18 +59,7 @@ class Factors:
     slopes: tuple[Array, ...]
 
     def cells(self, key_weight: Array | None) -> list[Cell]:
-        """Group the keys of positive weight by their combination of categories, in sorted order of the codes.
-
-        Parameters
-        ----------
-        key_weight : ndarray of shape (n,) or None
-            Frequencies.
-
-        Returns
-        -------
-        list of Cell
-            One with a slice of all keys if they all have the same categories.
-        """
+        """Group the keys of positive weight by their combination of categories, in sorted order of the codes."""
         kept = np.arange(len(self.key_code)) if key_weight is None else np.flatnonzero(key_weight > 0)
         cell = np.zeros(len(kept), dtype=np.int64)
         for table, level in zip(self.tables, self.key_code[kept].T, strict=True):
@@ -139,10 +120,8 @@ class Factors:
 
 
 def _with_unknown_row(table: Array) -> Array:
-    """Append a row for unknown categories (code -1) to a table: the entry for the first and the last category.
-
-    An unknown category is as unlike each category as these two are.
-    """
+    """Append a row for unknown categories (code -1) to a table: the entry for the first and the last category."""
+    # An unknown category is as unlike each category as these two are.
     return np.vstack([table, np.full((1, len(table)), table[0, -1])])
 
 
@@ -228,25 +207,7 @@ class RowOrder(NamedTuple):
 
 
 def sums_of_groups(code: Codes, number: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Sum numbers within groups of rows, and return for each row the sum of its group.
-
-    Parameters
-    ----------
-    code : ndarray of int64, shape (n,)
-        Number of the group of each row.
-    number : ndarray of shape (n,) or (n, c)
-        What is summed.
-
-    Returns
-    -------
-    ndarray of the same shape
-        Equal within a group.
-
-    Examples
-    --------
-    >>> sums_of_groups(np.array([7, 3, 7]), np.array([1.0, 2.0, 4.0]))
-    array([5., 2., 5.])
-    """
+    """Sum numbers within groups of rows, and return for each row the sum of its group."""
     _, place = np.unique(code, return_inverse=True)
     sums = np.zeros((int(place.max()) + 1, *number.shape[1:]))
     np.add.at(sums, place, number)
@@ -257,22 +218,6 @@ def weight_left_out(
     weight: NDArray[np.float64], number: NDArray[np.float64], code: Codes | None = None
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the weight, and weight times number, that leave-one-out or leave-cluster-out removes for each row.
-
-    Parameters
-    ----------
-    weight : ndarray of shape (n,)
-        Frequencies.
-    number : ndarray of shape (n, c)
-        What is summed with these weights.
-    code : ndarray of int64, shape (n,), optional
-        Number of the group of each row.
-
-    Returns
-    -------
-    weight : ndarray of shape (n,)
-        Weight removed with each row; at most one without groups.
-    weighted : ndarray of shape (n, c)
-        Sum of the removed numbers, times their weights.
 
     Examples
     --------

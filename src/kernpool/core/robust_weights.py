@@ -25,37 +25,19 @@ VISIBLE = 1e3  # residuals larger than so many rounding errors are differences o
 
 
 def bisquare(residual: Array, scale: float) -> Array:
-    """Return ``(1 - (e / scale)**2)**2``, or zero from the scale on.
-
-    Examples
-    --------
-    >>> bisquare(np.array([0.0, 1.0, 3.0]), 2.0)
-    array([1.    , 0.5625, 0.    ])
-    """
+    """Return ``(1 - (e / scale)**2)**2``, or zero from the scale on."""
     ratio: Array = 1.0 - (np.minimum(np.abs(residual), scale) / scale) ** 2
     return ratio * ratio
 
 
 def median_magnitude(residual: Array, weight: Array | None = None) -> float:
-    """Return the median of absolute residuals; weights count rows, a weight of 3 is three equal rows.
-
-    Examples
-    --------
-    >>> median_magnitude(np.array([1.0, -2.0, 4.0])), median_magnitude(np.array([1.0, -2.0]), np.array([3.0, 1.0]))
-    (2.0, 1.0)
-    """
+    """Return the median of absolute residuals; weights count rows, a weight of 3 is three equal rows."""
     size = np.abs(residual)
     return float(np.median(size)) if weight is None else weighted_median(size, weight)
 
 
 def weighted_median(value: Array, weight: Array) -> float:
-    """Return the median of values, in which a weight of 3 is three equal rows.
-
-    Examples
-    --------
-    >>> weighted_median(np.array([1.0, 2.0, 5.0]), np.array([1.0, 1.0, 2.0]))
-    3.5
-    """
+    """Return the median of values, in which a weight of 3 is three equal rows."""
     order = np.argsort(value)
     counted = np.cumsum(weight[order])
     half = 0.5 * counted[-1]

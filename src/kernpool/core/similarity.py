@@ -26,18 +26,7 @@ COMPOSITIONS = get_args(Composition)
 
 
 def check_composition(composition: str) -> None:
-    """Raise ValueError unless the composition of columns is "radial" or "product".
-
-    Parameters
-    ----------
-    composition : str
-        Value passed by the caller.
-
-    Raises
-    ------
-    ValueError
-        If it is neither ``"radial"`` nor ``"product"``.
-    """
+    """Raise ValueError unless the composition of columns is "radial" or "product"."""
     check_choice("composition", composition, COMPOSITIONS)
 
 

@@ -32,18 +32,7 @@ class EmptyWindowWarning(RuntimeWarning):
 
 
 def check_empty(empty: str) -> None:
-    """Raise ValueError unless `empty` is a known policy for queries without any key of positive weight.
-
-    Parameters
-    ----------
-    empty : str
-        Value passed by the caller.
-
-    Raises
-    ------
-    ValueError
-        If it is not one of the policies.
-    """
+    """Raise ValueError unless `empty` is a known policy for queries without any key of positive weight."""
     check_choice("empty", empty, get_args(Empty))
 
 
@@ -51,34 +40,6 @@ def fill_empty(
     values: Array, occupied: NDArray[np.bool_], empty: Empty, fill: Fill | None = None, *, warn: bool = False
 ) -> Array:
     """Replace the values of queries without any key of positive weight, according to the policy `empty`.
-
-    Parameters
-    ----------
-    values : ndarray of shape (..., m, c)
-        One row per query; those of empty windows may hold anything. Changed in place.
-    occupied : ndarray of bool, shape (..., m)
-        Which windows have a key of positive weight.
-    empty : {"nan", "nearest", "mean", "zero", "raise"}
-        ``"nan"`` warns once, ``"zero"`` does not, ``"raise"`` raises; ``"nearest"`` and ``"mean"`` ask `fill`.
-    fill : callable, optional
-        Maps the flat indices of the empty rows to their values.
-    warn : bool, default=False
-        Whether ``"nearest"`` warns, too: where it is a default that a caller need not have chosen.
-
-    Returns
-    -------
-    ndarray of shape (..., m, c)
-        The values.
-
-    Raises
-    ------
-    ValueError
-        If a window is empty and `empty` is ``"raise"``, or `empty` is unknown or needs a `fill` that is missing.
-
-    Warns
-    -----
-    EmptyWindowWarning
-        If a value becomes NaN, or with `warn` that of the nearest key.
 
     Examples
     --------

@@ -30,18 +30,6 @@ Array = NDArray[np.float64]
 def on_tangents(problem: Problem, state: PoolState) -> PoolState:
     """Return the kernel sums of a problem with offsets along tangents, where columns are points on circles or spheres.
 
-    Parameters
-    ----------
-    problem : Problem
-        With `tied`; without, or if it is not local linear, nothing changes.
-    state : PoolState
-        Its sums.
-
-    Returns
-    -------
-    PoolState
-        Mapped before or after states are merged. O(m d^2) time.
-
     Examples
     --------
     Keys at angles of -.3 and .2 radians from the query, at which the values are linear in the sine.

@@ -27,34 +27,9 @@ REMEDY = (
 
 
 def find_inexact(given: Any, read: NDArray[Any]) -> tuple[tuple[int, ...], int] | None:
-    """Return the index and the value of the first integer that float64 cannot represent, or None.
-
-    Parameters
-    ----------
-    given : object
-        Value passed by the caller: an array, nested lists, a frame.
-    read : ndarray
-        The array it became: of integers, or of floats, in which integers of lists and frames may have been rounded.
-
-    Returns
-    -------
-    index : tuple of int
-        Where the first one is.
-    integer : int
-        What it is. None instead of both if there is none.
-
-    Notes
-    -----
-    Arrays of floats cost nothing, and 64-bit integers one pass for the largest. Lists and frames are checked number by
-    number only if one of the floats is that large.
-
-    Examples
-    --------
-    >>> find_inexact([2**60, 2**60 + 1], np.asarray([2**60, 2**60 + 1]))
-    ((1,), 1152921504606846977)
-    >>> find_inexact([2**60, 0.5], np.asarray([2**60, 0.5])) is None
-    True
-    """
+    """Return the index and the value of the first integer that float64 cannot represent, or None."""
+    # Arrays of floats cost nothing, and 64-bit integers one pass for the largest. Lists and frames are checked number
+    # by number only if one of the floats is that large.
     if read.dtype.kind in "iu":
         if (
             read.dtype.itemsize < 8
@@ -78,45 +53,14 @@ def find_inexact(given: Any, read: NDArray[Any]) -> tuple[tuple[int, ...], int] 
 
 
 def refuse_inexact(name: str, given: Any, read: NDArray[Any]) -> None:
-    """Raise ValueError if an argument holds an integer that float64 cannot represent.
-
-    Parameters
-    ----------
-    name : str
-        The argument's name, for messages.
-    given, read
-        As in `find_inexact`.
-
-    Raises
-    ------
-    ValueError
-        If there is one; the message names it, its position, and the remedy.
-    """
+    """Raise ValueError if an argument holds an integer that float64 cannot represent."""
     found = find_inexact(given, read)
     if found is not None:
         raise ValueError(f"{name} holds {would_round(found[1], f'at index {found[0]}')}")
 
 
 def would_round(integer: int, where: str = "") -> str:
-    """Return the end of an error message: which integer float64 would round, to what, and the remedy.
-
-    Parameters
-    ----------
-    integer : int
-        One that float64 does not hold.
-    where : str
-        Words that follow the integer.
-
-    Returns
-    -------
-    str
-        The end of a sentence.
-
-    Examples
-    --------
-    >>> would_round(2**53 + 1)[:75]
-    'the integer 9007199254740993, which float64 would round to 9007199254740992'
-    """
+    """Return the end of an error message: which integer float64 would round, to what, and the remedy."""
     return f"the integer {integer}{where and ' '}{where}, which float64 would round to {float(integer):.0f}: {REMEDY}"
 
 
@@ -142,10 +86,8 @@ def _of_objects(objects: NDArray[Any]) -> tuple[tuple[int, ...], int] | None:
 
 
 def _columns(given: Any) -> list[Any] | None:
-    """Return the columns of a pandas or polars frame or a pyarrow table as a list; None for anything else.
-
-    The columns may differ in type.
-    """
+    """Return the columns of a pandas or polars frame or a pyarrow table as a list; None for anything else."""
+    # The columns may differ in type.
     if hasattr(given, "get_columns"):  # polars
         return list(given.get_columns())
     if hasattr(given, "iloc") and getattr(given, "ndim", 1) == 2:  # pandas
@@ -165,13 +107,7 @@ NUMBERS = (int, float, np.number, np.bool_, Decimal)
 
 
 def is_missing(item: Any) -> bool:
-    """Return whether a cell is None, NaN, NaT or NA.
-
-    Examples
-    --------
-    >>> [is_missing(item) for item in (None, np.nan, np.datetime64("NaT"), np.datetime64("2020-01-31"), np.float64(1))]
-    [True, True, True, False, False]
-    """
+    """Return whether a cell is None, NaN, NaT or NA."""
     if item is None:
         return True
     # NaN and NaT differ from themselves, and whether NA does is neither true nor false.
@@ -180,29 +116,7 @@ def is_missing(item: Any) -> bool:
 
 
 def as_real_array(name: str, array: Any, largest: float = LARGEST) -> NDArray[np.floating[Any]]:
-    """Convert an array-like to an array of finite real numbers.
-
-    Parameters
-    ----------
-    name : str
-        The argument's name, for messages.
-    array : array_like
-        Booleans, integers, decimals, big-endian, strided and read-only arrays are accepted.
-    largest : float, default=1e150
-        The largest magnitude allowed of numbers in float64.
-
-    Returns
-    -------
-    ndarray
-        Floating point in native byte order; float32 and float16 stay what they are, so that results can follow them.
-
-    Raises
-    ------
-    TypeError
-        If it is a torch tensor, sparse or masked, or holds complex numbers, dates, strings or objects.
-    ValueError
-        If it is ragged, holds NaN or infinity, integers that float64 would round, or numbers beyond 1e150 in magnitude.
-    """
+    """Convert an array-like to an array of finite real numbers."""
     if type(array) is np.ndarray and array.dtype is FLOAT64 and array.size and _in_range(array):
         return array  # as nearly always
     try:
@@ -237,10 +151,8 @@ def as_real_array(name: str, array: Any, largest: float = LARGEST) -> NDArray[np
 
 
 def _in_range(array: NDArray[Any]) -> bool:
-    """Return whether no entry exceeds `LARGEST` in magnitude, so that squares do not overflow; NaN makes it False.
-
-    These are two passes that allocate nothing; NaN fails every comparison.
-    """
+    """Return whether no entry exceeds `LARGEST` in magnitude, so that squares do not overflow; NaN makes it False."""
+    # These are two passes that allocate nothing; NaN fails every comparison.
     return bool(np.minimum.reduce(array, axis=None) >= -LARGEST and np.maximum.reduce(array, axis=None) <= LARGEST)
 
 
@@ -248,19 +160,6 @@ def refuse_foreign(name: str, array: Any) -> None:
     """Raise TypeError for containers that `np.asarray` converts wrongly: torch tensors, sparse and masked arrays.
 
     Every function that takes data calls this before `np.asarray`, directly or through `as_real_array`.
-
-    Parameters
-    ----------
-    name : str
-        The argument's name, for messages.
-    array : object
-        Value passed by the caller.
-
-    Raises
-    ------
-    TypeError
-        If it is one of them, a list that begins with a tensor or contains masked arrays, or a frame with a sparse
-        column. A masked array without any masked entry is accepted.
     """
     if type(array) is np.ndarray:
         return
@@ -289,26 +188,7 @@ def refuse_foreign(name: str, array: Any) -> None:
 
 
 def as_array(name: str, array: Any) -> NDArray[Any]:
-    """Convert an array-like with `np.asarray`; raise TypeError for containers that `np.asarray` converts wrongly.
-
-    Parameters
-    ----------
-    name : str
-        The argument's name, for messages.
-    array : array_like
-        Value passed by the caller, where no columns of dates are read.
-
-    Returns
-    -------
-    ndarray
-        Of any dtype.
-
-    Raises
-    ------
-    TypeError
-        As in `refuse_foreign`; if it is a frame of polars that has dates or durations next to numbers, which polars
-        turns into ticks of their unit.
-    """
+    """Convert an array-like with `np.asarray`; raise TypeError for containers that `np.asarray` converts wrongly."""
     if type(array) is not np.ndarray:
         refuse_foreign(name, array)
         if type(array).__module__.partition(".")[0] == "polars":
@@ -319,20 +199,7 @@ def as_array(name: str, array: Any) -> NDArray[Any]:
 
 
 def dates_refused(name: str, what: str) -> str:
-    """Return the error message for dates or durations in an argument that takes only numbers.
-
-    Parameters
-    ----------
-    name : str
-        The argument's name.
-    what : str
-        Their type.
-
-    Returns
-    -------
-    str
-        With the remedy.
-    """
+    """Return the error message for dates or durations in an argument that takes only numbers."""
     short = name.rpartition(": ")[2]
     return (
         f"{name} must hold real numbers, got {what}; convert dates to days, as in "
@@ -363,24 +230,6 @@ def _objects_as_floats(name: str, read: NDArray[Any]) -> NDArray[Any]:
 
 def as_bandwidth(bandwidth: Any, n_columns: int | None) -> NDArray[np.float64]:
     """Validate a bandwidth, one positive number or one per column, and return it as an array.
-
-    Parameters
-    ----------
-    bandwidth : float or array_like of shape (n_columns,)
-        In the units of the keys. Infinity is `INFINITE`: all weights of that column are the same to rounding, and a
-        local plane is linear in it.
-    n_columns : int or None
-        Number of key columns; None where it is not known yet.
-
-    Returns
-    -------
-    ndarray of shape (n_columns,)
-        One bandwidth per column, or as many as were given.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it is not a positive number, or there are more or fewer of them than columns.
 
     Examples
     --------
@@ -415,10 +264,8 @@ def as_bandwidth(bandwidth: Any, n_columns: int | None) -> NDArray[np.float64]:
 
 
 def _with_finite(bandwidth: Any) -> Any:
-    """Return bandwidths in which the finite number `INFINITE` (1e50) stands for infinity.
-
-    Invalid entries are left for later checks.
-    """
+    """Return bandwidths in which the finite number `INFINITE` (1e50) stands for infinity."""
+    # Invalid entries are left for later checks.
     with suppress(TypeError, ValueError):
         infinite = np.isposinf(bandwidth)
         if np.any(infinite):
@@ -429,27 +276,7 @@ def _with_finite(bandwidth: Any) -> Any:
 def as_key_weight(
     key_weight: Any, shape: tuple[int, ...], name: str = "key_weight", row: str = "key"
 ) -> NDArray[np.float64]:
-    """Validate the non-negative weights of the keys, and broadcast them to a given shape.
-
-    Parameters
-    ----------
-    key_weight : array_like
-        Non-negative; a weight of 3 counts like three equal keys.
-    shape : tuple of int
-        Shape to broadcast to, (..., n).
-    name, row : str
-        Names of the argument and of what is weighted, for messages.
-
-    Returns
-    -------
-    ndarray
-        Of that shape.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it has another shape, a negative entry, or only zeros.
-    """
+    """Validate the non-negative weights of the keys, and broadcast them to a given shape."""
     read = as_real_array(name, key_weight).astype(np.float64)
     if read.ndim == 0 or read.shape[-1] != shape[-1]:
         raise ValueError(f"{name} must have one entry per {row}, got shape {read.shape} for {shape[-1]} {row}s")

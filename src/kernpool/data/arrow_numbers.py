@@ -14,13 +14,7 @@ def is_real(kind: Any) -> bool:
 
 
 def arrow_numbers(cells: Any) -> NDArray[Any]:
-    """Convert an Arrow column of real numbers to an array: decimals to floats, integers unchanged if none is missing.
-
-    Parameters
-    ----------
-    cells : pyarrow.Array or pyarrow.ChunkedArray
-        Of a type that `is_real`.
-    """
+    """Convert an Arrow column of real numbers to an array: decimals to floats, integers unchanged if complete."""
     from pyarrow import types
 
     if types.is_decimal(cells.type):

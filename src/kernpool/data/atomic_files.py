@@ -19,13 +19,10 @@ class OutputExistsError(FileExistsError):
 
 
 def fingerprint(path: Path) -> dict[str, Any]:
-    """Return the length of a file and a hash of sampled blocks, to detect quickly whether the file has changed.
-
-    The hash covers the length, both ends and blocks in between.
-
-    A file that was replaced, truncated, continued or written again is noticed, in milliseconds for any size; a few
-    bytes changed in place in the middle of a large file may not be.
-    """
+    """Return the length of a file and a hash of sampled blocks, to detect quickly whether the file has changed."""
+    # The hash covers the length, both ends and blocks in between.
+    # A file that was replaced, truncated, continued or written again is noticed, in milliseconds for any size; a few
+    # bytes changed in place in the middle of a large file may not be.
     size = path.stat().st_size
     digest = hashlib.sha256(str(size).encode())
     last = max(0, size - PIECE)
@@ -45,11 +42,9 @@ def is_same_file(one: Path, other: Path) -> bool:
 
 
 def refuse_existing(path: Path, force: bool, *, folder: bool = False) -> None:
-    """Raise an error if an output path may not be written to: it exists, or its parent folder does not.
-
-    With `force`, an existing path may be overwritten, but no folder by a file. An empty folder counts as free if a
-    folder is to be written. Call this before the long computation.
-    """
+    """Raise an error if an output path may not be written to: it exists, or its parent folder does not."""
+    # With `force`, an existing path may be overwritten, but no folder by a file. An empty folder counts as free if a
+    # folder is to be written. Call this before the long computation.
     if path.is_dir() and not folder:
         raise OutputExistsError(f"{path} is a folder, and a file is to be written; choose another name")
     if path.exists() and not force and not (path.is_dir() and not any(path.iterdir())):
@@ -60,11 +55,9 @@ def refuse_existing(path: Path, force: bool, *, folder: bool = False) -> None:
 
 @contextmanager
 def whole_file(path: Path, *, force: bool = False) -> Iterator[Path]:
-    """Yield the path of a temporary file; rename this file to `path` if the `with` block succeeds, else remove it.
-
-    The file lies next to `path`, and its temporary name keeps the suffix, because writers choose the format by it. A
-    file that is replaced passes its permissions on.
-    """
+    """Yield the path of a temporary file; rename this file to `path` if the `with` block succeeds, else remove it."""
+    # The file lies next to `path`, and its temporary name keeps the suffix, because writers choose the format by it. A
+    # file that is replaced passes its permissions on.
     path = path.resolve()  # through a symbolic link to the file that it names
     refuse_existing(path, force)
     temporary = path.with_name(f".{path.name}.kernpool-{secrets.token_hex(4)}{path.suffix}")

@@ -29,24 +29,10 @@ PERIODS = "a dict from columns to their positive periods, 1e-100 to 1e100, such 
 
 @dataclass(frozen=True)
 class Circle:
-    """A numeric column that comes round after its period, as a point on a circle of this circumference.
+    """A numeric column that comes round after its period, as a point on a circle of this circumference."""
 
-    Parameters
-    ----------
-    columns : tuple of one int
-        Position among the numeric columns.
-    period : float
-        In units of the column.
-
-    Examples
-    --------
-    >>> x = Circle((0,), 24.0).place(np.array([[23.9], [0.1]]))
-    >>> float(np.linalg.norm(x[0] - x[1]).round(5))
-    0.2
-    """
-
-    columns: tuple[int]
-    period: float
+    columns: tuple[int]  # position among the numeric columns
+    period: float  # in units of the column
     size = 2  # coordinates
 
     def place(self, X: NDArray[Any]) -> Array:
@@ -75,21 +61,9 @@ class Circle:
 
 @dataclass(frozen=True)
 class Globe:
-    """Latitude and longitude in degrees, as a point on the Earth taken as a sphere, in km.
+    """Latitude and longitude in degrees, as a point on the Earth taken as a sphere, in km."""
 
-    Parameters
-    ----------
-    columns : tuple of two int
-        Positions of latitude and longitude among the numeric columns.
-
-    Examples
-    --------
-    >>> x = Globe((0, 1)).place(np.array([[0.0, 179.5], [0.0, -179.5]]))
-    >>> float(np.linalg.norm(x[0] - x[1]).round(2))
-    111.19
-    """
-
-    columns: tuple[int, int]
+    columns: tuple[int, int]  # positions of latitude and longitude among the numeric columns
     size = 3  # coordinates
 
     def place(self, X: NDArray[Any]) -> Array:
@@ -142,24 +116,10 @@ Cuts = tuple[tuple[int, float, float], ...]  # column, period, and where it is c
 
 @dataclass(frozen=True)
 class Coordinates:
-    """Map from the numeric columns of a table to the columns that are pooled: points on circles and globes.
+    """Map from the numeric columns of a table to the columns that are pooled: points on circles and globes."""
 
-    Parameters
-    ----------
-    columns : int
-        Number of numeric columns.
-    closed : tuple of Circle or Globe
-        Circles and globes.
-
-    Examples
-    --------
-    >>> coordinates = Coordinates(2, (Circle((1,), 24.0),))
-    >>> coordinates.apply(np.array([[7.0, 6.0]])).round(3), coordinates.tied
-    (array([[7.  , 0.  , 3.82]]), array([0, 1, 1]))
-    """
-
-    columns: int
-    closed: tuple[Closed, ...] = ()
+    columns: int  # number of numeric columns
+    closed: tuple[Closed, ...] = ()  # circles and globes
 
     @cached_property
     def _parts(self) -> tuple[Closed | int, ...]:
@@ -253,13 +213,7 @@ def is_column(column: Any) -> bool:
 
 
 def position_of(argument: str, column: Any, columns: int, names: Sequence[Any] | None) -> int:
-    """Return the position of a column that an argument of this name gives by name or position.
-
-    Examples
-    --------
-    >>> position_of("periodic", "age", 2, ["income", "age"]), position_of("periodic", -1, 2, None)
-    (1, 1)
-    """
+    """Return the position of a column that an argument of this name gives by name or position."""
     if isinstance(column, str):
         if names is None or column not in list(names):
             known = "the columns have no names, so use positions" if names is None else f"columns: {list(names)}"
@@ -281,16 +235,7 @@ def _middle_of_gap(column: NDArray[Any], period: float) -> float:
 
 
 def check_periodic(periodic: Any) -> None:
-    """Raise TypeError or ValueError if the parameter `periodic` is invalid for every table.
-
-    Examples
-    --------
-    >>> check_periodic({"hour": -24})
-    Traceback (most recent call last):
-    ...
-    ValueError: periodic must be a dict from columns to their positive periods, 1e-100 to 1e100, such as {'hour': 24},
-    got -24 for 'hour'
-    """
+    """Raise TypeError or ValueError if the parameter `periodic` is invalid for every table."""
     if periodic is None:
         return
     if not isinstance(periodic, Mapping):
@@ -302,15 +247,7 @@ def check_periodic(periodic: Any) -> None:
 
 
 def check_geographic(geographic: Any) -> None:
-    """Raise ValueError if the parameter `geographic` is invalid for every table.
-
-    Examples
-    --------
-    >>> check_geographic(["lat"])
-    Traceback (most recent call last):
-    ...
-    ValueError: geographic must be None or two columns in degrees, (latitude, longitude), got ['lat']
-    """
+    """Raise ValueError if the parameter `geographic` is invalid for every table."""
     if geographic is None:
         return
     pair = isinstance(geographic, Sequence | np.ndarray) and not isinstance(geographic, str) and len(geographic) == 2
@@ -327,31 +264,7 @@ def closed_columns(
     names: Sequence[Any] | None = None,
     numeric: Sequence[int] | None = None,
 ) -> tuple[Closed, ...]:
-    """Return the circles and the globe that the parameters `periodic` and `geographic` name.
-
-    Parameters
-    ----------
-    periodic : mapping of str or int to float, or None
-        Periods of columns by name or position.
-    geographic : sequence of two str or int, or None
-        Columns of latitude and longitude.
-    columns : int
-        Number of columns of the table.
-    names : sequence of str, optional
-        Their names.
-    numeric : sequence of int, optional
-        Which of them are numeric; by default all.
-
-    Raises
-    ------
-    ValueError
-        If a column is not there, is categorical or is named twice.
-
-    Examples
-    --------
-    >>> closed_columns({"hour": 24}, None, 2, ["day", "hour"])
-    (Circle(columns=(1,), period=24.0),)
-    """
+    """Return the circles and the globe that the parameters `periodic` and `geographic` name."""
     numeric = list(range(columns) if numeric is None else numeric)
     seen: set[int] = set()
 

@@ -82,29 +82,15 @@ Level = str | bool | int | float
 
 @dataclass(frozen=True)
 class Column:
-    """One column of a table: its label, its kind, its declared categories, and functions that read its cells.
+    """One column of a table: its label, its kind, its declared categories, and functions that read its cells."""
 
-    Parameters
-    ----------
-    label : str
-        Name in messages.
-    kind : {"numeric", "unordered", "ordered", "date", "date with a time zone", "duration"}
-        Kind of the column in the table.
-    levels : tuple of str, bool, int or float, or None
-        The categories that the table declares, in their order.
-    read_numbers, read_items : callable
-        Return the cells as an array, and as a list of Python objects.
-    times : Times, optional
-        The cells, if they are dates or durations.
-    """
-
-    label: str
-    kind: Kind
-    levels: tuple[Level, ...] | None
-    read_numbers: Callable[[], Any]
+    label: str  # name in messages
+    kind: Kind  # kind of the column in the table
+    levels: tuple[Level, ...] | None  # the categories that the table declares, in their order
+    read_numbers: Callable[[], Any]  # return the cells as an array, and as a list of Python objects
     read_items: Callable[[], list[Any]]
 
-    times: Times | None = None
+    times: Times | None = None  # the cells, if they are dates or durations
 
     @property
     def content(self) -> str:
@@ -112,14 +98,7 @@ class Column:
         return KIND_WORDS[self.kind]
 
     def numbers(self, kind: Kind | None = None) -> NDArray[np.floating[Any]]:
-        """Return the cells as finite numbers, with dates and durations in days; raise ValueError for text.
-
-        Parameters
-        ----------
-        kind : str, optional
-            The kind that the column had when a model was fitted; another kind is an error if either is of dates or
-            durations.
-        """
+        """Return the cells as finite numbers, with dates and durations in days; raise ValueError for text."""
         if kind is not None and kind != self.kind and (kind in TIME_KINDS or self.kind in TIME_KINDS):
             if self.kind == "numeric":
                 self._refuse_missing(np.asarray(self.read_numbers()))  # missing cells alone count as numeric
@@ -255,28 +234,6 @@ def _parts(X: Any) -> tuple[list[Any] | None, list[Any], Callable[[Any, str], Co
 def with_days(name: str, X: Any, kinds: Sequence[Kind] | None = None) -> tuple[Any, tuple[Kind, ...] | None]:
     """Convert dates and durations of a table to days, for functions that take numeric columns.
 
-    Parameters
-    ----------
-    name : str
-        The argument's name, for messages.
-    X : frame, Series or array_like of shape (n,) or (n, d)
-        The table.
-    kinds : sequence of d str, optional
-        Kinds of the columns of rows that were read earlier; those of X have to be the same.
-
-    Returns
-    -------
-    table : ndarray of shape (n, d), or what came
-        What came, unless there are dates or durations.
-    kinds : tuple of d str or None
-        Kinds of the columns; None if all are numbers.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If there are dates next to columns that hold no numbers, a date is missing, dates are too close together for
-        days in float64, or kinds differ.
-
     Examples
     --------
     >>> with_days("X", np.array(["1970-01-03", "1970-01-05"], "M8[D]"))
@@ -326,16 +283,6 @@ def is_frame(X: Any) -> bool:
 
     None of the libraries is imported.
 
-    Parameters
-    ----------
-    X : object
-        Value passed by the caller.
-
-    Returns
-    -------
-    bool
-        Whether its columns may differ in kind.
-
     Examples
     --------
     >>> is_frame([[1.0]])
@@ -346,16 +293,6 @@ def is_frame(X: Any) -> bool:
 
 def series_as_frame(X: Any) -> Any:
     """Convert a Series of pandas or polars, or a pandas Index, to a one-column frame; return other objects unchanged.
-
-    Parameters
-    ----------
-    X : object
-        Value passed by the caller.
-
-    Returns
-    -------
-    object
-        A frame, or X.
 
     Examples
     --------
@@ -372,16 +309,6 @@ def series_as_frame(X: Any) -> Any:
 def labels_of(X: Any) -> list[Any] | None:
     """Return the column labels of a pandas or polars frame or a pyarrow table; None for anything else.
 
-    Parameters
-    ----------
-    X : object
-        Value passed by the caller.
-
-    Returns
-    -------
-    list or None
-        None if it is no such frame.
-
     Examples
     --------
     >>> labels_of([[1.0]]) is None
@@ -394,22 +321,6 @@ def labels_of(X: Any) -> list[Any] | None:
 
 def order_of_columns(query: Sequence[Any] | None, key: Sequence[Any] | None) -> list[int] | None:
     """Return the indices that bring query columns into the order of the key columns, matched by label.
-
-    Parameters
-    ----------
-    query, key : sequence of labels, or None
-        From `labels_of`; None where columns have none.
-
-    Returns
-    -------
-    list of int or None
-        Indices of the columns of the queries; None if they stay in their order, as where one side has no labels, or has
-        names where the other has labels that are not names, such as column numbers.
-
-    Raises
-    ------
-    ValueError
-        If both have names, or both other labels, and they differ.
 
     Examples
     --------
@@ -432,19 +343,6 @@ def order_of_columns(query: Sequence[Any] | None, key: Sequence[Any] | None) -> 
 
 def refuse_other_columns(given: Sequence[Any] | None, fitted: Sequence[Any] | None, remedy: str) -> None:
     """Raise ValueError unless a table has the columns that a model was fitted to, in the same order.
-
-    Parameters
-    ----------
-    given, fitted : sequence of labels, or None
-        Labels of any type, of the table and of the fit; None where columns have none. The labels 0, 1, ..., k - 1 in
-        this order, which a frame made of an array has, agree with columns without labels, and with names.
-    remedy : str
-        What to do, such as how to select the fitted columns, for the message.
-
-    Raises
-    ------
-    ValueError
-        If labels are in another order, new or missing; the message shows both orders.
 
     Examples
     --------
@@ -484,13 +382,7 @@ def all_text(labels: Sequence[Any]) -> bool:
 
 
 def listed(items: Sequence[Any], most: int = 10) -> str:
-    """Format a list of items for a message, with only the first few of a long list.
-
-    Examples
-    --------
-    >>> listed(["a", "b"]), listed(range(200), most=3)
-    ("['a', 'b']", '[0, 1, 2, ...] (200 in all)')
-    """
+    """Format a list of items for a message, with only the first few of a long list."""
     shown = ", ".join(repr(plain_label(item)) for item in items[:most])
     return f"[{shown}]" if len(items) <= most else f"[{shown}, ...] ({len(items)} in all)"
 

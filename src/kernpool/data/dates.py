@@ -65,11 +65,6 @@ class Times:
     def days(self) -> Array:
         """Return dates as days since 1970-01-01 UTC, or durations as days; NaN where a cell is missing.
 
-        Returns
-        -------
-        ndarray of shape (n,)
-            The nearest float64, so that equal times in different units are equal numbers.
-
         Examples
         --------
         >>> Times("date", np.array(["1970-01-02", "2020-01-31T06", "NaT"], "M8[h]")).days().tolist()
@@ -87,19 +82,7 @@ class Times:
         return np.asarray(days)
 
     def check_steps(self, label: str) -> None:
-        """Raise ValueError if dates or durations are too close together to be distinguished as days in float64.
-
-        Parameters
-        ----------
-        label : str
-            Name of the column in messages.
-
-        Raises
-        ------
-        ValueError
-            If different times become the same number of days, or their mean step is less than a hundred times the
-            precision of that number: 31 microseconds for dates of today.
-        """
+        """Raise ValueError if dates or durations are too close together to be distinguished as days in float64."""
         unit = "" if self.cells.dtype.kind == "f" else np.datetime_data(self.cells.dtype)[0]
         if unit not in PER_DAY or not len(self.cells):
             return
@@ -122,36 +105,7 @@ class Times:
 
 
 def times_of(label: str, column: Any) -> Times | None:
-    """Return a column of dates or durations, of any supported library, as `Times`; None for other columns.
-
-    Parameters
-    ----------
-    label : str
-        Name of the column in messages.
-    column : Series of pandas or polars, Array or ChunkedArray of pyarrow, ndarray of shape (n,), or sequence
-        Of dates with or without a time zone, or durations, in any unit; object columns and sequences hold
-        `datetime.date`, `datetime.datetime`, `datetime.timedelta` or NumPy's and pandas' scalars, and may have missing
-        cells.
-
-    Returns
-    -------
-    Times or None
-        None if the column holds anything else, such as numbers, text or times of day, or no cell that is not missing.
-
-    Raises
-    ------
-    ValueError
-        If dates with a time zone, dates without one and durations are mixed, or a duration has no length in days
-        (months and years).
-
-    Examples
-    --------
-    >>> times = times_of("column 'when'", [date(1970, 1, 2), None])
-    >>> times.kind, times.days().tolist()
-    ('date', [1.0, nan])
-    >>> times_of("column 'x'", np.array([1.0, 2.0])) is None
-    True
-    """
+    """Return a column of dates or durations, of any supported library, as `Times`; None for other columns."""
     if isinstance(column, np.ndarray):
         return _of_array(label, column)
     library = type(column).__module__.partition(".")[0]
@@ -200,10 +154,8 @@ def _of_polars(label: str, column: Any) -> Times | None:
 
 
 def ticks_of(cells: NDArray[Any]) -> tuple[NDArray[np.int64], int]:
-    """Return dates or durations of NumPy as whole ticks, and the number of ticks in a day; one for days and longer.
-
-    Missing cells hold `NOT_A_TIME`.
-    """
+    """Return dates or durations of NumPy as whole ticks, and the number of ticks in a day; one for days and longer."""
+    # Missing cells hold `NOT_A_TIME`.
     unit = np.datetime_data(cells.dtype)[0]
     unit = unit if unit in PER_DAY else "D"
     return cells.astype(f"{cells.dtype.kind}8[{unit}]").view(np.int64), PER_DAY.get(unit, 1)
@@ -238,10 +190,8 @@ def _of_arrow(column: Any) -> Times | None:
 
 
 def _of_objects(label: str, cells: Iterable[Any]) -> Times | None:
-    """Return Python dates or durations as `Times`; None if other objects are among them, or all cells are missing.
-
-    Cells are in microseconds if these are exact, else in nanoseconds.
-    """
+    """Return Python dates or durations as `Times`; None if other objects are among them, or all cells are missing."""
+    # Cells are in microseconds if these are exact, else in nanoseconds.
     kinds: set[TimeKind] = set()
     ticks: list[tuple[int, int] | None] = []  # microseconds, and nanoseconds in addition
     for cell in cells:
@@ -304,27 +254,14 @@ def in_words(value: float, kind: str, digits: int = 6) -> str:
 
 
 def looks_like_date(cell: Any) -> bool:
-    """Return whether a cell looks like a date, in ISO 8601 or another common format.
-
-    Examples
-    --------
-    >>> [looks_like_date(cell) for cell in ("2020-01-31", "31.1.2020", "31 Jan 2020", "2020Q1", "1.5", "1/2")]
-    [True, True, True, True, False, False]
-    """
+    """Return whether a cell looks like a date, in ISO 8601 or another common format."""
     if isinstance(cell, date | np.datetime64):
         return True
     return isinstance(cell, str) and any(form.fullmatch(cell.strip()) for form in (ISO, OTHER, NAMED))
 
 
 def are_dates(cells: Sequence[Any]) -> bool:
-    """Return whether more than half of the cells of a column look like dates.
-
-    Of a long column at most 1000 cells are examined. Other text among them is then an error.
-
-    Examples
-    --------
-    >>> are_dates(["2020-01-31", "2020-02-01", "unknown"]), are_dates(["unknown", "2020-02-01", "closed"])
-    (True, False)
-    """
+    """Return whether more than half of the cells of a column look like dates."""
+    # Of a long column at most 1000 cells are examined. Other text among them is then an error.
     some = cells[:: -(-len(cells) // MOST)]
     return 2 * sum(map(looks_like_date, some)) > len(some)

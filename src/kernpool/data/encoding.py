@@ -178,18 +178,6 @@ class Encoding:
     def of_numbers(cls, names: Sequence[str] | None, columns: int) -> Encoding:
         """Return the `Encoding` of a table with numeric columns only.
 
-        Parameters
-        ----------
-        names : sequence of str or None
-            Of the columns.
-        columns : int
-            How many there are.
-
-        Returns
-        -------
-        Encoding
-            Without categories and dates.
-
         Examples
         --------
         >>> Encoding.of_numbers(None, 2).encode([[1, 2.5]])[0]
@@ -236,29 +224,6 @@ class Encoding:
 
     def encode(self, X: Any, unseen: str = "raise") -> tuple[Array, NDArray[np.int64]]:
         """Convert a table to two arrays: one of numbers and one of category codes.
-
-        Parameters
-        ----------
-        X : pandas.DataFrame, polars.DataFrame or array_like of shape (m, columns)
-            With the columns of the training rows, in their order. Where one of the two has no names, columns go by
-            position. Dates may be in any unit and of any library, but not numbers.
-        unseen : {"raise", "unlike"}, default="raise"
-            Treatment of a category that the training rows did not have: an error, or the code -1, which `Factors`
-            treats as different from every category; in a binary column one half, as far from either.
-
-        Returns
-        -------
-        numeric : ndarray of shape (m, numeric columns)
-            In float64; in float32 if all numeric columns are.
-        code : ndarray of int64, shape (m, categorical columns)
-            Category codes.
-
-        Raises
-        ------
-        ValueError
-            If columns are missing, new or in another order, a cell is missing, a category is unseen, or a numeric
-            column holds text, NaN or infinity; if a column is of another kind than at fit: dates, dates with a time
-            zone, durations or numbers. The message names column, and category or row.
 
         Examples
         --------
@@ -317,42 +282,13 @@ def _positions(argument: str, columns: Collection[str | int], table: Columns) ->
 
 
 def group_codes(groups: Any, rows: int, name: str = "groups") -> NDArray[np.int64]:
-    """Return for each row the integer code of its group: 0, 1, ... in the sorted order of the group labels.
-
-    Parameters
-    ----------
-    groups : array_like of shape (n,)
-        Labels: numbers, strings, dates, or anything sortable.
-    rows : int
-        How many rows there are.
-    name : str, default="groups"
-        Name of the argument, for messages.
-
-    Returns
-    -------
-    ndarray of int64, shape (n,)
-        From 0 on, in the order of the labels.
-
-    Raises
-    ------
-    ValueError
-        If there is not one label per row, or one is missing.
-    TypeError
-        If labels cannot be sorted, or are a tensor.
-
-    Examples
-    --------
-    >>> group_codes(["b", "a", "b"], 3)
-    array([1, 0, 1])
-    """
+    """Return for each row the integer code of its group: 0, 1, ... in the sorted order of the group labels."""
     return labels_and_codes(groups, rows, name)[1]
 
 
 def labels_and_codes(groups: Any, rows: int, name: str = "groups") -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Return the sorted distinct group labels, and for each row the index of its label among them.
-
-    Parameters and errors are as in `group_codes`.
-    """
+    """Return the sorted distinct group labels, and for each row the index of its label among them."""
+    # Parameters and errors are as in `group_codes`.
     refuse_foreign(name, groups)
     labels = np.asarray(groups)
     if labels.shape != (rows,):
@@ -376,13 +312,7 @@ def labels_and_codes(groups: Any, rows: int, name: str = "groups") -> tuple[NDAr
 
 
 def named(label: Any) -> str:
-    """Format a group label for messages: strings in quotes, other labels without.
-
-    Examples
-    --------
-    >>> named("b"), named(np.int64(3)), named(np.datetime64("2020-01-01T00:00:00.000000000"))
-    ("'b'", '3', '2020-01-01T00:00:00.000000000')
-    """
+    """Format a group label for messages: strings in quotes, other labels without."""
     return repr(str(label)) if isinstance(label, str) else str(label)
 
 

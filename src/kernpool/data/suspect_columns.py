@@ -43,17 +43,7 @@ class SuspectColumnWarning(UserWarning):
 
 
 def suspect_columns(X: Any, named: Collection[str | int]) -> Iterator[str]:
-    """Yield a warning sentence for each suspicious column of a frame, but for those that the caller has `named`.
-
-    Examples
-    --------
-    >>> from kernpool.data.columns import MixedTable
-    >>> table = MixedTable({"Id": np.array([7.0, 3.0, 5.0]), "x": np.array([1.0, 1.5, 2.0]), "dose": ["1", "2", "1"]})
-    >>> for sentence in suspect_columns(table, []):
-    ...     print(sentence[:74])
-    column 'Id' of X numbers the rows, which says nothing about new rows; drop
-    column 'dose' of X holds numbers as text, such as '1', read as categories;
-    """
+    """Yield a warning sentence for each suspicious column of a frame, but for those that the caller has `named`."""
     table = Columns.of(X)
     names = table.names or ()
     for place, (name, column) in enumerate(zip(names, table.columns, strict=False)):
@@ -79,16 +69,7 @@ def suspect_numbers(names: Sequence[Any], rows: NDArray[np.floating[Any]], *, wh
 
 
 def is_row_number(name: str, read: NDArray[np.floating[Any]], *, whole: bool = True) -> bool:
-    """Return whether a numeric column seems to number the rows; of a sample only its name says so.
-
-    Examples
-    --------
-    >>> count = np.arange(30.0)
-    >>> [is_row_number(name, count) for name in ("index", "PassengerId", "house", "day", "t1")]
-    [True, True, True, False, False]
-    >>> is_row_number("id", np.array([1.0, 1.0, 2.0])), is_row_number("house", count + 7)
-    (False, False)
-    """
+    """Return whether a numeric column seems to number the rows; of a sample only its name says so."""
     n = len(read)
     is_named = ROW_NUMBERS.fullmatch(name) is not None
     if n < 3 or (np.floor(read) != read).any() or len(np.unique(read)) < n:
@@ -106,15 +87,8 @@ def numbers_or_dates(cells: Sequence[str]) -> tuple[str, str]:
 
 
 def is_code(cell: str) -> bool:
-    """Return whether a cell is a code such as 007, which would lose zeros or digits if it were read as a float.
-
-    Leading zeros are lost, and digits beyond those of float64.
-
-    Examples
-    --------
-    >>> [is_code(cell) for cell in ("007", "9007199254740993", "0.5", "0", "-12")]
-    [True, True, False, False, False]
-    """
+    """Return whether a cell is a code such as 007, which would lose zeros or digits if it were read as a float."""
+    # Leading zeros are lost, and digits beyond those of float64.
     if PADDED.match(cell):
         return True
     digits = cell.lstrip("+-")

@@ -34,17 +34,8 @@ DIGEST_SIZE = hashlib.sha256().digest_size
 
 
 def closed_over(function: Any) -> str:
-    """Describe the variables in a function's closure by a string that is the same in every process.
-
-    Compiled functions are described by their names.
-
-    Examples
-    --------
-    >>> def power(exponent):
-    ...     return lambda x: x**exponent
-    >>> closed_over(power(2)), closed_over(closed_over)
-    ('[2]', '[]')
-    """
+    """Describe the variables in a function's closure by a string that is the same in every process."""
+    # Compiled functions are described by their names.
     # Numba pickles these variables. A compiled function among them has another number in every process, so that such
     # loops were written to disk each time and never found again: 0.7 s in every process that built a tree.
     cells = [cell.cell_contents for cell in function.__closure__ or ()]
@@ -52,27 +43,15 @@ def closed_over(function: Any) -> str:
 
 
 class NamedFiles(IndexDataCacheFile):
-    """Cache files of compiled versions of a function, named by a hash of types, processor, closure and Numba's version.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     files = NamedFiles(folder, "loop", "date and size of the source")
-    ...     files.save("for float64", "its code")
-    ...     files.load("for float64"), files.load("for float32")
-    ('its code', None)
-    """
+    """Cache files of compiled functions, named by a hash of types, processor, closure and Numba's version."""
 
     def _name(self, key: Any) -> str:
         what = repr((self._version, self._source_stamp, key)).encode()
         return f"{self._index_name.removesuffix('.nbi')}.{hashlib.sha256(what).hexdigest()[:32]}.nbc"
 
     def save(self, key: Any, data: Any) -> None:
-        """Save a compiled version of the function to its file; a full disk raises no error.
-
-        Later processes compile again then.
-        """
+        """Save a compiled version of the function to its file; a full disk raises no error."""
+        # Later processes compile again then.
         with suppress(OSError):
             self._save_data(self._name(key), (key, data))  # type: ignore[no-untyped-call]  # Numba has no types
 
@@ -116,44 +95,20 @@ LOOPS = "loops"  # compiled functions live in folders of this name, and nowhere 
 
 
 def compiled_sources(package: Path) -> list[Path]:
-    """Return the source files of compiled code: those in folders named ``loops``, at any depth, and this module's.
-
-    Parameters
-    ----------
-    package : Path
-        Where to look.
-
-    Returns
-    -------
-    list of Path
-        In a fixed order.
-    """
+    """Return the source files of compiled code: those in folders named ``loops``, at any depth, and this module's."""
     return [*sorted(package.rglob(f"{LOOPS}/*.py")), Path(__file__)]
 
 
 def digest_of(sources: list[Path]) -> str:
-    """Return one hash of the contents of the source files, which changes with any of them.
-
-    Parameters
-    ----------
-    sources : list of Path
-        Files.
-
-    Returns
-    -------
-    str
-        Hexadecimal digits.
-    """
+    """Return one hash of the contents of the source files, which changes with any of them."""
     return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:12]
 
 
 @contextmanager
 def interrupts_deferred() -> Iterator[None]:
-    """Have an interrupt (Ctrl-C) wait until the block ends.
-
-    LLVM calls Python back while it compiles, and what is raised there is printed and forgotten: without this, an
-    interrupt of a first call was lost, or ended in an error of the compiler. It waits for one loop, seconds at most.
-    """
+    """Have an interrupt (Ctrl-C) wait until the block ends."""
+    # LLVM calls Python back while it compiles, and what is raised there is printed and forgotten: without this, an
+    # interrupt of a first call was lost, or ended in an error of the compiler. It waits for one loop, seconds at most.
     handler = signal.getsignal(signal.SIGINT)
     if not callable(handler) or current_thread() is not main_thread():  # others are never interrupted
         yield
@@ -207,52 +162,40 @@ def loop(function: Function) -> Function:
 
 
 def ordered_loop(function: Function) -> Function:
-    """Compile a function whose arithmetic may be fused (multiply-add) but not reordered.
-
-    An exponential that rounds by adding a constant needs this.
-    """
+    """Compile a function whose arithmetic may be fused (multiply-add) but not reordered."""
+    # An exponential that rounds by adding a constant needs this.
     return _compile(function, {"contract"})
 
 
 def strict_loop(function: Function) -> Function:
-    """Compile a loop that must round exactly as NumPy does: nothing is reordered or fused.
-
-    Distances need this, because the boxcar has an edge.
-    """
+    """Compile a loop that must round exactly as NumPy does: nothing is reordered or fused."""
+    # Distances need this, because the boxcar has an edge.
     return _compile(function, False)
 
 
 def bare_part(function: Function) -> Function:
-    """Compile as `part` does, but without reference counting, for functions that allocate no arrays.
-
-    It takes a seventh less compile time. Slices of arguments do not count as new arrays.
-    """
+    """Compile as `part` does, but without reference counting, for functions that allocate no arrays."""
+    # It takes a seventh less compile time. Slices of arguments do not count as new arrays.
     return _compile(function, _FLAGS, no_cpython_wrapper=True, _nrt=False)
 
 
 def bare_loop(function: Function) -> Function:
-    """Compile as `loop` does, but without reference counting, for functions that allocate no arrays.
-
-    See `bare_part`.
-    """
+    """Compile as `loop` does, but without reference counting, for functions that allocate no arrays."""
+    # See `bare_part`.
     return _compile(function, _FLAGS, _nrt=False)
 
 
 def by_type(stand_in: Callable[..., Any]) -> Callable[[Function], Function]:
-    """Return a decorator that registers what compiled loops call for `stand_in`, chosen by the argument types.
-
-    The decorated function takes these types and returns the implementation.
-    """
+    """Return a decorator that registers what compiled loops call for `stand_in`, chosen by the argument types."""
+    # The decorated function takes these types and returns the implementation.
     return cast(Callable[[Function], Function], overload(stand_in))
 
 
 @intrinsic
 def use_widest_vectors(typing_context: Any) -> Any:  # noqa: ARG001  # as Numba calls it
-    """Allow the calling loop to use 512-bit vectors on processors that have them; a no-op elsewhere.
-
-    The stack is aligned as well. The attributes apply to one function: a part that may not be inlined has to call this
-    as well.
-    """
+    """Allow the calling loop to use 512-bit vectors on processors that have them; a no-op elsewhere."""
+    # The stack is aligned as well. The attributes apply to one function: a part that may not be inlined has to call
+    # this as well.
     # LLVM prefers 256 bits on Intel's processors with AVX-512, because the first of them ran slower clocks for wide
     # vectors. Numba aligns the stack to 16 bytes, and LLVM sees too late that registers will be stored there. In three
     # of four cases each stored register then crossed a cache line, depending on the chain of callers (five columns,
@@ -271,12 +214,10 @@ def use_widest_vectors(typing_context: Any) -> Any:  # noqa: ARG001  # as Numba 
 
 @intrinsic
 def always_inline(typing_context: Any) -> Any:  # noqa: ARG001  # as Numba calls it
-    """Make the compiler inline the calling function into every loop that uses it.
-
-    A part that LLVM does not inline exists twice: the process that compiles it runs the part's own copy; processes that
-    load the loop from disk run the copy linked into it, which was optimized once more. If either reorders sums, the
-    last bits differ. LLVM decides by size, so small parts need not call this.
-    """
+    """Make the compiler inline the calling function into every loop that uses it."""
+    # A part that LLVM does not inline exists twice: the process that compiles it runs the part's own copy; processes
+    # that load the loop from disk run the copy linked into it, which was optimized once more. If either reorders sums,
+    # the last bits differ. LLVM decides by size, so small parts need not call this.
 
     # As Numba calls it.
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
@@ -288,10 +229,8 @@ def always_inline(typing_context: Any) -> Any:  # noqa: ARG001  # as Numba calls
 
 @cache
 def vector_registers() -> int:
-    """Return the number of vector registers that compiled loops have: 32 with AVX-512 or on ARM, 16 elsewhere.
-
-    Numba is asked, not the processor: `NUMBA_CPU_FEATURES` changes what is compiled.
-    """
+    """Return the number of vector registers that compiled loops have: 32 with AVX-512 or on ARM, 16 elsewhere."""
+    # Numba is asked, not the processor: `NUMBA_CPU_FEATURES` changes what is compiled.
     from numba.core.registry import cpu_target
 
     triple, _, features = cpu_target.target_context.codegen().magic_tuple()

@@ -54,10 +54,8 @@ def is_watched() -> bool:
 
 @contextmanager
 def progress_bar(what: str, quiet: bool = False, unit: str = "rows", patience: float | None = None) -> Iterator[None]:
-    """Show a progress bar during the `with` block, once it has taken `patience` seconds, by default `PATIENCE`.
-
-    It shows then even at 0 %.
-    """
+    """Show a progress bar during the `with` block, once it has taken `patience` seconds, by default `PATIENCE`."""
+    # It shows then even at 0 %.
     if quiet or not is_watched():
         yield
         return
@@ -110,26 +108,14 @@ def bar(what: str, patience: float | None = None, unit: str = "") -> Callable[[i
 
 
 def duration(seconds: float) -> str:
-    """Format a duration in seconds as text, such as 1 min 40 s.
-
-    Examples
-    --------
-    >>> duration(8.4), duration(100), duration(7300)
-    ('8 s', '1 min 40 s', '2 h 1 min')
-    """
+    """Format a duration in seconds as text, such as 1 min 40 s."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
 class CompileNotice:
-    """Says, once in a process, that loops are being compiled: after a second of it in all.
-
-    Examples
-    --------
-    >>> with CompileNotice().watch():  # what is over sooner is not worth a word
-    ...     pass
-    """
+    """Says, once in a process, that loops are being compiled: after a second of it in all."""
 
     def __init__(self) -> None:
         self._left = 1.0  # seconds of patience; less than zero once it has been said

@@ -18,15 +18,8 @@ def current_progress() -> Progress | None:
 
 
 def progress_of_part(progress: Progress | None, part: int, parts: int) -> Progress | None:
-    """Return a callback that turns progress in one of several equal parts into progress of the whole.
-
-    None if there is no callback.
-
-    Examples
-    --------
-    >>> progress_of_part(print, 1, 2)(3, 10)
-    13 20
-    """
+    """Return a callback that turns progress in one of several equal parts into progress of the whole."""
+    # None if there is no callback.
     if progress is None:
         return None
     return lambda done, total: progress(part * total + done, parts * total)
@@ -35,16 +28,6 @@ def progress_of_part(progress: Progress | None, part: int, parts: int) -> Progre
 @contextmanager
 def report_progress(listener: Progress) -> Iterator[None]:
     """Call ``listener(done, total)`` during every ``fit`` and ``predict`` inside the ``with`` block.
-
-    Parameters
-    ----------
-    listener : callable
-        `done` and `total` count queries; when fitting, over all the bandwidths that are expected to be tried.
-
-    Yields
-    ------
-    None
-        Nothing; listening ends with the block.
 
     Examples
     --------

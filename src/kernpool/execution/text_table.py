@@ -16,35 +16,13 @@ ROWS = 6  # of a table
 
 
 def listed(numbers: Array) -> str:
-    """Format the first five numbers of an array as one line.
-
-    Examples
-    --------
-    >>> listed(np.arange(7.0) / 3)
-    '0, 0.3333, 0.6667, 1, 1.333, ...'
-    """
+    """Format the first five numbers of an array as one line."""
     flat = np.ravel(numbers[:LISTED])
     return ", ".join(f"{number:.4g}" for number in flat[:LISTED]) + ", ..." * (np.size(numbers) > LISTED)
 
 
 def digits_beside(size: Array, error: Array) -> int:
-    """Return how many significant digits numbers need to show two digits of their standard errors.
-
-    Parameters
-    ----------
-    size, error : ndarray
-        Numbers and their standard errors; those that are zero or not finite are ignored.
-
-    Returns
-    -------
-    int
-        From 4 to 17, and 6 where no error is known.
-
-    Examples
-    --------
-    >>> digits_beside(np.array([123456.0]), np.array([0.5]))
-    8
-    """
+    """Return how many significant digits numbers need to show two digits of their standard errors."""
     with np.errstate(invalid="ignore"):
         errors = error[np.isfinite(error) & (error > 0)]
         largest = np.max(np.abs(size[np.isfinite(size)]), initial=0.0)
@@ -54,13 +32,7 @@ def digits_beside(size: Array, error: Array) -> int:
 
 
 def columns_of_text(names: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Format a table as lines of aligned columns, each preceded by two spaces.
-
-    Examples
-    --------
-    >>> columns_of_text(["point", "df"], [["0", "12.5"]])
-    ['  point  df', '  0      12.5']
-    """
+    """Format a table as lines of aligned columns, each preceded by two spaces."""
     widths = [max(len(cell) for cell in column) for column in zip(names, *rows, strict=True)]
     return [
         "".join(f"  {cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in [names, *rows]
@@ -75,13 +47,7 @@ class PrintedResult:
 
 
 def lines_of(facts: Mapping[str, str], least: int = 8) -> list[str]:
-    """Format names and values as lines, with the values below each other from column `least` + 2 on.
-
-    Examples
-    --------
-    >>> lines_of({"level": "0.9", "method": "naive"})
-    ['level     0.9', 'method    naive']
-    """
+    """Format names and values as lines, with the values below each other from column `least` + 2 on."""
     width = max(least, *(len(name) for name in facts))
     return [f"{name:{width}}  {value}" for name, value in facts.items()]
 
@@ -89,28 +55,15 @@ def lines_of(facts: Mapping[str, str], least: int = 8) -> list[str]:
 def printed_table(
     facts: Mapping[str, str], names: Sequence[str], rows: Sequence[Sequence[str]], *, more: bool = False
 ) -> str:
-    """Format facts, of which the first is how many rows a table has, and below them its first rows.
-
-    `more` says whether the table has further rows.
-    """
+    """Format facts, of which the first is how many rows a table has, and below them its first rows."""
+    # `more` says whether the table has further rows.
     first, *rest = lines_of(facts)
     lines = [first + ", the first below" * more, *rest, "", *columns_of_text(names, rows)]
     return "\n".join([*lines, *["  ..."] * more])
 
 
 def frame_of(columns: Mapping[str, Array]) -> Any:
-    """Build a pandas data frame from arrays of shape (m, ...), with a column for each output or class.
-
-    Raises
-    ------
-    ImportError
-        If pandas is not installed.
-
-    Examples
-    --------
-    >>> frame_of({"mean": np.zeros(2), "slope": np.ones((2, 2))}).columns.tolist()
-    ['mean', 'slope_0', 'slope_1']
-    """
+    """Build a pandas data frame from arrays of shape (m, ...), with a column for each output or class."""
     try:
         pandas: Any = import_module("pandas")
     except ImportError as error:

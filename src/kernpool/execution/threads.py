@@ -29,29 +29,7 @@ Work = Callable[[slice], Iterator[None]]
 
 
 def resolve_n_jobs(n_jobs: int | None) -> int:
-    """Convert `n_jobs` into a number of threads, as scikit-learn does.
-
-    Parameters
-    ----------
-    n_jobs : int or None
-        None is 1 unless a `joblib.parallel_config` says otherwise, -1 every processor this process may use, -2 all but
-        one, and so on, but never less than one.
-
-    Returns
-    -------
-    int
-        At least 1.
-
-    Raises
-    ------
-    ValueError
-        If `n_jobs` is zero or no integer.
-
-    Examples
-    --------
-    >>> resolve_n_jobs(2)
-    2
-    """
+    """Convert `n_jobs` into a number of threads, as scikit-learn does."""
     if n_jobs is None and "joblib" not in sys.modules:
         return 1  # joblib cannot have been configured without being loaded
     count = None if n_jobs is None else _as_count(n_jobs)
@@ -84,26 +62,9 @@ EVEN_ROWS = 4  # queries that loops take at once
 
 
 def cut_evenly(length: int, size: int) -> list[slice]:
-    """Cut ``range(length)`` into slices of about `size`, balanced between threads.
-
-    If there are enough rows, the number of slices is a power of two or a multiple of eight; slices begin at multiples
-    of `EVEN_ROWS`. Where the last of 16 slices is short, one of two threads waits a twentieth of the time.
-
-    Parameters
-    ----------
-    length, size : int
-        Rows in all, and the most rows of a slice, but for rounding to `EVEN_ROWS`.
-
-    Returns
-    -------
-    list of slice
-        Slices in order; none if there are no rows.
-
-    Examples
-    --------
-    >>> cut_evenly(100, 40)
-    [slice(0, 28, None), slice(28, 52, None), slice(52, 76, None), slice(76, 100, None)]
-    """
+    """Cut ``range(length)`` into slices of about `size`, balanced between threads."""
+    # If there are enough rows, the number of slices is a power of two or a multiple of eight; slices begin at multiples
+    # of `EVEN_ROWS`. Where the last of 16 slices is short, one of two threads waits a twentieth of the time.
     parts = max(1, -(-length // size))
     parts = -(-parts // 8) * 8 if parts > 4 else 1 << (parts - 1).bit_length()
     unit = min(EVEN_ROWS, size)
@@ -113,19 +74,7 @@ def cut_evenly(length: int, size: int) -> list[slice]:
 
 
 def run_blocks(work: Work, blocks: Sequence[slice], n_jobs: int, progress: Progress | None) -> None:
-    """Run a function on every block of rows, on several threads.
-
-    Parameters
-    ----------
-    work : callable
-        Generator function of a block. Blocks write to disjoint parts of arrays, so their order does not matter.
-    blocks : sequence of slice
-        What to work on.
-    n_jobs : int
-        Threads. One runs in the calling thread.
-    progress : callable or None
-        Called in the calling thread as ``progress(done, total)`` in rows.
-    """
+    """Run a function on every block of rows, on several threads."""
     total, done = sum(block.stop - block.start for block in blocks), 0
     if n_jobs == 1 or len(blocks) == 1:
         for block in blocks:
@@ -182,25 +131,7 @@ def run_blocks(work: Work, blocks: Sequence[slice], n_jobs: int, progress: Progr
 
 
 def run_passes(passes: Sequence[tuple[Work, Sequence[slice]]], n_jobs: int, progress: Progress | None) -> None:
-    """Run several passes over blocks of rows one after the other, with one progress count for all of them.
-
-    Parameters
-    ----------
-    passes : sequence of (work, blocks)
-        As for `run_blocks`; a pass without blocks is skipped.
-    n_jobs : int
-        Threads.
-    progress : callable or None
-        Called as ``progress(done, total)`` with the rows of all passes.
-
-    Examples
-    --------
-    >>> def work(block):
-    ...     yield
-    >>> run_passes([(work, cut(10, 10)), (work, []), (work, cut(5, 5))], 1, lambda done, of: print(done, "of", of))
-    10 of 15
-    15 of 15
-    """
+    """Run several passes over blocks of rows one after the other, with one progress count for all of them."""
     total, before = sum(block.stop - block.start for _, blocks in passes for block in blocks), 0
     for work, blocks in passes:
         run_blocks(work, blocks, n_jobs, None if progress is None else _counting_from(before, total, progress))
@@ -212,36 +143,15 @@ def _counting_from(before: int, total: int, progress: Progress) -> Progress:
 
 
 def weighted_sum(weight: NDArray[np.float64], x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return ``weight @ x``; the result does not depend on the number of BLAS threads, to the last bit.
-
-    Examples
-    --------
-    >>> weighted_sum(np.array([1.0, 2.0]), np.array([[1.0, 0.0], [3.0, 5.0]]))
-    array([ 7., 10.])
-    """
+    """Return ``weight @ x``; the result does not depend on the number of BLAS threads, to the last bit."""
     return np.asarray(np.einsum("i,i...->...", weight, x))
 
 
 class OrderedSum:
-    """Sum of numbered terms that does not depend on the number of threads, to the last bit.
+    """Sum of numbered terms that does not depend on the number of threads, to the last bit."""
 
-    Terms that arrive early wait for those before them. Blocks start in order and take about equal times, so few wait:
-    about as many as there are threads.
-
-    Parameters
-    ----------
-    total : ndarray
-        What terms are added to.
-
-    Examples
-    --------
-    >>> total = np.zeros(1)
-    >>> ordered = OrderedSum(total)
-    >>> ordered.add(1, np.array([2.0**-53])), total[0]
-    (None, np.float64(0.0))
-    >>> ordered.add(0, np.array([1.0])), total[0]
-    (None, np.float64(1.0))
-    """
+    # Terms that arrive early wait for those before them. Blocks start in order and take about equal times, so few wait:
+    # about as many as there are threads.
 
     def __init__(self, total: NDArray[np.float64]) -> None:
         self._total, self._next = total, 0
@@ -264,11 +174,10 @@ _before: Any = None  # the handle that restores the limits as they were
 
 @contextmanager
 def blas_threads(limit: int = 1) -> Iterator[None]:
-    """Limit the BLAS libraries to `limit` threads while any caller is inside the ``with`` block.
-
-    The setting belongs to the process, so the smallest limit of all callers inside holds. The first caller remembers
-    what was set and the last one restores it: with a memory per caller, two overlapping callers would leave it at one.
-    """
+    """Limit the BLAS libraries to `limit` threads while any caller is inside the ``with`` block."""
+    # The setting belongs to the process, so the smallest limit of all callers inside holds. The first caller remembers
+    # what was set and the last one restores it: with a memory per caller, two overlapping callers would leave it at
+    # one.
     global _before
     with _lock:
         if not _asked:
@@ -289,10 +198,8 @@ def blas_threads(limit: int = 1) -> Iterator[None]:
 
 @cache
 def _blas() -> Any:
-    """Return the controller of the BLAS libraries of this process, cached.
-
-    To find them takes a millisecond. Those that are loaded later are others' own; compiled loops call that of SciPy.
-    """
+    """Return the controller of the BLAS libraries of this process, cached."""
+    # To find them takes a millisecond. Those that are loaded later are others' own; compiled loops call that of SciPy.
     import scipy.linalg  # noqa: F401  # has to be loaded to be found
     from threadpoolctl import ThreadpoolController
 

@@ -6,21 +6,9 @@ from functools import cache
 
 @cache
 def vector_bits() -> int:
-    """Return the width of vectors in compiled loops in bits: 512 with AVX-512, 256 elsewhere.
-
-    NumPy knows what the processor has, and ``NUMBA_CPU_FEATURES`` overrules it, since that is what is compiled for. ARM
-    counts as 256: narrower vectors, but as many in flight.
-
-    Returns
-    -------
-    int
-        256 or 512.
-
-    Examples
-    --------
-    >>> vector_bits() in (256, 512)
-    True
-    """
+    """Return the width of vectors in compiled loops in bits: 512 with AVX-512, 256 elsewhere."""
+    # NumPy knows what the processor has, and ``NUMBA_CPU_FEATURES`` overrules it, since that is what is compiled for.
+    # ARM counts as 256: narrower vectors, but as many in flight.
     asked = os.environ.get("NUMBA_CPU_FEATURES")
     if asked is not None:
         return 512 if "+avx512f" in asked.split(",") else 256

@@ -47,28 +47,8 @@ class SerialCorrelationWarning(UserWarning):
 
 
 def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
-    """Issue a warning attributed to the calling line outside of the package.
-
-    Parameters
-    ----------
-    message : str
-        What is wrong, and the remedy.
-    category : type of Warning, default=UserWarning
-        Category of the warning.
-
-    Notes
-    -----
-    The `stacklevel` of `warnings.warn` is a fixed number of frames, which is right for one way of calling only.
-
-    Examples
-    --------
-    >>> import warnings
-    >>> with warnings.catch_warnings(record=True) as caught:
-    ...     warnings.simplefilter("always")
-    ...     warn_caller("look out")
-    >>> str(caught[0].message), caught[0].category.__name__
-    ('look out', 'UserWarning')
-    """
+    """Issue a warning attributed to the calling line outside of the package."""
+    # The `stacklevel` of `warnings.warn` is a fixed number of frames, which is right for one way of calling only.
     frame = _caller(sys._getframe(1))
     warnings.warn_explicit(
         message,
@@ -81,18 +61,8 @@ def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
 
 
 def underflow_is_zero(function: Function) -> Function:
-    """Decorate a public function so that underflow of weights to zero never raises or warns.
-
-    Users may still let NumPy raise other errors, and all errors in their own code, through `np.errstate`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> weight = underflow_is_zero(lambda distance: np.exp(-distance))
-    >>> with np.errstate(all="raise"):
-    ...     float(weight(np.float64(1000.0)))
-    0.0
-    """
+    """Decorate a public function so that underflow of weights to zero never raises or warns."""
+    # Users may still let NumPy raise other errors, and all errors in their own code, through `np.errstate`.
 
     @wraps(function)
     def call(*arguments: Any, **options: Any) -> Any:

@@ -39,7 +39,7 @@ ROUNDING = 8.0 * float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True)
 class CategoricalKernel:
-    r"""Kernel of a categorical column: a weight factor per pair of categories, with a smoothing parameter lambda.
+    """Kernel of a categorical column: a weight factor per pair of categories, with a smoothing parameter lambda.
 
     Parameters
     ----------
@@ -78,26 +78,6 @@ class CategoricalKernel:
     def table(self, levels: int | NDArray[Any], lam: float) -> Array:
         """Return the kernel factor of every pair of categories, as a matrix of shape (c, c).
 
-        Parameters
-        ----------
-        levels : int or ndarray of shape (c,)
-            Number of categories, for an unordered kernel; their coordinates on a line, for an ordered one. The distance
-            of two categories is that of their coordinates: give ranks where only the order is meaningful.
-        lam : float
-            The smoothing, in the kernel's box.
-
-        Returns
-        -------
-        ndarray of shape (c, c)
-            Symmetric, from 0 to 1. A single category has the factor 1 for every lambda.
-
-        Raises
-        ------
-        TypeError
-            If `levels` is of the wrong type for this kernel.
-        ValueError
-            If `lam` is out of its range, or a coordinate is not finite.
-
         Examples
         --------
         >>> get_categorical_kernel("aitchison_aitken").table(3, 0.5)
@@ -112,24 +92,7 @@ class CategoricalKernel:
         return self._of_pairs(levels, lam, self.factors, 1.0)
 
     def table_slope(self, levels: int | NDArray[Any], lam: float) -> Array:
-        r"""Return the derivatives of the kernel factors of all pairs of categories with respect to lambda (smoothing).
-
-        Parameters
-        ----------
-        levels, lam
-            As in `table`.
-
-        Returns
-        -------
-        ndarray of shape (c, c)
-            Exact at the ends of the box, where they are one-sided, but for one case: the slope of
-            :math:`\lambda^d` at 0 is infinite where categories are less than 1 apart. It is finite here, that at
-            :math:`\lambda = 2^{-52}`: huge, with the right sign. Measure such categories in a smaller unit.
-
-        Raises
-        ------
-        TypeError, ValueError
-            As in `table`.
+        """Return the derivatives of the kernel factors of all pairs of categories with respect to lambda (smoothing).
 
         Examples
         --------
@@ -142,16 +105,6 @@ class CategoricalKernel:
 
     def is_irrelevant(self, levels: int | NDArray[Any], lam: float) -> bool:
         """Return whether all kernel factors are equal, so that the categorical column has no effect.
-
-        Parameters
-        ----------
-        levels, lam
-            As in `table`.
-
-        Returns
-        -------
-        bool
-            True if all factors are equal, up to rounding.
 
         Examples
         --------

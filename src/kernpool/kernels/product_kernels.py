@@ -69,16 +69,6 @@ class Term(NamedTuple):
 def square(kernel: Kernel) -> Term:
     """Return the square of a kernel, which is a single term.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        Any, registered or not.
-
-    Returns
-    -------
-    Term
-        ``kernel.profile(u)**2 == factor * term.kernel.profile(u / width)``.
-
     Examples
     --------
     >>> square(get_kernel("epanechnikov"))
@@ -90,27 +80,7 @@ def square(kernel: Kernel) -> Term:
 
 
 def products(kernel: Kernel, ratio: float, *, single: bool = False) -> tuple[Term, ...]:
-    r"""Expand :math:`K(u) K(u / c)`, a kernel times itself at another bandwidth, into a sum of kernels.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        Any, registered or not.
-    ratio : float
-        ``c >= 1``: how much wider the second factor is.
-    single : bool, default=False
-        Always return a single term, if necessary a kernel without compiled loops. Products over columns need this,
-        because a product of sums has too many terms.
-
-    Returns
-    -------
-    tuple of Term
-        Factors are positive and widths at most 1.
-
-    Raises
-    ------
-    ValueError
-        If the ratio is below 1 or not finite.
+    """Expand :math:`K(u) K(u / c)`, a kernel times itself at another bandwidth, into a sum of kernels.
 
     Notes
     -----
@@ -176,10 +146,8 @@ class ProductKernel(Kernel):
 
 
 def _of_profiles(kernel: Kernel, ratio: float) -> Kernel:
-    """Return the product ``K(u) K(u / ratio)`` as a single kernel that compiled loops do not support.
-
-    Its constants are NaN; pooling does not need them.
-    """
+    """Return the product ``K(u) K(u / ratio)`` as a single kernel that compiled loops do not support."""
+    # Its constants are NaN; pooling does not need them.
 
     def both(one: Profile, combine: Callable[[Array, Array], Array]) -> Profile:
         return lambda u: combine(one(u), one(u / ratio))
@@ -198,10 +166,8 @@ def _of_profiles(kernel: Kernel, ratio: float) -> Kernel:
 
 
 def _power_kernel(inner: int, outer: int) -> Kernel:
-    """Return the kernel ``(1 - u**inner)**outer``, evaluated such that small weights near its edge are accurate.
-
-    It is factored, so that they lose no digits to rounding.
-    """
+    """Return the kernel ``(1 - u**inner)**outer``, evaluated such that small weights near its edge are accurate."""
+    # It is factored, so that they lose no digits to rounding.
 
     def profile(u: Array) -> Array:
         rest = sum((u**power for power in range(1, inner)), start=np.ones_like(u))

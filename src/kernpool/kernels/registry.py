@@ -165,10 +165,8 @@ def registered_name(kernel: Kernel) -> str:
 
 
 def logarithm(profile: Profile) -> Profile:
-    """Return the function ``log(profile(u))``, minus infinity where the profile is zero.
-
-    For profiles that do not underflow.
-    """
+    """Return the function ``log(profile(u))``, minus infinity where the profile is zero."""
+    # For profiles that do not underflow.
 
     def log_profile(u: Array) -> Array:
         with np.errstate(divide="ignore", invalid="ignore"):  # `_check_profile` reports invalid profiles

@@ -36,27 +36,8 @@ LARGEST_EXPONENT = 500.0
 
 
 def smoothing_gradient(problem: Problem, fit: LocalFit, log_denominator: Array, cotangent: Array) -> Array:
-    r"""Differentiate each query's fitted value, weighted by `cotangent`, by the smoothing of each categorical column.
-
-    For query i this is the derivative of :math:`\sum_c g_{ic} \hat y_{ic}`.
-
-    Parameters
-    ----------
-    problem : Problem
-        With factors, and values less the center that the fit is less of.
-    fit : LocalFit
-        The fit of all weights.
-    log_denominator : ndarray of shape (m,)
-        Logarithms of the sums of all weights; infinity for empty windows.
-    cotangent : ndarray of shape (m, c)
-        The g.
-
-    Returns
-    -------
-    ndarray of shape (m, k)
-        One row per query. The factor of the column itself is omitted from the weights, so that a factor of zero has a
-        derivative.
-    """
+    """Differentiate each query's fitted value, weighted by `cotangent`, by the smoothing of each categorical column."""
+    # For query i this is the derivative of \sum_c g_{ic} \hat y_{ic}.
     factors = cast(Factors, problem.factors)
     log_factors, slopes = factors.logarithms(), factors.pair_slopes()
     offset = partial(problem.similarity.offset, problem.query, problem.key)
@@ -80,11 +61,9 @@ def smoothing_gradient(problem: Problem, fit: LocalFit, log_denominator: Array, 
 
 
 def mean_weighted_residual(sums: PoolState, fit: LocalFit, cotangent: Array, layout: Layout) -> Array:
-    r"""Return for each query the mean over a cell's keys of residual times equivalent-kernel factor times `cotangent`.
-
-    It is the mean of :math:`(b + \tau \cdot t)\, g \cdot (v - \beta_0 - \beta \cdot t)`,
-    a factor of the gradient by the smoothings.
-    """
+    """Return each query's mean, over a cell's keys, of residual times equivalent-kernel factor times `cotangent`."""
+    # It is the mean of (b + \tau \cdot t)\, g \cdot (v - \beta_0 - \beta \cdot t), a factor of the gradient by the
+    # smoothings.
     share = np.divide(1.0, sums.denominator, where=sums.denominator > 0, out=np.zeros(len(sums.denominator)))
     mean = sums.numerator * share[:, None]
     level = np.sum(cotangent * fit.intercept, axis=1)
@@ -107,26 +86,14 @@ MOST_PAIRS, PAIRS_PER_CELL = 1 << 20, 20_000  # of a cell that is worth a sum of
 
 @dataclass(frozen=True)
 class CellPlan:
-    """Plan for categorical columns: separate sums over cells of keys with equal categories, or one dense sum.
+    """Plan for categorical columns: separate sums over cells of keys with equal categories, or one dense sum."""
 
-    `choose` builds it.
+    # Time is that of the cells, one after the other: O(n m d) in all at most, and O(m) for each cell. A query skips the
+    # cells for which its factor is zero, so that smoothings of zero are cheap. Memory is O(n + m), whatever the number
+    # of cells.
 
-    Parameters
-    ----------
-    algorithm : str
-        ``"cells"``, or ``"reference"`` for one dense sum.
-    reason : str
-        Why this way, in words.
-
-    Notes
-    -----
-    Time is that of the cells, one after the other: O(n m d) in all at most, and O(m) for each cell. A query skips the
-    cells for which its factor is zero, so that smoothings of zero are cheap. Memory is O(n + m), whatever
-    the number of cells.
-    """
-
-    algorithm: str
-    reason: str
+    algorithm: str  # ``"cells"``, or ``"reference"`` for one dense sum
+    reason: str  # why this way, in words
     _asked: str = field(default="auto", repr=False, compare=False)
 
     @underflow_is_zero
@@ -262,10 +229,7 @@ class CellPlan:
 
 
 def choose_for_levels(problem: Problem, algorithm: str) -> CellPlan:
-    """Choose, for categorical columns, between sums over cells of keys with equal categories and one dense sum.
-
-    Parameters are those of `choose`.
-    """
+    """Choose, for categorical columns, between sums over cells of keys with equal categories and one dense sum."""
     check_algorithm(algorithm)
     (m, n), cells = problem.shape, len(_cells(problem))
     if algorithm == "auto" and m * n <= MOST_PAIRS and m * n < PAIRS_PER_CELL * cells:
@@ -283,11 +247,9 @@ def _cells(problem: Problem) -> list[Cell]:
 def _blocks(
     problem: Problem, zeros: int, progress: Progress | None, number: int = 0, passes: int = 1
 ) -> Iterator[tuple[Codes, Some, Array, Problem, Progress | None]]:
-    """Yield cells of keys, each with the queries for which at most `zeros` categorical kernels are zero.
-
-    Levels of the keys, which queries, logarithms of their factors, the problem of both, whose state is about the center
-    of the values of all keys, and a callback for progress. Cells without such queries are skipped.
-    """
+    """Yield cells of keys, each with the queries for which at most `zeros` categorical kernels are zero."""
+    # Levels of the keys, which queries, logarithms of their factors, the problem of both, whose state is about the
+    # center of the values of all keys, and a callback for progress. Cells without such queries are skipped.
     m, bare, cells = len(problem.query), problem.without_factors().without_center(), _cells(problem)
     for place, cell in enumerate(cells):
         report = None

@@ -46,22 +46,12 @@ WAYS = 8  # parts that a range of groups is cut into, at most
 
 
 class GroupBlock(NamedTuple):
-    """Block of queries and keys to sum over, in which keys of the query's own group are excluded.
+    """Block of queries and keys to sum over, in which keys of the query's own group are excluded."""
 
-    Parameters
-    ----------
-    queries : ndarray of int
-        Which they are.
-    before, after : ndarray of int
-        Which keys, in two pieces of one order.
-    masked : bool
-        Whether some of them are of the same group, or within its gap.
-    """
-
-    queries: Index
-    before: Index
+    queries: Index  # which they are
+    before: Index  # which keys, in two pieces of one order
     after: Index
-    masked: bool
+    masked: bool  # whether some of them are of the same group, or within its gap
 
     @property
     def keys(self) -> Index:
@@ -76,18 +66,10 @@ class GroupBlock(NamedTuple):
 
 @dataclass(frozen=True)
 class GroupPlan:
-    """Plan for pooling in which keys of the query's own group are excluded; `choose` builds it.
+    """Plan for pooling in which keys of the query's own group are excluded; `choose` builds it."""
 
-    Parameters
-    ----------
-    algorithm : str
-        ``"groups"``.
-    reason : str
-        Why this way, in words.
-    """
-
-    algorithm: str
-    reason: str
+    algorithm: str  # ``"groups"``
+    reason: str  # why this way, in words
     _choose: Callable[[Problem], PoolingPlan] = field(repr=False, compare=False)
 
     @underflow_is_zero
@@ -160,17 +142,7 @@ class GroupPlan:
 
 
 def plan_of_groups(problem: Problem, choose_part: Callable[[Problem], PoolingPlan], each: str) -> GroupPlan:
-    """Return the plan for a problem in which keys of the query's own group are excluded.
-
-    Parameters
-    ----------
-    problem : Problem
-        With groups.
-    choose_part : callable
-        How parts without groups are summed.
-    each : str
-        The same in words.
-    """
+    """Return the plan for a problem in which keys of the query's own group are excluded."""
     parts, count = len(_blocks(problem)), len(np.unique(cast(Groups, problem.groups).key_code))
     return GroupPlan("groups", f"{count} groups, each left out, in {parts} part(s): each by {each}", choose_part)
 
@@ -207,11 +179,9 @@ def _blocks(problem: Problem) -> list[GroupBlock]:
 
 
 def _cut(groups: Groups, weight: Array | None) -> list[GroupBlock]:
-    """Split the query-key pairs of different groups into blocks, leaving out keys of zero weight.
-
-    The groups from `low` to `high` exclude no keys but those from ``key_first[low]`` to ``key_last[high - 1]``, which
-    are their own, and with a gap those around them.
-    """
+    """Split the query-key pairs of different groups into blocks, leaving out keys of zero weight."""
+    # The groups from `low` to `high` exclude no keys but those from ``key_first[low]`` to ``key_last[high - 1]``, which
+    # are their own, and with a gap those around them.
     kept = np.arange(len(groups.key_code)) if weight is None else np.flatnonzero(weight > 0)
     keys = kept[np.argsort(groups.key_code[kept], kind="stable")]
     key_code, gap = groups.key_code[keys], groups.gap

@@ -38,27 +38,7 @@ NO_CENTER = np.zeros(1)
 
 
 def sum_small(recipe: Recipe, query: Any, key: Any, value: Any) -> Sums | None:
-    """Sum weights and weighted values quickly for small plain arrays; return None if they need the general path.
-
-    Parameters
-    ----------
-    recipe : Recipe
-        How to pool.
-    query, key, value : object
-        Arguments of `pool`, where there are no weights, masks or excluded keys.
-
-    Returns
-    -------
-    Sums or None
-        To the bit those of the general way; None if an input is not plain, small and valid.
-
-    Examples
-    --------
-    >>> sums = sum_small(Recipe.of(), np.array([0.0]), np.array([-1.0, 1.0]), np.array([2.0, 4.0]))
-    >>> sums.state.finalize()
-    array([[3.]])
-    >>> sum_small(Recipe.of(), [0.0], [-1.0, 1.0], [2.0, 4.0])  # lists are read
-    """
+    """Sum weights and weighted values quickly for small plain arrays; return None if they need the general path."""
     for array in (query, key, value):
         if type(array) is not np.ndarray or array.dtype is not FLOAT64 or not 0 < array.ndim < 3 or not array.size:
             return None
@@ -79,10 +59,8 @@ def sum_small(recipe: Recipe, query: Any, key: Any, value: Any) -> Sums | None:
 def _problem(
     recipe: Recipe, query: NDArray[np.float64], key: NDArray[np.float64], value: NDArray[np.float64]
 ) -> Problem | None:
-    """Build the `Problem` of small plain arrays quickly; return None for invalid inputs and special cases.
-
-    It is the one that `Recipe.problem` builds.
-    """
+    """Build the `Problem` of small plain arrays quickly; return None for invalid inputs and special cases."""
+    # It is the one that `Recipe.problem` builds.
     (n, d), h = key.shape, recipe.bandwidth
     if query.shape[1] != d or len(value) != n or h.size not in (1, d):
         return None
@@ -116,22 +94,7 @@ PIECE, NUMBERS = 1 << 20, 1 << 17
 
 
 def sum_stack(batch: Batch, recipe: Recipe, progress: Progress | None) -> Sums | None:
-    """Sum all problems of a batch in one compiled loop; return None if items have to be summed one by one.
-
-    Parameters
-    ----------
-    batch : Batch
-        Problems of one shape.
-    recipe : Recipe
-        How to sum. Of the named algorithms only brute force is summed as a stack.
-    progress : callable, optional
-        As in `pool`.
-
-    Returns
-    -------
-    Sums or None
-        The sums of all items, the first item's rows first.
-    """
+    """Sum all problems of a batch in one compiled loop; return None if items have to be summed one by one."""
     first, items = batch.problem(0), len(batch)
     if not _is_worth_it(first, items, recipe.algorithm):
         return None
@@ -283,28 +246,7 @@ def sum_problems(
     centered: bool,
     reuse: bool = False,
 ) -> Sums:
-    """Sum weights and weighted values of equally shaped problems, one problem after the other.
-
-    Parameters
-    ----------
-    problem : callable
-        Number of an item to its problem; called again where windows are empty, so that one is held at a time.
-    recipe : Recipe
-        How to sum.
-    items : int, default=1
-        How many there are.
-    progress : callable, optional
-        Called as ``progress(done, total)`` in queries of all items.
-    centered : bool
-        Whether sums are of values less their center.
-    reuse : bool, default=False
-        As in `choose`.
-
-    Returns
-    -------
-    Sums
-        Rows of the first item first.
-    """
+    """Sum weights and weighted values of equally shaped problems, one problem after the other."""
     states, centers = [], []
     for i in range(items):
         one = problem(i)
@@ -321,10 +263,8 @@ def sum_problems(
 def _with_limits(
     state: PoolState, centers: Array, problem: Callable[[int], Problem], recipe: Recipe, *, centered: bool
 ) -> Sums:
-    """Return the kernel sums of equally shaped problems as `Sums`, with values for empty windows.
-
-    `centers`, of shape (items, c), are those of the values of each problem.
-    """
+    """Return the kernel sums of equally shaped problems as `Sums`, with values for empty windows."""
+    # `centers`, of shape (items, c), are those of the values of each problem.
     first = problem(0)
     m = len(first.query)
 
@@ -338,20 +278,6 @@ def _with_limits(
 
 def local_fit(problem: Problem, recipe: Recipe, progress: Progress | None = None) -> LocalFit:
     """Fit a local constant, plane or quadratic around each query of a problem.
-
-    Parameters
-    ----------
-    problem : Problem
-        Problem to fit.
-    recipe : Recipe
-        Its algorithm, threads and ridge.
-    progress : callable, optional
-        As in `pool`.
-
-    Returns
-    -------
-    LocalFit
-        Values, slopes per bandwidth, and ranks; zeros for empty windows.
 
     Examples
     --------

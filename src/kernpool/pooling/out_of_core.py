@@ -171,11 +171,9 @@ def _watched(chunks: Chunks, progress: Progress | None) -> Iterator[Chunk]:
 
 
 def reduce_in_reach(asked: QueryBatch, chunks: Chunks, progress: Progress | None = None) -> tuple[PoolState, Array]:
-    """Return what `reduce_chunks` does, to rounding, and read no chunk that is known to be out of reach of all queries.
-
-    A kernel of infinite support reaches to where the weights of all pairs beyond are `UNREAD` of the tolerance of a
-    query whose sum of weights is `LEAST_SUM`. Queries with a smaller sum are summed over the other chunks as well.
-    """
+    """Return what `reduce_chunks` does, to rounding, and read no chunk known to be out of reach of all queries."""
+    # A kernel of infinite support reaches to where the weights of all pairs beyond are `UNREAD` of the tolerance of a
+    # query whose sum of weights is `LEAST_SUM`. Queries with a smaller sum are summed over the other chunks as well.
     recipe, (query, low, high, *_) = asked.recipe, asked.query
     kernel, d, split = recipe.kernel, query.shape[1], None
     if d == len(chunks.names or ()) and (kernel.is_compact or not recipe.degree):
@@ -219,28 +217,14 @@ def reduce_chunks(
 
 
 def is_large_map(key: Any, value: Any, key_weight: Any) -> bool:
-    """Return whether keys are a memory map larger than a chunk, which is better read chunk by chunk.
-
-    Parameters
-    ----------
-    key, value, key_weight : object
-        As in `pool`. Batches of keys, values or weights are not for chunks.
-
-    Returns
-    -------
-    bool
-        True if float64 numbers of all keys would take more than a chunk may.
-    """
+    """Return whether keys are a memory map larger than a chunk, which is better read chunk by chunk."""
     large = isinstance(key, np.memmap) and key.ndim <= 2 and key.size * 8 > base.BYTES_PER_CHUNK
     return large and np.ndim(value) <= 2 and (key_weight is None or np.ndim(key_weight) == 1)
 
 
 @dataclass(frozen=True, eq=False)
 class MapPairs:
-    """Key-value pairs in large memory maps, which are read chunk by chunk; parameters as in `pool`.
-
-    The interface is that of arrays.
-    """
+    """Key-value pairs in large memory maps, which are read chunk by chunk; parameters as in `pool`."""
 
     key: Any
     value: Any

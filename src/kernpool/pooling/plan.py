@@ -33,18 +33,7 @@ LOADING = 8e-4
 
 
 def is_dense(problem: Problem) -> bool:
-    """Return whether a problem is so small that a dense NumPy sum ends before compiled loops are loaded.
-
-    Parameters
-    ----------
-    problem : Problem
-        Of a single call; its shape, its degree and its numbers of columns count.
-
-    Returns
-    -------
-    bool
-        Up to about a hundred thousand pairs.
-    """
+    """Return whether a problem is so small that a dense NumPy sum ends before compiled loops are loaded."""
     return REFERENCE.seconds(problem, PairSample(problem), {}) <= LOADING
 
 
@@ -56,29 +45,8 @@ FAINT = 2.0**-500  # denominators below this are counted in a unit of their own,
 
 
 def scaled_up(problem: Problem) -> tuple[Problem, Exponents | None]:
-    """Scale up value columns of tiny numbers by powers of two; return the problem and the exponents, if any.
-
-    Exponents are None for a problem without such a column.
-
-    Parameters
-    ----------
-    problem : Problem
-        Any.
-
-    Returns
-    -------
-    problem : Problem
-        The same one, as a rule.
-    exponents : ndarray of int, shape (c,), or None
-        Value columns were multiplied by two to the power of these.
-
-    Examples
-    --------
-    >>> problem = Problem.from_arrays([0.0], [0.0, 1.0], [-(2.0**-101), 2.0**-101])
-    >>> larger, exponents = scaled_up(problem)
-    >>> larger.value.ravel(), exponents.tolist()
-    (array([-0.5,  0. ]), [99])
-    """
+    """Scale up value columns of tiny numbers by powers of two; return the problem and the exponents, if any."""
+    # Exponents are None for a problem without such a column.
     if np.all(np.abs(problem.value[:: 1 + len(problem.value) // SAMPLE]).max(axis=0) >= SMALL):
         return problem, None  # as nearly always
     low, high = column_range(problem.value)
@@ -91,22 +59,7 @@ def scaled_up(problem: Problem) -> tuple[Problem, Exponents | None]:
 
 
 def multiplied(problem: Problem, state: PoolState, exponents: Exponents) -> PoolState:
-    """Return the kernel sums as if each value column had been multiplied by a power of two.
-
-    Parameters
-    ----------
-    problem : Problem
-        The problem that was summed.
-    state : PoolState
-        Its sums.
-    exponents : ndarray of int, shape (c,)
-        Which powers.
-
-    Returns
-    -------
-    PoolState
-        Denominators are near 1.
-    """
+    """Return the kernel sums as if each value column had been multiplied by a power of two."""
     layout, state = problem.layout, near_one(state, np.inf)
     numerator = state.numerator.copy()
     numerator[:, layout.value] = np.ldexp(numerator[:, layout.value], exponents)
@@ -119,26 +72,7 @@ def multiplied(problem: Problem, state: PoolState, exponents: Exponents) -> Pool
 
 
 def near_one(state: PoolState, below: float = FAINT) -> PoolState:
-    """Rescale kernel sums so that each sum of weights less than `below` becomes about 1, and adjust `shift` to match.
-
-    Parameters
-    ----------
-    state : PoolState
-        Any.
-    below : float
-        The bound.
-
-    Returns
-    -------
-    PoolState
-        The same object if there is none.
-
-    Examples
-    --------
-    >>> state = near_one(PoolState(np.zeros(1), np.array([2.0**-600]), np.array([[2.0**-601]])))
-    >>> state.denominator, state.numerator
-    (array([0.5]), array([[0.25]]))
-    """
+    """Rescale kernel sums so that each sum of weights less than `below` becomes about 1, with `shift` to match."""
     if state.denominator.size and state.denominator.min() >= below:
         return state
     rows = np.flatnonzero((state.denominator > 0.0) & (state.denominator < below))
@@ -153,26 +87,8 @@ def near_one(state: PoolState, below: float = FAINT) -> PoolState:
 
 
 def without_shift(state: PoolState) -> PoolState:
-    """Return the same kernel sums in absolute units, with a `shift` of zero.
-
-    Sums of compact kernels are in these units.
-
-    Parameters
-    ----------
-    state : PoolState
-        Any whose sums are in range.
-
-    Returns
-    -------
-    PoolState
-        The same object if it has no shift.
-
-    Examples
-    --------
-    >>> state = without_shift(PoolState(np.log([4.0]), np.array([0.5]), np.array([[0.25]])))
-    >>> state.shift, state.denominator, state.numerator
-    (array([0.]), array([2.]), array([[1.]]))
-    """
+    """Return the same kernel sums in absolute units, with a `shift` of zero."""
+    # Sums of compact kernels are in these units.
     if not np.any(state.shift[state.denominator > 0.0]):
         return state
     unit = np.exp(np.where(state.denominator > 0.0, state.shift, 0.0))
@@ -360,27 +276,7 @@ def read_wanted(wanted: Collection[str], known: frozenset[str]) -> frozenset[str
 
 
 def read_cotangent(problem: Problem, state: PoolState, cotangent: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Check that a cotangent and kernel sums have the shapes of a problem, and return the cotangent as an array.
-
-    Parameters
-    ----------
-    problem : Problem
-        The problem that was summed.
-    state : PoolState
-        Its sums.
-    cotangent : ndarray of shape (m, c)
-        Derivative by the pooled values.
-
-    Returns
-    -------
-    ndarray of shape (m, c)
-        Row by row in memory.
-
-    Raises
-    ------
-    ValueError
-        If a shape is not that of the problem.
-    """
+    """Check that a cotangent and kernel sums have the shapes of a problem, and return the cotangent as an array."""
     cotangent = np.ascontiguousarray(cotangent, dtype=np.float64)
     m, layout = len(problem.query), problem.layout
     for name, shape, width, what in (
@@ -395,25 +291,7 @@ def read_cotangent(problem: Problem, state: PoolState, cotangent: NDArray[np.flo
 def read_pullback(
     problem: Problem, state: PoolState, cotangent: NDArray[np.float64]
 ) -> tuple[PoolState, NDArray[np.float64]]:
-    """Validate the inputs of a gradient that is summed over parts; return centered kernel sums and the cotangent.
-
-    Parameters
-    ----------
-    problem, state, cotangent
-        As in `read_cotangent`.
-
-    Returns
-    -------
-    state : PoolState
-        As parts are summed.
-    cotangent : ndarray of shape (m, c)
-        As algorithms take it.
-
-    Raises
-    ------
-    ValueError
-        If a shape is not that of the problem, or there are no gradients of its degree.
-    """
+    """Validate the inputs of a gradient that is summed over parts; return centered kernel sums and the cotangent."""
     refuse_gradients(problem)
     cotangent = read_cotangent(problem, state, cotangent)
     centered = problem.layout.with_center(state.denominator, state.numerator, -problem.value_center)
@@ -426,18 +304,7 @@ def name_of_each(algorithm: str) -> str:
 
 
 def check_algorithm(algorithm: str) -> None:
-    """Raise ValueError unless the algorithm is "auto" or the name of a registered one.
-
-    Parameters
-    ----------
-    algorithm : str
-        Value passed by the caller.
-
-    Raises
-    ------
-    ValueError
-        If it is neither ``"auto"`` nor registered.
-    """
+    """Raise ValueError unless the algorithm is "auto" or the name of a registered one."""
     if not isinstance(algorithm, str) or (algorithm != "auto" and algorithm not in ALGORITHMS):
         known = ("auto", *ALGORITHMS)
         hint = did_you_mean(algorithm, known) if isinstance(algorithm, str) else ""
@@ -445,10 +312,7 @@ def check_algorithm(algorithm: str) -> None:
 
 
 def choose_algorithm(problem: Problem, algorithm: str = "auto", *, reuse: bool = True) -> Plan:
-    """Choose the plan for a problem without categorical columns or groups; parameters as in `choose`.
-
-    `choose` calls it.
-    """
+    """Choose the plan for a problem without categorical columns or groups; parameters as in `choose`."""
     check_algorithm(algorithm)
     if algorithm != "auto":
         chosen = ALGORITHMS[algorithm]
@@ -477,16 +341,6 @@ def estimates(problem: Problem) -> dict[str, float]:
     """Estimate the single-thread seconds of each algorithm for a problem; infinity if used on request only.
 
     Algorithms that do not support the problem are omitted.
-
-    Parameters
-    ----------
-    problem : Problem
-        Problem to sum.
-
-    Returns
-    -------
-    dict
-        Names of algorithms to seconds.
     """
     look, seconds = PairSample(problem), dict[str, float]()
     for name, algorithm in ALGORITHMS.items():

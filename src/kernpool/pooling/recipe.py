@@ -59,11 +59,6 @@ class Recipe:
     tied : ndarray of int, shape (d,), optional
         Columns that are points on circles or spheres, as of `Problem`.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If one of them is out of its range.
-
     Notes
     -----
     `Recipe.of` reads names of kernels and single numbers. Recipes are compared by `pools_like`.
@@ -120,20 +115,7 @@ class Recipe:
     def problem(
         self, query: ArrayLike | Rows, key: ArrayLike | Keys, value: ArrayLike | Rows | None = None, **pairs: Any
     ) -> Problem:
-        """Build the pooling `Problem` of queries, keys and values with the parameters of this recipe.
-
-        Parameters
-        ----------
-        query, key, value
-            As for `Problem.from_arrays`.
-        **pairs
-            Its further arguments of pairs: key_weight, attn_mask, exclude_self, self_index, factors.
-
-        Returns
-        -------
-        Problem
-            To be summed as this recipe says.
-        """
+        """Build the pooling `Problem` of queries, keys and values with the parameters of this recipe."""
         problem = Problem.from_arrays(
             query,
             key,
@@ -173,10 +155,7 @@ class Recipe:
             )
 
     def fill_empty(self, values: Array, occupied: NDArray[np.bool_], fill: Fill | None = None) -> Array:
-        """Replace the values of queries without any key of positive weight, as `Recipe.empty` says.
-
-        Parameters are those of `core.state.fill_empty`.
-        """
+        """Replace the values of queries without any key of positive weight, as `Recipe.empty` says."""
         return fill_empty(values, occupied, self.empty, fill, warn=self.warns_of_nearest)
 
     @property
@@ -299,24 +278,7 @@ def choose(problem: Problem, algorithm: str = "auto", *, reuse: bool = False, au
 def sum_problem(
     problem: Problem, recipe: Recipe, progress: Progress | None = None, *, reuse: bool = True, auxiliary: bool = False
 ) -> PoolState:
-    """Sum weights and weighted values over all keys by the algorithm of a recipe; every sum of pooling goes this way.
-
-    Parameters
-    ----------
-    problem : Problem
-        Problem to sum, of any kernel and degree.
-    recipe : Recipe
-        Its algorithm and its threads.
-    progress : callable, optional
-        Called as ``progress(done, total)``.
-    reuse, auxiliary : bool
-        As in `choose`.
-
-    Returns
-    -------
-    PoolState
-        The sums over all keys, of values with their center, and of offsets along the tangents of circles and spheres.
-    """
+    """Sum weights and weighted values over all keys by the algorithm of a recipe; every sum of pooling is this."""
     plan = choose(problem, recipe.algorithm, reuse=reuse, auxiliary=auxiliary)
     return on_tangents(problem, plan.reduce(problem, n_jobs=recipe.n_jobs, progress=progress))
 
@@ -327,18 +289,6 @@ def limit_problem(problem: Problem, empty: str) -> Problem:
     A Gaussian of vanishing bandwidth puts its weight on the nearest key (keys, if tied), and the constant kernel gives
     the weighted mean; masks, weights and the query's own key are respected by construction. Categorical columns, which
     may be the reason for an empty window, are ignored.
-
-    Parameters
-    ----------
-    problem : Problem
-        The problem that was pooled.
-    empty : {"nearest", "mean"}
-        Which limit.
-
-    Returns
-    -------
-    Problem
-        Local constant.
     """
     # A tree for the limit would replace the cached one that the next queries need.
     bare = replace(problem, factors=None, degree=0, prepared=None)
@@ -366,10 +316,7 @@ class ReportRank(Protocol):
     """Interface of a callback that reports rank-deficient local fits."""
 
     def __call__(self, rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:
-        """Report local fits whose rank is below `columns`, the number of regressors.
-
-        Parameters are those of `warn_of_rank`.
-        """
+        """Report local fits whose rank is below `columns`, the number of regressors."""
 
 
 @dataclass(frozen=True)

@@ -29,22 +29,6 @@ def rounding_bound(problem: Problem, state: PoolState) -> Array:
     the nearest key is r > 100 bandwidths away, :math:`8 \epsilon (1 + r^2 / 2) \operatorname{range}(v)` comes on top,
     because logits round in proportion to their size. For float32 the numbers are 2e-6 and 4 bandwidths.
 
-    Parameters
-    ----------
-    problem : Problem
-        The problem that was summed; the bound is for local constant fits.
-    state : PoolState
-        Its sums, as `Plan.reduce` of any algorithm returns them.
-
-    Returns
-    -------
-    ndarray of shape (m, c)
-        For each query and each value column.
-
-    See Also
-    --------
-    kernpool.pool : Its `tol` adds ``tol * range(v)``.
-
     Notes
     -----
     A compact kernel loses digits where it vanishes, so its D is counted in units of its height, unless it is a product
@@ -67,20 +51,8 @@ def rounding_bound(problem: Problem, state: PoolState) -> Array:
 
 
 def rounding_of_weights(problem: Problem, state: PoolState) -> Array:
-    """Return for each query a bound on the rounding error of its pooling weights.
-
-    It is the factor of ``range(v)`` in `rounding_bound`.
-
-    Parameters
-    ----------
-    problem, state
-        As in `rounding_bound`.
-
-    Returns
-    -------
-    ndarray of shape (m,)
-        For each query, 1 at most.
-    """
+    """Return for each query a bound on the rounding error of its pooling weights."""
+    # It is the factor of ``range(v)`` in `rounding_bound`.
     base, epsilon, nearby = _terms(problem)
     distance, log_unit, weight = _surroundings(problem)
     with np.errstate(invalid="ignore"):
@@ -97,12 +69,9 @@ def _terms(problem: Problem) -> tuple[float, float, float]:
 
 
 def _surroundings(problem: Problem) -> Surroundings:
-    """Return each query's distance to the nearest key, the log unit of its sum of weights, and the key weight in reach.
-
-    The unit is that of D, and the weight W, in the formula of `rounding_bound`.
-
-    Only keys that are included for the query are used: with weight, under its mask, of another group, and not itself.
-    """
+    """Return each query's distance to the nearest key, the log unit of its weights, and the key weight in reach."""
+    # The unit is that of D, and the weight W, in the formula of `rounding_bound`.
+    # Only keys that are included for the query are used: with weight, under its mask, of another group, and not itself.
     m, n = problem.shape
     similarity = problem.similarity
     of_pairs = problem.attn_mask, problem.logit_bias, problem.groups
@@ -132,10 +101,8 @@ def _by_table(problem: Problem) -> Surroundings:
 
 
 def _by_window(problem: Problem) -> Surroundings:
-    """Sum the key weights within the support of a compact kernel around each query, by pooling with a boxcar kernel.
-
-    The distance of the nearest key is not needed; it is returned as infinity.
-    """
+    """Sum the key weights within the support of a compact kernel around each query, by pooling with a boxcar kernel."""
+    # The distance of the nearest key is not needed; it is returned as infinity.
     boxcar = problem.with_kernel(get_kernel("boxcar"))
     weight = np.exp(choose(boxcar, "brute").reduce(boxcar).log_denominator) / boxcar.weight_unit
     return np.full(len(weight), np.inf), np.zeros(len(weight)), weight

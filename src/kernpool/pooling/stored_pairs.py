@@ -76,22 +76,7 @@ class QueryBatch:
         return Layout(outputs, self.query.array.shape[1], self.recipe.degree)
 
     def state(self, chunk: Chunk, center: Array, self_index: NDArray[np.intp] | None = None) -> PoolState:
-        """Sum weights and weighted values over one chunk of pairs, at each query.
-
-        Parameters
-        ----------
-        chunk : Chunk
-            Pairs; none at all, or none of any weight, make the state of no keys.
-        center : ndarray of shape (c,)
-            Center that is subtracted from the values of local linear fits.
-        self_index : ndarray of shape (m,), optional
-            For leave-one-out, which row of the chunk each query is, -1 for none.
-
-        Returns
-        -------
-        PoolState
-            Sums of weights and of weighted values.
-        """
+        """Sum weights and weighted values over one chunk of pairs, at each query."""
         if not len(chunk.key) or (chunk.weight is not None and not chunk.weight.any()):
             return empty_state(len(self), self.layout(chunk.value.shape[1]).width)
         problem = self.recipe.problem(
@@ -128,26 +113,7 @@ def sum_chunks(
     places: NDArray[np.intp] | None = None,
     start: int = 0,
 ) -> PoolState:
-    """Sum weights and weighted values over chunks of consecutive rows.
-
-    Parameters
-    ----------
-    asked : QueryBatch
-        Where and how to pool.
-    chunks : iterable of Chunk
-        The rows, in order.
-    center : ndarray of shape (c,)
-        As of `QueryBatch.state`.
-    places : ndarray of int, shape (m,), optional
-        For leave-one-out, which row each query is; a row that is not among these is left out nowhere.
-    start : int, default=0
-        Index of the first row.
-
-    Returns
-    -------
-    PoolState
-        That of no keys, where there are none.
-    """
+    """Sum weights and weighted values over chunks of consecutive rows."""
     state, own = empty_state(len(asked), asked.layout(len(center)).width), None
     for chunk in chunks:
         if places is not None:
@@ -164,18 +130,6 @@ def merge_states(a: PoolState, b: PoolState, limit: str | None) -> PoolState:
 
     In the limit "nearest" shifts are squared distances in tiny bandwidths, which algorithms round differently. Then the
     last digit of 1e16 would decide between keys that are equally far; they weigh the same.
-
-    Parameters
-    ----------
-    a, b : PoolState
-        As for `merge`.
-    limit : {None, "nearest", "mean"}
-        As in `QueryBatch`.
-
-    Returns
-    -------
-    PoolState
-        The state of both.
     """
     if limit == "nearest":
         both = np.isfinite(a.shift) & np.isfinite(b.shift)
@@ -189,16 +143,6 @@ def center_of(chunk: Chunk) -> Array | None:
     """Return a center for the values of all chunks: the median of each value column of one chunk, or of a sample.
 
     The sample is every k-th row of a chunk of many.
-
-    Parameters
-    ----------
-    chunk : Chunk
-        The first, usually.
-
-    Returns
-    -------
-    ndarray of shape (c,) or None
-        None if there is no pair of positive weight, so that another chunk is needed.
     """
     value = chunk.value if chunk.weight is None else chunk.value[chunk.weight > 0]
     return np.median(value[:: 1 + (len(value) >> 14)], axis=0) if len(value) else None
@@ -222,23 +166,7 @@ class MapReduce(NamedTuple):
 
 
 class StoredPairs(ABC):
-    """Abstract base class of key-value pairs that are not in memory.
-
-    Attributes
-    ----------
-    flat : bool
-        Whether values are one column without an axis of its own.
-    outputs : int
-        Number of value columns.
-    rows : int or None
-        Number of pairs, if it is known.
-    parts : int
-        Number of parts that are computed on by themselves.
-    labels : sequence or None
-        Labels of the key columns, by which query columns are matched.
-    kinds : sequence of str or None
-        Kinds of the key columns, if some are dates or durations; None if all are numbers.
-    """
+    """Abstract base class of key-value pairs that are not in memory."""
 
     flat: bool
     outputs: int
@@ -259,19 +187,7 @@ class StoredPairs(ABC):
         starts: Sequence[int] | None = None,
         progress: Progress | None = None,
     ) -> Answer:
-        """Call ``task(chunks, start)`` for each part of the pairs, and merge what it returns, in order.
-
-        Parameters
-        ----------
-        task : callable
-            Of the chunks of one part, and of its start. Is pickled on its way to a cluster.
-        joined : callable
-            Merges the results of two neighbouring parts.
-        starts : sequence of int, optional
-            One number for each part; by default the index of its first pair among all.
-        progress : callable, optional
-            Called as ``progress(pairs_done, pairs_total)``, if pairs are read in this process.
-        """
+        """Call ``task(chunks, start)`` for each part of the pairs, and merge what it returns, in order."""
 
     @abstractmethod
     def counted(self) -> StoredPairs:
@@ -333,24 +249,13 @@ class ChunkReason(NamedTuple):
 
 
 class OpenedPairs(NamedTuple):
-    """Queries and pairs that are not in memory, with the original shape of the queries and the dtype of the result.
+    """Queries and pairs that are not in memory, with the original shape of the queries and the dtype of the result."""
 
-    Parameters
-    ----------
-    query : array_like of shape (m,) or (m, d)
-        Queries, without batch dimensions.
-    pairs : StoredPairs
-        The pairs.
-    leading : tuple of int, or None
-        Shape of the queries as they were given, without their columns; None for (m,).
-    dtype : numpy.dtype
-        Of pooled values.
-    """
-
-    query: ArrayLike
-    pairs: StoredPairs
+    query: ArrayLike  # queries, without batch dimensions
+    pairs: StoredPairs  # the pairs
+    # shape of the queries as they were given, without their columns; None for (m,)
     leading: tuple[int, ...] | None = None
-    dtype: np.dtype[Any] = FLOAT64
+    dtype: np.dtype[Any] = FLOAT64  # of pooled values
 
     def shaped(self, found: Array, *more: int) -> NDArray[Any]:
         """Reshape (m, c, ...) results to the query dimensions as given, then value columns, then axes `more`."""

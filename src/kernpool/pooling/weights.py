@@ -93,35 +93,6 @@ def weight_tables(
 ) -> Array:
     """Return dense pooling weights of equally shaped problems; `empty` says what they are where no key has weight.
 
-    Parameters
-    ----------
-    problem : callable
-        The number of an item to its problem.
-    items : int, default=1
-        How many there are.
-    empty : {"nan", "nearest", "mean", "zero", "raise"}, default="nan"
-        As in `pooling_weights`. Of problems with categorical columns the nearest key and the mean are those of the
-        numeric ones.
-    max_bytes : int, default=2**30
-        The largest result allowed.
-    warn : bool, default=False
-        As in `fill_empty`.
-
-    Returns
-    -------
-    ndarray of shape (items, m, n)
-        Rows are non-negative and sum to one, but for empty windows.
-
-    Raises
-    ------
-    ValueError
-        If the weights would need more than `max_bytes`; or a window is empty, and `empty` is ``"raise"``.
-
-    Warns
-    -----
-    EmptyWindowWarning
-        As `pool` does.
-
     Examples
     --------
     >>> problem = Problem.from_arrays([0.0, 9.0], [0.0, 1.0], [5.0, 7.0], kernel="boxcar", bandwidth=2.0)
@@ -152,18 +123,6 @@ def weight_tables(
 
 def weight_rows(problem: Problem) -> Iterator[tuple[slice, Array]]:
     """Yield the dense pooling weights of a problem, in blocks of queries.
-
-    Parameters
-    ----------
-    problem : Problem
-        Whose weights.
-
-    Yields
-    ------
-    rows : slice
-        Which queries.
-    weights : ndarray of shape (rows, n)
-        Their weights of all keys: rows that sum to one, or to zero where the window is empty.
 
     Examples
     --------

@@ -29,18 +29,10 @@ FEW = 8  # factors
 
 @dataclass(frozen=True)
 class WidenedPlan:
-    """Plan for bandwidths that differ between queries by a factor; `choose` builds it.
+    """Plan for bandwidths that differ between queries by a factor; `choose` builds it."""
 
-    Parameters
-    ----------
-    algorithm : str
-        ``"widened"``.
-    reason : str
-        Why this way, in words.
-    """
-
-    algorithm: str
-    reason: str
+    algorithm: str  # ``"widened"``
+    reason: str  # why this way, in words
     _choose: Callable[[Problem], PoolingPlan] = field(repr=False, compare=False)
 
     @staticmethod
@@ -87,18 +79,6 @@ class WidenedPlan:
 
 def queries_by_width(problem: Problem) -> Iterator[tuple[slice | NDArray[np.intp], Problem]]:
     """Yield the queries of each width of windows, with the ordinary problem of these queries.
-
-    Parameters
-    ----------
-    problem : Problem
-        With or without a widening; without, it is yielded as it is.
-
-    Yields
-    ------
-    rows : slice or ndarray of int
-        Which queries.
-    part : Problem
-        Without a widening.
 
     Examples
     --------

@@ -127,41 +127,15 @@ def neighbors_in(window: Any) -> float | None:
 
 
 def least_neighbors(kernel: Kernel, columns: int, degree: int) -> int:
-    """Return the least number of neighbors whose windows determine a local fit, with one to spare for planes.
-
-    A kernel that is zero at its edge has no weight for the last of them.
-
-    Examples
-    --------
-    >>> from kernpool.kernels import get_kernel
-    >>> [least_neighbors(get_kernel("tricube"), 2, degree) for degree in (0, 1, 2)]
-    [2, 5, 8]
-    """
+    """Return the least number of neighbors whose windows determine a local fit, with one to spare for planes."""
+    # A kernel that is zero at its edge has no weight for the last of them.
     zero_at_edge = kernel.is_compact and float(kernel.profile(np.array([1.0 - 1e-9]))[0]) < 1e-6
     least = (1, columns + 2, (columns + 1) * (columns + 2) // 2 + 1)[degree]
     return least + zero_at_edge
 
 
 def count_neighbors(n_neighbors: float, problem: Problem) -> float:
-    """Return the units of weight that windows hold: a share is one of the total weight, rounded down to whole units.
-
-    Parameters
-    ----------
-    n_neighbors : int or float
-        From `neighbors_in`.
-    problem : Problem
-        Whose keys are counted.
-
-    Returns
-    -------
-    float
-        Where weights are no whole numbers, a share of them is not rounded.
-
-    Raises
-    ------
-    ValueError
-        If they are fewer than a local fit needs.
-    """
+    """Return the units of weight that windows hold: a share is one of the total weight, rounded down to whole units."""
     weight = problem.key_weight
     units = np.ones(len(problem.key)) if weight is None else weight * problem.weight_unit
     k, rows = float(n_neighbors), float(n_neighbors)
@@ -180,31 +154,7 @@ def count_neighbors(n_neighbors: float, problem: Problem) -> float:
 
 
 def nearest_widths(problem: Problem, k: float) -> Array:
-    """Return the width of each query's window in bandwidths: the distance within which `k` units of weight lie.
-
-    Parameters
-    ----------
-    problem : Problem
-        Queries and keys; its bandwidths are the ratios of the columns, its mask, groups and own keys are left out.
-    k : float
-        Units of weight, positive.
-
-    Returns
-    -------
-    ndarray of shape (m,)
-        Positive; one where nothing but the query itself is known. O((n + m) log n) for one column.
-
-    Raises
-    ------
-    ValueError
-        If pairs have a bias, so that keys do not count as whole units.
-
-    Examples
-    --------
-    >>> problem = Problem.from_arrays([0.0, 9.0], [0.0, 1.0, 3.0, 7.0], [1.0, 2.0, 3.0, 4.0])
-    >>> nearest_widths(problem, 2.0).round(12)
-    array([1., 6.])
-    """
+    """Return the width of each query's window in bandwidths: the distance within which `k` units of weight lie."""
     if problem.logit_bias is not None:
         raise ValueError(
             "window=Nearest(k) counts keys, and a floating-point attn_mask weighs pairs; pass a boolean attn_mask, or "
@@ -235,10 +185,8 @@ def with_neighbors(problem: Problem, k: float) -> Problem:
 
 
 def width_finder(problem: Problem) -> Callable[[float], Array]:
-    """Return the function `nearest_widths` of `k` alone, quick to call again and again.
-
-    In several columns the distances of all keys are sorted once if they are few.
-    """
+    """Return the function `nearest_widths` of `k` alone, quick to call again and again."""
+    # In several columns the distances of all keys are sorted once if they are few.
     m, n = problem.shape
     plain = problem.attn_mask is None and problem.logit_bias is None and problem.groups is None
     if (plain and problem.key.shape[1] == 1) or problem.logit_bias is not None or m * n > MOST_DENSE:
@@ -315,10 +263,8 @@ def _line_of(problem: Problem) -> tuple[Array, Array, Array]:
 
 
 def _window_widths(x: Array, weight: Array, until: Array, q: Array, goal: float) -> Array:
-    """Return the distance from each query within which sorted keys have at least the weight `goal`.
-
-    Infinite if they have not.
-    """
+    """Return the distance from each query within which sorted keys have at least the weight `goal`."""
+    # Infinite if they have not.
     n = len(x)
     last = np.searchsorted(until, until - weight + ENOUGH * goal)  # of the window that begins at each key
     starts = int(np.searchsorted(last, n))
@@ -403,10 +349,8 @@ def _kth(distance: Array, weight: Array, target: float, d: int) -> Array:
 
 
 def _at_the_ends(found: Array, distance: Array, total: Array, target: float, d: int) -> Array:
-    """Return widths with those beyond all keys, and of coincident keys, as the docstring of the module says.
-
-    Distances of keys that do not count are infinite.
-    """
+    """Return widths with those beyond all keys, and of coincident keys, as the docstring of the module says."""
+    # Distances of keys that do not count are infinite.
     beyond = ENOUGH * target > total
     if beyond.any():
         farthest = np.where(np.isfinite(distance[beyond]), distance[beyond], 0.0).max(axis=1)

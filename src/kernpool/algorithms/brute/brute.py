@@ -53,10 +53,7 @@ def pair_seconds(problem: Problem) -> float:
 
 # The arguments of all estimates of time, used or not.
 def seconds(problem: Problem, look: PairSample, known: Mapping[str, float]) -> float:  # noqa: ARG001
-    """Estimate the run time of brute force in seconds.
-
-    Parameters are as in `Algorithm.seconds`.
-    """
+    """Estimate the run time of brute force in seconds."""
     m, n = problem.shape
     return CALL + m * (SECONDS_PER_QUERY + n * pair_seconds(problem))
 
@@ -149,11 +146,9 @@ def reduce_densely(problem: Problem) -> PoolState:
 
 
 def reduce_staged(problem: Problem) -> PoolState:
-    """Compute kernel sums by the one compiled loop that supports every built-in kernel.
-
-    That loop, the staged tiles, is independent of the faster loops of brute force, and the only one to be compiled.
-    Problems that no compiled loop supports run through the reference implementation.
-    """
+    """Compute kernel sums by the one compiled loop that supports every built-in kernel."""
+    # That loop, the staged tiles, is independent of the faster loops of brute force, and the only one to be compiled.
+    # Problems that no compiled loop supports run through the reference implementation.
     blocks = _blocks(problem)
     if not isinstance(blocks, DenseBlocks):
         blocks.faster = []  # type: ignore[attr-defined]  # compiled blocks alone have it

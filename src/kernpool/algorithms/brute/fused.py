@@ -91,10 +91,9 @@ Array = NDArray[np.float64]
 
 
 class FusedGradients:
-    """Gradients of weighted means for keys of one to three columns, by fused loops.
+    """Gradients of weighted means for keys of one to three columns, by fused loops."""
 
-    The arrays are those of the local linear sums.
-    """
+    # The arrays are those of the local linear sums.
 
     def __init__(self, problem: Problem) -> None:
         self.problem, self.arrays = problem, FusedMoments(replace(problem, degree=1))
@@ -152,41 +151,19 @@ ALLOWED = {4: 1e-6, 8: 5e-13}  # half of the guaranteed accuracy, by bytes of a 
 
 
 class FusedKeys(NamedTuple):
-    """Keys, values and weights as the fused loops need them: transposed, in float32 or float64.
+    """Keys, values and weights as the fused loops need them: transposed, in float32 or float64."""
 
-    Parameters
-    ----------
-    way : int
-        How exponents are made, see `kernpool.algorithms.brute.loops.fused_means`.
-    key : ndarray of shape (d, n)
-        Coordinates: in powers of two near the bandwidth, or centered and scaled.
-    square : ndarray of shape (n,) or (0,)
-        Squared norms of centered keys.
-    value : ndarray of shape (c, n)
-        Values times weights, in units of ``2**value_unit``.
-    weight : ndarray of shape (n,) or (0,)
-        Weights of keys, if they have any.
-    scale : ndarray of shape (d,)
-        Multiplier of differences.
-    unit, value_unit : ndarray of int
-        Powers of two, of coordinates and of values.
-    center, multiplier : ndarray of shape (d,)
-        A query q becomes ``x = (q - center) * multiplier``.
-    radius : float or None
-        Largest norm of a centered key; None for differences.
-    """
-
-    way: int
-    key: NDArray[Any]
-    square: NDArray[Any]
-    value: NDArray[Any]
-    weight: NDArray[Any]
-    scale: NDArray[Any]
-    unit: NDArray[np.int64]
+    way: int  # how exponents are made, see `kernpool.algorithms.brute.loops.fused_means`
+    key: NDArray[Any]  # coordinates: in powers of two near the bandwidth, or centered and scaled
+    square: NDArray[Any]  # squared norms of centered keys
+    value: NDArray[Any]  # values times weights, in units of ``2**value_unit``
+    weight: NDArray[Any]  # weights of keys, if they have any
+    scale: NDArray[Any]  # multiplier of differences
+    unit: NDArray[np.int64]  # powers of two, of coordinates and of values
     value_unit: NDArray[np.int64]
-    center: Array
+    center: Array  # A query q becomes ``x = (q - center) * multiplier``
     multiplier: Array
-    radius: float | None = None
+    radius: float | None = None  # largest norm of a centered key; None for differences
 
     @classmethod
     def of(cls, problem: Problem, dtype: np.dtype[Any], *, products: bool = True) -> FusedKeys:
@@ -204,11 +181,9 @@ class FusedKeys(NamedTuple):
         return keys if doubtful.mean() <= MOST_DONE_AGAIN else _for_differences(problem, dtype)
 
     def queries(self, query: Array) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return scaled queries, and the squared norm of each (zero if distances come from differences).
-
-        For products, queries are centered, and multiplied by -2 after their norms are taken. For differences, they are
-        only scaled by powers of two, if at all.
-        """
+        """Return scaled queries, and the squared norm of each (zero if distances come from differences)."""
+        # For products, queries are centered, and multiplied by -2 after their norms are taken. For differences, they
+        # are only scaled by powers of two, if at all.
         dtype = self.key.dtype
         if self.radius is None:
             moved = np.ldexp(query, -self.unit) if self.unit.any() else query
@@ -216,13 +191,11 @@ class FusedKeys(NamedTuple):
         return _centered(query, self.center, self.multiplier, -2.0, dtype)
 
     def errors(self, offset: NDArray[Any], denominator: Array | float, keys: int) -> Array:
-        """Return error bounds of pooled values, relative to the values' range, if distances come from inner products.
-
-        An exponent s = |x - y|^2 in units of ln 2 is off by a quarter of an epsilon times (|x| + |y|)^2. It moves a
-        mean by its size times the mean absolute deviation of the values, at most half of their range. And |y| is at
-        most |x| + sqrt(s), where the weighted mean of s is at most log2(keys) - log2(denominator), by the entropy of
-        the weights: the better bound where a few keys are far away.
-        """
+        """Return error bounds of pooled values, relative to the values' range, for distances from inner products."""
+        # An exponent s = |x - y|^2 in units of ln 2 is off by a quarter of an epsilon times (|x| + |y|)^2. It moves a
+        # mean by its size times the mean absolute deviation of the values, at most half of their range. And |y| is at
+        # most |x| + sqrt(s), where the weighted mean of s is at most log2(keys) - log2(denominator), by the entropy of
+        # the weights: the better bound where a few keys are far away.
         assert self.radius is not None
         x = np.sqrt(offset.astype(np.float64))
         with np.errstate(divide="ignore", invalid="ignore"):  # far from the center sums of weights may be anything
@@ -270,10 +243,8 @@ def _in_units(problem: Problem, unit: NDArray[np.int64], dtype: np.dtype[Any]) -
 
 
 def _values(problem: Problem, dtype: np.dtype[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]:
-    """Return values times key weights, key weights, and the exponent of the power of two that divides each column.
-
-    Values are transposed; weights are empty if keys have none. Exponents are zero in float64.
-    """
+    """Return values times key weights, key weights, and the exponent of the power of two that divides each column."""
+    # Values are transposed; weights are empty if keys have none. Exponents are zero in float64.
     value, weight = problem.value, problem.key_weight
     unit = np.zeros(value.shape[1], dtype=int)
     if dtype == np.float32:

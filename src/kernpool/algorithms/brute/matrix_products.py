@@ -144,15 +144,7 @@ class Products:
 
 
 class ProductGradients:
-    """Gradients of Gaussian pooling in many columns, by matrix products.
-
-    Parameters
-    ----------
-    problem : Problem
-        Gaussian, without mask and moments.
-    dtype : dtype
-        In which products are formed.
-    """
+    """Gradients of Gaussian pooling in many columns, by matrix products."""
 
     def __init__(self, problem: Problem, dtype: np.dtype) -> None:
         self.problem, self.dtype = problem, dtype
@@ -166,10 +158,8 @@ class ProductGradients:
         self.radius = float(np.sqrt(np.sum(((problem.key - self.center) * self.scale) ** 2, axis=1)).max())
 
     def near_enough(self, queries: slice) -> NDArray[np.bool_]:
-        """Return flags of queries near enough to the block's center for matrix products to be precise.
-
-        Errors of squared distances then move a pooled value by at most 1e-6 (float32) or 5e-13 of the values' range.
-        """
+        """Return flags of queries near enough to the block's center for matrix products to be precise."""
+        # Errors of squared distances then move a pooled value by at most 1e-6 (float32) or 5e-13 of the values' range.
         query = self.problem.query[queries]
         center = query.mean(axis=0)
         own = np.sqrt(np.sum(((query - center) * self.scale) ** 2, axis=1))

@@ -74,10 +74,8 @@ class CompiledBlocks:
 
     @cached_property
     def faster(self) -> list[FusedPairs | FusedMoments | Products]:
-        """Specialised loops for the kernel sums, to be tried in this order before the general loop (staged tiles).
-
-        Gradients do not use them.
-        """
+        """Specialised loops for the kernel sums, to be tried in this order before the general loop (staged tiles)."""
+        # Gradients do not use them.
         problem = self.problem
         if self.uses_blas:
             narrow = narrow_type(problem) == np.float32 and is_gaussian(problem)
@@ -123,10 +121,8 @@ class CompiledBlocks:
         return state
 
     def sums(self, queries: slice | NDArray[np.intp], keys: slice) -> tuple[PoolState, NDArray[np.bool_]]:
-        """Return a block's kernel sums by the general loop (staged tiles), and flags of imprecise queries, all false.
-
-        The staged tiles are precise for all queries.
-        """
+        """Return a block's kernel sums by the general loop (staged tiles), and flags of imprecise queries: none."""
+        # The staged tiles are precise for all queries.
         pairs, problem = self._pairs(queries, keys), self.problem
         m = len(self.own[queries])
         state = PoolState(np.empty(m), np.empty(m), np.empty((m, problem.layout.width)))
@@ -134,10 +130,8 @@ class CompiledBlocks:
         return state, np.zeros(m, dtype=bool)
 
     def _fit_of(self, state: PoolState) -> LocalFit:
-        """Return the local fits of all queries, solved once for all blocks.
-
-        Concurrent calls are harmless.
-        """
+        """Return the local fits of all queries, solved once for all blocks."""
+        # Concurrent calls are harmless.
         solved = self.solved
         if solved is None or solved[0] is not state:
             self.solved = solved = (state, solve(state, self.problem.layout))
@@ -187,11 +181,9 @@ class CompiledBlocks:
 
 
 def kernel_of(problem: Problem) -> tuple[Array, int, bool | None, bool]:
-    """Return bandwidths, kernel code, whether the support is infinite, and whether weights are products over columns.
-
-    Infinite support is True or None, never False. Products are False where they agree with the radial composition: for
-    one column and for the Gaussian.
-    """
+    """Return bandwidths, kernel code, whether the support is infinite, and whether weights are products."""
+    # Infinite support is True or None, never False. Products are False where they agree with the radial composition:
+    # for one column and for the Gaussian.
     similarity = problem.similarity
     assert similarity.widening is None  # what calls these loops says so
     return (
@@ -209,11 +201,9 @@ def moments_of(problem: Problem) -> tuple[bool | None, bool | None]:
 
 
 def sum_items(first: Problem, stack: Stack) -> PoolState:
-    """Return the kernel sums of a stack of problems of one shape, concatenated along the queries.
-
-    `first` is one of the problems. The sums are of centered values: those for all queries of one problem, then those of
-    the next.
-    """
+    """Return the kernel sums of a stack of problems of one shape, concatenated along the queries."""
+    # `first` is one of the problems. The sums are of centered values: those for all queries of one problem, then those
+    # of the next.
     (items, m), width = stack.own.shape, first.layout.width
     shift, denominator, numerator = np.empty((items, m)), np.empty((items, m)), np.empty((items, m, width))
     mask = np.empty((items, 0, 0), dtype=bool)

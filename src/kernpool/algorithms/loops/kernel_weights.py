@@ -61,10 +61,8 @@ def _polynomial_32(f):
 
 @ordered_loop
 def exp2(t):
-    """Compute 2**t to a relative error of 6e-16; zero below the range of exponents, clamped above it.
-
-    Above it only irrelevant keys can be.
-    """
+    """Compute 2**t to a relative error of 6e-16; zero below the range of exponents, clamped above it."""
+    # Above it only irrelevant keys can be.
     t = t if t > -1023.0 else -1023.0
     t = t if t < 1023.0 else 1023.0
     rounded = t + _ROUND_64
@@ -77,10 +75,8 @@ def exp2(t):
 
 @ordered_loop
 def exp2_minus_64_unclamped(s):
-    """Compute 2**-s for -1021 <= s <= 1021 to a relative error of 5e-16, without a check of s.
-
-    A check would take a fifth of the time.
-    """
+    """Compute 2**-s for -1021 <= s <= 1021 to a relative error of 5e-16, without a check of s."""
+    # A check would take a fifth of the time.
     rounded = _ROUND_64 - s
     p = _polynomial_64((_ROUND_64 - rounded) - s)
     return np.int64(np.float64(p).view(np.int64) + (np.float64(rounded).view(np.int64) << np.int64(52))).view(
@@ -100,11 +96,9 @@ def exp2_minus_32_unclamped(s):
 
 @ordered_loop
 def exp2_minus_64(s):
-    """Compute 2**-s for s >= 0 to a relative error of 6e-16, clamped to at least 2**-1021.
-
-    There is neither a branch nor a product: the integer is added to the exponent bits. Beyond s = 1021 it stays at
-    2**-1021 instead of zero. A sum of such numbers alone is tiny, and they change no larger sum.
-    """
+    """Compute 2**-s for s >= 0 to a relative error of 6e-16, clamped to at least 2**-1021."""
+    # There is neither a branch nor a product: the integer is added to the exponent bits. Beyond s = 1021 it stays at
+    # 2**-1021 instead of zero. A sum of such numbers alone is tiny, and they change no larger sum.
     return exp2_minus_64_unclamped(s if s < _SMALLEST_64 else _SMALLEST_64)
 
 
@@ -115,10 +109,8 @@ def exp2_minus_32(s):
 
 
 def exp2_minus(s, bounded):
-    """Compute 2**-s in the float width of s; without clamping s if `bounded` is 1.
-
-    Callable from compiled code only.
-    """
+    """Compute 2**-s in the float width of s; without clamping s if `bounded` is 1."""
+    # Callable from compiled code only.
     raise NotImplementedError
 
 
@@ -193,10 +185,8 @@ def resolve_edges(s, boxcar):
 
 @bare_part
 def exponents(out, s, code):
-    """Write the base-2 logarithm of a kernel of infinite support, at squared distances `s`, to `out`.
-
-    `correct` applies the bounded factor that some kernels have.
-    """
+    """Write the base-2 logarithm of a kernel of infinite support, at squared distances `s`, to `out`."""
+    # `correct` applies the bounded factor that some kernels have.
     if code == GAUSSIAN:
         for j in range(s.size):
             out[j] = -0.5 * LOG2_E * s[j]
@@ -221,11 +211,9 @@ def correct(weight, exponent, code):
 
 @bare_part
 def powers(out, s, inner, outer):
-    """Write the kernel (1 - u**inner)**outer, zero beyond u = 1, to `out`, given squared distances s = u**2.
-
-    `outer` is 2, 4, 5 or 6. With z = 1 - u**inner it is z**2 (a + z**2 (b + z (c + z d))), where one of a, b, c, d is 1
-    and the others are 0.
-    """
+    """Write the kernel (1 - u**inner)**outer, zero beyond u = 1, to `out`, given squared distances s = u**2."""
+    # `outer` is 2, 4, 5 or 6. With z = 1 - u**inner it is z**2 (a + z**2 (b + z (c + z d))), where one of a, b, c, d is
+    # 1 and the others are 0.
     a, b = 1.0 if outer == 2 else 0.0, 1.0 if outer == 4 else 0.0
     c, d = 1.0 if outer == 5 else 0.0, 1.0 if outer == 6 else 0.0
     for j in range(s.size):
@@ -266,10 +254,8 @@ def profiles(out, s, code):
 
 
 def first_stage(out, s, code, infinite):
-    """Write a compact kernel's values, or another's base-2 logarithms, at squared distances `s` to `out`.
-
-    Callable from compiled code only.
-    """
+    """Write a compact kernel's values, or another's base-2 logarithms, at squared distances `s` to `out`."""
+    # Callable from compiled code only.
     raise NotImplementedError
 
 
@@ -308,12 +294,10 @@ def slopes(out, s, code):
 
 @bare_part
 def tile_distances(s, q, key, first, bandwidth, code, infinite):
-    """Write the squared distances, in bandwidths, of one query from a tile of keys to `s`.
-
-    At the edge of a kernel's support they are on the same side as in the reference. Multiplying by 1 / h is faster than
-    dividing by h and rounds differently. That matters for u = 1 alone, which gridded data do reach; a tile with such a
-    distance is done again with divisions.
-    """
+    """Write the squared distances, in bandwidths, of one query from a tile of keys to `s`."""
+    # At the edge of a kernel's support they are on the same side as in the reference. Multiplying by 1 / h is faster
+    # than dividing by h and rounds differently. That matters for u = 1 alone, which gridded data do reach; a tile with
+    # such a distance is done again with divisions.
     for divide in range(2):  # one call for both: each is compiled into every loop that has distances
         for a in range(q.size):
             squared_column(s, q[a], key[a, first : first + s.size], bandwidth[a], divide == 1, a > 0)
@@ -325,13 +309,11 @@ def tile_distances(s, q, key, first, bandwidth, code, infinite):
 
 @bare_part
 def tile_weights(weight, s, exponent, column, q, key, first, bandwidth, code, infinite, product, unit):
-    """Write the kernel weights of one query and a tile of keys, in units of 2**unit, to `weight`.
-
-    `exponent` keeps the logits. The first pass makes exponents or profiles, the second multiplies bounded factors onto
-    the exponentials. Each stage is called in one place, for radial kernels and for products over columns: a second one
-    costs a second to compile. For the same reason `infinite` is True or None, not False: what is for kernels of
-    infinite support alone is not compiled for others (2.7 s of a first call in place of 3.4).
-    """
+    """Write the kernel weights of one query and a tile of keys, in units of 2**unit, to `weight`."""
+    # `exponent` keeps the logits. The first pass makes exponents or profiles, the second multiplies bounded factors
+    # onto the exponentials. Each stage is called in one place, for radial kernels and for products over columns: a
+    # second one costs a second to compile. For the same reason `infinite` is True or None, not False: what is for
+    # kernels of infinite support alone is not compiled for others (2.7 s of a first call in place of 3.4).
     together = 1 if product else q.size  # columns
     made = column if product else exponent if infinite is not None else weight
     for factors in range(2 if code in (LAPLACE, LOGISTIC) else 1):
@@ -357,10 +339,8 @@ def tile_weights(weight, s, exponent, column, q, key, first, bandwidth, code, in
 
 @bare_loop
 def count_impossible(denominator, numerator, low, high):
-    """Count means outside of `low` to `high`, and those whose sum of weights is not positive and finite.
-
-    NaN counts, too.
-    """
+    """Count means outside of `low` to `high`, and those whose sum of weights is not positive and finite."""
+    # NaN counts, too.
     count = 0
     for c in range(low.size):  # by columns: with the rows inside the loop is a vector's
         least, most = low[c], high[c]

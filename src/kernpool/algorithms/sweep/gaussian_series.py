@@ -50,10 +50,8 @@ def share_of(line: SortedColumn, tol: float) -> float:
 
 
 def pool_weights(line: SortedColumn, tol: float, out: PoolState, n_jobs: int, progress: Progress | None) -> None:
-    """Write Gaussian sums of sorted one-dimensional queries to `out`; flag those that need direct summation.
-
-    Flagged queries are to be computed key by key.
-    """
+    """Write Gaussian sums of sorted one-dimensional queries to `out`; flag those that need direct summation."""
+    # Flagged queries are to be computed key by key.
     queries, h, columns = line.queries, line.bandwidth, 1 + len(line.keys.value)
     cells, share, total = sum_cells(line, n_jobs), share_of(line, tol), line.total_weight
 
@@ -73,10 +71,8 @@ def pool_weights(line: SortedColumn, tol: float, out: PoolState, n_jobs: int, pr
 def pool_moments(
     line: SortedColumn, tol: float, out: PoolState, n_jobs: int, progress: Progress | None, degree: int = 1
 ) -> None:
-    """Write Gaussian moment sums for local linear or quadratic fits to `out`; flag queries that need direct summation.
-
-    Queries are sorted and one-dimensional. Flagged ones are to be computed key by key.
-    """
+    """Write Gaussian moment sums for local linear or quadratic fits to `out`; flag queries that need direct sums."""
+    # Queries are sorted and one-dimensional. Flagged ones are to be computed key by key.
     keys, queries, h = line.keys, line.queries, line.bandwidth
     cells, share, total = sum_cells(line, n_jobs), share_of(line, tol), line.total_weight
     runs = loops.join(queries.low, queries.high, queries.offset, BLOCK * h, QUERIES_PER_BLOCK)

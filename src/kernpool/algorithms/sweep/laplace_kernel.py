@@ -22,10 +22,8 @@ QUERIES_PER_CALL, GROUPS_PER_CALL = 1 << 14, 1 << 11
 
 
 def pool_weights(line: SortedColumn, out: PoolState, n_jobs: int, progress: Progress | None) -> None:
-    """Write Laplace-kernel sums of sorted one-dimensional queries to `out`; flag those that need direct summation.
-
-    Flagged queries are to be computed key by key.
-    """
+    """Write Laplace-kernel sums of sorted one-dimensional queries to `out`; flag those that need direct summation."""
+    # Flagged queries are to be computed key by key.
     keys, queries, bins, h = line.keys, line.queries, len(line.keys.low), line.bandwidth
     leftward, rightward, total = (np.empty((bins, 1 + len(keys.value))) for _ in range(3))
 
@@ -52,10 +50,8 @@ def pool_weights(line: SortedColumn, out: PoolState, n_jobs: int, progress: Prog
 
 
 def pool_moments(line: SortedColumn, out: PoolState, n_jobs: int, progress: Progress | None) -> None:
-    """Write Laplace-kernel moment sums for local linear fits to `out`; flag queries that need direct summation.
-
-    Queries are sorted and one-dimensional. Flagged ones are to be computed key by key.
-    """
+    """Write Laplace-kernel moment sums for local linear fits to `out`; flag queries that need direct summation."""
+    # Queries are sorted and one-dimensional. Flagged ones are to be computed key by key.
     keys, queries, bins, h = line.keys, line.queries, len(line.keys.low), line.bandwidth
     leftward, rightward = (np.empty((bins, 1 + out.numerator.shape[1])) for _ in range(2))
     total = np.empty((bins, 1 + len(keys.value)))

@@ -14,30 +14,8 @@ Array = NDArray[np.float64]
 
 
 def with_moments(value: Array, offset: Array, degree: int) -> Array:
-    """Append the powers of keys' offsets, and their products with values, to the value columns.
-
-    Their order is that of `Layout`.
-
-    Parameters
-    ----------
-    value : ndarray of shape (c, n)
-        The values.
-    offset : ndarray of shape (n,)
-        Offsets of keys from a point, in bandwidths.
-    degree : {1, 2}
-        Of the fit.
-
-    Returns
-    -------
-    ndarray of shape (columns, n)
-        Values, offsets, their squares, their products with values; then third and fourth powers, and products of
-        squares with values.
-
-    Examples
-    --------
-    >>> with_moments(np.array([[5.0]]), np.array([2.0]), 2)[:, 0]
-    array([ 5.,  2.,  4., 10.,  8., 16., 20.])
-    """
+    """Append the powers of keys' offsets, and their products with values, to the value columns."""
+    # Their order is that of `Layout`.
     square = offset * offset
     rows = [value, offset, square, offset * value]
     if degree == 2:

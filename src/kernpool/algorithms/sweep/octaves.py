@@ -38,34 +38,16 @@ NARROWEST = float(np.finfo(np.float64).tiny)  # of cells, whose widths divide
 
 @dataclass(frozen=True)
 class Octave:
-    """Queries whose widths share a power of two, and the bins of keys in their windows, in cells.
+    """Queries whose widths share a power of two, and the bins of keys in their windows, in cells."""
 
-    Parameters
-    ----------
-    h : float
-        Largest width of a cell of more than one bin, between a quarter and half of the widths.
-    queries : ndarray of int
-        Which queries.
-    first_bin : int
-        First bin of keys in their windows.
-    offset : ndarray of shape (bins + 1,)
-        Where each bin starts among all keys.
-    low, high : ndarray of shape (bins,)
-        Smallest and largest key of each bin.
-    start : ndarray of shape (cells + 1,)
-        First bin of each cell, counted from `first_bin`.
-    cell_of : ndarray of shape (bins,)
-        Cell of each bin.
-    """
-
-    h: float
-    queries: Index
-    first_bin: int
-    offset: Index
-    low: Array
+    h: float  # largest width of a cell of more than one bin, between a quarter and half of the widths
+    queries: Index  # which queries
+    first_bin: int  # first bin of keys in their windows
+    offset: Index  # where each bin starts among all keys
+    low: Array  # smallest and largest key of each bin
     high: Array
-    start: Index
-    cell_of: Index
+    start: Index  # first bin of each cell, counted from `first_bin`
+    cell_of: Index  # cell of each bin
 
     @classmethod
     def divide(cls, x: Array, first: Index, last: Index, width: Array) -> tuple[Octave, ...]:
@@ -112,11 +94,9 @@ class Octave:
 
 
 def sum_windows(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) -> PoolState:
-    """Compute kernel sums of a problem of one column whose windows differ between queries (`KernelLogits.widening`).
-
-    The kernel is a compact polynomial or the Gaussian. Queries whose sums would lose digits are computed by brute
-    force, and so are those of a Gaussian whose sums are less than half of the lightest key, which have no key near.
-    """
+    """Compute kernel sums of a problem of one column whose windows differ between queries (`KernelLogits.widening`)."""
+    # The kernel is a compact polynomial or the Gaussian. Queries whose sums would lose digits are computed by brute
+    # force, and so are those of a Gaussian whose sums are less than half of the lightest key, which have no key near.
     form = problem.similarity.kernel.form
     m, layout = len(problem.query), problem.layout
     order, x, weight, value = problem.prepare(
@@ -165,36 +145,8 @@ def sum_sorted(
     n_jobs: int = 1,
     progress: Progress | None = None,
 ) -> Array:
-    """Return sums over the windows of sorted queries of kernel weights, times powers of offsets, and times values.
-
-    A window of the Gaussian ends where all keys together have 1e-17 of the weight of the lightest.
-
-    Parameters
-    ----------
-    form : Polynomial or Gaussian
-        Of the kernel.
-    x : ndarray of shape (n,)
-        Sorted keys.
-    weight : ndarray of shape (n,) or (0,)
-        Of keys; none is one each.
-    value : ndarray of shape (c, n)
-        Of keys.
-    query, width : ndarray of shape (m,)
-        Sorted queries and their bandwidths, which are positive.
-    degree : {0, 1, 2}
-        Offsets, in widths, have powers up to twice the degree; those times values up to it.
-    left_out : tuple of ndarray of shape (m,), optional
-        Key of each query whose weight is another one, or -1, and that weight.
-    n_jobs : int
-        Threads; results have the same bits for any number.
-    progress : callable, optional
-        Called with the number of queries that are done, and of all.
-
-    Returns
-    -------
-    ndarray of shape (m, 1 + c, 1 + 2 * degree)
-        Sums, those of values after those of weights; NaN where they would lose digits.
-    """
+    """Return sums over the windows of sorted queries of kernel weights, times powers of offsets, and times values."""
+    # A window of the Gaussian ends where all keys together have 1e-17 of the weight of the lightest.
     if isinstance(form, Polynomial):
         inner, outer, height, reach, cells = form.inner, form.outer, form.height, 1.0, 1.0
         polynomial, least = derivatives(inner, outer), window_sums.LEAST_SHARES
@@ -266,41 +218,15 @@ def _window_ends(x: Array, q: Array, width: Array) -> tuple[Index, Index]:
 
 @dataclass(frozen=True)
 class NearestWindows:
-    """Windows of the k nearest keys of each query on a line, prepared for local linear tricube fits.
+    """Windows of the k nearest keys of each query on a line, prepared for local linear tricube fits."""
 
-    Parameters
-    ----------
-    x : ndarray of shape (n,)
-        Sorted keys.
-    query : ndarray of shape (m,)
-        Sorted queries.
-    k : int
-        Keys in a window, at most n.
-    first, middle : ndarray of shape (m,)
-        First key of each window, and first key that is not below the query.
-    width : ndarray of shape (m,)
-        Distance of the farthest key in the window. It may be zero.
-    octaves : tuple of Octave
-        The queries by their widths; those of width zero are in the octave of the smallest.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> x = np.array([0.0, 1.0, 2.0, 4.0, 8.0])
-    >>> windows = NearestWindows.prepare(x, np.array([0.5, 4.0]), 3)
-    >>> windows.first.tolist(), windows.width.tolist()
-    ([0, 1], [1.5, 3.0])
-    >>> windows.fit(np.ones(5), 3.0 * x, n_jobs=1).tolist()
-    [1.5, 12.0]
-    """
-
-    x: Array
-    query: Array
-    k: int
-    first: Index
+    x: Array  # sorted keys
+    query: Array  # sorted queries
+    k: int  # keys in a window, at most n
+    first: Index  # first key of each window, and first key that is not below the query
     middle: Index
-    width: Array
-    octaves: tuple[Octave, ...]
+    width: Array  # distance of the farthest key in the window. It may be zero.
+    octaves: tuple[Octave, ...]  # the queries by their widths; those of width zero are in the octave of the smallest
 
     @classmethod
     def prepare(cls, x: Array, query: Array, k: int) -> NearestWindows:

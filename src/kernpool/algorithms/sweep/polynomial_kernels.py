@@ -43,10 +43,8 @@ FARTHEST, TERMS_OF_HIGH = 1.39, 1.0 / 670.0
 def pool_polynomial(
     line: SortedColumn, form: Polynomial, out: PoolState, n_jobs: int, progress: Progress | None
 ) -> None:
-    """Write polynomial-kernel sums of sorted one-dimensional queries to `out`; flag those that need direct summation.
-
-    Flagged queries are to be computed key by key.
-    """
+    """Write polynomial-kernel sums of sorted one-dimensional queries to `out`; flag those that need direct sums."""
+    # Flagged queries are to be computed key by key.
     keys, queries, h = line.keys, line.queries, line.bandwidth
     height, inner, outer = form.height, form.inner, form.outer
     polynomial, bins, columns = derivatives(inner, outer), len(keys.low), 1 + len(keys.value)
@@ -90,13 +88,7 @@ def pool_polynomial(
 
 
 def derivatives(inner: int, outer: int) -> Array:
-    """Return the polynomial coefficients of all derivatives of ``(1 - |u|**inner)**outer``, for u > 0 and u < 0.
-
-    Returns
-    -------
-    ndarray of shape (2, degree + 1, degree + 1)
-        At ``[side, p, k]`` the coefficient of ``u**p`` in derivative k.
-    """
+    """Return the polynomial coefficients of all derivatives of ``(1 - |u|**inner)**outer``, for u > 0 and u < 0."""
     degree = inner * outer
     table = np.zeros((2, degree + 1, degree + 1))
     for power in range(outer + 1):
@@ -116,11 +108,9 @@ FEW = 1 << 17  # pairs, up to which visiting them is faster than setting a panel
 def pool_panels(
     line: SortedColumn, form: Polynomial, out: PoolState, n_jobs: int, progress: Progress | None, degree: int = 1
 ) -> None:
-    """Write polynomial-kernel moment sums for local fits to `out`; queries that need direct summation stay flagged.
-
-    Panels of queries are summed one after another. All queries are flagged before; those that stay so are to be
-    computed key by key.
-    """
+    """Write polynomial-kernel moment sums for local fits to `out`; queries that need direct summation stay flagged."""
+    # Panels of queries are summed one after another. All queries are flagged before; those that stay so are to be
+    # computed key by key.
     keys, queries, h, width = line.keys, line.queries, line.bandwidth, WIDTH[degree]
     starts = join(queries.low, queries.high, queries.offset, width * h, len(queries.x))
     low, high = queries.low[starts[:-1]], queries.high[starts[1:] - 1]

@@ -36,51 +36,17 @@ CLOSEST = 1e-280  # numbers no farther apart than this are sorted: bins per unit
 
 @dataclass(frozen=True)
 class Bins:
-    """Numbers sorted into consecutive bins: no number is larger than any number of the next bin.
+    """Numbers sorted into consecutive bins: no number is larger than any number of the next bin."""
 
-    Parameters
-    ----------
-    order : ndarray of shape (n,)
-        Where each number came from.
-    x : ndarray of shape (n,)
-        The numbers, bin after bin; within a bin in any order.
-    offset : ndarray of shape (bins + 1,)
-        Where each bin starts. No bin is empty.
-    low, high : ndarray of shape (bins,)
-        Smallest and largest number of each bin.
-    """
-
-    order: NDArray[np.integer]
-    x: Array
-    offset: NDArray[np.int64]
-    low: Array
+    order: NDArray[np.integer]  # where each number came from
+    x: Array  # the numbers, bin after bin; within a bin in any order
+    offset: NDArray[np.int64]  # where each bin starts. No bin is empty.
+    low: Array  # smallest and largest number of each bin
     high: Array
 
 
 def make_bins(x: Array, size: float, n_jobs: int = 1) -> Bins:
-    """Sort numbers into consecutive bins of about `size` numbers each.
-
-    Parameters
-    ----------
-    x : ndarray of shape (n,)
-        Finite numbers.
-    size : float
-        How many a bin should hold.
-    n_jobs : int, default=1
-        Threads; the bins do not depend on it.
-
-    Returns
-    -------
-    Bins
-        With about ``n / size`` bins, at most `OVERFULL` times as large as asked unless all their numbers are equal.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> bins = make_bins(np.array([0.3, 9.0, 0.1, 9.0, 5.0]), size=2.0)
-    >>> bins.x.tolist(), bins.offset.tolist()
-    ([0.3, 0.1, 9.0, 9.0, 5.0], [0, 2, 5])
-    """
+    """Sort numbers into consecutive bins of about `size` numbers each."""
     x = np.ascontiguousarray(x)
     order, ordered, end = _scatter(x, max(1, round(len(x) / size)), n_jobs)
     offset = np.concatenate([[0], end[np.diff(end, prepend=0) > 0]])
@@ -211,30 +177,14 @@ class SortedQueries(NamedTuple):
 
 @dataclass(frozen=True)
 class SortedColumn:
-    """Keys and queries of a one-dimensional problem, sorted into bins.
+    """Keys and queries of a one-dimensional problem, sorted into bins."""
 
-    Parameters
-    ----------
-    keys : SortedKeys
-        Those with positive weight.
-    queries : SortedQueries
-        All of them, in groups of neighbours.
-    key_order : ndarray of shape (keys,)
-        Where each key came from.
-    bandwidth : float
-        In the units of the column.
-    leave_out : bool
-        Whether queries have own keys.
-    queries_per_block : int
-        How many neighbours, at most, look at the same keys.
-    """
-
-    keys: SortedKeys
-    queries: SortedQueries
-    key_order: NDArray[np.integer]
-    bandwidth: float
-    leave_out: bool
-    queries_per_block: int = 16
+    keys: SortedKeys  # those with positive weight
+    queries: SortedQueries  # all of them, in groups of neighbours
+    key_order: NDArray[np.integer]  # where each key came from
+    bandwidth: float  # in the units of the column
+    leave_out: bool  # whether queries have own keys
+    queries_per_block: int = 16  # how many neighbours, at most, look at the same keys
 
     @property
     def total_weight(self) -> float:

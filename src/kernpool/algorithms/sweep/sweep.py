@@ -67,10 +67,8 @@ def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) 
     line: SortedColumn | None = None
 
     def report(start: int, stop: int) -> Progress | None:
-        """Return a callback that reports the progress of a step as a number of queries from `start` to `stop`.
-
-        The second half of the progress is for recomputed queries. The result is None without a callback.
-        """
+        """Return a callback that reports the progress of a step as a number of queries from `start` to `stop`."""
+        # The second half of the progress is for recomputed queries. The result is None without a callback.
         return None if progress is None else lambda done, total: progress(start + done * (stop - start) // total, m)
 
     if isinstance(kernel.form, Flat):
@@ -120,11 +118,9 @@ def _sum_in_order(
 
 
 def arrange(problem: Problem, n_jobs: int) -> SortedColumn:
-    """Sort keys and queries of a one-column problem into bins whose sizes balance the costs of a sum.
-
-    A bin of keys costs about as much as 25 pairs, a block of 16 queries as much as 600; and the smaller they are, the
-    fewer pairs near the ends of windows are visited one by one.
-    """
+    """Sort keys and queries of a one-column problem into bins whose sizes balance the costs of a sum."""
+    # A bin of keys costs about as much as 25 pairs, a block of 16 queries as much as 600; and the smaller they are, the
+    # fewer pairs near the ends of windows are visited one by one.
     from kernpool.algorithms.sweep.sorted_column import SortedColumn
 
     m, n = problem.shape
@@ -173,10 +169,7 @@ CELL_KEYS = 3000  # keys from which on a query of the Gaussian meets few cells t
 
 
 def seconds(problem: Problem, look: PairSample, known: Mapping[str, float]) -> float:
-    """Estimate the run time of the sweep in seconds.
-
-    Parameters are as in `Algorithm.seconds`.
-    """
+    """Estimate the run time of the sweep in seconds."""
     (m, n), kernel = problem.shape, problem.similarity.kernel
     if problem.similarity.widening is not None:
         rows = PER_WINDOW_KEY * n + PER_WINDOW[type(kernel.form)] * m
@@ -235,20 +228,13 @@ def differentiate_by_series(
     n_jobs: int = 1,
     progress: Progress | None = None,
 ) -> Gradients:
-    """Compute the gradients of Gaussian pooling in one column by Taylor series, in linear time.
-
-    Parameters are as in `Algorithm.pullback`. Weights change by their offsets from the query, so the gradient by a
-    query is made of the sums of a local linear fit,
-
-        dL/dq_i = 1/h sum_b g_ib ((sum_j w_ij u_ij v_jb) / D_i - yhat_ib (sum_j w_ij u_ij) / D_i)
-
-    with ``u_ij = (k_j - q_i) / h``, and those by keys and values are the same sums with keys and queries exchanged:
-    keys become the queries, with ``g_i / D_i`` and ``g_i . yhat_i / D_i`` as values.
-
-    The differences are of large sums, which the pairs of `windows.py` avoid. In single precision that costs nothing:
-    sums are in double precision, and their rounding, relative to the spread of all values, is a thousandth of the
-    rounding of float32 values. Problems in double precision use the pairs.
-    """
+    """Compute the gradients of Gaussian pooling in one column by Taylor series, in linear time."""
+    # dL/dq_i = 1/h sum_b g_ib ((sum_j w_ij u_ij v_jb) / D_i - yhat_ib (sum_j w_ij u_ij) / D_i)
+    # with ``u_ij = (k_j - q_i) / h``, and those by keys and values are the same sums with keys and queries exchanged:
+    # keys become the queries, with ``g_i / D_i`` and ``g_i . yhat_i / D_i`` as values.
+    # The differences are of large sums, which the pairs of `windows.py` avoid. In single precision that costs nothing:
+    # sums are in double precision, and their rounding, relative to the spread of all values, is a thousandth of the
+    # rounding of float32 values. Problems in double precision use the pairs.
     from kernpool.algorithms.sweep import windows
 
     found = {name: np.zeros_like(getattr(problem, name)) for name in wanted}

@@ -60,10 +60,8 @@ def pool_windows(
     n_jobs: int = 1,
     progress: Progress | None = None,
 ) -> None:
-    """Write kernel sums of sorted queries `rows`, over the keys in their windows, to their original rows of `out`.
-
-    Neighbours whose windows are nearly the same are one block of brute force over the keys of all of them.
-    """
+    """Write kernel sums of sorted queries `rows`, over the keys in their windows, to their original rows of `out`."""
+    # Neighbours whose windows are nearly the same are one block of brute force over the keys of all of them.
     first, last = spans(line, problem.similarity.kernel, rows, problem.tol, problem.degree > 0)
     starts = window_loops.join_ranges(first, last, np.empty(len(rows) + 1, dtype=np.int64))
     blocks = CompiledBlocks(_in_order(problem, line, rows))
@@ -145,22 +143,12 @@ def differentiate_windows(
 
 @dataclass(frozen=True)
 class QueryBlocks:
-    """Blocks of neighbouring sorted queries, and the ranges of key bins that each block sums over.
+    """Blocks of neighbouring sorted queries, and the ranges of key bins that each block sums over."""
 
-    Parameters
-    ----------
-    place : ndarray of shape (blocks + 1,)
-        Where each block starts and the last one stops.
-    low, high : ndarray of shape (blocks,)
-        Smallest and largest query of each.
-    runs : ndarray of shape (blocks, 6)
-        At which bin each run of keys starts, to be filled in; see `loops/near_pairs.py`.
-    """
-
-    place: NDArray[np.int64]
-    low: Array
+    place: NDArray[np.int64]  # where each block starts and the last one stops
+    low: Array  # smallest and largest query of each
     high: Array
-    runs: NDArray[np.int64]
+    runs: NDArray[np.int64]  # at which bin each run of keys starts, to be filled in; see `loops/near_pairs.py`
 
     @classmethod
     def cut(cls, line: SortedColumn, part: slice, width: float, most: int) -> QueryBlocks:
@@ -171,10 +159,8 @@ class QueryBlocks:
         return cls(place[: number + 1], low[:number], high[:number], np.zeros((number, 6), np.int64))
 
     def add_near(self, line: SortedColumn, total: Array, inner: int, outer: int) -> tuple[Array, Array]:
-        """Return queries' kernel sums over the near keys of their block, and the total weight of these keys per block.
-
-        The kernel has height 1. `total` has the sums of weight and of weight times value of every bin of keys.
-        """
+        """Return queries' kernel sums over the near keys of their block, and the total weight of these keys."""
+        # The kernel has height 1. `total` has the sums of weight and of weight times value of every bin of keys.
         keys, columns = line.keys, 1 + len(line.keys.value)
         near, near_weight = np.empty(len(self.place), np.int64), np.empty(len(self.low))
         loops.reserve(keys.offset, self.runs, near)

@@ -94,30 +94,7 @@ NEAR = -800.0  # denominators of queries this near, as exponents of two, are far
 
 
 class Block:
-    """A block of queries and its partial sums during the traversal of the tree.
-
-    Parameters
-    ----------
-    planted : PreparedTree
-        The tree and all queries.
-    block : slice
-        Which queries.
-
-    Attributes
-    ----------
-    unit : ndarray of shape (m,)
-        Exponent of the power of two that is the unit of the sums; minus infinity where no key is included.
-    least : ndarray of shape (m,)
-        Lower bound of the logarithm to base two of the denominator.
-    denominator, numerator : ndarray of shape (m,) and (m, c)
-        The sums.
-    far : ndarray of shape (m,)
-        Part of the denominator that was summed in float32, and has not been added yet.
-    spent : ndarray of shape (m,)
-        Bound on the fraction of the denominator that has been omitted.
-    pairs_seen : int
-        Pairs of a query and a key that were looked at.
-    """
+    """A block of queries and its partial sums during the traversal of the tree."""
 
     def __init__(self, planted: PreparedTree, block: slice) -> None:
         m, leaves = block.stop - block.start, len(planted.tree.key)
@@ -199,10 +176,9 @@ class Block:
         self.denominator += self.far
 
     def begin_far(self, far: NDArray[np.int64], nearest: Visits) -> None:
-        """Restart the sums of queries far from their nearest leaf, in units of the weight of each one's nearest key.
-
-        Their nearest leaf has almost no weight. The unit stays 1 where the nearest key's weight is far from underflow.
-        """
+        """Restart the sums of queries far from their nearest leaf, in units of the weight of each one's nearest key."""
+        # Their nearest leaf has almost no weight. The unit stays 1 where the nearest key's weight is far from
+        # underflow.
         tree, profile, out = self.tree, self.profile, np.empty((len(far), 2))
         tree_visit.find_nearest_key(
             far, self.query, self.own, self.own_weight, tree.lower, tree.upper, tree.key, tree.weight,
@@ -227,11 +203,9 @@ class Block:
     def add_leaves(
         self, visits: Visits, place: int, count: int, budget: float = 0.0, far_leaf: float = -math.inf
     ) -> Iterator[None]:
-        """Add the keys of the leaves listed in ``visits[place:count]`` to the sums of their queries.
-
-        A query may omit leaves, up to the fraction `budget` of its sum. Leaves of a log-fraction below `far_leaf` may
-        be summed in float32.
-        """
+        """Add the keys of the leaves listed in ``visits[place:count]`` to the sums of their queries."""
+        # A query may omit leaves, up to the fraction `budget` of its sum. Leaves of a log-fraction below `far_leaf` may
+        # be summed in float32.
         planted, tree, profile, copies = self.planted, self.tree, self.profile, self.planted.copies
         queries, out = (self.query, self.own, self.own_weight), (self.denominator, self.numerator)
         while place < count:
@@ -263,10 +237,8 @@ class Block:
             yield
 
     def sum_stages(self, pairs: NDArray[np.int64], count: int) -> None:
-        """Add leaves' keys to queries' sums, for the first `count` query-leaf pairs, by the loop for every kernel.
-
-        It is the staged loop of brute force.
-        """
+        """Add leaves' keys to queries' sums, for the first `count` query-leaf pairs, by the loop for every kernel."""
+        # It is the staged loop of brute force.
         tree, profile = self.tree, self.profile
         tree_pairs.sum_stages(
             pairs, count, read_only(tree.key), tree.weight, tree.value, read_only(self.query), self.own,
@@ -278,10 +250,8 @@ class Block:
 def visit_blocks(
     planted: PreparedTree, blocks: list[slice], n_jobs: int = 1, progress: Progress | None = None
 ) -> tuple[PoolState, int]:
-    """Compute kernel sums of some blocks of queries by the tree; return them and the number of query-key pairs summed.
-
-    The state has a row for every query of the problem; rows of queries in other blocks are arbitrary.
-    """
+    """Compute kernel sums of some blocks of queries by the tree; return them and the number of pairs summed."""
+    # The state has a row for every query of the problem; rows of queries in other blocks are arbitrary.
     m, c = len(planted.query), planted.problem.value.shape[1]
     state, pairs = PoolState(np.empty(m), np.empty(m), np.empty((m, c))), np.zeros(m, dtype=np.int64)
 
@@ -325,11 +295,9 @@ def put_in_order(
 
 
 def weakest(problem: Problem, state: PoolState) -> PoolState:
-    """Return kernel sums with each query's sum of weights replaced by its smallest sum that has to be precise.
-
-    It is for `find_reach`. With moments that may be the mean square of an offset: where the nearest keys coincide with
-    the query, the next ones determine the slope, however small their weight.
-    """
+    """Return kernel sums with each query's sum of weights replaced by its smallest sum that has to be precise."""
+    # It is for `find_reach`. With moments that may be the mean square of an offset: where the nearest keys coincide
+    # with the query, the next ones determine the slope, however small their weight.
     if not problem.degree:
         return state
     least = np.minimum(state.denominator, square_sums(problem, state).min(axis=1))

@@ -31,65 +31,29 @@ ROWS_PER_CALL = 1 << 14  # below this a node is put in order in one call, of 2 m
 
 
 class KdTree(NamedTuple):
-    """A kd tree: keys grouped by leaf, and bounding boxes, weights and moments of all nodes.
+    """A kd tree: keys grouped by leaf, and bounding boxes, weights and moments of all nodes."""
 
-    Nodes are numbered by `node_indices`.
+    # Nodes are numbered by `node_indices`.
 
-    Parameters
-    ----------
-    key : ndarray of shape (leaves, d, size)
-        Transposed within a leaf, so that loops run along memory.
-    weight : ndarray of shape (leaves, size)
-        Key weights; the last leaf is filled up with zeros.
-    value : ndarray of shape (leaves, c, size)
-        Values.
-    lower, upper, center : ndarray of shape (nodes, d)
-        The box around the keys of a node, and its center.
-    mass : ndarray of shape (nodes,)
-        Sum of key weights.
-    moments : ndarray of shape (nodes, 1 + c, 2 + d)
-        Sums of 1, t and t**2 about the center, in bandwidths, weighted and for each value; empty if not requested.
-    """
-
-    key: Array
-    weight: Array
-    value: Array
-    lower: Array
+    key: Array  # transposed within a leaf, so that loops run along memory
+    weight: Array  # key weights; the last leaf is filled up with zeros
+    value: Array  # values
+    lower: Array  # the box around the keys of a node, and its center
     upper: Array
     center: Array
-    mass: Array
+    mass: Array  # sum of key weights
+    # sums of 1, t and t**2 about the center, in bandwidths, weighted and for each value; empty if not requested
     moments: Array
 
 
 def node_indices(first: Any, last: Any, leaves: int) -> Any:
-    """Return the array indices of the tree nodes that have the leaves `first` to ``last - 1``.
-
-    A leaf's index is its own number; an inner node's is made from the middle of its leaves, which is unique.
-    """
+    """Return the array indices of the tree nodes that have the leaves `first` to ``last - 1``."""
+    # A leaf's index is its own number; an inner node's is made from the middle of its leaves, which is unique.
     return np.where(last - first == 1, first, leaves + (first + last) // 2)
 
 
 def kd_order(points: Array, scale: Array, size: int, n_jobs: int) -> tuple[Array, Order]:
-    """Sort points into the order of the leaves of a kd tree, with `size` points per leaf.
-
-    Parameters
-    ----------
-    points : ndarray of shape (n, d)
-        They stay as they are.
-    scale : ndarray of shape (d,)
-        Reciprocal bandwidths.
-    size : int
-        Points per leaf.
-    n_jobs : int
-        Threads; the order does not depend on it.
-
-    Returns
-    -------
-    rows : ndarray of shape (n, d)
-        The points in order.
-    order : ndarray of shape (n,)
-        Where they were.
-    """
+    """Sort points into the order of the leaves of a kd tree, with `size` points per leaf."""
     rows, order = np.array(points, order="C"), np.arange(len(points))
 
     def split(node: slice, all_below: bool = False) -> Iterator[None]:
@@ -113,28 +77,7 @@ def kd_order(points: Array, scale: Array, size: int, n_jobs: int) -> tuple[Array
 
 
 def plant(problem: Problem, scale: Array, size: int, with_moments: bool, n_jobs: int) -> tuple[KdTree, Order]:
-    """Build a kd tree over the keys of a problem.
-
-    Parameters
-    ----------
-    problem : Problem
-        Keys, weights and values. Keys of weight zero are excluded: their boxes would suggest weight that is not there.
-    scale : ndarray of shape (d,)
-        Reciprocal bandwidths.
-    size : int
-        Keys per leaf.
-    with_moments : bool
-        Whether nodes get moments.
-    n_jobs : int
-        Threads.
-
-    Returns
-    -------
-    tree : KdTree
-        The tree.
-    place : ndarray of shape (n,)
-        Position of each key in the leaves, -1 if it was excluded.
-    """
+    """Build a kd tree over the keys of a problem."""
     (taking_part,) = np.arange(len(problem.key))[None] if problem.key_weight is None else np.nonzero(problem.key_weight)
     rows, order = kd_order(problem.key[taking_part], scale, size, n_jobs)
     order = taking_part[order]
@@ -227,33 +170,18 @@ FUSED_POWERS = (1, 2, 3)  # of 1 - u**2
 
 
 class Profile(NamedTuple):
-    """Kernel, bandwidths and composition (radial or product) of a problem, encoded as numbers for compiled code.
+    """Kernel, bandwidths and composition (radial or product) of a problem, encoded as numbers for compiled code."""
 
-    Parameters
-    ----------
-    bandwidth, scale : ndarray of shape (d,)
-        Bandwidths and their reciprocals.
-    factor : ndarray of shape (d,)
-        Multiplier of differences in the fused loops: a weight is 2**-s (Gaussian), 2**-sqrt(s) (Laplace) or a
-        power of 1 - s, with s the sum of its squares.
-    code : int
-        Kernel, as in `kernpool.algorithms.loops.kernel_weights.CODES`.
-    infinite, product : bool
-        Infinite support; product of profiles.
-    norm : int
-        Which norm of the difference the kernel decreases with.
-    collapses, fused : bool
-        Whether the moments of a node can stand for its keys; whether there are fused loops.
-    """
-
-    bandwidth: Array
+    bandwidth: Array  # bandwidths and their reciprocals
     scale: Array
+    # multiplier of differences in the fused loops: a weight is 2**-s (Gaussian), 2**-sqrt(s) (Laplace) or a power of 1
+    # - s, with s the sum of its squares
     factor: Array
-    code: int
-    infinite: bool
+    code: int  # kernel, as in `kernpool.algorithms.loops.kernel_weights.CODES`
+    infinite: bool  # infinite support; product of profiles
     product: bool
-    norm: int
-    collapses: bool
+    norm: int  # which norm of the difference the kernel decreases with
+    collapses: bool  # whether the moments of a node can stand for its keys; whether there are fused loops
     fused: bool
 
 
@@ -319,42 +247,26 @@ NEVER = 1.0
 
 
 class LeafCopies(NamedTuple):
-    """Copies of the keys of each leaf, centered and scaled for the fused loops.
+    """Copies of the keys of each leaf, centered and scaled for the fused loops."""
 
-    The arrays of keys are empty where there are no such loops.
+    # The arrays of keys are empty where there are no such loops.
 
-    Parameters
-    ----------
-    key : ndarray of shape (leaves, d, size)
-        Differences from the center, times the factors of the profile.
-    far_key : ndarray of shape (leaves, d + 2, size), float32
-        The same, then the sum of their squares, then key weights.
-    far_value : ndarray of shape (leaves, c, size), float32
-        Values.
-    weight_unit, value_unit : ndarray of shape (leaves,) and (c,)
-        Powers of two that bring weights and values into the range of float32; per leaf, because small weights may
-        belong to near keys and large ones to far keys.
-    lowest : ndarray of shape (leaves, 2)
-        Smallest exponent, at the nearest point of the box, with which the loops in float64 and in float32 can do a
-        leaf; positive if they never can.
-    log_mass : ndarray of shape (leaves,)
-        Logarithm to base two of the sum of weights.
-    """
-
-    key: Array
-    far_key: NDArray[np.float32]
-    far_value: NDArray[np.float32]
+    key: Array  # differences from the center, times the factors of the profile
+    far_key: NDArray[np.float32]  # the same, then the sum of their squares, then key weights
+    far_value: NDArray[np.float32]  # values
+    # powers of two that bring weights and values into the range of float32; per leaf, because small weights may belong
+    # to near keys and large ones to far keys
     weight_unit: Array
     value_unit: Array
+    # smallest exponent, at the nearest point of the box, with which the loops in float64 and in float32 can do a leaf;
+    # positive if they never can
     lowest: Array
-    log_mass: Array
+    log_mass: Array  # logarithm to base two of the sum of weights
 
 
 def copy_keys(tree: KdTree, profile: Profile, n_jobs: int) -> LeafCopies:
-    """Build the `LeafCopies` of a tree: its keys, centered and scaled in float64 and float32.
-
-    Those in float32 are only for kernels that have far keys.
-    """
+    """Build the `LeafCopies` of a tree: its keys, centered and scaled in float64 and float32."""
+    # Those in float32 are only for kernels that have far keys.
     (leaves, d, size), c = tree.key.shape, tree.value.shape[1]
     near, far = leaves * profile.fused, leaves * (profile.fused and profile.infinite)
     copies = LeafCopies(
@@ -387,19 +299,16 @@ def copy_keys(tree: KdTree, profile: Profile, n_jobs: int) -> LeafCopies:
 
 
 def _lowest(radius: Array, profile: Profile) -> Array:
-    """Return per leaf the smallest exponents for which the float64 and the float32 loops are valid.
-
-    As `LeafCopies.lowest`; `radius` is half of the diagonal of a leaf's box.
-
-    A query is compared with the box of a leaf, not with its keys, so the box must bound their distances: whatever point
-    of the box is nearest to the query, no key is farther from that point than the diagonal, ``2 * radius``. So if the
-    gap between query and box is at most ``sqrt(FARTHEST) - 2 * radius``, every squared distance is at most `FARTHEST`,
-    and likewise the distances of a Laplace kernel. The distance of the farthest key from the center is no substitute
-    for the radius: with the nearest point in a corner, a key can be half a diagonal and that distance away.
-
-    The center is within the radius of the nearest point and of every key, which bounds both coordinates that the loop
-    in float32 multiplies: ``|q| <= gap + radius`` and ``|k| <= radius``.
-    """
+    """Return per leaf the smallest exponents for which the float64 and the float32 loops are valid."""
+    # As `LeafCopies.lowest`; `radius` is half of the diagonal of a leaf's box.
+    # A query is compared with the box of a leaf, not with its keys, so the box must bound their distances: whatever
+    # point of the box is nearest to the query, no key is farther from that point than the diagonal, ``2 * radius``. So
+    # if the gap between query and box is at most ``sqrt(FARTHEST) - 2 * radius``, every squared distance is at most
+    # `FARTHEST`, and likewise the distances of a Laplace kernel. The distance of the farthest key from the center is no
+    # substitute for the radius: with the nearest point in a corner, a key can be half a diagonal and that distance
+    # away.
+    # The center is within the radius of the nearest point and of every key, which bounds both coordinates that the loop
+    # in float32 multiplies: ``|q| <= gap + radius`` and ``|k| <= radius``.
     if not profile.infinite:
         return np.where(radius <= COMPACT_RADIUS, 0.0, NEVER)[:, None]
     if profile.code == GAUSSIAN:

@@ -25,11 +25,9 @@ THIN = 1e-3  # mean squared offset, in bandwidths, whose digits may depend on ke
 
 
 def pool_moments(problem: Problem, weights: PoolState, n_jobs: int, progress: Progress | None) -> PoolState:
-    """Compute the moment sums that local linear fits need, over keys of non-negligible weight, given sums of weights.
-
-    Only keys in reach of some query of a block are visited. Squares of offsets may be so small compared with the
-    weights that omitted keys matter for them: such queries are summed again, with the reach that they need.
-    """
+    """Compute the moment sums of local linear fits over keys of non-negligible weight, given sums of weights."""
+    # Only keys in reach of some query of a block are visited. Squares of offsets may be so small compared with the
+    # weights that omitted keys matter for them: such queries are summed again, with the reach that they need.
     state = _within_reach(problem, weights, n_jobs, progress)
     if problem.similarity.kernel.is_compact:
         return state

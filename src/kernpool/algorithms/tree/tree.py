@@ -66,10 +66,7 @@ PER_PLACE, NEAR_PAIR = 0.3e-6, 0.8e-9  # of a key or a query in kd order; of a p
 
 
 def seconds(problem: Problem, look: PairSample, known: Mapping[str, float]) -> float:
-    """Estimate the run time of the tree in seconds; infinity where it is not worthwhile.
-
-    Parameters are as in `Algorithm.seconds`.
-    """
+    """Estimate the run time of the tree in seconds; infinity where it is not worthwhile."""
     (m, n), kernel = problem.shape, problem.similarity.kernel
     building = 1.5e-3 + PER_PLACE * (m + n)
     # On a line the sweep is faster wherever kernels add up: local lines at 10 000 keys take it 7 to 27 ms with compact

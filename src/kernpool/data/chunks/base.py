@@ -61,27 +61,7 @@ class Chunk(NamedTuple):
 
 
 class Chunks(ABC):
-    """Abstract base class of key-value data that are read one chunk of rows at a time.
-
-    Attributes
-    ----------
-    flat : bool
-        Whether values are one column without an axis for columns, so that pooled values are too. Known once the first
-        chunk has come.
-    rows : int or None
-        How many pairs there are, if that is known before all have been seen.
-    outputs : int or None
-        How many columns values have, if that is known likewise.
-    again : bool
-        Whether they can be iterated more than once.
-    names : tuple of str or None
-        Of the columns of keys.
-    kinds : tuple of str or None
-        Kinds of the key columns, as in `kernpool.data.columns.Column`, if some are dates or durations, which are in
-        days; None for numbers alone.
-    left_out : tuple of str
-        Columns of labels of rows, as pandas writes its index, that are no columns of keys as they were not named.
-    """
+    """Abstract base class of key-value data that are read one chunk of rows at a time."""
 
     flat: bool = True
     rows: int | None = None
@@ -106,34 +86,11 @@ class Chunks(ABC):
         return None
 
     def split_by_box(self, low: Array, high: Array) -> Split | None:  # noqa: ARG002  # for those that can
-        """Split the data into the pairs whose keys may lie in a box and pairs whose keys do not, without reading them.
-
-        Parameters
-        ----------
-        low, high : ndarray of shape (d,)
-            The ends of the box, which belong to it.
-
-        Returns
-        -------
-        Split or None
-            None if all pairs may lie in the box, or none of positive weight is known to, or nothing is known.
-        """
+        """Split the data into pairs whose keys may lie in a box and pairs whose keys do not, without reading them."""
         return None
 
     def parts(self) -> list[Chunks]:
-        """Split the data into `Chunks` that other processes can read; together they hold the same pairs in order.
-
-        Returns
-        -------
-        list of Chunks
-            They can be pickled; those of files hold names and row numbers, and no data. The cuts depend on the pairs
-            and on `rows` alone.
-
-        Raises
-        ------
-        TypeError
-            If the pairs can be read once and by one process only, as from a generator.
-        """
+        """Split the data into `Chunks` that other processes can read; together they hold the same pairs in order."""
         raise TypeError(
             f"{type(self).__name__} cannot be cut into parts for other processes; write the pairs to a Parquet or .npy "
             "file and open that with open_chunks, or give arrays"
@@ -141,18 +98,11 @@ class Chunks(ABC):
 
 
 class Split(NamedTuple):
-    """Chunks whose keys may lie in a box, and chunks whose keys do not.
+    """Chunks whose keys may lie in a box, and chunks whose keys do not."""
 
-    Parameters
-    ----------
-    near, far : Chunks
-        Of pairs that may lie in the box, and of those that do not.
-    heaviest : float
-        Upper bound of the weights of pairs in `far`, times the ratio in which their values exceed those in `near`.
-    """
-
-    near: Chunks
+    near: Chunks  # of pairs that may lie in the box, and of those that do not
     far: Chunks
+    # upper bound of the weights of pairs in `far`, times the ratio in which their values exceed those in `near`
     heaviest: float
 
 
@@ -238,15 +188,7 @@ class ArrayChunks(Chunks):
 
 
 class IteratedChunks(Chunks):
-    """Chunks from an iterable of arrays ``(key, value)`` or ``(key, value, weight)``.
-
-    Parameters
-    ----------
-    pairs : iterable of (key, value) or (key, value, weight)
-        A list can be iterated again, a generator cannot.
-    rows : int, optional
-        Largest number per chunk; larger ones are cut.
-    """
+    """Chunks from an iterable of arrays ``(key, value)`` or ``(key, value, weight)``."""
 
     def __init__(self, pairs: Iterable[Any], *, rows: int | None = None) -> None:
         self._pairs, self._rows, self.again = pairs, rows, iter(pairs) is not pairs
@@ -285,34 +227,13 @@ class IteratedChunks(Chunks):
 
 
 def rows_per_chunk(columns: int, memory: int | None = None) -> int:
-    """Return the number of rows per chunk that a memory limit allows, but at least 1024.
-
-    Parameters
-    ----------
-    columns : int
-        Numbers per row.
-    memory : int, optional
-        Bytes that pooling may take in all.
-
-    Examples
-    --------
-    >>> rows_per_chunk(2), rows_per_chunk(2, memory=1 << 29)
-    (4194304, 2097152)
-    """
+    """Return the number of rows per chunk that a memory limit allows, but at least 1024."""
     size = BYTES_PER_CHUNK if memory is None else memory // 16
     return max(FEWEST_ROWS, size // (8 * columns))
 
 
 def check_exact(numbers: NDArray[Any], source: str, place: Callable[[int, int], str]) -> None:
-    """Raise TableError, naming the position, if an array holds an integer that float64 would round.
-
-    Parameters
-    ----------
-    numbers : ndarray of shape (rows,) or (rows, columns)
-        Numbers as read, before it becomes float64.
-    source, place
-        As in `check_finite`.
-    """
+    """Raise TableError, naming the position, if an array holds an integer that float64 would round."""
     found = find_inexact(numbers, numbers)
     if found is not None:
         row, column = (*found[0], 0)[:2]
@@ -320,17 +241,7 @@ def check_exact(numbers: NDArray[Any], source: str, place: Callable[[int, int], 
 
 
 def check_finite(numbers: Array, source: str, place: Callable[[int, int], str]) -> None:
-    """Raise TableError, naming the position, if an array holds NaN or infinity.
-
-    Parameters
-    ----------
-    numbers : ndarray of shape (rows,) or (rows, columns)
-        Numbers as read.
-    source : str
-        File, for the message.
-    place : callable
-        ``(row, column)`` to words.
-    """
+    """Raise TableError, naming the position, if an array holds NaN or infinity."""
     # If the sum is finite, so are its terms; testing every term takes four times as long.
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(np.add.reduce(numbers, axis=None)):

@@ -64,10 +64,8 @@ class ColumnNames:
         return [*self.features, *self.target, *self.weight]
 
     def reference(self, kind: str, path: Path, files: Sequence[Path]) -> dict[str, Any]:
-        """Return a dictionary of the data files and the columns used, by which a saved model finds its data again.
-
-        It has fingerprints of the files, which detect changes.
-        """
+        """Return a dictionary of the data files and the columns used, by which a saved model finds its data again."""
+        # It has fingerprints of the files, which detect changes.
         return {
             "kind": kind,
             "path": str(path.resolve()),
@@ -78,19 +76,16 @@ class ColumnNames:
         }
 
     def chunk(self, table: Any) -> Chunk:
-        """Convert a matrix, whose rows are the columns of keys, values and weights in this order, to a `Chunk`.
-
-        Columns of the arrays of the chunk are contiguous in memory.
-        """
+        """Convert a matrix, whose rows are the columns of keys, values and weights in this order, to a `Chunk`."""
+        # Columns of the arrays of the chunk are contiguous in memory.
         d, c = len(self.features), len(self.target)
         return Chunk(table[:d].T, table[d : d + c].T, table[-1] if self.weight else None)
 
 
 class _Collected:
-    """Buffer that joins Arrow batches into chunks of a fixed number of rows.
+    """Buffer that joins Arrow batches into chunks of a fixed number of rows."""
 
-    One buffer is in memory at a time.
-    """
+    # One buffer is in memory at a time.
 
     def __init__(self, names: ColumnNames, rows: int) -> None:
         self.names, self.filled = names, 0
@@ -121,25 +116,9 @@ class _Collected:
 
 
 class ParquetChunks(Chunks):
-    """Chunks of a Parquet file, or of all Parquet files of a folder in the order of their names.
+    """Chunks of a Parquet file, or of all Parquet files of a folder in the order of their names."""
 
-    A folder that is partitioned by a column, into folders such as ``year=2020``, has that column.
-
-    Parameters
-    ----------
-    path : str or Path
-        File or folder.
-    target : str or sequence of str
-        Columns of values.
-    features : sequence of str, optional
-        Columns of keys; by default all others.
-    weight : str, optional
-        Column of weights.
-    rows : int, optional
-        Per chunk.
-    memory : int, optional
-        Bytes that pooling may take in all, instead of `rows`.
-    """
+    # A folder that is partitioned by a column, into folders such as ``year=2020``, has that column.
 
     def __init__(
         self,
@@ -173,10 +152,8 @@ class ParquetChunks(Chunks):
         return iter(self._of(self._groups))
 
     def parts(self) -> list[Chunks]:
-        """Return the row groups of the files as a list of `ParquetGroups`, for other processes.
-
-        They refer to the files by name. Adjacent row groups of a file are joined up to the chunk size.
-        """
+        """Return the row groups of the files as a list of `ParquetGroups`, for other processes."""
+        # They refer to the files by name. Adjacent row groups of a file are joined up to the chunk size.
         parts: list[list[Any]] = []
         for group in self._groups:
             last = parts[-1] if parts and parts[-1][0].path == group.path else None
@@ -218,19 +195,7 @@ class ParquetChunks(Chunks):
 
 
 class ParquetGroups(Chunks):
-    """Chunks of row groups of Parquet files; nothing is read before iteration.
-
-    Parameters
-    ----------
-    groups : sequence of pyarrow.dataset.ParquetFileFragment
-        Each of one row group.
-    schema : pyarrow.Schema
-        Of all files.
-    names : ColumnNames
-        Which columns are keys, values and weights.
-    step : int
-        Rows per chunk.
-    """
+    """Chunks of row groups of Parquet files; nothing is read before iteration."""
 
     def __init__(self, groups: Sequence[Any], schema: Any, names: ColumnNames, step: int) -> None:
         self._groups, self._schema, self._names, self._step = groups, schema, names, step
@@ -305,15 +270,7 @@ def _times_around(form: Any, low: float, high: float) -> list[Any]:
 
 
 class StreamChunks(Chunks):
-    """Chunks of an Arrow stream, such as a frame of pandas, polars or DuckDB, or a table or reader of pyarrow.
-
-    Parameters
-    ----------
-    source : object
-        With the method ``__arrow_c_stream__``.
-    target, features, weight, rows, memory
-        As for `ParquetChunks`.
-    """
+    """Chunks of an Arrow stream, such as a frame of pandas, polars or DuckDB, or a table or reader of pyarrow."""
 
     def __init__(
         self,
@@ -363,24 +320,7 @@ def _in_stream(start: int, row: int, name: str) -> str:
 
 
 def parquet_files(path: Path) -> list[Path]:
-    """Return the Parquet files at a path, sorted by name: the file itself, or those in a folder and its partitions.
-
-    Parameters
-    ----------
-    path : Path
-        A file, or a folder of files whose names end in ``.parquet``, in folders such as ``year=2020`` too; hidden ones,
-        which may be in the course of being written, are skipped.
-
-    Returns
-    -------
-    list of Path
-        In the order of their names.
-
-    Raises
-    ------
-    TableError
-        If there is none.
-    """
+    """Return the Parquet files at a path, sorted by name: the file itself, or those in a folder and its partitions."""
     if not path.is_dir():
         return [path]
     files = sorted(

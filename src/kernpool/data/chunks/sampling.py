@@ -17,29 +17,15 @@ Array = NDArray[np.float64]
 
 
 class RowSample(NamedTuple):
-    """Uniform random sample of rows that are not in memory; samples of disjoint sets of rows can be merged.
+    """Uniform random sample of rows that are not in memory; samples of disjoint sets of rows can be merged."""
 
-    Parameters
-    ----------
-    key, value, weight : ndarray
-        The rows, in their order.
-    rows : int
-        How many rows of positive weight there are in all.
-    lot : ndarray
-        The numbers of the rows, by which samples join.
-    key_range : ndarray of shape (2, d)
-        Minimum and maximum of each key column over all rows of positive weight.
-    place : ndarray of int
-        Index of each row among all.
-    """
-
-    key: Array
+    key: Array  # the rows, in their order
     value: Array
     weight: Array
-    rows: int
-    lot: Array
-    key_range: Array
-    place: NDArray[np.intp]
+    rows: int  # how many rows of positive weight there are in all
+    lot: Array  # the numbers of the rows, by which samples join
+    key_range: Array  # minimum and maximum of each key column over all rows of positive weight
+    place: NDArray[np.intp]  # index of each row among all
 
 
 def seed_of(random_state: Any) -> int:
@@ -64,42 +50,8 @@ def draw_sample(
     first: int = 0,
     limit: float = 1.0,
 ) -> RowSample | None:
-    """Draw a uniform random sample of the rows of chunks in one pass.
-
-    Parameters
-    ----------
-    chunks : iterable of Chunk
-        Consecutive rows; zero-weight rows are ignored.
-    size : int
-        How many; all if there are no more.
-    seed : int
-        Of the numbers of the rows.
-    first : int, default=0
-        Index of the first of these rows among all.
-    limit : float, default=1.0
-        Draw only rows whose numbers, which are uniform between 0 and 1, are less.
-
-    Returns
-    -------
-    RowSample or None
-        The same for any cutting of the rows into chunks; None if there are no chunks.
-
-    Raises
-    ------
-    TableError
-        If a weight is negative.
-
-    Notes
-    -----
-    O(n) time, and O(size) memory in addition to the chunk; the number of rows need not be known.
-
-    Examples
-    --------
-    >>> chunks = [Chunk(np.eye(2), np.eye(2)), Chunk(np.eye(2), np.eye(2))]
-    >>> whole, second = draw_sample(chunks, 3, 0), draw_sample(chunks[1:], 3, 0, first=2)
-    >>> whole.rows, bool(set(whole.lot) > set(second.lot) - {second.lot.max()})
-    (4, True)
-    """
+    """Draw a uniform random sample of the rows of chunks in one pass."""
+    # O(n) time, and O(size) memory in addition to the chunk; the number of rows need not be known.
     generator, sample = generator_at(seed, first), None
     for chunk in chunks:
         lots = generator.random(len(chunk.key))

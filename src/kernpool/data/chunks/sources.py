@@ -27,15 +27,7 @@ Names = str | Sequence[str]
 
 
 class NpyChunks(Chunks):
-    """Chunks of a memory-mapped `.npy` file: a matrix with columns named "0", "1", ..., or a structured array.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file.
-    target, features, weight, rows, memory
-        As in `open_chunks`.
-    """
+    """Chunks of a memory-mapped `.npy` file: a matrix with columns named "0", "1", ..., or a structured array."""
 
     def __init__(
         self,
@@ -90,17 +82,7 @@ class NpyChunks(Chunks):
 
 
 class NpyRows(Chunks):
-    """One range of rows of a `.npy` file, held by file name and row numbers; nothing is read before iteration.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    names : ColumnNames
-        Which columns are keys, values and weights.
-    start, stop : int
-        Which rows.
-    """
+    """One range of rows of a `.npy` file, held by file name and row numbers; nothing is read before iteration."""
 
     def __init__(self, path: Path, names: ColumnNames, start: int, stop: int) -> None:
         self.path, self._names, self._start, self.rows = path, names, start, stop - start
@@ -219,10 +201,8 @@ def _open_named(source: Any, **options: Any) -> Chunks:
 
 
 def _with_warning(chunks: Chunks) -> Chunks:
-    """Return the chunks, and warn if columns that hold row labels were excluded from the keys.
-
-    Columns that the caller names are never excluded.
-    """
+    """Return the chunks, and warn if columns that hold row labels were excluded from the keys."""
+    # Columns that the caller names are never excluded.
     if chunks.left_out:
         warn_caller(
             f"{in_words(chunks.left_out)} labels of rows, and no column of keys is made of them; name the columns of "
@@ -233,22 +213,7 @@ def _with_warning(chunks: Chunks) -> Chunks:
 
 
 def refuse_keys_alone(key: Any) -> None:
-    """Raise TypeError if `pool` was given keys without values, instead of chunks of keys and values.
-
-    Parameters
-    ----------
-    key : object
-        What `pool` was given, with no value.
-
-    Raises
-    ------
-    TypeError
-        If it is an array, a frame, a number, or a list of numbers or of rows.
-
-    Examples
-    --------
-    >>> refuse_keys_alone([([0.0, 1.0], [5.0, 6.0])])
-    """
+    """Raise TypeError if `pool` was given keys without values, instead of chunks of keys and values."""
     alone = key is None or isinstance(key, int | float | range) or hasattr(key, "__array__")
     if isinstance(key, list | tuple) and key:
         first = key[0]
@@ -272,25 +237,7 @@ def refuse_dates(labels: Sequence[Any] | None, kinds: Sequence[Kind] | None) -> 
 
 
 def reopen(reference: dict[str, Any], *, memory: int | None = None) -> Chunks:
-    """Open the data files that a saved model refers to; raise TableError if they are missing or have changed.
-
-    Parameters
-    ----------
-    reference : dict
-        From `Chunks.reference`.
-    memory : int, optional
-        As in `open_chunks`.
-
-    Returns
-    -------
-    Chunks
-        The same pairs.
-
-    Raises
-    ------
-    TableError
-        If a file is missing or is not the one that the model was fitted to.
-    """
+    """Open the data files that a saved model refers to; raise TableError if they are missing or have changed."""
     path = Path(reference["path"])
     options = {name: reference[name] for name in ("target", "features", "weight")}
     remedy = "put the data back, or fit again"

@@ -27,21 +27,17 @@ HALF_BIT, BIT = 0.5 / LN_2, 1.0 / LN_2
 
 @ordered_loop
 def weight_of(s, code, bounded):
-    """Return the kernel's value at squared distance `s` (in bandwidths), as a fraction of its value at zero.
-
-    Exponents out of range give zero and not a clamped weight, which large offsets would make visible.
-    """
+    """Return the kernel's value at squared distance `s` (in bandwidths), as a fraction of its value at zero."""
+    # Exponents out of range give zero and not a clamped weight, which large offsets would make visible.
     exponent = math.sqrt(s) * BIT if code == LAPLACE else s * HALF_BIT
     return exp2_minus(exponent, 1) if bounded == 1 else exp2(-exponent)
 
 
 @bare_part
 def with_pair(sums, w, t, v, columns):
-    """Return the running moment sums that a local linear fit needs, with one query-key pair added.
-
-    There are fourteen: of weights and values, then those of each column. Sums of columns beyond `columns` are
-    unchanged.
-    """
+    """Return the running moment sums that a local linear fit needs, with one query-key pair added."""
+    # There are fourteen: of weights and values, then those of each column. Sums of columns beyond `columns` are
+    # unchanged.
     weight, value, a, aa, av, b, ab, bb, bv, c, ac, bc, cc, cv = sums
     wa = w * t[0]
     weight, value, a, aa, av = weight + w, value + w * v, a + wa, aa + wa * t[0], av + wa * v
@@ -56,10 +52,8 @@ def with_pair(sums, w, t, v, columns):
 
 @bare_part
 def add_tile_sums(sums, i, denominator, numerator, columns):
-    """Add the moment sums over a tile of keys to row `i` of `denominator` and `numerator`.
-
-    Columns are in the order of `kernpool.core.moments`.
-    """
+    """Add the moment sums over a tile of keys to row `i` of `denominator` and `numerator`."""
+    # Columns are in the order of `kernpool.core.moments`.
     weight, value, a, aa, av, b, ab, bb, bv, c, ac, bc, cc, cv = sums
     denominator[i] += weight
     row = numerator[i]
@@ -93,20 +87,7 @@ _SPECIALISED: dict[tuple[int, ...], Callable[..., Any]] = {}
 
 
 def specialise(code: int, columns: int, weighted: int, own: int, bounded: int) -> Callable[..., Any]:
-    """Return the loop for local linear moment sums, compiled for one kernel, number of columns and set of flags.
-
-    Parameters
-    ----------
-    code, columns : int
-        Kernel code; 1 to 3.
-    weighted, own, bounded : int
-        1 if keys have weights; if queries leave one of their own key out; if no exponent is out of range.
-
-    Returns
-    -------
-    callable
-        See `block`. Compiled with the first call, for this specialisation alone.
-    """
+    """Return the loop for local linear moment sums, compiled for one kernel, number of columns and set of flags."""
     key = (code, columns, weighted, own, bounded)
     # Two threads may both make one; all of them use the first, and it is compiled once, under Numba's own lock.
     return _SPECIALISED.get(key) or _SPECIALISED.setdefault(key, _make(*key))
@@ -174,21 +155,7 @@ ROWS = 4  # queries that are added together, as `add_key_gradients` and `add_val
 def specialise_gradients(
     code: int, columns: int, weighted: int, own: int, bounded: int, per_key: int
 ) -> Callable[..., Any]:
-    """Return the loop for gradients of weighted means, compiled for one kernel, number of columns and set of flags.
-
-    Parameters
-    ----------
-    code, columns : int
-        Kernel code; 1 to 3.
-    weighted, own, bounded, per_key : int
-        1 if keys have weights; if queries leave one of their own key out; if no exponent is out of range; if gradients
-        by keys or values are wanted.
-
-    Returns
-    -------
-    callable
-        See `block`. Compiled with the first call, for this specialisation alone.
-    """
+    """Return the loop for gradients of weighted means, compiled for one kernel, number of columns and set of flags."""
     key = (code, columns, weighted, own, bounded, per_key)
     # Two threads may both make one; all of them use the first, and it is compiled once, under Numba's own lock.
     return _SPECIALISED.get(key) or _SPECIALISED.setdefault(key, _make_gradients(*key))

@@ -27,10 +27,8 @@ AT_ONCE = 8  # columns
 
 @bare_loop
 def center_rows(rows, center, multiplier, factor, out, square):
-    """Write centered and scaled rows times `factor` to `out`, and the squared norms of the rows to `square`.
-
-    Norms are without the factor, and of coordinates as rounded to the dtype of `out`.
-    """
+    """Write centered and scaled rows times `factor` to `out`, and the squared norms of the rows to `square`."""
+    # Norms are without the factor, and of coordinates as rounded to the dtype of `out`.
     for i in range(rows.shape[0]):
         total = 0.0
         for a in range(rows.shape[1]):
@@ -42,10 +40,8 @@ def center_rows(rows, center, multiplier, factor, out, square):
 
 @bare_part
 def with_column(s, q, k, scale, way):
-    """Return the exponent (scaled squared distance) of a query-key pair with one coordinate's contribution added.
-
-    Of one bandwidth (`EVEN`), the sum is scaled at the end, by `weight_of`.
-    """
+    """Return the exponent (scaled squared distance) of a query-key pair with one coordinate's contribution added."""
+    # Of one bandwidth (`EVEN`), the sum is scaled at the end, by `weight_of`.
     if way == PRODUCTS:
         return s + q * k
     u = q - k if way == EVEN else (q - k) * scale
@@ -54,10 +50,8 @@ def with_column(s, q, k, scale, way):
 
 @bare_part
 def with_columns(s, q, k, scale, columns, way):
-    """Return a pair's exponent (scaled squared distance) with the contributions of one to eight coordinates added.
-
-    Coordinates come as tuples of eight.
-    """
+    """Return a pair's exponent (scaled squared distance) with the contributions of one to eight coordinates added."""
+    # Coordinates come as tuples of eight.
     s = with_column(s, q[0], k[0], scale[0], way)
     if columns > 1:
         s = with_column(s, q[1], k[1], scale[1], way)
@@ -78,10 +72,8 @@ def with_columns(s, q, k, scale, columns, way):
 
 @bare_part
 def at(x, a, most):
-    """Return the items ``x[a]``, ``x[a + 1]``, ... as a tuple of eight, repeating the last of `most` items.
-
-    Repeated items are not used.
-    """
+    """Return the items ``x[a]``, ``x[a + 1]``, ... as a tuple of eight, repeating the last of `most` items."""
+    # Repeated items are not used.
     e = most - 1
     return (
         x[a],
@@ -104,10 +96,8 @@ def keys_at(tiles, j):
 
 @bare_part
 def add_later_columns(buffer, query, i, other, key, begin, first, last, scale, way):
-    """Write what coordinates `begin` and later add to the exponents of two queries and a tile of keys to `buffer`.
-
-    Eight coordinates are added at a time.
-    """
+    """Write what coordinates `begin` and later add to the exponents of two queries and a tile of keys to `buffer`."""
+    # Eight coordinates are added at a time.
     # With two queries, each key is loaded once for both. With four, LLVM no longer vectorises the loop.
     use_widest_vectors()
     size, zero = last - first, key.dtype.type(0.0)
@@ -139,12 +129,10 @@ TILE = 512  # float32 sums of more keys than this lose a digit
 
 
 def scales(code: int, bandwidth: np.ndarray) -> np.ndarray:
-    """Return the factor of each column by which compiled loops scale differences of coordinates.
-
-    With s the sum of squares of scaled differences, a weight is 2**-s (Gaussian), 2**-sqrt(s) (Laplace) or 1 - s
-    (Epanechnikov), without the height of the kernel. For all kernels but the first two, scaled distances are in
-    bandwidths.
-    """
+    """Return the factor of each column by which compiled loops scale differences of coordinates."""
+    # With s the sum of squares of scaled differences, a weight is 2**-s (Gaussian), 2**-sqrt(s) (Laplace) or 1 - s
+    # (Epanechnikov), without the height of the kernel. For all kernels but the first two, scaled distances are in
+    # bandwidths.
     factor = {GAUSSIAN: math.sqrt(0.5 / LN_2), LAPLACE: 1.0 / LN_2}.get(code, 1.0)
     return factor / bandwidth
 
@@ -155,21 +143,17 @@ def height(code: int) -> float:
 
 
 def is_bounded(code: int, square: float, dtype: np.dtype) -> bool:
-    """Return whether the exponents of weights stay in range if squared scaled distances are at most `square`.
-
-    False for the Epanechnikov kernel, which has no exponent.
-    """
+    """Return whether the exponents of weights stay in range if squared scaled distances are at most `square`."""
+    # False for the Epanechnikov kernel, which has no exponent.
     farthest = np.sqrt(square) if code == LAPLACE else square
     return code != EPANECHNIKOV and bool(farthest < (120.0 if dtype == np.float32 else 1000.0))
 
 
 @ordered_loop
 def weight_of(s, factor, one, code, way, bounded):
-    """Return the kernel weight of a query-key pair from its exponent, a scaled squared distance.
-
-    Products may round an exponent below zero. By a little that does no harm; far from the center it may leave the range
-    of the exponentials, and weights are then anything, NaN included: `FusedKeys.errors` finds such queries.
-    """
+    """Return the kernel weight of a query-key pair from its exponent, a scaled squared distance."""
+    # Products may round an exponent below zero. By a little that does no harm; far from the center it may leave the
+    # range of the exponentials, and weights are then anything, NaN included: `FusedKeys.errors` finds such queries.
     if way == EVEN:
         s *= factor
     if code == EPANECHNIKOV:
@@ -179,10 +163,8 @@ def weight_of(s, factor, one, code, way, bounded):
 
 @ordered_loop
 def pair_weight(s, offset, square, q, k, scale, place, mine, one, kind):
-    """Return the kernel weight of a query-key pair; zero if the key is the query's own (leave-one-out).
-
-    The exponent `s` has the contributions of later columns; those of the columns in registers are added.
-    """
+    """Return the kernel weight of a query-key pair; zero if the key is the query's own (leave-one-out)."""
+    # The exponent `s` has the contributions of later columns; those of the columns in registers are added.
     code, columns, later, way, own, bounded = kind
     if code == LAPLACE and columns == 1 and later == 0:  # without a root
         w = exp2_minus(abs((q[0] - k[0]) * scale[0]), bounded)
@@ -211,10 +193,8 @@ def add_own(query, offset, key, square, value, weight, mine, mine_weight, scale,
 
 @bare_part
 def with_pair(weights, values, weight, times, column, j, weighted, one_value):
-    """Return a query's sums of weights and of weighted values with one key added.
-
-    Values are summed here only if they have one column.
-    """
+    """Return a query's sums of weights and of weighted values with one key added."""
+    # Values are summed here only if they have one column.
     if one_value == 1:
         values += weight * column[j]
     return weights + (weight * times[j] if weighted == 1 else weight), values
@@ -222,10 +202,8 @@ def with_pair(weights, values, weight, times, column, j, weighted, one_value):
 
 @bare_part
 def add_sums(denominator, numerator, rows, weights, values, one_value):
-    """Add the sums of two or four queries to their rows of `denominator` and `numerator`.
-
-    A repeated row comes with zeros. Values are added only if they have one column.
-    """
+    """Add the sums of two or four queries to their rows of `denominator` and `numerator`."""
+    # A repeated row comes with zeros. Values are added only if they have one column.
     for r in range(len(rows)):
         denominator[rows[r]] += weights[r]
         if one_value == 1:
@@ -239,25 +217,7 @@ def specialise(
     code: int, columns: int, later: int, width: int, way: int, weighted: int, own: int, one_value: int, bounded: int,
     rows: int,
 ) -> Callable[..., Any]:  # fmt: skip
-    """Return the loop for weighted means, compiled for one kernel, numbers of columns, float width and set of flags.
-
-    Parameters
-    ----------
-    code, width, way : int
-        Kernel code, 32 or 64, and how exponents are made: `DIFFERENCES`, `EVEN` or `PRODUCTS`.
-    columns, later : int
-        Columns that are added in registers, 1 to 8, and 1 if there are others, a multiple of eight.
-    weighted, own, one_value, bounded : int
-        1 if keys have weights; if queries leave their own key out; if values have one column, which then is summed in
-        registers; if no exponent is out of range, see `is_bounded`.
-    rows : int
-        Queries that share a load of a key: 1, for one column of values alone, 2, or 4 where there are 32 registers.
-
-    Returns
-    -------
-    callable
-        See `block`. Compiled with the first call, for this specialisation alone.
-    """
+    """Return the loop for weighted means, compiled for one kernel, numbers of columns, float width and set of flags."""
     key = (code, columns, later, width, way, weighted, own, one_value, bounded, rows)
     # Two threads may both make one; all of them use the first, and it is compiled once, under Numba's own lock.
     return _SPECIALISED.get(key) or _SPECIALISED.setdefault(key, _make(*key))

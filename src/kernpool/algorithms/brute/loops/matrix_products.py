@@ -84,10 +84,8 @@ def add_gaussian(distances, low, first, offset, square, weight, mask, no_mask, r
 
 @bare_part
 def add_others(distances, low, first, offset, square, weight, mask, no_mask, rest, code, exponent, near):
-    """Add the kernel sums of a tile of queries and keys, given products -2 q.k, for kernels other than the Gaussian.
-
-    `near` gets the sum of key weights in the support of the kernel, or just outside of it.
-    """
+    """Add the kernel sums of a tile of queries and keys, given products -2 q.k, for kernels other than the Gaussian."""
+    # `near` gets the sum of key weights in the support of the kernel, or just outside of it.
     value, key_weight, own, own_weight, denominator, numerator = rest
     zero = weight.dtype.type(0.0)
     for r in range(distances.shape[0]):
@@ -164,11 +162,9 @@ def slopes_of_pairs(
     ratio, low, first, offset, square, value, key_weight, mask, own, own_weight, inverse, middle,
     cotangent, weight, by_row, by_column, by_value,
 ):  # fmt: skip
-    """Replace a tile's products -2 q.k by the loss's derivatives with respect to logits, and write their sums.
-
-    The derivatives are R in `algorithms/brute/matrix_products.py`. Their sums go to `by_row` and `by_column`, the
-    gradient with respect to values to `by_value`.
-    """
+    """Replace a tile's products -2 q.k by the loss's derivatives with respect to logits, and write their sums."""
+    # The derivatives are R in `algorithms/brute/matrix_products.py`. Their sums go to `by_row` and `by_column`, the
+    # gradient with respect to values to `by_value`.
     zero, last = value.dtype.type(0.0), first + ratio.shape[1]
     by_column[:] = zero
     by_value[:] = zero
@@ -220,10 +216,8 @@ def gradient_block(
     by_key,
     by_value,
 ):
-    """Add a block's contribution to the gradients of Gaussian pooling, in the `by_*` arrays that are not empty.
-
-    Those by queries and keys are in units of the scaled coordinates. Queries with an inverse of zero are excluded.
-    """
+    """Add a block's contribution to the gradients of Gaussian pooling, in the `by_*` arrays that are not empty."""
+    # Those by queries and keys are in units of the scaled coordinates. Queries with an inverse of zero are excluded.
     (m, d), n, zero = query.shape, key.shape[1], value.dtype.type(0.0)
     left, offset = np.empty((m, d), value.dtype), np.empty(m, value.dtype)
     center_queries(query, center, scale, left, offset)

@@ -16,11 +16,10 @@ from kernpool.execution.compilation import always_inline, bare_part, loop
 
 @bare_part
 def add_products(total, weight, offset, product, q, key, value, first, bandwidth):
-    """Add the moments that only local quadratic fits need, over a tile of keys, to `total`.
-
-    They are the weighted sums of products of three and four offsets, and of two offsets and a value, and come after
-    those of `add_moments`. `offset` and `product` are buffers, of shapes (columns, at least the tile) and of the tile.
-    """
+    """Add the moments that only local quadratic fits need, over a tile of keys, to `total`."""
+    # They are the weighted sums of products of three and four offsets, and of two offsets and a value, and come after
+    # those of `add_moments`. `offset` and `product` are buffers, of shapes (columns, at least the tile) and of the
+    # tile.
     values, d, size = value.shape[0], q.size, weight.size
     third = values + d + d * (d + 1) // 2 + d * values
     fourth = third + d * (d + 1) * (d + 2) // 6
@@ -63,11 +62,9 @@ UNDERFLOW_OF_MOMENTS = 1e-100
 
 @bare_part
 def multiply(weight, first, key_weight, mask, own, own_weight):
-    """Multiply kernel weights of a tile of keys by key weights and mask, in place.
-
-    The tile starts at key `first`. The query's own key gets `own_weight` instead of its key weight. Empty arrays mean
-    no factor.
-    """
+    """Multiply kernel weights of a tile of keys by key weights and mask, in place."""
+    # The tile starts at key `first`. The query's own key gets `own_weight` instead of its key weight. Empty arrays mean
+    # no factor.
     inside = first <= own < first + weight.size
     own_kernel = weight[own - first] if inside else 0.0
     if key_weight.size:
@@ -99,11 +96,9 @@ def reduce_block(
     denominator,
     numerator,
 ):
-    """Write the kernel sums of a block of queries over a block of keys to `shift`, `denominator`, `numerator`.
-
-    `bandwidth` has one row, or one for each query. `moments` and `quadratic` are None for fits without them; their code
-    is not compiled then.
-    """
+    """Write the kernel sums of a block of queries over a block of keys to `shift`, `denominator`, `numerator`."""
+    # `bandwidth` has one row, or one for each query. `moments` and `quadratic` are None for fits without them; their
+    # code is not compiled then.
     n = key.shape[1]
     if quadratic is not None:
         offset_buffer, product_buffer = np.empty((key.shape[0], TILE)), np.empty(TILE)
@@ -160,10 +155,8 @@ def reduce_block(
 
 @bare_part
 def add_moments(total, weight, tilted, q, key, value, first, bandwidth):
-    """Add the moments that a local linear fit needs, over a tile of keys, to `total`, after the sums of values.
-
-    Their order is that of `kernpool.core.moments`.
-    """
+    """Add the moments that a local linear fit needs, over a tile of keys, to `total`, after the sums of values."""
+    # Their order is that of `kernpool.core.moments`.
     always_inline()
     values, d, size = value.shape[0], q.size, weight.size
     second = values + d
@@ -230,10 +223,8 @@ def pullback_block(
     query, key, value, key_weight, mask, own, own_weight, bandwidth, code, infinite, product,
     unit, inverse_denominator, intercept, base, slope, tilt, cotangent, by_query, by_bandwidth, by_key, by_value,
 ):  # fmt: skip
-    """Add a block's contribution to the gradients of pooling, in the `by_*` arrays that are not empty.
-
-    See `reference.pullback` for the formula. Without moments `slope` and `tilt` have no columns.
-    """
+    """Add a block's contribution to the gradients of pooling, in the `by_*` arrays that are not empty."""
+    # See `reference.pullback` for the formula. Without moments `slope` and `tilt` have no columns.
     n, d = key.shape[1], key.shape[0]
     weight_buffer, s_buffer = np.empty(TILE), np.empty(TILE)
     exponent_buffer, column_buffer = np.empty(TILE), np.empty(TILE)
@@ -329,10 +320,8 @@ def reduce_stack(
     denominator,
     numerator,
 ):
-    """Write the kernel sums of several problems of equal shape to `shift`, `denominator` and `numerator`.
-
-    Arrays are those of `reduce_block`, stacked along a first axis; all problems share bandwidth, kernel and degree.
-    """
+    """Write the kernel sums of several problems of equal shape to `shift`, `denominator` and `numerator`."""
+    # Arrays are those of `reduce_block`, stacked along a first axis; all problems share bandwidth, kernel and degree.
     for i in range(query.shape[0]):
         reduce_block(
             query[i],

@@ -10,10 +10,8 @@ from kernpool.execution.compilation import bare_loop, bare_part, loop, strict_lo
 
 @strict_loop
 def bin_of(x, low, scale, last):
-    """Return the index, at most `last`, of the equal-width bin that holds the number `x`.
-
-    Rounding is monotone, so bins are in order whatever the last digit is.
-    """
+    """Return the index, at most `last`, of the equal-width bin that holds the number `x`."""
+    # Rounding is monotone, so bins are in order whatever the last digit is.
     return min(int((x - low) * scale), last)
 
 
@@ -26,10 +24,8 @@ def count(x, low, scale, last, shift, counts):
 
 @bare_part
 def count_below(ascending, x):
-    """Return how many elements of a sorted array are below x.
-
-    `np.searchsorted` would take a second to compile.
-    """
+    """Return how many elements of a sorted array are below x."""
+    # `np.searchsorted` would take a second to compile.
     first, last = 0, ascending.size
     while first < last:
         middle = (first + last) // 2
@@ -93,10 +89,8 @@ def extremes(x, offset, low, high):
 
 @loop
 def cuts(x, size):
-    """Return the start indices of bins of about `size` sorted numbers; long runs of ties are bins of their own.
-
-    Long runs are those of at least `size` equal numbers.
-    """
+    """Return the start indices of bins of about `size` sorted numbers; long runs of ties are bins of their own."""
+    # Long runs are those of at least `size` equal numbers.
     found = np.empty(x.size, dtype=np.int64)
     number, start, i = 0, 0, 0
     while i < x.size:

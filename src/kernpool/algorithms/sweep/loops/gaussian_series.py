@@ -36,10 +36,8 @@ FEW_QUERIES = 16  # of a block, up to which each has its own series of one term
 
 @loop
 def join(low, high, offset, width, most):
-    """Join neighbouring bins into runs of limited width and number of points; return where runs start.
-
-    A bin that is wider, or holds more, is a run by itself.
-    """
+    """Join neighbouring bins into runs of limited width and number of points; return where runs start."""
+    # A bin that is wider, or holds more, is a run by itself.
     starts = np.empty(low.size + 1, dtype=np.int64)
     number = 0
     for b in range(low.size):
@@ -53,10 +51,8 @@ def join(low, high, offset, width, most):
 
 @bare_loop
 def sum_cell(x, weight, value, cell_low, cell_high, cell_offset, cell, h, scratch, moment):
-    """Write the Taylor moments of one cell, of its key weights and its weighted values, to `moment`.
-
-    They are not used if the cell is a sparse bin wider than half a bandwidth.
-    """
+    """Write the Taylor moments of one cell, of its key weights and its weighted values, to `moment`."""
+    # They are not used if the cell is a sparse bin wider than half a bandwidth.
     power, s = scratch[0], scratch[1]
     center = middle_of(cell_low[cell], cell_high[cell])
     for c in range(moment.shape[1]):
@@ -100,10 +96,8 @@ def reach_of(cell_low, cell_high, moment, low, high, h, total, tol):
 
 @bare_part
 def add_series(local, scratch, moment, cell, distance, terms):
-    """Add a cell's Gaussian sum to `local`, a power series in a query's offset t from the middle of its block.
-
-    The sum is multiplied by ``exp(t**2 / 2)``.
-    """
+    """Add a cell's Gaussian sum to `local`, a power series in a query's offset t from the middle of its block."""
+    # The sum is multiplied by ``exp(t**2 / 2)``.
     base = exp2(-0.5 * LOG2_E * distance * distance)
     for c in range(moment.shape[1]):
         # Taylor coefficients of sum_p M_p (d + t)**p at t = 0, by repeated synthetic division.
@@ -124,11 +118,9 @@ def add_series(local, scratch, moment, cell, distance, terms):
 def pool_blocks(
     query, block, block_low, block_high, cell_low, cell_high, cell_offset, moment, h, total, tol, scratch, local, found
 ):
-    """Write Gaussian sums to `found` by a power series per block of queries; flag those that need direct summation.
-
-    Queries of a block with few of them have a series each. Flagged queries, whose sum of weights is `UNDONE`, are to be
-    computed key by key.
-    """
+    """Write Gaussian sums to `found` by a power series per block of queries; flag those that need direct summation."""
+    # Queries of a block with few of them have a series each. Flagged queries, whose sum of weights is `UNDONE`, are to
+    # be computed key by key.
     for k in range(block.size - 1):
         low, high, i = block_low[k], block_high[k], block[k]
         together = block[k + 1] - i > FEW_QUERIES or high == low
@@ -166,10 +158,8 @@ NEAR_FOURTH = 3e-4  # mean fourth power of distances, in that of widths of a cel
 
 @part
 def add_products(local, terms, t, size, found, column):
-    """Write the moments that only local quadratic fits need, for a tile of queries, to `found`.
-
-    They come after those of `add_moments`, in the order of `kernpool.core.moments`.
-    """
+    """Write the moments that only local quadratic fits need, for a tile of queries, to `found`."""
+    # They come after those of `add_moments`, in the order of `kernpool.core.moments`.
     columns = local.shape[0]
     third, fourth = 2 * columns + 1, 2 * columns + 2
     for c in range(columns):
@@ -227,10 +217,8 @@ def pool_run(
     query, start, stop, low, high, cell_low, cell_high, cell_offset, moment, h, total, tol, local, scratch, t, weight,
     found, column, quadratic,
 ):  # fmt: skip
-    """Write Gaussian moments of neighbouring queries by one power series; return False if they need direct summation.
-
-    They do where the series is inexact or few keys are in reach; `found` is unchanged then.
-    """
+    """Write Gaussian moments of neighbouring queries by one power series; return False if they need direct sums."""
+    # They do where the series is inexact or few keys are in reach; `found` is unchanged then.
     first, last = reach_of(cell_low, cell_high, moment, low, high, h, total, tol)
     if cell_offset[last] - cell_offset[first] <= FEW:
         return False
@@ -276,10 +264,8 @@ def pool_run(
 
 @part
 def add_moments(local, terms, t, size, found, column):
-    """Write the moments that local linear fits need, for a tile of queries, to `found` by differentiating series.
-
-    For a sum F = exp(-t**2 / 2) P(t), they are F' and F'' + F.
-    """
+    """Write the moments that local linear fits need, for a tile of queries, to `found` by differentiating series."""
+    # For a sum F = exp(-t**2 / 2) P(t), they are F' and F'' + F.
     columns = local.shape[0]
     for c in range(columns):
         for j in range(size):
@@ -302,11 +288,9 @@ def pool_groups(
     query, order, group, group_low, group_high, own, own_weight, x, weight, value, cell_low, cell_high, cell_offset,
     moment, runs, first_run, last_run, h, total, tol, leave_out, quadratic, denominator, numerator,
 ):  # fmt: skip
-    """Write Gaussian moment sums for local fits at groups of queries; flag queries that need direct summation.
-
-    Flagged queries are to be computed key by key. `quadratic` is None if there is no local quadratic fit; its code is
-    not compiled then.
-    """
+    """Write Gaussian moment sums for local fits at groups of queries; flag queries that need direct summation."""
+    # Flagged queries are to be computed key by key. `quadratic` is None if there is no local quadratic fit; its code is
+    # not compiled then.
     columns = moment.shape[1]
     local, scratch = np.empty((columns, TERMS if quadratic is None else MOMENTS)), np.empty(MOMENTS)
     t, buffer = np.empty(TILE), np.empty(TILE)

@@ -26,10 +26,8 @@ UNDERFLOW = 1e-280
 
 @bare_loop
 def sum_bins(x, weight, value, offset, low, high, first_bin, last_bin, h, leftward, rightward, total):
-    """Write Laplace-kernel sums over each bin's keys at its right and its left end, and sums without the kernel.
-
-    They go to `leftward`, `rightward` and `total`. Sums are of weights, and of weights times each value.
-    """
+    """Write Laplace-kernel sums over each bin's keys at its right and its left end, and sums without the kernel."""
+    # They go to `leftward`, `rightward` and `total`. Sums are of weights, and of weights times each value.
     rate = LOG2_E / h
     for b in range(first_bin, last_bin):
         for c in range(total.shape[1]):
@@ -48,10 +46,8 @@ def sum_bins(x, weight, value, offset, low, high, first_bin, last_bin, h, leftwa
 
 @bare_loop
 def scan(low, high, first_bin, last_bin, h, leftward, rightward):
-    """Accumulate exponentially decaying sums from bin to bin, in both directions, in place.
-
-    Bins are counted from either end.
-    """
+    """Accumulate exponentially decaying sums from bin to bin, in both directions, in place."""
+    # Bins are counted from either end.
     bins, columns, rate = low.size, leftward.shape[1], LOG2_E / h
     for k in range(max(first_bin, 1), last_bin):
         decay = exp2((high[k - 1] - high[k]) * rate)
@@ -113,10 +109,8 @@ def add_key(sums, weight, value, j, kernel_weight, t):
 
 @part
 def add_moved(sums, source, decay, distance, side, values):
-    """Add the moment sums of all keys on one side of a point, moved to a point `distance` farther away, to `sums`.
-
-    The side is -1 or 1; `source` has sums of distances, without a sign.
-    """
+    """Add the moment sums of all keys on one side of a point, moved to a point `distance` farther away, to `sums`."""
+    # The side is -1 or 1; `source` has sums of distances, without a sign.
     first = 1 + values
     sums[0] += decay * source[0]
     sums[first] += side * decay * (source[first] + distance * source[0])
@@ -128,10 +122,8 @@ def add_moved(sums, source, decay, distance, side, values):
 
 @loop
 def sum_moment_bins(x, weight, value, offset, low, high, first_bin, last_bin, h, leftward, rightward, total):
-    """Write local linear moment sums over each bin's keys about its right and left end, and sums without the kernel.
-
-    They go to `leftward`, `rightward` and `total`. Those without the kernel are of weights and weighted values alone.
-    """
+    """Write local linear moment sums over each bin's keys about its right and left end, and sums without the kernel."""
+    # They go to `leftward`, `rightward` and `total`. Those without the kernel are of weights and weighted values alone.
     for b in range(first_bin, last_bin):
         for c in range(leftward.shape[1]):
             leftward[b, c], rightward[b, c] = 0.0, 0.0
@@ -150,10 +142,8 @@ def sum_moment_bins(x, weight, value, offset, low, high, first_bin, last_bin, h,
 
 @loop
 def scan_moments(low, high, first_bin, last_bin, h, leftward, rightward):
-    """Accumulate exponentially decaying local linear moment sums from bin to bin, in both directions, in place.
-
-    Bins are counted from either end.
-    """
+    """Accumulate exponentially decaying local linear moment sums from bin to bin, in both directions, in place."""
+    # Bins are counted from either end.
     values = (leftward.shape[1] - 3) // 2
     for k in range(max(first_bin, 1), last_bin):
         distance = (high[k] - high[k - 1]) / h
@@ -202,10 +192,8 @@ def pool_groups(
     query, order, group, group_low, group_high, own, own_weight, x, weight, value, offset, low, high,
     first_group, last_group, h, leftward, rightward, total, leave_out, denominator, numerator,
 ):  # fmt: skip
-    """Write Laplace-kernel moment sums for local linear fits; flag queries that need direct summation.
-
-    Flagged queries underflow, or lose digits by the subtraction of their own key. They are to be computed key by key.
-    """
+    """Write Laplace-kernel moment sums for local linear fits; flag queries that need direct summation."""
+    # Flagged queries underflow, or lose digits by the subtraction of their own key. They are to be computed key by key.
     bins, values = low.size, value.shape[0]
     sums, times = np.empty(leftward.shape[1]), np.empty(TILE)
     after, before = count_below(high, group_low[first_group]), 0

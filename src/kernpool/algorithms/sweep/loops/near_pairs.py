@@ -25,10 +25,8 @@ LAPLACE, GAUSSIAN = 0, -1  # in place of the inner power of a polynomial
 
 @bare_loop
 def cut_blocks(x, start, stop, width, most, place, low, high):
-    """Cut binned queries into blocks of limited width and number of queries; return the number of blocks.
-
-    `place` gets where each block starts and, behind the last, where that stops; `low` and `high` its ends.
-    """
+    """Cut binned queries into blocks of limited width and number of queries; return the number of blocks."""
+    # `place` gets where each block starts and, behind the last, where that stops; `low` and `high` its ends.
     number = -1
     for i in range(start, stop):
         q = x[i]
@@ -45,10 +43,8 @@ def cut_blocks(x, start, stop, width, most, place, low, high):
 
 @strict_loop
 def middle_of(low, high):
-    """Return the middle of a cell or block, with the same rounding at each call.
-
-    That matters because the bandwidth h may be tiny compared with it.
-    """
+    """Return the middle of a cell or block, with the same rounding at each call."""
+    # That matters because the bandwidth h may be tiny compared with it.
     return 0.5 * low + 0.5 * high
 
 
@@ -77,10 +73,8 @@ def is_tied(offset, low, high, b):
 
 @bare_loop
 def reserve(offset, runs, near):
-    """Write where each query block's near keys start in a buffer, and where those of the last block stop, to `near`.
-
-    Starts are multiples of `WIDTH`.
-    """
+    """Write where each query block's near keys start in a buffer, and where those of the last block stop, to `near`."""
+    # Starts are multiples of `WIDTH`.
     at = 0
     for k in range(runs.shape[0]):
         near[k] = at
@@ -99,11 +93,9 @@ def copy(source, out):
 
 @bare_loop
 def collect(x, weight, value, offset, low, high, total, runs, near, near_x, times, near_weight):
-    """Copy the near keys of every query block into buffers, padded by keys of zero weight.
-
-    A bin of many equal keys becomes one key. `total` has the sums of weight and of weight times value of every bin,
-    `times` gets the same of each key, and `near_weight` of each block.
-    """
+    """Copy the near keys of every query block into buffers, padded by keys of zero weight."""
+    # A bin of many equal keys becomes one key. `total` has the sums of weight and of weight times value of every bin,
+    # `times` gets the same of each key, and `near_weight` of each block.
     columns = times.shape[0]
     for k in range(runs.shape[0]):
         at = near[k]
@@ -146,11 +138,9 @@ def collect(x, weight, value, offset, low, high, total, runs, near, near_x, time
 
 @lru_cache
 def near_pair_loop(inner: int, outer: int) -> Callable[..., Any]:
-    """Build the loop that sums near pairs, for the kernel ``(1 - |u|**inner)**outer`` or for the Laplace kernel.
-
-    A polynomial kernel is zero outside of its support. `inner` and `outer` are compile-time constants, so that only one
-    of the branches is compiled.
-    """
+    """Build the loop that sums near pairs, for the kernel ``(1 - |u|**inner)**outer`` or for the Laplace kernel."""
+    # A polynomial kernel is zero outside of its support. `inner` and `outer` are compile-time constants, so that only
+    # one of the branches is compiled.
     # The boxcar has an edge: fl(|q - x|) <= h is what NumPy finds of |q - x| / h <= 1, without a division.
     compile_loop = strict_loop if outer == 0 and inner != LAPLACE else bare_loop
 
@@ -208,10 +198,8 @@ def weight_of(q, x, h, inner, outer):
 
 @bare_loop
 def subtract_own_keys(x, weight, value, offset, runs, block, query, own, own_weight, h, height, inner, outer, found):
-    """Subtract each query's own key (leave-one-out); recompute or flag queries that lose over half of their weight.
-
-    A sum of a polynomial kernel over few keys is recomputed here; all others are flagged, to be computed key by key.
-    """
+    """Subtract each query's own key (leave-one-out); recompute or flag queries that lose over half of their weight."""
+    # A sum of a polynomial kernel over few keys is recomputed here; all others are flagged, to be computed key by key.
     columns = found.shape[0]
     for k in range(runs.shape[0]):
         first, last = offset[runs[k, NEAR]], offset[runs[k, END]]

@@ -48,10 +48,8 @@ DERIVATIVE = np.array(
 
 @bare_loop
 def find_windows(x, query, k, first, middle, width):
-    """Write, for sorted queries, the first of their `k` nearest keys, the first key not below them, and the width.
-
-    The width is the distance of the farther end of the window.
-    """
+    """Write, for sorted queries, the first of their `k` nearest keys, the first key not below them, and the width."""
+    # The width is the distance of the farther end of the window.
     left, at, n = 0, 0, x.size
     for i in range(query.size):
         q = query[i]
@@ -85,11 +83,9 @@ def add_near(x, weight, value, q, s, begin, stop, total):
 def add_far(
     x, weight, value, low, high, start, cell_of, moment, first_bin, q, s, h, sign, b, stop, power, slope, total
 ):
-    """Add the sums over bins `b` to ``stop - 1``, all on one side of the query, to `total`, by their moments.
-
-    The sign is that of ``q - x``. Bins wider than a cell, of which a window has a few, are visited key by key. A run
-    never lies in the middle of a cell: a key out of the window and one beyond the query are farther apart than that.
-    """
+    """Add the sums over bins `b` to ``stop - 1``, all on one side of the query, to `total`, by their moments."""
+    # The sign is that of ``q - x``. Bins wider than a cell, of which a window has a few, are visited key by key. A run
+    # never lies in the middle of a cell: a key out of the window and one beyond the query are farther apart than that.
     rho = h / s
     power[0] = 1.0
     while b < stop:
@@ -153,10 +149,8 @@ def mean_of_ties(x, weight, value, q, j):
 
 @bare_part
 def line_of(x, weight, value, q, s, begin, stop):
-    """Return the local line of keys `begin` to ``stop - 1`` at the query, visiting each key twice.
-
-    It is NaN with less than two weights, and the mean where the keys coincide.
-    """
+    """Return the local line of keys `begin` to ``stop - 1`` at the query, visiting each key twice."""
+    # It is NaN with less than two weights, and the mean where the keys coincide.
     number, total, center, mean = 0, 0.0, 0.0, 0.0
     for j in range(begin, stop):
         t = (q - x[j]) / s
@@ -186,10 +180,8 @@ def line_of(x, weight, value, q, s, begin, stop):
 def fit_lines(
     x, weight, value, query, width, first, middle, k, which, low, high, start, cell_of, moment, first_bin, h, fitted
 ):
-    """Write the local line at each query of `which`, all of one octave, to `fitted`; NaN with less than two weights.
-
-    Bins are numbered from `first_bin`.
-    """
+    """Write the local line at each query of `which`, all of one octave, to `fitted`; NaN with less than two weights."""
+    # Bins are numbered from `first_bin`.
     total, power, slope = np.empty(7), np.empty(10), np.empty(10)
     n = x.size
     bins = -(-n // BIN)

@@ -50,11 +50,9 @@ EDGE_SHARE = 1e-5
 
 @bare_loop
 def join(offset, low, high, width, start, cell_of):
-    """Join neighbouring bins of keys into cells of limited width; return the number of cells.
-
-    Bins of many equal keys stay alone. `start` gets the first bin of each cell and, behind the last, the number of
-    bins; `cell_of` the cell of each bin.
-    """
+    """Join neighbouring bins of keys into cells of limited width; return the number of cells."""
+    # Bins of many equal keys stay alone. `start` gets the first bin of each cell and, behind the last, the number of
+    # bins; `cell_of` the cell of each bin.
     number, alone = 0, True
     for b in range(low.size):
         tied = is_tied(offset, low, high, b)
@@ -69,13 +67,11 @@ def join(offset, low, high, width, start, cell_of):
 
 @bare_loop
 def sum_bins(x, weight, value, offset, low, high, start, cell_of, h, first_bin, last_bin, scratch, moment):
-    """Write the moments of each bin's keys, about the center of the bin's cell, to `moment`.
-
-    They are ``sum w (-s)**p / p!``, with the position s of a key in bandwidths. They are written twice, as prefix and
-    as suffix. Moments of the weights come first, then those of weight times value, column by column. `scratch` has a
-    row for powers, one for positions and one for each column of values, of a tile of keys that is filled up with
-    weights of zero.
-    """
+    """Write the moments of each bin's keys, about the center of the bin's cell, to `moment`."""
+    # They are ``sum w (-s)**p / p!``, with the position s of a key in bandwidths. They are written twice, as prefix and
+    # as suffix. Moments of the weights come first, then those of weight times value, column by column. `scratch` has a
+    # row for powers, one for positions and one for each column of values, of a tile of keys that is filled up with
+    # weights of zero.
     power, s = scratch[0], scratch[1]
     tile = s.size
     for b in range(first_bin, last_bin):
@@ -124,10 +120,8 @@ def add_up(moment, cell_of, side, first, last):
 
 @bare_loop
 def find_runs(offset, low, high, block_low, block_high, h, split, runs):
-    """Write the first bin of each run of near or far keys, for every block of queries, to `runs`.
-
-    The docstring of the module has a sketch of the runs.
-    """
+    """Write the first bin of each run of near or far keys, for every block of queries, to `runs`."""
+    # The docstring of the module has a sketch of the runs.
     near, far_left, hole, far_right, right, end = 0, 0, 0, 0, 0, 0
     for k in range(runs.shape[0]):
         first, last = block_low[k], block_high[k]
@@ -156,10 +150,8 @@ def visit_all(runs, k):
 
 @bare_part
 def count_terms(t, terms):
-    """Return how many terms of a power series in t are not negligible, at most `terms`.
-
-    Coefficients are below 1000 times the weight of the keys.
-    """
+    """Return how many terms of a power series in t are not negligible, at most `terms`."""
+    # Coefficients are below 1000 times the weight of the keys.
     number, size = 1, 1e3 * t
     while number < terms and size > NOTHING:
         number += 1
@@ -171,14 +163,11 @@ def count_terms(t, terms):
 def add_far(
     low, high, start, cell_of, moment, runs, block_low, block_high, h, polynomial, slope, local, degree, far_weight
 ):
-    """Write, for each query block, a power series for sums over far keys, its degree, and the far keys' weight.
-
-    With ``s`` the position of a key about the center of its cell, ``d`` the distance of the centers and ``t`` the
-    position of a query about the middle of its block, ``K(d + t - s)`` is the sum of ``t**k / k!`` times
-    ``(-s)**p / p!`` times derivative k + p of K at ``d``. `polynomial` has the coefficients of these derivatives.
-
-    A run out of the middle of a cell, which only gaps between keys can make, is visited key by key instead.
-    """
+    """Write, for each query block, a power series for sums over far keys, its degree, and the far keys' weight."""
+    # With ``s`` the position of a key about the center of its cell, ``d`` the distance of the centers and ``t`` the
+    # position of a query about the middle of its block, ``K(d + t - s)`` is the sum of ``t**k / k!`` times ``(-s)**p /
+    # p!`` times derivative k + p of K at ``d``. `polynomial` has the coefficients of these derivatives.
+    # A run out of the middle of a cell, which only gaps between keys can make, is visited key by key instead.
     terms = polynomial.shape[1]
     for k in range(runs.shape[0]):
         for side in range(2):
@@ -218,10 +207,8 @@ def add_far(
 
 @strict_loop
 def is_empty(q, x, first, last, h):
-    """Return whether none of the keys `first` to ``last - 1`` is in the window of query `q`.
-
-    A key is in it if ``fl(|q - x| / h) < 1``, which is found without a division.
-    """
+    """Return whether none of the keys `first` to ``last - 1`` is in the window of query `q`."""
+    # A key is in it if ``fl(|q - x| / h) < 1``, which is found without a division.
     for j in range(first, last):
         if abs(q - x[j]) < h:
             return False
@@ -233,10 +220,8 @@ def finish(
     x, offset, runs, block, block_low, block_high, query, h, height, doubtful, local, degree, far_weight,
     near_weight, found,
 ):  # fmt: skip
-    """Add sums over far keys, from power series, to those over near keys; flag queries that need direct summation.
-
-    The sum of weights of a query without a key in its window becomes zero.
-    """
+    """Add sums over far keys, from power series, to those over near keys; flag queries that need direct summation."""
+    # The sum of weights of a query without a key in its window becomes zero.
     for k in range(runs.shape[0]):
         middle, least = middle_of(block_low[k], block_high[k]), LEAST_SHARE * far_weight[k]
         for i in range(block[k] - block[0], block[k + 1] - block[0]):
@@ -261,11 +246,9 @@ MOST, PAIRS = 256, 1 << 20  # queries of a run, and pairs: a few milliseconds
 
 @loop
 def nearest_keys(query, own, own_weight, leave_out, elsewhere, keys, distance, weight):
-    """Write the distance (infinite if none) and the weight of each query's nearest key of positive weight.
-
-    With `elsewhere`, of the keys that do not coincide with the query: they alone determine a slope, however small their
-    weight.
-    """
+    """Write the distance (infinite if none) and the weight of each query's nearest key of positive weight."""
+    # With `elsewhere`, of the keys that do not coincide with the query: they alone determine a slope, however small
+    # their weight.
     bins = keys.low.size
     for i in range(query.size):
         q = query[i]

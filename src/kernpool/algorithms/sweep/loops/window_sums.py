@@ -59,11 +59,10 @@ def add_far(
     x, weight, value, own, left, low, high, start, cell_of, moment, first_bin, q, s, h, side, b, stop, inner, outer,
     polynomial, powers, slope, raw, total,
 ):  # fmt: skip
-    """Add the sums over bins `b` to ``stop - 1``, all on one side of the query; return the weight of their far keys.
-
-    `side` is 0 for keys below the query. Bins wider than a cell are visited key by key. A run never lies in the middle
-    of a cell (`loops/octaves.py`). For the Gaussian each far weight is multiplied by ``sqrt(K(d))``, as its bounds are.
-    """
+    """Add the sums over bins `b` to ``stop - 1``, all on one side of the query; return the weight of their far keys."""
+    # `side` is 0 for keys below the query. Bins wider than a cell are visited key by key. A run never lies in the
+    # middle of a cell (`loops/octaves.py`). For the Gaussian each far weight is multiplied by ``sqrt(K(d))``, as its
+    # bounds are.
     rho, terms, most = h / s, slope.size, total.shape[1]
     far = 0.0
     while b < stop:
@@ -120,11 +119,10 @@ def sum_windows(
     x, weight, value, query, width, first, equal, above, last, own, left, which, low, high, start, cell_of, moment,
     first_bin, h, inner, outer, polynomial, least, most, powers, sums,
 ):  # fmt: skip
-    """Write kernel sums at each query of `which`, all of one octave: ``sums[i, 0, e]`` of weights times offset**e.
-
-    ``sums[i, c + 1, e]`` are those of value column c. Keys `first` to ``last - 1`` are in the window; keys `equal` to
-    ``above - 1`` equal the query. `own` is -1, or the key whose weight is `left`. Sums that would lose digits are NaN.
-    """
+    """Write kernel sums at each query of `which`, all of one octave: ``sums[i, 0, e]`` of weights times offset**e."""
+    # ``sums[i, c + 1, e]`` are those of value column c. Keys `first` to ``last - 1`` are in the window; keys `equal` to
+    # ``above - 1`` equal the query. `own` is -1, or the key whose weight is `left`. Sums that would lose digits are
+    # NaN.
     n, columns, terms = x.size, value.shape[0] + 1, moment.shape[3] - most + 1
     slope, raw, total = np.empty(terms), np.empty(most), np.empty((columns, most))
     bins = -(-n // BIN)

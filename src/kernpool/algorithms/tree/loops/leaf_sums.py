@@ -69,21 +69,7 @@ _ZERO_32 = np.float32(0.0)
 
 @lru_cache
 def near_loop(code: int, columns: int, one_value: int) -> Callable[..., Any]:
-    """Build the compiled float64 loop that adds the keys of leaves to the sums of queries.
-
-    Parameters
-    ----------
-    code, columns : int
-        Kernel code and number of columns.
-    one_value : int
-        1 if values have one column, which then is summed in registers.
-
-    Returns
-    -------
-    callable
-        Compiled with the first call, for this specialisation alone. It returns how many of the pairs have a key next to
-        the edge of a compact kernel: those are not summed, and moved to the front of the list.
-    """
+    """Build the compiled float64 loop that adds the keys of leaves to the sums of queries."""
     last = columns - 1
 
     @bare_loop
@@ -155,11 +141,9 @@ def near_loop(code: int, columns: int, one_value: int) -> Callable[..., Any]:
 
 @lru_cache
 def far_loop(code: int, columns: int, one_value: int) -> Callable[..., Any]:
-    """Build the compiled float32 loop that adds the keys of distant leaves to the sums of queries.
-
-    It is for a kernel of infinite support. Parameters are as in `near_loop`; the error is derived in the module's
-    docstring.
-    """
+    """Build the compiled float32 loop that adds the keys of distant leaves to the sums of queries."""
+    # It is for a kernel of infinite support. Parameters are as in `near_loop`; the error is derived in the module's
+    # docstring.
     last = columns - 1
 
     @bare_loop
@@ -167,10 +151,8 @@ def far_loop(code: int, columns: int, one_value: int) -> Callable[..., Any]:
         pairs, count, key, value, weight_unit, value_unit, center, factor, query, own, own_weight, denominator,
         numerator, buffers,
     ):  # fmt: skip
-        """Add keys of distant leaves to sums of queries, for listed query-leaf pairs, in float32.
-
-        Queries are taken as -2 q about the center of the leaf; the weight at the center is factored out.
-        """
+        """Add keys of distant leaves to sums of queries, for listed query-leaf pairs, in float32."""
+        # Queries are taken as -2 q about the center of the leaf; the weight at the center is factored out.
         size, current = key.shape[2], -1
         weight, buffer = buffers[0], buffers[1]
         for r in range(count):
@@ -235,22 +217,7 @@ def list_pairs(
     visits, place, count, query, lower, upper, scale, norm, code, infinite, far_leaf, budget, lowest, log_mass, unit,
     least, spent, pairs, sizes,
 ):  # fmt: skip
-    """List query-leaf pairs by the loop that sums them, until a list is full; return the row of `visits` to go on from.
-
-    Parameters
-    ----------
-    query : ndarray of shape (d, m)
-        Queries, transposed.
-    far_leaf, budget : float
-        Log-fraction of the denominator below which a leaf is far, and the fraction that queries may omit.
-    lowest : ndarray of shape (leaves, 2)
-        See `kd_tree.LeafCopies`.
-    least, spent : ndarray of shape (m,)
-        Lower bounds of the logarithms of denominators, infinite for queries to be skipped; the fraction omitted so far,
-        which is updated.
-    pairs, sizes : ndarray of shape (3, size, 2) and (3,)
-        Written.
-    """
+    """List query-leaf pairs by the loop that sums them, until a list is full; return the next row of `visits`."""
     squared = np.empty(query.shape[1])
     skip = math.log2(budget) - SKIPS if budget > 0.0 else -np.inf
     for kind in range(3):
@@ -325,11 +292,9 @@ def sum_stages(
 def add_nodes(
     nodes, count, visits, visit_count, query, own, size, center, moments, scale, code, denominator, numerator, collapsed
 ):  # fmt: skip
-    """Add whole tree nodes to queries' sums by moments; return the length of the list of leaves still to be summed.
-
-    Leaves with the own key of a query are added to the visits. On the way down to the own key of a query, if it is
-    there, the other halves are added.
-    """
+    """Add whole tree nodes to queries' sums by moments; return the length of the list of leaves still to be summed."""
+    # Leaves with the own key of a query are added to the visits. On the way down to the own key of a query, if it is
+    # there, the other halves are added.
     leaves, d = center.shape[0] // 2, query.shape[1]
     t = np.empty(d)
     for k in range(count):

@@ -58,10 +58,8 @@ def largest(low, high, node, lower, upper, scale, norm):
 
 @part
 def node_index(first, last, leaves):
-    """Return the array index of the tree node that has the leaves `first` to ``last - 1``.
-
-    As `kd_tree.node_indices` does.
-    """
+    """Return the array index of the tree node that has the leaves `first` to ``last - 1``."""
+    # As `kd_tree.node_indices` does.
     return first if last - first == 1 else leaves + (first + last) // 2
 
 
@@ -82,26 +80,7 @@ EARLY = 6.0
 
 @loop
 def list_support(tiles, starts, lows, highs, lower, upper, scale, norm, collapse, visits, nodes):
-    """List for each tile of queries the leaves that a compact kernel reaches, and the nodes wholly in its support.
-
-    Parameters
-    ----------
-    tiles : ndarray of int
-        Which of them.
-    starts : ndarray of shape (tiles + 1,)
-        First query of each tile.
-    lows, highs : ndarray of shape (tiles, d)
-        The boxes around tiles.
-    visits : ndarray of shape (size, 3)
-        Written: leaves to be seen.
-    nodes : ndarray of shape (size, 4)
-        Written: nodes that lie within.
-
-    Returns
-    -------
-    visits, nodes : int
-        How many there are.
-    """
+    """List for each tile of queries the leaves that a compact kernel reaches, and the nodes wholly in its support."""
     leaves, d, visit_count, node_count = lower.shape[0] // 2, lows.shape[1], 0, 0
     low, high, stack = np.empty(d), np.empty(d), np.empty((64, 2), dtype=np.int64)
     for t in tiles:
@@ -133,24 +112,7 @@ def list_support(tiles, starts, lows, highs, lower, upper, scale, norm, collapse
 
 @loop
 def list_leaves(nearest, lows, highs, lower, upper, scale, norm, code, cut, visits):
-    """List for each tile of queries the leaves whose weight bound is above a cutoff, except the nearest leaf.
-
-    Parameters
-    ----------
-    nearest : ndarray of shape (tiles, 3)
-        The visits that are done, one per tile.
-    lows, highs : ndarray of shape (tiles, d)
-        The boxes around tiles.
-    cut : ndarray of shape (tiles,)
-        Logarithm of the weight that a key must reach.
-    visits : ndarray of shape (size, 3)
-        Written: from the front those to be summed first, `EARLY`, and the others from the end.
-
-    Returns
-    -------
-    early, others : int
-        Where the first of them stop, and where the others start.
-    """
+    """List for each tile of queries the leaves whose weight bound is above a cutoff, except the nearest leaf."""
     leaves, d, early, others = lower.shape[0] // 2, lows.shape[1], 0, visits.shape[0]
     low, high, stack = np.empty(d), np.empty(d), np.empty((64, 2), dtype=np.int64)
     found, exponent = np.empty(leaves, dtype=np.int64), np.empty(leaves)
@@ -194,11 +156,9 @@ def list_leaves(nearest, lows, highs, lower, upper, scale, norm, code, cut, visi
 def find_nearest_key(
     rows, query, own, own_weight, lower, upper, key, key_weight, bandwidth, norm, product, code, buffer, out
 ):  # fmt: skip
-    """Write the base-2 logit of each query's nearest key, and a lower bound on the log2 of that key's weight, to `out`.
-
-    The logit is without the key weight and the bounded factor that some kernels have. Both are minus infinity if no key
-    is included.
-    """
+    """Write the base-2 logit of each query's nearest key, and a lower bound on the log2 of its weight, to `out`."""
+    # The logit is without the key weight and the bounded factor that some kernels have. Both are minus infinity if no
+    # key is included.
     leaves, d, size = lower.shape[0] // 2, query.shape[1], key.shape[2]
     stack, scale = np.empty((64, 2), dtype=np.int64), 1.0 / bandwidth
     for r in range(rows.size):
@@ -239,13 +199,11 @@ def find_nearest_key(
 
 @strict_loop
 def split_nodes(rows, order, first, last, size, scale, all_below):
-    """Reorder rows so as to split a kd tree node in its middle, and optionally all nodes below it.
-
-    The node has the leaves `first` to ``last - 1``, of `size` rows each. Each is split along its widest side in
-    bandwidths: rows are reordered until none before the middle is greater than one after it (Hoare's FIND). Rows move
-    whole: 1e7 indices into rows that stay would miss the cache at every comparison. Equal rows stop both scans, so that
-    keys that are all the same take no longer than others.
-    """
+    """Reorder rows so as to split a kd tree node in its middle, and optionally all nodes below it."""
+    # The node has the leaves `first` to ``last - 1``, of `size` rows each. Each is split along its widest side in
+    # bandwidths: rows are reordered until none before the middle is greater than one after it (Hoare's FIND). Rows move
+    # whole: 1e7 indices into rows that stay would miss the cache at every comparison. Equal rows stop both scans, so
+    # that keys that are all the same take no longer than others.
     d = rows.shape[1]
     waiting = np.empty((64, 2), dtype=np.int64)  # a stack of halves: as deep as the tree
     waiting[0, 0], waiting[0, 1] = first, last
