@@ -24,21 +24,11 @@ CORRECT = "correct or drop such rows"
 
 @dataclass(frozen=True)
 class Choice:
-    """Column types that the user has chosen: unordered and ordered categorical columns, and dates.
-
-    Parameters
-    ----------
-    unordered : collection of str
-        Unordered categorical columns.
-    ordered : mapping of str to sequence or None
-        Ordered categorical columns, with the order of their categories unless these are numbers.
-    dates : collection of str or None
-        Columns that are read as days since 1970-01-01; None for all that look like dates.
-    """
+    """Column types that the user has chosen: unordered and ordered categorical columns, and dates."""
 
     unordered: Collection[str] = ()
-    ordered: Mapping[str, Sequence[str] | None] = field(default_factory=dict)
-    dates: Collection[str] | None = ()
+    ordered: Mapping[str, Sequence[str] | None] = field(default_factory=dict)  # with the order of categories
+    dates: Collection[str] | None = ()  # read as days; None for all that look like dates
 
     def has_date(self, name: str) -> bool:
         """Return whether a column of dates is to be read as such."""

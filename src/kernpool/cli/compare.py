@@ -93,11 +93,7 @@ def folds_of(training: TrainingTable, folds: int, seed: int) -> list[tuple[NDArr
 def compare(
     training: TrainingTable, folds: Sequence[tuple[NDArray[np.intp], NDArray[np.intp]]], seed: int, jobs: int
 ) -> list[dict[str, Any]]:
-    """Cross-validate all estimators on the training table, and return their scores, best first.
-
-    Scores are mean squared errors and R^2, or log losses and fractions of misclassified rows, of held-out rows, the
-    standard error of the first from its variance over folds, and the time to fit and to predict, summed over folds.
-    """
+    """Cross-validate all estimators on the training table, and return their scores, best first."""
     makers, y = _estimators(training, seed, jobs), training.target
     assert y is not None
     listener, total, done, scores = current_progress(), len(makers) * len(folds), 0, []

@@ -73,10 +73,8 @@ def explorer_of(options: argparse.Namespace) -> tuple[Explorer, list[str]]:
 
 
 def _named(explorer: Explorer, names: Sequence[str]) -> Explorer:
-    """Return the explorer with the column names of the table instead of column numbers.
-
-    Models of numeric columns are fitted to arrays without names.
-    """
+    """Return the explorer with the column names of the table instead of column numbers."""
+    # models of numeric columns are fitted to arrays without names
     is_numbered = list(names) == [str(i) for i in range(len(names))]  # is how a folder without names has them
     subject = explorer.subject if is_numbered else replace(explorer.subject, names=tuple(names))
     return Explorer(subject, explorer.language)

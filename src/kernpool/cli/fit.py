@@ -33,10 +33,8 @@ PICTURES = ("png", "svg", "pdf", "jpg", "jpeg", "webp")
 
 
 def run_fit(options: argparse.Namespace) -> None:
-    """Run `kernpool fit`: fit a model, print a report, save the model and plot the curve.
-
-    Output paths are checked before the computation.
-    """
+    """Run `kernpool fit`: fit a model, print a report, save the model and plot the curve."""
+    # output paths are checked before the computation
     check_outputs(options)
     model, training = fit_rows(options)
     names = training.names

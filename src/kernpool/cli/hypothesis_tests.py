@@ -32,14 +32,7 @@ def run_test(options: argparse.Namespace) -> None:
 
 
 def described(test: str, result: TestResult) -> dict[str, Any]:
-    """Return the result of a hypothesis test as a JSON-compatible dictionary.
-
-    Examples
-    --------
-    >>> result = TestResult.of(2.0, np.array([0.5, 2.5, 1.0]), null="y is linear in x", bandwidth=np.array([0.25]))
-    >>> list(described("specification", result).items())[2:4]
-    [('statistic', 2.0), ('p_value', 0.5)]
-    """
+    """Return the result of a hypothesis test as a JSON-compatible dictionary."""
     return {
         "test": test,
         "null": result.null,

@@ -45,20 +45,7 @@ def named_summary(model: Any, features: Sequence[str]) -> Summary:
 
 
 def describe_model(model: Any, header: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings of a saved model as a JSON-compatible dictionary.
-
-    Parameters
-    ----------
-    model : estimator
-        From `load_model`.
-    header : dict
-        From its file.
-
-    Returns
-    -------
-    dict
-        Numbers, names and parameters.
-    """
+    """Return the settings of a saved model as a JSON-compatible dictionary."""
     if not isinstance(model, KernelSmoother):
         return {"estimator": type(model).__name__, "parameters": _plain(model.get_params())}
     found = describe_fit(model, header["features"]) | {"target": header["target"], "features": header["features"]}
@@ -86,10 +73,7 @@ def fitted_columns(model: KernelSmoother, features: Sequence[str]) -> list[str]:
 
 
 def describe_fit(model: KernelSmoother, features: Sequence[str]) -> dict[str, Any]:
-    """Return what a model was fitted to and what it found, as a JSON-compatible dictionary.
-
-    Bandwidths, smoothing parameters and categories are keyed by the names of the columns.
-    """
+    """Return what a model was fitted to and what it found, as a JSON-compatible dictionary."""
     source, encoding, features = source_of(model), model.encoding_, fitted_columns(model, features)
     numeric, categorical = (range(len(features)), ()) if encoding is None else (encoding.numeric, encoding.categorical)
     found: dict[str, Any] = {

@@ -110,10 +110,7 @@ def _predict_chunks(
 def _predicted(
     blocks: Iterator[Any], rows: int, columns: PredictionColumns, predict: Predict, read: list[int]
 ) -> Iterator[Columns]:
-    """Yield the output columns of each block of queries, and report progress over all rows.
-
-    The largest count of progress within each block is appended to `read`: of training rows, if they are in a file.
-    """
+    """Yield the output columns of each block of queries, and report progress over all rows."""
     start, listener = 0, current_progress() or (lambda _, __: None)
     for block in blocks:
         before, size = start, len(block)

@@ -81,27 +81,13 @@ def refuse_conflicts(options: argparse.Namespace) -> None:
 
 @dataclass(frozen=True, eq=False)
 class PredictionColumns:
-    """All columns that `kernpool predict` writes, those of predictions included.
-
-    Parameters
-    ----------
-    options : argparse.Namespace
-        Options of the command.
-    model : KernelSmoother
-        Fitted model.
-    target : str
-        Name of the output.
-    calibration : dict
-        Calibration rows, as arguments of `prediction_interval` and `predict_set`.
-    notes : list of str
-        Coverage guarantees of the columns written so far, each once.
-    """
+    """All columns that `kernpool predict` writes, those of predictions included."""
 
     options: argparse.Namespace
     model: Any
     target: str
-    calibration: dict[str, NDArray[Any]]
-    notes: list[str] = field(default_factory=list)
+    calibration: dict[str, NDArray[Any]]  # arguments of prediction_interval and predict_set
+    notes: list[str] = field(default_factory=list)  # coverage guarantees, each once
 
     @classmethod
     def of(cls, options: argparse.Namespace, model: Any, header: dict[str, Any]) -> PredictionColumns:
@@ -113,17 +99,8 @@ class PredictionColumns:
         return cls(options, model, header["target"] or "prediction", rows)
 
     def at(self, query: Array, predict: Predict) -> Columns:
-        """Return predictions and all added columns by name, such as y, y_se and y_q0.5.
-
-        For several outputs they are y_0, y_0_se, ... Predictions come last: invalid options are refused before.
-
-        Parameters
-        ----------
-        query : ndarray of shape (m, d)
-            Evaluation points.
-        predict : callable
-            Prediction function of the model, here or on a cluster.
-        """
+        """Return predictions and all added columns by name, such as y, y_se and y_q0.5."""
+        # predictions come last: invalid options are refused before
         added = self._curve(query) | self._observation(query) | self._explanation(query)
         predicted = predict(query)
         if predicted.ndim == 1:

@@ -42,13 +42,7 @@ def import_pandas() -> Any:
 
 
 def as_separator(given: str) -> str:
-    r"""Return the separator character that a value of ``--sep`` stands for, such as ``;`` for ``semicolon``.
-
-    Examples
-    --------
-    >>> as_separator("semicolon"), as_separator("tab"), as_separator("^")
-    (';', '\t', '^')
-    """
+    r"""Return the separator character that a value of ``--sep`` stands for, such as ``;`` for ``semicolon``."""
     separator = NAMED.get(given.lower(), given)
     if len(separator) != 1 or separator in '"\r\n' or separator.isalnum():
         raise ValueError(f"--sep must be one character, or one of {', '.join(NAMED)}; got {abbreviate(given)}")
@@ -66,15 +60,7 @@ def table_format(name: str, override: str | None = None) -> str:
 
 
 def input_format(name: str, override: str | None = None) -> str:
-    """Return the table format of an input file: the given one, else the one that its suffix names.
-
-    A suffix of a compression, such as ``.gz``, is ignored. A folder with Parquet files is Parquet.
-
-    Examples
-    --------
-    >>> input_format("table.csv.gz"), input_format("table.txt"), input_format("-")
-    ('csv', 'csv', 'csv')
-    """
+    """Return the table format of an input file: the given one, else the one that its suffix names."""
     path = Path(name)
     if override is not None or name == "-":
         return table_format(name, override)
@@ -86,27 +72,13 @@ def input_format(name: str, override: str | None = None) -> str:
 
 @dataclass(frozen=True)
 class Table:
-    """Table read from a file.
-
-    Parameters
-    ----------
-    source : str
-        File name, for messages.
-    frame : pandas.DataFrame
-        Its cells; the index counts the rows of the file from 0.
-    labels : tuple of str
-        Columns that hold labels of rows, as pandas writes its index.
-    notes : list of str
-        What was assumed in reading it; extended as columns are read.
-    data, how : file name or buffer, and dict
-        What `pandas.read_csv` read, and how; None for other formats.
-    """
+    """Table read from a file."""
 
     source: str
-    frame: Any
-    labels: tuple[str, ...]
-    notes: list[str]
-    data: Any = None
+    frame: Any  # the index counts the rows of the file from 0
+    labels: tuple[str, ...]  # columns that hold labels of rows, as pandas writes its index
+    notes: list[str]  # what was assumed in reading it; extended as columns are read
+    data: Any = None  # what pandas.read_csv read; None for other formats
     how: dict[str, Any] | None = None
 
     @cached_property
@@ -122,27 +94,8 @@ class Table:
 
 
 def read_table(name: str, format: str | None, how: dict[str, Any]) -> Table:
-    """Read a table from a file or standard input.
-
-    Parameters
-    ----------
-    name : str
-        File name, or ``-`` for standard input.
-    format : {"csv", "tsv", "parquet", "npy"} or None
-        None: by suffix.
-    how : dict
-        Arguments of `pandas.read_csv`; ``na_values`` applies to all formats.
-
-    Returns
-    -------
-    Table
-        Columns of a text file are named by its first line, those of a plain `.npy` matrix ``"0"``, ``"1"``, ...
-
-    Raises
-    ------
-    TableError
-        If the file is malformed or empty.
-    """
+    """Read a table from a file or standard input."""
+    # columns of a plain `.npy` matrix are named "0", "1", ...
     pandas = import_pandas()
     format, source, notes = input_format(name, format), "standard input" if name == "-" else name, list[str]()
     if name == "-" and sys.stdin is None:
@@ -224,13 +177,7 @@ FORMULA = re.compile(r"[=@\t\r]|[+-](?!$|\d*\.?\d+(e[+-]?\d+)?$|\d+\.$)", re.IGN
 
 
 def no_formula(cell: Any) -> Any:
-    """Return a cell for a text file, with an apostrophe in front if spreadsheets would run it as a formula.
-
-    Examples
-    --------
-    >>> [no_formula(cell) for cell in ("=1+1", "@a", "-x", "-1.5", "+", "a", -2.0)]
-    ["'=1+1", "'@a", "'-x", '-1.5', '+', 'a', -2.0]
-    """
+    """Return a cell for a text file, with an apostrophe in front if spreadsheets would run it as a formula."""
     return f"'{cell}" if isinstance(cell, str) and FORMULA.match(cell) else cell
 
 
@@ -239,29 +186,8 @@ Write = Callable[[Any], None]
 
 @contextmanager
 def row_writer(name: str, rows: int, *, force: bool = False, kept: Collection[str] = ()) -> Iterator[Write]:
-    """Open an output file for a table, and yield a function that appends the rows of a frame to it.
-
-    Parameters
-    ----------
-    name : str
-        File, whose suffix determines the format, or ``-`` for CSV on standard output.
-    rows : int
-        How many rows will come.
-    force : bool, default=False
-        Overwrite.
-    kept : collection of str
-        Columns whose cells are those of an input, and are written as they are.
-
-    Yields
-    ------
-    callable
-        Takes the next rows as a frame.
-
-    Raises
-    ------
-    OSError
-        If the disk is full, naming `name`; no partial file remains.
-    """
+    """Open an output file for a table, and yield a function that appends the rows of a frame to it."""
+    # columns in `kept` are cells of an input, and are written as they are
     format = table_format(name)
     if name == "-":
         yield _text(sys.stdout, format, kept)

@@ -33,35 +33,17 @@ IN_MEMORY = (
 
 @dataclass(frozen=True, eq=False)
 class TrainingTable:
-    """Training rows read from a table: features, target, clusters and times.
-
-    Parameters
-    ----------
-    names : list of str
-        Columns to predict from.
-    X : ndarray of shape (n, d), DataFrame or Chunks
-        Their cells; chunks of a file have the target too.
-    unordered, ordered : list of str
-        Columns that are named for the estimator: numeric categories, and ordered ones.
-    target : ndarray of shape (n,) or None
-        Numbers, or labels; None for chunks.
-    classes : bool
-        Whether they are labels.
-    groups, time : ndarray of shape (n,) or None
-        Clusters; times of the rows, or other numbers by which they are in order.
-    notes : list of str
-        What was assumed in reading them.
-    """
+    """Training rows read from a table: features, target, clusters and times."""
 
     names: list[str]
-    X: Any
+    X: Any  # array, DataFrame or Chunks, which have the target too
     unordered: list[str]
     ordered: list[str]
-    target: NDArray[Any] | None
-    classes: bool
+    target: NDArray[Any] | None  # None for chunks
+    classes: bool  # whether the target holds labels
     groups: NDArray[Any] | None
-    time: NDArray[Any] | None
-    notes: list[str]
+    time: NDArray[Any] | None  # or other numbers by which rows are in order
+    notes: list[str]  # what was assumed in reading them
 
 
 def open_table(options: argparse.Namespace, name: str | None = None) -> Table:
@@ -105,10 +87,7 @@ def text_format(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def without_missing(table: Table, names: Sequence[str], options: argparse.Namespace) -> Table:
-    """Return the table without rows that have missing cells in the named columns, unless these are errors.
-
-    A note says how many rows are dropped.
-    """
+    """Return the table without rows that have missing cells in the named columns, unless these are errors."""
     column_types.need(table, names)
     missing = table.frame[[*names]].isna()
     if options.missing in (None, "raise") or not missing.any(axis=None):
@@ -310,10 +289,7 @@ def parse_features(options: argparse.Namespace) -> list[str] | None:
 
 
 def query_rows(options: argparse.Namespace, model: Any, header: dict[str, Any]) -> tuple[Any, Table]:
-    """Read the rows to predict: return the feature columns that the model needs, and the table with all columns.
-
-    With --missing drop, rows with missing features are in neither.
-    """
+    """Read the rows to predict: return the feature columns that the model needs, and the table with all columns."""
     table = open_table(options)
     column_types.need(table, split_names(options.keep) if options.keep else ())
     table = without_missing(table, header["features"], options)
@@ -343,21 +319,8 @@ INPUTS = {"data": "DATA", "model": "MODEL", "calibration": "--calibration"}
 
 
 def refuse_inputs_as_outputs(options: argparse.Namespace) -> None:
-    """Raise UsageError if an output of a command would replace one of its inputs.
-
-    It may be under another spelling or within a folder.
-
-    Parameters
-    ----------
-    options : argparse.Namespace
-        Options of any command.
-
-    Raises
-    ------
-    UsageError
-        If an output is the table, the calibration table or the model; a file in a folder of tables; a file of the
-        model, or one that holds its rows.
-    """
+    """Raise UsageError if an output of a command would replace one of its inputs."""
+    # it may be under another spelling or within a folder
     outputs = OUTPUTS.get(options.command, {})
     inputs = {name: said for name, said in INPUTS.items() if name not in outputs and vars(options).get(name)}
     for output, option in outputs.items():
@@ -380,10 +343,7 @@ def _is_replaced(source: Path, output: Path) -> bool:
 
 
 def beside_inputs(columns: dict[str, Any], table: Table, target: str, options: argparse.Namespace) -> tuple[Any, int]:
-    """Return a frame of the input columns that --keep copies and the columns of predictions, and how many are copied.
-
-    If one of these inputs has the name Y of the target, the predictions are renamed Y_predicted.
-    """
+    """Return a frame of the input columns that --keep copies and of the predictions, and how many are copied."""
     kept: dict[str, Any] = {}
     if options.keep is not None:
         as_text = not options.json and table_format(options.out) in ("csv", "tsv")
@@ -397,10 +357,7 @@ def beside_inputs(columns: dict[str, Any], table: Table, target: str, options: a
 
 
 def _kept(table: Table, name: str, as_text: bool) -> Any:
-    """Return the cells of an input column that is copied to the output: as written, or as numbers for JSON and Parquet.
-
-    Numbers with decimal commas become numbers.
-    """
+    """Return the cells of an input column that is copied to the output: as written, or as numbers (JSON, Parquet)."""
     cells, decimal = table.as_written(name), (table.how or {}).get("decimal", ".")
     if table.how is not None and not (as_text and decimal == "."):
         points = cells.str.replace(".", "").str.replace(",", ".") if decimal == "," else cells

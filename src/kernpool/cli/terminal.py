@@ -30,41 +30,18 @@ def say(text: str) -> None:
 
 
 def stream_name(name: str) -> str:
-    """Return ``-`` for paths of standard input and output, such as ``/dev/stdin``; other names are unchanged.
-
-    Examples
-    --------
-    >>> stream_name("/dev/stdout"), stream_name("table.csv")
-    ('-', 'table.csv')
-    """
+    """Return ``-`` for paths of standard input and output, such as ``/dev/stdin``; other names are unchanged."""
     return "-" if name in STREAMS else name
 
 
 def need_output(remedy: str) -> None:
-    """Raise OSError if standard output is closed, before the computation starts.
-
-    Parameters
-    ----------
-    remedy : str
-        What to do instead, for the message.
-
-    Raises
-    ------
-    OSError
-        If standard output is closed.
-    """
+    """Raise OSError if standard output is closed, before the computation starts."""
     if sys.stdout is None:
         raise OSError(f"standard output is closed, so there is nowhere to write to; {remedy}")
 
 
 def json_line(what: str, text: str, command: str, code: int | None = None) -> str:
-    """Return an error, a warning or a note as one line of JSON.
-
-    Examples
-    --------
-    >>> json_line("error", "a.csv is empty", "fit", 1)
-    '{"error": "a.csv is empty", "command": "fit", "exit_code": 1}'
-    """
+    """Return an error, a warning or a note as one line of JSON."""
     return json.dumps({what: text, "command": command} | ({} if code is None else {"exit_code": code}))
 
 
@@ -164,17 +141,7 @@ WORDS = {
 
 
 def in_options(options: argparse.Namespace, text: str) -> str:
-    """Return a message of the library in one line, with Python parameters replaced by command-line options.
-
-    Examples
-    --------
-    >>> from kernpool.cli.options import build_parser
-    >>> options = build_parser().parse_args(["predict", "model", "t.csv", "--interval", "95"])
-    >>> in_options(options, "level must lie between 0 and 1, got 95; 95 percent is level=0.95")
-    '--interval must lie between 0 and 1, got 95; 95 percent is --interval 0.95'
-    >>> in_options(options, "2 queries have no key; use a larger bandwidth, or empty='nearest'")
-    '2 queries have no key; fit again with a larger --bandwidth, or say --empty nearest, mean, nan or zero'
-    """
+    """Return a message of the library in one line, with Python parameters replaced by command-line options."""
     for pattern, words in (WORDS[""] | WORDS.get(options.command, {})).items():
         text = re.sub(pattern, words, text)
     known = {argument: name for argument, name in ARGUMENTS.items() if name in vars(options)}
@@ -198,13 +165,7 @@ def describe(error: BaseException) -> str:
 
 
 def name_columns(text: str, names: Sequence[str] | None) -> str:
-    """Replace column numbers in a warning about an array by the column names of the table.
-
-    Examples
-    --------
-    >>> name_columns("column(s) [0, 2] do not vary", ["a", "b", "c"])
-    "column(s) 'a', 'c' do not vary"
-    """
+    """Replace column numbers in a warning about an array by the column names of the table."""
     if names is None:
         return text
     return re.sub(
@@ -223,13 +184,7 @@ LEAST_MEMORY = 1 << 20
 
 
 def parse_memory(text: str | None) -> int | None:
-    """Return the number of bytes of a size such as 512MiB, 1.5GB or 2000000.
-
-    Examples
-    --------
-    >>> parse_memory("1.5GB"), parse_memory("2 GiB")
-    (1500000000, 2147483648)
-    """
+    """Return the number of bytes of a size such as 512MiB, 1.5GB or 2000000."""
     if text is None:
         return None
     found = re.fullmatch(r"(\d+(?:\.\d+)?) *([A-Z]*)", text.strip().upper(), re.ASCII)
@@ -242,13 +197,7 @@ def parse_memory(text: str | None) -> int | None:
 
 
 def split_names(text: str) -> list[str]:
-    """Split a comma-separated list of names; a name that contains a comma is quoted.
-
-    Examples
-    --------
-    >>> split_names('a, "b,c"')
-    ['a', 'b,c']
-    """
+    """Split a comma-separated list of names; a name that contains a comma is quoted."""
     try:
         return [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]
     except csv.Error as error:
@@ -256,15 +205,8 @@ def split_names(text: str) -> list[str]:
 
 
 def parse_numbers(text: str | None, option: str = "") -> Any:
-    """Parse a number, or numbers separated by commas; other text is returned as it is, for the library to judge.
-
-    With the name of an option, other text is an error.
-
-    Examples
-    --------
-    >>> parse_numbers("0.5"), parse_numbers("0.5, 2"), parse_numbers("loo")
-    (0.5, [0.5, 2.0], 'loo')
-    """
+    """Parse a number, or numbers separated by commas; other text is returned as it is, for the library to judge."""
+    # with the name of an option, other text is an error
     if text is None:
         return None
     try:
@@ -282,15 +224,7 @@ def given(options: argparse.Namespace, *names: str) -> dict[str, Any]:
 
 
 def plain_json(what: Any) -> Any:
-    """Convert a result to values that JSON can hold: arrays to lists, NaN to null, infinity to text.
-
-    The text of infinity is as for ``--bandwidth``.
-
-    Examples
-    --------
-    >>> plain_json({"h": (0.5, float("nan"), float("inf"))})
-    {'h': [0.5, None, 'inf']}
-    """
+    """Convert a result to values that JSON can hold: arrays to lists, NaN to null, infinity to text."""
     if hasattr(what, "__dataclass_fields__"):  # importing `dataclasses` takes as long as all else here
         return {name: plain_json(getattr(what, name)) for name in what.__dataclass_fields__}
     if isinstance(what, dict):
@@ -310,10 +244,8 @@ def print_json(what: Any) -> None:
 
 
 def say_notes(notes: Iterable[str], options: argparse.Namespace, *, records: bool = False) -> None:
-    """Print notes on how a table was read, unless --quiet is set.
-
-    With --json they are lines of JSON if the result is records, and otherwise part of the result.
-    """
+    """Print notes on how a table was read, unless --quiet is set."""
+    # with --json they are lines of JSON if the result is records, and otherwise part of the result
     for text in () if options.quiet else notes:
         if not options.json:
             say(f"note       {text}")

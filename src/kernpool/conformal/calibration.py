@@ -31,11 +31,7 @@ LONELY = "some level of a categorical column is that of one training row alone, 
 
 
 def are_copied(smoother: Smoother, value: Array) -> bool:
-    """Return whether more training rows are copies than chance explains: duplicates, or weights above one.
-
-    Rows are duplicates if their inputs and their `value`, outputs or labels, are equal. `count_copies` says how many
-    are needed, and when chance explains them.
-    """
+    """Return whether more training rows are copies than chance explains: duplicates, or weights above one."""
     rows = TrainingRows.from_arrays(smoother.training.query, value, smoother.weight, smoother.training.code)
     rows = rows.take(np.flatnonzero(rows.weight > 0))
     return count_copies(rows, None if np.all(rows.weight == 1.0) else rows.weight) > 0
@@ -48,30 +44,8 @@ def lonely_levels(
     group: Codes | None = None,
     which: NDArray[np.intp] | None = None,
 ) -> bool:
-    """Return whether some category occurs in fewer than two training rows (or clusters), or in new rows only.
-
-    A held-out row keeps its category in the table, and its rank if categories are ordered; a new row with an unseen
-    category is unlike every category. The two are therefore not exchangeable.
-
-    Parameters
-    ----------
-    code : ndarray of int64, shape (n, k), or None
-        Category codes of the training rows.
-    new : ndarray of int64, shape (m, k), or None
-        Those of new rows, -1 for categories that no training row has.
-    weight : ndarray of shape (n,)
-        Frequencies.
-    group : ndarray of int64, shape (n,), or None
-        Cluster of each row, if whole clusters are held out.
-    which : ndarray of int, optional
-        Rows that are held out; by default those of positive weight.
-
-    Examples
-    --------
-    >>> code, new = np.array([[0], [0], [1]]), np.array([[0]])
-    >>> lonely_levels(code, new, np.ones(3)), lonely_levels(code, new, np.array([1.0, 1.0, 2.0]))
-    (True, False)
-    """
+    """Return whether some category occurs in fewer than two training rows (or clusters), or in new rows only."""
+    # such a held-out row keeps its category in the table, a new one is unlike all: they are not exchangeable
     if code is None or new is None:
         return False
     if which is None:

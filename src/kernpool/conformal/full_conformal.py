@@ -62,33 +62,15 @@ MOST_PAIRS = 1 << 30  # about a minute
 
 @dataclass(frozen=True, eq=False)
 class LocalDesigns:
-    """Local fits at m queries, with the design moments needed to add or delete one row in closed form.
-
-    Parameters
-    ----------
-    smoother : Smoother
-        The smoother.
-    problem : Problem
-        Problem of the queries.
-    state : PoolState
-        Its sums.
-    fit : LocalFit
-        Local fits, given these sums.
-    log_mass : ndarray of shape (m,)
-        Logarithm of the sum of the weights; minus infinity where the window is empty.
-    mean : ndarray of shape (m, d)
-        Weighted mean of the offsets, in bandwidths; without columns for local constant fits.
-    inverse : ndarray of shape (m, d, d)
-        Inverse of their covariance, ridge included.
-    """
+    """Local fits at m queries, with the design moments needed to add or delete one row in closed form."""
 
     smoother: Smoother
     problem: Problem
     state: PoolState
-    fit: LocalFit
-    log_mass: Array
-    mean: Array
-    inverse: Array
+    fit: LocalFit  # local fits, given the sums of `state`
+    log_mass: Array  # shape (m,): logarithm of the sum of the weights; -inf in empty windows
+    mean: Array  # shape (m, d): weighted mean of the offsets, in bandwidths; (m, 0) for local constants
+    inverse: Array  # shape (m, d, d): inverse of their covariance, ridge included
 
     @classmethod
     def of(cls, smoother: Smoother, problem: Problem) -> LocalDesigns:
@@ -114,20 +96,7 @@ class LocalDesigns:
         )  # fmt: skip
 
     def tilted(self, offsets: list[Array]) -> tuple[Array, Array]:
-        """Return leverages and linear weights of rows at given offsets, divided by the row's normalised kernel weight.
-
-        Normalised kernel weights are the alpha = K / D of the module docstring.
-
-        Parameters
-        ----------
-        offsets : list of d ndarrays of shape (m, k)
-            From each query, in bandwidths; d is 0 for local constant fits.
-
-        Returns
-        -------
-        leverage, share : ndarray of shape (m, k), or ()
-            One each for local constant fits.
-        """
+        """Return leverages and linear weights of rows at offsets (in bandwidths), over each row's alpha = K / D."""
         if not offsets:
             return np.ones(()), np.ones(())
         share = self.fit.base[:, None] + sum(
@@ -142,33 +111,14 @@ class LocalDesigns:
         return np.asarray(leverage), np.asarray(share)
 
     def plane(self, offsets: list[Array], output: int) -> Array:
-        """Evaluate the local planes of one output at given offsets from the queries: shape (m, k).
-
-        Local constant fits have shape (m, 1).
-        """
+        """Evaluate the local planes of one output at given offsets from the queries: shape (m, k)."""
         start = self.fit.intercept[:, output, None]
         slopes = self.fit.slope[:, :, output].T
         return np.asarray(sum((slope[:, None] * t for slope, t in zip(slopes, offsets, strict=True)), start=start))
 
     def with_row(self, which: Rows, log_weight: Array, offsets: Array) -> tuple[Array, Array]:
-        """Refit rank-deficient local planes, each with one row added.
-
-        Parameters
-        ----------
-        which : ndarray of int, shape (k,)
-            Index of the query of each added row.
-        log_weight : ndarray of shape (k,)
-            Logarithm of the kernel of the new row.
-        offsets : ndarray of shape (k, d)
-            Its offsets.
-
-        Returns
-        -------
-        fit : ndarray of shape (k, c)
-            Fit with the center of the outputs as the new response.
-        share : ndarray of shape (k,)
-            Derivative of the fit with respect to the new response.
-        """
+        """Refit rank-deficient local planes, each with one row added."""
+        # the fit with the center of the outputs as the new response, and its derivative with respect to the response
         layout, k = self.problem.layout, len(which)
         numerator = np.zeros((k, layout.width))
         numerator[:, layout.first] = offsets
@@ -182,22 +132,7 @@ class LocalDesigns:
 
 
 def pair_logits(problem: Problem, rows: slice | Rows, keys: slice | Rows) -> tuple[Array, list[Array]]:
-    """Return log kernel values of pairs of queries and keys, and for local linear fits the offsets of the keys.
-
-    Parameters
-    ----------
-    problem : Problem
-        Problem of all queries and keys.
-    rows, keys : slice or ndarray of int
-        Indices of queries and keys.
-
-    Returns
-    -------
-    logits : ndarray of shape (rows, keys)
-        Without frequencies; minus infinity outside the support.
-    offsets : list of ndarray of shape (rows, keys)
-        ``(key - query) / bandwidth`` of each column for planes; empty for constants.
-    """
+    """Return log kernel values of pairs of queries and keys, and for planes the offsets in bandwidths."""
     part = problem.block(rows, keys)
     return _logits_and_offsets(part, part.similarity, part.query, part.key, _log_factors(part))
 
@@ -254,19 +189,7 @@ def full(setting: ConformalProblem) -> Bounds:
 
 
 class _TestRows:
-    """Change of the leave-one-out fits at the calibration rows if a test row is added at an evaluation point.
-
-    Parameters
-    ----------
-    at_rows : LocalDesigns
-        Leave-one-out designs around each calibration row, without one unit of it.
-    setting : ConformalProblem
-        Setting whose calibration rows are training rows.
-    places : ndarray of int
-        Indices of the test rows among the evaluation points.
-    problem : Problem
-        Problem of all evaluation points.
-    """
+    """Change of the leave-one-out fits at the calibration rows if a test row is added at an evaluation point."""
 
     def __init__(self, at_rows: LocalDesigns, setting: ConformalProblem, places: Rows, problem: Problem) -> None:
         self._at_rows, self._value = at_rows, setting.calibration.value
@@ -294,10 +217,8 @@ class _TestRows:
             self._fit_again, self._share[row, place] = at_rows.with_row(row, self._logits[row, place], t)
 
     def intervals(self, output: int, middle: Array) -> tuple[Array, Array]:
-        """Return, for each row, the interval of test outputs that conform at least as well, minus the prediction.
-
-        Both limits have the shape (points, rows), for one output: the l_i and u_i of the module docstring.
-        """
+        """Return, for each row, the interval of test outputs that conform at least as well, minus the prediction."""
+        # the l_i and u_i of the module docstring, of shape (points, rows)
         at_rows, b = self._at_rows, self._share
         value = self._value[:, output, None]
         with np.errstate(invalid="ignore"):

@@ -77,12 +77,8 @@ def _add_residuals(without: Array, reach: Array) -> Array:
 
 
 def _without_each(designs: LocalDesigns, setting: ConformalProblem, places: Rows) -> Iterator[Array]:
-    """Yield, for each output, predictions at some points from fits that each leave out a calibration row.
-
-    Of a row with a frequency weight one unit is left out.
-
-    Predictions have shape (points, rows), and are NaN where no other row is in the window.
-    """
+    """Yield, for each output, predictions at some points from fits that each leave out a calibration row."""
+    # of a row with a frequency weight one unit is left out; NaN where no other row is in the window
     calibration, part = setting.calibration, designs.some(places)
     which = calibration.training
     logits, offsets = pair_logits(designs.problem, places, which)
@@ -110,10 +106,7 @@ def _without_each(designs: LocalDesigns, setting: ConformalProblem, places: Rows
 
 
 def _refit_without_one(designs: LocalDesigns, places: Rows, rows: Rows) -> Array:
-    """Refit at k points, each without one unit of a given row, and return the predictions, of shape (k, c).
-
-    NaN where no other row is in the kernel's support.
-    """
+    """Refit at k points, each without one unit of a given row, and return the predictions, of shape (k, c)."""
     smoother = designs.smoother
     problem = replace(designs.problem.block(places), self_index=rows.astype(np.int64))
     fit = smoother.solve(problem, smoother.sums(problem))
@@ -154,13 +147,7 @@ def cluster_plus(setting: ConformalProblem) -> Bounds:
 
 
 def fold_sizes(rows: float) -> tuple[int, int]:
-    """Return the number of CV+ folds for a given number of rows, and the number of rows in each fold.
-
-    Examples
-    --------
-    >>> fold_sizes(20.0), fold_sizes(25.0), fold_sizes(19.0), fold_sizes(4.0)
-    ((10, 2), (12, 2), (19, 1), (4, 1))
-    """
+    """Return the number of CV+ folds for a given number of rows, and the number of rows in each fold."""
     units = int(rows)
     if units < FOLDS:
         return units, int(units > 0)
@@ -184,21 +171,8 @@ def lost_by_folds(setting: ConformalProblem) -> float:
 
 
 def _cv_plus(setting: ConformalProblem, held: list[Array], pairs: Integers, weight: Array, rank: float) -> Bounds:
-    """Compute prediction intervals from fits without each fold, or without each cluster.
-
-    Parameters
-    ----------
-    setting : ConformalProblem
-        Setting whose calibration rows are training rows.
-    held : list of ndarray of shape (n,)
-        Weight of each calibration row that each fold holds out.
-    pairs : ndarray of int, shape (k, 2)
-        Fold and row of each held-out observation.
-    weight : ndarray of shape (k,)
-        Their frequencies in the order statistic.
-    rank : float
-        Rank of the order statistic.
-    """
+    """Compute prediction intervals from fits without each fold, or without each cluster."""
+    # `pairs` has the fold and the row of each held-out observation, `weight` its frequency
     smoother, calibration = setting.smoother, setting.calibration
     which = calibration.training
     (m, c), k = (len(setting.places.query), smoother.value.shape[1]), len(pairs)

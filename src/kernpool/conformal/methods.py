@@ -135,11 +135,6 @@ def check_method(method: Any, own: bool, clustered: bool = False) -> MethodRecor
     """Return the record of a conformal method; raise ValueError if it is unknown or not for such rows.
 
     The rows are training or other rows (`own`), and clustered or not.
-
-    Examples
-    --------
-    >>> check_method("adaptive", own=False).clusters
-    True
     """
     check_choice("method", method, METHODS)
     record = METHODS[method]
@@ -193,11 +188,7 @@ def _warn_of_no_width(setting: ConformalProblem, bounds: Bounds) -> None:
 
 
 def coverage_statement(setting: ConformalProblem, record: MethodRecord) -> str:
-    """Return one sentence on the coverage of prediction intervals, which claims no more than the method guarantees.
-
-    It depends on which rows calibrate, whether the search for the bandwidth has seen them, and what makes rows not
-    exchangeable.
-    """
+    """Return one sentence on the coverage of prediction intervals, which claims no more than the method guarantees."""
     if record.approximate and setting.calibration.own:
         return _approximately(setting, record.approximate)
     if record.lost is None:
@@ -210,25 +201,8 @@ def coverage_statement(setting: ConformalProblem, record: MethodRecord) -> str:
 
 
 def _at_least(setting: ConformalProblem, promised: str | None = None) -> str:
-    """Return the coverage statement of a method that guarantees the level, or the given lower coverage `promised`.
-
-    Parameters
-    ----------
-    setting : ConformalProblem
-        Problem whose calibration rows and bandwidth determine the statement.
-    promised : str, optional
-        Guaranteed coverage if it is not the level, such as ``"1 - 2 alpha, here 0.8"``.
-
-    Returns
-    -------
-    str
-        One sentence.
-
-    Notes
-    -----
-    Coverage is that of a new row, averaged over the calibration rows as well: it is neither conditional on a point
-    nor on the rows at hand. It assumes exchangeable rows.
-    """
+    """Return the coverage statement of a method that guarantees the level, or the given lower coverage `promised`."""
+    # coverage of a new row on average over calibration rows too: neither conditional on a point nor on these rows
     if setting.doubt:
         return _approximately(setting, setting.doubt)
     number = f"{float(setting.level):g}" if promised is None else promised
@@ -260,10 +234,8 @@ def _averaged_over(setting: ConformalProblem) -> str:
 
 
 def _approximately(setting: ConformalProblem, why: str) -> str:
-    """Return the coverage statement of a method without a finite-sample guarantee, with the reason.
-
-    If rows are copies of others, that is the reason given: copies do more harm than the loss of a guarantee.
-    """
+    """Return the coverage statement of a method without a finite-sample guarantee, with the reason."""
+    # copies of rows are the reason if there are any: they do more harm than the loss of a guarantee
     why = COPIED if setting.doubt == COPIED else why
     what = "a new value" if not setting.calibration.clusters else "a value of a new cluster"
     new = f"new {'clusters' if setting.calibration.clusters else 'rows'} like these"

@@ -41,90 +41,24 @@ SLACK = 1e-12  # of a sum of fractions of rows, which equals a rank up to roundi
 
 
 def as_fraction(level: Any) -> Fraction:
-    """Convert a coverage level to the exact fraction of its decimal digits, such as 0.9 to 9/10.
-
-    Parameters
-    ----------
-    level : float
-        Between 0 and 1.
-
-    Returns
-    -------
-    Fraction
-        Exactly.
-
-    Raises
-    ------
-    ValueError
-        If it is not a probability.
-
-    Examples
-    --------
-    >>> as_fraction(0.9)
-    Fraction(9, 10)
-    """
+    """Convert a coverage level to the exact fraction of its decimal digits, such as 0.9 to 9/10."""
     return Fraction(str(as_level(level)))
 
 
 def upper_rank(level: Fraction, n: float) -> float:
-    """Return the rank of the order statistic that bounds an interval above: ``ceil(level * (n + 1))``.
-
-    Parameters
-    ----------
-    level : Fraction
-        From `as_fraction`.
-    n : float
-        Number of unit rows; if fractional, so is the rank.
-
-    Returns
-    -------
-    float
-        Larger than n if there are too few rows.
-
-    Examples
-    --------
-    >>> upper_rank(Fraction(9, 10), 99), upper_rank(Fraction(9, 10), 8)
-    (90.0, 9.0)
-    """
+    """Return the rank of the order statistic that bounds an interval above: ``ceil(level * (n + 1))``."""
     rank = level * (Fraction(float(n)) + 1)
     return float(math.ceil(rank) if float(n).is_integer() else rank)
 
 
 def least_rows(level: Fraction) -> int:
-    """Return the least number of calibration rows for which intervals of a coverage level are finite.
-
-    Examples
-    --------
-    >>> least_rows(Fraction(9, 10)), least_rows(Fraction(19, 20))
-    (9, 19)
-    """
+    """Return the least number of calibration rows for which intervals of a coverage level are finite."""
     return math.ceil(level / (1 - level))
 
 
 def upper_statistic(values: Array, weight: Array | None, rank: float) -> Array:
-    """Return the order statistic of a given rank, counted from the smallest value, along the last axis.
-
-    Parameters
-    ----------
-    values : ndarray of shape (..., n)
-        Without NaN; infinite values are allowed.
-    weight : ndarray of shape (n,) or None
-        Frequencies; None for one each.
-    rank : float
-        From `upper_rank`.
-
-    Returns
-    -------
-    ndarray of shape (...)
-        Plus infinity beyond the last row.
-
-    Examples
-    --------
-    >>> float(upper_statistic(np.array([3.0, 1.0, 2.0]), None, 2.0))
-    2.0
-    >>> float(upper_statistic(np.array([3.0, 1.0, 2.0]), np.array([1.0, 3.0, 1.0]), 3.0))
-    1.0
-    """
+    """Return the order statistic of a given rank, counted from the smallest value, along the last axis."""
+    # plus infinity beyond the last row
     n = values.shape[-1]
     total = float(n) if weight is None else float(weight.sum())
     if rank > total * (1.0 + SLACK) or not n:
@@ -141,22 +75,7 @@ def upper_statistic(values: Array, weight: Array | None, rank: float) -> Array:
 
 
 def warn_of_few(level: Fraction, n: float, what: str = "rows") -> None:
-    """Warn if calibration rows, or clusters, are too few for the coverage level, so that intervals are infinite.
-
-    Parameters
-    ----------
-    level : Fraction
-        Level of the intervals.
-    n : float
-        Number of unit rows, or clusters, that calibrate them.
-    what : str, default="rows"
-        Their name.
-
-    Warns
-    -----
-    InferenceWarning
-        The message has the least sufficient number.
-    """
+    """Warn if calibration rows, or clusters, are too few for the coverage level, so that intervals are infinite."""
     if upper_rank(level, n) > n * (1.0 + SLACK):
         warn_caller(
             f"an interval of level {float(level):g} needs at least {least_rows(level)} {what} to calibrate it, got "
@@ -170,43 +89,13 @@ Integers = NDArray[np.int64]
 
 
 def cluster_weight(code: Integers, weight: Array) -> Array:
-    """Return the weight of each row as a fraction of its cluster's total weight.
-
-    Parameters
-    ----------
-    code : ndarray of int64, shape (n,)
-        Number of the cluster of each row.
-    weight : ndarray of shape (n,)
-        Frequencies, positive.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-        They add up to the number of clusters.
-
-    Examples
-    --------
-    >>> cluster_weight(np.array([0, 1, 0]), np.array([1.0, 2.0, 3.0]))
-    array([0.25, 1.  , 0.75])
-    """
+    """Return the weight of each row as a fraction of its cluster's total weight."""
     return np.asarray(weight / sums_of_groups(code, weight))
 
 
 def score_bound(setting: ConformalProblem, score: Array) -> Array:
-    """Return the quantile of the calibration scores that bounds intervals of the coverage level.
-
-    Parameters
-    ----------
-    setting : ConformalProblem
-        Level and calibration rows; of clusters each counts as one row.
-    score : ndarray of shape (n,) or (k, n)
-        Scores of the rows, the same at all points or by point; without NaN.
-
-    Returns
-    -------
-    ndarray of shape () or (k,)
-        Infinite if there are too few rows.
-    """
+    """Return the quantile of the calibration scores that bounds intervals of the coverage level."""
+    # each cluster counts as one row; infinite if there are too few rows
     calibration, level = setting.calibration, setting.level
     if calibration.group is None:
         return upper_statistic(score, calibration.unit_weight, upper_rank(level, calibration.rows))

@@ -70,21 +70,11 @@ MOST_ROWS = 1 << 20  # of units in all, unless there are more rows: tables of sc
 
 @dataclass(frozen=True, eq=False)
 class ClassRows:
-    """Class probabilities and true classes of calibration rows.
+    """Class probabilities and true classes of calibration rows."""
 
-    Parameters
-    ----------
-    probability : ndarray of shape (n, k)
-        Probabilities of all classes, from other rows.
-    number : ndarray of int, shape (n,)
-        The class of each row.
-    weight : ndarray of shape (n,)
-        Frequencies, positive.
-    """
-
-    probability: Array
-    number: Index
-    weight: Array
+    probability: Array  # shape (n, k): from other rows
+    number: Index  # shape (n,): index of the true class
+    weight: Array  # shape (n,): frequencies, positive
 
     @property
     def total(self) -> float:
@@ -119,13 +109,7 @@ def adaptive_mass(probability: Array, draw: Array) -> Array:
 
 
 def mass_before(probability: Array) -> Array:
-    """Return the total probability of the classes before each one in the order of decreasing probability.
-
-    Examples
-    --------
-    >>> mass_before(np.array([[0.2, 0.5, 0.3]])).tolist()
-    [[0.8, 0.0, 0.5]]
-    """
+    """Return the total probability of the classes before each one in the order of decreasing probability."""
     order = np.argsort(-probability, axis=1, kind="stable")
     ordered = np.take_along_axis(probability, order, axis=1)
     mass = np.zeros_like(ordered)
@@ -141,26 +125,8 @@ PAIRS = 1 << 17  # in one table
 def full_p_values(
     of: Probabilities, places: EvaluationPoints, probability: Array, *, by_class: bool = False, ties: float = 0.0
 ) -> Array:
-    """Return full conformal p-values of each class at given evaluation points.
-
-    Parameters
-    ----------
-    of : Probabilities
-        The training rows.
-    places : EvaluationPoints
-        Evaluation points.
-    probability : ndarray of shape (m, k)
-        Class probabilities there.
-    by_class : bool, default=False
-        Whether a row is compared only with rows of its class; then p-values are valid for each class.
-    ties : float, default=0.0
-        Scores that are smaller by at most this much are treated as equal.
-
-    Returns
-    -------
-    ndarray of shape (m, k)
-        Takes O(n m k) time and O(n) memory.
-    """
+    """Return full conformal p-values of each class at given evaluation points."""
+    # O(n m k) time and O(n) memory; `by_class` compares with rows of the class alone, for validity in each
     from scipy.special import expit
 
     number = np.argmax(of.label, axis=1)
@@ -201,10 +167,7 @@ def full_p_values(
 
 
 def _count(table: NDArray[np.bool_], weight: Array, unit: bool) -> Array:
-    """Return the total weight of the true entries in each row of a boolean table.
-
-    This is their number if all weights are one (`unit`).
-    """
+    """Return the total weight of the true entries in each row of a boolean table."""
     if unit:
         return np.asarray(np.count_nonzero(table, axis=1), dtype=np.float64)
     return np.asarray(table @ weight)
@@ -303,39 +266,17 @@ TIES = 1e-12  # scores are sums of probabilities: those that differ by less are 
 
 @dataclass(frozen=True, eq=False)
 class SetSetting:
-    """Inputs of a prediction set method: training rows, evaluation points, level and calibration rows.
-
-    Parameters
-    ----------
-    of : Probabilities
-        The training rows.
-    places : EvaluationPoints
-        Evaluation points.
-    classes : ndarray of shape (k,)
-        Labels of the columns.
-    level : Fraction
-        Coverage level, from `kernpool.conformal.order_statistics.as_level`.
-    random : numpy.random.Generator or RandomState
-        For scores that draw.
-    by_class : bool
-        Whether coverage is class-conditional.
-    allow_empty : bool
-        Whether a set may be empty; otherwise it contains at least the most probable class.
-    others : ClassRows or None
-        Calibration rows other than the training rows.
-    doubt : str
-        Reason why statements about training rows are approximate; empty if they hold.
-    """
+    """Inputs of a prediction set method: training rows, evaluation points, level and calibration rows."""
 
     of: Probabilities
     places: EvaluationPoints
-    classes: NDArray[Any]
+    classes: NDArray[Any]  # labels of the columns of probabilities
     level: Fraction
     random: Any = field(repr=False)
-    by_class: bool = False
-    allow_empty: bool = False
-    others: ClassRows | None = None
-    doubt: str = ""
+    by_class: bool = False  # class-conditional coverage
+    allow_empty: bool = False  # otherwise a set has at least the most probable class
+    others: ClassRows | None = None  # calibration rows; None for the training rows
+    doubt: str = ""  # why statements about training rows are approximate; empty if they hold
 
     @property
     def training(self) -> ClassRows:
@@ -346,25 +287,7 @@ class SetSetting:
 
 
 def find_sets(setting: SetSetting, method: str) -> PredictionSet:
-    """Compute conformal prediction sets of classes at the evaluation points, by the method of a given name.
-
-    Parameters
-    ----------
-    setting : SetSetting
-        The inputs.
-    method : {"lac", "aps", "full"}
-        Name of the method.
-
-    Returns
-    -------
-    PredictionSet
-        One set per point.
-
-    Warns
-    -----
-    InferenceWarning
-        If there are too few rows for the level, so that sets contain all classes.
-    """
+    """Compute conformal prediction sets of classes at the evaluation points, by the method of a given name."""
     of, by_class = setting.of, setting.by_class
     probability, _ = of.at(setting.places)
     threshold, p_value = np.full(len(setting.classes), np.nan), None

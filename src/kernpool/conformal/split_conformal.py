@@ -53,10 +53,7 @@ def constant_width(setting: ConformalProblem) -> Bounds:
 
 
 def adaptive(setting: ConformalProblem) -> Bounds:
-    """Compute prediction intervals whose widths are proportional to the local noise.
-
-    They are split conformal if other rows than the training rows calibrate.
-    """
+    """Compute prediction intervals whose widths are proportional to the local noise."""
     score, rounding = setting.calibration.score, nothing_left(setting.smoother.value[setting.smoother.weight > 0])
     there, at_rows = _scales(setting)
     scaled = np.divide(score, at_rows, out=np.full_like(score, np.inf), where=at_rows > rounding)
@@ -78,10 +75,8 @@ def around(center: Array, width: Array) -> Bounds:
 
 
 def _scales(setting: ConformalProblem) -> tuple[Array, Array]:
-    """Return local means of absolute residuals, at the evaluation points and at the calibration rows.
-
-    They are at least a thousandth of their median over the training rows.
-    """
+    """Return local means of absolute residuals, at the evaluation points and at the calibration rows."""
+    # at least a thousandth of their median over the training rows
     smoother, calibration = setting.smoother, setting.calibration
     scale = residual_scale(smoother.of_residuals(), smoother.value - setting.left_out)
     whole = scale.predict(scale.left_out_problem(setting.training_code))
@@ -93,20 +88,8 @@ def _scales(setting: ConformalProblem) -> tuple[Array, Array]:
 
 
 def residual_scale(smoother: Smoother, residual: Array) -> Smoother:
-    """Return a smoother of the absolute residuals of the training rows: an estimate of the local noise.
-
-    Parameters
-    ----------
-    smoother : Smoother
-        The fit.
-    residual : ndarray of shape (n, c)
-        Residuals of its rows; NaN where no other row is in the window, and then the row is ignored.
-
-    Returns
-    -------
-    Smoother
-        Local constant, at three times the bandwidth; in an empty window, the mean of all rows.
-    """
+    """Return a smoother of the absolute residuals of the training rows: an estimate of the local noise."""
+    # local constant at three times the bandwidth; the mean of all rows in an empty window
     known = np.asarray(~np.isnan(residual).any(axis=1))
     weight = np.where(known, smoother.weight, 0.0)
     wide = smoother.of_degree(0).widened(WIDER, levels=False)
@@ -136,13 +119,7 @@ def conformal_quantiles(setting: ConformalProblem) -> Bounds:
 
 
 class _ConditionalQuantiles:
-    """Estimator of conditional quantiles of the outputs; for a local linear fit, the fit plus quantiles of residuals.
-
-    Parameters
-    ----------
-    setting : ConformalProblem
-        The fit and the calibration rows.
-    """
+    """Conditional quantiles of the outputs; for a local linear fit, the fit plus quantiles of residuals."""
 
     def __init__(self, setting: ConformalProblem) -> None:
         self.smoother, self.code = setting.smoother, setting.training_code

@@ -63,22 +63,7 @@ SECONDS_TO_CONNECT = 5.0  # of the ten in which a user wants to hear that nobody
 
 
 def compute(tasks: list[Any], client: Any, retries: int) -> Any:
-    """Run Dask tasks on a cluster, or with Dask's default scheduler, and return their results.
-
-    Parameters
-    ----------
-    tasks : list of Delayed
-        What to run.
-    client : distributed.Client or None
-        The cluster; None for that of the latest client, or no cluster.
-    retries : int
-        How often a task that failed is tried again.
-
-    Returns
-    -------
-    sequence
-        Their results.
-    """
+    """Run Dask tasks on a cluster, or with Dask's default scheduler, and return their results."""
     client = find_client(client)
     if client is None:
         return dask.compute(*tasks)
@@ -224,10 +209,7 @@ class PartitionPairs(StoredPairs):
         starts: Sequence[int] | None = None,
         progress: Progress | None = None,  # noqa: ARG002  # the scheduler has its own
     ) -> Answer:
-        """Call ``task(chunks, start)`` for each partition in a Dask task, and merge the results in a tree.
-
-        Parameters are those of `StoredPairs.combine`.
-        """
+        """Call ``task(chunks, start)`` for each partition in a Dask task, and merge the results in a tree."""
         (answer,) = self._compute([self._tree(task, joined, self._starts if starts is None else starts)])
         return answer  # type: ignore[no-any-return]  # Dask is not typed
 
@@ -273,19 +255,7 @@ class PartitionPairs(StoredPairs):
             return _lazy(replace(recipe, n_jobs=1), array, self.partitions)
 
     def queries(self, X: Any, labels: Sequence[Any] | None, columns: int, kinds: Sequence[Kind] | None) -> Any:
-        """Convert queries in a Dask collection to a Dask array of numbers; times become days, as in a fit.
-
-        Parameters
-        ----------
-        X : Dask array or dataframe
-            Queries.
-        labels : sequence or None
-            Labels of the columns of the fit, which are selected.
-        columns : int
-            Number of columns of the fit.
-        kinds : sequence of str or None
-            Kinds of the columns of the fit; None if all are numbers.
-        """
+        """Convert queries in a Dask collection to a Dask array of numbers; times become days, as in a fit."""
         if is_frame(X):
             frame = select(X, labels)
             times = {} if kinds is None else dict(zip(frame.columns, kinds, strict=True))
@@ -396,18 +366,7 @@ def _key_columns(block: Any) -> int:
 
 
 def center_task(partitions: Partitions) -> Any:
-    """Return the Dask task that computes a center for all values from the first partition with rows of positive weight.
-
-    Parameters
-    ----------
-    partitions : Partitions
-        Where to look. Files are opened until one has rows; of partitions of known length one is needed.
-
-    Returns
-    -------
-    Delayed
-        Of an ndarray of shape (c,), or of None.
-    """
+    """Return the Dask task that computes a center for all values, from the first partition with positive weights."""
     known = [block for block, rows in zip(partitions.blocks, partitions.rows, strict=True) if rows]
     one_will_do = known and None not in partitions.rows and not any(_may_lack_weight(block) for block in known)
     blocks = known[:1] if one_will_do else list(partitions.blocks)
@@ -415,24 +374,7 @@ def center_task(partitions: Partitions) -> Any:
 
 
 def state_tree(asked: Any, partitions: Partitions, center: Any, limit: str | None = None) -> Any:
-    """Return the Dask task that computes the kernel sums of all partitions and merges them in a tree.
-
-    Parameters
-    ----------
-    asked : Delayed
-        Of `QueryBatch`.
-    partitions : Partitions
-        What is pooled.
-    center : Delayed or ndarray of shape (c,)
-        Subtracted from the values.
-    limit : {None, "nearest", "mean"}
-        As of `QueryBatch`.
-
-    Returns
-    -------
-    Delayed
-        Of a `PoolState`.
-    """
+    """Return the Dask task that computes the kernel sums of all partitions and merges them in a tree."""
     states = [delayed(block_state)(asked, block, center, partitions.outputs) for block in partitions.blocks]
     return merge_tree(states, partial(merge_states, limit=limit))
 
@@ -445,24 +387,7 @@ def merge_tree(parts: list[Any], joined: Callable[[Any, Any], Any]) -> Any:
 
 
 def block_state(asked: QueryBatch, block: Any, center: Array | None, outputs: int) -> PoolState:
-    """Compute the kernel sums over one block of rows; this runs in a Dask task.
-
-    Parameters
-    ----------
-    asked : QueryBatch
-        Where and how to pool.
-    block : object
-        From `Partitions`.
-    center : ndarray of shape (c,)
-        Subtracted from the values.
-    outputs : int
-        Their number of columns.
-
-    Returns
-    -------
-    PoolState
-        That of no keys, where there are none.
-    """
+    """Compute the kernel sums over one block of rows; this runs in a Dask task."""
     if center is None or not len(asked):
         return empty_state(len(asked), asked.layout(outputs).width)
     return sum_chunks(asked, read_block(block), center)

@@ -23,30 +23,14 @@ NO_DATES: Mapping[Any, Kind] = MappingProxyType({})
 
 @dataclass(frozen=True)
 class Partitions:
-    """Keys, values and weights in blocks of rows, with row counts, and names and types of the key columns.
+    """Keys, values and weights in blocks of rows, with row counts, and names and types of the key columns."""
 
-    Parameters
-    ----------
-    blocks : tuple
-        What `read_block` reads, each on its own.
-    rows : tuple of int or None
-        How many pairs each has; None where that is not known before it is read.
-    outputs : int
-        Columns of values.
-    flat : bool
-        Whether values are one column without an axis of its own.
-    names : tuple or None
-        Labels of the columns of keys.
-    kinds : tuple of str or None
-        What the columns of keys are, as of `Encoding`; None where all are numbers.
-    """
-
-    blocks: tuple[Any, ...]
-    rows: tuple[int | None, ...]
-    outputs: int
-    flat: bool
-    names: tuple[Any, ...] | None = None
-    kinds: tuple[Kind, ...] | None = None
+    blocks: tuple[Any, ...]  # for `read_block`, each on its own
+    rows: tuple[int | None, ...]  # pairs in each block; None if unknown before it is read
+    outputs: int  # columns of values
+    flat: bool  # whether values are one column without an axis of its own
+    names: tuple[Any, ...] | None = None  # labels of the columns of keys
+    kinds: tuple[Kind, ...] | None = None  # None where all are numbers
 
 
 def read_block(block: Any) -> Chunks:
@@ -70,31 +54,7 @@ def as_partitions(
     target: str | Sequence[str] | None = None,
     features: Sequence[str] | None = None,
 ) -> Partitions:
-    """Convert keys, values and weights, in Dask collections or in chunks, to `Partitions`.
-
-    Parameters
-    ----------
-    key, value, key_weight, target, features
-        As in `open_partitions`. Columns of dates and durations are read as days.
-
-    Returns
-    -------
-    Partitions
-        Of a Dask collection its own, of everything else the parts of its chunks.
-
-    Raises
-    ------
-    TypeError
-        If the pairs cannot be cut into blocks.
-    ValueError
-        If keys, values and weights do not go together.
-
-    Examples
-    --------
-    >>> partitions = as_partitions(da.zeros((5, 2), chunks=(3, 2)), da.ones(5, chunks=5))
-    >>> partitions.rows, partitions.outputs, partitions.flat
-    ((3, 2), 1, True)
-    """
+    """Convert keys, values and weights, in Dask collections or in chunks, to `Partitions`."""
     if is_frame(key) and value is None:
         return _of_frame(key, target, features, key_weight)
     if is_dask_collection(key):
@@ -121,10 +81,7 @@ def is_frame(collection: Any) -> bool:
 
 
 def select(frame: Any, labels: Sequence[Any] | None) -> Any:
-    """Return a Dask dataframe with only the columns of these labels, in this order; all its columns for None.
-
-    A dataframe without these columns is refused, unless its labels or the given ones are the positions 0, 1, and so on.
-    """
+    """Return a Dask dataframe with only the columns of these labels, in this order; all its columns for None."""
     if labels is None or not set(labels) <= set(frame.columns):
         refuse_other_columns(list(frame.columns), labels, "take X[labels of the fit]")
         return frame
@@ -143,17 +100,7 @@ def _kinds_of(labels: Sequence[Any], kinds: Mapping[Any, Kind]) -> tuple[Kind, .
 
 
 def as_dask_array(collection: Any, kinds: Mapping[Any, Kind] = NO_DATES, *, fitting: bool = False) -> Any:
-    """Convert a Dask array, dataframe or series to a Dask array whose blocks hold whole rows.
-
-    Parameters
-    ----------
-    collection : Dask array, dataframe or series
-        What is read.
-    kinds : mapping, optional
-        Label and kind of the columns of a dataframe that have to be dates or durations; they are read as days.
-    fitting : bool, default=False
-        Refuse dates of a partition that are too close together for days in float64.
-    """
+    """Convert a Dask array, dataframe or series to a Dask array whose blocks hold whole rows."""
     collection = _as_numbers(collection, kinds, fitting) if is_frame(collection) else collection
     array = collection.to_dask_array() if hasattr(collection, "to_dask_array") else collection
     if not isinstance(array, da.Array) or array.ndim not in (1, 2):
@@ -165,16 +112,8 @@ def as_dask_array(collection: Any, kinds: Mapping[Any, Kind] = NO_DATES, *, fitt
 
 
 def in_days(array: Any, kinds: Sequence[Kind] | None = None) -> Any:
-    """Convert a Dask array of dates or durations to numbers of days, block by block.
-
-    Parameters
-    ----------
-    array : Dask array of shape (rows,) or (rows, columns)
-        Blocks of whole rows.
-    kinds : sequence of str, optional
-        Kinds of the columns that a model was fitted to; others are refused, before anything is computed unless cells
-        are objects. By default those of the array, which is to be fitted.
-    """
+    """Convert a Dask array of dates or durations to numbers of days, block by block."""
+    # kinds other than the fitted ones are refused, before anything is computed unless cells are objects
     if array.dtype.kind != "O":
         with_days("X", np.zeros((1, *array.shape[1:]), dtype=array.dtype), kinds)
     return array.map_blocks(_in_days, kinds, dtype=np.float64, meta=np.empty((0,) * array.ndim))
@@ -185,10 +124,8 @@ def _in_days(block: Any, kinds: Sequence[Kind] | None) -> Any:
 
 
 def _as_numbers(frame: Any, kinds: Mapping[Any, Kind], fitting: bool) -> Any:
-    """Convert all columns of a Dask dataframe to numbers, after checking their dtypes.
-
-    Integers are checked before a mixed dataframe turns them into floats.
-    """
+    """Convert all columns of a Dask dataframe to numbers, after checking their dtypes."""
+    # integers are checked before a mixed dataframe turns them into floats
     for name, dtype in zip(frame.columns, _dtypes(frame), strict=True):
         text = dtype.categories if hasattr(dtype, "categories") else dtype
         kind = "b" if text is None else getattr(text, "dtype", text).kind
@@ -237,10 +174,8 @@ def row_counts(array: Any) -> tuple[int | None, ...]:
 
 
 def delayed_blocks(array: Any) -> list[Any]:
-    """Return one Dask task for each block of rows of an array.
-
-    The tasks are unoptimised, so that work shared by several arrays is done once.
-    """
+    """Return one Dask task for each block of rows of an array."""
+    # unoptimised, so that work shared by several arrays is done once
     return list(array.to_delayed(optimize_graph=False).ravel())
 
 

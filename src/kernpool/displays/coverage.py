@@ -66,10 +66,7 @@ def _ends(interval: Any, level: float | None) -> tuple[Array, Array, float]:
 
 
 def is_training(estimator: Any, X: Any) -> bool:
-    """Return whether X equals the numeric training inputs that a fitted estimator stores.
-
-    False for an estimator of categorical columns or dates, and for one that does not hold its rows.
-    """
+    """Return whether X equals the numeric training inputs that a fitted estimator stores."""
     key = getattr(estimator, "key_", None)
     if key is None or getattr(estimator, "encoding_", None) is not None:
         return False
@@ -79,15 +76,7 @@ def is_training(estimator: Any, X: Any) -> bool:
 
 
 def column_of(X: Any, against: int | str) -> tuple[Any, str]:
-    """Return the values of a column of X, which is given by number or name, and its axis label.
-
-    Dates stay dates.
-
-    Examples
-    --------
-    >>> column_of([[1.0, 2.0], [3.0, 4.0]], 1)
-    (array([2., 4.]), 'column 1')
-    """
+    """Return the values of a column of X, which is given by number or name, and its axis label."""
     names, width = [str(name) for name in getattr(X, "columns", [])], np.shape(X)[1]
     index = column_index(against, names, width, name="against")
     cells = X[X.columns[index]] if names else np.asarray(X)[:, index]
@@ -103,26 +92,14 @@ MOST_LABELS = 30
 
 @dataclass(frozen=True, eq=False)
 class CoverageBins:
-    """Bins of rows along a column: for each its ends, its number of rows, and its coverage with confidence limits.
+    """Bins of rows along a column: for each its ends, its number of rows, and its coverage with confidence limits."""
 
-    Parameters
-    ----------
-    left, right, center : ndarray of shape (s,)
-        Least value, largest and median of the column in each slice; of labels their numbers.
-    rows, inside : ndarray of int, shape (s,)
-        How many rows each slice has, and how many of these are inside their intervals.
-    lower, upper : ndarray of shape (s,)
-        Exact binomial (Clopper-Pearson) limits of the probability to be inside.
-    labels : ndarray of shape (s,) or None
-        Of a column of text, what the slices are.
-    """
-
-    left: Array
-    right: Array
-    center: Array
+    left: Array  # least value of the column in each bin
+    right: Array  # largest value
+    center: Array  # median; of a column of text the number of the label
     rows: NDArray[np.int64]
-    inside: NDArray[np.int64]
-    lower: Array
+    inside: NDArray[np.int64]  # rows inside their intervals
+    lower: Array  # Clopper-Pearson limits of the probability to be inside
     upper: Array
     labels: NDArray[Any] | None = None
 
@@ -175,15 +152,7 @@ class CoverageBins:
 
 
 def binomial_limits(hits: NDArray[np.int64], trials: NDArray[np.int64], confidence: float) -> tuple[Array, Array]:
-    """Return exact (Clopper-Pearson) confidence limits of a binomial probability, from numbers of hits and trials.
-
-    From Biometrika 26 (1934), 404-413.
-
-    Examples
-    --------
-    >>> [float(limit.round(4)) for limit in binomial_limits(np.array(9), np.array(10), 0.95)]
-    [0.555, 0.9975]
-    """
+    """Return exact limits of a binomial probability, from hits and trials (Clopper and Pearson 1934)."""
     tail = 0.5 * (1.0 - confidence)
     misses = trials - hits
     lower = np.where(hits > 0, betaincinv(np.maximum(hits, 1), misses + 1, tail), 0.0)

@@ -35,31 +35,7 @@ REACH = 1.0  # in spans of rows and curve: the most that a band adds to the y ax
 
 
 def bands_of(estimator: Any, section: InputGrid, band: str | None, **options: Any) -> tuple[Interval, ...]:
-    """Compute an estimator's confidence intervals along one column: none, pointwise, or simultaneous and pointwise.
-
-    Parameters
-    ----------
-    estimator : fitted regressor
-        With `confidence_interval`.
-    section : InputGrid
-        Where.
-    band : {"confidence", "simultaneous"} or None
-        The second is both.
-    **options
-        `level`, `quantity`, `method`, `variance` of `confidence_interval`.
-
-    Returns
-    -------
-    tuple of Interval
-        The widest first, of one output and one column.
-
-    Raises
-    ------
-    ValueError
-        If there is no such band.
-    TypeError
-        If the estimator has no intervals.
-    """
+    """Compute an estimator's confidence intervals along one column: none, pointwise, or simultaneous and pointwise."""
     if band is None:
         return ()
     check_choice("band", band, (*BANDS, None))
@@ -99,10 +75,8 @@ def check_confidence_intervals(bands: Sequence[Interval], x: Array) -> None:
 
 
 def reorder_interval(interval: Interval, order: NDArray[np.intp]) -> Interval:
-    """Reorder the evaluation points of an interval; return it unchanged if `order` has another length.
-
-    The constructor of the display then raises the error.
-    """
+    """Reorder the evaluation points of an interval; return it unchanged if `order` has another length."""
+    # the constructor of the display then raises the error
     if np.shape(interval.center) != order.shape:
         return interval
     moved = _part(interval, order)
@@ -115,16 +89,7 @@ def _part(interval: Interval, which: Any) -> Interval:
 
 
 def label_of(interval: Interval) -> str:
-    """Return the legend label of a confidence interval, such as '95 % pointwise interval'.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernpool import Interval
-    >>> one = np.zeros(1)
-    >>> label_of(Interval(one, one, one, 0.95, "robust"))
-    '95 % pointwise interval'
-    """
+    """Return the legend label of a confidence interval, such as '95 % pointwise interval'."""
     percent = f"{100 * interval.level:.6g} %"
     if interval.critical is None:
         return f"{percent} pointwise interval"
@@ -132,10 +97,8 @@ def label_of(interval: Interval) -> str:
 
 
 def draw_bands(ax: Axes, x: Array, bands: Sequence[Interval], style: dict[str, Any]) -> list[Any]:
-    """Draw confidence intervals as bands, with gaps where a limit is not finite.
-
-    The first of several bands, the widest, is the palest and lies below the others.
-    """
+    """Draw confidence intervals as bands, with gaps where a limit is not finite."""
+    # the widest comes first, and is the palest and lowest
     shades = []
     for depth, interval in enumerate(bands):
         alpha = PALE if len(bands) > 1 and depth == 0 else DARK
@@ -173,13 +136,7 @@ def limit_height(ax: Axes, drawn: Sequence[Array | None], bands: Sequence[Any]) 
 def prediction_interval_along(
     estimator: Any, section: InputGrid, level: float | None, method: str | None
 ) -> Interval | None:
-    """Compute an estimator's prediction intervals on a grid over one column; None if no level is given.
-
-    Raises
-    ------
-    TypeError
-        If the estimator has none.
-    """
+    """Compute an estimator's prediction intervals on a grid over one column; None if no level is given."""
     if level is None:
         return None
     remedy = "use prediction=None, or NadarayaWatsonRegressor or LocalLinearRegressor"
@@ -206,10 +163,7 @@ def check_prediction_interval(interval: Interval | None, x: Array) -> None:
 
 
 def draw_prediction_interval(ax: Axes, x: Array, interval: Interval | None, style: dict[str, Any]) -> Any:
-    """Draw a prediction interval as a band between dashed lines, with gaps where a limit is not finite.
-
-    The band is returned; None if there is no interval.
-    """
+    """Draw a prediction interval as a band between dashed lines, with gaps where a limit is not finite."""
     if interval is None:
         return None
     from matplotlib.colors import to_rgba

@@ -130,19 +130,11 @@ ABOVE |= {"title_fontsize": "small"}
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Display:
-    """Labels and kind of the x axis of a display, and the axes that it is drawn on.
-
-    Parameters
-    ----------
-    x_label, y_label : str
-        Axis labels.
-    x_kind : str, default="numeric"
-        What x holds, as in `kernpool.data.columns.Column`: dates and durations are in days.
-    """
+    """Labels and kind of the x axis of a display, and the axes that it is drawn on."""
 
     x_label: str = "x"
     y_label: str = "y"
-    x_kind: str = "numeric"
+    x_kind: str = "numeric"  # as in kernpool.data.columns.Column; dates and durations are in days
 
     def _start(self, ax: Axes | None, width: float = 6.4, height: float = 4.4) -> Axes:
         """Set `ax_` and `figure_`, to new ones unless axes are given, and return the axes."""
@@ -196,10 +188,8 @@ def outputs_of(y: Any, rows: int) -> NDArray[np.float64]:
 
 
 def as_array(values: Any) -> NDArray[np.float64]:
-    """Convert an array, a torch tensor or a list of these to a float64 array.
-
-    Tensors may have a gradient, be on another device, or be in half precision.
-    """
+    """Convert an array, a torch tensor or a list of these to a float64 array."""
+    # tensors may have a gradient, be on another device, or be in half precision
     if hasattr(values, "detach"):
         values = values.detach().cpu().double().numpy()
     elif isinstance(values, list | tuple):
@@ -231,17 +221,7 @@ def tidy(ax: Axes) -> None:
 
 
 def label_axis(axis: Any, label: str, kind: str = "numeric") -> None:
-    """Label an axis; use date ticks for dates (days since 1970-01-01), and add "days" for durations.
-
-    Parameters
-    ----------
-    axis : matplotlib Axis
-        The x axis or the y axis.
-    label : str
-        Name of the column.
-    kind : str, default="numeric"
-        What the column holds, as in `kernpool.data.columns.Column`.
-    """
+    """Label an axis; use date ticks for dates (days since 1970-01-01), and add "days" for durations."""
     if kind.startswith("date"):
         dates: Any = import_module("matplotlib.dates")
         locator = dates.AutoDateLocator()
@@ -260,22 +240,7 @@ Array = NDArray[np.float64]
 
 
 def draw_samples(ax: Axes, x: Array | None, y: Array | None, style: dict[str, Any]) -> Any:
-    """Draw training samples as circles, smaller and more transparent if there are many.
-
-    Parameters
-    ----------
-    ax : matplotlib Axes
-        Where.
-    x, y : ndarray of shape (n,) or None
-        Samples; nothing is drawn if there are none.
-    style : dict
-        Passed to matplotlib.
-
-    Returns
-    -------
-    matplotlib PathCollection or None
-        What was drawn.
-    """
+    """Draw training samples as circles, smaller and more transparent if there are many."""
     if x is None or y is None:
         return None
     crowd = min(1.0, 100 / max(len(x), 1))

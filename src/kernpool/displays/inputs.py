@@ -19,33 +19,15 @@ MOST_NAMED = 6  # columns whose typical cells have room above a picture
 
 @dataclass(frozen=True, eq=False)
 class TrainingInputs:
-    """Training inputs of a fitted estimator as numbers, and the way back to what the estimator takes.
+    """Training inputs of a fitted estimator as numbers, and the way back to what the estimator takes."""
 
-    Parameters
-    ----------
-    values : ndarray of shape (n, d)
-        Cells: numbers, dates and durations in days, categories as indices into `levels`.
-    labels : tuple of str
-        What to call each column.
-    names : tuple of str
-        Names by which columns are asked for; empty if they have none.
-    kinds : tuple of str
-        What each column holds, as in `kernpool.data.columns.Column`.
-    levels : tuple
-        The categories of each categorical column, None for the others.
-    table : callable
-        Converts rows of such numbers to a table or array for the methods of the estimator.
-    weight : ndarray of shape (n,)
-        Frequencies of the rows: those of the fit, of rows that the estimator holds, otherwise ones.
-    """
-
-    values: Array
-    labels: tuple[str, ...]
-    names: tuple[str, ...]
+    values: Array  # shape (n, d): numbers, dates in days, categories as indices into `levels`
+    labels: tuple[str, ...]  # shown for each column
+    names: tuple[str, ...]  # by which columns are chosen; empty if they have none
     kinds: tuple[str, ...]
-    levels: tuple[tuple[Any, ...] | None, ...]
-    table: Callable[[Array], Any]
-    weight: Array
+    levels: tuple[tuple[Any, ...] | None, ...]  # None for numbers
+    table: Callable[[Array], Any]  # converts rows of `values` to what the estimator takes
+    weight: Array  # shape (n,): frequencies
 
     @classmethod
     def of(cls, estimator: Any, X: Any = None) -> TrainingInputs:
@@ -157,10 +139,8 @@ class TrainingInputs:
         return column_index(feature, list(self.names), self.values.shape[1], name=name)
 
     def numeric_index(self, feature: int | str | None, name: str = "feature", *, pairs: bool = False) -> int:
-        """Return the index of a column as `index` does; raise ValueError if it holds categories.
-
-        With `pairs`, two categories that the estimator reads as 0 and 1 are numbers.
-        """
+        """Return the index of a column as `index` does; raise ValueError if it holds categories."""
+        # with `pairs`, two categories that the estimator reads as 0 and 1 are numbers
         column = self.index(feature, name)
         if self.levels[column] is not None and not (pairs and self.kinds[column] == "binary"):
             raise ValueError(
@@ -182,15 +162,7 @@ def _labels(names: Sequence[str], d: int) -> tuple[str, ...]:
 
 
 def training_rows(estimator: Any, X: Any, y: Any) -> tuple[TrainingInputs, Any]:
-    """Return training inputs and outputs: those given, or those stored in the estimator if both are None.
-
-    Parameters
-    ----------
-    estimator : fitted
-        Whose rows they are.
-    X, y : array_like or None
-        What the caller passed.
-    """
+    """Return training inputs and outputs: those given, or those stored in the estimator if both are None."""
     if (X is None) != (y is None):
         raise ValueError(
             f"X and y go together, got only {'X' if y is None else 'y'}; give both, or leave both out to draw the rows "
@@ -211,22 +183,10 @@ PER_BANDWIDTH, FEWEST, MOST = 8, 200, 4000  # points of the grid
 
 @dataclass(frozen=True, eq=False)
 class InputGrid:
-    """Grid over one numeric column along which a curve is drawn, the others at medians and most frequent categories.
-
-    Parameters
-    ----------
-    x : ndarray of shape (g,)
-        Values of the column, increasing.
-    query : array or table of shape (g, d)
-        All columns, as the estimator takes them.
-    column : int
-        Which one varies.
-    inputs : TrainingInputs
-        The training inputs.
-    """
+    """Grid over one numeric column for a curve, with the others at medians and most frequent categories."""
 
     x: Array
-    query: Any
+    query: Any  # shape (g, d): all columns, as the estimator takes them
     column: int
     inputs: TrainingInputs
 
@@ -283,19 +243,7 @@ def grid_over(estimator: Any, inputs: TrainingInputs, column: int, resolution: i
 
 
 def column_index(feature: int | str | None, names: list[str], d: int, *, name: str = "feature") -> int:
-    """Return the index of an input column that is given by number or name.
-
-    Parameters
-    ----------
-    feature : int, str or None
-        Which one; None is the only one.
-    names : list of str
-        Names of the columns, empty if they have none.
-    d : int
-        How many there are.
-    name : str, default="feature"
-        Of the argument, for messages.
-    """
+    """Return the index of an input column that is given by number or name."""
     if feature is None:
         if d == 1:
             return 0

@@ -38,31 +38,15 @@ PALE, PALER = 0.22, 0.13  # opacity of bands of one curve, and of several
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """What is drawn over one column: a curve over numbers or a point per category, for each output.
-
-    Parameters
-    ----------
-    label, kind : str
-        Name of the column, and what it holds, as in `kernpool.data.columns.Column`.
-    x : ndarray of shape (g,)
-        Values of the column; of categories 0, 1, ...
-    prediction : ndarray of shape (g, c)
-        Predictions, one column per curve.
-    interval : Interval or None
-        Confidence intervals, with `center`, `lower` and `upper` of shape (g,) or (g, c).
-    categories : tuple of str or None
-        Names of the categories, with their numbers of rows.
-    rows : ndarray of shape (r,)
-        Values of the column in some training rows, drawn as ticks.
-    """
+    """Content of the plot over one column: a curve over numbers or a point per category, for each output."""
 
     label: str
     kind: str
-    x: Array
-    prediction: Array
+    x: Array  # shape (g,); of categories 0, 1, ...
+    prediction: Array  # shape (g, c), one column per curve
     interval: Interval | None
-    categories: tuple[str, ...] | None
-    rows: Array
+    categories: tuple[str, ...] | None  # with their numbers of rows
+    rows: Array  # values of some training rows, drawn as ticks
 
     def ends(self, i: int) -> tuple[Array, Array] | None:
         """Return the lower and upper ends of the intervals of one curve."""

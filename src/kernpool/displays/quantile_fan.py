@@ -295,11 +295,5 @@ class QuantileFanDisplay(drawing.Display):
 
 
 def label_of(low: float, high: float) -> str:
-    """Return the legend label of the band between the quantiles of two levels.
-
-    Examples
-    --------
-    >>> label_of(0.05, 0.95)
-    '90 % of values: quantiles 0.05 to 0.95'
-    """
+    """Return the legend label of the band between the quantiles of two levels."""
     return f"{100 * (high - low):.6g} % of values: quantiles {low:g} to {high:g}"

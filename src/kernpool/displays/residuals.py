@@ -220,19 +220,15 @@ class ResidualDisplay(drawing.Display):
 
 
 def _along(at: Array, noise: Array, _: Array) -> tuple[Array, Array]:
-    """Return the distinct values of a column in increasing order, and the noise standard deviation at each.
-
-    The noise is a function of this column alone.
-    """
+    """Return the distinct values of a column in increasing order, and the noise standard deviation at each."""
+    # the noise is a function of this column alone
     places, first = np.unique(at, return_index=True)
     return places, noise[first]
 
 
 def _averaged(at: Array, noise: Array, weight: Array) -> tuple[Array, Array]:
-    """Return a grid along the x axis, and the noise standard deviation at its points, smoothed by a kernel.
-
-    For an axis that does not determine the noise: rows with one value of x may differ in it.
-    """
+    """Return a grid along the x axis, and the noise standard deviation at its points, smoothed by a kernel."""
+    # for an axis that does not determine the noise: rows with one value of x may differ in it
     if not np.ptp(at) > 0:
         return at[:1], np.sqrt(np.average(noise**2, weights=weight))[None]
     grid = np.linspace(at.min(), at.max(), PLACES)

@@ -28,26 +28,7 @@ Array = NDArray[np.float64]
 def as_thresholds(y: Any, m: int, outputs: int = 1, *, several: bool = False) -> tuple[Array, bool]:
     """Validate thresholds of y and broadcast them to shape (1 or m, outputs, t).
 
-    Parameters
-    ----------
-    y : float or array_like
-        The argument of the caller.
-    m, outputs : int
-        Number of queries, and of outputs.
-    several : bool, default=False
-        Whether outputs have an axis.
-
-    Returns
-    -------
-    threshold : ndarray of shape (1, outputs, t) or (m, outputs, t)
-        With one row if all queries have the same thresholds.
-    with_axis : bool
-        Whether results have an axis of thresholds.
-
-    Raises
-    ------
-    ValueError
-        If there are NaN, or the shape is invalid.
+    There is one row if all queries have the same thresholds. Also returns whether results have an axis of thresholds.
     """
     refuse_foreign("y", y)
     given = np.asarray(y)

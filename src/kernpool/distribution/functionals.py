@@ -35,18 +35,10 @@ Index = NDArray[np.intp]
 
 
 class Functional(ABC):
-    """Abstract base class of functionals of the conditional distribution of each value column.
-
-    Attributes
-    ----------
-    in_one_pass : bool
-        Whether parts are read once, except for queries that are far from all rows, and for empty windows.
-    needs_rows : str or None
-        Subject and verb of the refusal of values that are not in arrays; None if parts of the rows are enough.
-    """
+    """Abstract base class of functionals of the conditional distribution of each value column."""
 
     in_one_pass = False
-    needs_rows: str | None = None
+    needs_rows: str | None = None  # subject and verb of the refusal of values not in arrays; None if parts are enough
 
     @property
     def at_zero(self) -> Any:
@@ -62,10 +54,7 @@ class Functional(ABC):
         """Return results of shape (m, c, t), and which queries have a key of positive weight."""
 
     def of_parts(self, asked: QueryBatch, ask: Ask) -> tuple[Array, Flags, Index]:
-        """Return results from map-reduce queries, which queries have a key, and which are to be computed in arrays.
-
-        Parameters are those of `StoredOutcomes`.
-        """
+        """Return results from map-reduce queries, which queries have a key, and which are to be computed in arrays."""
         raise NotImplementedError(self.needs_rows)
 
 

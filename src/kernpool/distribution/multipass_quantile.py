@@ -37,18 +37,10 @@ MOST_POINTS = 1 << 16  # of several; then thinned to a quarter
 
 
 class ValueSketch(NamedTuple):
-    """Sketch of the distribution of values: ascending values, each with the number of rows that it represents.
+    """Sketch of the distribution of values: ascending values, each with the number of rows that it represents."""
 
-    Parameters
-    ----------
-    value : ndarray of shape (p,)
-        Without ties.
-    rows : ndarray of shape (p,)
-        Number of rows that each value represents.
-    """
-
-    value: Array
-    rows: Array
+    value: Array  # shape (p,), ascending, without ties
+    rows: Array  # shape (p,): number of rows that each value represents
 
     @classmethod
     def of(cls, value: Array) -> ValueSketch:
@@ -63,17 +55,8 @@ class ValueSketch(NamedTuple):
         return thinned(value[order], rows[order], most)
 
     def cuts(self, low: float, high: float, pieces: int) -> Array:
-        """Return cut points that split the values in (low, high] into pieces of about equally many rows.
-
-        A piece holds the values above one cut and up to the next. A value of more rows than a piece has one alone.
-
-        Examples
-        --------
-        >>> ValueSketch.of(np.arange(8.0)).cuts(-np.inf, np.inf, 4)
-        array([1., 3., 5.])
-        >>> ValueSketch.of(np.array([1.0, 2.0, 2.0, 2.0, 2.0, 2.0, 3.0])).cuts(-np.inf, np.inf, 3).tolist()
-        [1.9999999999999998, 2.0]
-        """
+        """Return cut points that split the values in (low, high] into pieces of about equally many rows."""
+        # A piece holds the values above one cut and up to the next; a value of more rows than a piece has one alone.
         inside = slice(*np.searchsorted(self.value, [low, high], side="right"))
         value, rows = self.value[inside], self.rows[inside]
         if not len(value):
@@ -86,10 +69,7 @@ class ValueSketch(NamedTuple):
 
 
 def thinned(value: Array, rows: Array, points: int) -> ValueSketch:
-    """Thin ascending values to a `ValueSketch` of at most `points` values that represent about equally many rows.
-
-    Ties are merged.
-    """
+    """Thin ascending values to a `ValueSketch` of at most `points` values that represent about equally many rows."""
     first = np.flatnonzero(np.diff(value, prepend=-np.inf) > 0) if len(value) else np.empty(0, dtype=np.intp)
     value, rows = value[first], np.add.reduceat(rows, first) if len(first) else rows[:0]
     if len(value) <= points:
@@ -103,21 +83,11 @@ DENSE_PAIRS = 1 << 17  # of a range of values, up to which a table is faster tha
 
 
 class Weights(NamedTuple):
-    """Sum of all weights at each evaluation point, and sketches of the values of rows with positive weight.
+    """Sum of all weights at each evaluation point, and sketches of the values of rows with positive weight."""
 
-    Parameters
-    ----------
-    state : PoolState
-        The sums.
-    summaries : tuple of ValueSketch
-        Sketches of each value column.
-    rows : int
-        Number of such rows.
-    """
-
-    state: PoolState
-    summaries: tuple[ValueSketch, ...]
-    rows: int
+    state: PoolState  # sums of all weights
+    summaries: tuple[ValueSketch, ...]  # one per value column
+    rows: int  # rows of positive weight
 
     @classmethod
     def of(cls, asked: QueryBatch, chunk: Chunk) -> Weights:
@@ -133,41 +103,21 @@ class Weights(NamedTuple):
 
 
 class Range(NamedTuple):
-    """Range of values, its cut points, and the evaluation points that have a quantile in it.
+    """Range of values, its cut points, and the evaluation points that have a quantile in it."""
 
-    Parameters
-    ----------
-    low, high : float
-        Values above the first and up to the second.
-    cuts : ndarray of shape (pieces - 1,)
-        Cut points in between.
-    queries : ndarray of int, shape (q,)
-        Queries with a quantile in the range; ascending.
-    """
-
-    low: float
-    high: float
-    cuts: Array
-    queries: Index
+    low: float  # excluded
+    high: float  # included
+    cuts: Array  # shape (pieces - 1,)
+    queries: Index  # those with a quantile in the range, ascending
 
 
 class Pieces(NamedTuple):
-    """Weights, row counts and extreme values of the pieces into which cut points divide a range of values.
+    """Weights, row counts and extreme values of the pieces into which cut points divide a range of values."""
 
-    Parameters
-    ----------
-    mass : ndarray of shape (q, pieces)
-        Sums of weights, in the unit of each query.
-    rows : ndarray of shape (pieces,)
-        Number of rows in each piece.
-    least, most : ndarray of shape (pieces,)
-        Values; infinite where there is none.
-    """
-
-    mass: Array
-    rows: Array
-    least: Array
-    most: Array
+    mass: Array  # shape (q, pieces): sums of weights, in the unit of each query
+    rows: Array  # shape (pieces,)
+    least: Array  # shape (pieces,); infinite where there is no value
+    most: Array  # likewise
 
 
 class Division(NamedTuple):
@@ -186,21 +136,7 @@ class Division(NamedTuple):
 
 
 def divide(asked: QueryBatch, column: int, unit: Array, ranges: tuple[Range, ...], chunk: Chunk) -> Division:
-    """Sum the weights of one chunk of rows in each piece of each range of values.
-
-    Parameters
-    ----------
-    asked : QueryBatch
-        Queries, and how weights are summed.
-    column : int
-        Value column.
-    unit : ndarray of shape (m,)
-        Powers of two in which weights are summed.
-    ranges : tuple of Range
-        Disjoint, ascending.
-    chunk : Chunk
-        The rows.
-    """
+    """Sum the weights of one chunk of rows in each piece of each of several disjoint, ascending ranges of values."""
     chunk = chunk.counted
     order = np.argsort(chunk.value[:, column], kind="stable")
     value = chunk.value[order, column]
@@ -234,17 +170,7 @@ def _pieces(
 
 
 def rows_in_ranges(column: int, low: Array, high: Array, chunk: Chunk) -> list[Chunk]:
-    """Return a list of one chunk: the rows of positive weight with a value in given ranges, and that column alone.
-
-    Parameters
-    ----------
-    column : int
-        Value column.
-    low, high : ndarray of shape (ranges,)
-        Values above the first and up to the second; ranges are disjoint, ascending.
-    chunk : Chunk
-        The rows.
-    """
+    """Return a list of one chunk: the rows of positive weight with a value in given ranges, and that column alone."""
     chunk = chunk.counted
     value = chunk.value[:, column]
     place = np.minimum(np.searchsorted(high, value), len(high) - 1)
@@ -283,26 +209,12 @@ MOST_NEAREST = 1 << 22  # keys that are held for queries without a usable unit o
 
 
 class NearestKeys(NamedTuple):
-    """Rows that are near enough to matter for queries far from all rows, and the logits of these query-row pairs.
+    """Rows that are near enough to matter for queries far from all rows, and the logits of these query-row pairs."""
 
-    Parameters
-    ----------
-    largest : ndarray of shape (m,)
-        Largest logit of each query.
-    query : ndarray of int, shape (pairs,)
-        The query of each pair of a query and a row with non-negligible weight.
-    logit : ndarray of shape (pairs,)
-        Logit of each pair.
-    row : ndarray of int, shape (pairs,)
-        Index of its row in `rows`.
-    rows : Chunk
-        The rows.
-    """
-
-    largest: Array
-    query: Index
-    logit: Array
-    row: Index
+    largest: Array  # shape (m,): largest logit of each query
+    query: Index  # shape (pairs,): the query of each pair with non-negligible weight
+    logit: Array  # shape (pairs,)
+    row: Index  # shape (pairs,): index in `rows`
     rows: Chunk
 
     @classmethod
@@ -364,31 +276,15 @@ MOST_ROUNDS = 8
 
 @dataclass
 class Requests:
-    """Requested quantiles, one per query and quantile order, with the ranges of values that contain them.
+    """Requested quantiles, one per query and quantile order, with the ranges of values that contain them."""
 
-    Parameters
-    ----------
-    row : ndarray of int, shape (r,)
-        The query of each request, ascending.
-    need : ndarray of shape (r,)
-        The cumulative weight to reach, counted from the values above `low`, in the unit of the query.
-    low, high : ndarray of shape (r,)
-        The quantile is above the first and at most the second.
-    passed : ndarray of shape (r, 3)
-        The last range below `low` with positive mass: its two ends and its mass; the mass is zero if there is none.
-    rows : ndarray of shape (r,)
-        Number of rows with a value in the range.
-    value : ndarray of shape (r,)
-        The quantile, NaN until it is known.
-    """
-
-    row: Index
-    need: Array
-    low: Array
-    high: Array
-    passed: Array
-    rows: Array
-    value: Array
+    row: Index  # shape (r,): the query of each request, ascending
+    need: Array  # shape (r,): cumulative weight to reach from `low` on, in the unit of the query
+    low: Array  # shape (r,): the quantile is above
+    high: Array  # shape (r,): and at most this
+    passed: Array  # shape (r, 3): ends and mass of the last range below `low` with positive mass; or mass 0
+    rows: Array  # shape (r,): number of rows with a value in the range
+    value: Array  # shape (r,): the quantile, NaN until it is known
 
     @classmethod
     def of(cls, row: Index, need: Array, rows: int) -> Requests:
@@ -407,10 +303,7 @@ class Requests:
         return self.low[one], self.high[one], self.rows[one], inverse.ravel()
 
     def enter(self, which: Index, edges: Array, pieces: Pieces, mass: Array) -> None:
-        """Narrow the range of each request to the piece in which cumulative weight reaches `need`.
-
-        `mass` has a row for each request.
-        """
+        """Narrow the range of each request to the piece in which cumulative weight reaches `need`."""
         total = np.cumsum(mass, axis=1)
         met = (total >= self.need[which, None]) & (mass > 0)
         last = mass.shape[1] - 1 - np.argmax((mass > 0)[:, ::-1], axis=1)  # where rounding misses the need
@@ -427,46 +320,21 @@ class Requests:
         self.value[which[single]] = pieces.least[place[single]]
 
     def step_back(self, which: Index) -> None:
-        """Move requests, which rounding has led too far, back to the last lower range of values with positive weight.
-
-        The last value of positive weight in that range is searched for.
-        """
+        """Move requests that rounding has led too far back to the last lower range of values with positive weight."""
         self.low[which], self.high[which] = self.passed[which, 0], self.passed[which, 1]
         self.need[which], self.passed[which] = np.nextafter(self.passed[which, 2], 0.0), 0.0
 
 
 @dataclass
 class MultipassQuantile:
-    """Search for exact conditional quantiles by repeated passes over chunks.
+    """Search for exact conditional quantiles by repeated passes over chunks."""
 
-    Parameters
-    ----------
-    asked : QueryBatch
-        Queries, and how to sum weights; of degree 0.
-    ask : callable
-        Takes a map-reduce query, evaluates it on every chunk, and returns the merged answer.
-    """
-
-    asked: QueryBatch
-    ask: Ask
+    asked: QueryBatch  # of degree 0
+    ask: Ask  # evaluates a map-reduce query on every chunk and merges the answers
 
     def quantiles(self, level: Array) -> tuple[Array, NDArray[np.bool_], Index]:
-        """Find the conditional quantiles of all value columns.
-
-        Parameters
-        ----------
-        level : ndarray of shape (l,) or (m, l)
-            Between 0 and 1.
-
-        Returns
-        -------
-        found : ndarray of shape (m, c, l)
-            NaN where windows are empty.
-        occupied : ndarray of bool, shape (m,)
-            Which windows are not empty.
-        others : ndarray of int
-            Queries without an answer here: those far from all rows, for which weights have no common unit.
-        """
+        """Find the conditional quantiles of all value columns."""
+        # also returns the queries far from all rows, whose weights have no common unit
         weights: Weights = self.ask(MapReduce(partial(Weights.of, self.asked), Weights.joined))
         state = weights.state
         occupied = state.denominator > 0
@@ -552,10 +420,7 @@ class MultipassQuantile:
 
 
 def _by_tables(problem: Problem, rows: Index, unit: Array, nodes: list[Node]) -> Index:
-    """Find the key of each request from dense tables of weights, for kernels without compiled loops.
-
-    The result is that of `Bisection.run`.
-    """
+    """Find the key of each request from dense tables of weights, for kernels without compiled loops."""
     found = np.full(len(rows), -1)
     for node in nodes:
         at_once = max(1, PAIRS // (node.keys.stop - node.keys.start))

@@ -34,25 +34,13 @@ PAIRS = 1 << 21  # of a block, which Ctrl-C waits for
 
 @dataclass(frozen=True)
 class Way:
-    """Way to sum weights over ordered keys, as chosen by `choose_way`.
-
-    Parameters
-    ----------
-    name : str
-        Its name in `WAYS`.
-    reason : str
-        What it does, and when it is chosen.
-    fixed, per_pair : float
-        Estimated seconds, for a call and for each pair of a query and a key.
-    needs_loop : bool, default=False
-        Whether it is only for problems with a compiled loop.
-    """
+    """Way to sum weights over ordered keys, as chosen by `choose_way`."""
 
     name: str
-    reason: str
-    fixed: float
-    per_pair: float
-    needs_loop: bool = False
+    reason: str  # what it does, and when it is chosen
+    fixed: float  # estimated seconds per call
+    per_pair: float  # and per pair of a query and a key
+    needs_loop: bool = False  # only for problems with a compiled loop
 
     def seconds(self, problem: Problem) -> float:
         """Estimate the time for a problem."""
@@ -86,14 +74,7 @@ WAYS = {
 
 
 def choose_way(problem: Problem, name: str) -> Way:
-    """Choose the way to sum weights over ordered keys: a named one, or tables where these are quicker or only they can.
-
-    Examples
-    --------
-    >>> from kernpool import Problem
-    >>> choose_way(Problem.from_arrays([0.0], [0.0, 1.0], [3.0, 4.0]), "bisection").name
-    'table'
-    """
+    """Choose how to sum weights over ordered keys: as named, or by tables where these are quicker or alone possible."""
     able = [way for way in (WAYS["table"], WAYS[name]) if way.refusal(problem) is None]
     return min(able, key=lambda way: way.seconds(problem))
 
@@ -104,11 +85,8 @@ def bare(problem: Problem) -> Problem:
 
 
 def common_units(kernel: Kernel, state: PoolState, weight_unit: float = 1.0) -> tuple[Array, NDArray[np.bool_]]:
-    """Return units for the weights of each query, and the queries that have a key and are near enough for a unit.
-
-    Units are powers of two near the sum of weights, so that weights neither underflow nor overflow; zero for kernels of
-    compact support.
-    """
+    """Return units for the weights of each query, and the queries that have a key and are near enough for a unit."""
+    # powers of two near the sum of weights, against under- and overflow; zero for kernels of compact support
     occupied = state.denominator > 0
     if kernel.is_compact:
         return np.zeros(len(occupied)), occupied
@@ -124,15 +102,7 @@ def in_unit(state: PoolState, unit: Array, weight_unit: float = 1.0) -> Array:
 
 
 def loop_arguments(problem: Problem, unit: Array) -> Callable[[Index], tuple[Any, ...]]:
-    """Return a function from indices of queries to the leading arguments of the compiled loops.
-
-    Parameters
-    ----------
-    problem : Problem
-        For which there are loops (`Way.refusal`).
-    unit : ndarray of shape (m,)
-        Units of the weights (`common_units`).
-    """
+    """Return a function from indices of queries to the leading arguments of the compiled loops."""
     from kernpool.algorithms.brute.matrix_products import read_only
     from kernpool.algorithms.brute.tiles import kernel_of  # with code that loads Numba
 
@@ -165,27 +135,7 @@ def sum_over_pairs(
     loop: Callable[[tuple[Any, ...], Index, Array], None],
     table: Callable[[Array, Index], Array],
 ) -> NDArray[np.bool_]:
-    """Write results of all pairs into `found`, by a compiled loop or by tables; return which queries have a key.
-
-    Parameters
-    ----------
-    recipe : Recipe
-        Algorithm of the total weights, and number of threads.
-    problem : Problem
-        Queries and keys; its values are ignored.
-    found : ndarray of shape (m, ...)
-        Stays as it is where the window is empty.
-    loop : callable
-        Calls the loop with the leading arguments, for the queries with these indices; writes into the last argument.
-    table : callable
-        Computes the results from dense weights, for queries of few pairs, without a loop for their kernel, or too far
-        from all keys for a common unit of all weights.
-
-    Returns
-    -------
-    ndarray of bool, shape (m,)
-        Which windows are not empty.
-    """
+    """Write results of all pairs into `found`, by a compiled loop or by tables; return which queries have a key."""
     problem = bare(problem)
     m, n = problem.shape
     occupied, near = np.ones(m, dtype=bool), np.zeros(m, dtype=bool)

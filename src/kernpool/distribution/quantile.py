@@ -164,23 +164,7 @@ def pool_quantile(
 
 
 def as_levels(levels: ArrayLike) -> Array:
-    """Validate quantile orders, one or several numbers between 0 and 1, and return them as float64.
-
-    Parameters
-    ----------
-    levels : float or array_like
-        The argument of the caller.
-
-    Returns
-    -------
-    ndarray of shape () or (l,)
-        Between 0 and 1.
-
-    Raises
-    ------
-    ValueError
-        If an order is out of range, or there are none, or they have two dimensions.
-    """
+    """Validate quantile orders, one or several numbers between 0 and 1, and return them as float64."""
     if isinstance(levels, bool):
         raise ValueError(f"levels must be between 0 and 1, got {levels}; a median is 0.5")
     given = as_real_array("levels", float(levels) if isinstance(levels, Rational) else levels)
@@ -199,28 +183,8 @@ ROUNDING = 1e-9  # of a number of rows, which is an integer where weights are eq
 
 
 def levels_around(level: Array, rows: Array, confidence: float) -> tuple[Array, Array]:
-    r"""Return the quantile orders at both ends of confidence intervals of quantiles, as two arrays of shape (m, l).
-
-    They are below 0 or above 1 where an interval is unbounded.
-
-    Of n rows the r-th smallest is at most the quantile if at least r rows are, and the s-th is above it if fewer than
-    s are. Both are binomial probabilities, and each end misses with half of the error rate or less.
-
-    Parameters
-    ----------
-    level : ndarray of shape (l,)
-        Quantile orders.
-    rows : ndarray of shape (m,)
-        Effective number of rows in each window, rounded down.
-    confidence : float
-        Confidence level.
-
-    Examples
-    --------
-    >>> low, high = levels_around(np.array([0.5]), np.array([100.0, 5.0]), 0.95)
-    >>> low.ravel(), high.ravel()  # the 40th and the 61st of 100 rows; none of five
-    (array([ 0.4, -1. ]), array([0.61, 2.  ]))
-    """
+    r"""Return the quantile orders at both ends of confidence intervals of quantiles, as two arrays of shape (m, l)."""
+    # The r-th smallest of n is at most the quantile if at least r rows are: binomial, half the error at each end.
     n = np.floor(rows * (1.0 + ROUNDING))[:, None]
     at_least_one = np.maximum(n, 1.0)
     low = binom.ppf(0.5 - 0.5 * confidence, at_least_one, level)
@@ -230,10 +194,7 @@ def levels_around(level: Array, rows: Array, confidence: float) -> tuple[Array, 
 
 
 def without_ends(low: Array, high: Array, ends: tuple[Array, Array]) -> tuple[Array, Array]:
-    """Replace ends of confidence intervals by infinities where their quantile orders leave the range 0 to 1.
-
-    Ends have the shape (m, c, l).
-    """
+    """Replace ends of confidence intervals by infinities where their quantile orders leave the range 0 to 1."""
     no_low, no_high = (low <= 0.0)[:, None], (high > 1.0)[:, None]
     lower = np.where(no_low & ~np.isnan(ends[0]), -np.inf, ends[0])
     return lower, np.where(no_high & ~np.isnan(ends[1]), np.inf, ends[1])

@@ -38,33 +38,8 @@ Index = NDArray[np.intp]
 def known_crps(
     recipe: Recipe, problem: Problem, value: Array, y: Array, center: Array | None = None
 ) -> tuple[Array, NDArray[np.bool_]]:
-    """Return each query's continuous ranked probability score, and which queries have a key of positive weight.
-
-    Parameters
-    ----------
-    recipe : Recipe
-        How to sum.
-    problem : Problem
-        The problem with the weights.
-    value : ndarray of shape (n,)
-        Values that the weights apply to.
-    y : ndarray of shape (m,)
-        One value per query.
-    center : ndarray of shape (m,), optional
-        Added to the values at each query.
-
-    Returns
-    -------
-    found : ndarray of shape (m,)
-        In units of y; NaN where the window is empty.
-    occupied : ndarray of bool, shape (m,)
-        Which windows are not empty.
-
-    Notes
-    -----
-    In compiled loops over all pairs, some nanoseconds each; by tables for masks of numbers, groups, kernels of the
-    user's own and queries that are far from all keys.
-    """
+    """Return each query's continuous ranked probability score, and which queries have a key of positive weight."""
+    # some nanoseconds a pair; by tables for masks, groups, kernels of the user's own and far queries
     away = y if center is None else y - center
     order = np.argsort(value, kind="stable")
     ordered, values = problem.block(slice(None), order), value[order]
@@ -112,29 +87,7 @@ HALF_LOG_2PI = 0.5 * float(np.log(2 * np.pi))
 def find_y_bandwidth(
     left_out: Problem, value: Array, output: Array, fitted: Array, center: Array, method: str
 ) -> float:
-    """Find the smoothing bandwidth in y of one output, by the normal reference rule or leave-one-out likelihood.
-
-    Parameters
-    ----------
-    left_out : Problem
-        Leave-one-out or leave-cluster-out problem of the training rows, of degree 0.
-    value : ndarray of shape (n,)
-        Values that the weights apply to: outputs or residuals.
-    output, fitted, center : ndarray of shape (n,)
-        Outputs of the rows, their leave-one-out predictions, and the amounts added to `value` at each row.
-    method : {"rule", "ml"}
-        Normal reference rule, or leave-one-out likelihood.
-
-    Returns
-    -------
-    float
-        Positive.
-
-    Raises
-    ------
-    ValueError
-        If outputs do not differ from the fit, or no row has another one in its window.
-    """
+    """Find the smoothing bandwidth in y of one output, by the normal reference rule or leave-one-out likelihood."""
     weight = np.ones(len(value)) if left_out.key_weight is None else left_out.key_weight * left_out.weight_unit
     rows = _some_rows(weight)
     tables = np.concatenate([np.empty((0, len(value))), *(share for _, share in weight_rows(left_out.block(rows)))])
@@ -178,34 +131,7 @@ def check_y_bandwidth(y_bandwidth: Any, outputs: int) -> str | Array:
 
 
 def indicators(output: Array, weight: Array | None, thresholds: int) -> Array:
-    """Return the distinct indicator columns ``output <= t`` for quantiles t of each output.
-
-    Parameters
-    ----------
-    output : ndarray of shape (n,) or (n, c)
-        The outputs.
-    weight : ndarray of shape (n,), optional
-        Frequencies.
-    thresholds : int
-        Number of quantiles, at equal distances between 0 and 1.
-
-    Returns
-    -------
-    ndarray of shape (n, b)
-        At most `thresholds` columns for each output; columns that are one for all rows are dropped.
-
-    Raises
-    ------
-    ValueError
-        If no column is left, or `thresholds` is not positive.
-
-    Examples
-    --------
-    >>> indicators(np.array([3.0, 1.0, 2.0]), None, 3)
-    array([[0., 0.],
-           [1., 1.],
-           [0., 1.]])
-    """
+    """Return the distinct indicator columns ``output <= t`` for quantiles t of each output."""
     as_count("thresholds", thresholds, hint=", the number of quantiles of y")
     times, levels = np.ones(len(output)) if weight is None else weight, np.arange(1, thresholds + 1) / (thresholds + 1)
     columns = []

@@ -46,39 +46,8 @@ def known_smooth(
     density: bool = False,
     center: Array | None = None,
 ) -> tuple[Array, NDArray[np.bool_]]:
-    """Return a distribution function or density smoothed in y, and which queries have a key of positive weight.
-
-    It is NaN in empty windows.
-
-    Parameters
-    ----------
-    recipe : Recipe
-        How to sum.
-    problem : Problem
-        The problem with the weights.
-    value : ndarray of shape (n,)
-        Values that the weights apply to.
-    threshold : ndarray of shape (1, t) or (m, t)
-        A single row applies to all queries.
-    width : float
-        The bandwidth in y.
-    density : bool, default=False
-        Whether to return the density.
-    center : ndarray of shape (m,), optional
-        Added to the values at each query.
-
-    Returns
-    -------
-    found : ndarray of shape (m, t)
-        Sums of terms that are not negative, so small ones have all of their digits.
-    occupied : ndarray of bool, shape (m,)
-        Which windows are not empty.
-
-    Notes
-    -----
-    Thresholds common to all queries give columns of smoothed values, which are pooled as usual. Otherwise, and where
-    centers make thresholds differ, compiled loops visit all pairs: O(m n t).
-    """
+    """Return a distribution function or density smoothed in y, and which queries have a key of positive weight."""
+    # Common thresholds are pooled as columns of smoothed values; others, and centers, need all pairs: O(m n t).
     profile = normal_density if density else ndtr
     if len(threshold) == 1 and center is None:
         found, occupied = _pooled(recipe, problem, value, threshold[0], width, profile)
@@ -90,10 +59,7 @@ def known_smooth(
 def _pooled(
     recipe: Recipe, problem: Problem, value: Array, threshold: Array, width: float, profile: Profile
 ) -> tuple[Array, NDArray[np.bool_]]:
-    """Compute functions smoothed in y at thresholds common to all queries, by pooling one column per threshold.
-
-    Thresholds are handled in batches.
-    """
+    """Compute functions smoothed in y at thresholds common to all queries, by pooling one column per threshold."""
     found, occupied = np.full((len(problem.query), len(threshold)), np.nan), np.zeros(len(problem.query), dtype=bool)
     at_once = max(1, COLUMN_NUMBERS // len(value))
     for start in range(0, len(threshold), at_once):
@@ -120,10 +86,7 @@ def _by_pairs(
     density: bool,
     center: Array | None,
 ) -> tuple[Array, NDArray[np.bool_]]:
-    """Compute functions smoothed in y at thresholds that differ between queries, by sums over all pairs.
-
-    They run in compiled loops if possible, otherwise by tables for batches of queries.
-    """
+    """Compute functions smoothed in y at thresholds that differ between queries, by sums over all pairs."""
     m, t = len(problem.query), threshold.shape[1]
     away = np.broadcast_to(threshold, (m, t)) - (0.0 if center is None else center[:, None])
     found = np.full((m, t), np.nan)
@@ -148,35 +111,8 @@ def _by_pairs(
 def known_smooth_quantiles(
     recipe: Recipe, problem: Problem, value: Array, level: Array, width: float
 ) -> tuple[Array, NDArray[np.bool_]]:
-    """Return quantiles of distribution functions smoothed in y, and which queries have a key of positive weight.
-
-    Parameters
-    ----------
-    recipe : Recipe
-        How to sum.
-    problem : Problem
-        The problem with the weights.
-    value : ndarray of shape (n,)
-        Values that the weights apply to.
-    level : ndarray of shape (l,)
-        Between 0 and 1.
-    width : float
-        The bandwidth in y.
-
-    Returns
-    -------
-    found : ndarray of shape (m, l)
-        Minus infinity and infinity at the levels 0 and 1; NaN where windows are empty.
-    occupied : ndarray of bool, shape (m,)
-        Which windows are not empty.
-
-    Notes
-    -----
-    Newton steps on the distribution function, whose derivative is the density, safeguarded by a bracket that is halved
-    where a step would leave it or convergence is slow. Quantiles lie between the least and the largest value plus the
-    quantile of the normal error, which gives the bracket. Steps start at the quantile of the values. About eight
-    passes over all pairs per quantile order.
-    """
+    """Return quantiles of distribution functions smoothed in y, and which queries have a key of positive weight."""
+    # Newton steps, safeguarded by a bracket that is halved; about eight passes over all pairs per quantile order.
     found = np.full((len(problem.query), len(level)), np.nan)
     start, occupied = known_quantiles(recipe, problem, value[:, None], level)
     some = np.flatnonzero(occupied)
@@ -204,10 +140,8 @@ def _excess(
 def _solved(
     function: Callable[[Index, Array], tuple[Array, Array]], width: float, bracket: tuple[Array, Array, Array]
 ) -> Array:
-    """Return the root of a function for each query within its bracket, by safeguarded Newton steps.
-
-    The steps start from the second array of `bracket`, whose first and last are the ends.
-    """
+    """Return the root of a function for each query within its bracket, by safeguarded Newton steps."""
+    # `bracket` holds the lower ends, the starts and the upper ends
     low, start, high = bracket
     here = np.clip(start, low, high)
     last = high - low

@@ -34,17 +34,9 @@ FAR = 2.0**10
 
 
 class TwoSidedSums(NamedTuple):
-    """Sums of weights over the keys before and after given positions in an order; sums of disjoint sets of keys merge.
+    """Sums of weights over the keys before and after given positions; sums of disjoint sets of keys can be merged."""
 
-    Parameters
-    ----------
-    unit : ndarray of shape (m, t) or (m, c, t)
-        Logarithm of the unit of both sums; minus infinity where both are zero.
-    below, above : ndarray of the same shape
-        The sums.
-    """
-
-    unit: Array
+    unit: Array  # shape (m, t) or (m, c, t): logarithm of the unit of both sums; -inf where both are zero
     below: Array
     above: Array
 
@@ -61,10 +53,8 @@ class TwoSidedSums(NamedTuple):
         return TwoSidedSums(unit, one * self.below + two * other.below, one * self.above + two * other.above)
 
     def share(self, by: Array | Index) -> Array:
-        """Return the fraction of weight before each position, between 0 and 1; NaN if both sums are zero.
-
-        It does not fall with the thresholds (or positions) `by`, where rounding would make it.
-        """
+        """Return the fraction of weight before each position, between 0 and 1; NaN if both sums are zero."""
+        # it does not fall with the thresholds (or positions) `by`, where rounding would make it
         total = self.below + self.above
         share: Array = np.divide(self.below, total, where=total > 0, out=np.full(total.shape, np.nan))
         if share.shape[-1] > 1:
@@ -83,37 +73,8 @@ class TwoSidedSums(NamedTuple):
 
 
 def two_sided_sums(recipe: Recipe, problem: Problem, order: Index, rank: Index) -> TwoSidedSums:
-    """Sum the weights of the first `rank` keys of an order, and separately those of all other keys.
-
-    Parameters
-    ----------
-    recipe : Recipe
-        Algorithm and number of threads.
-    problem : Problem
-        Its weights are summed; its values are ignored.
-    order : ndarray of int, shape (n,)
-        Order of the keys, usually by increasing value.
-    rank : ndarray of int, shape (1, t) or (m, t)
-        Number of keys below, from 0 to n; a single row applies to all queries.
-
-    Returns
-    -------
-    TwoSidedSums
-        Of shape (m, t).
-
-    Notes
-    -----
-    With one row of ranks the keys between two of them are summed at once: one pass in all. With others, about log2(n /
-    512) passes, or one over all pairs where that is less. Memory is O(n + m t).
-
-    Examples
-    --------
-    >>> problem = Problem.from_arrays([0.0, 1.0], [0.0, 1.0, 1.0, 9.0], kernel="boxcar", value=[0.0] * 4)
-    >>> rank = np.array([[0, 1, 2, 3]])
-    >>> two_sided_sums(Recipe.of("boxcar"), problem, np.arange(4), rank).share(rank).round(3)
-    array([[0.   , 0.333, 0.667, 1.   ],
-           [0.   , 0.333, 0.667, 1.   ]])
-    """
+    """Sum the weights of the first `rank` keys of an order, and separately those of all other keys."""
+    # one pass for one row of ranks; else about log2(n / 512) passes, or one over all pairs where that is less
     problem = bare(problem)
     if problem.key_weight is not None:
         counts = problem.key_weight[order] > 0
@@ -136,10 +97,7 @@ def two_sided_sums(recipe: Recipe, problem: Problem, order: Index, rank: Index) 
 
 
 def _put_dense(ordered: Problem, queries: Index, rank: Index, sides: TwoSidedSums) -> None:
-    """Write the two-sided sums of some queries into `sides`, from dense tables of weights.
-
-    Each row has its own unit.
-    """
+    """Write the two-sided sums of some queries into `sides`, from dense tables of weights."""
     for piece in cut(len(queries), max(1, PAIRS // ordered.shape[1])):
         some = queries[piece]
         unit, weight = pair_weights(ordered.block(some).with_dense_factors())
@@ -151,10 +109,7 @@ def _put_dense(ordered: Problem, queries: Index, rank: Index, sides: TwoSidedSum
 
 
 def _put_ranges(recipe: Recipe, ordered: Problem, rank: Index, sides: TwoSidedSums) -> Index:
-    """Write sums at positions common to all queries into `sides`; return queries too far from all keys to be precise.
-
-    They are made from sums over the keys between two positions; the parameter `rank` holds the positions.
-    """
+    """Write sums at positions common to all queries into `sides`; return queries too far from all keys for it."""
     ends = np.unique(np.append(rank, [0, ordered.shape[1]]))
     parts = (ordered.part(slice(None), slice(int(a), int(b))) for a, b in pairwise(ends))
     states = [sum_problem(part, recipe, auxiliary=True) for part in parts]
@@ -171,10 +126,7 @@ def _put_ranges(recipe: Recipe, ordered: Problem, rank: Index, sides: TwoSidedSu
 
 
 def _put_tree(recipe: Recipe, ordered: Problem, rank: Index, sides: TwoSidedSums) -> Index:
-    """Write sums at positions that differ by query into `sides`; return queries too far from all keys to be precise.
-
-    They are made by descending a tree of keys.
-    """
+    """Write sums at positions that differ by query into `sides`; return queries too far from all keys for it."""
     (m, t), several = rank.shape, ordered.shape[1] + 1
     # Thresholds of a query with no value between them are one request.
     request, inverse = np.unique(np.arange(m)[:, None] * several + rank, return_inverse=True)
@@ -196,25 +148,8 @@ def _far(state: PoolState) -> Index:
 
 
 def sums_by_rank(recipe: Recipe, problem: Problem, rows: Index, rank: Index) -> tuple[PoolState, PoolState]:
-    """Return sums of weights before and after a requested position in the order of keys, by descending a tree of keys.
-
-    A node is a range of keys that contains the rank of a request. The half of it that does not contain the rank lies
-    entirely below or above. That half is summed for all its queries at once, by the algorithm chosen for its shape.
-
-    Parameters
-    ----------
-    recipe : Recipe
-        As of `two_sided_sums`.
-    problem : Problem
-        With its keys in order; all have a weight.
-    rows, rank : ndarray of int, shape (r,)
-        Query and rank of each request.
-
-    Returns
-    -------
-    below, above : PoolState
-        Of each request.
-    """
+    """Return sums of weights before and after each requested position in the order of keys, by a tree of keys."""
+    # the half of a node without the rank lies entirely below or above, and is summed for all its queries at once
     below, above = empty_state(len(rows), 1), empty_state(len(rows), 1)
 
     def scan(keys: Index, requests: Index) -> None:
@@ -248,19 +183,7 @@ def sums_by_rank(recipe: Recipe, problem: Problem, rows: Index, rank: Index) -> 
 
 
 def ranks(ordered: Array, threshold: Array, center: Array | None = None, dtype: Any = np.float64) -> Index:
-    """Count the values up to each threshold.
-
-    Parameters
-    ----------
-    ordered : ndarray of shape (n,)
-        Values that the weights apply to, in order.
-    threshold : ndarray of shape (1, t) or (m, t)
-        A single row applies to all queries.
-    center : ndarray of shape (m,), optional
-        Added to the values at each query.
-    dtype : dtype, default=float64
-        Sums of values and centers are rounded to this type before they are compared, as quantiles are.
-    """
+    """Count the values up to each threshold."""
     if center is None:
         return np.searchsorted(ordered, threshold, side="right")
     # Compare the very sums that are quantiles: a threshold minus the center, rounded, may be on the other

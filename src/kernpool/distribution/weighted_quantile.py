@@ -48,32 +48,8 @@ LEAST_SUM = 5e-324  # the smallest number: a sum of zero reaches nothing
 
 
 def dense_places(problem: Problem, queries: Index, share: Array) -> Iterator[tuple[slice, Index]]:
-    """Yield, in batches, the first key at which each query's cumulative weight reaches its quantile orders.
-
-    This computes dense tables of weights.
-
-    First means first in the order of the keys.
-
-    Parameters
-    ----------
-    problem : Problem
-        Masks, categories and groups are allowed.
-    queries : ndarray of int, shape (r,)
-        Indices of queries.
-    share : ndarray of shape (r, l)
-        Positive, at most one.
-
-    Yields
-    ------
-    which : slice
-        Some of the queries.
-    place : ndarray of int, shape (which, l)
-        Their keys; -1 where the window is empty.
-
-    Notes
-    -----
-    Weights are in the unit of their own row, the largest, so that they have all of their digits at any distance.
-    """
+    """Yield, in batches, the first key at which each query's cumulative weight reaches its quantile orders."""
+    # weights are in the unit of their own row, the largest, so that they keep their digits at any distance
     for which in cut(len(queries), max(1, PAIRS_IN_TABLE // problem.shape[1])):
         _, weight = pair_weights(problem.block(queries[which]).with_dense_factors())
         total = np.cumsum(weight, axis=1)
@@ -94,38 +70,20 @@ PAIR_BY_PAIR = frozenset({"brute", "reference"})  # algorithms that cost no less
 
 
 class Node(NamedTuple):
-    """Range of keys in a binary tree, and the requests whose keys lie in it.
-
-    Parameters
-    ----------
-    keys : slice
-        Their range.
-    requests : ndarray of int
-        Indices of requests.
-    need : ndarray
-        The cumulative weight that each has to reach, counted from the first of these keys.
-    """
+    """Range of keys in a binary tree, and the requests whose keys lie in it."""
 
     keys: slice
     requests: Index
-    need: Array
+    need: Array  # cumulative weight that each request has to reach, from the first of `keys` on
 
 
 @dataclass(eq=False)
 class SkippedRange:
-    """For each request, the last range of keys with positive weight that was skipped on the way down a tree.
-
-    Parameters
-    ----------
-    start, stop : ndarray of int, shape (r,)
-        Ends of the range.
-    mass : ndarray of shape (r,)
-        Zero if there is none.
-    """
+    """For each request, the last range of keys with positive weight that was skipped on the way down a tree."""
 
     start: Index
     stop: Index
-    mass: Array
+    mass: Array  # shape (r,); zero if there is none
 
     @classmethod
     def nothing(cls, requests: int) -> SkippedRange:
@@ -151,33 +109,16 @@ class SkippedRange:
 
 @dataclass(frozen=True)
 class Bisection:
-    """Search by bisection of the ordered keys for the key at which each request's cumulative weight is reached.
+    """Search by bisection of the ordered keys for the key at which each request's cumulative weight is reached."""
 
-    Parameters
-    ----------
-    problem : Problem
-        Of degree 0, for which there are loops, with its keys in their order; all have a weight.
-    rows : ndarray of int, shape (r,)
-        The query of each request, in rising order.
-    unit : ndarray of shape (m,)
-        Units of the masses, as powers of two.
-    recipe : Recipe
-        Algorithm and number of threads.
-    report : callable
-        Called with numbers of finished requests.
-    """
-
-    problem: Problem
-    rows: Index
-    unit: Array
+    problem: Problem  # of degree 0, keys in their order, all of positive weight
+    rows: Index  # shape (r,): the query of each request, ascending
+    unit: Array  # shape (m,): powers of two
     recipe: Recipe
-    report: Callable[[int], object]
+    report: Callable[[int], object]  # called with numbers of finished requests
 
     def run(self, need: Array, nodes: list[Node] | None = None) -> Index:
-        """Return the index of the key at which each request reaches its cumulative weight; -1 if all weights are zero.
-
-        Requests may begin in nodes of their own; by default all begin at the root.
-        """
+        """Return the index of the key at which each request reaches its cumulative weight; -1 without any weight."""
         found, passed = np.full(len(need), -1), SkippedRange.nothing(len(need))
         arguments = loop_arguments(self.problem, self.unit)
         nodes = nodes or [Node(slice(0, self.problem.shape[1]), np.arange(len(need)), need)]
@@ -189,10 +130,8 @@ class Bisection:
         return found
 
     def _scan_keys(self, leaves: list[Node], arguments: Callable[[Index], tuple[Any, ...]], found: Index) -> None:
-        """Search the keys of the leaves one by one, several leaves in parallel, and write indices into `found`.
-
-        The key of a request is the first at which its sum is reached, or else the last one of positive weight.
-        """
+        """Search the keys of the leaves one by one, several leaves in parallel, and write indices into `found`."""
+        # the first key at which the sum is reached, or else the last one of positive weight
         from kernpool.algorithms.brute.matrix_products import read_only  # with code that loads Numba
         from kernpool.distribution.loops.ordered_values import select_block
 
@@ -304,19 +243,7 @@ class KernelWeights:
     def places(self, order: AnyIndex, level: Array, report: Callable[[int], object] = int) -> AnyIndex:
         """Return the index of the key at which each query's cumulative weight reaches its quantile orders.
 
-        Parameters
-        ----------
-        order : ndarray of int, shape (n,)
-            Keys, for quantiles by rising value.
-        level : ndarray of shape (m, l)
-            Between 0 and 1.
-        report : callable, default=int
-            Called with numbers of finished queries times quantile orders; `int` ignores them.
-
-        Returns
-        -------
-        ndarray of int, shape (m, l)
-            Numbers of keys; -1 where the window is empty.
+        It is -1 where the window is empty; `report` is called with numbers of finished queries times orders.
         """
         found = np.full(level.shape, -1)
         for rows, place in self.places_in_batches(order, level, report):
@@ -326,17 +253,7 @@ class KernelWeights:
     def places_in_batches(
         self, order: AnyIndex, level: Array, report: Callable[[int], object] = int
     ) -> Iterator[tuple[AnyIndex, AnyIndex]]:
-        """Yield the key indices that `places` returns, in batches of queries, to save memory.
-
-        Parameters are those of `places`.
-
-        Yields
-        ------
-        rows : ndarray of int
-            Some of the queries, all but those of empty windows.
-        place : ndarray of int, shape (rows, l)
-            Numbers of keys.
-        """
+        """Yield the key indices that `places` returns, in batches of queries, to save memory."""
         weight, (m, levels), done = self.problem.key_weight, level.shape, 0
         order = order if weight is None else order[weight[order] > 0]
         if not len(order):

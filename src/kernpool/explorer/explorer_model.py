@@ -41,39 +41,17 @@ PLACES = 401  # of the truth
 
 @dataclass(frozen=True)
 class ExplorerModel:
-    """Fitted estimator with its data, names and settings, as shown by the explorer.
-
-    Parameters
-    ----------
-    model : fitted estimator
-        A Nadaraya-Watson or local linear one, fitted to rows in memory.
-    names : tuple of str
-        Of the columns of X.
-    target : str
-        Of y.
-    title : str
-        Title of the page.
-    truth : tuple of (ndarray, ndarray), optional
-        The true function along the first numeric column.
-    samples : list of dict, default=[]
-        Draws of data generators that the page offers in place of the rows.
-    load : str
-        Python that makes X and y, for "copy as Python".
-    column : int, default=0
-        Which numeric column the curve runs along first.
-    query : tuple of (tuple of float, tuple of int), optional
-        Numbers and category codes of the first query; None is the middle of the rows.
-    """
+    """Fitted estimator with its data, names and settings, as shown by the explorer."""
 
     model: Any
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # of the columns of X
     target: str
     title: str
-    truth: tuple[Array, Array] | None = None
-    samples: list[dict[str, Any]] = field(default_factory=list, repr=False)
+    truth: tuple[Array, Array] | None = None  # the true function along the first numeric column
+    samples: list[dict[str, Any]] = field(default_factory=list, repr=False)  # offered in place of the rows
     load: str = "# X, y: the data that you explored"
-    column: int = 0
-    query: tuple[tuple[float, ...], tuple[int, ...]] | None = None
+    column: int = 0  # numeric column that the curve runs along first
+    query: tuple[tuple[float, ...], tuple[int, ...]] | None = None  # numbers and category codes; None: the middle
 
     @property
     def rows(self) -> int:
@@ -86,20 +64,7 @@ class ExplorerModel:
         return isinstance(self.model, NadarayaWatsonClassifier)
 
     def start_at(self, column: int | str | None, query: Sequence[Any] | None) -> ExplorerModel:
-        """Return a copy that opens with the curve along this column and with this query.
-
-        Parameters
-        ----------
-        column : int or str or None
-            Name, or number among the columns of X, of a numeric one; by default the first of `axes_of`.
-        query : sequence or None
-            A row of X.
-
-        Raises
-        ------
-        ValueError
-            If there is no such column, it is categorical, or the row is invalid.
-        """
+        """Return a copy that opens with the curve along this column and with this query."""
         encoding, names = self.model.encoding_, self.names
         numeric = range(len(names)) if encoding is None else encoding.numeric
         places = {numeric[a]: a for a in axes_of(self.model)}
@@ -165,15 +130,7 @@ def _why_not_drawn(model: Any) -> str:
 def subject_of_model(
     model: Any, *, truth: Truth | None, target: str, title: str | None, load: str | None
 ) -> ExplorerModel:
-    """Create an `ExplorerModel` from a fitted estimator.
-
-    Raises
-    ------
-    TypeError
-        If it cannot be explored, was fitted to chunks, or has several outputs.
-    ValueError
-        If no column is numeric, some are compared by rank, there is a gap, or probabilities are recalibrated.
-    """
+    """Create an `ExplorerModel` from a fitted estimator."""
     if not isinstance(model, MODELS):
         raise TypeError(
             f"explore takes a fitted {', '.join(kind.__name__ for kind in MODELS)}, rows X and y, or the name of a "
@@ -226,10 +183,8 @@ def column_names(model: Any) -> tuple[str, ...]:
 
 
 def axes_of(model: Any) -> list[int]:
-    """Return the indices, counted among the numeric columns, of the columns that a curve can be drawn along.
-
-    Binary columns only if there are no others.
-    """
+    """Return the indices, among the numeric columns, of those that a curve can be drawn along."""
+    # binary columns only if there are no others
     encoding = model.encoding_
     kinds = ["numeric"] * model.key_.shape[1] if encoding is None else [encoding.kinds[a] for a in encoding.numeric]
     lines = [a for a, kind in enumerate(kinds) if kind != "binary"]
@@ -237,13 +192,7 @@ def axes_of(model: Any) -> list[int]:
 
 
 def truth_along(truth: Truth, model: Any) -> tuple[Array, Array]:
-    """Return sorted points along the first numeric column, and the values of the true function at these points.
-
-    Raises
-    ------
-    ValueError
-        If there is not one finite value per point, or that column has two categories.
-    """
+    """Return sorted points along the first numeric column, and the values of the true function at these points."""
     if axes_of(model)[0] != 0:
         raise ValueError(
             "truth is along the first numeric column, which has two categories here; fit with a column of numbers "
@@ -270,23 +219,7 @@ def truth_along(truth: Truth, model: Any) -> tuple[Array, Array]:
 def subject_of_generator(
     name: str, seed: int, title: str | None, model: Any = None, target: str = "y"
 ) -> ExplorerModel:
-    """Create an `ExplorerModel` fitted to a sample of a data generator, with more samples to choose from.
-
-    These are of ten seeds of each generator, and of `seed` if it is another one.
-
-    Parameters
-    ----------
-    name : str
-        Of the generator.
-    seed : int
-        Of the sample.
-    title : str or None
-        By default the name.
-    model : estimator, optional
-        What is fitted to the sample, by default a `NadarayaWatsonRegressor`.
-    target : str
-        What y is called.
-    """
+    """Create an `ExplorerModel` fitted to a sample of a data generator, with more samples to choose from."""
     check_choice("data", name, GENERATORS)
     data = GENERATORS[name](random_state=seed)
     model = (NadarayaWatsonRegressor() if model is None else model).fit(data.x_train[:, None], data.y_train)
@@ -315,27 +248,8 @@ def page_rows(rows: int) -> NDArray[np.intp]:
 
 
 def payload_of(subject: ExplorerModel, *, language: str | None = None) -> dict[str, Any]:
-    """Return everything that the explorer's page needs (rows, names, settings) as a JSON-compatible dictionary.
-
-    Parameters
-    ----------
-    subject : ExplorerModel
-        What is explored.
-    language : {"en", "zh"} or None
-        None follows the browser.
-
-    Returns
-    -------
-    dict
-        JSON, with arrays as base64 of little-endian numbers: 10.7 bytes a number in place of up to 20 of text.
-
-    Examples
-    --------
-    >>> from kernpool.explorer.explorer_model import subject_of_generator
-    >>> payload = payload_of(subject_of_generator("make_sine_power", 0, None))
-    >>> payload["task"], payload["settings"]["kernel"], sorted(payload["columns"][0])
-    ('regression', 'gaussian', ['kind', 'name', 'values'])
-    """
+    """Return everything that the explorer's page needs (rows, names, settings) as a JSON-compatible dictionary."""
+    # arrays are base64 of little-endian numbers: 10.7 bytes a number in place of up to 20 of text
     model = subject.model
     rows = page_rows(subject.rows)
     fitted = settings_of(model)
@@ -378,10 +292,7 @@ def _python(subject: ExplorerModel) -> dict[str, Any]:
 
 
 def _relevance(model: Any) -> list[float] | None:
-    """Return how much each column matters to the fit (its relevance); None without a bandwidth search.
-
-    Numeric columns come first, then categorical ones.
-    """
+    """Return how much each column matters to the fit (its relevance); None without a bandwidth search."""
     found = getattr(model, "relevance_", None)
     if found is None:
         return None
@@ -419,10 +330,8 @@ def integers(array: ArrayLike) -> dict[str, str]:
 
 
 def _columns(subject: ExplorerModel, rows: NDArray[np.intp]) -> list[dict[str, Any]]:
-    """Describe each input column for the page: numbers, or category codes with the parameters of their kernel.
-
-    A column of two levels that is a number in a plane is numeric, 0 and 1, and has levels.
-    """
+    """Describe each input column for the page: numbers, or category codes with the parameters of their kernel."""
+    # a binary column is numeric, 0 and 1, and has levels
     model, encoding = subject.model, subject.model.encoding_
     turns = (one.turn for one in model.coordinates_.closed)
     periods = {column: {"period": period} for column, period in turns}
@@ -461,10 +370,8 @@ def _columns(subject: ExplorerModel, rows: NDArray[np.intp]) -> list[dict[str, A
 
 
 def _levels(levels: Sequence[Any]) -> dict[str, list[str]]:
-    """Return the categories of a column as text to show and as Python literals.
-
-    The literals keep the types: a ZIP code stays text even if it looks like a number.
-    """
+    """Return the categories of a column as text to show and as Python literals."""
+    # literals keep the types: a ZIP code stays text even if it looks like a number
     plain = [level.item() if isinstance(level, np.generic) else level for level in levels]
     return {"levels": [str(level) for level in plain], "literals": [repr(level) for level in plain]}
 
@@ -497,29 +404,8 @@ STEEP = -325.0
 
 
 def tabulate(kernel: Kernel) -> dict[str, Any]:
-    """Tabulate a kernel for the page, which draws polynomials through eight neighbouring values.
-
-    Of a smooth kernel they are right to 1e-9 of its value at zero; within four steps of a kink or a step inside of the
-    support they are not. Steps of log u suit narrow and wide kernels.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        Of any function of u.
-
-    Returns
-    -------
-    dict
-        Name, support, start, step and values: 1025 of its profile from u = 0 to the support, or, if that is None, up to
-        1548 of its logarithm by log u, as far as they are finite.
-
-    Examples
-    --------
-    >>> import kernpool
-    >>> table = tabulate(kernpool.make_kernel("parabola", lambda u: np.maximum(1 - u**2, 0)))
-    >>> table["support"], table["values"][[0, 512]]
-    (1.0, array([1.  , 0.75]))
-    """
+    """Tabulate a kernel for the page, which draws polynomials through eight neighbouring values."""
+    # right to 1e-9 of the value at zero, but within four steps of a kink; steps of log u suit all widths
     edge = _edge(kernel)
     if np.isfinite(edge):
         places = np.linspace(0.0, edge, STEPS + 1)
@@ -575,18 +461,7 @@ POLICY = "default-src 'none'; script-src 'unsafe-inline' blob:; style-src 'unsaf
 
 
 def render_page(subject: ExplorerModel, language: str | None) -> str:
-    """Return the explorer's HTML page with its data, program and styles.
-
-    Parameters
-    ----------
-    subject, language
-        As of `payload_of`.
-
-    Returns
-    -------
-    str
-        HTML.
-    """
+    """Return the explorer's HTML page with its data, program and styles."""
     return f"""<!doctype html>
 <html lang="{"zh-Hans" if language == "zh" else "en"}"><head><meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="{POLICY}">
@@ -606,11 +481,5 @@ explorer.mount(document.getElementById("explorer"), payload);
 
 
 def json_for_html(value: Any) -> str:
-    r"""Return a value as JSON that is safe inside an HTML script element, whatever its texts contain.
-
-    Examples
-    --------
-    >>> print(json_for_html({"name": "</script>"}))
-    {"name":"\u003c/script>"}
-    """
+    r"""Return a value as JSON that is safe inside an HTML script element, whatever its texts contain."""
     return json.dumps(value, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")

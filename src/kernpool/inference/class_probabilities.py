@@ -40,24 +40,12 @@ Codes = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class LeftOut:
-    """Leave-one-out (or leave-cluster-out) class probabilities of the training rows.
+    """Leave-one-out (or leave-cluster-out) class probabilities of the training rows."""
 
-    Parameters
-    ----------
-    pooled : ndarray of shape (n, k)
-        Pooled labels of the other rows; their priors where the window has none.
-    prior : ndarray of shape (n, k)
-        Priors of the others.
-    probability : ndarray of shape (n, k)
-        Both mixed.
-    log_mass : ndarray of shape (n,)
-        Logarithm of the sum of weights of the others; minus infinity where the window has none.
-    """
-
-    pooled: Array
-    prior: Array
-    probability: Array
-    log_mass: Array
+    pooled: Array  # shape (n, k): pooled labels of the other rows; their priors where the window has none
+    prior: Array  # shape (n, k): priors of the other rows
+    probability: Array  # shape (n, k): both mixed
+    log_mass: Array  # shape (n,): logarithm of the sum of weights of the others; -inf without any
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,9 +87,7 @@ class Probabilities:
     def at(self, places: EvaluationPoints) -> tuple[Array, Fitted]:
         """Return class probabilities at evaluation points, of shape (m, k), and the kernel fit to the 0-1 labels.
 
-        Probabilities are the priors where a window is empty.
-
-        An empty window is an error if the recipe's policy is to raise.
+        Probabilities are the priors where a window is empty, unless the recipe's policy is to raise.
         """
         fitted = self.smoother.fit(places)
         if self.smoother.recipe.refuses_empty:
@@ -120,27 +106,7 @@ class Probabilities:
 
 
 def standard_errors(of: Probabilities, places: EvaluationPoints, *, warn: bool = True) -> Array:
-    """Estimate the standard errors of class probabilities at evaluation points.
-
-    Parameters
-    ----------
-    of : Probabilities
-        Training rows, labels and priors.
-    places : EvaluationPoints
-        Evaluation points.
-    warn : bool, default=True
-        False if a caller has warned of empty windows.
-
-    Returns
-    -------
-    ndarray of shape (m, k)
-        NaN where a window is empty.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than five rows.
-    """
+    """Estimate the standard errors of class probabilities at evaluation points."""
     need_rows(of.total, "standard errors of probabilities need")
     fitted, sums = of.smoother.fit(places), of.smoother.sums
     share, s = value_shares(fitted), of.share
@@ -180,11 +146,8 @@ def effective_rows(of: Probabilities, places: EvaluationPoints) -> tuple[Array, 
 
 
 def _has_information(fitted: Fitted, *, warn: bool = True) -> NDArray[np.bool_]:
-    """Return which queries have training rows near enough for standard errors, and warn of other queries.
-
-    The others have no key in the kernel's support, or are far from all keys. There is no warning of the former if
-    `warn` is false, nor of far queries beyond the range of the keys: estimators warn of those.
-    """
+    """Return which queries have training rows near enough for standard errors, and warn of other queries."""
+    # there is no warning of far queries beyond the range of the keys: estimators warn of those
     rounded = ROUNDED * np.abs(fitted.log_mass)
     empty = ~np.isfinite(fitted.log_mass)
     lost = ~empty & (rounded > LOST)
@@ -204,32 +167,7 @@ def _has_information(fitted: Fitted, *, warn: bool = True) -> NDArray[np.bool_]:
 
 
 def wilson_interval(share: Array, rows: Array, level: float) -> tuple[Array, Array]:
-    """Return the lower and upper limits of Wilson's confidence interval for relative frequencies.
-
-    Parameters
-    ----------
-    share : ndarray
-        Relative frequencies.
-    rows : ndarray
-        Number of rows, not necessarily whole.
-    level : float
-        Between 0 and 1.
-
-    Returns
-    -------
-    ndarray, ndarray
-        Within [0, 1], and exactly 0 and 1 where the frequency is.
-
-    References
-    ----------
-    .. [1] E. B. Wilson, "Probable inference, the law of succession, and statistical inference", JASA 22 (1927),
-       209-212.
-
-    Examples
-    --------
-    >>> [end.round(3).tolist() for end in wilson_interval(np.array([0.0, 0.5]), np.array([12.0, 12.0]), 0.95)]
-    [[0.0, 0.254], [0.242, 0.746]]
-    """
+    """Return the limits of Wilson's (1927) confidence interval for relative frequencies, exactly 0 and 1 at these."""
     from scipy.special import ndtri
 
     a = ndtri((1.0 + level) / 2.0) ** 2 / rows
@@ -240,8 +178,6 @@ def wilson_interval(share: Array, rows: Array, level: float) -> tuple[Array, Arr
 
 
 def _lower(share: Array, a: Array, root: Array) -> Array:
-    """Return the lower limit of Wilson's interval, by a formula that avoids cancellation.
-
-    It is the smaller root of a quadratic, found via the larger one, and exactly 0 where the frequency is.
-    """
+    """Return the lower limit of Wilson's interval, by a formula that avoids cancellation."""
+    # the smaller root of a quadratic, via the larger one
     return np.asarray(2.0 * share**2 / (2.0 * share + a + root))

@@ -422,10 +422,7 @@ def explain(
 
 
 def largest_weights(smoother: Smoother, fitted: Fitted, places: EvaluationPoints, k: int) -> tuple[Integers, Array]:
-    """Return the k keys of largest absolute linear weight of each query, and its effective number of rows.
-
-    Of equal weights the first row comes first; -1 where fewer rows have a weight.
-    """
+    """Return the k keys of largest absolute linear weight of each query, and its effective number of rows."""
     weights = value_shares(fitted)
     problem, tables = weights.problem, WeightTables.of([(1.0, weights)])
     row, kernel = np.full((len(problem.query), k), -1, dtype=np.int64), problem.similarity.kernel
@@ -534,24 +531,8 @@ def _fit_without(smoother: Smoother, problem: Problem, query: NDArray[np.intp], 
 
 
 def nearest_rows(smoother: Smoother, places: EvaluationPoints, allowed: NDArray[np.bool_]) -> tuple[Integers, Array]:
-    """Return the nearest of some rows of a smoother at each query, and its distance in bandwidths.
-
-    Parameters
-    ----------
-    smoother : Smoother
-        Its rows in memory.
-    places : EvaluationPoints
-        The queries.
-    allowed : ndarray of bool, shape (n,)
-        Which rows; those of weight zero are left out. Of equally near rows the first is taken.
-
-    Returns
-    -------
-    row : ndarray of int64, shape (m,)
-        -1 if there is none, or none whose categories have a weight.
-    distance : ndarray of shape (m,)
-        Infinite then.
-    """
+    """Return the nearest of some rows of a smoother at each query, and its distance in bandwidths."""
+    # of equally near rows the first; -1 at distance infinity if no row has a positive weight
     (kept,) = np.nonzero(allowed & (smoother.weight > 0))
     m = len(places.query)
     if not kept.size:

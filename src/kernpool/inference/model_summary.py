@@ -63,27 +63,13 @@ AS_IF_INDEPENDENT = (
 
 @dataclass(frozen=True, eq=False)
 class ColumnSummary:
-    """Summary of one input column of a fit: bandwidth, or categorical smoothing parameter, and relevance.
-
-    Parameters
-    ----------
-    name : str
-        Its name, or its number.
-    width : float
-        Bandwidth, or smoothing of its categories.
-    has_levels : bool
-        Whether `width` is a smoothing.
-    relevance : float or None
-        Spread over bandwidth, or 1 minus smoothing over its largest value; None if no bandwidth was searched for.
-    unit : str, default=""
-        Unit of the bandwidth: ``"days"`` for dates and durations, otherwise empty for the unit of the column.
-    """
+    """Summary of one input column of a fit: bandwidth, or categorical smoothing parameter, and relevance."""
 
     name: str
-    width: float
-    has_levels: bool
-    relevance: float | None
-    unit: str = ""
+    width: float  # bandwidth, or smoothing of the categories
+    has_levels: bool  # whether `width` is a smoothing
+    relevance: float | None  # spread / bandwidth, or 1 - smoothing / largest; None if none was searched for
+    unit: str = ""  # of the bandwidth: "days", or empty for that of the column
 
 
 @dataclass(frozen=True)
@@ -227,24 +213,7 @@ def summarise(
     columns: tuple[ColumnSummary, ...],
     clusters: Clusters | None = None,
 ) -> Summary:
-    """Compute the `Summary` of a fitted regressor from its training rows.
-
-    Parameters
-    ----------
-    smoother : Smoother
-        The fit.
-    training : Training
-        Its rows, of `fit_training`.
-    title, chosen, columns
-        Name of the model, how its bandwidths were found, and columns of the table.
-    clusters : Clusters, optional
-        From `fit_clusters`.
-
-    Returns
-    -------
-    Summary
-        Takes a pass over pairs of training rows, or two if `training` has no linear weights.
-    """
+    """Compute the `Summary` of a fitted regressor from its training rows, in one or two passes over their pairs."""
     weight, rows = training.weight, training.rows
     own, deleted = training.value - training.fitted, training.value - training.deleted
     squared, effective = _norms(smoother, training)
@@ -438,20 +407,8 @@ ISOLATED = 0.1  # attention, of that of an average row, below which a row is har
 
 
 def attention_received(smoother: Smoother, code: Integers | None = None) -> Array:
-    """Return the attention that one unit of each row receives in leave-one-out predictions of the other rows.
-
-    Parameters
-    ----------
-    smoother : Smoother
-        Its rows in memory; only kernel weights matter, not the degree.
-    code : ndarray of int64, shape (n,), optional
-        Clusters: then of predictions of the rows of all other clusters.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-        One is that of an average row. Two passes over pairs of rows.
-    """
+    """Return the attention that one unit of each row receives in leave-one-out predictions of the other rows."""
+    # one is that of an average row; two passes over pairs of rows
     smoother = smoother.of_degree(0).with_values(np.zeros((len(smoother.weight), 1)))
     problem, weight = smoother.left_out_problem(code), smoother.weight
     mass = log_mass(smoother.sums(problem))

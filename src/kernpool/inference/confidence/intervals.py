@@ -152,30 +152,7 @@ def check_options(method: Any, variance: Any, simultaneous: Any, known: Sequence
 def as_level(level: Any, name: str = "level") -> float:
     """Convert a confidence level to a float with the same decimal digits; raise unless it lies between 0 and 1.
 
-    Parameters
-    ----------
-    level : float
-        A number of any kind, or an array of no dimensions.
-    name : str, default="level"
-        What messages call it.
-
-    Returns
-    -------
-    float
-        Between 0 and 1.
-
-    Raises
-    ------
-    ValueError
-        If it is no such number.
-
-    Examples
-    --------
-    >>> as_level(np.float32(0.9))
-    0.9
-    >>> as_level(95)
-    Traceback (most recent call last):
-    ValueError: level must lie between 0 and 1, got 95; 95 percent is level=0.95
+    ``np.float32(0.9)`` becomes 0.9.
     """
     given = level[()] if isinstance(level, np.ndarray) and level.ndim == 0 else level
     number = isinstance(given, Real | Decimal) and not isinstance(given, bool)

@@ -86,35 +86,8 @@ def largest_errors(
     n_resamples: int = 999,
     random_state: Any = 0,
 ) -> Array:
-    """Draw the supremum of the studentised error over evaluation points (multiplier bootstrap).
-
-    Parameters
-    ----------
-    smoother : Smoother
-        The fit.
-    places : EvaluationPoints
-        Points to be covered simultaneously.
-    found : Estimate
-        The estimate there.
-    errors : Errors
-        Its residuals, spread and clusters.
-    method, column
-        As of `estimate`.
-    n_resamples : int, default=999
-        Number of draws.
-    random_state : int, RandomState, Generator or None, default=0
-        As of `random_draws.as_seed`.
-
-    Returns
-    -------
-    ndarray of shape (n_resamples, c) or (n_resamples, 1)
-        One for each output; one for all where residuals are ones. The same bits for any number of threads.
-
-    Notes
-    -----
-    Time is that of rows times points times draws, at the speed of matrix products; with many rows, as many passes as
-    for the estimate for each 64 draws. Points whose window is empty, or has only zero residuals, are ignored.
-    """
+    """Draw the supremum of the studentised error over evaluation points (multiplier bootstrap)."""
+    # Points whose window is empty, or has only zero residuals, are ignored. The same bits for any number of threads.
     seed = random_draws.as_seed(random_state)
     residual, units = _residuals_to_multiply(errors.residual, smoother.weight, errors.cluster)
     with np.errstate(invalid="ignore"):
@@ -133,10 +106,7 @@ def largest_errors(
 
 
 def _errors_by_tables(found: Estimate, value: Array, inverse: Array) -> Array:
-    """Return the largest studentised error over points, for each draw and output, from tables of linear weights.
-
-    The result has shape (n_resamples, c).
-    """
+    """Return the largest studentised error over points, for each draw and output, from tables of linear weights."""
     tables, largest = WeightTables.of(found.terms), np.zeros(value.shape[1:])
     flat = np.ascontiguousarray(value[tables.kept].reshape(len(tables.kept), -1))
     step = max(1, min(tables.places, NUMBERS // flat.shape[1]))
@@ -151,42 +121,14 @@ def _errors_by_tables(found: Estimate, value: Array, inverse: Array) -> Array:
 
 
 def _largest(error: Array, inverse: Array) -> Array:
-    """Return the largest studentised absolute error over points, for each draw and output.
-
-    `error` has shape (points, draws, c). The result is zero without points.
-    """
+    """Return the largest studentised absolute error over points, for each draw and output."""
     size = np.where(inverse[:, None, :] > 0, np.abs(error) * inverse[:, None, :], 0.0)
     return np.asarray(np.max(size, axis=0, initial=0.0))
 
 
 def critical_values(largest: Array, level: float) -> Array:
-    """Return the critical value of a simultaneous band, for each output, from draws of the largest error.
-
-    Parameters
-    ----------
-    largest : ndarray of shape (n_resamples, c)
-        From `largest_errors`.
-    level : float
-        Confidence level of the band.
-
-    Returns
-    -------
-    ndarray of shape (c,)
-        The value at rank ``ceil(level (B + 1))``, so that one more draw is larger with probability at most
-        ``1 - level``; never less than the quantile of a pointwise interval.
-
-    Raises
-    ------
-    ValueError
-        If there are too few draws for the level.
-
-    Examples
-    --------
-    >>> critical_values(np.linspace(0.0, 4.0, 99)[:, None], 0.9).round(3)
-    array([3.633])
-    >>> critical_values(np.zeros((99, 1)), 0.9).round(3)
-    array([1.645])
-    """
+    """Return the critical value of a simultaneous band, for each output, from draws of the largest error."""
+    # rank ceil(level (B + 1)): one more draw is larger with probability at most 1 - level
     from scipy.special import ndtri
 
     part = Fraction(str(float(level)))
@@ -200,13 +142,8 @@ def critical_values(largest: Array, level: float) -> Array:
 
 
 def _residuals_to_multiply(residual: Array, weight: Array, cluster: Integers | None) -> tuple[Array, Integers | None]:
-    """Return residuals to be multiplied by random draws, and how many draws are averaged for each residual.
-
-    The numbers of draws are frequency weights; None for a single draw for each row or cluster.
-
-    Residuals are rescaled instead if weights are fractional or their total is too large: a mean of w normal numbers
-    has variance 1 / w, which each row gets directly, with one draw.
-    """
+    """Return residuals to be multiplied by random draws, and how many draws are averaged for each residual."""
+    # a mean of w normal numbers has variance 1 / w: one draw per row, rescaled, where w is fractional or large
     if cluster is not None or np.all(weight == 1.0):
         return residual, None
     if np.array_equal(weight, np.rint(weight)) and weight.sum() <= random_draws.MOST_UNITS:
@@ -219,27 +156,8 @@ PER_BANDWIDTH, FEWEST, MOST = 8, 401, 200_001  # points of the grid
 
 
 def critical_value(kappa: float, level: float, pieces: int = 1) -> float:
-    """Return the critical value of a simultaneous band by the tube formula, in standard errors.
-
-    Parameters
-    ----------
-    kappa : float
-        Length of the path.
-    level : float
-        Confidence level of the band.
-    pieces : int, default=1
-        Number of pieces of the path.
-
-    Returns
-    -------
-    float
-        At least the quantile of a pointwise interval.
-
-    Examples
-    --------
-    >>> round(critical_value(0.0, 0.95), 6), round(critical_value(15.355769972827396, 0.95), 6)
-    (1.959964, 3.043171)
-    """
+    """Return the critical value of a simultaneous band by the tube formula, in standard errors."""
+    # `kappa` is the length of the path of normalised linear weights
     from scipy.optimize import brentq
     from scipy.special import ndtr
 
@@ -252,26 +170,8 @@ def critical_value(kappa: float, level: float, pieces: int = 1) -> float:
 def path_length(
     smoother: Smoother, grid: EvaluationPoints, method: str = "robust", column: int | None = None
 ) -> tuple[float, int]:
-    """Return the length of the path of normalised linear weights along a grid, and the number of its pieces.
-
-    The tube formula needs both.
-
-    Parameters
-    ----------
-    smoother : Smoother
-        The fit.
-    grid : EvaluationPoints
-        Ascending; eight points per bandwidth give three digits.
-    method, column
-        As of `estimate`.
-
-    Returns
-    -------
-    kappa : float
-        Zero for a single point.
-    pieces : int
-        Number of runs of points without an empty window.
-    """
+    """Return the length of the path of normalised linear weights along a grid, and the number of its pieces."""
+    # eight grid points per bandwidth give three digits
     found = estimate(smoother, grid, method, column)
     sums = SharedSums(smoother.sums, found.known)
     if len(found.center) < 2:
@@ -290,10 +190,8 @@ def path_length(
 
 
 def _by_centers(found: Estimate, sums: SharedSums) -> Array:
-    """Return inner products of linear weights at neighbouring grid points, from kernel sums (Gaussian kernel).
-
-    Products of two fits have the same kernel as the norms, so that both are summed in one pass.
-    """
+    """Return inner products of linear weights at neighbouring grid points, from kernel sums (Gaussian kernel)."""
+    # products of two fits have the same kernel as the norms, so that both are summed in one pass
     total, rows = np.zeros(len(found.center) - 1), np.arange(len(found.center))
     for i, (a, one) in enumerate(found.terms):
         for b, other in found.terms[: i + 1]:
@@ -315,11 +213,7 @@ def _by_centers(found: Estimate, sums: SharedSums) -> Array:
 
 
 def _neighbour_products(one: LinearWeights, other: LinearWeights) -> tuple[Array, Callable[[PoolState, Layout], Array]]:
-    """Return a center of each pair of neighbouring grid points, and the inner products of the linear weights there.
-
-    The latter are a function of kernel sums at the centers, about which the linear weights of both fits are
-    polynomials.
-    """
+    """Return a center of each pair of neighbouring grid points, and the inner products of the linear weights there."""
     q, r = one.problem.query[:-1], other.problem.query[1:]
     h, g = one.problem.similarity.bandwidth, other.problem.similarity.bandwidth
     ratio = other.factor / one.factor
@@ -350,10 +244,7 @@ def _recentered(shares: LinearWeights, which: slice, moved: Array) -> LinearWeig
 
 
 def _by_tables(found: Estimate) -> Array:
-    """Return inner products of linear weights at neighbouring grid points, from tables of weights (any kernel).
-
-    Points are computed in batches.
-    """
+    """Return inner products of linear weights at neighbouring grid points, from tables of weights (any kernel)."""
     tables, last, parts = WeightTables.of(found.terms), len(found.center) - 1, []
     for start in range(0, last, tables.places):
         share = tables.rows(slice(start, min(start + tables.places, last) + 1))
@@ -362,10 +253,7 @@ def _by_tables(found: Estimate) -> Array:
 
 
 def curve_grid(smoother: Smoother, places: EvaluationPoints) -> EvaluationPoints:
-    """Return an evenly spaced grid from the smallest to the largest evaluation point, for the tube formula.
-
-    Its points have the categories of the first evaluation point.
-    """
+    """Return an evenly spaced grid from the smallest to the largest evaluation point, for the tube formula."""
     low, high = float(places.query.min()), float(places.query.max())
     bandwidth = float(np.ravel(smoother.recipe.bandwidth)[0])
     number = max(math.ceil(PER_BANDWIDTH * (high - low) / bandwidth) + 1, FEWEST) if high > low else 1
@@ -399,29 +287,7 @@ def _has_edge(kernel: Kernel) -> bool:
 
 
 def choose_band(smoother: Smoother, places: EvaluationPoints, simultaneous: bool | str, clustered: bool = False) -> str:
-    """Choose the method of a simultaneous band: the tube formula where it applies, else the multiplier bootstrap.
-
-    Parameters
-    ----------
-    smoother : Smoother
-        The fit.
-    places : EvaluationPoints
-        Evaluation points.
-    simultaneous : True or str
-        True, or the name of a method.
-    clustered : bool, default=False
-        Whether rows are clustered.
-
-    Returns
-    -------
-    {"tube", "multiplier"}
-        The method.
-
-    Raises
-    ------
-    ValueError
-        If the tube formula is requested and does not hold.
-    """
+    """Choose the method of a simultaneous band: the tube formula where it applies, else the multiplier bootstrap."""
     if simultaneous == "multiplier":
         return "multiplier"
     reason = "the tube formula is for independent rows, and groups make clusters" if clustered else None
@@ -443,32 +309,8 @@ def band_critical_values(
     n_resamples: int = 999,
     random_state: Any = 0,
 ) -> Array:
-    """Return the critical values of a simultaneous band, in standard errors, by the tube formula or the bootstrap.
-
-    Standard errors are treated as known.
-
-    Parameters
-    ----------
-    smoother, places
-        As of `interval`.
-    found : Estimate
-        The estimate at these points.
-    errors : Errors
-        Its errors.
-    kind : {"tube", "multiplier"}
-        From `choose_band`.
-    level : float
-        Confidence level of the band.
-    method, column
-        As of `estimate`.
-    n_resamples, random_state
-        Number of draws and seed of the multiplier bootstrap.
-
-    Returns
-    -------
-    ndarray of shape (1,) or (c,)
-        One for all outputs, where it does not depend on residuals.
-    """
+    """Return the critical values of a simultaneous band, in standard errors, by the tube formula or the bootstrap."""
+    # standard errors are treated as known
     if kind == "tube":
         kappa, pieces = path_length(smoother, curve_grid(smoother, places), method, found.column)
         return np.array([critical_value(kappa, level, pieces)])

@@ -31,23 +31,11 @@ INTERPOLATES = 1e-6  # own residuals below this fraction of leave-one-out residu
 
 @dataclass(frozen=True, eq=False)
 class TestSample:
-    """Input columns and one output of a hypothesis test, with rows repeated by their frequency weights.
+    """Input columns and one output of a hypothesis test, with rows repeated by their frequency weights."""
 
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-        Numeric columns; d may be 0.
-    y : ndarray of shape (n,)
-        The output.
-    code : ndarray of int, shape (n, k)
-        Category codes of the categorical columns.
-    categories : Categories
-        Categories of the codes.
-    """
-
-    X: Array
+    X: Array  # shape (n, d); d may be 0
     y: Array
-    code: NDArray[np.int64]
+    code: NDArray[np.int64]  # shape (n, k)
     categories: Categories = NO_CATEGORIES
 
     @classmethod
@@ -112,28 +100,15 @@ class TestSample:
         return self.categories.factors(self.code, self.code, smoothing)
 
     def test_bandwidth(self, kernel: Kernel) -> Array:
-        r"""Return the default bandwidths of Zheng's statistic, from the standard deviations of the columns.
-
-        For the Gaussian kernel they are :math:`\hat\sigma_a n^{-1/(4 + d)}`; for other kernels these are converted.
-
-        The bandwidths of a fit are not used: they may be infinite for an irrelevant column, and its test would have no
-        power.
-        """
+        r"""Return the default bandwidths of Zheng's statistic: :math:`\hat\sigma_a n^{-1/(4 + d)}` if Gaussian."""
+        # not those of the fit: where one is infinite the test would have no power
         X = self.numeric
         spread = X.std(axis=0, ddof=1)
         rate = len(self) ** (-1.0 / (4.0 + self.X.shape[1]))
         return np.asarray(np.where(np.ptp(X, axis=0) > 0, spread, 1.0) * (rate * canonical_ratio(kernel)))
 
     def refuse_exact(self, residual: Array, fit: str, own: Array | None = None, remedy: str = "smooth more") -> None:
-        """Raise ValueError if residuals are only rounding error, or if the fit interpolates the rows.
-
-        Parameters
-        ----------
-        residual, own : ndarray
-            Residuals from the leave-one-out fit, and from the fit to all rows.
-        fit, remedy : str
-            Description of the fit, and the remedy if it interpolates, for the messages.
-        """
+        """Raise ValueError if residuals are only rounding error, or if the fit interpolates the rows."""
         if np.max(np.abs(residual)) <= nothing_left(self.y[:, None])[0]:
             raise ValueError(
                 f"{fit} leaves no residuals beyond rounding, so that there is nothing to test: y is a function that it "
@@ -269,26 +244,7 @@ class WildBootstrap:
         null: str,
         bandwidth: Array,
     ) -> TestResult:
-        """Test a null hypothesis: compare a statistic of the outputs with those of outputs drawn under the hypothesis.
-
-        Parameters
-        ----------
-        statistic : callable
-            Takes outputs of shape (n, columns), and returns numbers of shape (columns,).
-        y : ndarray of shape (n,)
-            The outputs.
-        middle : ndarray of shape (n,)
-            The fit under the null hypothesis.
-        residual : ndarray of shape (n,)
-            Residuals to be multiplied.
-        null, bandwidth
-            As of `TestResult`.
-
-        Returns
-        -------
-        TestResult
-            With resampled statistics in the order of their numbers. Progress is reported after each block of columns.
-        """
+        """Compare a statistic of the outputs with those of outputs drawn under the null hypothesis (fit: `middle`)."""
         progress, parts = current_progress(), []
         observed = statistic(y[:, None])[0]
         for block, moved in multiplied(residual[:, None], self.kind, self.seed, self.n_resamples):

@@ -30,24 +30,7 @@ Statistic = Callable[[Array], Array]  # of each column of residuals or outputs, 
 
 
 def zheng_statistic(recipe: Recipe, X: Array, factors: Factors | None = None) -> Statistic:
-    """Build Zheng's statistic T of residuals, from the kernel weights between all pairs of different rows.
-
-    It is zero where it is 0 / 0.
-
-    Parameters
-    ----------
-    recipe : Recipe
-        Kernel and bandwidth.
-    X : ndarray of shape (n, d)
-        Numeric columns.
-    factors : Factors, optional
-        Factors of categorical columns.
-
-    Raises
-    ------
-    ValueError
-        If no pair of rows has positive weight.
-    """
+    """Build Zheng's statistic T of residuals, from the kernel weights between all pairs of different rows."""
     near = SmootherMatrix.at_rows(recipe, X, factors).without_self()
     squared, factor = near.squared()
     if not np.any(squared.sums(np.ones((len(X), 1))) > 0):
@@ -69,29 +52,8 @@ REPEATED = "repeated rows are predicted by their own copies: fit each row once, 
 def columns_by_residuals(
     sample: TestSample, restricted: SmootherMatrix, smoothing: Array, tested: list[int], null: str, how: WildBootstrap
 ) -> TestResult:
-    r"""Test whether input columns matter, using residuals of the fit without them.
-
-    Parameters
-    ----------
-    sample : TestSample
-        All columns.
-    restricted : SmootherMatrix
-        The fit without the tested ones, at the rows.
-    smoothing : ndarray of shape (k,)
-        Smoothings of the categorical columns in the full fit.
-    tested : list of int
-        Categorical columns to test. Their smoothing is at most :math:`n^{-2/(4 + d)}`, so that the test has power even
-        if the fit has smoothed them away.
-    null : str
-        The null hypothesis, in words.
-    how : Draws
-        The draws.
-
-    Returns
-    -------
-    TestResult
-        Its `bandwidth` is that of the pairs.
-    """
+    r"""Test whether input columns matter, using residuals of the fit without them."""
+    # the smoothing of tested columns is at most n^(-2/(4+d)), for power even if the fit has smoothed them away
     n, d = len(sample), sample.X.shape[1]
     sharp = smoothing.copy()
     sharp[tested] = np.minimum(sharp[tested], n ** (-2.0 / (4.0 + d)))
@@ -115,28 +77,7 @@ def columns_by_residuals(
 def columns_by_slopes(
     sample: TestSample, recipe: Recipe, factors: Factors | None, tested: list[int], null: str, how: WildBootstrap
 ) -> TestResult:
-    """Test whether numeric columns matter, using their slopes in the full fit.
-
-    Parameters
-    ----------
-    sample : TestSample
-        All columns.
-    recipe : Recipe
-        The full fit.
-    factors : Factors or None
-        Factors of categorical columns.
-    tested : list of int
-        Numeric columns to test.
-    null : str
-        The null hypothesis, in words.
-    how : Draws
-        The draws.
-
-    Returns
-    -------
-    TestResult
-        Its `bandwidth` is that of the fit.
-    """
+    """Test whether numeric columns matter, using their slopes in the full fit."""
     fit = SmootherMatrix.at_rows(recipe, sample.X, factors)
     value = sample.y[:, None]
     left = value - fit.predicted_from_others(value)

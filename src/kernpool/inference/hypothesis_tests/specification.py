@@ -155,10 +155,7 @@ def _name(model: Any) -> str:
 
 
 def _read(X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> tuple[TestSample, Any]:
-    """Validate the rows of a test; return a `TestSample`, and X as an array or table that the model can be fitted to.
-
-    Both are repeated by frequency weight.
-    """
+    """Validate the rows of a test, repeated by frequency weight; return a `TestSample`, and X for the model's fit."""
     encoding = Encoding.fit(X) if is_frame(X) else None
     if encoding is None:
         table: Any = read_inputs(X)
@@ -187,10 +184,7 @@ def _is_least_squares(model: Any) -> bool:
 
 
 def _predictions(model: Any, inputs: Any) -> Callable[[Array], Array]:
-    """Return a function that refits the model to each column of outputs, and returns the fitted values.
-
-    Least squares refits by one projection.
-    """
+    """Return a function that refits the model to each column of outputs, and returns the fitted values."""
     from sklearn.base import clone
 
     if _is_least_squares(model):

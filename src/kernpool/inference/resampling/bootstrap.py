@@ -33,15 +33,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class SmootherMatrix:
-    """Kernel fit as a linear map from outputs of the keys to values at the queries.
-
-    Parameters
-    ----------
-    problem : Problem
-        Queries, keys and weights; its values are ignored.
-    recipe : Recipe
-        Algorithm, threads, ridge, and the policy for empty windows.
-    """
+    """Kernel fit as a linear map from outputs of the keys to values at the queries."""
 
     problem: Problem
     recipe: Recipe
@@ -50,19 +42,7 @@ class SmootherMatrix:
     def at_rows(
         cls, recipe: Recipe, X: Array, factors: Factors | None = None, weight: Array | None = None
     ) -> SmootherMatrix:
-        """Build a `SmootherMatrix` whose queries and keys are both the rows of X.
-
-        Parameters
-        ----------
-        recipe : Recipe
-            Kernel, bandwidths and algorithm.
-        X : ndarray of shape (n, d)
-            Numeric columns.
-        factors : Factors, optional
-            Factors of categorical columns between all pairs of rows.
-        weight : ndarray of shape (n,), optional
-            Frequencies.
-        """
+        """Build a `SmootherMatrix` whose queries and keys are both the rows of X."""
         return cls(recipe.problem(X, X, np.zeros(len(X)), key_weight=weight, factors=factors), recipe)
 
     def problem_with(self, value: Array) -> Problem:
@@ -92,10 +72,7 @@ class SmootherMatrix:
         return fill_in_silence(found.intercept, found.occupied, empty, fill)
 
     def report_empty(self, value: Array) -> None:
-        """Warn of queries without a key in the kernel's support, or raise ValueError, as the recipe's `empty` says.
-
-        With "mean" and "zero" there is neither. `fit` does neither.
-        """
+        """Warn of queries without a key in the kernel's support, or raise ValueError, as the recipe's `empty` says."""
         self.recipe.report_empty(self.local(value[:, :1]).occupied)
 
     def predicted_from_others(self, value: Array) -> Array:
@@ -114,10 +91,7 @@ class SmootherMatrix:
         return np.asarray(unit[:, None] * state.numerator[:, : value.shape[1]])
 
     def squared(self) -> tuple[SmootherMatrix, float]:
-        """Return the smoother matrix of the squared kernel without its constant factor, and the factor.
-
-        Frequency weights of rows are not squared.
-        """
+        """Return the smoother matrix of the squared kernel without its constant factor, and the factor."""
         problem, term = self.problem, square(self.problem.similarity.kernel)
         columns = problem.key.shape[1] if problem.similarity.composition == "product" else 1
         factors = problem.factors
@@ -136,10 +110,7 @@ KINDS = (*random_draws.MULTIPLIERS, "residual", "pairs", "poisson")
 
 @dataclass(frozen=True)
 class Resampling:
-    """Options of a bootstrap: kind, number of resamples, random state, and the most bytes of the result.
-
-    All but the random state are validated on construction.
-    """
+    """Options of a bootstrap: kind, number of resamples, random state, and the most bytes of the result."""
 
     kind: str = "wild"
     n_resamples: int = 999
@@ -153,10 +124,7 @@ class Resampling:
             raise TypeError(f"max_bytes must be a number of bytes such as 2**30, got {abbreviate(self.max_bytes)}")
 
     def check_request(self, statistic: Statistic | None, size: int) -> None:
-        """Raise TypeError if the statistic is not callable, or ValueError if the result would be too large.
-
-        It is called before drawing. The size of a statistic's result is checked by `collect`.
-        """
+        """Raise TypeError if the statistic is not callable, or ValueError if the result would be too large."""
         if statistic is None:
             self.check_size(size)
         elif not callable(statistic):
@@ -258,14 +226,7 @@ def bootstrap(
 
 
 def as_numbers(returned: Any) -> Array:
-    """Convert what a statistic returned to an array of floats; raise TypeError if it is not numeric.
-
-    Examples
-    --------
-    >>> as_numbers(None)
-    Traceback (most recent call last):
-    TypeError: statistic must return a number or an array of numbers, got None
-    """
+    """Convert what a statistic returned to an array of floats; raise TypeError if it is not numeric."""
     found = np.asarray(returned)
     if found.dtype.kind not in "biuf":
         raise TypeError(f"statistic must return a number or an array of numbers, got {abbreviate(returned)}")
@@ -273,20 +234,7 @@ def as_numbers(returned: Any) -> Array:
 
 
 def as_clusters(groups: ArrayLike, n: int) -> Integers:
-    """Validate the cluster labels of rows, with at least two clusters, and number the clusters.
-
-    Parameters
-    ----------
-    groups : array_like of shape (n,)
-        Labels.
-    n : int
-        Number of rows.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As of `group_codes`, or if there is only one cluster.
-    """
+    """Validate the cluster labels of rows, with at least two clusters, and number the clusters."""
     code = group_codes(groups, n)
     if code.max() < 1:
         raise ValueError(
@@ -363,10 +311,7 @@ def _of_rows(
 
 
 def _check_windows(fits: Iterator[Array], how: Resampling, recipe: Recipe, others: str, remedy: str) -> Iterator[Array]:
-    """Yield the fits to resamples; if one has NaN, of an empty window, raise if the recipe says so, or warn at the end.
-
-    `others` names policies for the error, `remedy` is what the warning advises.
-    """
+    """Yield the fits to resamples; for NaN, of an empty window, raise if the recipe says so, or warn at the end."""
     empty = 0
     for number, fit in enumerate(fits):
         if np.isnan(fit).any():
@@ -387,26 +332,7 @@ def _check_windows(fits: Iterator[Array], how: Resampling, recipe: Recipe, other
 def resampled_counts(
     kind: str, seed: int, number: int, rows: int, units: Integers | None = None, cluster: Integers | None = None
 ) -> Integers:
-    """Draw how often each row occurs in one resample of a pairs or Poisson bootstrap.
-
-    Parameters
-    ----------
-    kind : {"pairs", "poisson"}
-        Draw as many rows as there are with replacement, or Poisson counts independently for each row.
-    seed, number : int
-        Seed of all resamples, and number of this one.
-    rows : int
-        Number of rows.
-    units : ndarray of int, shape (rows,), optional
-        Number of unit rows that each row represents; each unit is drawn.
-    cluster : ndarray of int, shape (rows,), optional
-        Cluster of each row; clusters are drawn as a whole.
-
-    Returns
-    -------
-    ndarray of int, shape (rows,)
-        Frequencies.
-    """
+    """Draw how often each row occurs in one resample of a pairs or Poisson bootstrap."""
     size = rows if units is None else int(units.sum())
     size = size if cluster is None else int(cluster.max()) + 1
     if kind == "poisson":

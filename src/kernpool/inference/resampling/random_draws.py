@@ -29,32 +29,7 @@ GOLDEN_SECTION = (np.sqrt(5.0) + 1.0) / 2.0
 
 
 def as_seed(random_state: Any) -> int:
-    """Convert a random state to an integer seed.
-
-    Parameters
-    ----------
-    random_state : int, RandomState, Generator or None
-        An integer is the seed itself, so that results are reproducible; a seed is drawn from any other state.
-
-    Returns
-    -------
-    int
-        Not negative.
-
-    Raises
-    ------
-    ValueError
-        If it is of another type, negative, or 2**128 or more.
-
-    Examples
-    --------
-    >>> as_seed(7)
-    7
-    >>> as_seed("seven")
-    Traceback (most recent call last):
-    ...
-    ValueError: random_state must be an integer from 0 on, a RandomState, a Generator or None, got 'seven'
-    """
+    """Convert a random state to an integer seed."""
     if isinstance(random_state, int | np.integer) and not isinstance(random_state, bool):
         if random_state < 0:
             raise ValueError(f"random_state must not be negative, got {random_state}; use its absolute value")
@@ -67,15 +42,7 @@ def as_seed(random_state: Any) -> int:
 
 
 def as_random(random_state: Any, *, generators: bool = True) -> Any:
-    """Convert `random_state` to a RandomState as scikit-learn does; return a NumPy Generator unchanged.
-
-    Examples
-    --------
-    >>> as_random("seven", generators=False)
-    Traceback (most recent call last):
-    ...
-    ValueError: random_state must be an integer from 0 on, a RandomState or None, got 'seven'
-    """
+    """Convert `random_state` to a RandomState as scikit-learn does; return a NumPy Generator unchanged."""
     if generators and isinstance(random_state, Generator):
         return random_state
     from sklearn.utils import check_random_state
@@ -90,18 +57,8 @@ def as_random(random_state: Any, *, generators: bool = True) -> Any:
 
 
 def generator(seed: int, number: int) -> Generator:
-    """Return the independent random generator of one resample.
-
-    Philox increments the first word of its counter as it draws, so resamples differ in the last word. If they differed
-    in the first, each resample would repeat the numbers of the previous one, shifted by four.
-
-    Parameters
-    ----------
-    seed : int
-        Seed of all resamples.
-    number : int
-        Number of this resample.
-    """
+    """Return the independent random generator of one resample."""
+    # Philox counts up its first word as it draws: seeds that differ there would repeat each other's numbers.
     return Generator(Philox(key=seed, counter=[0, 0, 0, number]))
 
 
@@ -137,30 +94,8 @@ MULTIPLIERS: dict[str, Callable[[Generator, int], Array]] = {
 
 
 def multipliers(kind: str, seed: int, which: slice, size: int) -> Array:
-    """Draw the random multipliers of residuals for a wild or multiplier bootstrap, one column for each resample.
-
-    Parameters
-    ----------
-    kind : {"rademacher", "mammen", "gaussian"}
-        Their distribution; ``"wild"`` is the first.
-    seed : int
-        From `as_seed`.
-    which : slice
-        Numbers of the resamples.
-    size : int
-        Number of rows.
-
-    Returns
-    -------
-    ndarray of shape (size, resamples)
-        Independent, with mean 0 and variance 1.
-
-    Examples
-    --------
-    >>> both = multipliers("wild", 0, slice(0, 2), 100)
-    >>> np.array_equal(both[:, 1:], multipliers("wild", 0, slice(1, 2), 100))
-    True
-    """
+    """Draw the random multipliers of residuals for a wild or multiplier bootstrap, one column for each resample."""
+    # independent, with mean 0 and variance 1; "wild" is Rademacher
     draw = MULTIPLIERS[kind]
     drawn = np.empty((size, which.stop - which.start))
     for column, number in enumerate(range(which.start, which.stop)):
@@ -174,28 +109,10 @@ def drawn_rows(seed: int, number: int, size: int) -> Integers:
 
 
 def poisson_counts(seed: int, number: int, first: int, rows: int) -> Integers:
-    """Draw the Poisson frequency of each row in one resample, from a hash of the row's number.
+    """Draw the Poisson(1) frequency of each row in one resample, the same for any chunks.
 
-    Parameters
-    ----------
-    seed : int
-        From `as_seed`.
-    number : int
-        Number of the resample.
-    first : int
-        Number of the first row, among the rows of all partitions.
-    rows : int
-        Number of rows.
-
-    Returns
-    -------
-    ndarray of int, shape (rows,)
-        Poisson counts with mean 1.
-
-    Notes
-    -----
-    A row gets the same count in any chunk or partition [1]_. The hash is the finalizer of SplitMix64
-    [2]_, applied to the seed and the number of the resample, and again with the number of the row.
+    It is a hash of the row's number [1]_: the finalizer of SplitMix64 [2]_, applied to the seed and the number of the
+    resample, and again with the number of the row.
 
     References
     ----------
@@ -203,12 +120,6 @@ def poisson_counts(seed: int, number: int, first: int, rows: int) -> Integers:
        Google Research (2012).
     .. [2] G. L. Steele, D. Lea and C. H. Flood, "Fast splittable pseudorandom number generators", OOPSLA (2014),
        453-472.
-
-    Examples
-    --------
-    >>> whole = poisson_counts(0, 5, 0, 1000)
-    >>> np.array_equal(whole[300:], poisson_counts(0, 5, 300, 700)), whole[:8].tolist()
-    (True, [1, 1, 2, 2, 2, 3, 4, 2])
     """
     start = np.array([seed % (1 << 64)], dtype=np.uint64)
     stream = _mixed(_mixed(start) + np.uint64(number))
@@ -237,25 +148,7 @@ def _poisson_steps() -> Array:
 
 
 def unit_counts(weight: ArrayLike | None, what: str) -> Integers | None:
-    """Validate whole-number frequency weights, and return them as integers; None if none are given or all are one.
-
-    Parameters
-    ----------
-    weight : array_like of shape (rows,) or None
-        Frequencies.
-    what : str
-        Name of the method that needs them, for messages.
-
-    Returns
-    -------
-    ndarray of int, shape (rows,), or None
-        The frequencies.
-
-    Raises
-    ------
-    ValueError
-        If one is not a whole number, or the total is too large.
-    """
+    """Validate whole-number frequency weights, and return them as integers; None if none are given or all are one."""
     if weight is None:
         return None
     weight = np.asarray(weight, dtype=np.float64)
@@ -294,30 +187,8 @@ def multiplied(
     cluster: Integers | None = None,
     results: int = 0,
 ) -> Iterator[tuple[slice, Array]]:
-    """Yield residuals times random multipliers, in blocks of resamples.
-
-    Parameters
-    ----------
-    residual : ndarray of shape (n, c)
-        Residual of each row's units.
-    kind : str
-        As of `multipliers`.
-    seed, n_resamples : int
-        Seed, and number of resamples.
-    units : ndarray of int, shape (n,), optional
-        Number of unit rows that each row represents. Each unit has its own multiplier; the row gets their mean.
-    cluster : ndarray of int, shape (n,), optional
-        Clusters, whose rows share one multiplier.
-    results : int, default=0
-        Number of results of each column, if larger than the number of rows; limits the size of blocks.
-
-    Yields
-    ------
-    block : slice
-        Numbers of the resamples.
-    values : ndarray of shape (n, resamples, c)
-        Multiplied residuals of all of these resamples.
-    """
+    """Yield residuals times random multipliers, in blocks of resamples."""
+    # each of a row's units has its own multiplier, and the row their mean; rows of a cluster share one
     n, c = residual.shape
     size = n if units is None else int(units.sum())
     for block in blocks(n_resamples, max(size, results) * c):

@@ -42,29 +42,7 @@ PAIRS_AT_ONCE = 1 << 22
 def number_clusters(groups: ArrayLike, weight: Array) -> Integers:
     """Validate the cluster labels of rows, and number the clusters in the order of their labels.
 
-    Parameters
-    ----------
-    groups : array_like of shape (n,)
-        Labels: numbers, strings, or other values that can be sorted.
-    weight : ndarray of shape (n,)
-        Frequencies; clusters without positive weight are ignored.
-
-    Returns
-    -------
-    ndarray of int64, shape (n,)
-        In the order of the labels.
-
-    Raises
-    ------
-    ValueError
-        If there is not one label per row, one is missing, or there are fewer than five clusters.
-    TypeError
-        If labels cannot be sorted.
-
-    Examples
-    --------
-    >>> number_clusters(list("abacde"), np.ones(6))
-    array([0, 1, 0, 2, 3, 4])
+    Clusters without positive weight are ignored; there must be five others.
     """
     code = group_codes(groups, len(weight))
     count = len(np.unique(code[weight > 0]))
@@ -103,30 +81,8 @@ def of_whole_fit(clusters: Clusters, training: Training, *, corrected: bool) -> 
 
 
 def cluster_errors(smoother: Smoother, found: Estimate, clusters: Clusters) -> tuple[Array, Array, Array]:
-    """Compute cluster-robust standard errors, degrees of freedom, and norms of linear weights of an estimate.
-
-    Parameters
-    ----------
-    smoother : Smoother
-        The fit.
-    found : Estimate
-        Linear in the outputs.
-    clusters : Clusters
-        Clusters of its rows.
-
-    Returns
-    -------
-    error : ndarray of shape (m, c)
-        Standard error; NaN where a window is empty, or all linear weights are zero.
-    df : ndarray of shape (m,)
-        Effective number of clusters minus one; NaN where the error is.
-    size : ndarray of shape (m,)
-        Norm of the linear weights of unit rows; NaN where a window is empty.
-
-    Notes
-    -----
-    Takes one pass over all pairs.
-    """
+    """Compute cluster-robust standard errors, degrees of freedom, and norms of linear weights of an estimate."""
+    # df is the effective number of clusters minus one; the size is the norm of the linear weights of unit rows
     order = np.argsort(clusters.code, kind="stable")
     order = order[smoother.weight[order] > 0]
     problem = found.terms[0][1].problem
@@ -149,10 +105,7 @@ def cluster_errors(smoother: Smoother, found: Estimate, clusters: Clusters) -> t
 
 
 def _sum_by_tables(tables: WeightTables, residual: Array, ends: Integers, variance: Array, sizes: Array) -> None:
-    """Fill `variance` and `sizes` with cluster-robust sums, from tables of linear weights for batches of points.
-
-    `variance` and `sizes` get what `sum_clusters` computes.
-    """
+    """Fill `variance` and `sizes` with cluster-robust sums, from tables of linear weights for batches of points."""
     starts = np.append(0, ends[:-1])
     for rows in cut(len(variance), max(1, tables.places // residual.shape[1])):
         share = tables.rows(rows)
@@ -197,10 +150,7 @@ def _sum_by_loops(
 
 
 def category_tables(problem: Problem, problems: list[Problem], kept: NDArray[np.intp]) -> tuple[Integers, Array, Array]:
-    """Return category codes of queries and keys, and tables of categorical kernel values for each local fit.
-
-    Tables have a last row for unseen categories.
-    """
+    """Return category codes of queries and keys, and tables of categorical kernel values for each local fit."""
     from kernpool.algorithms.brute.matrix_products import read_only
 
     if problem.factors is None:

@@ -43,26 +43,8 @@ ROUNDING = 1e-12  # of distances, and of sums of fractional weights
 
 
 def nearest_residuals(smoother: Smoother, neighbours: int = NEIGHBOURS) -> Array:
-    r"""Return squared differences of outputs from the means of their J nearest neighbours, times J / (J + 1).
-
-    .. math:: \hat\sigma_j^2 = \frac{J_j}{J_j + 1} \Big( y_j - \frac{1}{J_j} \sum_{i \in N_j} y_i \Big)^2
-
-    Parameters
-    ----------
-    smoother : Smoother
-        Its rows are compared in its units, bandwidths where there are several columns.
-    neighbours : int, default=3
-        Number of unit rows. All ties with the farthest of them are included too, which makes J larger.
-
-    Returns
-    -------
-    ndarray of shape (n, c)
-        Rows of other categories are neighbours only where there are not enough of the same.
-
-    Notes
-    -----
-    In one column this is the definition of R's nprobust, ties included. O(n log n) time.
-    """
+    r"""Return squared differences of outputs from the means of their J nearest neighbours, times J / (J + 1)."""
+    # all ties with the farthest neighbour are included, as in R's nprobust; O(n log n) time
     weight, value = smoother.weight, np.asarray(smoother.keys.value)
     places, code = smoother.keys.rows.array, smoother.key_code
     (kept,) = np.nonzero(weight > 0)
@@ -96,11 +78,7 @@ def _category_coordinates(code: NDArray[np.int64], points: Array) -> Array:
 def _on_a_line(
     place: Array, mass: Array, total: Array, group: NDArray[np.intp], own: Array, wanted: Array
 ) -> tuple[Array, Array]:
-    """Return total weight and weighted sum of outputs of each row's nearest neighbours, for a single coordinate.
-
-    The row itself is included. A run of points around each row is grown by the nearer end, or by both if they are
-    equally far.
-    """
+    """Return total weight and weighted sum of outputs of each row's nearest neighbours, for a single coordinate."""
     x, last = place[:, 0], len(place) - 1
     low, high = group.copy(), group.copy()
     count, sums = mass[group], total[group]
@@ -121,10 +99,7 @@ def _on_a_line(
 def _in_space(
     place: Array, mass: Array, total: Array, group: NDArray[np.intp], own: Array, wanted: Array
 ) -> tuple[Array, Array]:
-    """Return total weight and weighted sum of outputs of each row's nearest neighbours, for several coordinates.
-
-    The row itself is included, and so are all ties with the farthest neighbour needed. They are found with a tree.
-    """
+    """Return total weight and weighted sum of outputs of each row's nearest neighbours, for several coordinates."""
     from scipy.spatial import KDTree
 
     tree = KDTree(place)
@@ -149,29 +124,7 @@ RESIDUALS = ("hc0", "hc1", "hc2", "hc3", "nn")
 
 
 def squared_residuals(smoother: Smoother, training: Training, kind: str = "hc3") -> Array:
-    """Return squared residuals of the training rows, by an HC0 to HC3 or a nearest-neighbour estimator.
-
-    They are those of one unit of each row.
-
-    Parameters
-    ----------
-    smoother : Smoother
-        The fit.
-    training : Training
-        Its rows.
-    kind : {"hc3", "hc2", "hc1", "hc0", "nn"}, default="hc3"
-        See the module docstring.
-
-    Returns
-    -------
-    ndarray of shape (n, c)
-        Zero for rows of weight zero.
-
-    Raises
-    ------
-    ValueError
-        If `kind` is unknown, or the fit takes all degrees of freedom.
-    """
+    """Return squared residuals of one unit of each training row, by an HC0 to HC3 or a nearest-neighbour estimator."""
     check_choice("residuals", kind, RESIDUALS)
     freedom = training.freedom(" to estimate the noise from; use a larger bandwidth")
     if kind == "nn":
@@ -192,40 +145,16 @@ WINDOW = 2.0  # bandwidths of the fit
 
 @dataclass(frozen=True, eq=False)
 class Noise:
-    """Local noise variance at m points, with its degrees of freedom.
+    """Local noise variance at m points, with its degrees of freedom."""
 
-    Parameters
-    ----------
-    variance : ndarray of shape (m, c)
-        Variance of one observation; NaN where the window is empty.
-    df : ndarray of shape (m,)
-        Effective number of residuals in the mean: Kish's number, which is Satterthwaite's for a mean of squares. NaN
-        where the window is empty.
-    """
-
-    variance: Array
-    df: Array
+    variance: Array  # shape (m, c): of one observation; NaN where the window is empty
+    df: Array  # shape (m,): Kish's effective number of residuals; NaN where the window is empty
 
 
 def local_noise(smoother: Smoother, places: EvaluationPoints, squared: Array, sums: Summed | None = None) -> Noise:
     """Estimate the local noise variance at given evaluation points.
 
-    Parameters
-    ----------
-    smoother : Smoother
-        The fit; its bandwidths are doubled, and smoothings of categories stay as they are, because the noise of
-        categories may differ.
-    places : EvaluationPoints
-        Evaluation points.
-    squared : ndarray of shape (n, c)
-        Squared residuals of the rows.
-    sums : callable, optional
-        Computes sums without values, and may cache them; by default those of the smoother.
-
-    Returns
-    -------
-    Noise
-        Takes two passes over the keys.
+    Bandwidths of the fit are doubled; smoothings of categories stay, as the noise of categories may differ.
     """
     wide = smoother.of_degree(0).widened(WINDOW, levels=False)
     fitted = fit_squares(wide, places, squared)
@@ -236,22 +165,7 @@ def local_noise(smoother: Smoother, places: EvaluationPoints, squared: Array, su
 
 
 def fit_squares(smoother: Smoother, places: EvaluationPoints, squared: Array) -> Fitted:
-    """Return kernel-weighted means of squares at evaluation points, keeping the digits of small squares.
-
-    Parameters
-    ----------
-    smoother : Smoother
-        Smoother of degree 0.
-    places : EvaluationPoints
-        Evaluation points.
-    squared : ndarray of shape (n, c)
-        Squares of the rows.
-
-    Returns
-    -------
-    Fitted
-        Takes one pass over the keys.
-    """
+    """Return kernel-weighted means of squares at evaluation points, keeping the digits of small squares."""
     problem = smoother.problem(places)
     # A sum of squares is not centred, which would cost digits where there is little noise. Algorithms need a constant
     # column to be zero.

@@ -36,29 +36,8 @@ LAGS = 2  # gaps
 
 
 def autocorrelation(residual: Array, weight: Array, order: RowOrder) -> Array:
-    """Estimate correlations of residuals at each lag up to twice the gap, by pairs of unit rows.
-
-    Parameters
-    ----------
-    residual : ndarray of shape (n, c)
-        Residuals without the rows within the gap.
-    weight : ndarray of shape (n,)
-        Frequencies.
-    order : RowOrder
-        Places of the rows, and the gap.
-
-    Returns
-    -------
-    ndarray of shape (1 + lags, c)
-        Correlation of two rows at the same place, then those of rows 1, 2, ... places apart, times the taper. Zero
-        where there is no noise.
-
-    Examples
-    --------
-    >>> wave = np.array([[1.0], [1.0], [-1.0], [-1.0]] * 50)
-    >>> autocorrelation(wave, np.ones(200), RowOrder(np.arange(200), 1)).ravel().round(2)
-    array([ 0.  ,  0.01, -0.5 ])
-    """
+    """Estimate correlations of residuals at each lag up to twice the gap, by pairs of unit rows."""
+    # correlation of two rows at the same place, then 1, 2, ... places apart, times the taper
     count, sums = sums_of_places(order, weight, weight[:, None] * residual)
     square = np.sum(weight[:, None] * residual**2, axis=0)
     mean = square / weight.sum()
@@ -85,22 +64,7 @@ def sums_of_places(order: RowOrder, weight: Array, number: Array) -> tuple[Array
 
 
 def inflation(smoother: Smoother, found: Estimate, correlations: Array) -> Array:
-    """Return the variance of an estimate with correlated noise, in units of that with independent noise.
-
-    Parameters
-    ----------
-    smoother : Smoother
-        The fit, with an order of its rows.
-    found : Estimate
-        Linear in the outputs.
-    correlations : ndarray of shape (1 + lags, c)
-        Result of `autocorrelation`.
-
-    Returns
-    -------
-    ndarray of shape (m, c)
-        At least one; one where a window is empty.
-    """
+    """Return the variance of an estimate with correlated noise, in units of that with independent noise."""
     tables, (m, c) = _in_order(smoother, found), (len(found.center), correlations.shape[1])
     added, alone = np.zeros((m, c)), np.zeros(m)
     for rows in cut(m, tables.places):

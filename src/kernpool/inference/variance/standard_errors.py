@@ -36,31 +36,14 @@ NO_SLOPE = 1e-12  # linear weights per bandwidth, in units of those of a mean of
 
 @dataclass(frozen=True, eq=False)
 class Errors:
-    """Standard errors and degrees of freedom of estimates at m points.
+    """Standard errors and degrees of freedom of estimates at m points."""
 
-    Parameters
-    ----------
-    standard_error : ndarray of shape (m, c)
-        NaN where a window is empty, or its rows do not identify the slope; zero where residuals are only rounding.
-    df : ndarray of shape (m,)
-        Degrees of freedom.
-    noise : Noise or None
-        Noise of an observation at each point; None with clusters, which do not need it.
-    residual : ndarray of shape (n, c) or (n, 1)
-        Residuals r of the error at a point, ``sum_j l_j r_j xi_j``, with linear weights l and independent numbers xi of
-        mean 0 and variance 1, one for each unit row. Ones where the noise is local: it cancels.
-    spread : ndarray of shape (m, c) or (m, 1)
-        Standard deviation of that sum.
-    cluster : ndarray of int, shape (n,), or None
-        Cluster of each row; rows of a cluster share one xi.
-    """
-
-    standard_error: Array
-    df: Array
-    noise: Noise | None
-    residual: Array
-    spread: Array
-    cluster: NDArray[np.int64] | None = None
+    standard_error: Array  # shape (m, c); NaN where unidentified, zero where residuals are only rounding
+    df: Array  # shape (m,)
+    noise: Noise | None  # of an observation; None with clusters
+    residual: Array  # shape (n, c): r of the error sum_j l_j r_j xi_j; (n, 1) of ones if noise is local
+    spread: Array  # shape (m, c) or (m, 1): standard deviation of that sum
+    cluster: NDArray[np.int64] | None = None  # shape (n,): rows of a cluster share one xi
 
 
 def check_variance(variance: str, *, clustered: bool = False, gap: int = 0) -> None:
@@ -86,37 +69,8 @@ def errors_of(
     variance: str = "local",
     clusters: Clusters | None = None,
 ) -> list[Errors]:
-    """Compute the standard errors of several estimates at the same points.
-
-    Parameters
-    ----------
-    smoother : Smoother
-        The fit that gives the residuals.
-    training : Training
-        Its rows, of `fit_training`.
-    places : EvaluationPoints
-        Points of the estimates.
-    found : sequence of Estimate
-        Estimates, such as of the slope by each column.
-    variance : {"local", "sandwich", "nn", "hc0", "hc1", "hc2", "hc3"}, default="local"
-        Local noise times the norm of the linear weights; or a sandwich of leave-one-out residuals (``"sandwich"``, the
-        same as ``"hc3"``), of nearest-neighbour residuals, or of residuals as in least squares.
-    clusters : Clusters, optional
-        From `fit_clusters`. Then sums over the rows of a cluster replace rows, and residuals are leave-cluster-out;
-        those of the fit itself with ``"hc0"`` and ``"hc1"``. Without clusters and with an order of the smoother's rows
-        correlations along it count (`kernpool.inference.variance.serial_correlation`).
-
-    Returns
-    -------
-    list of Errors
-        The noise takes two passes; the norm takes one, or three for corrected estimates, some of which may be cached.
-        A sandwich takes the latter for each output; clusters take all pairs.
-
-    Warns
-    -----
-    RankDeficiencyWarning
-        If the rows around a point do not identify the slope.
-    """
+    """Compute the standard errors of several estimates at the same points."""
+    # local noise times the norm of the linear weights, or a sandwich of residuals; with clusters, sums over their rows
     order = smoother.order if clusters is None else None
     check_variance(variance, clustered=clusters is not None, gap=0 if order is None else order.gap)
     errors: list[Errors] = []
@@ -157,11 +111,8 @@ def errors_of(
 
 
 def _where_identified(found: Estimate, error: Array, size: Array, training: Training) -> Array:
-    """Return standard errors, with NaN in empty windows, and with a warning where rows do not identify a slope.
-
-    There linear weights, of the norm `size`, are only rounding, or belong to a plane that degenerates to a constant: a
-    slope near zero with an equally small error would look precise.
-    """
+    """Return standard errors, with NaN in empty windows, and with a warning where rows do not identify a slope."""
+    # a plane that degenerates to a constant has a slope near zero that would look precise
     error = np.where(found.occupied[:, None], error, np.nan)
     if found.column is None:
         return error
@@ -249,17 +200,7 @@ def warn_of_empty(found: Estimate) -> None:
 
 
 def warn_of_ranks(found: Estimate, columns: int, report_rank: ReportRank) -> None:
-    """Report rank-deficient local planes to a callback, and warn of rank-deficient local quadratics.
-
-    Parameters
-    ----------
-    found : Estimate
-        Estimate from local planes or quadratics.
-    columns : int
-        Number of numeric columns.
-    report_rank : callable
-        Callback for rank-deficient planes.
-    """
+    """Report rank-deficient local planes to a callback, and warn of rank-deficient local quadratics."""
     report_rank(found.rank, found.occupied, columns)
     if found.curvature_rank is not None:
         full = found.terms[0][1].tilt.shape[1]
@@ -267,31 +208,13 @@ def warn_of_ranks(found: Estimate, columns: int, report_rank: ReportRank) -> Non
 
 
 def within_range(problem: Problem) -> NDArray[np.bool_]:
-    """Return which queries are within the range of the keys in every column.
-
-    Estimators warn of other queries.
-    """
+    """Return which queries are within the range of the keys in every column."""
     query, key = problem.query, problem.key
     return np.asarray(np.all((query >= key.min(axis=0)) & (query <= key.max(axis=0)), axis=1))
 
 
 def checked_errors(found: Estimate, errors: Errors) -> tuple[Array, Array]:
-    """Return standard errors and degrees of freedom, NaN where unreliable; warn of unreliable and of zero errors.
-
-    They are unreliable where they rest on too few rows, or rounding leaves no digit of the weights.
-
-    Parameters
-    ----------
-    found : Estimate
-        The estimate.
-    errors : Errors
-        Its errors. At least two clusters, or residuals worth at least one row, have to have weight.
-
-    Returns
-    -------
-    ndarray of shape (m, c), ndarray of shape (m,)
-        The same, with NaN.
-    """
+    """Return standard errors and degrees of freedom, NaN where unreliable; warn of unreliable and of zero errors."""
     error, df = errors.standard_error.copy(), errors.df.copy()
     rounded = ROUNDED * np.abs(found.log_mass)
     lost = np.isfinite(rounded) & (rounded > LOST)
