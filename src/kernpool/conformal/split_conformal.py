@@ -133,24 +133,8 @@ class _ConditionalQuantiles:
             self.value = np.where(self.known[:, None], self.value - left_out, 0.0)
 
     def ends(self, places: EvaluationPoints, which: NDArray[np.intp] | None, levels: Array) -> tuple[Array, Array]:
-        """Return the lower and the upper conditional quantile of the outputs at each point.
-
-        For a local linear fit they are quantiles of residuals, added to the fit.
-
-        Parameters
-        ----------
-        places : EvaluationPoints
-            Evaluation points.
-        which : ndarray of int, shape (m,), or None
-            Indices if the points are training rows, each held out, or its cluster; None if they are other rows.
-        levels : ndarray of shape (2,)
-            Quantile orders.
-
-        Returns
-        -------
-        low, high : ndarray of shape (m, c)
-            In the units of the outputs; NaN where the window is empty and the policy of the model is not to fill it.
-        """
+        """Return the lower and the upper conditional quantile of the outputs at each point."""
+        # `which` are the indices of held-out training rows; for planes quantiles are those of residuals, plus the fit
         recipe = replace(self.smoother.recipe, warns_of_nearest=False)  # training rows are queries, too
         whole = self._problem(self.smoother.of_degree(0), places, which)
         fit = self.smoother.predict(self._problem(self.smoother, places, which)) if recipe.degree else None

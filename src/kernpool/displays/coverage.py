@@ -110,27 +110,8 @@ class CoverageBins:
 
     @classmethod
     def of(cls, x: NDArray[Any], inside: NDArray[np.bool_], slices: int, confidence: float) -> CoverageBins:
-        """Create a `CoverageBins`: bins of nearly equal numbers of rows, or one bin for each label.
-
-        Rows with equal values share a bin.
-
-        Parameters
-        ----------
-        x : ndarray of shape (n,)
-            The column: numbers, or labels, of which each is a slice.
-        inside : ndarray of bool, shape (n,)
-            Whether the row is inside its interval.
-        slices : int
-            How many of numbers, at most.
-        confidence : float
-            Of the binomial limits.
-
-        Examples
-        --------
-        >>> found = CoverageBins.of(np.arange(20.0), np.arange(20) > 0, 2, 0.95)
-        >>> found.rows, found.coverage, found.lower.round(3), found.upper.round(3)
-        (array([10, 10]), array([0.9, 1. ]), array([0.555, 0.692]), array([0.997, 1.   ]))
-        """
+        """Create a `CoverageBins`: bins of nearly equal numbers of rows, or one bin for each label."""
+        # rows with equal values share a bin
         values, at, counts = np.unique(x, return_inverse=True, return_counts=True)
         labels = None
         if x.dtype.kind in "fiub":

@@ -31,20 +31,7 @@ class TrainingInputs:
 
     @classmethod
     def of(cls, estimator: Any, X: Any = None) -> TrainingInputs:
-        """Return training inputs: those given, otherwise those that the estimator holds.
-
-        Parameters
-        ----------
-        estimator : fitted
-            Whose rows they are.
-        X : array_like or data frame of shape (n, d), optional
-            Training inputs.
-
-        Raises
-        ------
-        ValueError
-            If X has another shape, or is not given and the estimator does not hold its rows.
-        """
+        """Return training inputs: those given, otherwise those that the estimator holds."""
         refuse_foreign("X", X)
         if X is None and not hasattr(estimator, "key_"):
             raise ValueError(f"this {type(estimator).__name__} does not hold its rows; pass X and y, the training rows")
@@ -194,24 +181,8 @@ class InputGrid:
     def of(
         cls, estimator: Any, inputs: TrainingInputs, feature: int | str | None = None, resolution: int | None = None
     ) -> InputGrid:
-        """Create an `InputGrid` over one column of the training inputs, from its least value to its largest.
-
-        Parameters
-        ----------
-        estimator : fitted
-            Whose bandwidth says how fine the grid is to be.
-        inputs : TrainingInputs
-            Of its fit.
-        feature : int or str, optional
-            Which column; needed if there are several.
-        resolution : int, optional
-            Points; by default eight per bandwidth, at least 200 and at most 4000.
-
-        Raises
-        ------
-        ValueError
-            If there is no such column, or it holds categories.
-        """
+        """Create an `InputGrid` over one column of the training inputs, from its least value to its largest."""
+        # by default eight points per bandwidth, at least 200 and at most 4000
         column = inputs.numeric_index(feature)
         x = grid_over(estimator, inputs, column, resolution)
         return cls(x, inputs.at_typical([column], [x]), column, inputs)

@@ -121,23 +121,7 @@ def standard_errors(of: Probabilities, places: EvaluationPoints, *, warn: bool =
 
 
 def effective_rows(of: Probabilities, places: EvaluationPoints) -> tuple[Array, Array]:
-    r"""Return kernel-weighted class frequencies at evaluation points, and their effective sample sizes.
-
-    Sample sizes are :math:`1 / \sum_j \alpha_j^2 / w_j`, with the linear weights alpha and the
-    frequency weights w of the rows.
-
-    Parameters
-    ----------
-    of : Probabilities
-        Training rows, labels and priors.
-    places : EvaluationPoints
-        Evaluation points.
-
-    Returns
-    -------
-    ndarray of shape (m, k), ndarray of shape (m,)
-        Without mixing in the priors; NaN where a window is empty.
-    """
+    r"""Return weighted class frequencies at points, and sample sizes :math:`1 / \sum_j \alpha_j^2 / w_j`."""
     fitted = of.smoother.fit(places)
     share, known = value_shares(fitted), _has_information(fitted)
     size = np.where(known, inner(share, share, of.smoother.sums), np.nan)

@@ -372,28 +372,8 @@ def explain(
     k: int,
     labels: NDArray[Any] | None = None,
 ) -> Explanation:
-    """Explain predictions by their k training rows of largest weight.
-
-    Parameters
-    ----------
-    smoother : Smoother
-        Local constant or linear, its rows in memory.
-    fitted : Fitted
-        Its fits at the queries.
-    places : EvaluationPoints
-        The queries.
-    value : ndarray of shape (n, c)
-        Outputs of the rows, as given: those of the smoother are rounded.
-    k : int
-        How many rows, at least one.
-    labels : ndarray of shape (n,), optional
-        Names of the rows.
-
-    Returns
-    -------
-    Explanation
-        With an axis of outputs. One pass over all pairs beyond that of the fits, and memory of n + m k numbers.
-    """
+    """Explain predictions by their k training rows of largest weight."""
+    # `value` are the outputs as given: those of the smoother are rounded
     fit, problem, weight = fitted.fit, fitted.problem, smoother.weight
     row, effective = largest_weights(smoother, fitted, places, min(k, int(np.count_nonzero(weight > 0))))
     pooling, offset = _pooling_weights(smoother, fitted, row)

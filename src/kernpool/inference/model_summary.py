@@ -365,27 +365,8 @@ class Residuals(PrintedResult):
 
 
 def residuals(smoother: Smoother, training: Training, clusters: Clusters | None = None) -> Residuals:
-    """Compute fitted values, held-out residuals, leverages and local noise at the training rows of a fit.
-
-    Parameters
-    ----------
-    smoother : Smoother
-        The fit.
-    training : Training
-        Its rows, of `fit_training`.
-    clusters : Clusters, optional
-        From `fit_clusters`.
-
-    Returns
-    -------
-    Residuals
-        Arrays of shape (n, c). Takes two passes over pairs of rows.
-
-    Raises
-    ------
-    ValueError
-        If the fit takes all degrees of freedom.
-    """
+    """Compute fitted values, held-out residuals, leverages and local noise at the training rows of a fit."""
+    # two passes over pairs of rows
     if clusters is None:
         residual, squared = training.value - training.deleted, squared_residuals(smoother, training)
     else:

@@ -21,19 +21,7 @@ from kernpool.torch.similarities import BilinearSimilarity, DotProductSimilarity
 
 
 def pool_densely(request: Request) -> tuple[Tensor, Tensor]:
-    """Pool values with all weights in memory; return the pooled values and the weights.
-
-    Parameters
-    ----------
-    request : Request
-        Of any similarity, on any device.
-
-    Returns
-    -------
-    pooled : Tensor of shape (..., L, Ev)
-    weights : Tensor of shape (..., L, S)
-        Before dropout.
-    """
+    """Pool values with all weights in memory; return the pooled values and the weights."""
     if request.participants.includes_every_row and not request.dropout_p:
         found = _pool_ordinary(request)
         if found is not None:
@@ -47,10 +35,7 @@ def _without_infinity(request: Request) -> Request:
 
 
 def _pool_with_care(request: Request, queries: slice) -> tuple[Tensor, Tensor, Tensor]:
-    """Pool values for some of the queries, where padding may be anything and rows may be empty.
-
-    Returns the pooled values, the weights, and which queries have no key, whose weights are of no use.
-    """
+    """Pool values for some of the queries, where padding may be anything and rows may be empty."""
     participants, query = request.participants.among(queries), request.query[..., queries, :]
     key, value = request.key, request.value
     mask = participants.mask(queries)
@@ -71,10 +56,8 @@ def _pool_with_care(request: Request, queries: slice) -> tuple[Tensor, Tensor, T
 
 
 def _pool_ordinary(request: Request) -> tuple[Tensor, Tensor] | None:
-    """Pool on the processor as if all numbers were finite and each query had a key; None if that is not so.
-
-    It looks at the result instead of preparing for all of that, and takes half of the time for 40 queries and keys.
-    """
+    """Pool on the processor as if all numbers were finite and each query had a key; None if that is not so."""
+    # looking at the result instead of preparing for all takes half of the time for 40 queries and keys
     query, key, value = request.query, request.key, request.value
     if not query.is_cpu or torch.compiler.is_compiling():
         return None
@@ -100,11 +83,8 @@ def _are_finite(*tensors: Tensor) -> bool:
 
 
 def _center(value: Tensor) -> Tensor:
-    """Return the mean of each column of values, outside the autograd graph, or zero if values minus it are not finite.
-
-    Products of uncentered values cancel: near 10 000 in float32, one query of 40 000 keys is off by .6, and slopes
-    over 500 keys by 1.4 %; with centered values by .0002 and 1e-5. It costs 30 microseconds a call.
-    """
+    """Return the column means of values, outside the autograd graph; zero if centered values would not be finite."""
+    # near 10 000 in float32, slopes over 500 keys are off by 1.4 % without centering and 1e-5 with it, for 30 us
     value = value.detach()
     center = value.mean(dim=-2, keepdim=True)
     finite = torch.isfinite(center) & torch.isfinite(value - center).all(dim=-2, keepdim=True)
@@ -112,25 +92,8 @@ def _center(value: Tensor) -> Tensor:
 
 
 def without_padding(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return queries, keys and values with zeros in the rows that belong to no pair that the mask allows.
-
-    A weight of zero times NaN would be NaN.
-
-    Keys that no query uses are padding and may hold anything. So may a query that uses no key: its
-    output is zero, but a NaN would enter the gradient of the bandwidth.
-
-    Parameters
-    ----------
-    query, key, value : Tensor of shape (..., L, Eq), (..., S, Ek), (..., S, Ev)
-        Never changed.
-    mask : Tensor of bool, shape (..., L, S)
-        True where a pair is included.
-
-    Returns
-    -------
-    query, key, value : Tensor
-        The same but for padding.
-    """
+    """Return queries, keys and values with zeros in the rows that belong to no pair that the mask allows."""
+    # zero times NaN is NaN: keys that no query uses may hold anything, and so may queries that use no key
     unseen = ~mask.any(dim=-2).unsqueeze(-1)
     return _blank(query, ~mask.any(dim=-1).unsqueeze(-1)), _blank(key, unseen), _blank(value, unseen)
 
@@ -146,18 +109,7 @@ BLOCK_BYTES = 33 << 20
 
 
 def pool_by_engine(request: Request) -> Tensor:
-    """Pool values with the compiled loops of `kernpool.pool`, in the forward and the backward pass.
-
-    Parameters
-    ----------
-    request : Request
-        With a `KernelSimilarity`, on the processor.
-
-    Returns
-    -------
-    Tensor of shape (..., L, C)
-        Zero where no key counts.
-    """
+    """Pool values with the compiled loops of `kernpool.pool`, in the forward and the backward pass."""
     similarity, participants = cast(KernelSimilarity, request.similarity), request.participants
     points = [request.query, request.key]
     if similarity.form == "linear":  # in the gradient of the map, zero times an infinite row of padding is NaN
@@ -195,28 +147,7 @@ def pool_sequences(
     exclude_self: bool = False,
     degree: int = 0,
 ) -> Tensor:
-    """Pool values with the compiled operator, after broadcasting leading dimensions to a batch of sequences.
-
-    Parameters
-    ----------
-    query, key, value : Tensor of shape (..., L, E), (..., S, E), (..., S, C)
-        On the processor; leading dimensions broadcast.
-    inverse_bandwidth : Tensor of shape () or (E,)
-        Factors of the columns.
-    mask : Tensor of bool, optional
-        Broadcasts to (..., L, S).
-    counts : Tensor of int, optional
-        How many of the first keys a query sees; broadcasts to (..., L).
-    kernel : str
-        Name of a kernel.
-    exclude_self, degree
-        As in `attention_pool`.
-
-    Returns
-    -------
-    Tensor of shape (..., L, C)
-        Zero where no key counts.
-    """
+    """Pool values with the compiled operator, after broadcasting leading dimensions to a batch of sequences."""
     leading = [tensor.shape[:-2] for tensor in (query, key, value)] + ([] if mask is None else [mask.shape[:-2]])
     batch = torch.broadcast_shapes(*leading)
     rows, keys = query.shape[-2], key.shape[-2]
@@ -254,30 +185,16 @@ def _as_sequences(tensor: Tensor, batch: torch.Size, *shape: int) -> Tensor:
 
 
 def _nothing(query: Tensor, key: Tensor, value: Tensor, *others: Tensor) -> Tensor:
-    """Return zeros, the result of pooling empty tensors, connected to the autograd graph.
-
-    So gradients are zero and not None.
-    """
+    """Return zeros, the result of pooling empty tensors, connected to the autograd graph."""
+    # so that gradients are zero and not None
     batch = torch.broadcast_shapes(query.shape[:-2], key.shape[:-2], value.shape[:-2])
     none = sum(tensor.reshape(-1)[:0].sum() for tensor in (query, key, value, *others))
     return value.new_zeros(*batch, query.shape[-2], value.shape[-1]) + torch.as_tensor(none).to(value.dtype)
 
 
 def pool_by_attention(request: Request) -> Tensor:
-    """Pool values with torch's ``scaled_dot_product_attention``.
-
-    Zero columns give queries, keys and values equal widths.
-
-    Parameters
-    ----------
-    request : Request
-        With a `DotProductSimilarity` or a `BilinearSimilarity`, and neither lengths nor leave-one-out.
-
-    Returns
-    -------
-    Tensor of shape (..., L, C)
-        Zero where no key counts.
-    """
+    """Pool values with torch's ``scaled_dot_product_attention``."""
+    # zero columns give queries, keys and values equal widths
     query, key, value, participants = request.query, request.key, request.value, request.participants
     similarity = cast(DotProductSimilarity | BilinearSimilarity, request.similarity)
     mask, is_causal = participants.attn_mask, participants.is_causal
@@ -314,18 +231,7 @@ def pool_by_attention(request: Request) -> Tensor:
 
 
 def pool_in_blocks(request: Request) -> Tensor:
-    """Pool values for one block of queries at a time, recomputing its weights in the backward pass.
-
-    Parameters
-    ----------
-    request : Request
-        Of any similarity, on any device.
-
-    Returns
-    -------
-    Tensor of shape (..., L, C)
-        Zero where no key counts.
-    """
+    """Pool values for one block of queries at a time, recomputing its weights in the backward pass."""
     request = _without_infinity(request)
 
     def pool_some(queries: slice) -> Tensor:

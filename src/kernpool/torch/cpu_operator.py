@@ -27,35 +27,15 @@ MASK_BYTES = 1 << 24  # of the mask of a block of queries, where queries see dif
 
 
 class Sequences(NamedTuple):
-    """Arguments of the compiled operator: B independent sequences of queries, keys and values.
+    """Arguments of the compiled operator: B independent sequences of queries, keys and values."""
 
-    Parameters
-    ----------
-    query, key, value : Tensor of shape (B, L, E), (B, S, E), (B, S, C)
-        On the processor.
-    inverse_bandwidth : Tensor of shape (E,)
-        Factors of the columns; only their absolute values matter.
-    counts : Tensor of int64, shape (B, L), optional
-        How many of the first keys each query sees.
-    mask : Tensor of bool, shape (T, L, S) or (T, 1, S), optional
-        Tables of which pairs count.
-    which : Tensor of int64, shape (B,), optional
-        The number of each sequence's table.
-    kernel : str
-        Name of a kernel.
-    exclude_self : bool
-        Leave key i out for query i.
-    degree : {0, 1}
-        Local constant or local linear.
-    """
-
-    query: Tensor
-    key: Tensor
-    value: Tensor
-    inverse_bandwidth: Tensor
-    counts: Tensor | None
-    mask: Tensor | None
-    which: Tensor | None
+    query: Tensor  # shape (B, L, E)
+    key: Tensor  # shape (B, S, E)
+    value: Tensor  # shape (B, S, C)
+    inverse_bandwidth: Tensor  # shape (E,); only absolute values matter
+    counts: Tensor | None  # shape (B, L): how many of the first keys each query sees
+    mask: Tensor | None  # shape (T, L, S) or (T, 1, S): tables of included pairs
+    which: Tensor | None  # shape (B,): index of each sequence's table
     kernel: str
     exclude_self: bool
     degree: int
@@ -66,10 +46,8 @@ class Sequences(NamedTuple):
         return Layout(values=self.value.shape[-1], columns=self.query.shape[-1], degree=self.degree)
 
     def parts(self) -> Iterator[Part]:
-        """Yield a `Part` for each sequence, or for each block of its queries; skip a part without keys.
-
-        These are the parts for which `counts`, or a mask with one row for all queries, excludes every key.
-        """
+        """Yield a `Part` for each sequence, or for each block of its queries; skip a part without keys."""
+        # skipped where `counts`, or a mask with one row for all queries, excludes every key
         rows, all_keys = self.query.shape[1], self.key.shape[1]
         query, key, value, inverse = map(as_array, self[:4])
         for b in range(len(query)):
@@ -121,22 +99,17 @@ class Sequences(NamedTuple):
 
 
 class Part(NamedTuple):
-    """Block of queries of one sequence, the keys that they may use, and their pooling problem.
-
-    The problem is None if an entry is NaN or infinite.
-    """
+    """Block of queries of one sequence, the keys that they may use, and their pooling problem."""
 
     sequence: int
     queries: slice
     keys: slice | NDArray[np.intp]
-    problem: Problem | None
+    problem: Problem | None  # None if an entry is NaN or infinite
 
 
 def as_array(tensor: Tensor) -> NDArray[Any]:
-    """Convert a CPU tensor to a NumPy array of its dtype; half precision becomes float32.
-
-    NumPy has no bfloat16, and its float16 is slow.
-    """
+    """Convert a CPU tensor to a NumPy array of its dtype; half precision becomes float32."""
+    # NumPy has no bfloat16, and its float16 is slow
     if tensor.dtype in (torch.float16, torch.bfloat16):
         tensor = tensor.float()
     return tensor.detach().contiguous().numpy()
@@ -145,10 +118,7 @@ def as_array(tensor: Tensor) -> NDArray[Any]:
 def _seen(
     table: NDArray[np.bool_] | None, seen: NDArray[np.int64], queries: slice, all_keys: int
 ) -> tuple[slice | NDArray[np.intp], NDArray[np.intp], NDArray[np.bool_] | None]:
-    """Return the keys that a block of queries may use, their indices, and a mask of query-key pairs.
-
-    A mask of None means that every query sees all of these keys.
-    """
+    """Return the keys that a block of queries may use, their indices, and a mask of pairs; None if all are used."""
     keys: slice | NDArray[np.intp] = slice(0, int(seen.max()))
     number, allowed = np.arange(all_keys)[keys], None
     if table is not None and len(table) == 1:  # one row for all queries is a choice of keys, and needs no table
@@ -176,10 +146,7 @@ ONCE = (
 
 
 class GradientSums(NamedTuple):
-    """Gradients with respect to queries, keys, values and inverse bandwidths, as sums over blocks of queries.
-
-    None stands for a gradient that is not requested.
-    """
+    """Gradients by queries, keys, values and inverse bandwidths, as sums over query blocks; None if not requested."""
 
     query: Array | None
     key: Array | None
@@ -227,21 +194,7 @@ def pool_pairs(
     exclude_self: bool,
     degree: int,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Pool the values of a batch of sequences; return the results and the kernel sums that the backward pass needs.
-
-    Parameters
-    ----------
-    query, key, value, inverse_bandwidth, counts, mask, which, kernel, exclude_self, degree
-        The fields of `Sequences`.
-
-    Returns
-    -------
-    pooled : Tensor of shape (B, L, C)
-        In the precision of the values; zero where no key counts.
-    shift, denominator : Tensor of float64, shape (B, L)
-    numerator : Tensor of float64, shape (B, L, width)
-        The states.
-    """
+    """Pool a batch of sequences, the fields of `Sequences`; return values and the sums for the backward pass."""
     given = Sequences(query, key, value, inverse_bandwidth, counts, mask, which, kernel, exclude_self, degree)
     batch, rows, _ = query.shape
     pooled = np.zeros((batch, rows, value.shape[-1]))
@@ -299,10 +252,8 @@ def pull_back(
 def _differentiate(
     problem: Problem, state: PoolState, cotangent: Array, wanted: frozenset[str], mask: Tensor | None
 ) -> Gradients:
-    """Compute the gradients of pooling for a block of queries: those requested, and possibly further ones.
-
-    The gradient by log bandwidths is the sum of the rows of `log_bandwidth`.
-    """
+    """Compute the gradients of pooling for a block of queries: those requested, and possibly further ones."""
+    # the gradient by log bandwidths is the sum of the rows of `log_bandwidth`
     centered = problem.without_center()
     plan, n_jobs = choose(centered, reuse=True), torch.get_num_threads()
     if choose_width_gradient(centered, state, wanted, masked=mask is not None).way == "pairs":

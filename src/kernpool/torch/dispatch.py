@@ -116,20 +116,7 @@ def _with_scale(similarity: Similarity, scale: float) -> Similarity:
 def check_algorithm(
     algorithm: str, degree: int, similarity: Similarity, dropout_p: float, return_weights: bool
 ) -> None:
-    """Raise ValueError if algorithm, degree, similarity, dropout and `return_weights` are incompatible.
-
-    Parameters
-    ----------
-    algorithm, degree, similarity, dropout_p, return_weights
-        As in `attention_pool`.
-
-    Raises
-    ------
-    ValueError
-        If something is unknown, or needs weights where there are none.
-    TypeError
-        If the similarity is no function of queries and keys, or a class.
-    """
+    """Raise ValueError if algorithm, degree, similarity, dropout and `return_weights` are incompatible."""
     if isinstance(similarity, type) or not callable(similarity):
         found = f"the class; use {similarity.__name__}()" if isinstance(similarity, type) else abbreviate(similarity)
         raise TypeError(f"similarity must be a layer such as GaussianSimilarity(bandwidth=1.0), got {found}")
@@ -284,27 +271,8 @@ def _is_unmodified(similarity: nn.Module) -> bool:
 
 
 def choose_width_gradient(problem: Problem, state: PoolState, wanted: frozenset[str], *, masked: bool) -> Route:
-    """Choose how the compiled backward pass computes the gradient with respect to bandwidths.
-
-    Pooling depends on positions in units of bandwidths only, so the gradient by bandwidths follows from those by
-    queries and keys, which for one column or many take less time than a second pass over pairs.
-
-    Parameters
-    ----------
-    problem : Problem
-        A sequence, whose values have their center at zero.
-    state : PoolState
-        Its sums.
-    wanted : frozenset of {"query", "key", "value", "log_bandwidth"}
-        Which gradients.
-    masked : bool
-        Whether a table says which pairs count.
-
-    Returns
-    -------
-    Route
-        With the way "places", from the gradients by queries and keys, or "pairs", by the engine like all others.
-    """
+    """Choose how the compiled backward pass computes the gradient with respect to bandwidths."""
+    # by positions in bandwidths it follows from those by queries and keys, which may save a pass over pairs
     if "log_bandwidth" not in wanted:
         return Route("pairs", "no gradient by bandwidths is wanted")
     columns = problem.query.shape[1]

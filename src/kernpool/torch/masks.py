@@ -18,18 +18,7 @@ from kernpool.data.array_validation import refuse_foreign
 
 
 def check_tensors(**tensors: Tensor) -> None:
-    """Raise TypeError unless all arguments are dense tensors.
-
-    Parameters
-    ----------
-    **tensors : Tensor
-        By the names that messages call them.
-
-    Raises
-    ------
-    TypeError
-        If one is no tensor, nested or sparse.
-    """
+    """Raise TypeError unless all arguments are dense tensors."""
     for name, tensor in tensors.items():
         if not isinstance(tensor, Tensor):
             raise TypeError(f"{name} must be a tensor, got {type(tensor).__name__}; use torch.as_tensor({name})")
@@ -43,22 +32,7 @@ def check_tensors(**tensors: Tensor) -> None:
 
 
 def as_tensor(name: str, given: Any, device: torch.device | None = None) -> Tensor:
-    """Convert lengths or a mask, which may be lists or arrays, to a tensor.
-
-    Parameters
-    ----------
-    name : str
-        What messages call it.
-    given : array_like or Tensor
-        What came.
-    device : torch.device, optional
-        Where the tensor is to be.
-
-    Raises
-    ------
-    TypeError
-        If it is a masked array, whose masked entries have no value; or a nested or sparse tensor.
-    """
+    """Convert lengths or a mask, which may be lists or arrays, to a tensor."""
     if isinstance(given, np.ma.MaskedArray):
         refuse_foreign(name, given)
     tensor = torch.as_tensor(given, device=device)
@@ -67,27 +41,7 @@ def as_tensor(name: str, given: Any, device: torch.device | None = None) -> Tens
 
 
 def check_inputs(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None) -> torch.Size:
-    """Validate the inputs of `attention_pool` and return the shape (..., L, S) of its logits.
-
-    Parameters
-    ----------
-    query, key, value : Tensor
-        Of shapes (..., L, Eq), (..., S, Ek), (..., S, Ev), with leading dimensions that broadcast.
-    attn_mask : Tensor or None
-        Of any shape; only its type and its device are looked at.
-
-    Returns
-    -------
-    torch.Size
-        Leading dimensions of queries and keys, broadcast, then L and S.
-
-    Raises
-    ------
-    ValueError
-        If shapes do not fit, or devices differ.
-    TypeError
-        If something is no dense tensor, holds integers, or the types of query, key and value differ.
-    """
+    """Validate the inputs of `attention_pool` and return the shape (..., L, S) of its logits."""
     if attn_mask is None and _fit_at_once(query, key, value):
         return torch.Size((*query.shape[:-1], key.shape[-2]))
     _check_types({"query": query, "key": key, "value": value}, attn_mask)
@@ -109,18 +63,7 @@ def check_inputs(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | 
 
 
 def broadcast(*shapes: torch.Size) -> torch.Size:
-    """Return the shape that shapes broadcast to; equal ones at once, since torch takes 10 microseconds for that.
-
-    Parameters
-    ----------
-    *shapes : torch.Size
-        At least one.
-
-    Raises
-    ------
-    RuntimeError
-        If they do not broadcast.
-    """
+    """Return the shape that shapes broadcast to; equal ones at once, since torch takes 10 microseconds for that."""
     if all(shape == shapes[0] for shape in shapes[1:]):
         return shapes[0]
     joint: torch.Size = torch.broadcast_shapes(*shapes)
@@ -173,20 +116,8 @@ def _check_mask_type(name: str, mask: Tensor, true: str) -> None:
 
 
 def check_mask_shape(attn_mask: Tensor, shape: torch.Size) -> None:
-    """Raise ValueError if an attention mask does not broadcast to the logits.
-
-    Parameters
-    ----------
-    attn_mask : Tensor
-        Its leading dimensions may be more than those of the logits, its last two are those of the logits, or one.
-    shape : torch.Size
-        Shape (..., L, S) of the logits.
-
-    Raises
-    ------
-    ValueError
-        If it does not broadcast. A mask of several rows for a single query does not: it would make up queries.
-    """
+    """Raise ValueError if an attention mask does not broadcast to the logits."""
+    # several mask rows for a single query do not broadcast: they would make up queries
     try:
         fits = torch.broadcast_shapes(attn_mask.shape, shape)[-2:] == shape[-2:]
     except RuntimeError:
@@ -198,29 +129,7 @@ def check_mask_shape(attn_mask: Tensor, shape: torch.Size) -> None:
 
 
 def with_key_padding(attn_mask: Tensor | None, key_padding_mask: Tensor, shape: torch.Size) -> Tensor:
-    """Combine an attention mask with torch's mask of padding, in which True, or minus infinity, leaves a key out.
-
-    Parameters
-    ----------
-    attn_mask : Tensor or None
-        As in `attention_pool`: True takes part.
-    key_padding_mask : Tensor of shape (B, S), or (S,) where there is no batch
-        Boolean, True where a key is ignored; or floating point, added to the logits.
-    shape : torch.Size
-        Shape (B, ..., L, S) of the logits.
-
-    Returns
-    -------
-    Tensor
-        A mask as `attention_pool` takes it, which broadcasts to `shape`.
-
-    Raises
-    ------
-    ValueError
-        If the shape is another one.
-    TypeError
-        If it is neither boolean nor floating point.
-    """
+    """Combine an attention mask with torch's padding mask, where True or minus infinity leaves a key out."""
     check_tensors(key_padding_mask=key_padding_mask)
     _check_mask_type("key_padding_mask", key_padding_mask, "is ignored")
     expected = (shape[0], shape[-1]) if len(shape) > 2 else (shape[-1],)
@@ -241,18 +150,8 @@ def with_key_padding(attn_mask: Tensor | None, key_padding_mask: Tensor, shape: 
 
 
 def with_repeated_heads(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-    """Repeat the heads of keys and values, dimension -3, for queries of more heads: grouped-query attention.
-
-    Parameters
-    ----------
-    query, key, value : Tensor of shape (..., H, L, Eq), (..., G, S, Ek), (..., G, S, Ev)
-        Each head of keys and values serves H / G heads of queries that follow each other.
-
-    Raises
-    ------
-    ValueError
-        If there is no dimension of heads, or G does not divide H.
-    """
+    """Repeat the heads of keys and values, dimension -3, for queries of more heads: grouped-query attention."""
+    # each head of keys and values serves H / G heads of queries that follow each other
     shapes = f"{tuple(query.shape)}, {tuple(key.shape)} and {tuple(value.shape)}"
     if min(query.dim(), key.dim(), value.dim()) < 3:
         raise ValueError(f"enable_gqa=True needs shapes (..., heads, rows, columns), got {shapes}")
@@ -264,117 +163,38 @@ def with_repeated_heads(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tens
 
 
 def check_dropout(probability: float) -> None:
-    """Raise ValueError unless the dropout probability is in [0, 1].
-
-    Parameters
-    ----------
-    probability : float
-        What the caller passed as dropout.
-
-    Raises
-    ------
-    ValueError
-        If it is not between 0 and 1.
-    """
+    """Raise ValueError unless the dropout probability is in [0, 1]."""
     if not 0.0 <= probability <= 1.0:
         raise ValueError(f"dropout must be a probability between 0 and 1, got {probability}")
 
 
 def without_infinity(rows: Tensor) -> Tensor:
-    """Replace infinity in queries or keys by NaN, so that it is not silently treated as a distant point.
-
-    Parameters
-    ----------
-    rows : Tensor of shape (..., rows, columns)
-        On any device; nothing waits for it.
-
-    Returns
-    -------
-    Tensor
-        NaN spreads from included rows; padding is left out later.
-    """
+    """Replace infinity in queries or keys by NaN, so that it is not silently treated as a distant point."""
     return rows.masked_fill(torch.isinf(rows), torch.nan)
 
 
 def at_least_single(tensor: Tensor) -> Tensor:
-    """Convert a half-precision tensor to float32; return other dtypes unchanged.
-
-    Squares in half precision overflow at 256 bandwidths.
-
-    Parameters
-    ----------
-    tensor : Tensor
-        Of any floating-point type.
-
-    Returns
-    -------
-    Tensor
-        Float32 or float64.
-    """
+    """Convert a half-precision tensor to float32; return other dtypes unchanged."""
+    # squares in half precision overflow at 256 bandwidths
     return tensor.float() if tensor.dtype in (torch.float16, torch.bfloat16) else tensor
 
 
 def without_autocast(device: torch.device) -> AbstractContextManager[None]:
-    """Return a context manager that disables automatic mixed precision on a device.
-
-    Parameters
-    ----------
-    device : torch.device
-        Where the product runs. The device "meta" knows no mixed precision.
-
-    Returns
-    -------
-    context manager
-        For a ``with`` statement.
-    """
+    """Return a context manager that disables automatic mixed precision on a device."""
     if torch.amp.is_autocast_available(device.type):
         return torch.autocast(device.type, enabled=False)
     return nullcontext()
 
 
 def valid_length_mask(valid_lens: Tensor, shape: torch.Size) -> Tensor:
-    """Convert valid lengths to a mask of shape (..., L, S), True where ``key index < length``.
-
-    Parameters
-    ----------
-    valid_lens : Tensor of int
-        One length per sequence, shape (...), or one per query, shape (..., L), where dimensions of size 1 broadcast.
-    shape : torch.Size
-        Shape (..., L, S) of the logits.
-
-    Returns
-    -------
-    Tensor of bool
-        Broadcastable to `shape`.
-
-    Raises
-    ------
-    ValueError
-        If the lengths are no integers, fit neither the sequences nor the queries, or are negative or larger than the
-        number of keys.
-
-    Notes
-    -----
-    The range check reads two numbers from the device of the lengths. While torch compiles, and on the device "meta",
-    there are none to read; under ``torch.func.vmap`` they cannot be read, so map over a mask instead.
-    """
+    """Convert valid lengths to a mask of shape (..., L, S), True where ``key index < length``."""
+    # The range check reads the device: impossible under torch.func.vmap, and skipped in compilation and on "meta".
     lengths = valid_lengths(valid_lens, shape)
     return torch.arange(shape[-1], device=lengths.device) < lengths[..., None]
 
 
 def valid_lengths(valid_lens: Tensor, shape: torch.Size) -> Tensor:
-    """Validate `valid_lens`, the numbers of valid keys per sequence or per query, and return them as a tensor.
-
-    Parameters
-    ----------
-    valid_lens, shape
-        As for `valid_length_mask`, which says what is refused.
-
-    Returns
-    -------
-    Tensor of int, shape (..., L) or (..., 1)
-        The lengths; leading dimensions of size 1 are as they came.
-    """
+    """Validate `valid_lens`, the numbers of valid keys per sequence or per query, and return them as a tensor."""
     valid_lens = as_tensor("valid_lens", valid_lens)
     if valid_lens.is_floating_point() or valid_lens.is_complex() or valid_lens.dtype == torch.bool:
         remedy = "pass a boolean mask as attn_mask" if valid_lens.dtype == torch.bool else "use valid_lens.long()"
@@ -445,21 +265,8 @@ def masked_softmax(logits: Tensor, valid: Tensor | None = None) -> Tensor:
 
 
 def softmax_and_empty(logits: Tensor, valid: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """Compute the softmax of `masked_softmax`, but with equal weights in rows without a valid entry; return these rows.
-
-    What is computed from the weights is to be masked, which takes less memory than to mask the weights.
-
-    Parameters
-    ----------
-    logits, valid
-        As of `masked_softmax`.
-
-    Returns
-    -------
-    weights : Tensor of shape (..., L, S)
-    empty : Tensor of bool, shape (..., L, 1)
-        Rows without a valid entry.
-    """
+    """Compute `masked_softmax`, but with equal weights in rows without a valid entry; return these rows too."""
+    # to mask what is computed from the weights takes less memory than to mask the weights
     check_tensors(logits=logits)
     if valid is not None:
         logits = logits.masked_fill(~_as_mask(as_tensor("valid", valid, logits.device), logits.shape), -torch.inf)
@@ -483,26 +290,12 @@ def _as_mask(valid: Tensor, shape: torch.Size) -> Tensor:
 
 
 class Participants(NamedTuple):
-    """Combined masks of one call of `attention_pool`: which keys each query may use.
+    """Combined masks of one call of `attention_pool`: which keys each query may use."""
 
-    Parameters
-    ----------
-    shape : torch.Size
-        Shape (..., L, S) of the logits.
-    device : torch.device
-        Where masks are made.
-    attn_mask : Tensor or None
-        Boolean, or floating point, where minus infinity leaves out.
-    lengths : Tensor or None
-        Numbers of valid keys, of shape (..., L) or (..., 1).
-    is_causal, exclude_self : bool
-        See `attention_pool`.
-    """
-
-    shape: torch.Size
+    shape: torch.Size  # (..., L, S) of the logits
     device: torch.device
-    attn_mask: Tensor | None
-    lengths: Tensor | None
+    attn_mask: Tensor | None  # boolean, or floating point, where -inf leaves out
+    lengths: Tensor | None  # numbers of valid keys, of shape (..., L) or (..., 1)
     is_causal: bool
     exclude_self: bool
 
@@ -546,19 +339,14 @@ class Participants(NamedTuple):
         return not by_table and (not self.is_causal or self.shape[-2] == self.shape[-1])
 
     def among(self, queries: slice) -> Participants:
-        """Return the `Participants` of a slice of the queries, with only the mask rows of these queries.
-
-        Give `mask` the same slice: it finds the indices of the queries for causality and leave-one-out.
-        """
+        """Return the `Participants` of a slice of the queries, with only the mask rows of these queries."""
+        # give `mask` the same slice: it finds the indices of the queries for causality and leave-one-out
         table = None if self.attn_mask is None else rows_of(self.attn_mask, queries)
         lengths = self.lengths if self.lengths is None or self.lengths.shape[-1] == 1 else self.lengths[..., queries]
         return Participants(self.shape, self.device, table, lengths, self.is_causal, self.exclude_self)
 
     def mask(self, queries: slice = slice(None)) -> Tensor | None:
-        """Return a boolean mask, True where a query may use a key; None if nothing is masked.
-
-        It broadcasts to the logits of these queries, which `among` has selected.
-        """
+        """Return a boolean mask, True where a query may use a key; None if nothing is masked."""
         if self.attn_mask is None and self.lengths is None and not (self.is_causal or self.exclude_self):
             return None
         query = torch.arange(self.shape[-2], device=self.device)[queries, None]
@@ -579,10 +367,8 @@ class Participants(NamedTuple):
         return mask.expand(torch.broadcast_shapes(mask.shape, logits))
 
     def counts(self) -> Tensor | None:
-        """Return, for each query, how many of the first keys it may use at most; None without lengths and causality.
-
-        Of shape (..., L); (..., 1) by lengths per sequence without causality; (L,) by causality alone.
-        """
+        """Return, for each query, how many of the first keys it may use at most; None without lengths and causality."""
+        # of shape (..., L); (..., 1) by lengths per sequence without causality; (L,) by causality alone
         counts = self.lengths
         if self.is_causal:
             seen = torch.arange(1, self.shape[-2] + 1, device=self.device).clamp(max=self.shape[-1])

@@ -117,36 +117,7 @@ Form = Literal["shared", "per_feature", "linear"]
 def read_bandwidth(
     bandwidth: float | Sequence[float], form: str, size: int | None, output_size: int | None
 ) -> tuple[float | list[float], int | None, int | None]:
-    """Validate a similarity's initial bandwidth; return it with the number of features and of rows of the linear map.
-
-    Parameters
-    ----------
-    bandwidth : float or sequence of float
-        One number, or one per feature unless the form is "shared".
-    form : {"shared", "per_feature", "linear"}
-        What the bandwidths are for.
-    size, output_size : int or None
-        Number of features, and of rows of the linear map.
-
-    Returns
-    -------
-    bandwidth : float or list of float
-        A number if shared, a list if not.
-    size, output_size : int or None
-        Worked out from the bandwidths where they were not given; None where they are not needed.
-
-    Raises
-    ------
-    ValueError
-        If a bandwidth is not positive and finite, a size below one, the form unknown, or they disagree.
-    TypeError
-        If a bandwidth is no number, or masked.
-
-    Examples
-    --------
-    >>> read_bandwidth(0.5, "linear", 2, None)
-    ([0.5, 0.5], 2, 2)
-    """
+    """Validate a similarity's initial bandwidth; return it with the sizes of the features and of the linear map."""
     check_choice("form", form, get_args(Form))
     for name, number in (("size", size), ("output_size", output_size)):
         if number is not None:
@@ -184,22 +155,7 @@ def read_bandwidth(
 
 
 def check_sizes(query: Tensor, key: Tensor, query_size: int | None = None, key_size: int | None = None) -> None:
-    """Raise ValueError unless queries and keys have the numbers of columns that the similarity expects.
-
-    Parameters
-    ----------
-    query, key : Tensor
-        Of shape (..., rows, size).
-    query_size, key_size : int or None
-        The sizes that are expected; None is that of the queries.
-
-    Raises
-    ------
-    ValueError
-        If a last dimension differs.
-    TypeError
-        If one of them is no tensor, nested or sparse.
-    """
+    """Raise ValueError unless queries and keys have the numbers of columns that the similarity expects."""
     check_tensors(query=query, key=key)
     query_size = query.shape[-1] if query_size is None else query_size
     key_size = query_size if key_size is None else key_size
@@ -493,10 +449,8 @@ def _differentiable(kernel: str | Kernel) -> str:
 
 
 def _center_of(key: Tensor) -> Tensor:
-    """Return the column means of the keys, counting NaN and infinity as zero, and rows of zeros, as padding is, never.
-
-    Subtracting it from queries and keys keeps precision and changes no distance.
-    """
+    """Return the column means of the keys that are not zero (padding), with NaN and infinity counted as zero."""
+    # subtracting it from queries and keys keeps precision and changes no distance
     key = key.detach()
     key = torch.where(torch.isfinite(key), key, 0.0)
     rows = (key != 0).any(dim=-1, keepdim=True).sum(dim=-2, keepdim=True)

@@ -49,14 +49,7 @@ class TestSample:
         *,
         what: str = "the test",
     ) -> TestSample:
-        """Build a `TestSample`, repeating each row by its whole-number frequency weight.
-
-        Raises
-        ------
-        ValueError
-            If there are fewer than five rows, y does not vary, y is too large or too small for squares, or a weight is
-            not a whole number.
-        """
+        """Build a `TestSample`, repeating each row by its whole-number frequency weight."""
         code = np.zeros((len(X), 0), dtype=np.int64) if code is None else code
         units = unit_counts(weight, what)
         rows = slice(None) if units is None else np.repeat(np.arange(len(X)), units)

@@ -59,10 +59,7 @@ class SmootherMatrix:
         return local_fit(self.problem_with(value), self.recipe)
 
     def fit(self, value: Array) -> Array:
-        """Return fitted values at the queries for each column of values of the keys, of shape (m, columns).
-
-        Empty windows are filled by the policy of the recipe.
-        """
+        """Return fitted values at the queries for each column of values of the keys, of shape (m, columns)."""
         found = self.local(value)
         empty, n_jobs = self.recipe.empty, self.recipe.n_jobs
 
