@@ -8,7 +8,8 @@ import pytest
 
 from kernpool import InferenceWarning, LocalLinearRegressor, NadarayaWatsonRegressor, pooling_weights
 from kernpool.conformal import Calibration, ConformalProblem, as_fraction, prediction_interval
-from kernpool.estimators.fitted_model import read_query, smoother_of
+from kernpool.estimators.fitted_model import read_query
+from kernpool.estimators.limits import smoother_of
 from kernpool.smoother import EvaluationPoints
 
 

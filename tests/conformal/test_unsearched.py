@@ -6,7 +6,7 @@ import pytest
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor, load_model, save_model
 from kernpool.conformal import METHODS
-from kernpool.estimators.fitted_model import smoother_of
+from kernpool.estimators.limits import smoother_of
 from kernpool.estimators.methods import calibration
 from kernpool.smoother import EvaluationPoints
 from tests.support.conformal_cases import own_setting

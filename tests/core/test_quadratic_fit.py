@@ -10,7 +10,6 @@ from kernpool import (
     Problem,
     RankDeficiencyWarning,
     choose,
-    get_kernel,
     open_chunks,
     pool,
     pool_state,
@@ -22,7 +21,6 @@ from kernpool.kernels import get_categorical_kernel
 from kernpool.pooling import Recipe, local_fit
 from tests.support.capabilities import algorithms
 from tests.support.moments import check_moments, least_squares
-from tests.support.searches import search_bandwidth
 
 BOTH = ["radial", "product"]
 COLUMNS = [1, 2, 3]
@@ -236,5 +234,3 @@ def test_what_there_is_not_is_refused_with_the_remedy(generator):
     levels = problem.with_factors(Factors(code, code, (np.ones((1, 1)),), (np.zeros((1, 1)),)))
     with pytest.raises(ValueError, match=r"no gradients of degree=2"):
         choose(levels).pullback(levels, choose(levels).reduce(levels), np.ones((9, 2)))
-    with pytest.raises(ValueError, match=r"no gradients of degree=2.*search for a bandwidth, with degree=1"):
-        search_bandwidth(key, key[:, :1], degree=2, kernel=get_kernel("gaussian"))

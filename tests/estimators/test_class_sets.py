@@ -123,7 +123,7 @@ def test_bad_input(options, message, model, rows):
     with pytest.raises((TypeError, ValueError), match=message):
         model.predict_set(PLACE, **options)
     model.fit(*rows, groups=np.arange(80) // 4)
-    with pytest.raises(ValueError, match="takes rows as exchangeable, and this model was fitted with groups"):
+    with pytest.raises(ValueError, match="takes rows one by one, and this model was fitted with groups="):
         model.predict_set(PLACE, method="full")
 
 
@@ -143,7 +143,7 @@ def test_calibration_rows_of_empty_windows(rows):
     model = NadarayaWatsonClassifier("epanechnikov", 0.9, prior_share=0.1).fit(X, y)
     score = np.sort(1.0 - model.class_prior_[np.searchsorted(model.classes_, y[:19])])
     np.testing.assert_allclose(model.predict_set(X, 0.8, **far).threshold, score[15], rtol=1e-12)
-    model.set_params(empty="raise")
+    model.set_params(empty="raise").fit(X, y)
     with pytest.raises(ValueError, match="X_calibration or y_calibration: 19 of 19 queries have no key"):
         model.predict_set(X[:1], 0.8, **far)
 

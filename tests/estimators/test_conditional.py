@@ -210,16 +210,6 @@ def test_nothing_is_known_of_a_quantile_in_an_empty_window(empty):
     assert np.isfinite(found.center).all()
 
 
-def test_bandwidths_in_y_follow_parameters_that_are_set():
-    generator = np.random.default_rng(0)
-    X = generator.uniform(-1, 1, (200, 1))
-    y = X[:, 0] ** 2 + 0.3 * generator.normal(size=200)
-    model = NadarayaWatsonRegressor(bandwidth=0.2).fit(X, y)
-    width_of(model)
-    other = NadarayaWatsonRegressor("boxcar", bandwidth=0.2).fit(X, y)
-    np.testing.assert_array_equal(width_of(model.set_params(kernel="boxcar")), width_of(other))
-
-
 @pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")
 def test_the_rule_of_weights_is_that_of_repeated_rows():
     generator = np.random.default_rng(0)

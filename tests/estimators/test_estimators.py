@@ -1,5 +1,6 @@
 """The estimators beyond scikit-learn's own checks."""
 
+import pickle
 import re
 import warnings
 from contextlib import nullcontext
@@ -22,6 +23,7 @@ from kernpool import (
     kernel_names,
     make_kernel,
     pool,
+    save_model,
 )
 from kernpool.bandwidth import CRITERIA, RULES
 from kernpool.datasets import make_sine_power
@@ -104,6 +106,30 @@ def test_outside_the_support(sample):
     assert model.set_params(empty="mean").fit(X, sample.y_train).predict([[50.0]]) == pytest.approx(
         sample.y_train.mean()
     )
+
+
+ANSWERS = ("predict", "confidence_interval", "prediction_interval", "quantile", "attention_weights", "bootstrap")
+
+
+@pytest.mark.parametrize("make", [NadarayaWatsonRegressor, LocalLinearRegressor])
+def test_parameters_that_are_set_after_a_fit_count_from_the_next_one(make, sample, tmp_path):
+    """They reached some answers, and not others."""
+    X, at = sample.x_train[:, None], sample.x_train[:5, None] + 0.01
+    model = make(bandwidth=0.5).fit(X, sample.y_train)
+
+    def answers(model):
+        found = [getattr(model, name)(at) for name in ANSWERS]
+        return [one if isinstance(one, np.ndarray) else np.stack([one.lower, one.upper]) for one in found]
+
+    before = answers(model)
+    model.set_params(kernel="boxcar", bandwidth=2.0, empty="nan", composition="product", algorithm="brute")
+    for other in (model, pickle.loads(pickle.dumps(model))):
+        for one, two in zip(before, answers(other), strict=True):
+            np.testing.assert_array_equal(one, two)
+    with pytest.raises(ValueError, match="kernel was set to 'boxcar' after the fit"):
+        save_model(model, tmp_path / "model")
+    after = make("boxcar", bandwidth=2.0, empty="nan", algorithm="brute").fit(X, sample.y_train)
+    np.testing.assert_array_equal(model.fit(X, sample.y_train).predict(at), after.predict(at))
 
 
 def test_search_results_do_not_outlive_a_refit(sample):

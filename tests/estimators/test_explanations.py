@@ -239,7 +239,7 @@ def test_labels_are_one_per_row_and_rows_are_in_memory():
     with pytest.raises(ValueError, match="one name for each of the 60 training rows"):
         model.get_prediction(X[:1]).explain(labels=list("abc"))
     stored = NadarayaWatsonRegressor(bandwidth=0.3).fit(open_chunks(X, y))
-    with pytest.raises(TypeError, match="explanations need"):
+    with pytest.raises(TypeError, match="explain needs"):
         stored.get_prediction(X[:1]).explain()
     assert model.get_prediction(X[:1]).explain(k=1000).row.shape == (1, N)
 

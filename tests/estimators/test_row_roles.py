@@ -136,7 +136,7 @@ def test_diagnostics_print_and_become_a_frame():
 def test_diagnostics_refuse_what_they_cannot_answer():
     with pytest.raises(TypeError, match="got list"):
         row_diagnostics([1.0])
-    with pytest.raises(TypeError, match="diagnostics of rows need"):
+    with pytest.raises(TypeError, match="row_diagnostics needs"):
         row_diagnostics(NadarayaWatsonRegressor(bandwidth=0.3).fit(open_chunks(X, Y)))
     with pytest.raises(ValueError, match="one name for each of the 50"):
         row_diagnostics(NadarayaWatsonRegressor(bandwidth=0.3).fit(X, Y), labels=["a"])

@@ -16,7 +16,7 @@ from kernpool import (
     NadarayaWatsonRegressor,
     RankDeficiencyWarning,
 )
-from kernpool.estimators.fitted_model import smoother_of
+from kernpool.estimators.limits import smoother_of
 from kernpool.smoother import EvaluationPoints, WeightTables, estimate, inner, squared_norm
 from tests.support.inference_cases import bend
 

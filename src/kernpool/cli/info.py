@@ -9,9 +9,8 @@ import numpy as np
 
 from kernpool.cli.terminal import need_output, print_json
 from kernpool.estimators.classifier import NadarayaWatsonClassifier
-from kernpool.estimators.fitted_model import neighbors_of
 from kernpool.estimators.kernel_smoother import KernelSmoother
-from kernpool.estimators.model import source_of
+from kernpool.estimators.model import neighbors_of, source_of
 from kernpool.estimators.persistence import load_model, read_header
 from kernpool.inference import Summary
 

@@ -36,7 +36,8 @@ from numpy.typing import NDArray
 
 from kernpool.bandwidth import CRITERIA, TrainingRows, canonical_rows, count_copies
 from kernpool.estimators.bandwidth import bandwidth_of_ratios, choose_bandwidth, search_options
-from kernpool.estimators.fitted_model import need_rows, smoother_of, smoother_of_rows
+from kernpool.estimators.fitted_model import smoother_of_rows
+from kernpool.estimators.limits import smoother_of
 from kernpool.estimators.methods.window_width import find_floor
 from kernpool.estimators.model import FittedModel, order_of
 from kernpool.execution.progress import current_progress, report_progress
@@ -67,8 +68,7 @@ def expected_error(model: FittedModel) -> float:
     ValueError
         If there are fewer than four rows or groups, or too few for the criterion without some of them.
     """
-    need_rows(model, "expected errors need")
-    X, value = smoother_of(model).keys.rows.array, np.asarray(model.value_, dtype=np.float64)
+    X, value = smoother_of(model, "expected_error").keys.rows.array, np.asarray(model.value_, dtype=np.float64)
     tied = model.coordinates_.tied
     rows = canonical_rows(
         TrainingRows.from_arrays(X, value, model.key_weight_, model.key_code_, model.key_group_, order_of(model), tied)

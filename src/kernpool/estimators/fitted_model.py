@@ -21,15 +21,7 @@ from kernpool.data.chunks.sources import open_chunks
 from kernpool.data.circular import Closed, Coordinates, Globe, closed_columns
 from kernpool.data.encoding import Encoding
 from kernpool.estimators.extrapolation import Extent, warn_of_extrapolation
-from kernpool.estimators.model import (
-    FittedModel,
-    follows_rows,
-    names_of,
-    order_of,
-    refuse_robust,
-    robust_weight_of,
-    source_of,
-)
+from kernpool.estimators.model import FittedModel, follows_rows, names_of, order_of, robust_weight_of, source_of
 from kernpool.estimators.training_rows import as_table, read_inputs
 from kernpool.execution.progress import current_progress
 from kernpool.execution.warnings import warn_caller
@@ -95,39 +87,6 @@ def smoother_of_rows(model: FittedModel, found: dict[str, Any], rows: TrainingRo
         order=rows.order,
         group=rows.group,
     )
-
-
-def neighbors_of(model: FittedModel) -> int | None:
-    """Return the number of neighbors in the windows of a fitted model; None for windows of fixed width."""
-    return model.smoother_.n_neighbors
-
-
-def refuse_nearest(model: FittedModel, what: str, remedy: str) -> None:
-    """Raise ValueError if windows follow the rows: then `what` (in words) is not possible, and `remedy` is."""
-    _refuse(neighbors_of(model) is not None, f"window={model.window}", what, remedy)
-
-
-def _refuse(refused: bool, option: str, what: str, remedy: str) -> None:
-    if refused:
-        raise ValueError(f"{option} does not go with {what}; {remedy}")
-
-
-NOT_OF_QUADRATICS = {  # what there is not for degree=2, and the remedy
-    "categorical columns": "code them as numbers, or use degree=1",
-    "periodic or geographic columns": "use degree=1",
-    "rows that are not in memory": "use degree=1, or a sample of the rows as arrays",
-    "robust=": "use robust=False, or degree=1",
-    "explain": "use weights(), or degree=1",
-    "additive_terms": "use slope, or degree=1",
-    "an interval that adds or leaves out single rows": 'use method="cv+" or "adaptive"',
-    "a corrected confidence interval": 'use method="naive", or degree=1',
-    "significance_test": "use degree=1",
-}
-
-
-def refuse_quadratic(model: FittedModel, what: str, asked: object = True) -> None:
-    """Raise ValueError if `what` is asked of a model of degree 2, and there is none; a key of `NOT_OF_QUADRATICS`."""
-    _refuse(bool(asked) and model._degree == 2, "degree=2", what, NOT_OF_QUADRATICS[what])
 
 
 def floor_in_words(model: FittedModel) -> str:
@@ -217,7 +176,6 @@ def refuse_outside(model: FittedModel, closed: Sequence[Closed], numeric: NDArra
 def problem_of(model: FittedModel, X: ArrayLike | None, *, warn: bool = True) -> Problem:
     """Build the pooling problem with training rows as keys and X as queries; X=None means the training rows."""
     check_is_fitted(model)
-    need_rows(model)
     smoother = model.smoother_
     assert isinstance(smoother, Smoother)
     if X is None:
@@ -295,25 +253,6 @@ def _warn_of_outliers(state: PoolState) -> None:
             f"{np.argmax(reserved)}) all rows are outliers, and the fit there has the robustness weights of an earlier "
             "pass; use a larger bandwidth"
         )
-
-
-def need_rows(model: FittedModel, what: str = "this answer needs") -> None:
-    """Raise TypeError if a model was fitted to rows that are not in memory."""
-    check_is_fitted(model)
-    if source_of(model) is not None:
-        raise TypeError(
-            f"this {type(model).__name__} was fitted to rows that are not in memory, and {what} the rows themselves; "
-            "fit it to arrays, such as a sample of the rows, with bandwidth=model.bandwidth_"
-        )
-
-
-def smoother_of(model: FittedModel) -> Smoother:
-    """Return the smoother of a fitted model, for answers that need its rows and their frequencies; or refuse."""
-    need_rows(model)
-    refuse_robust(model)
-    smoother = model.smoother_
-    assert isinstance(smoother, Smoother)
-    return smoother
 
 
 def places_of(model: FittedModel, X: ArrayLike, *, warn: bool = True) -> EvaluationPoints:

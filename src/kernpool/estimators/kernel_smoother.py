@@ -27,13 +27,8 @@ from kernpool.estimators.bandwidth import (
 )
 from kernpool.estimators.expected_error import expected_error
 from kernpool.estimators.extrapolation import extent_of
-from kernpool.estimators.fitted_model import (
-    new_coordinates,
-    refuse_quadratic,
-    refuse_unable,
-    smoother_of,
-    smoother_of_fit,
-)
+from kernpool.estimators.fitted_model import new_coordinates, refuse_unable, smoother_of_fit
+from kernpool.estimators.limits import refuse, smoother_of
 from kernpool.estimators.methods.prediction import PredictionBase, prediction_at
 from kernpool.estimators.methods.robust_regression import choose_robustly
 from kernpool.estimators.methods.window_width import find_floor
@@ -108,15 +103,18 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
         key, code, _, encoding, target = rows
         refuse_unable(self, key.shape[1])
         check_degree(self._degree, key.shape[1])
-        refuse_quadratic(self, "categorical columns", code.shape[1])
-        refuse_quadratic(self, "robust=", self.robust)
+        if code.shape[1]:
+            refuse(self, "a categorical column")
+        if self.robust:
+            refuse(self, "robust=")
         weight = None if sample_weight is None else frequencies(sample_weight, len(key))
         group = None if groups is None else group_codes(groups, len(key))
         order = RowOrder(place, self.gap) if self.gap and place is not None else None
         rows_of_search = TrainingRows.from_arrays(key, value, weight, code, group, order)
         warn_of_copies(rows_of_search, bandwidth=self.bandwidth)
         coordinates = new_coordinates(self, key, encoding)
-        refuse_quadratic(self, "periodic or geographic columns", coordinates.closed)
+        if coordinates.closed:
+            refuse(self, "a periodic or geographic column")
         rows_of_search = replace(rows_of_search, X=coordinates.apply(key), tied=coordinates.tied)
         categories = NO_CATEGORIES if encoding is None else self._categories_of(encoding)
         bandwidth = coordinates.given(bandwidth_of_ratios(self, rows_of_search))
@@ -153,6 +151,7 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
     def _freeze(self) -> None:
         """Make the smoother of what has been found; parameters that are set later have no say in it."""
         self._rank_notes, self.smoother_, self._extent = RankNotes(), smoother_of_fit(self), extent_of(self)
+        self._given = {"bandwidth": self.bandwidth, "window": self.window}
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()

@@ -95,6 +95,7 @@ class FittedModel:
     _replace_fit: Callable[[dict[str, Any]], None]
     _rank_notes: RankNotes
     _extent: Any  # where the training rows are, an `Extent`
+    _given: Mapping[str, Any]  # parameters of the fit that say how bandwidths were found
 
     # What a fit leaves. Files hold the arrays, the results, `encoding_` and `reference_`.
     _arrays: ClassVar[tuple[str, ...]] = (
@@ -172,11 +173,6 @@ def robust_weight_of(model: FittedModel) -> Array | None:
     return weight
 
 
-def refuse_robust(model: FittedModel) -> None:
-    """Raise TypeError if a fit is robust, for answers that take the weights of rows as given."""
-    if robust_weight_of(model) is not None:
-        raise TypeError(
-            f"this answer is for linear fits, and this {type(model).__name__} is robust: its weights of rows depend on "
-            "y. It has predict, get_prediction, confidence_interval, prediction_interval, summary and "
-            "attention_weights; for anything else, such as quantiles, residuals or tests, fit it with robust=False"
-        )
+def neighbors_of(model: FittedModel) -> int | None:
+    """Return the number of neighbors in the windows of a fitted model; None for windows of fixed width."""
+    return model.smoother_.n_neighbors

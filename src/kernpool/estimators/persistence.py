@@ -44,7 +44,7 @@ PARTS = (
     BandwidthSearch, Encoding, Circle, Coordinates, Cuts, Globe, ScoreCalibration,
     KernelRidge, RidgeKernel, Spectrum, StandardColumns, FittedStack, Queries, Floor, Nearest,
 )  # fmt: skip
-BUILT = ("smoother_", "_extent", "_rank_notes")  # made again of the attributes, when a model is loaded
+BUILT = ("smoother_", "_extent", "_rank_notes", "_given")  # made again of the attributes, when a model is loaded
 TRUSTED = [f"{kind.__module__}.{kind.__qualname__}" for kind in (*MODELS, *PARTS)]
 REMEDY = "copy the file again, or fit the model again and save it"
 

@@ -19,7 +19,8 @@ from kernpool.data.circular import Coordinates
 from kernpool.data.columns import all_text
 from kernpool.estimators.bandwidth import DEFAULT_SEARCH_ROWS, bandwidth_of_sample, choose_bandwidth, search_options
 from kernpool.estimators.extrapolation import Ranges, may_extrapolate, reach_of_range, warn_of_extrapolation, window_of
-from kernpool.estimators.fitted_model import refuse_quadratic, refuse_unable
+from kernpool.estimators.fitted_model import refuse_unable
+from kernpool.estimators.limits import refuse
 from kernpool.estimators.model import FittedModel
 from kernpool.estimators.parameter_validation import check_parameters
 from kernpool.estimators.training_rows import fitted_labels, is_on_dask, keep_labels, refuse_formula
@@ -158,7 +159,7 @@ def fit_stored(model: FittedModel, pairs: StoredPairs, **given: Any) -> None:
     Sets `source_`, `reference_`, `bandwidth_` and `bandwidth_note_`. `given` has the further arguments of ``fit``.
     """
     check_parameters(model)
-    refuse_quadratic(model, "rows that are not in memory")
+    refuse(model, "rows that are not in memory")
     refuse_stored(vars(model) | given)
     pairs = pairs.counted()
     options = search_options(model)

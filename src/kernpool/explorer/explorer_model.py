@@ -22,11 +22,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool.data.array_validation import INFINITE
-from kernpool.data.circular import Globe
 from kernpool.datasets import make_sine_linear, make_sine_power
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
-from kernpool.estimators.fitted_model import neighbors_of
-from kernpool.estimators.model import gap_of, names_of, refuse_robust, source_of
+from kernpool.estimators.limits import refuse
+from kernpool.estimators.model import names_of, neighbors_of
 from kernpool.execution.error_messages import abbreviate, check_choice
 from kernpool.kernels import BUILT_IN, Kernel, get_kernel
 
@@ -98,25 +97,10 @@ def _why_not_drawn(model: Any) -> str:
             "with a numeric one"
         )
     circles = model.coordinates_.closed
-    if any(isinstance(one, Globe) for one in circles):
-        return (
-            "columns of this model are places on a globe, which the explorer does not draw; fit without geographic= to "
-            "explore it, or draw PartialDisplay.from_estimator(model, X, features)"
-        )
     if circles and len(model.key_) > EXACT_ROWS:
         return (
             f"a column of this model comes round, which the explorer shows for up to {EXACT_ROWS} rows, got "
             f"{len(model.key_)}; fit to a sample of them with bandwidth=model.bandwidth_"
-        )
-    if gap_of(model):
-        return (
-            f"leave-one-out of this model leaves out the rows within gap={gap_of(model)}, which the explorer does not; "
-            "fit with gap=0 and bandwidth=model.bandwidth_ to explore it"
-        )
-    if getattr(model, "recalibrate", None) is not None:
-        return (
-            "probabilities of this model are recalibrated by a map that was fitted at its bandwidth, and does not hold "
-            "at another one; fit with recalibrate=None to explore it"
         )
     if neighbors_of(model) is not None and not _shows_windows(model):
         return (
@@ -136,14 +120,9 @@ def subject_of_model(
             f"explore takes a fitted {', '.join(kind.__name__ for kind in MODELS)}, rows X and y, or the name of a "
             f"generator ({', '.join(GENERATORS)}); got {type(model).__name__}"
         )
-    if source_of(model) is not None:
-        raise TypeError(
-            "the rows of this model are not in memory; explore a model of some of them: "
-            "NadarayaWatsonRegressor(bandwidth=model.bandwidth_).fit(X_some, y_some)"
-        )
-    if not hasattr(model, "key_"):
+    if not hasattr(model, "smoother_"):
         raise ValueError(f"this {type(model).__name__} is not fitted; call fit(X, y) first")
-    refuse_robust(model)
+    refuse(model, "explore")
     if model.value_.ndim > 1 and model.value_.shape[1] > 1 and not isinstance(model, NadarayaWatsonClassifier):
         raise TypeError(f"the explorer shows one output, and the model has {model.value_.shape[1]}; fit one of them")
     why_not = _why_not_drawn(model)

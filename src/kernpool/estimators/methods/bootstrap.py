@@ -17,8 +17,9 @@ from sklearn.utils.validation import check_is_fitted
 from kernpool.bandwidth import CRITERIA, TrainingRows
 from kernpool.core import NO_CATEGORIES, Problem, as_tol
 from kernpool.estimators.bandwidth import choose_bandwidth, search_options
-from kernpool.estimators.fitted_model import need_rows, problem_of, refuse_quadratic, smoother_of
-from kernpool.estimators.model import FittedModel, gap_of, names_of, refuse_robust
+from kernpool.estimators.fitted_model import problem_of
+from kernpool.estimators.limits import refuse, smoother_of
+from kernpool.estimators.model import FittedModel, names_of
 from kernpool.execution.error_messages import check_choice
 from kernpool.execution.progress import current_progress
 from kernpool.inference.hypothesis_tests.base import TestResult, TestSample, WildBootstrap
@@ -39,19 +40,14 @@ def bootstrap_of(
 ) -> Array:
     """Bootstrap the fit of a model to arrays; parameters as in `KernelRegressor.bootstrap`."""
     check_is_fitted(model)
-    need_rows(model, "the bootstrap needs")
-    if gap_of(model) and groups is None:
-        raise ValueError(
-            f"bootstrap draws rows one by one, and the fit has gap={gap_of(model)}, for rows that share noise with "
-            "their neighbours; give groups=, such as np.arange(n) // 20 for blocks of twenty rows in their order"
-        )
-    recipe = model.smoother_.recipe
+    smoother, at = smoother_of(model, "bootstrap"), None
+    if groups is None:
+        refuse(model, "bootstrap without groups=")
     value = np.asarray(model.value_, dtype=np.float64).reshape(len(model.value_), -1)
-    smoother, at = smoother_of(model), None
     if X is not None or smoother.widens:  # training rows as queries have other windows than left out
         at = _in_double_precision(problem_of(model, X))
     return bootstrap(
-        SmootherMatrix(smoother.problem(smoother.training_points(model.key_group_)), recipe),
+        SmootherMatrix(smoother.problem(smoother.training_points(model.key_group_)), smoother.recipe),
         value,
         at,
         how=how,
@@ -79,15 +75,7 @@ def significance(
     check_is_fitted(model)
     check_choice("method", method, ("residual", "gradient"))
     how = WildBootstrap.of(kind, n_resamples, random_state)
-    refuse_quadratic(model, "significance_test")
-    need_rows(model, "significance_test needs")
-    refuse_robust(model)
-    if model.key_group_ is not None or gap_of(model):
-        raise ValueError(
-            "significance_test draws for each row by itself, and this model was fitted with groups= or gap=, by which "
-            "rows go together: it would reject too often; compare model.confidence_interval with and without the "
-            "column, or fit without groups and gap if rows are independent"
-        )
+    refuse(model, "significance_test")
     sample = sample_of(model)
     names, numeric, categorical = _names(model), *_column_positions(model)
     tested = _tested(columns, names, len(numeric) + len(categorical))
@@ -116,11 +104,6 @@ def sample_of(model: FittedModel) -> TestSample:
     if value.ndim == 2 and value.shape[1] > 1:
         raise ValueError(
             f"significance_test is of one output, and the model has {value.shape[1]}; fit one output after the other"
-        )
-    if model.coordinates_.closed:
-        raise ValueError(
-            "significance_test is of columns that are pooled as they are, and columns of this model lie on a circle or "
-            "a globe; compare expected_error() of models with and without the column"
         )
     categories = NO_CATEGORIES if model.encoding_ is None else model._categories_of(model.encoding_)
     numeric, _ = _column_positions(model)

@@ -14,8 +14,8 @@ from kernpool.conformal import Calibration
 from kernpool.conformal.calibration import Origin
 from kernpool.data.encoding import group_codes
 from kernpool.estimators.bandwidth import given_bandwidth
-from kernpool.estimators.fitted_model import neighbors_of, output_shape, places_of
-from kernpool.estimators.model import FittedModel, robust_weight_of
+from kernpool.estimators.fitted_model import output_shape, places_of
+from kernpool.estimators.model import FittedModel, neighbors_of, robust_weight_of
 from kernpool.estimators.training_rows import as_outputs
 from kernpool.execution.error_messages import check_choice
 from kernpool.inference import number_clusters
@@ -130,11 +130,12 @@ def origin_of(model: FittedModel) -> Origin:
 
     A parameter that was set after the fit says nothing of it: it counts if it is what the model predicts with.
     """
-    asked = model.window.k if isinstance(model.window, Nearest) else None
-    if isinstance(model.bandwidth, str) or hasattr(model, "relevance_") or neighbors_of(model) != asked:
+    bandwidth, window = model._given["bandwidth"], model._given["window"]
+    asked = window.k if isinstance(window, Nearest) else None
+    if isinstance(bandwidth, str) or hasattr(model, "relevance_") or neighbors_of(model) != asked:
         return "found"
     try:
-        given = given_bandwidth(model.bandwidth, len(model.bandwidth_))
+        given = given_bandwidth(bandwidth, len(model.bandwidth_))
     except (TypeError, ValueError):  # no bandwidth of this fit
         return "found"
     return "given" if np.array_equal(given, model.bandwidth_) else "found"

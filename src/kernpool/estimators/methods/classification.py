@@ -12,19 +12,14 @@ from typing import Any, Literal, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from kernpool.bandwidth import LeaveOneOut, priors_of_others
 from kernpool.conformal.calibration import COPIED, FRACTIONS, LONELY, WIDENED, are_copied, lonely_levels
 from kernpool.conformal.order_statistics import as_fraction
 from kernpool.conformal.sets import SET_METHODS, ClassRows, PredictionSet, SetSetting, find_sets
-from kernpool.estimators.fitted_model import (
-    floor_in_words,
-    need_rows,
-    places_of,
-    printed_columns,
-    refuse_nearest,
-    smoother_of,
-)
+from kernpool.estimators.fitted_model import floor_in_words, places_of, printed_columns
+from kernpool.estimators.limits import refuse, smoother_of
 from kernpool.estimators.methods.calibration import check_rows, origin_of
 from kernpool.estimators.methods.prediction import PredictionBase, computed_once, prediction_at
 from kernpool.estimators.model import FittedModel
@@ -102,12 +97,12 @@ class ClassPrediction(PredictionBase):
 
         How much each would vary if the rows were drawn again, bias not counted, as `predict_proba` explains.
         """
-        of = _independent(self.model, "standard errors")
+        of = _independent(self.model)
         return standard_errors(of, self._places, warn=not self._recipe.warns_of_empty)
 
     @computed_once
     def _frequencies(self) -> tuple[Array, Array]:
-        return effective_rows(_independent(self.model, "intervals"), self._places)
+        return effective_rows(_independent(self.model), self._places)
 
     def confidence_interval(self, level: float = 0.95) -> Interval:
         """Compute confidence intervals for class probabilities by Wilson's formula.
@@ -162,7 +157,7 @@ class ClassPrediction(PredictionBase):
         >>> prediction.counterfactuals().changes
         ('0: 1.5 -> 5',)
         """
-        need_rows(self.model, "counterfactuals need")
+        refuse(self.model, "counterfactuals")
         classes = self.model.classes_
         own = np.asarray(self.model.value_).argmax(axis=1)
         predicted = self._predicted_classes()
@@ -424,7 +419,7 @@ class ClassProbabilities(FittedClassifier):
         weight = np.ones(len(model.key_)) if weight is None else weight
         own = np.sum(found.probability * model.value_, axis=1)
         right = found.probability.argmax(axis=1) == model.value_.argmax(axis=1)
-        name = model.bandwidth
+        name = model._given["bandwidth"]
         columns = printed_columns(model)
         values = {
             "kernel": get_kernel(model.kernel).name,
@@ -454,16 +449,10 @@ def probabilities_of(model: FittedClassifier) -> Probabilities:
     return Probabilities(smoother_of(model), label, float(model.prior_share_), model.key_group_)
 
 
-def _independent(model: FittedClassifier, what: str) -> Probabilities:
-    """Return the `Probabilities` of a classifier; raise if it was fitted with groups of dependent rows."""
-    of = probabilities_of(model)
-    if of.group is not None:
-        raise ValueError(
-            f"{what} of probabilities count rows as independent, and this model was fitted with groups; fit "
-            "NadarayaWatsonRegressor(bandwidth=model.bandwidth_) to 1.0 * (y == label) with the same groups, whose "
-            "get_prediction and confidence_interval count clusters"
-        )
-    return of
+def _independent(model: FittedClassifier) -> Probabilities:
+    """Return the `Probabilities` of a classifier; refuse one that was fitted with groups of dependent rows."""
+    refuse(model, "the variance of probabilities")
+    return probabilities_of(model)
 
 
 class ClassSets(FittedClassifier):
@@ -568,15 +557,20 @@ class ClassSets(FittedClassifier):
         >>> found.labels
         [['setosa'], ['versicolor', 'virginica']]
         """
-        need_rows(self, "sets of classes need")
+        check_is_fitted(self)
+        refuse(self, "predict_set")
         check_choice("method", method, SET_METHODS)
         check_flag("by_class", by_class)
         check_flag("allow_empty", allow_empty)
         model: FittedClassifier = self
         exact, of = as_fraction(level), probabilities_of(model)
         if method == "full":
-            refuse_nearest(self, 'method="full", which adds a row to every window', 'use method="lac" or another')
-            _check_full(of, X_calibration, y_calibration)
+            if X_calibration is not None or y_calibration is not None:
+                raise ValueError(
+                    "method='full' calibrates by the training rows themselves; leave X_calibration and y_calibration "
+                    "out, or use method='lac'"
+                )
+            refuse(self, 'method="full"')
         places = places_of(model, X)
         setting = SetSetting(
             of,
@@ -590,19 +584,6 @@ class ClassSets(FittedClassifier):
             doubt=_why_approximate(model, places, of),
         )
         return find_sets(setting, method)
-
-
-def _check_full(of: Probabilities, X_calibration: Any, y_calibration: Any) -> None:
-    if X_calibration is not None or y_calibration is not None:
-        raise ValueError(
-            "method='full' calibrates by the training rows themselves; leave X_calibration and y_calibration out, or "
-            "use method='lac'"
-        )
-    if of.group is not None:
-        raise ValueError(
-            "method='full' takes rows as exchangeable, and this model was fitted with groups; use method='lac', with "
-            "calibration rows of other groups"
-        )
 
 
 def _calibration_rows(model: FittedClassifier, of: Probabilities, X: Any, y: Any) -> ClassRows | None:

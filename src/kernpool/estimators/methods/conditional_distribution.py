@@ -26,7 +26,8 @@ from kernpool.distribution import (
     without_axes,
 )
 from kernpool.distribution.quantile import levels_around, without_ends
-from kernpool.estimators.fitted_model import read_query, smoother_of
+from kernpool.estimators.fitted_model import read_query
+from kernpool.estimators.limits import smoother_of
 from kernpool.estimators.model import FittedModel
 from kernpool.estimators.parameter_validation import NamedCalls
 from kernpool.estimators.training_rows import unshared

@@ -17,7 +17,8 @@ from kernpool.bandwidth import BandwidthSearch, TrainingRows
 from kernpool.distribution import StoredOutcomes
 from kernpool.distribution.scoring_rules import check_y_bandwidth, find_y_bandwidth, indicators
 from kernpool.estimators.bandwidth import choose_bandwidth, in_order_of_columns, of_columns, search_options
-from kernpool.estimators.fitted_model import need_rows, numeric_query, smoother_of
+from kernpool.estimators.fitted_model import numeric_query
+from kernpool.estimators.limits import refuse, smoother_of
 from kernpool.estimators.methods.conditional_distribution import ConditionalDistribution, array_outcomes
 from kernpool.estimators.model import FittedModel, names_of, order_of, source_of
 from kernpool.estimators.training_rows import unshared
@@ -31,7 +32,7 @@ Array = NDArray[np.float64]
 
 def y_bandwidths(model: FittedModel, y_bandwidth: Any) -> Array:
     """Return the bandwidth in y of each output, as given, or by the method "rule" or "ml"."""
-    need_rows(model, "a bandwidth in y needs")
+    refuse(model, "a bandwidth in y")
     outputs = 1 if model.value_.ndim == 1 else model.value_.shape[1]
     method = check_y_bandwidth(y_bandwidth, outputs)
     if not isinstance(method, str):
@@ -47,12 +48,12 @@ def y_bandwidths(model: FittedModel, y_bandwidth: Any) -> Array:
 def stored_outcomes(model: FittedModel, X: Any) -> StoredOutcomes:
     """Return the outcomes at X of a regressor whose rows are not in memory; refuse local planes and X=None."""
     if model._degree:
-        need_rows(model, "residuals of planes, which conditional distributions are made of, need")
+        refuse(model, "a conditional distribution of residuals")
     if X is None:
-        need_rows(model, "leave-one-out distributions of its training rows need")
+        refuse(model, "a leave-one-out distribution")
     pairs: StoredPairs = model.source_
     asked = pairs.asked(model.smoother_.recipe, unshared(numeric_query(model, X)))
-    return StoredOutcomes(asked, partial(_ask, pairs), refuse=partial(need_rows, model))  # type: ignore[arg-type]
+    return StoredOutcomes(asked, partial(_ask, pairs), refuse=partial(refuse, model, "this answer"))  # type: ignore[arg-type]
 
 
 def _ask(pairs: StoredPairs, question: Question[Answer]) -> Answer:
@@ -273,19 +274,14 @@ def distribution_bandwidth(model: FittedModel, criterion: str = "loo", *, thresh
     if not isinstance(model, ConditionalDistributions):
         raise TypeError(f"model must be a NadarayaWatsonRegressor, got {type(model).__name__}")
     check_is_fitted(model)
-    need_rows(model, "bandwidths for the distribution need")
-    if model.smoother_.recipe.degree:
-        raise ValueError(
-            "distribution_bandwidth is for local constants: this model has the distribution of residuals around a "
-            "local linear fit; fit NadarayaWatsonRegressor, or keep the bandwidth of the fit"
-        )
+    smoother = smoother_of(model, "distribution_bandwidth")
     check_choice("criterion", criterion, CRITERIA)
     weight = model.key_weight_
     value = indicators(model.value_, weight, thresholds)
     found = choose_bandwidth(
         criterion,
         TrainingRows.from_arrays(
-            smoother_of(model).keys.rows.array,
+            smoother.keys.rows.array,
             value,
             weight,
             model.key_code_,

@@ -13,20 +13,19 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from kernpool.bandwidth import RULES
 from kernpool.core import MOST_COLUMNS, Prepared, fill_empty
 from kernpool.estimators.fitted_model import (
     floor_in_words,
     has_one_output,
-    need_rows,
     per_unit,
     printed_columns,
     rank_reporter,
-    refuse_quadratic,
     shaped,
-    smoother_of,
 )
+from kernpool.estimators.limits import refuse, smoother_of
 from kernpool.estimators.methods.calibration import origin_of
 from kernpool.estimators.methods.prediction import PredictionBase, computed_once, prediction_at
 from kernpool.estimators.model import FittedModel, gap_of, source_of
@@ -116,7 +115,7 @@ class Prediction(PrintedResult, PredictionBase):
     @computed_once
     def _smoother(self) -> Smoother:
         if self.variance != "local":
-            need_rows(self.model, f"variance={self.variance!r} needs")
+            refuse(self.model, "another variance than 'local'")
         return self.model.smoother_.linear
 
     @computed_once
@@ -134,11 +133,7 @@ class Prediction(PrintedResult, PredictionBase):
         """Return the columns to differentiate by: all numeric columns for slopes, None for the fit itself."""
         if quantity == "fit":
             return None
-        if self.model.coordinates_.closed:
-            raise ValueError(
-                "slopes of columns on a circle or a globe have no standard errors yet; use quantity='fit', and "
-                "get_prediction(X).slope for the slopes themselves"
-            )
+        refuse(self.model, "the standard error of slopes")
         return range(self._smoother.columns)
 
     @computed_once
@@ -263,17 +258,7 @@ class Prediction(PrintedResult, PredictionBase):
         >>> found.local_mean.round(3), found.term.round(3)
         (array([1.007]), array([[-1.007]]))
         """
-        if not self._recipe.degree:
-            raise TypeError(
-                f"a {type(self.model).__name__} predicts weighted means, which have no terms of columns; use "
-                "LocalLinearRegressor, or explain() for the rows behind a prediction"
-            )
-        refuse_quadratic(self.model, "additive_terms")
-        if self.model.coordinates_.closed:
-            raise ValueError(
-                "additive terms are of columns on a line, and columns of this model lie on a circle or a globe; use "
-                "the slopes, get_prediction(X).slope, or explain() for the rows behind a prediction"
-            )
+        refuse(self.model, "additive_terms")
         names = tuple(column.name for column in printed_columns(self.model) if not column.has_levels)
         if not names:
             raise TypeError("this model has no numeric columns, and so no terms; use explain() for the rows behind it")
@@ -338,7 +323,7 @@ class Prediction(PrintedResult, PredictionBase):
         >>> prediction.counterfactuals(above=2.5).changes
         ('0: 0.5 -> 3, 1: 2 -> 2.5',)
         """
-        need_rows(self.model, "counterfactuals need")
+        refuse(self.model, "counterfactuals")
         if above is None and below is None:
             raise ValueError("counterfactuals need above= or below=, the output that the nearest row should have")
         value = np.asarray(self.model.value_, dtype=np.float64).reshape(len(self.model.value_), -1)
@@ -375,9 +360,10 @@ class Prediction(PrintedResult, PredictionBase):
         """
         level = as_level(level)
         check_options(method, self.variance, simultaneous, ("auto", *METHODS))
-        refuse_quadratic(self.model, "a corrected confidence interval", method not in ("auto", "naive"))
+        if method not in ("auto", "naive"):
+            refuse(self.model, "a corrected confidence interval")
         if simultaneous:
-            need_rows(self.model, "simultaneous bands need")
+            refuse(self.model, "a simultaneous band")
         check_choice("quantity", quantity, QUANTITIES)
         options = {
             "level": level,
@@ -547,7 +533,7 @@ class Inference(FittedModel):
         """
         standard_errors.check_variance(variance)
         if groups is not None:
-            need_rows(self, "groups need")
+            refuse(self, "groups=")
         code = None if groups is None else number_clusters(groups, smoother_of(self).weight)
         return prediction_at(Prediction, self, X, variance=variance, groups=code)
 
@@ -736,9 +722,10 @@ class Inference(FittedModel):
           leave-one-out error     0.03312
           effective rows per fit  7.34 to 13.8, median 13.6; 15.0% below 10
         """
-        need_rows(self, "summary needs")
+        check_is_fitted(self)
+        refuse(self, "summary")
         smoother = self.smoother_.linear
-        name = self.__dict__.get("bandwidth")
+        name = self._given["bandwidth"]
         chosen = f"bandwidth by {name!r}" if isinstance(name, str) else "bandwidth as given"
         ridge = float(np.max(smoother.recipe.ridge))
         chosen += (f", ridge {ridge:.3g}" if ridge > 0 else "") + floor_in_words(self)
@@ -799,5 +786,7 @@ def _default_method(model: FittedModel, quantity: str) -> str:
     columns = model.bandwidth_.shape[0] if model.encoding_ is None else len(model.encoding_.numeric)
     if model.coordinates_.closed:
         return "robust"  # squares of coordinates of a circle are linear in each other
-    chosen = origin_of(model) == "found" and not (isinstance(model.bandwidth, str) and model.bandwidth in RULES)
+    chosen = origin_of(model) == "found" and not (
+        isinstance(model._given["bandwidth"], str) and model._given["bandwidth"] in RULES
+    )
     return "robust" if quantity != "fit" or chosen or not 1 <= columns <= MOST_COLUMNS else "quadratic"

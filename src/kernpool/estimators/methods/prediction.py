@@ -18,14 +18,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernpool.core import LocalFit, Problem, monomials
 from kernpool.data.dates import in_words
-from kernpool.estimators.fitted_model import (
-    has_one_output,
-    need_rows,
-    pooled_from,
-    read_query,
-    refuse_quadratic,
-    smoother_of,
-)
+from kernpool.estimators.fitted_model import has_one_output, pooled_from, read_query
+from kernpool.estimators.limits import refuse, smoother_of
 from kernpool.estimators.model import FittedModel, names_of
 from kernpool.estimators.parameter_validation import NamedCalls
 from kernpool.estimators.training_rows import unshared
@@ -196,7 +190,7 @@ class PredictionBase(NamedCalls):
         EmptyWindowWarning
             If there is no training row within the kernel's support, and `empty` is ``"nearest"`` or ``"nan"``.
         """
-        need_rows(self.model, "weights need")
+        refuse(self.model, "attention_weights")
         problem = self._problem
         share: Array = weight_tables(lambda _: problem, empty=self._recipe.empty, max_bytes=max_bytes, warn=True)[0]
         if not problem.degree:
@@ -274,8 +268,7 @@ class PredictionBase(NamedCalls):
         >>> (without.predict([[1.2]]) - found.prediction).round(3)
         array([0.937])
         """
-        refuse_quadratic(self.model, "explain")
-        need_rows(self.model, "explanations need")
+        refuse(self.model, "explain")
         k, fitted = as_count("k", k), self._fitted
         value = np.asarray(self.model.value_, dtype=np.float64).reshape(len(self.model.value_), -1)
         names = None if labels is None else row_labels(labels, len(value))
@@ -303,8 +296,7 @@ class PredictionBase(NamedCalls):
         `is_other` says, given an entry of `wanted`, which training rows have another answer; `output` has the outputs
         or classes of these rows.
         """
-        need_rows(self.model, "counterfactuals need")
-        smoother = smoother_of(self.model)
+        smoother = smoother_of(self.model, "counterfactuals")
         names = None if labels is None else row_labels(labels, len(output))
         row, distance = np.empty(len(self), dtype=np.int64), np.empty(len(self))
         kinds, number = np.unique(wanted, return_inverse=True)
@@ -393,8 +385,7 @@ def row_diagnostics(model: Any, *, labels: ArrayLike | None = None) -> RowDiagno
         )
     check_is_fitted(model)
     model = cast(Any, model)  # whose methods are those of its kind
-    need_rows(model, "diagnostics of rows need")
-    smoother = smoother_of(model)
+    smoother = smoother_of(model, "row_diagnostics")
     names = None if labels is None else row_labels(labels, len(smoother.weight))
     attention = attention_received(smoother, model.key_group_)
     if not isinstance(model, ClassifierMixin):

@@ -18,7 +18,8 @@ from sklearn.utils.validation import check_is_fitted
 from kernpool.conformal.calibration import ConformalProblem
 from kernpool.conformal.methods import METHODS, check_method, prediction_interval
 from kernpool.conformal.order_statistics import as_fraction
-from kernpool.estimators.fitted_model import places_of, refuse_nearest, refuse_quadratic, shaped
+from kernpool.estimators.fitted_model import places_of, shaped
+from kernpool.estimators.limits import refuse
 from kernpool.estimators.methods.calibration import (
     METHODS_OF_SAMPLES,
     as_method,
@@ -28,7 +29,7 @@ from kernpool.estimators.methods.calibration import (
     training_rows,
 )
 from kernpool.estimators.methods.robust_regression import refit_robustly
-from kernpool.estimators.model import FittedModel, gap_of, robust_weight_of, source_of
+from kernpool.estimators.model import FittedModel, robust_weight_of, source_of
 from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.interval import Interval
 from kernpool.execution.text_table import ROWS
@@ -211,16 +212,8 @@ class PredictionIntervals(FittedModel):
             _check_out_of_core(self, method, given, others)
         fraction = as_fraction(level)
         check_method(method, not others, groups is not None)
-        if gap_of(self) and not others and method != "adaptive":
-            raise ValueError(
-                f"method={method!r} leaves rows out one by one, and the fit has gap={gap_of(self)}; use "
-                "method='adaptive', whose residuals are of fits without the rows within the gap, or give X_calibration "
-                "and y_calibration"
-            )
-        if method == "full":
-            refuse_nearest(
-                self, 'method="full", which adds a row to every window', 'use "split", "jackknife+" or "cv+"'
-            )
+        if not others and method != "adaptive":
+            refuse(self, "a method other than 'adaptive'")
         fit = self.smoother_ if isinstance(self.smoother_, Smoother) else self.smoother_.linear
         smoother, places = fit.without_robustness(), places_of(self, X, warn=stored is None)
         known, origin = None, origin_of(self)
@@ -228,8 +221,8 @@ class PredictionIntervals(FittedModel):
             rows = other_rows(self, fit, X_calibration, y_calibration, groups)
         else:
             rows, known, origin = training_rows(self, smoother, calibration, groups)
-        single = method == "full" or (method == "jackknife+" and rows.group is None)
-        refuse_quadratic(self, "an interval that adds or leaves out single rows", single)
+        if method == "full" or (method == "jackknife+" and rows.group is None):
+            refuse(self, f'method="{method}"')
         setting = ConformalProblem(smoother, places, fraction, rows, generator(as_seed(random_state), 0), origin, known)
         if stored is not None:
             setting = replace(setting, center=np.asarray(cast(Any, self).predict(X)).reshape(len(places.query), -1))

@@ -31,7 +31,7 @@ from kernpool.bandwidth import canonical_ratio
 from kernpool.core import Keys
 from kernpool.data import is_frame
 from kernpool.data.encoding import group_codes
-from kernpool.estimators.fitted_model import smoother_of
+from kernpool.estimators.limits import smoother_of
 from kernpool.estimators.model import FittedModel, names_of
 from kernpool.estimators.training_rows import ReadRows
 from kernpool.execution.error_messages import abbreviate

@@ -35,8 +35,9 @@ from sklearn.base import clone
 from kernpool import conformal
 from kernpool.bandwidth import TrainingRows, canonical_rows, count_copies
 from kernpool.estimators.expected_error import folds_of, refuse_few
-from kernpool.estimators.fitted_model import places_of, smoother_of
+from kernpool.estimators.fitted_model import places_of
 from kernpool.estimators.kernel_smoother import KernelSmoother
+from kernpool.estimators.limits import smoother_of
 from kernpool.estimators.methods.calibration import check_rows, read_outputs
 from kernpool.estimators.stacking.kernel_ridge import Array, KernelRidge, centered, mean_of
 from kernpool.estimators.stacking.stack import FitMembers, FittedStack, Queries, row_weights, squared_error, values_of

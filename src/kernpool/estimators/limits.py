@@ -1,0 +1,161 @@
+"""What an answer cannot do for a kind of model: one table of remedies, read by `refuse`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar, cast
+
+from sklearn.utils.validation import check_is_fitted
+
+from kernpool.data.circular import Globe
+from kernpool.estimators.model import FittedModel, gap_of, neighbors_of, robust_weight_of, source_of
+from kernpool.smoother import Smoother
+
+IN_MEMORY = "fit it to arrays, such as a sample of the rows, with bandwidth=model.bandwidth_"
+LINEAR = "fit it with robust=False"
+WITHOUT_CIRCLES = "fit it without periodic= and geographic=, or use get_prediction(X).slope or explain()"
+
+# Kinds of models: who belongs to one, the error, and why an answer is refused to it.
+KINDS: dict[str, tuple[Callable[[FittedModel], object], type[Exception], str]] = {
+    "stored": (
+        lambda model: source_of(model) is not None,
+        TypeError,
+        "this {model} was fitted to rows that are not in memory, and {answer} needs the rows themselves",
+    ),
+    "robust": (
+        lambda model: robust_weight_of(model) is not None,
+        TypeError,
+        "{answer} is for linear fits, and this {model} is robust: its weights of rows depend on y",
+    ),
+    "quadratic": (
+        lambda model: model._degree == 2,
+        ValueError,
+        "degree=2 does not go with {answer}",
+    ),
+    "nearest": (
+        lambda model: neighbors_of(model) is not None,
+        ValueError,
+        "window={window} does not go with {answer}",
+    ),
+    "groups": (
+        lambda model: model.key_group_ is not None,
+        ValueError,
+        "{answer} takes rows one by one, and this model was fitted with groups=, whose rows go together",
+    ),
+    "gap": (
+        gap_of,
+        ValueError,
+        "{answer} takes rows one by one, and the fit has gap={gap}, for rows that share noise with their neighbours",
+    ),
+    "closed": (
+        lambda model: model.coordinates_.closed,
+        ValueError,
+        "{answer} is for columns on a line, and columns of this model lie on a circle or a globe",
+    ),
+    "mean": (
+        lambda model: model._degree == 0,
+        TypeError,
+        "{answer} is made of slopes, and a {model} predicts weighted means, which have none",
+    ),
+    "plane": (
+        lambda model: model._degree > 0,
+        ValueError,
+        "{answer} is for local constants, and this model has the distribution of residuals around a local fit",
+    ),
+    "recalibrated": (
+        lambda model: getattr(model, "recalibrate", None) is not None,
+        ValueError,
+        "{answer} changes the bandwidth, and the map by which probabilities are recalibrated holds at that of the fit",
+    ),
+    "globe": (
+        lambda model: any(isinstance(one, Globe) for one in model.coordinates_.closed),
+        ValueError,
+        "{answer} does not draw columns that are places on a globe",
+    ),
+}
+
+BY_ROWS = {"stored": IN_MEMORY, "robust": LINEAR}
+LIMITS: dict[str, dict[str, str]] = {  # answer: kinds of models that do not have it, with the remedy
+    "this answer": {
+        "stored": IN_MEMORY,
+        "robust": "use predict, get_prediction, confidence_interval, prediction_interval, summary or "
+        "attention_weights; for anything else, such as quantiles, residuals or tests, fit it with robust=False",
+    },
+    "attention_weights": {"stored": IN_MEMORY},
+    "a simultaneous band": {"stored": IN_MEMORY},
+    "another variance than 'local'": {"stored": IN_MEMORY},
+    "groups=": {"stored": IN_MEMORY},
+    "summary": {"stored": IN_MEMORY},
+    "counterfactuals": BY_ROWS,
+    "row_diagnostics": BY_ROWS,
+    "expected_error": BY_ROWS,
+    "explain": BY_ROWS | {"quadratic": "use weights(), or degree=1"},
+    "additive_terms": {
+        "mean": "use LocalLinearRegressor, or explain() for the rows behind a prediction",
+        "quadratic": "use slope, or degree=1",
+        "closed": WITHOUT_CIRCLES,
+    },
+    "the standard error of slopes": {"closed": WITHOUT_CIRCLES},
+    "a corrected confidence interval": {"quadratic": 'use method="naive", or degree=1'},
+    "a conditional distribution of residuals": {"stored": IN_MEMORY},
+    "a leave-one-out distribution": {"stored": IN_MEMORY},
+    "a bandwidth in y": {"stored": IN_MEMORY},
+    "distribution_bandwidth": BY_ROWS | {"plane": "fit NadarayaWatsonRegressor, or keep the bandwidth of the fit"},
+    'method="full"': {
+        "nearest": 'use "split", "jackknife+" or "cv+"; of classes "lac" or another',
+        "quadratic": 'use method="cv+" or "adaptive"',
+        "groups": 'use another method; of classes "lac", with calibration rows of other groups',
+    },
+    'method="jackknife+"': {"quadratic": 'use method="cv+" or "adaptive"'},
+    "a method other than 'adaptive'": {
+        "gap": "use method='adaptive', whose residuals are of fits without the rows within the gap, or give "
+        "X_calibration and y_calibration"
+    },
+    "predict_set": BY_ROWS,
+    "the variance of probabilities": {
+        "groups": "fit NadarayaWatsonRegressor(bandwidth=model.bandwidth_) to 1.0 * (y == label) with the same groups, "
+        "whose get_prediction and confidence_interval count clusters"
+    },
+    "bootstrap": BY_ROWS,
+    "bootstrap without groups=": {
+        "gap": "give groups=, such as np.arange(n) // 20 for blocks of twenty rows in their order"
+    },
+    "significance_test": BY_ROWS
+    | dict.fromkeys(
+        ("groups", "gap"),
+        "compare model.confidence_interval with and without the column, or fit without groups and gap if rows are "
+        "independent",
+    )
+    | {"closed": "compare expected_error() of models with and without the column", "quadratic": "use degree=1"},
+    "explore": {
+        "stored": "explore a model of some of them: NadarayaWatsonRegressor(bandwidth=model.bandwidth_).fit(X_some, "
+        "y_some)",
+        "robust": LINEAR,
+        "gap": "fit with gap=0 and bandwidth=model.bandwidth_ to explore it",
+        "recalibrated": "fit with recalibrate=None to explore it",
+        "globe": "fit without geographic= to explore it, or draw PartialDisplay.from_estimator(model, X, features)",
+    },
+    # what a fit of degree 2 cannot have
+    "a categorical column": {"quadratic": "code it as numbers, or use degree=1"},
+    "a periodic or geographic column": {"quadratic": "use degree=1"},
+    "rows that are not in memory": {"quadratic": "use degree=1, or a sample of the rows as arrays"},
+    "robust=": {"quadratic": "use robust=False, or degree=1"},
+}
+
+Model = TypeVar("Model", bound=FittedModel)
+
+
+def refuse(model: FittedModel, answer: str) -> None:
+    """Raise TypeError or ValueError, with the remedy, if an answer of `LIMITS` is not for models of this kind."""
+    for kind, remedy in LIMITS[answer].items():
+        belongs, error, reason = KINDS[kind]
+        if belongs(model):
+            words = {"model": type(model).__name__, "window": getattr(model, "window", None), "gap": gap_of(model)}
+            raise error(f"{reason.format(answer=answer, **words)}; {remedy}")
+
+
+def smoother_of(model: FittedModel, answer: str = "this answer") -> Smoother:
+    """Return the smoother of a fitted model for an answer that takes its rows, or refuse."""
+    check_is_fitted(model)
+    refuse(model, answer)
+    return cast(Smoother, model.smoother_)
