@@ -1,6 +1,7 @@
 """Searches on as many rows as take seconds, and the factor by which their bandwidths become those of all rows."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from kernpool import (
     get_kernel,
 )
 from kernpool.bandwidth.criteria import CRITERIA, LOG_LOSS
-from kernpool.bandwidth.search import SearchOptions, TrainingRows, held_out
+from kernpool.bandwidth.search import Found, SearchOptions, TrainingRows, held_out
 from kernpool.bandwidth.search.held_out import PRIOR_SPREAD, HeldOutRows, adjust_to_all_rows, affordable_rows, hold_out
 from kernpool.core import NO_CATEGORIES
 from kernpool.estimators.kernel_smoother import KernelSmoother
@@ -113,28 +114,29 @@ def test_groups_are_held_out_as_a_whole():
         assert set(held.X[:, 0]) <= set(X[381:, 0])
 
 
+def adjusted(X, y, bandwidth, relevance, searched):
+    search = SimpleNamespace(relevance=np.array(relevance))
+    found = Found(bandwidth, np.zeros(0), bandwidth_search=search)
+    return adjust_to_all_rows(found, TrainingRows.from_arrays(X, y), OPTIONS, NO_CATEGORIES, searched, 0)
+
+
 @pytest.mark.parametrize("off", [0.5, 2.0])
 def test_bandwidths_that_are_far_off_are_corrected_and_flat_columns_stay(off):
     X, y = make_rows(4000, 3)
     best = np.array([0.045, 1e4, 1e4])
-    matters = np.array([True, False, False])
-    rows = TrainingRows.from_arrays(X, y)
-    found = adjust_to_all_rows(rows, OPTIONS, NO_CATEGORIES, best * [off, 1, 1], np.zeros(0), matters, 4000)
+    found = adjusted(X, y, best * [off, 1, 1], [1, 0, 0], 4000)
     assert 0.026 < found.bandwidth[0] < 0.062  # the prior pulls it back to .022 and .09
-    assert found.factor == pytest.approx(found.bandwidth[0] / (0.045 * off), rel=1e-12)
-    assert (found.held, found.others) == (800, 3200)
+    factor = found.bandwidth[0] / (0.045 * off)
+    assert found.bandwidth_note.endswith(f"{factor:.6g}: 800 rows held out are predicted best so from 3200 others")
     assert np.all(found.bandwidth[1:] > 1e3)
-    nothing = adjust_to_all_rows(rows, OPTIONS, NO_CATEGORIES, best, np.zeros(0), np.zeros(3, dtype=bool), 400)
-    assert nothing.bandwidth.tolist() == best.tolist()
+    assert adjusted(X, y, best, [0, 0, 0], 400).bandwidth.tolist() == best.tolist()
 
 
 def test_without_evidence_the_factor_is_that_of_the_rate():
     """Of noise: the prior keeps the factor near the rate."""
     g = np.random.default_rng(2)
     X, y = g.normal(size=(600, 2)), g.normal(size=600)
-    rows, all_matter = TrainingRows.from_arrays(X, y), np.ones(2, dtype=bool)
-    found = adjust_to_all_rows(rows, OPTIONS, NO_CATEGORIES, np.full(2, 5.0), np.zeros(0), all_matter, 600)
-    assert found.factor == pytest.approx(1.0, rel=0.3)
+    assert adjusted(X, y, np.full(2, 5.0), [1, 1], 600).bandwidth == pytest.approx(5.0, rel=0.3)
 
 
 @pytest.mark.usefixtures("few")

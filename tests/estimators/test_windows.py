@@ -9,6 +9,7 @@ import pytest
 import kernpool
 from kernpool import Floor, LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
 from kernpool.bandwidth import TrainingRows
+from kernpool.bandwidth.search import Found
 from kernpool.core import NO_CATEGORIES, Groups, Problem
 from kernpool.estimators.methods.window_width import find_floor
 from kernpool.pooling import choose
@@ -388,8 +389,8 @@ def test_bootstrap_is_by_default_at_the_training_rows_as_queries():
 
 def test_default_floor_is_at_least_one_row():
     model, rows = NadarayaWatsonClassifier("epanechnikov"), TrainingRows.from_arrays(X, Y[:, None])
-    found = {"bandwidth_": np.full(2, 1e-4), "smoothing_": np.zeros(0)}  # all windows are empty
-    assert find_floor(model, found, rows, NO_CATEGORIES) == {"min_effective_rows_": 1.0}
+    found = Found(np.full(2, 1e-4), np.zeros(0))  # all windows are empty
+    assert find_floor(model, found, rows, NO_CATEGORIES).min_effective_rows == 1.0
 
 
 def test_leave_cluster_out_quantiles_are_fits_without_the_cluster():

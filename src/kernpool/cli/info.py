@@ -14,6 +14,10 @@ from kernpool.estimators.model import neighbors_of, source_of
 from kernpool.estimators.persistence import load_model, read_header
 from kernpool.inference import Summary
 
+RESULTS = (
+    "loo_error", "loo_empty_windows", "bandwidth_note", "min_effective_rows", "n_neighbors", "ridge", "prior_share"
+)  # fmt: skip
+
 
 def run_info(options: argparse.Namespace) -> None:
     """Run `kernpool info`: print a saved model as JSON, or the summary of its fit."""
@@ -51,8 +55,8 @@ def describe_model(model: Any, header: dict[str, Any]) -> dict[str, Any]:
     found["parameters"] = _plain(model.get_params())
     if source_of(model) is not None:
         found["data"] = model.reference_["path"]
-    results = {name: getattr(model, name, None) for name in model._results}
-    return found | {name.rstrip("_"): result for name, result in results.items() if result is not None}
+    results = {name: getattr(model, f"{name}_", None) for name in RESULTS}
+    return found | {name: result for name, result in results.items() if result is not None}
 
 
 def _plain(value: Any) -> Any:

@@ -7,7 +7,6 @@ positive weight with the smallest numbers are the sample. A process that reads o
 their numbers.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,16 +16,21 @@ from sklearn.utils import check_random_state
 
 from kernpool.bandwidth import warn_of_copies
 from kernpool.bandwidth.criteria import CRITERIA, LOG_LOSS, check_groups, check_order
-from kernpool.bandwidth.rules_of_thumb import RULES, bring_to_rows, rule_of_thumb
-from kernpool.bandwidth.search import BandwidthSearch, SearchOptions, TrainingRows, canonical_rows, search_bandwidth
+from kernpool.bandwidth.rules_of_thumb import RULES, rule_of_thumb
+from kernpool.bandwidth.search import (
+    Found,
+    SearchOptions,
+    TrainingRows,
+    canonical_rows,
+    rescale_to_all_rows,
+    search_bandwidth,
+)
 from kernpool.bandwidth.search.held_out import adjust_to_all_rows, affordable_rows
 from kernpool.core.pair_factors import NO_CATEGORIES, Categories
 from kernpool.data.array_validation import INFINITE, as_bandwidth
 from kernpool.data.chunks.sampling import RowSample
-from kernpool.data.circular import Coordinates
-from kernpool.data.encoding import Encoding
 from kernpool.data.suspect_columns import SuspectColumnWarning, suspect_numbers
-from kernpool.estimators.model import FittedModel, follows_rows
+from kernpool.estimators.model import FittedModel
 from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.progress import current_progress
 from kernpool.execution.warnings import warn_caller
@@ -71,13 +75,6 @@ def search_options(model: FittedModel) -> SearchOptions:
     )
 
 
-def bandwidth_of_ratios(model: FittedModel, rows: TrainingRows) -> Any:
-    """Return how bandwidths are chosen: where windows follow the rows, the ratio of a single column needs no search."""
-    single = rows.X.shape[1] == 1 and (rows.code is None or not rows.code.shape[1])
-    searched = isinstance(model.bandwidth, str) and model.bandwidth not in RULES
-    return "scott" if follows_rows(model) and single and searched else model.bandwidth
-
-
 def choose_bandwidth(
     bandwidth: Any,
     rows: TrainingRows,
@@ -85,7 +82,7 @@ def choose_bandwidth(
     *,
     categories: Categories = NO_CATEGORIES,
     smoothing: Any = None,
-) -> dict[str, Any]:
+) -> Found:
     """Choose the bandwidth from given numbers, by a rule of thumb or by a search.
 
     Parameters
@@ -102,12 +99,9 @@ def choose_bandwidth(
 
     Returns
     -------
-    dict
-        Attributes of the fit: `bandwidth_` and `smoothing_`; after a search `relevance_` and `bandwidth_search_`, and
-        `bandwidth_note_` if it drew rows, whose bandwidths were made those of all rows, with `search_rows_` if all
-        others have not been looked at; for
-        ``"regularised"``, ``"loo"`` and ``"log_loss"`` also `loo_error_` and `loo_empty_windows_`; `ridge_` of planes;
-        `prior_share_` of classes, if the search drew rows with "auto".
+    Found
+        After a search with the errors of its criterion, if it leaves rows out; if it drew rows, with the bandwidths of
+        all rows and a note, and with the rows that were looked at if there are others.
 
     Raises
     ------
@@ -115,8 +109,7 @@ def choose_bandwidth(
         If a bandwidth or smoothing that was given does not go with the columns; or groups or a gap with a criterion
         that cannot leave them out.
     """
-    # Only models of planes have it.
-    as_given: dict[str, Any] = {"ridge_": float(options.ridge or 0.0)} if options.degree else {}
+    ridge = float(options.ridge or 0.0) if options.degree else None
     (kept,), named = np.nonzero(rows.weight > 0), isinstance(bandwidth, str)
     criterion = (CRITERIA | {LOG_LOSS.name: LOG_LOSS}).get(bandwidth) if named else None
     if rows.group is not None:
@@ -127,17 +120,16 @@ def choose_bandwidth(
         order = rows.order.take(kept)
         check_order(order, criterion if named and bandwidth not in RULES else CRITERIA["loo"], bandwidth)
     if not named:
-        given = given_bandwidth(bandwidth, rows.bandwidths)
-        return as_given | {"bandwidth_": given, "smoothing_": given_smoothing(smoothing, categories)}
+        return Found(given_bandwidth(bandwidth, rows.bandwidths), given_smoothing(smoothing, categories), ridge)
     rows = rows.take(kept)
     rows = replace(rows, X=rows.X.astype(np.float64), value=rows.value.astype(np.float64))
     if criterion is None:
         estimated = _by_rule(bandwidth, rows, options.kernel)
-        return as_given | {"bandwidth_": estimated, "smoothing_": given_smoothing(smoothing, categories)}
+        return Found(estimated, given_smoothing(smoothing, categories), ridge)
     if len(rows.X) == 1 and rows.weight[0] <= 1:
         warn_caller(f"bandwidth={bandwidth!r} needs more than one row; using the rule of Scott instead")
-        nothing = {"smoothing_": np.zeros(len(categories)), "loo_error_": np.nan, "loo_empty_windows_": 0}
-        return as_given | nothing | {"bandwidth_": _by_rule("scott", rows, options.kernel)}
+        estimated = _by_rule("scott", rows, options.kernel)
+        return Found(estimated, np.zeros(len(categories)), ridge, loo_error=np.nan, loo_empty_windows=0)
     if smoothing is not None:
         raise ValueError(
             f"smoothing is searched for with bandwidth={bandwidth!r} and must be None, "
@@ -157,83 +149,19 @@ def choose_bandwidth(
         if len(distinct.X) > most:
             searched = distinct.draw(most, options.random_state)
     search = search_bandwidth(searched, options, categories)
-    found = {
-        "bandwidth_": search.bandwidth,
-        "smoothing_": search.smoothing,
-        "relevance_": search.relevance,
-        "bandwidth_search_": search,
-    }
-    if options.degree:
-        found["ridge_"] = search.ridge
+    found = Found(search.bandwidth, search.smoothing, search.ridge if options.degree else None, search)
     if criterion.exclude_self:
-        found |= {"loo_error_": search.error, "loo_empty_windows_": search.empty_windows}
+        found = replace(found, loo_error=search.error, loo_empty_windows=search.empty_windows)
     if searched is rows:
         return found
-    limit = options.seconds
+    few, limit = len(searched.X), options.seconds
     if automatic and (limit is None or search.seconds < limit):  # a search that was stopped has no time left
-        return found | _adjusted(found, search, len(searched.X), distinct, options, categories, said_seed)
-    found |= rescale_to_all_rows(found, bandwidth, len(searched.X), len(distinct.X), said_seed)
+        return adjust_to_all_rows(found, distinct, options, categories, few, said_seed)
+    found = rescale_to_all_rows(found, bandwidth, few, len(distinct.X), said_seed)
     if automatic:
         return found
     # All rows that equal one of these, so that the other rows can be used to validate the result.
-    return found | {"search_rows_": kept[equal_rows(rows.columns, searched.columns)].astype(np.int64)}
-
-
-def _adjusted(
-    found: dict[str, Any],
-    search: BandwidthSearch,
-    searched: int,
-    distinct: TrainingRows,
-    options: SearchOptions,
-    categories: Categories,
-    random_state: Any,
-) -> dict[str, Any]:
-    """Make bandwidths found on a sample those of all rows by rows held out, and describe this in a note."""
-    options = replace(options, ridge=search.ridge)
-    matters = search.relevance > 0
-    at = adjust_to_all_rows(distinct, options, categories, search.bandwidth, search.smoothing, matters, searched)
-    note = (
-        f"{search.criterion!r} on a sample of {searched} of {len(distinct.X)} rows ({_seed_as_text(random_state)}), "
-        f"then times {at.factor:.6g}: {at.held} rows held out are predicted best so from {at.others} others"
-    )
-    adjusted = {"bandwidth_": at.bandwidth, "smoothing_": at.smoothing, "bandwidth_note_": note}
-    if "loo_error_" in found:
-        adjusted |= {"loo_error_": at.error, "loo_empty_windows_": at.empty_windows}
-    return adjusted if np.isnan(at.prior_share) else adjusted | {"prior_share_": at.prior_share}
-
-
-def _seed_as_text(random_state: Any) -> str:
-    return f"random_state={random_state}" if isinstance(random_state, int | np.integer) else "drawn at random"
-
-
-def rescale_to_all_rows(found: dict[str, Any], name: str, few: int, many: int, random_state: Any) -> dict[str, Any]:
-    """Rescale bandwidths found on a sample of rows to the number of all rows, and describe this in a note.
-
-    Parameters
-    ----------
-    found : dict
-        Attributes of a fit, from the sample.
-    name : str
-        The criterion or the rule.
-    few, many : int
-        Rows of the sample, and in all.
-    random_state : int, RandomState or None
-        By which it was drawn.
-
-    Returns
-    -------
-    dict
-        `bandwidth_`, `smoothing_` and `bandwidth_note_`.
-    """
-    bandwidth, smoothing = found["bandwidth_"], found["smoothing_"]
-    matters = found.get("relevance_", np.ones(len(bandwidth) + len(smoothing))) > 0
-    bandwidth, smoothing, factor = bring_to_rows(bandwidth, smoothing, matters, few, many)
-    d = int(np.count_nonzero(matters[: len(bandwidth)]))
-    note = (
-        f"{name!r} on a sample of {few} of {many} rows ({_seed_as_text(random_state)}), then times {factor:.6g}: "
-        f"with d = {d} the best bandwidth shrinks as rows^(-1/(4 + d))"
-    )
-    return {"bandwidth_": bandwidth, "smoothing_": smoothing, "bandwidth_note_": note}
+    return replace(found, search_rows=kept[equal_rows(rows.columns, searched.columns)].astype(np.int64))
 
 
 def given_bandwidth(bandwidth: Any, columns: int) -> Array:
@@ -265,42 +193,6 @@ def given_smoothing(smoothing: Any, categories: Categories) -> Array:
     return given
 
 
-def in_order_of_columns(
-    found: dict[str, Any], names: Sequence[Any] | None, encoding: Encoding | None
-) -> dict[str, Any]:
-    """Reorder the relevances of a bandwidth search to match the table's columns; add the column names to the search.
-
-    `found` is from `choose_bandwidth`, which has numeric columns first. Without a search it is returned as it is.
-    """
-    if "relevance_" not in found:
-        return found
-    search, relevance = found["bandwidth_search_"], found["relevance_"]
-    order = range(relevance.size) if encoding is None else (*encoding.numeric, *encoding.categorical)
-    if names is not None and len(order) == relevance.size:
-        search = replace(search, names=tuple(str(names[i]) for i in order))
-    if encoding is not None:
-        # Levels alone are searched with one column of zeros before them, which is no column of the table.
-        relevance, by_search = np.zeros(len(encoding.kinds)), relevance[relevance.size - len(order) :]
-        relevance[list(order)] = by_search
-    return found | {"bandwidth_search_": search, "relevance_": relevance}
-
-
-def of_columns(found: dict[str, Any], coordinates: Coordinates) -> dict[str, Any]:
-    """Return what `choose_bandwidth` found for bandwidths that several columns share as that of the table's columns."""
-    if not coordinates.closed:
-        return found
-    which, search = coordinates.bandwidth_of, found.get("bandwidth_search_")
-
-    def numbers(of: Array) -> Array:
-        return of[..., np.append(which, np.arange(which.max() + 1, of.shape[-1]))]
-
-    spread = {} if search is None else {"bandwidth_search_": replace(
-        search, bandwidth=numbers(search.bandwidth), relevance=numbers(search.relevance),
-        spread=numbers(search.spread), tried=numbers(search.tried),
-    )}  # fmt: skip
-    return found | {name: numbers(found[name]) for name in ("bandwidth_", "relevance_") if name in found} | spread
-
-
 def _by_rule(rule: str, rows: TrainingRows, kernel: Kernel) -> Array:
     """Compute bandwidths by a rule of thumb."""
     return rule_of_thumb(rows.X, rows.weight, rule=rule, kernel=kernel, tied=rows.tied)
@@ -311,7 +203,7 @@ DEFAULT_SEARCH_ROWS = 10_000
 
 def bandwidth_of_sample(
     sample: RowSample | None, labels: Any, bandwidth: str, options: SearchOptions, smoothing: Any = None
-) -> dict[str, Any]:
+) -> Found:
     """Choose the bandwidth on a sample of rows, and rescale it to the number of all rows.
 
     Parameters
@@ -321,7 +213,7 @@ def bandwidth_of_sample(
     labels : sequence or None
         Names of the columns, which are looked at for row numbers.
     bandwidth, options, smoothing
-        As in `choose_bandwidth`, which returns the same attributes but for `bandwidth_note_`.
+        As in `choose_bandwidth`.
     """
     if sample is None or not sample.rows:
         raise ValueError(
@@ -334,8 +226,7 @@ def bandwidth_of_sample(
     rows = TrainingRows.from_arrays(sample.key, sample.value, sample.weight)
     warn_of_copies(rows, takes_groups=False, bandwidth=bandwidth)
     found = choose_bandwidth(bandwidth, rows, options, smoothing=smoothing)
-    found["key_range_"] = sample.key_range
-    few, many = len(sample.key), sample.rows
+    found, few, many = replace(found, key_range=sample.key_range), len(sample.key), sample.rows
     if few == many:
-        return found | {"bandwidth_note_": f"{bandwidth!r} on all {many} rows"}
-    return found | rescale_to_all_rows(found, bandwidth, few, many, options.random_state)
+        return replace(found, bandwidth_note=f"{bandwidth!r} on all {many} rows")
+    return rescale_to_all_rows(found, bandwidth, few, many, options.random_state)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,6 +19,7 @@ from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.methods.classification import ClassProbabilities, ClassSets
 from kernpool.estimators.parameter_validation import check_parameters, isotonic_maps
 from kernpool.estimators.training_rows import (
+    OF_COLUMNS,
     Scoring,
     class_prior,
     one_hot,
@@ -142,8 +143,6 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
            [1.  , 0.  ]])
     """
 
-    _arrays: ClassVar[tuple[str, ...]] = (*KernelSmoother._arrays, "recalibration_", "class_prior_")
-    _results: ClassVar[dict[str, type]] = KernelSmoother._results | {"prior_share_": float}
     _standardise = False  # one-hot labels have the same unit
     _floor = 12.0  # probabilities of fewer rows are too sure
 
@@ -225,19 +224,17 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
         self.classes_ = classes
         return self
 
-    def _find_more(self, fitted: dict[str, Any]) -> None:
-        """Add the weight of the class priors, and recalibration maps if requested, to the fitted attributes."""
+    def _with_more(self, fitted: dict[str, Any]) -> dict[str, Any]:
+        """Add the class priors, their weight, and recalibration maps if requested."""
         label, weight, share = fitted["value_"].astype(np.float64), fitted["key_weight_"], self.prior_share
         group, pooled = fitted["key_group_"], np.zeros(fitted["value_"].shape)
-        fitted["class_prior_"] = class_prior(fitted["value_"], weight)
+        fitted = fitted | {"class_prior_": class_prior(fitted["value_"], weight)}
         rows = len(label) if weight is None else float(weight.sum())
-        if (
-            share == "loo"
-        ):  # where the search drew rows it is known: to leave out each of 1e5 rows took two of three parts
+        if share == "loo":  # where rows were held out it is known: to leave out each of 1e5 took two of three parts
             share = fitted.get("prior_share_", share)
         judge = type(self)(**self.get_params(deep=False))  # so that a failure leaves an earlier fit whole
-        read = ("n_features_in_", "feature_names_in_")  # parameters may name columns
-        judge.__dict__ |= {name: vars(self)[name] for name in read if name in vars(self)}
+        # Parameters may name columns.
+        judge.__dict__ |= {name: vars(self)[name] for name in OF_COLUMNS if name in vars(self)}
         if rows > 1.0 and (share == "loo" or self.recalibrate is not None):
             judge._replace_fit(fitted)
             pooled = KernelSmoother.leave_one_out(judge).prediction
@@ -248,6 +245,7 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
         if self.recalibrate is not None:
             judge._replace_fit(fitted)
             fitted["recalibration_"] = isotonic_maps(judge._left_out_probability(pooled, label, weight), label, weight)
+        return fitted
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict the most probable class of each query.

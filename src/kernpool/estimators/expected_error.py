@@ -29,17 +29,16 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.bandwidth import CRITERIA, TrainingRows, canonical_rows, count_copies
-from kernpool.estimators.bandwidth import bandwidth_of_ratios, choose_bandwidth, search_options
+from kernpool.bandwidth.search import Found
 from kernpool.estimators.fitted_model import smoother_of_rows
 from kernpool.estimators.limits import smoother_of
-from kernpool.estimators.methods.window_width import find_floor
-from kernpool.estimators.model import FittedModel, order_of
+from kernpool.estimators.methods.window_width import choose_windows
+from kernpool.estimators.model import FittedModel, neighbors_of, order_of
 from kernpool.execution.progress import current_progress, report_progress
 from kernpool.pooling import KeyPairs, finalize
 
@@ -111,18 +110,10 @@ def _was_searched(model: FittedModel) -> bool:
     return criterion is not None and not criterion.exclude_self
 
 
-def _search(model: FittedModel, fold: TrainingRows) -> dict[str, Any]:
+def _search(model: FittedModel, fold: TrainingRows) -> Found:
     """Repeat the bandwidth search of the model on the training rows of a fold."""
     try:
-        categories = model._categories()
-        found = choose_bandwidth(
-            model.coordinates_.given(bandwidth_of_ratios(model, fold)),
-            fold,
-            search_options(model),
-            categories=categories,
-            smoothing=model.smoothing,
-        )
-        return found | find_floor(model, found, fold, categories)
+        return choose_windows(model, fold, model.coordinates_, model._categories())
     except ValueError as error:  # some criteria want more rows than the fold has left
         raise ValueError(f"expected_error needs a search without some of the rows, and there {error}") from error
 
@@ -175,7 +166,7 @@ def _squared(value: Array, prediction: Array) -> Array:
     return np.asarray(np.sum((prediction - value) ** 2, axis=1))
 
 
-def _predict(model: FittedModel, found: dict[str, Any], fold: TrainingRows, there: TrainingRows) -> Array:
+def _predict(model: FittedModel, found: Found, fold: TrainingRows, there: TrainingRows) -> Array:
     """Predict the held-out rows of a fold from its training rows; by the mean of these where all weights are zero."""
     smoother = smoother_of_rows(model, found, fold, model._categories())
     if fold.order is not None and there.order is not None:
@@ -188,10 +179,10 @@ def _predict(model: FittedModel, found: dict[str, Any], fold: TrainingRows, ther
     return finalize(sums, recipe, _say_nothing).astype(np.float64)
 
 
-def _left_out_error_of_fold(model: FittedModel, found: dict[str, Any], fold: TrainingRows) -> float:
+def _left_out_error_of_fold(model: FittedModel, found: Found, fold: TrainingRows) -> float:
     """Return the leave-one-out error on the training rows of a fold; reuse that of the fold's search if available."""
-    if "loo_error_" in found:
-        return float(found["loo_error_"])
+    if found.loo_error is not None:
+        return found.loo_error
     smoother = smoother_of_rows(model, found, fold, model._categories())
     return float(smoother.leave_one_out(fold.group).error)
 
@@ -206,9 +197,13 @@ def _left_out_error(model: FittedModel) -> float:
 def _without_copies(model: FittedModel, rows: TrainingRows) -> float:
     """Return the leave-one-out error of a model when each row is left out together with all of its copies."""
     alone = replace(rows, group=np.arange(len(rows.X)))
-    names = [name for name in ("smoothing_", "ridge_", "min_effective_rows_", "n_neighbors_") if name in vars(model)]
-    found: dict[str, Any] = {"bandwidth_": model.coordinates_.distinct(model.bandwidth_)}
-    found |= {name: vars(model)[name] for name in names}
+    found = Found(
+        model.coordinates_.distinct(model.bandwidth_),
+        model.smoothing_,
+        getattr(model, "ridge_", None),
+        min_effective_rows=model.min_effective_rows_,
+        n_neighbors=neighbors_of(model),
+    )
     return _left_out_error_of_fold(model, found, alone)
 
 

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from kernpool.bandwidth import TrainingRows
+from kernpool.bandwidth.search import Found
 from kernpool.core import Categories, Keys, PoolState, Problem
 from kernpool.core.robust_weights import RESERVE, Robustness
 from kernpool.data.chunks.base import Chunks
@@ -73,17 +74,17 @@ def smoother_of_fit(model: FittedModel) -> Smoother | StoredModel:
     )
 
 
-def smoother_of_rows(model: FittedModel, found: dict[str, Any], rows: TrainingRows, categories: Categories) -> Smoother:
+def smoother_of_rows(model: FittedModel, found: Found, rows: TrainingRows, categories: Categories) -> Smoother:
     """Build the smoother of some rows, with what `choose_bandwidth` found for them."""
     has_levels, weight = len(categories) > 0, None if np.all(rows.weight == 1.0) else rows.weight
     return Smoother(
         Keys.read(rows.X, rows.value, weight),
-        _recipe(model, rows.per_column(found["bandwidth_"]), rows.tied, found.get("ridge_", 0.0)),
+        _recipe(model, rows.per_column(found.bandwidth), rows.tied, found.ridge or 0.0),
         rows.code if has_levels else None,
         categories,
-        found["smoothing_"] if has_levels else np.zeros(0),
-        least_rows=found.get("min_effective_rows_"),
-        n_neighbors=found.get("n_neighbors_"),
+        found.smoothing if has_levels else np.zeros(0),
+        least_rows=found.min_effective_rows,
+        n_neighbors=found.n_neighbors,
         order=rows.order,
         group=rows.group,
     )

@@ -18,23 +18,15 @@ from kernpool.bandwidth import LeaveOneOut, TrainingRows, warn_of_copies
 from kernpool.core import NO_CATEGORIES, RowOrder, check_degree
 from kernpool.core.dependent_columns import RankNotes
 from kernpool.data.encoding import group_codes
-from kernpool.estimators.bandwidth import (
-    bandwidth_of_ratios,
-    choose_bandwidth,
-    in_order_of_columns,
-    of_columns,
-    search_options,
-)
 from kernpool.estimators.expected_error import expected_error
 from kernpool.estimators.extrapolation import extent_of
 from kernpool.estimators.fitted_model import new_coordinates, refuse_unable, smoother_of_fit
 from kernpool.estimators.limits import refuse, smoother_of
 from kernpool.estimators.methods.prediction import PredictionBase, prediction_at
-from kernpool.estimators.methods.robust_regression import choose_robustly
-from kernpool.estimators.methods.window_width import find_floor
+from kernpool.estimators.methods.window_width import choose_windows
 from kernpool.estimators.model import FittedModel
 from kernpool.estimators.parameter_validation import NamedCalls
-from kernpool.estimators.training_rows import ReadRows, frequencies, unshared
+from kernpool.estimators.training_rows import OF_COLUMNS, ReadRows, frequencies, unshared
 from kernpool.kernels import Kernel
 from kernpool.kernels.registry import is_registered
 from kernpool.pooling.widths import Window
@@ -117,34 +109,23 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
             refuse(self, "a periodic or geographic column")
         rows_of_search = replace(rows_of_search, X=coordinates.apply(key), tied=coordinates.tied)
         categories = NO_CATEGORIES if encoding is None else self._categories_of(encoding)
-        bandwidth = coordinates.given(bandwidth_of_ratios(self, rows_of_search))
-        if self.robust:
-            found = choose_robustly(self, bandwidth, rows_of_search, categories)
-        else:
-            found = choose_bandwidth(
-                bandwidth,
-                rows_of_search,
-                search_options(self),
-                categories=categories,
-                smoothing=self.smoothing,
-            )
-        found |= find_floor(self, found, rows_of_search, categories)
-        found = of_columns(found, coordinates)
+        found = choose_windows(self, rows_of_search, coordinates, categories)
         names = vars(self).get("feature_names_in_") if encoding is None else encoding.names
-        found = in_order_of_columns(found, names, encoding)
-        stored = {"key_": unshared(key), "value_": unshared(value), "key_weight_": weight, "key_code_": code}
-        stored |= {"key_group_": group, "key_place_": place}
-        fitted = found | stored | {"encoding_": encoding, "coordinates_": coordinates, "target_name_": target}
-        self._find_more(fitted)
-        self._replace_fit(fitted)
+        found = found.of_table(coordinates, encoding, names)
+        fitted = found.attributes() | {
+            "key_": unshared(key), "value_": unshared(value), "key_weight_": weight, "key_code_": code,
+            "key_group_": group, "key_place_": place, "encoding_": encoding, "coordinates_": coordinates,
+            "target_name_": target,
+        }  # fmt: skip
+        self._replace_fit(self._with_more(fitted))
 
-    def _find_more(self, fitted: dict[str, Any]) -> None:
-        """Add fitted attributes that depend on the chosen bandwidths; the base class adds none."""
+    def _with_more(self, fitted: dict[str, Any]) -> dict[str, Any]:
+        """Return the fitted attributes with those that depend on the chosen bandwidths; the base class has none."""
+        return fitted
 
     def _replace_fit(self, fitted: dict[str, Any]) -> None:
         """Replace all fitted attributes in one step, so that a failed refit leaves the earlier fit intact."""
-        stale = {*self._arrays, *self._results, *self._others}
-        kept = {name: value for name, value in vars(self).items() if name not in stale}
+        kept = {name: value for name, value in vars(self).items() if name in OF_COLUMNS or not name.endswith("_")}
         self.__dict__ = kept | fitted
         self._freeze()
 
@@ -201,12 +182,13 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
         True
         """
         check_is_fitted(self)
-        known = vars(self).get("_expected_error")
+        known = getattr(self, "_expected_error_", None)
         if known is None:
             known = expected_error(self)
+            self._expected_error_ = known
             search = vars(self).get("bandwidth_search_")
-            found = {} if search is None else {"bandwidth_search_": replace(search, expected_error=known)}
-            self.__dict__ |= found | {"_expected_error": known}
+            if search is not None:
+                self.bandwidth_search_ = replace(search, expected_error=known)
         return known
 
     def attention_weights(self, X: ArrayLike, *, max_bytes: int = 1 << 30) -> Array:

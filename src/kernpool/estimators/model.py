@@ -7,7 +7,7 @@ that takes a model says so by this type, and the estimators and their mixins inh
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,6 +86,7 @@ class FittedModel:
     # Found by the fit: bandwidths (d,), smoothings of categorical columns (k,), and how columns become numbers.
     bandwidth_: Array
     smoothing_: Array
+    min_effective_rows_: float | None
     encoding_: Encoding | None
     coordinates_: Coordinates
     smoother_: Smoother | StoredModel
@@ -97,25 +98,7 @@ class FittedModel:
     _extent: Any  # where the training rows are, an `Extent`
     _given: Mapping[str, Any]  # parameters of the fit that say how bandwidths were found
 
-    # What a fit leaves. Files hold the arrays, the results, `encoding_` and `reference_`.
-    _arrays: ClassVar[tuple[str, ...]] = (
-        "key_", "value_", "key_weight_", "key_code_", "key_group_", "key_place_", "bandwidth_", "smoothing_",
-        "relevance_", "classes_", "search_rows_", "key_range_", "robust_weight_",
-    )  # fmt: skip
-    _results: ClassVar[dict[str, type]] = {
-        "loo_error_": float, "loo_empty_windows_": int, "bandwidth_note_": str, "min_effective_rows_": float,
-        "n_neighbors_": int, "ridge_": float,
-    }  # fmt: skip
     _standardise = True  # so that several outputs count alike
-    _others: ClassVar[tuple[str, ...]] = (
-        "_expected_error",
-        "coordinates_",
-        "encoding_",
-        "target_name_",
-        "reference_",
-        "source_",
-        "bandwidth_search_",
-    )
     _degree = 0  # of the local fit
     _floor = 0.0  # least effective rows of windows by default; zero for no floor
 

@@ -168,21 +168,21 @@ def fit_stored(model: FittedModel, pairs: StoredPairs, **given: Any) -> None:
         size = DEFAULT_SEARCH_ROWS if most is None or isinstance(most, str) else most
         sample = pairs.draw_sample(size, seed, progress=current_progress())
         found = bandwidth_of_sample(sample, pairs.labels, model.bandwidth, replace(options, rows=None), model.smoothing)
-        columns = len(found["bandwidth_"])
+        columns = len(found.bandwidth)
     else:
         columns = pairs.columns
         rows = TrainingRows.from_arrays(np.zeros((1, columns)), np.zeros(1))
         found = choose_bandwidth(model.bandwidth, rows, options, smoothing=model.smoothing)
-        found["bandwidth_note_"] = "as given"
+        found = replace(found, bandwidth_note="as given")
     refuse_unable(model, columns)
     names = pairs.labels if all_text(pairs.labels or ()) else None
     encoding = None
     if pairs.kinds is not None:
         encoding = replace(Encoding.of_numbers(names, columns), kinds=tuple(pairs.kinds))
-    reference = getattr(pairs, "reference", None)
+    reference, coordinates = getattr(pairs, "reference", None), Coordinates(columns)
     fitted = {"source_": pairs, "reference_": reference, "encoding_": encoding, "key_group_": None}
-    fitted |= {"min_effective_rows_": None, "coordinates_": Coordinates(columns)}
-    model._replace_fit(found | fitted)
+    fitted |= {"coordinates_": coordinates}
+    model._replace_fit(found.of_table(coordinates, encoding, names).attributes() | fitted)
     model.n_features_in_ = columns
     keep_labels(model, pairs.labels)
 

@@ -226,6 +226,7 @@ Array = NDArray[np.float64]
 
 UNUSUAL_MEAN_WEIGHT = 10.0
 NAMES, LABELS = "feature_names_in_", "column_labels_"  # of columns: strings, and labels of any other type
+OF_COLUMNS = ("n_features_in_", NAMES, LABELS)  # attributes that a model has before its fit is found
 
 
 class ReadRows(NamedTuple):

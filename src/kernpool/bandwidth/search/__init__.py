@@ -4,11 +4,20 @@ Read `search.py` first: it chooses the rows and the strategy, and reports the re
 the rows of a search. `objective.py` is the criterion with its derivatives, `fast_objectives.py` the same by quicker
 sums for small tables, and the choice between them. `common_scale.py` searches one common factor, `per_column.py` one
 bandwidth per column and the ridge, by Gauss-Newton steps; `log_loss.py` is the criterion and the strategy for class
-probabilities. `held_out.py` makes bandwidths of a sample those of all rows. `state.py` has the progress and the time
-limit of a search.
+probabilities. `found.py` is what a fit keeps of all this, and `held_out.py` makes bandwidths of a sample those of all
+rows. `state.py` has the progress and the time limit of a search.
 """
 
+from kernpool.bandwidth.search.found import Found, rescale_to_all_rows
 from kernpool.bandwidth.search.search import BandwidthSearch, search_bandwidth
 from kernpool.bandwidth.search.setup import SearchOptions, TrainingRows, canonical_rows
 
-__all__ = ["BandwidthSearch", "SearchOptions", "TrainingRows", "canonical_rows", "search_bandwidth"]
+__all__ = [
+    "BandwidthSearch",
+    "Found",
+    "SearchOptions",
+    "TrainingRows",
+    "canonical_rows",
+    "rescale_to_all_rows",
+    "search_bandwidth",
+]

@@ -12,7 +12,7 @@ likelihood, (N/2) log S: with many rows the error hardly depends on c, and its o
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from kernpool.bandwidth.criteria import LOG_LOSS
 from kernpool.bandwidth.prior_shrinkage import prior_share
 from kernpool.bandwidth.rules_of_thumb import bring_to_rows
 from kernpool.bandwidth.search.common_scale import minimise_near
+from kernpool.bandwidth.search.found import Found, seed_as_text
 from kernpool.bandwidth.search.objective import Trial, best_of, cost_of_empty
 from kernpool.bandwidth.search.setup import SearchOptions, TrainingRows
 from kernpool.core import Categories, Keys
@@ -78,37 +79,6 @@ def affordable_rows(rows: TrainingRows, options: SearchOptions) -> int:
     # With a ridge rows may be fewer than columns: from 145 and from 250 rows in 200 columns errors are 1.64 and 1.63.
     fewest = FEWEST_OF_MANY if options.criterion.regular or not options.degree else 2 * (d + 2)
     return min(n if n < 2 * most else most, max(slowest, fewest))
-
-
-class Adjusted(NamedTuple):
-    """Bandwidths of all rows.
-
-    Parameters
-    ----------
-    bandwidth : ndarray of shape (d,)
-        Of the numeric columns.
-    smoothing : ndarray of shape (k,)
-        Of the categorical columns.
-    factor : float
-        Between these bandwidths and those of the sample.
-    error : float
-        Mean squared error of the rows held out, summed over outputs, at the bandwidths that predict them best.
-    empty_windows : int
-        Number of rows held out whose window has no other row.
-    held, others : int
-        Number of the rows held out, and of those that predict them.
-    prior_share : float
-        Weight of the class priors that predicts the rows held out best, with the log loss; NaN otherwise.
-    """
-
-    bandwidth: Array
-    smoothing: Array
-    factor: float
-    error: float
-    empty_windows: int
-    held: int
-    others: int
-    prior_share: float
 
 
 @dataclass
@@ -220,35 +190,30 @@ def hold_out(rows: TrainingRows, size: int, generator: Any) -> tuple[TrainingRow
 
 
 def adjust_to_all_rows(
-    rows: TrainingRows,
-    options: SearchOptions,
-    categories: Categories,
-    bandwidth: Array,
-    smoothing: Array,
-    matters: NDArray[np.bool_],
-    searched: int,
-) -> Adjusted:
+    found: Found, rows: TrainingRows, options: SearchOptions, categories: Categories, searched: int, random_state: Any
+) -> Found:
     """Make bandwidths that were found on a sample those of all rows: by the rate, and a factor by rows held out.
 
     Parameters
     ----------
+    found : Found
+        By a search of the sample.
     rows : TrainingRows
         All rows, distinct.
     options : SearchOptions
-        Of the search, with the ridge that it found.
+        Of the search.
     categories : Categories
         Categories of the codes.
-    bandwidth, smoothing : ndarray
-        Found on the sample.
-    matters : ndarray of bool, shape (d + k,)
-        Which columns are not smoothed away.
     searched : int
         Rows of the sample.
+    random_state : int, RandomState or None
+        By which it was drawn.
 
     Returns
     -------
-    Adjusted
-        Bandwidths of all rows.
+    Found
+        Of all rows, with a note. Errors are of the rows held out, at the bandwidths that predict them best, and so is
+        the weight of the class priors with the log loss.
 
     Notes
     -----
@@ -257,21 +222,26 @@ def adjust_to_all_rows(
     """
     from sklearn.utils import check_random_state
 
-    whole, generator = len(rows.X), check_random_state(options.random_state)
+    whole, generator, matters = len(rows.X), check_random_state(options.random_state), found.matters
+    options = replace(options, ridge=found.ridge or 0.0)
     most = HELD_ROWS + int(HELD_SUMS / HELD_ROWS / rows.sums_per_pair(options.degree))
     rows = rows.draw(most, generator)
     held, others = hold_out(rows, min(HELD_ROWS, len(rows.X) // 5), generator)
     few = len(others.X)
-    bandwidth, smoothing, rate = bring_to_rows(bandwidth, smoothing, matters, searched, few)
+    bandwidth, smoothing, rate = bring_to_rows(found.bandwidth, found.smoothing, matters, searched, few)
     criterion = HeldOutRows(held, others, bandwidth, smoothing, matters, categories, options)
     if matters.any():
         minimise_near(criterion, np.ones(1), 1.0, tolerance=TOLERANCE, max_evaluations=MOST_EVALUATIONS)
     else:
         criterion.evaluate(np.zeros(1))
-    factor = float(np.exp(criterion.best.theta[0]))
-    bandwidth, smoothing = criterion.at(factor)
-    bandwidth, smoothing, last = bring_to_rows(bandwidth, smoothing, matters, few, whole)
-    best, rate = criterion.best, rate * factor * last
-    return Adjusted(
-        bandwidth, smoothing, rate, best.error, best.empty_windows, len(held.X), few, best.prior_share
-    )  # fmt: skip
+    best = criterion.best
+    factor = float(np.exp(best.theta[0]))
+    bandwidth, smoothing, last = bring_to_rows(*criterion.at(factor), matters, few, whole)
+    note = (
+        f"{options.criterion.name!r} on a sample of {searched} of {whole} rows ({seed_as_text(random_state)}), then "
+        f"times {rate * factor * last:.6g}: {len(held.X)} rows held out are predicted best so from {few} others"
+    )
+    found = replace(found, bandwidth=bandwidth, smoothing=smoothing, bandwidth_note=note)
+    if found.loo_error is not None:
+        found = replace(found, loo_error=best.error, loo_empty_windows=best.empty_windows)
+    return found if np.isnan(best.prior_share) else replace(found, prior_share=best.prior_share)

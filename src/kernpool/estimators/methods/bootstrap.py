@@ -168,10 +168,8 @@ def _fit_of_fewer(model: FittedModel, rest: TestSample) -> SmootherMatrix:
         options,
         categories=rest.categories,
     )
-    recipe = Recipe.of(
-        "gaussian", found["bandwidth_"], degree=model._degree, ridge=found.get("ridge_", 0.0), n_jobs=model.n_jobs
-    )
-    return SmootherMatrix.at_rows(recipe, rest.numeric, rest.factors(found["smoothing_"]))
+    recipe = Recipe.of("gaussian", found.bandwidth, degree=model._degree, ridge=found.ridge or 0.0, n_jobs=model.n_jobs)
+    return SmootherMatrix.at_rows(recipe, rest.numeric, rest.factors(found.smoothing))
 
 
 class BootstrapMethods(FittedModel):

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from kernpool.bandwidth import BandwidthSearch, TrainingRows
 from kernpool.distribution import StoredOutcomes
 from kernpool.distribution.scoring_rules import check_y_bandwidth, find_y_bandwidth, indicators
-from kernpool.estimators.bandwidth import choose_bandwidth, in_order_of_columns, of_columns, search_options
+from kernpool.estimators.bandwidth import choose_bandwidth, search_options
 from kernpool.estimators.fitted_model import numeric_query
 from kernpool.estimators.limits import refuse, smoother_of
 from kernpool.estimators.methods.conditional_distribution import ConditionalDistribution, array_outcomes
@@ -292,8 +292,6 @@ def distribution_bandwidth(model: FittedModel, criterion: str = "loo", *, thresh
         replace(search_options(model), standardise=False),
         categories=model._categories(),
     )
-    encoding = model.encoding_
-    names = names_of(model)
-    found = of_columns(found, model.coordinates_)
-    search: BandwidthSearch = in_order_of_columns(found, names, encoding)["bandwidth_search_"]
-    return replace(search, bandwidth=found["bandwidth_"], smoothing=found["smoothing_"])  # of all rows
+    found = found.of_table(model.coordinates_, model.encoding_, names_of(model))
+    assert found.bandwidth_search is not None
+    return replace(found.bandwidth_search, bandwidth=found.bandwidth, smoothing=found.smoothing)  # of all rows

@@ -22,8 +22,8 @@ W. S. Cleveland, "Robust locally weighted regression and smoothing scatterplots"
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -33,12 +33,12 @@ from sklearn.utils import check_random_state
 
 from kernpool.bandwidth import TrainingRows
 from kernpool.bandwidth.rules_of_thumb import RULES, column_spread
-from kernpool.bandwidth.search import BandwidthSearch, canonical_rows
+from kernpool.bandwidth.search import BandwidthSearch, Found, canonical_rows, rescale_to_all_rows
 from kernpool.bandwidth.search.common_scale import candidates
 from kernpool.bandwidth.search.objective import cost_of_empty
 from kernpool.core import Categories
 from kernpool.core.robust_weights import EXACT, NORMAL, RESERVE, VISIBLE, Robustness, median_magnitude
-from kernpool.estimators.bandwidth import choose_bandwidth, equal_rows, rescale_to_all_rows, search_options
+from kernpool.estimators.bandwidth import choose_bandwidth, equal_rows, search_options
 from kernpool.estimators.fitted_model import smoother_of_rows
 from kernpool.estimators.model import FittedModel, follows_rows
 from kernpool.execution.warnings import warn_caller
@@ -96,7 +96,7 @@ class RobustRows:
         return np.where(alone, (training.value - training.deleted)[:, 0], residual), alone
 
 
-def choose_robustly(model: FittedModel, bandwidth: Any, rows: TrainingRows, categories: Categories) -> dict[str, Any]:
+def choose_robustly(model: FittedModel, bandwidth: Any, rows: TrainingRows, categories: Categories) -> Found:
     """Choose bandwidths of a robust fit, and compute the robustness weights of its rows.
 
     Parameters
@@ -112,22 +112,23 @@ def choose_robustly(model: FittedModel, bandwidth: Any, rows: TrainingRows, cate
 
     Returns
     -------
-    dict
-        Attributes of the fit, as of `choose_bandwidth`, and `robust_weight_`.
+    Found
+        As from `choose_bandwidth`, with robustness weights.
 
     Raises
     ------
     TypeError, ValueError
         If the rows have several outputs or groups, or another parameter does not go with robust fits.
     """
-    robust: bool | int | str = vars(model)["robust"]
+    robust = model.robust
     robustness = Robustness.of(robust)
     searched = isinstance(bandwidth, str) and bandwidth not in RULES
     _refuse_options(model, robust, rows, searched)
-    options = search_options(model)
-    choose = partial(
-        choose_bandwidth, bandwidth, options=options, categories=categories, smoothing=model.smoothing
-    )  # fmt: skip
+
+    def choose(some: TrainingRows) -> Found:
+        options = search_options(model)
+        return choose_bandwidth(bandwidth, some, options, categories=categories, smoothing=model.smoothing)
+
     found = _search(model, robustness, rows, categories, choose) if searched else choose(rows)
     fitted = _rows_at(model, robustness, rows, categories, found)
     weight, stopped = fitted.fit()
@@ -136,7 +137,7 @@ def choose_robustly(model: FittedModel, bandwidth: Any, rows: TrainingRows, cate
             "more than half of the rows are fitted exactly, so their residuals have no scale by which outliers could "
             f"get less weight, and re-weighting stops; use a larger bandwidth, or robust=False, not {robust!r}"
         )
-    return found | {"robust_weight_": weight}
+    return replace(found, robust_weight=weight)
 
 
 def _refuse_options(model: FittedModel, robust: bool | int | str, rows: TrainingRows, searched: bool) -> None:
@@ -163,7 +164,7 @@ def _refuse_options(model: FittedModel, robust: bool | int | str, rows: Training
 
 
 def _rows_at(
-    model: FittedModel, robustness: Robustness, rows: TrainingRows, categories: Categories, found: dict[str, Any]
+    model: FittedModel, robustness: Robustness, rows: TrainingRows, categories: Categories, found: Found
 ) -> RobustRows:
     """Return the rows with the settings of a model whose bandwidths are found."""
     rows = replace(rows, X=rows.X.astype(np.float64), value=rows.value.astype(np.float64))
@@ -172,13 +173,17 @@ def _rows_at(
 
 def refit_robustly(model: FittedModel, plain: Smoother) -> Smoother:
     """Return the smoother of some rows with the robustness weights that they have among themselves, as in a fit."""
-    rows = RobustRows(Robustness.of(vars(model)["robust"]), plain)
+    rows = RobustRows(Robustness.of(model.robust), plain)
     return rows.smoother(rows.fit()[0])
 
 
 def _search(
-    model: FittedModel, robustness: Robustness, rows: TrainingRows, categories: Categories, choose: Any
-) -> dict[str, Any]:
+    model: FittedModel,
+    robustness: Robustness,
+    rows: TrainingRows,
+    categories: Categories,
+    choose: Callable[[TrainingRows], Found],
+) -> Found:
     """Find bandwidths by the bounded loss; the ratios of several by a search on re-weighted rows.
 
     The second search counts rows by the robustness weights of a fit at the bandwidths of the first one.
@@ -194,34 +199,30 @@ def _search(
     one_factor = not len(categories) and drawn.bandwidths == 1
     seconds = time.perf_counter()
     if one_factor:
-        found: dict[str, Any] = {"bandwidth_": spread, "smoothing_": np.zeros(0)}
-        found |= {"ridge_": 0.0} if model._degree else {}
+        found = Found(spread, np.zeros(0), 0.0 if model._degree else None)
         varies = bool(np.any(np.ptp(drawn.X, axis=0) > 0))
         grid = candidates(drawn.X / drawn.per_column(spread), options) if varies else np.ones(1)
     else:
         pilot = choose(drawn)
         weight = _rows_at(model, robustness, drawn, categories, pilot).fit()[0]
-        found, grid = (
-            choose(replace(drawn, weight=drawn.weight * np.where(weight > LEAST_WEIGHT, weight, 0.0))),
-            FACTORS,
-        )
+        grid = FACTORS
+        found = choose(replace(drawn, weight=drawn.weight * np.where(weight > LEAST_WEIGHT, weight, 0.0)))
     at = _rows_at(model, robustness, drawn, categories, found)
     factor, losses = best_factor(at, grid)
-    one, tried = found["bandwidth_"], np.array(sorted(losses))
+    one, tried, before = found.bandwidth, np.array(sorted(losses)), found.bandwidth_search
     bandwidth = one * factor
-    relevance = np.where(drawn.extent > 0, spread / bandwidth, 0.0)
+    relevance = np.where(drawn.extent > 0, spread / bandwidth, 0.0) if before is None else before.relevance
     search = BandwidthSearch(
-        "bounded", losses[factor], bandwidth, found["smoothing_"], found.get("relevance_", relevance), spread,
+        "bounded", losses[factor], bandwidth, found.smoothing, relevance, spread,
         one_factor, losses[factor], 0, tried[:, None] * one, np.array([losses[f] for f in tried]),
         len(losses), len(grid), len(drawn.X), time.perf_counter() - seconds, "the best of a grid, refined",
-        ridge=found.get("ridge_", 0.0),
+        ridge=found.ridge or 0.0,
     )  # fmt: skip
-    kept: dict[str, Any] = {name: found[name] for name in ("smoothing_", "ridge_") if name in found}
-    kept |= {"relevance_": search.relevance, "bandwidth_": bandwidth, "bandwidth_search_": search}
+    found = Found(bandwidth, found.smoothing, found.ridge, search)
     if drawn is rows:
-        return kept
-    kept |= rescale_to_all_rows(kept, str(model.bandwidth), len(drawn.X), len(rows.X), options.random_state)
-    return kept | {"search_rows_": counted[equal_rows(rows.columns, drawn.columns)].astype(np.int64)}
+        return found
+    found = rescale_to_all_rows(found, str(model.bandwidth), len(drawn.X), len(rows.X), options.random_state)
+    return replace(found, search_rows=counted[equal_rows(rows.columns, drawn.columns)].astype(np.int64))
 
 
 def best_factor(rows: RobustRows, grid: Array) -> tuple[float, dict[float, float]]:
