@@ -1,4 +1,4 @@
-"""What is chosen for forty problems, and what each algorithm would take: constants are easily broken unseen."""
+"""What is chosen for some problems, and what each algorithm would take: constants are easily broken unseen."""
 
 import json
 from contextlib import contextmanager
@@ -18,46 +18,29 @@ STORED = Path(__file__).with_name("choices.json")
 CASES = [
     (5, 100, 1, {}),
     (50, 100, 3, {"kernel": "epanechnikov"}),
-    (100, 150, 1, {}),
     (150, 150, 2, {}),
     (300, 300, 1, {"kernel": "laplace"}),
-    (300, 300, 4, {"kernel": "logistic"}),
     (300, 400, 2, {"degree": 1}),
     (700, 700, 1, {"kernel": "cosine"}),
     (900, 1000, 3, {"kernel": "biweight", "composition": "product"}),
     (900, 1000, 6, {"kernel": "epanechnikov", "composition": "product"}),
     (900, 1000, 6, {"composition": "product"}),
     (1000, 1000, 20, {}),
-    (1000, 1200, 20, {"kernel": "epanechnikov"}),
     (500, 800, 2, {"mask": bool}),
-    (1000, 1500, 2, {"mask": bool, "kernel": "tricube"}),
-    (300, 500, 2, {"mask": float}),
     (2000, 3000, 1, {"mask": float}),
     (5, 20000, 1, {}),
-    (100, 20000, 1, {"kernel": "boxcar"}),
     (100, 20000, 1, {"degree": 1}),
     (100, 20000, 1, {"kernel": "logistic"}),
-    (5000, 5000, 1, {}),
     (5000, 5000, 1, {"kernel": "cosine", "bandwidth": 0.02}),
-    (5000, 5000, 1, {"kernel": "cosine", "bandwidth": 2.0}),
     (5000, 5000, 1, {"kernel": "logistic", "bandwidth": 0.01}),
     (20000, 20000, 1, {"kernel": "triweight", "degree": 1}),
-    (20000, 200, 1, {"kernel": "triangular"}),
     (20000, 20000, 1, {"kernel": "constant"}),
-    (5000, 5000, 2, {}),
-    (20000, 20000, 2, {"bandwidth": 0.05}),
     (20000, 20000, 2, {"bandwidth": 0.05, "degree": 1}),
-    (20000, 20000, 2, {"kernel": "epanechnikov", "bandwidth": 0.5}),
     (20000, 20000, 2, {"kernel": "epanechnikov", "bandwidth": 0.5, "degree": 1}),
     (20000, 20000, 2, {"kernel": "boxcar", "bandwidth": 2.0}),
-    (20000, 20000, 2, {"kernel": "triangular", "bandwidth": 0.1}),
     (20000, 20000, 3, {"kernel": "laplace", "bandwidth": 0.02}),
-    (20000, 20000, 3, {"kernel": "cosine", "bandwidth": 0.3, "composition": "product"}),
     (20000, 20000, 6, {"kernel": "triweight", "bandwidth": 1.0}),
-    (20000, 20000, 6, {"kernel": "triweight", "bandwidth": 1.0, "composition": "product"}),
     (60000, 60000, 2, {"bandwidth": 0.4}),
-    (60000, 60000, 3, {"bandwidth": 0.8}),
-    (60000, 60000, 2, {"kernel": "constant"}),
     (100, 60000, 4, {"bandwidth": 0.1, "values": 3}),
 ]
 

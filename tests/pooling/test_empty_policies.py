@@ -9,6 +9,7 @@ from contextlib import nullcontext
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 from kernpool import EmptyWindowWarning, LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
 
@@ -63,9 +64,9 @@ def test_a_column_that_makes_no_difference_makes_none(make, method, empty):
     plain, mixed = (outcome(fitted(make, empty, mixed=mixed), method, mixed=mixed) for mixed in (False, True))
     assert mixed[1:] == plain[1:]
     if plain[0] is None or np.asarray(plain[0]).dtype.kind in "OUS":
-        np.testing.assert_array_equal(mixed[0], plain[0])
+        assert_array_equal(mixed[0], plain[0])
     else:
-        np.testing.assert_allclose(mixed[0], plain[0], rtol=1e-9, atol=1e-12)
+        assert_allclose(mixed[0], plain[0], rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.filterwarnings("ignore::kernpool.ExtrapolationWarning")  # of priors far away
@@ -78,16 +79,16 @@ def test_weights_of_empty_windows_are_what_the_policy_says(make, mixed):
     with pytest.warns(EmptyWindowWarning, match="2 of 5 queries") as caught:
         found = fitted(make, "nan", mixed=mixed).attention_weights(queries)
     assert len(caught) == 1
-    np.testing.assert_array_equal(np.isnan(found).all(axis=1), EMPTY)
-    np.testing.assert_array_equal(np.isnan(found).any(axis=1), EMPTY)
-    np.testing.assert_array_equal(fitted(make, "zero", mixed=mixed).attention_weights(queries)[EMPTY], 0.0)
+    assert_array_equal(np.isnan(found).all(axis=1), EMPTY)
+    assert_array_equal(np.isnan(found).any(axis=1), EMPTY)
+    assert_array_equal(fitted(make, "zero", mixed=mixed).attention_weights(queries)[EMPTY], 0.0)
     with pytest.warns(EmptyWindowWarning, match="2 of 5 queries .* nearest") as caught:
         nearest = fitted(make, "nearest", mixed=mixed).attention_weights(queries)[EMPTY]
     assert len(caught) == 1
-    np.testing.assert_array_equal(nearest, np.eye(31)[[30, 0]])
+    assert_array_equal(nearest, np.eye(31)[[30, 0]])
     mean = fitted(make, "mean", mixed=mixed, weights=True).attention_weights(queries)[EMPTY]
     share = 1.0 + np.arange(31) % 3
-    np.testing.assert_allclose(mean, np.tile(share / share.sum(), (2, 1)), rtol=1e-14)
+    assert_allclose(mean, np.tile(share / share.sum(), (2, 1)), rtol=1e-14)
 
 
 @pytest.mark.covering
@@ -100,6 +101,6 @@ def test_weights_times_outputs_are_the_predictions(make, empty, mixed, weights):
     queries = rows_of(QUERIES, mixed=mixed)
     with pytest.warns(EmptyWindowWarning) if empty == "nearest" else nullcontext():
         shares, prediction = model.attention_weights(queries), model.predict(queries)
-    np.testing.assert_allclose(shares @ model.value_, prediction, rtol=1e-10, atol=1e-13)
+    assert_allclose(shares @ model.value_, prediction, rtol=1e-10, atol=1e-13)
     rows = ~EMPTY if empty == "zero" else slice(None)
-    np.testing.assert_allclose(shares[rows].sum(axis=1), 1.0, rtol=1e-12)
+    assert_allclose(shares[rows].sum(axis=1), 1.0, rtol=1e-12)

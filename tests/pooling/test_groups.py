@@ -1,11 +1,14 @@
-"""Queries that do not meet the keys of their group: against dense tables, and the laws of leaving out."""
+"""Queries that do not meet the keys of their group, or within a gap in an order: dense tables, and laws."""
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
 
 from kernpool import Problem, choose, get_kernel, kernel_names
 from kernpool.bandwidth import leave_one_out
-from kernpool.core import Factors, Groups, solve
+from kernpool.core import Factors, Groups, RowOrder, solve
 from kernpool.kernels import get_categorical_kernel
 from kernpool.pooling import group_plan as of_groups
 from kernpool.pooling import rounding_error
@@ -15,19 +18,21 @@ from tests.support.dense_groups import left_out, mean_of_others
 TABLE = get_categorical_kernel("aitchison_aitken")
 
 
-def make_rows(n=60, d=2, groups=9, seed=0, weighted=False):
-    """Rows, two outputs and groups of very different sizes, one of which is a single row."""
+def make_rows(n=60, d=2, groups=9, seed=0, weighted=False, gap=0):
+    """Rows, two outputs and groups of very different sizes, one of which is a single row; or places in an order."""
     generator = np.random.default_rng(seed)
     x = generator.uniform(-1, 1, size=(n, d))
     y = np.column_stack([np.sin(3 * x[:, 0]), 40.0 + x[:, -1]]) + 0.3 * generator.normal(size=(n, 2))
     group = generator.choice(groups - 1, n, p=np.arange(1, groups) / np.arange(1, groups).sum())
     group[7] = groups - 1
+    if gap:  # in the order of the only column, or in none, two rows at each place
+        group = (np.argsort(np.argsort(x[:, 0])) if d == 1 else generator.permutation(n)) // 2
     return x, y, group, generator.integers(0, 4, n).astype(float) if weighted else None
 
 
-def make_problem(x, y, group, weight=None, *, h=0.6, **options):
+def make_problem(x, y, group, weight=None, *, h=0.6, gap=0, **options):
     problem = Problem.from_arrays(x, x, y, bandwidth=h, key_weight=weight, **options)
-    return problem.with_groups(group, group)
+    return problem.with_groups(group, group, gap)
 
 
 def fit_of(problem, algorithm="auto"):
@@ -43,22 +48,25 @@ def cuts(request, monkeypatch):
     return request.param
 
 
+@pytest.mark.covering
+@pytest.mark.parametrize("gap", [0, 1, 10, 29, 200])
 @pytest.mark.parametrize("ways", [2, 3, 8])
-@pytest.mark.parametrize("sizes", [[1] * 60, [50, 1, 1, 8], [1, 1, 8, 50], [2, 40, 3, 3, 3, 9], [60]])
-def test_each_pair_of_two_groups_meets_once(sizes, ways, monkeypatch):
+@pytest.mark.parametrize("sizes", [[1] * 60, [2] * 30, [50, 1, 1, 8], [1, 1, 8, 50], [2, 40, 3, 3, 3, 9], [60]])
+def test_each_pair_of_two_groups_meets_once(sizes, ways, gap, monkeypatch):
     monkeypatch.setattr(of_groups, "WAYS", ways)
     g = np.random.default_rng(0)
     code, weight = g.permutation(np.repeat(np.arange(len(sizes)), sizes)), g.integers(0, 3, size=60) * 1.0
     asked = np.r_[g.choice(code, size=20), [-1, -1, 99]]
     for key_weight, queries in ((None, code), (weight, code), (weight, asked), (None, asked[:20])):
         met = np.zeros((len(queries), 60), dtype=int)
-        for visit in of_groups._cut(Groups(queries, code), key_weight):
-            here = (queries[visit.queries][:, None] != code[visit.keys]).astype(int)
+        apart = (np.abs(queries[:, None] - code) > gap) | (queries < 0)[:, None]
+        for visit in of_groups._cut(Groups(queries, code, gap), key_weight):
+            here = apart[np.ix_(visit.queries, visit.keys)]
             assert visit.masked or here.all()
             assert visit.pairs == here.size
             met[np.ix_(visit.queries, visit.keys)] += here
         kept = np.ones(60, dtype=bool) if key_weight is None else key_weight > 0
-        np.testing.assert_array_equal(met, (queries[:, None] != code) & kept)
+        assert_array_equal(met, apart & kept)
 
 
 @pytest.mark.covering
@@ -66,19 +74,21 @@ def test_each_pair_of_two_groups_meets_once(sizes, ways, monkeypatch):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("composition", ["radial", "product"])
 @pytest.mark.parametrize("kernel", kernel_names())
-def test_fits_are_those_of_the_dense_reference(kernel, composition, weighted, degree):
-    x, y, group, weight = make_rows(weighted=weighted)
-    h = 0.8 if not get_kernel(kernel).is_compact else 2.2
-    problem = make_problem(x, y, group, weight, h=h, kernel=kernel, composition=composition, degree=degree)
-    expected = left_out(x, y, group, weight=weight, h=h, kernel=kernel, composition=composition, degree=degree)
-    np.testing.assert_allclose(fit_of(problem), expected, rtol=1e-11, atol=1e-11)
+@pytest.mark.parametrize("gap", [0, 1, 3, 10])
+def test_fits_are_those_of_the_dense_reference(kernel, composition, weighted, degree, gap):
+    x, y, group, weight = make_rows(weighted=weighted, gap=gap)
+    options = {"h": 0.8 if not get_kernel(kernel).is_compact else 2.2, "gap": gap}
+    options |= {"kernel": kernel, "composition": composition, "degree": degree}
+    expected, problem = left_out(x, y, group, weight=weight, **options), make_problem(x, y, group, weight, **options)
+    assert_allclose(fit_of(problem), expected, rtol=1e-11, atol=1e-11)
 
 
 @algorithms(columns=[1, 2])
-def test_every_algorithm_gives_the_same(algorithm, columns):
-    x, y, group, _ = make_rows(d=columns)
-    found = fit_of(make_problem(x, y, group, h=0.5), algorithm)
-    np.testing.assert_allclose(found, left_out(x, y, group, h=0.5, degree=0), rtol=1e-11)
+@pytest.mark.parametrize("gap", [0, 3])
+def test_every_algorithm_gives_the_same(algorithm, columns, gap):
+    x, y, group, _ = make_rows(d=columns, gap=gap)
+    found = fit_of(make_problem(x, y, group, h=0.5, gap=gap), algorithm)
+    assert_allclose(found, left_out(x, y, group, h=0.5, degree=0, gap=gap), rtol=1e-11)
 
 
 @pytest.mark.parametrize("degree", [0, 1, 2])
@@ -87,22 +97,12 @@ def test_groups_of_one_row_are_leave_one_out(degree):
     options = {"bandwidth": 0.6, "degree": degree}
     alone = Problem.from_arrays(x, x, y, exclude_self=True, **options)
     problem = make_problem(x, y, np.arange(len(x)), h=0.6, degree=degree)
-    np.testing.assert_allclose(fit_of(problem), fit_of(alone), rtol=1e-12, atol=1e-14)
+    assert_allclose(fit_of(problem), fit_of(alone), rtol=1e-12, atol=1e-14)
     assert leave_one_out(problem).error == pytest.approx(leave_one_out(alone).error, rel=1e-12)
 
 
-@pytest.mark.parametrize("degree", [0, 1])
-def test_a_weight_of_three_is_three_rows_of_the_group(degree):
-    x, y, group, weight = make_rows(weighted=True)
-    times = weight.astype(int)
-    repeated = [np.repeat(array, times, axis=0) for array in (x, y, group)]
-    one, other = make_problem(x, y, group, weight, degree=degree), make_problem(*repeated, degree=degree)
-    np.testing.assert_allclose(np.repeat(fit_of(one), times, axis=0), fit_of(other), rtol=1e-12, atol=1e-14)
-    assert leave_one_out(one).error == pytest.approx(leave_one_out(other).error, rel=1e-12)
-
-
 def make_mixed(*, weighted=False, **options):
-    x, y, group, weight = make_rows(weighted=weighted)
+    x, y, group, weight = make_rows(weighted=weighted, gap=options.get("gap", 0))
     code = np.random.default_rng(2).integers(0, 3, (len(x), 2))
     problem = make_problem(x, y, group, weight, **options)
     tables, slopes = ([of(3, lam) for lam in (0.3, 0.15)] for of in (TABLE.table, TABLE.table_slope))
@@ -111,12 +111,16 @@ def make_mixed(*, weighted=False, **options):
 
 @pytest.mark.parametrize("degree", [0, 1])
 @pytest.mark.parametrize("algorithm", ["auto", "brute"])
-def test_levels_multiply_onto_the_weights(algorithm, degree):
-    problem, (x, y, group, weight) = make_mixed(degree=degree, weighted=True), make_rows(weighted=True)
+@pytest.mark.parametrize("gap", [0, 4])
+def test_levels_multiply_onto_the_weights(algorithm, degree, gap):
+    problem, (x, y, group, weight) = (
+        make_mixed(degree=degree, weighted=True, gap=gap),
+        make_rows(weighted=True, gap=gap),
+    )
     code, tables = problem.factors.key_code, problem.factors.tables
     of_levels = {"code": code, "tables": lambda _: tables}
-    expected = left_out(x, y, group, weight=weight, h=0.6, degree=degree, **of_levels)
-    np.testing.assert_allclose(fit_of(problem, algorithm), expected, rtol=1e-11)
+    expected = left_out(x, y, group, weight=weight, h=0.6, degree=degree, gap=gap, **of_levels)
+    assert_allclose(fit_of(problem, algorithm), expected, rtol=1e-11)
 
 
 def gradients_of(problem, algorithm):
@@ -132,15 +136,16 @@ def gradients_of(problem, algorithm):
 @pytest.mark.parametrize("kernel", ["gaussian", "biweight", "laplace"])
 @pytest.mark.parametrize("of", ["a column", "columns", "levels"])
 @pytest.mark.parametrize("algorithm", ["auto", "brute"])
-def test_gradients_are_those_of_one_mask(algorithm, of, kernel, degree):
-    options = {"kernel": kernel, "degree": degree, "h": 3.5 if kernel == "biweight" else 0.8}
+@pytest.mark.parametrize("gap", [0, 3])
+def test_gradients_are_those_of_one_mask(algorithm, of, kernel, degree, gap):
+    options = {"kernel": kernel, "degree": degree, "h": 3.5 if kernel == "biweight" else 0.8, "gap": gap}
     if of == "levels":
         problem = make_mixed(weighted=True, **options)
     else:
-        problem = make_problem(*make_rows(d=1 + (of == "columns"), weighted=True), **options)
+        problem = make_problem(*make_rows(d=1 + (of == "columns"), weighted=True, gap=gap), **options)
     expected = gradients_of(of_groups._masked(problem), "reference")
     found = gradients_of(problem, algorithm)
-    np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-9 * np.abs(expected).max())
+    assert_allclose(found, expected, rtol=1e-8, atol=1e-9 * np.abs(expected).max())
 
 
 def test_far_rows_have_gradients_too():
@@ -148,7 +153,7 @@ def test_far_rows_have_gradients_too():
     x = np.concatenate([np.linspace(0, 1, 20), 5e4 + np.linspace(0, 1, 4)])[:, None]
     problem = make_problem(x, np.column_stack([np.cos(x[:, 0]), x[:, 0]]), np.r_[np.arange(20) % 5, 9, 9, 9, 9], h=0.5)
     expected = gradients_of(of_groups._masked(problem), "reference")
-    np.testing.assert_allclose(gradients_of(problem, "auto"), expected, rtol=1e-10, atol=1e-14)
+    assert_allclose(gradients_of(problem, "auto"), expected, rtol=1e-10, atol=1e-14)
 
 
 def test_rows_without_another_group_in_reach_get_the_mean_of_the_other_groups():
@@ -157,7 +162,7 @@ def test_rows_without_another_group_in_reach_get_the_mean_of_the_other_groups():
     found = leave_one_out(make_problem(x, y, group, weight, kernel="epanechnikov", h=2.5))
     assert found.empty_windows == np.count_nonzero(group == 2)
     expected = mean_of_others(y, group, weight)[group == 2]
-    np.testing.assert_allclose(found.prediction[group == 2], expected, rtol=1e-12)
+    assert_allclose(found.prediction[group == 2], expected, rtol=1e-12)
 
 
 def test_queries_of_no_group_meet_all_keys():
@@ -167,9 +172,9 @@ def test_queries_of_no_group_meet_all_keys():
     problem = Problem.from_arrays(x, x, y, bandwidth=0.6).with_groups(asked, group)
     everything = Problem.from_arrays(x, x, y, bandwidth=0.6)
     free = (asked == -1) | (asked == 99)
-    np.testing.assert_allclose(fit_of(problem)[free], fit_of(everything)[free], rtol=1e-12)
+    assert_allclose(fit_of(problem)[free], fit_of(everything)[free], rtol=1e-12)
     apart = make_problem(x, y, group)
-    np.testing.assert_allclose(fit_of(problem)[~free], fit_of(apart)[~free], rtol=1e-12)
+    assert_allclose(fit_of(problem)[~free], fit_of(apart)[~free], rtol=1e-12)
 
 
 def test_one_group_alone_leaves_every_window_empty():
@@ -185,20 +190,9 @@ def test_the_bound_on_rounding_knows_the_groups(kernel, monkeypatch):
     problem = make_problem(x, y, group, weight, kernel=kernel, h=1.5)
     state = choose(problem, "brute").reduce(problem)
     masked = of_groups._masked(problem)
-    np.testing.assert_allclose(
+    assert_allclose(
         rounding_error.rounding_bound(problem, state), rounding_error.rounding_bound(masked, state), rtol=1e-12
     )
-
-
-@pytest.mark.parametrize("degree", [0, 1])
-def test_bits_do_not_depend_on_threads(degree):
-    x, y, group, _ = make_rows(n=200)
-    problem = make_problem(x, y, group, degree=degree)
-    plan = choose(problem, "brute")
-    one, two = (plan.reduce(problem, n_jobs=jobs) for jobs in (1, 2))
-    np.testing.assert_array_equal(one.numerator, two.numerator)
-    gradients = [plan.pullback(problem, one, np.ones(y.shape), ["log_bandwidth"], n_jobs=jobs) for jobs in (1, 2)]
-    np.testing.assert_array_equal(gradients[0].log_bandwidth, gradients[1].log_bandwidth)
 
 
 def test_bad_input():
@@ -210,3 +204,16 @@ def test_bad_input():
     plan = choose(apart)
     with pytest.raises(ValueError, match=r"wanted must be some of \['log_bandwidth', 'query'\], got \['smoothing'\]"):
         plan.pullback(apart, plan.reduce(apart), np.ones(y.shape), ["smoothing"])
+
+
+@given(st.integers(0, 30), st.integers(0, 5), st.booleans())
+def test_the_weight_of_others_is_that_of_all_rows_beyond_the_gap(gap, seed, ties):
+    _, y, place, weight = make_rows(n=40, seed=seed, weighted=True, gap=1)
+    place = place if ties else np.argsort(np.argsort(place, kind="stable"))
+    others, total = RowOrder(place, gap).others(weight, y)
+    beyond = weight * (np.abs(place[:, None] - place) > gap)
+    assert_allclose(others, beyond.sum(axis=1))
+    assert_allclose(total, beyond @ y, rtol=1e-12, atol=1e-12)
+    if (others > 0).all():
+        expected = mean_of_others(y, place, weight, gap)  # of values of order one, some near zero
+        assert_allclose(total / others[:, None], expected, rtol=1e-12, atol=1e-15)

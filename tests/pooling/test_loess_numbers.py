@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 import kernpool
 
@@ -51,7 +52,7 @@ def agrees_with_estimator(key, y, at, bandwidth, case, expected):
     if case["family"] == "gaussian" and float(case["span"]) <= 1:
         window, degree = kernpool.Nearest(float(case["span"])), int(case["degree"])
         model = kernpool.LocalPolynomialRegressor("tricube", bandwidth, degree=degree, window=window).fit(key, y)
-        np.testing.assert_allclose(model.predict(at), expected, rtol=0, atol=1e-12)
+        assert_allclose(model.predict(at), expected, rtol=0, atol=1e-12)
 
 
 @cases("wave_predict")
@@ -59,7 +60,7 @@ def test_fits_errors_and_statistics(case):
     x, y, printed = WAVE["x"], WAVE["y"], np.array(case["values"])
     weight = robust_weights(x, y, case)
     share = linear_weights(PRINTED["wave_at"], x, case, weight)
-    np.testing.assert_allclose(share @ y, printed[:9], rtol=0, atol=1e-11)
+    assert_allclose(share @ y, printed[:9], rtol=0, atol=1e-11)
     agrees_with_estimator(x, y, PRINTED["wave_at"], 1.0, case, printed[:9])
     if case["family"] == "gaussian":
         matrix = linear_weights(x, x, case)
@@ -69,12 +70,12 @@ def test_fits_errors_and_statistics(case):
         sd = np.sqrt(np.sum((left @ y) ** 2) / delta1)
         statistics = [sd, delta1**2 / delta2, np.sum(matrix**2), np.trace(matrix), delta1, delta2]
         found = [*sd * np.linalg.norm(share, axis=1), *statistics]
-        np.testing.assert_allclose(found, printed[9:], rtol=0, atol=1e-11)
+        assert_allclose(found, printed[9:], rtol=0, atol=1e-11)
 
 
 @cases("wave_robust")
 def test_robustness_weights(case):
-    np.testing.assert_allclose(robust_weights(WAVE["x"], WAVE["y"], case), case["values"], rtol=0, atol=1e-12)
+    assert_allclose(robust_weights(WAVE["x"], WAVE["y"], case), case["values"], rtol=0, atol=1e-12)
 
 
 @cases("plane_predict")
@@ -85,7 +86,7 @@ def test_two_columns(case):
     key, query = IN_PLANE / spread, PRINTED["plane_at"] / spread
     weight = robust_weights(key, PLANE["y"], case)
     found = linear_weights(query, key, case, weight) @ PLANE["y"]
-    np.testing.assert_allclose(found, case["values"], rtol=0, atol=1e-12)
+    assert_allclose(found, case["values"], rtol=0, atol=1e-12)
     agrees_with_estimator(IN_PLANE, PLANE["y"], PRINTED["plane_at"], spread, case, case["values"])
 
 
@@ -96,4 +97,4 @@ def test_weights(case):
     squares = np.sum(WEIGHT * (y - fitted) ** 2)
     left = np.eye(60) - matrix
     found = [*fitted, np.sqrt(squares / np.sum(left**2)), np.sum(matrix**2)]
-    np.testing.assert_allclose(found, case["values"], rtol=0, atol=1e-11)
+    assert_allclose(found, case["values"], rtol=0, atol=1e-11)

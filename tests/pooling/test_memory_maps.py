@@ -5,6 +5,7 @@ import sys
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 from kernpool import pool, pool_cdf, pool_quantile
 
@@ -44,7 +45,7 @@ def test_results_have_the_type_that_arrays_in_memory_give(degree, kinds, as_map,
         found = pool(query, as_map(key), values, **options)
         assert found.dtype == expected.dtype == np.result_type(*(np.dtype(k) if k[-2] == "f" else "f8" for k in kinds))
         rounding = {2: 2e-3, 4: 2e-6, 8: 1e-13}[found.dtype.itemsize]
-        np.testing.assert_allclose(found, expected, rtol=0, atol=rounding * np.ptp(value.astype("f8")))
+        assert_allclose(found, expected, rtol=0, atol=rounding * np.ptp(value.astype("f8")))
 
 
 @pytest.mark.parametrize("outputs", [None, 1, 3])
@@ -61,7 +62,7 @@ def test_queries_come_in_batches(shape, outputs, as_map, generator):
         expected = pool(query, key, value, **options)
         found = pool(query, as_map(key), as_map(value), **options)
         assert found.shape == expected.shape
-        np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-12)
+        assert_allclose(found, expected, rtol=1e-11, atol=1e-12)
     with pytest.raises(ValueError, match="the first is query 0"):
         pool(query, as_map(key), as_map(value), kernel="epanechnikov", bandwidth=8.0, empty="raise")
 
@@ -121,7 +122,7 @@ def test_quantiles_and_distribution_functions_read_maps_piece_by_piece(shape, ou
     for one, other in zip(found, whole, strict=True):
         assert one.shape == other.shape
         assert one.dtype == other.dtype
-        np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-12)
+        assert_allclose(one, other, rtol=1e-11, atol=1e-12)
 
 
 @pytest.mark.slow
@@ -171,4 +172,4 @@ def test_batches_of_weights_and_what_else_chunks_cannot_do_is_done_in_memory(as_
         {"exclude_self": True, "self_index": np.arange(5)},
     ):
         expected = pool(key[:5], key, value, bandwidth=4.0, **options)
-        np.testing.assert_array_equal(pool(key[:5], as_map(key), value, bandwidth=4.0, **options), expected)
+        assert_array_equal(pool(key[:5], as_map(key), value, bandwidth=4.0, **options), expected)

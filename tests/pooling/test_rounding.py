@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 from kernpool import Problem, choose, make_kernel
 from kernpool.pooling import rounding_bound, rounding_error
@@ -15,9 +16,9 @@ def bound(*arrays, **options):
 
 
 def test_nearby_it_is_a_share_of_the_range():
-    np.testing.assert_allclose(bound([0.0], [0.0, 1.0], [0.0, 1e-3]), [[1e-15]], rtol=1e-2)
+    assert_allclose(bound([0.0], [0.0, 1.0], [0.0, 1e-3]), [[1e-15]], rtol=1e-2)
     narrow = [np.float32([0.0]), np.float32([0.0, 1.0]), np.float32([0.0, 1e-3])]
-    np.testing.assert_allclose(bound(*narrow), [[2e-9]], rtol=0.1)
+    assert_allclose(bound(*narrow), [[2e-9]], rtol=0.1)
 
 
 def test_it_grows_with_the_distance_from_the_nearest_key():
@@ -30,7 +31,7 @@ def test_it_grows_with_the_distance_from_the_nearest_key():
 def test_it_grows_where_a_compact_kernel_vanishes():
     """D is 2 d K'(1) at a distance of d from the edge of a single key: W / (1000 D) = 1 / (1500 d)."""
     found = bound([1 - 1e-6, 1 - 1e-9], [0.0, 9.0], [0.0, 1.0], kernel="epanechnikov")[:, 0]
-    np.testing.assert_allclose(found, [1e-12 / 1500e-6, 1e-12 / 1500e-9], rtol=1e-5)
+    assert_allclose(found, [1e-12 / 1500e-6, 1e-12 / 1500e-9], rtol=1e-5)
 
 
 def test_keys_count_by_their_weight_unless_they_are_left_out():
@@ -39,13 +40,13 @@ def test_keys_count_by_their_weight_unless_they_are_left_out():
     share = 1e9 / (1 + 1e9 * np.exp(-12.5)) / 1000
     problem = Problem.from_arrays([0.0], key, value, key_weight=weight)
     found = rounding_of_weights(problem, choose(problem, "reference").reduce(problem))
-    np.testing.assert_allclose(found, 1e-12 * share, rtol=1e-6)
+    assert_allclose(found, 1e-12 * share, rtol=1e-6)
     for leave in ({"exclude_self": True, "self_index": [1]}, {"attn_mask": [[True, False]]}):
         if "self_index" in leave:
             weight = [1.0, 1.0]
         problem = Problem.from_arrays([0.0], key, value, key_weight=weight, **leave)
         found = rounding_of_weights(problem, choose(problem, "reference").reduce(problem))
-        np.testing.assert_allclose(found, 1e-12, rtol=1e-6)
+        assert_allclose(found, 1e-12, rtol=1e-6)
 
 
 @pytest.mark.parametrize("own", [False, True])
@@ -66,7 +67,7 @@ def test_large_problems_have_the_bounds_of_small_ones(kernel, composition, own, 
     expected = rounding_bound(problem, state)
     monkeypatch.setattr(rounding_error, "FEW_PAIRS", 0)
     monkeypatch.setattr(rounding_error, "_by_table", None)
-    np.testing.assert_allclose(rounding_bound(problem, state), expected, rtol=1e-9)
+    assert_allclose(rounding_bound(problem, state), expected, rtol=1e-9)
 
 
 def test_a_kernel_of_ones_own_is_looked_up_in_tables(generator):

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 from kernpool import Problem
 from kernpool.algorithms.reference import pair_weights
@@ -52,11 +53,11 @@ def test_weights_of_mixed_problems_are_the_product_of_their_factors(kernel, smoo
     total = expected.sum(axis=1, keepdims=True)
     expected = np.divide(expected, total, where=total > 0, out=np.zeros_like(expected))
     found = np.concatenate([part for _, part in weight_rows(mixed)])
-    np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-300)
+    assert_allclose(found, expected, rtol=1e-11, atol=1e-300)
     fit = local_fit(mixed, Recipe.of())
-    np.testing.assert_array_equal(found.any(axis=1), fit.occupied)
+    assert_array_equal(found.any(axis=1), fit.occupied)
     value = mixed.value + mixed.value_center
-    np.testing.assert_allclose(found @ value, fit.intercept, rtol=1e-10, atol=1e-13)
+    assert_allclose(found @ value, fit.intercept, rtol=1e-10, atol=1e-13)
 
 
 def test_rows_come_some_at_a_time(monkeypatch, generator):
@@ -66,4 +67,4 @@ def test_rows_come_some_at_a_time(monkeypatch, generator):
     assert [(rows.start, rows.stop) for rows, _ in parts] == [(0, 2), (2, 4), (4, 6), (6, 8), (8, 9)]
     _, expected = pair_weights(replace(mixed.without_factors(), logit_bias=np.log(factors_of(mixed))))
     found = np.concatenate([part for _, part in parts])
-    np.testing.assert_allclose(found, expected / expected.sum(axis=1, keepdims=True), rtol=1e-14)
+    assert_allclose(found, expected / expected.sum(axis=1, keepdims=True), rtol=1e-14)
