@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 from kernpool import kernel_names
 from kernpool.core import Keys
@@ -29,11 +30,11 @@ def test_standard_errors(kernel, situation, degree):
     training = fit_training(smoother)
     for method in ("naive", "robust", "quadratic", "undersmoothed"):
         share, found = dense.shares(places.query, places.code, method), estimate(smoother, places, method)
-        np.testing.assert_allclose(found.center, share @ dense.y, rtol=1e-11, atol=1e-12, err_msg=method)
+        assert_allclose(found.center, share @ dense.y, rtol=1e-11, atol=1e-12, err_msg=method)
         for variance in ("local", "sandwich"):
             target = dense.standard_error(share, places.query, places.code, variance)
             error = errors_of(smoother, training, places, [found], variance)[0].standard_error
-            np.testing.assert_allclose(error, target, **CLOSE, err_msg=f"{method}, {variance}")
+            assert_allclose(error, target, **CLOSE, err_msg=f"{method}, {variance}")
 
 
 @pytest.mark.covering
@@ -46,10 +47,10 @@ def test_slopes_of_planes(kernel, situation):
         for method in ("naive", "robust", "quadratic"):
             share = dense.shares(places.query, places.code, method, row=1 + column)
             found = estimate(smoother, places, method, column)
-            np.testing.assert_allclose(found.center, share @ dense.y, rtol=1e-10, atol=1e-11)
+            assert_allclose(found.center, share @ dense.y, rtol=1e-10, atol=1e-11)
             target = dense.standard_error(share, places.query, places.code)
             errors = errors_of(smoother, training, places, [found])[0]
-            np.testing.assert_allclose(errors.standard_error, target, **CLOSE)
+            assert_allclose(errors.standard_error, target, **CLOSE)
 
 
 @pytest.mark.parametrize("situation", SITUATIONS)
@@ -61,10 +62,10 @@ def test_slopes_of_a_local_constant_gaussian_fit(situation):
         offset = (dense.x[None, :, column] - places.query[:, column, None]) / h
         slope = share * (offset - np.sum(share * offset, axis=1, keepdims=True)) / h
         found = estimate(smoother, places, "naive", column)
-        np.testing.assert_allclose(found.center, slope @ dense.y, rtol=1e-11, atol=1e-12)
+        assert_allclose(found.center, slope @ dense.y, rtol=1e-11, atol=1e-12)
         error = errors_of(smoother, fit_training(smoother), places, [found], "sandwich")[0].standard_error
         target = dense.standard_error(slope, places.query, places.code, "sandwich")
-        np.testing.assert_allclose(error, target, **CLOSE)
+        assert_allclose(error, target, **CLOSE)
 
 
 def test_slopes_of_other_local_constant_fits_are_refused():
@@ -80,18 +81,18 @@ def test_slopes_of_other_local_constant_fits_are_refused():
 def test_residuals_leverages_and_noise(kernel, situation, degree):
     smoother, dense, places = pair(kernel, situation, degree)
     training, kept = fit_training(smoother), dense.w > 0
-    np.testing.assert_allclose(training.leverage[kept], dense.leverage()[kept], **CLOSE)
-    np.testing.assert_allclose(training.deleted[kept], dense.deleted()[kept], rtol=1e-11)
+    assert_allclose(training.leverage[kept], dense.leverage()[kept], **CLOSE)
+    assert_allclose(training.deleted[kept], dense.deleted()[kept], rtol=1e-11)
     for kind in RESIDUALS:
         found = squared_residuals(smoother, training, kind)
-        np.testing.assert_allclose(np.sqrt(found[kept]), np.sqrt(dense.squared(kind)[kept]), rtol=1e-9, atol=1e-12)
+        assert_allclose(np.sqrt(found[kept]), np.sqrt(dense.squared(kind)[kept]), rtol=1e-9, atol=1e-12)
         assert np.all(found[~kept] == 0)
     with pytest.raises(ValueError, match="residuals must be one of"):
         squared_residuals(smoother, training, "exact")
     noise = local_noise(smoother, places, squared_residuals(smoother, training))
     variance, df = dense.noise(places.query, places.code)
-    np.testing.assert_allclose(noise.variance, variance, **CLOSE)
-    np.testing.assert_allclose(noise.df, df, **CLOSE)
+    assert_allclose(noise.variance, variance, **CLOSE)
+    assert_allclose(noise.df, df, **CLOSE)
 
 
 @pytest.mark.covering
@@ -109,4 +110,4 @@ def test_a_weight_of_three_is_three_equal_rows(method, variance, degree):
             options |= {"variance": "local", "clusters": fit_clusters(each, groups)}
         found.append(interval(each, fit_training(each), places, simultaneous="multiplier", n_resamples=99, **options))
     for name in (*NAMES, "critical"):
-        np.testing.assert_allclose(*(getattr(one, name) for one in found), rtol=1e-10, err_msg=name)
+        assert_allclose(*(getattr(one, name) for one in found), rtol=1e-10, err_msg=name)

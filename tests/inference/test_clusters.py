@@ -4,6 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import stdtrit
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, RankDeficiencyWarning, kernel_names, make_kernel
@@ -45,7 +46,7 @@ def expected(dense, share, residual, code):
 def test_standard_errors_are_those_of_the_reference(kernel, situation, degree, monkeypatch):
     smoother, dense, places = pair(kernel, situation, degree)
     clusters, residual, kept, w = fit_clusters(smoother, CODE), left_out(dense, CODE), dense.w > 0, dense.w
-    np.testing.assert_allclose(clusters.residual[kept], residual[kept], rtol=1e-9, atol=1e-11)
+    assert_allclose(clusters.residual[kept], residual[kept], rtol=1e-9, atol=1e-11)
     assert np.all(clusters.residual[~kept] == 0)
     for column, method in [(None, "robust"), (None, "naive"), (smoother.columns - 1, "quadratic")]:
         found = estimate(smoother, places, method, column)
@@ -54,11 +55,11 @@ def test_standard_errors_are_those_of_the_reference(kernel, situation, degree, m
         for few in (1 << 16, 0):  # by tables, and by compiled loops
             monkeypatch.setattr("kernpool.inference.variance.cluster_robust.FEW_PAIRS", few)
             one, one_df, one_size = cluster_errors(smoother, found, clusters)
-            np.testing.assert_allclose(one, error, rtol=1e-11, atol=0)
-            np.testing.assert_allclose(one_df, df, rtol=1e-11, atol=1e-11)
+            assert_allclose(one, error, rtol=1e-11, atol=0)
+            assert_allclose(one_df, df, rtol=1e-11, atol=1e-11)
             size = np.sqrt(np.sum(share[:, kept] ** 2 / w[kept], axis=1))
-            np.testing.assert_allclose(one_size, size, rtol=1e-11)
-            np.testing.assert_allclose(one_size, np.sqrt(squared_norm(found.terms, smoother.sums)), rtol=1e-11)
+            assert_allclose(one_size, size, rtol=1e-11)
+            assert_allclose(one_size, np.sqrt(squared_norm(found.terms, smoother.sums)), rtol=1e-11)
         # Residuals of the fit itself have the usual corrections, and both other names are those left out.
         own = np.where(kept[:, None], dense.y - dense.coefficients(dense.x, dense.code)[:, 0] @ dense.y, 0.0)
         count, by_fit = len(np.unique(CODE[kept])), expected(dense, share, own, CODE)[0]
@@ -69,8 +70,8 @@ def test_standard_errors_are_those_of_the_reference(kernel, situation, degree, m
             *product(["hc3", "sandwich"], [error]),
         ):
             one = errors_of(smoother, fit_training(smoother), places, [found], variance, clusters)[0]
-            np.testing.assert_allclose(one.standard_error, target, rtol=1e-10, err_msg=variance)
-            np.testing.assert_allclose(one_df, df, rtol=1e-11, atol=1e-11)
+            assert_allclose(one.standard_error, target, rtol=1e-10, err_msg=variance)
+            assert_allclose(one_df, df, rtol=1e-11, atol=1e-11)
 
 
 @pytest.mark.parametrize("few", [1 << 16, 0])
@@ -83,7 +84,7 @@ def test_the_norm_is_unknown_where_a_window_is_empty_and_zero_where_no_row_has_a
     errors, df, size = cluster_errors(
         smoother, estimate(smoother, EvaluationPoints(np.array([[0.0], [9.0]])), "naive", 0), clusters
     )
-    np.testing.assert_array_equal(size, [0.0, np.nan])
+    assert_array_equal(size, [0.0, np.nan])
     assert np.isnan(errors).all()
     assert np.isnan(df).all()
 
@@ -102,7 +103,7 @@ def test_clusters_may_begin_and_end_anywhere(kernel, sizes, monkeypatch):
         monkeypatch.setattr("kernpool.inference.variance.cluster_robust.FEW_PAIRS", few)
         results.append(cluster_errors(smoother, found, clusters))
     for by_tables, by_loops in zip(*results, strict=True):
-        np.testing.assert_allclose(by_tables, by_loops, rtol=1e-11)
+        assert_allclose(by_tables, by_loops, rtol=1e-11)
 
 
 @pytest.mark.parametrize("degree", [0, 1])
@@ -114,10 +115,10 @@ def test_clusters_of_single_rows_are_the_sandwich(degree, of):
     at = np.linspace(0, 1, 9)[:, None]
     one = model.confidence_interval(at, groups=range(200), quantity=of)
     other = model.confidence_interval(at, variance="sandwich", quantity=of)
-    np.testing.assert_allclose(one.standard_error, other.standard_error, rtol=1e-11)
-    np.testing.assert_array_equal(one.center, other.center)
+    assert_allclose(one.standard_error, other.standard_error, rtol=1e-11)
+    assert_array_equal(one.center, other.center)
     error = "standard_error" if of == "fit" else "slope_standard_error"
-    np.testing.assert_allclose(
+    assert_allclose(
         getattr(model.get_prediction(at, groups=range(200)), error),
         getattr(model.get_prediction(at, variance="sandwich"), error),
         rtol=1e-11,
@@ -132,7 +133,7 @@ def test_kernels_of_your_own():
         LocalLinearRegressor(kernel, bandwidth=0.1).fit(x[:, None], y).confidence_interval(at, groups=groups)
         for kernel in (own, "gaussian")
     )
-    np.testing.assert_allclose(one.standard_error, other.standard_error, rtol=1e-9)
+    assert_allclose(one.standard_error, other.standard_error, rtol=1e-9)
 
 
 @pytest.mark.filterwarnings("ignore::kernpool.ExtrapolationWarning")
@@ -146,7 +147,7 @@ def test_far_queries_do_not_underflow():
         )
     assert np.isnan(loops.width[-1])
     assert np.isnan(tables.width[-1])
-    np.testing.assert_allclose(loops.center[-2:], tables.center)
+    assert_allclose(loops.center[-2:], tables.center)
 
 
 def test_a_place_that_one_cluster_has_alone_has_no_interval():
@@ -188,12 +189,12 @@ def test_groups_of_the_fit_are_the_default():
         one = model.confidence_interval(at, quantity=of)
         other = plain.confidence_interval(at, quantity=of, groups=groups)
         for field in NAMES:
-            np.testing.assert_array_equal(getattr(one, field), getattr(other, field))
+            assert_array_equal(getattr(one, field), getattr(other, field))
     one, other = model.get_prediction(at), plain.get_prediction(at, groups=groups)
     for field in ("standard_error", "slope_standard_error"):
-        np.testing.assert_array_equal(getattr(one, field), getattr(other, field))
+        assert_array_equal(getattr(one, field), getattr(other, field))
     drawn = model.bootstrap(at, n_resamples=19)
-    np.testing.assert_array_equal(drawn, plain.bootstrap(at, n_resamples=19, groups=groups))
+    assert_array_equal(drawn, plain.bootstrap(at, n_resamples=19, groups=groups))
     assert np.all(drawn != plain.bootstrap(at, n_resamples=19))
     with pytest.raises(ValueError, match="fitted with groups= or gap=, by which rows go together"):
         model.significance_test(0)
@@ -206,7 +207,7 @@ def test_what_is_exact_or_has_no_slope_is_told():
     for simultaneous in (False, True):
         with pytest.warns(InferenceWarning, match="all residuals are zero"):
             found = exact.confidence_interval([[0.1], [0.5]], groups=groups, simultaneous=simultaneous)
-        np.testing.assert_array_equal(found.standard_error, 0.0)
+        assert_array_equal(found.standard_error, 0.0)
     tied = LocalLinearRegressor(bandwidth=0.05, kernel="epanechnikov").fit(
         np.repeat(np.arange(10.0), 10)[:, None], np.random.default_rng(0).normal(size=100)
     )
@@ -221,5 +222,5 @@ def test_slopes_have_degrees_of_freedom_of_their_own():
     model = LocalLinearRegressor(bandwidth=[0.3, 0.4]).fit(X, y)
     found = model.confidence_interval(X[:5], quantity="derivative", groups=np.arange(120) % 12)
     half = stdtrit(found.df, 0.975) * found.standard_error
-    np.testing.assert_allclose(found.upper - found.center, half, rtol=1e-12)
+    assert_allclose(found.upper - found.center, half, rtol=1e-12)
     assert found.df.shape == (5, 2)

@@ -1,13 +1,16 @@
-"""What all hypothesis tests share: weights are repeated rows, units, order, threads, progress, and what is refused."""
+"""What hypothesis tests and the bootstrap share: frequencies, units, order, threads, progress, and refusals."""
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 from kernpool import LocalLinearRegressor, specification_test
 from kernpool.execution import report_progress
 
 SIGNIFICANCE = ["residual", "gradient"]
-NAMES = [*SIGNIFICANCE, "specification"]
+KINDS = [f"bootstrap {kind}" for kind in ("wild", "mammen", "gaussian", "residual", "pairs", "poisson")]
+TESTS = [*SIGNIFICANCE, "specification"]
+NAMES = [*TESTS, *KINDS]
 H = np.array([0.2, 0.4])
 
 
@@ -20,11 +23,17 @@ def rows(n=60, seed=0):
 def ask(name, X, y, group, weight=None, h=H, n_resamples=49, **options):
     """Do a test by its name, of the first column where there is but one."""
     options["n_resamples"] = n_resamples
-    if name in SIGNIFICANCE:
-        model = LocalLinearRegressor(bandwidth=h, n_jobs=options.pop("n_jobs", None)).fit(X, y, weight)
-        return model.significance_test(1, method=name, **options)
-    options["sample_weight"] = weight
-    return specification_test(X, y, bandwidth=h, **options)
+    if name == "specification":
+        return specification_test(X, y, bandwidth=h, sample_weight=weight, **options)
+    model = LocalLinearRegressor(bandwidth=h, n_jobs=options.pop("n_jobs", None)).fit(X, y, weight)
+    if name in KINDS:
+        return model.bootstrap([[0.4, 0.5], [0.7, 0.1]], kind=name.split()[1], **options)
+    return model.significance_test(1, method=name, **options)
+
+
+def numbers(*given, **options):
+    found = ask(*given, **options)
+    return found if given[0] in KINDS else np.array([found.statistic, *found.resampled])
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -33,12 +42,11 @@ def test_a_weight_of_three_is_three_equal_rows(name):
     X, y, group = rows()
     # Where most rows are repeated, each predicts its equal, and leave-one-out finds fits through every row.
     weight = np.where(np.arange(60) % 8, 1, 3) * (np.arange(60) != 5)
-    one, many = ask(name, X, y, group, weight), ask(name, *(np.repeat(a, weight, axis=0) for a in (X, y, group)))
-    np.testing.assert_allclose([one.statistic, *one.resampled], [many.statistic, *many.resampled], rtol=1e-12)
-    assert one.p_value == many.p_value
+    many = numbers(name, *(np.repeat(a, weight, axis=0) for a in (X, y, group)))
+    assert_allclose(numbers(name, X, y, group, weight), many, rtol=1e-12, atol=1e-12 * (name in KINDS))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", TESTS)
 def test_units_and_the_order_of_rows_do_not_matter(name):
     """At the bandwidths that tests find themselves, too."""
     X, y, group = rows()
@@ -46,19 +54,18 @@ def test_units_and_the_order_of_rows_do_not_matter(name):
     moved = name, scale * X + 5.0, 7.0 - 1e3 * y
     for h in (H, None)[: 1 + (name not in SIGNIFICANCE)]:
         one, other = ask(name, X, y, group, h=h), ask(*moved, labels, h=None if h is None else scale * h)
-        np.testing.assert_allclose(other.statistic, one.statistic, rtol=1e-5)
-        np.testing.assert_allclose(other.resampled, one.resampled, rtol=1e-5, atol=1e-6)
+        assert_allclose(other.statistic, one.statistic, rtol=1e-5)
+        assert_allclose(other.resampled, one.resampled, rtol=1e-5, atol=1e-6)
         assert one.p_value == other.p_value
     order, one = np.random.default_rng(0).permutation(60), ask(name, X, y, group, n_resamples=1)
     shuffled = ask(name, X[order], y[order], group[order], n_resamples=1)
-    np.testing.assert_allclose(shuffled.statistic, one.statistic, rtol=1e-8)
+    assert_allclose(shuffled.statistic, one.statistic, rtol=1e-8)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_same_bits_for_any_number_of_threads(name):
-    sample = rows(1500 if name in SIGNIFICANCE else 3000)
-    one, other = (ask(name, *sample, n_resamples=9, n_jobs=jobs) for jobs in (1, 2))
-    np.testing.assert_array_equal([one.statistic, *one.resampled], [other.statistic, *other.resampled])
+    sample = rows(3000 if name == "specification" else 1500)
+    assert_array_equal(*(numbers(name, *sample, n_resamples=9, n_jobs=jobs) for jobs in (1, 2)))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -66,7 +73,7 @@ def test_progress_interruption_and_what_is_refused(name):
     seen = []
     with report_progress(lambda *counts: seen.append(counts)):
         ask(name, *rows(), n_resamples=130)
-    assert seen[-3:] == [(64, 130), (128, 130), (130, 130)]
+    assert seen[-3:] == [(128, 130) if name in KINDS else (64, 130), *seen[-2:-1], (130, 130)]
 
     def stop(done, total):
         raise KeyboardInterrupt

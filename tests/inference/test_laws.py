@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
 
 from kernpool import EmptyWindowWarning, LocalLinearRegressor
 from kernpool.core import Keys
@@ -28,10 +29,10 @@ def test_units_of_outputs_and_columns_and_the_order_of_rows(a, b, seed):
     g = np.random.default_rng(seed)
     x, y, q, order = g.uniform(size=30), g.normal(size=30), np.array([0.2, 0.5, 1.0]), g.permutation(30)
     one, other = found(x, y, q), found(b * x[order] + a, a - b * y[order], b * q + a, h=0.2 * b)
-    np.testing.assert_allclose(other.standard_error, b * one.standard_error, rtol=1e-9)
-    np.testing.assert_allclose(other.center, a - b * one.center, rtol=1e-8, atol=1e-8)
-    np.testing.assert_allclose(other.upper, a - b * one.lower, rtol=1e-8, atol=1e-8)
-    np.testing.assert_allclose(other.df, one.df, rtol=1e-10)
+    assert_allclose(other.standard_error, b * one.standard_error, rtol=1e-9)
+    assert_allclose(other.center, a - b * one.center, rtol=1e-8, atol=1e-8)
+    assert_allclose(other.upper, a - b * one.lower, rtol=1e-8, atol=1e-8)
+    assert_allclose(other.df, one.df, rtol=1e-10)
 
 
 @pytest.mark.parametrize("quantity", ["fit", "derivative"])
@@ -52,9 +53,9 @@ def test_several_outputs_are_each_their_own(variance, quantity):
         model = LocalLinearRegressor(bandwidth=0.3).fit(X[order], y[order, c])
         one = model.confidence_interval(at, groups=None if labels is None else labels[order].tolist(), **options)
         for name in NAMES[:4]:
-            np.testing.assert_allclose(getattr(one, name), getattr(both, name)[..., c], rtol=1e-10, err_msg=name)
+            assert_allclose(getattr(one, name), getattr(both, name)[..., c], rtol=1e-10, err_msg=name)
         critical = np.broadcast_to(both.critical, both.center.shape[1:])[..., c]
-        np.testing.assert_allclose(critical, one.critical, rtol=1e-11)
+        assert_allclose(critical, one.critical, rtol=1e-11)
         assert np.shape(one.critical) == one.center.shape[1:]
 
 
@@ -78,7 +79,7 @@ def test_the_bits_do_not_depend_on_the_number_of_threads(algorithm, options):
     )
     for name in (*NAMES, "critical"):
         for other in others:
-            np.testing.assert_array_equal(getattr(other, name), getattr(first, name), err_msg=name)
+            assert_array_equal(getattr(other, name), getattr(first, name), err_msg=name)
 
 
 @pytest.mark.filterwarnings("ignore:.*the correction for bias is larger than two standard errors")
@@ -150,15 +151,15 @@ def test_nearest_neighbours_with_ties_on_both_sides(columns):
     smoother = Smoother(Keys.read(x, y, w), Recipe.of(bandwidth=np.array([1.0, 2.0])[:columns]))
     dense = Dense(x, y, np.array([1.0, 2.0])[:columns], w)
     kept = w > 0
-    np.testing.assert_allclose(nearest_residuals(smoother)[kept], dense.nearest()[kept] ** 2, rtol=1e-10, atol=1e-14)
+    assert_allclose(nearest_residuals(smoother)[kept], dense.nearest()[kept] ** 2, rtol=1e-10, atol=1e-14)
 
 
 def test_nearest_neighbours_of_fractional_weights_and_of_few_rows():
     x, y = np.array([[0.0], [1.0], [3.0]]), np.array([1.0, 2.0, 6.0])
     few = nearest_residuals(Smoother(Keys.read(x, y), Recipe.of(bandwidth=1.0)))
-    np.testing.assert_allclose(few.ravel(), 2 / 3 * (y - np.array([4.0, 3.5, 1.5])) ** 2)
+    assert_allclose(few.ravel(), 2 / 3 * (y - np.array([4.0, 3.5, 1.5])) ** 2)
     half = nearest_residuals(Smoother(Keys.read(x, y, [0.5, 0.5, 0.5]), Recipe.of(bandwidth=1.0)))
-    np.testing.assert_allclose(half.ravel(), 1 / 2 * (y - np.array([4.0, 3.5, 1.5])) ** 2)
+    assert_allclose(half.ravel(), 1 / 2 * (y - np.array([4.0, 3.5, 1.5])) ** 2)
 
 
 @pytest.mark.filterwarnings("ignore:.*the correction for bias is larger than two standard errors")
@@ -179,7 +180,7 @@ def test_a_quadratic_surface_has_no_bias(columns, variance, of, generator):
     model = LocalLinearRegressor(bandwidth=0.7).fit(x, y)
     found = model.confidence_interval(places, method="quadratic", variance=variance, quantity=of)
     plain = model.confidence_interval(places, method="naive", variance=variance, quantity=of)
-    np.testing.assert_allclose(found.center, truth, atol=1e-7)
+    assert_allclose(found.center, truth, atol=1e-7)
     assert np.abs(plain.center - truth).max() > 1e-2
     assert np.all(found.standard_error > 0)
 

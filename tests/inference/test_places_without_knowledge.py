@@ -7,6 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_less
 
 from kernpool import (
     EmptyWindowWarning,
@@ -116,10 +117,10 @@ def test_far_away_all_answers_are_finite_together_or_none_with_a_word(regressor,
         assert len({bool(np.isnan(answer[1])) for answer, _ in answers}) == 1
         if kernel == "gaussian" and 1e4 <= distance <= 1e5:  # one row has all of the weight
             noise = model.predict(at, return_std=True)[1][1] / np.sqrt(2)
-            np.testing.assert_allclose(model.get_prediction(at).standard_error[1], noise, rtol=0.01)
+            assert_allclose(model.get_prediction(at).standard_error[1], noise, rtol=0.01)
             found = model.confidence_interval(at)
-            np.testing.assert_allclose(found.standard_error[1], noise, rtol=0.01)
-            np.testing.assert_allclose(found.df[1], 1.0, rtol=0.01)
+            assert_allclose(found.standard_error[1], noise, rtol=0.01)
+            assert_allclose(found.df[1], 1.0, rtol=0.01)
 
 
 @pytest.mark.parametrize(
@@ -138,7 +139,7 @@ def test_bands_leave_out_places_without_an_interval(kernel, places, category, wo
     with pytest.warns(category, match=f"2 of 13 queries {words}"):
         found = model.confidence_interval(far, simultaneous="multiplier", n_resamples=99)
     assert found.critical == pytest.approx(expected.critical, rel=1e-12)
-    np.testing.assert_allclose(found.lower[:11], expected.lower, rtol=1e-12)
+    assert_allclose(found.lower[:11], expected.lower, rtol=1e-12)
     assert np.isnan(found.upper[11:]).all()
 
 
@@ -201,12 +202,12 @@ def test_norms_are_those_of_the_shares_one_by_one(kernel, columns, method):
         share = tables.rows(slice(None))
         for weighted in (None, psi):
             expected = np.sum(share**2 * (1.0 if weighted is None else weighted) / weight, axis=1)
-            np.testing.assert_allclose(squared_norm(found.terms, smoother.sums, weighted), expected, rtol=1e-7)
+            assert_allclose(squared_norm(found.terms, smoother.sums, weighted), expected, rtol=1e-7)
         one, other = found.terms[0][1], found.terms[-1][1]
         each = [WeightTables.of([(1.0, share)]).rows(slice(None)) for share in (one, other)]
         scale = np.sqrt(np.prod([np.sum(rows**2 / weight, axis=1) for rows in each], axis=0))
         expected = np.sum(each[0] * each[1] / weight, axis=1)
-        np.testing.assert_array_less(np.abs(inner(one, other, smoother.sums) - expected), 1e-7 * scale)
+        assert_array_less(np.abs(inner(one, other, smoother.sums) - expected), 1e-7 * scale)
 
 
 @pytest.mark.filterwarnings("ignore::kernpool.ExtrapolationWarning")  # up to three bandwidths beyond

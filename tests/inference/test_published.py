@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor
 from kernpool.inference import interval
@@ -69,7 +70,7 @@ def test_nprobust(algorithm, method):
     smoother = smoother_of_bend(algorithm=algorithm)
     found = estimate(smoother, AT, method)
     error = errors_of(smoother, fit_training(smoother), AT, [found], "nn")[0].standard_error
-    np.testing.assert_allclose(np.hstack([found.center, error]), NPROBUST[method], **DIGITS)
+    assert_allclose(np.hstack([found.center, error]), NPROBUST[method], **DIGITS)
 
 
 @pytest.mark.parametrize("regressor", [LocalLinearRegressor, NadarayaWatsonRegressor])
@@ -79,27 +80,27 @@ def test_quadratics_of_a_fitted_model(regressor):
     options = {"ridge": 3.0} if regressor is LocalLinearRegressor else {}
     model = regressor(bandwidth=0.06, **options).fit(x[:, None], y)
     found = model.confidence_interval(PLACES[:, None], method="quadratic", variance="nn")
-    np.testing.assert_allclose(np.column_stack([found.center, found.standard_error]), NPROBUST["quadratic"], rtol=1e-12)
+    assert_allclose(np.column_stack([found.center, found.standard_error]), NPROBUST["quadratic"], rtol=1e-12)
     assert found.method == "quadratic"
 
 
 @pytest.mark.parametrize("kind", ERRORS)
 def test_sandwiches(bend, kind):
     error = errors_of(*bend, AT, [estimate(bend[0], AT, "naive")], kind)[0].standard_error[:, 0]
-    np.testing.assert_allclose(error, ERRORS[kind], **DIGITS)
+    assert_allclose(error, ERRORS[kind], **DIGITS)
 
 
 def test_slopes(bend):
     found = estimate(bend[0], AT, "naive", column=0)
-    np.testing.assert_allclose(found.center[:, 0], SLOPES, **DIGITS)
+    assert_allclose(found.center[:, 0], SLOPES, **DIGITS)
     error = errors_of(*bend, AT, [found], "sandwich")[0].standard_error[:, 0]
-    np.testing.assert_allclose(error, SLOPE_ERRORS, **DIGITS)
+    assert_allclose(error, SLOPE_ERRORS, **DIGITS)
 
 
 def test_the_default_interval(bend):
     found = interval(*bend, AT)
     for name, target in DEFAULT.items():
-        np.testing.assert_allclose(getattr(found, name).ravel(), target, **DIGITS, err_msg=name)
+        assert_allclose(getattr(found, name).ravel(), target, **DIGITS, err_msg=name)
     errors = errors_of(*bend, AT, [estimate(bend[0], AT)])[0]
-    np.testing.assert_allclose(np.sqrt(errors.noise.variance[:, 0]), NOISE, **DIGITS)
-    np.testing.assert_allclose(errors.spread[:, 0], NORMS, **DIGITS)
+    assert_allclose(np.sqrt(errors.noise.variance[:, 0]), NOISE, **DIGITS)
+    assert_allclose(errors.spread[:, 0], NORMS, **DIGITS)

@@ -84,27 +84,6 @@ def rows(generator):
     return X, np.sin(6 * X[:, 0]) + 0.2 * generator.normal(size=90)
 
 
-@pytest.mark.parametrize("regressor", [LocalLinearRegressor, NadarayaWatsonRegressor])
-@pytest.mark.parametrize("ask", ["confidence_interval", "get_prediction"])
-@pytest.mark.parametrize("changes", ["places", "groups"])
-def test_arrays_that_the_caller_changes_are_others(regressor, ask, changes, rows):
-    """An array that is used again for the next place or other groups, and one that is equal to what it has become."""
-
-    def answer(model, at, groups):
-        return getattr(model, ask)(at, groups=groups).standard_error
-
-    X, _ = rows
-    model, at, groups = regressor(bandwidth=0.15).fit(*rows), np.empty((5, 1)), np.arange(90) % 9
-    for turn in (0, 1, 2):
-        if changes == "places":
-            at[:] = 0.3 * turn + 0.01 * np.arange(5)[:, None]
-        else:
-            at[:], groups[:] = X[:5], np.arange(90) // (5 + turn)
-        expected = answer(regressor(bandwidth=0.15).fit(*rows), at.copy(), groups.copy())
-        np.testing.assert_allclose(answer(model, at, groups), expected, rtol=1e-12)
-        np.testing.assert_allclose(answer(model, at.copy(), groups.copy()), expected, rtol=1e-12)
-
-
 @pytest.mark.parametrize(("regressor", "kernel"), KINDS)
 def test_answers_have_the_same_bits_whatever_was_asked_before(regressor, kernel, rows):
     X, y = rows

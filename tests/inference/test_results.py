@@ -1,7 +1,6 @@
 """The record of a test."""
 
 import numpy as np
-import pytest
 
 import kernpool
 import kernpool.inference
@@ -39,14 +38,3 @@ def test_notebooks_show_what_is_printed():
         "Summary",
     ):
         assert hasattr(getattr(kernpool, name), "_repr_html_"), name
-
-
-RECORDS = ["InferenceWarning", "Interval", "Residuals", "Summary", "TestResult"]
-
-
-@pytest.mark.parametrize("name", [*RECORDS, "specification_test"])
-def test_they_are_public(name):
-    assert name in kernpool.__all__
-    assert getattr(kernpool, name) is getattr(kernpool.inference, name)
-    assert name in kernpool.inference.__all__
-    assert getattr(kernpool, name).__module__.startswith("kernpool.")

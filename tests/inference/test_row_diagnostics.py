@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor
 
@@ -19,19 +20,18 @@ def test_residuals_are_those_of_the_model(rows, Regressor, kernel):
     X, y, weight = rows
     model = Regressor(kernel=kernel, bandwidth=0.3).fit(X, y, sample_weight=weight)
     found = model.residuals()
-    np.testing.assert_allclose(found.fitted, model.predict(X), rtol=1e-12, atol=1e-12)
+    assert_allclose(found.fitted, model.predict(X), rtol=1e-12, atol=1e-12)
     kept = weight > 0
     deleted = model.leave_one_out().prediction.ravel()
-    np.testing.assert_allclose(found.residual[kept], (y - deleted)[kept], rtol=1e-10, atol=1e-12)
+    assert_allclose(found.residual[kept], (y - deleted)[kept], rtol=1e-10, atol=1e-12)
     share = np.diagonal(model.attention_weights(X))
-    np.testing.assert_allclose(found.leverage[kept] * weight[kept], share[kept], rtol=1e-10)
+    assert_allclose(found.leverage[kept] * weight[kept], share[kept], rtol=1e-10)
     new = model.predict(X, return_std=True)[1]
-    np.testing.assert_allclose(found.noise**2 + model.get_prediction(X).standard_error ** 2, new**2, rtol=1e-12)
-    np.testing.assert_array_equal(found.weight, weight)
+    assert_allclose(found.noise**2 + model.get_prediction(X).standard_error ** 2, new**2, rtol=1e-12)
+    assert_array_equal(found.weight, weight)
 
 
 def test_residuals_print_the_largest_and_become_a_frame(rows):
-    pytest.importorskip("pandas", reason="frames need pandas")
     X, y, _ = rows
     y = np.c_[y, y]
     y[17, 1] += 5.0
@@ -42,9 +42,9 @@ def test_residuals_print_the_largest_and_become_a_frame(rows):
     assert len(lines) == 9
     frame = found.to_frame()
     assert frame.columns[:4].tolist() == ["fitted_0", "fitted_1", "residual_0", "residual_1"]
-    np.testing.assert_array_equal(frame["standardized_1"], found.residual[:, 1] / found.noise[:, 1])
+    assert_array_equal(frame["standardized_1"], found.residual[:, 1] / found.noise[:, 1])
     interval = LocalLinearRegressor(bandwidth=0.3).fit(X, y[:, 0]).confidence_interval(X)
-    np.testing.assert_array_equal(interval.to_frame(), np.c_[interval.center, interval.lower, interval.upper])
+    assert_array_equal(interval.to_frame(), np.c_[interval.center, interval.lower, interval.upper])
 
 
 @pytest.mark.parametrize("Regressor", [NadarayaWatsonRegressor, LocalLinearRegressor])
@@ -56,20 +56,18 @@ def test_residuals_of_a_fit_with_groups_are_of_left_out_clusters(rows, Regressor
     for g in range(15):
         others = groups != g
         alone = Regressor(bandwidth=0.3).fit(X[others], y[others], sample_weight=weight[others])
-        np.testing.assert_allclose(
-            found.residual[~others & kept], (y - alone.predict(X))[~others & kept], rtol=1e-9, atol=1e-12
-        )
-    np.testing.assert_array_equal(found.cluster, groups)
+        assert_allclose(found.residual[~others & kept], (y - alone.predict(X))[~others & kept], rtol=1e-9, atol=1e-12)
+    assert_array_equal(found.cluster, groups)
     share = np.exp(-0.5 * ((X - X.T) / 0.6) ** 2) * weight  # noise is averaged in twice the bandwidth
     expected = np.sqrt(share @ np.where(kept[:, None], found.residual, 0.0) ** 2 / share.sum(axis=1)[:, None])
-    np.testing.assert_allclose(found.noise, expected, rtol=1e-11)
+    assert_allclose(found.noise, expected, rtol=1e-11)
     prediction = model.get_prediction(X)
     total = found.noise**2 + prediction.standard_error**2
-    np.testing.assert_allclose(total, prediction.observation_std**2, rtol=1e-12)
+    assert_allclose(total, prediction.observation_std**2, rtol=1e-12)
     plain = Regressor(bandwidth=0.3).fit(X, y, sample_weight=weight).residuals()
     assert plain.cluster is None
-    np.testing.assert_array_equal(plain.fitted, found.fitted)
-    np.testing.assert_array_equal(plain.leverage, found.leverage)
+    assert_array_equal(plain.fitted, found.fitted)
+    assert_array_equal(plain.leverage, found.leverage)
 
 
 def test_few_clusters_have_residuals_and_no_standard_deviation_of_new_rows(rows):
@@ -90,5 +88,5 @@ def test_residuals_are_the_callers_to_change(groups):
     found = model.residuals()
     for array in (found.fitted, found.residual, found.leverage, found.weight, found.noise):
         array *= 3.0
-    np.testing.assert_array_equal(model.get_prediction(X).standard_error, before[0])
-    np.testing.assert_array_equal(model.summary().r2, before[1])
+    assert_array_equal(model.get_prediction(X).standard_error, before[0])
+    assert_array_equal(model.summary().r2, before[1])

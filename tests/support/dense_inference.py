@@ -1,6 +1,6 @@
 """Dense reference of inference: linear weights of all keys at all points, by normal equations, one point at a time."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -119,7 +119,3 @@ class Dense:
         if variance == "local":
             return np.sqrt(self.noise(q, code)[0] * self.quadratic(share))
         return np.sqrt(self.quadratic(share, self.squared("hc3" if variance == "sandwich" else variance)))
-
-    def of_degree(self, degree):
-        """Another degree."""
-        return replace(self, degree=degree)

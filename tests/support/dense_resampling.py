@@ -4,21 +4,6 @@ import numpy as np
 
 from kernpool import get_kernel
 
-GOLDEN, ROOT2, ROOT3 = 0.6180339887498949, 0.41421356237309515, 0.7320508075688772
-
-
-def kronecker(n, step, start=0.5):
-    """A sequence that fills the unit interval evenly: the same in any language."""
-    return np.mod(start + np.arange(1, n + 1) * step, 1.0)
-
-
-def two_curves(n=160):
-    """Two groups whose curves differ by .4 (x - .5)."""
-    from scipy.special import ndtri
-
-    x, group = kronecker(n, GOLDEN), np.arange(n) % 2
-    return x, np.sin(2 * np.pi * x) + 0.4 * group * (x - 0.5) + 0.3 * ndtri(kronecker(n, ROOT2)), group
-
 
 def kernel_matrix(query, key, bandwidth, kernel="gaussian", tables=(), code=None):
     """Weights of pairs: kernel of the norm, times the factors of levels."""
