@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 from kernpool.conformal import METHODS
 from kernpool.conformal.jackknife_plus import fold_sizes
@@ -22,8 +23,8 @@ CASES = [("gaussian", situation, degree) for degree in (0, 1) for situation in S
 
 
 def close(found, expected, tolerance):
-    np.testing.assert_array_equal(np.isinf(found), np.isinf(expected))
-    np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance)
+    assert_array_equal(np.isinf(found), np.isinf(expected))
+    assert_allclose(found, expected, rtol=0, atol=tolerance)
 
 
 @pytest.mark.slow  # some seconds each
@@ -105,5 +106,5 @@ def test_the_scale_is_of_rows_that_have_a_residual():
     residual = np.full((30, 2), 2.0)
     residual[:10] = np.nan
     scale = residual_scale(smoother, residual)
-    np.testing.assert_array_equal(scale.weight, np.r_[np.zeros(10), np.ones(20)])
-    np.testing.assert_allclose(scale.fit(EvaluationPoints(np.array([[0.5]]))).fit.intercept, 2.0)
+    assert_array_equal(scale.weight, np.r_[np.zeros(10), np.ones(20)])
+    assert_allclose(scale.fit(EvaluationPoints(np.array([[0.5]]))).fit.intercept, 2.0)

@@ -16,24 +16,10 @@ def model():
 
 
 @pytest.mark.parametrize(
-    ("level", "message"),
-    [
-        (0, "level must lie between 0 and 1, got 0"),
-        (1.0, "level must lie between 0 and 1"),
-        (90, "90 percent is level=0.9"),
-        ("0.9", "level must lie between 0 and 1"),
-        (np.nan, "level must lie between 0 and 1"),
-        (True, "level must lie between 0 and 1"),
-    ],
-)
-def test_levels_are_probabilities(model, level, message):
-    with pytest.raises(ValueError, match=message):
-        model.prediction_interval(X, level=level)
-
-
-@pytest.mark.parametrize(
     ("options", "message"),
     [
+        *(({"level": level}, "level must lie between 0 and 1") for level in (0, 1.0, "0.9", np.nan, True)),
+        ({"level": 90}, "90 percent is level=0.9"),
         ({"method": "rlcp"}, r"method must be one of 'auto', 'adaptive', 'full', .* 'cqr'.*got 'rlcp'"),
         ({"method": ["full"]}, "method must be one of"),
         ({"method": "split"}, "needs calibration rows that the model was not fitted to: give X_calibration"),

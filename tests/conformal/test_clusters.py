@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor
 from kernpool.inference import InferenceWarning
@@ -53,14 +54,14 @@ def test_calibration_clusters_count_as_one_row_each(method):
     if method == "split":
         score = np.abs(y[there] - fitted.predict(X[there]))
         share = 1.0 / np.bincount(group)[group[there]]
-        np.testing.assert_allclose(found.upper - found.center, weighted_rank(score, share, 0.8, 14), rtol=1e-11)
+        assert_allclose(found.upper - found.center, weighted_rank(score, share, 0.8, 14), rtol=1e-11)
     assert "a value of a new cluster with a probability of at least 0.8" in found.guarantee
     # Every row of a cluster twice changes no share.
     again = np.r_[np.flatnonzero(there), np.flatnonzero(there)]
     doubled = fitted.prediction_interval(
         PLACES, method=method, X_calibration=X[again], y_calibration=y[again], groups=group[again], level=0.8
     )
-    np.testing.assert_allclose(doubled.upper, found.upper, rtol=1e-12)
+    assert_allclose(doubled.upper, found.upper, rtol=1e-12)
 
 
 def test_groups_of_the_fit_are_the_default():
@@ -70,13 +71,13 @@ def test_groups_of_the_fit_are_the_default():
     for method in ("adaptive", "jackknife+"):
         one = with_groups.prediction_interval(PLACES, method=method)
         other = without.prediction_interval(PLACES, method=method, groups=group)
-        np.testing.assert_array_equal(one.upper, other.upper)
+        assert_array_equal(one.upper, other.upper)
         assert np.all(one.upper != without.prediction_interval(PLACES, method=method).upper)
     with pytest.raises(ValueError, match="fitted with groups=, whose rows go together; use another method"):
         with_groups.prediction_interval(PLACES, method="full")
     # Groups of one row each are rows.
     single = with_groups.prediction_interval(PLACES, groups=np.arange(len(y)))
-    np.testing.assert_allclose(single.upper, without.prediction_interval(PLACES).upper, rtol=1e-11)
+    assert_allclose(single.upper, without.prediction_interval(PLACES).upper, rtol=1e-11)
 
 
 def test_too_few_clusters_are_said_to_be():

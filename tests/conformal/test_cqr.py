@@ -5,33 +5,14 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 from kernpool import InferenceWarning, LocalLinearRegressor, NadarayaWatsonRegressor, pooling_weights
-from kernpool.conformal import Calibration, ConformalProblem, as_fraction, prediction_interval
-from kernpool.estimators.fitted_model import read_query
-from kernpool.estimators.limits import smoother_of
-from kernpool.smoother import EvaluationPoints
 
 
-def places_of(model, X):
-    numeric, code = read_query(model, X)
-    return EvaluationPoints(np.asarray(model.coordinates_.apply(numeric), dtype=np.float64), code)
-
-
-def setting_of(model, X, level=0.9, calibration=None, seed=0, **options):
-    """Return a setting with training rows left out, or with ``calibration=(X, y)``."""
-    smoother = smoother_of(model)
-    if calibration is None:
-        which = np.flatnonzero(smoother.weight > 0)
-        code = None if smoother.key_code is None else smoother.key_code[which]
-        where = EvaluationPoints(smoother.training.query[which], code)
-        left_out = smoother.predict(smoother.left_out_problem())[which]
-        rows = Calibration(where, smoother.value[which], left_out, smoother.weight[which], which, **options)
-    else:
-        where, y = places_of(model, calibration[0]), np.asarray(calibration[1], dtype=np.float64)
-        y = y.reshape(len(y), -1)
-        rows = Calibration(where, y, smoother.predict(smoother.problem(where)), np.ones(len(y)), **options)
-    return ConformalProblem(smoother, places_of(model, X), as_fraction(level), rows, np.random.default_rng(seed))
+def interval(model, X, level, calibration):
+    options = {} if calibration is None else dict(zip(("X_calibration", "y_calibration"), calibration, strict=True))
+    return model.prediction_interval(X, level=level, method="cqr", **options)
 
 
 def rows(n=100, m=30, seed=0, d=1):
@@ -95,18 +76,16 @@ def test_every_end_is_that_of_a_table(kernel, degree, calibrated, level):
     kind = LocalLinearRegressor if degree else NadarayaWatsonRegressor
     model = kind(kernel=kernel, bandwidth=0.15).fit(X, y, sample_weight=times)
     calibration = other if calibrated else None
-    found = prediction_interval(setting_of(model, new, level, calibration), "cqr")
-    np.testing.assert_allclose(
-        [found.lower[:, 0], found.upper[:, 0]], reference(model, new, calibration, level), rtol=0, atol=2e-12
-    )
-    np.testing.assert_allclose(found.center[:, 0], model.predict(new), rtol=0, atol=1e-12)
+    found = interval(model, new, level, calibration)
+    assert_allclose([found.lower, found.upper], reference(model, new, calibration, level), rtol=0, atol=2e-12)
+    assert_allclose(found.center, model.predict(new), rtol=0, atol=1e-12)
 
 
 def test_two_columns_of_a_product():
     X, y, new, other = rows(d=2)
     model = NadarayaWatsonRegressor(kernel="triweight", composition="product", bandwidth=0.7).fit(X, y)
-    found = prediction_interval(setting_of(model, new, 0.8, other), "cqr")
-    np.testing.assert_allclose([found.lower[:, 0], found.upper[:, 0]], reference(model, new, other, 0.8), atol=1e-13)
+    found = interval(model, new, 0.8, other)
+    assert_allclose([found.lower, found.upper], reference(model, new, other, 0.8), atol=1e-13)
 
 
 def test_ends_that_pass_each_other_meet_in_the_middle():
@@ -117,8 +96,8 @@ def test_ends_that_pass_each_other_meet_in_the_middle():
     model = NadarayaWatsonRegressor(kernel="boxcar", bandwidth=0.2).fit(X, y)
     calibration = g.uniform(0.2, 0.8, size=(60, 1)), np.zeros(60)
     with pytest.warns(InferenceWarning, match=r"1 of 2 prediction intervals \(the first is of query 0\) have no width"):
-        found = prediction_interval(setting_of(model, new, 0.9, calibration), "cqr")
-    assert found.upper[0, 0] - found.lower[0, 0] < 1e-11  # ends are moved out by rounding
-    assert found.lower[1, 0] < found.upper[1, 0]
+        found = interval(model, new, 0.9, calibration)
+    assert found.upper[0] - found.lower[0] < 1e-11  # ends are moved out by rounding
+    assert found.lower[1] < found.upper[1]
     ends = reference(model, new, calibration, 0.9)
-    np.testing.assert_allclose([found.lower[:, 0], found.upper[:, 0]], ends, atol=1e-11)
+    assert_allclose([found.lower, found.upper], ends, atol=1e-11)

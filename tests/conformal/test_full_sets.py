@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
 
 import tests.support.dense_classes as reference
 from kernpool import NadarayaWatsonClassifier
@@ -40,8 +41,8 @@ def test_p_values_are_those_of_refitting(case, by_class, generator):
     model = NadarayaWatsonClassifier(**options).fit(X, y, sample_weight=weight)
     new = np.concatenate([X[5:8], generator.uniform(-1.3, 1.3, size=(4, X.shape[1]))])
     found = model.predict_set(new, 0.7, method="full", by_class=by_class, allow_empty=True)
-    np.testing.assert_allclose(found.p_value, reference.p_values(model, X, y, new, by_class), rtol=1e-12)
-    np.testing.assert_array_equal(found.member, found.p_value > 0.3 + 1e-12)
+    assert_allclose(found.p_value, reference.p_values(model, X, y, new, by_class), rtol=1e-12)
+    assert_array_equal(found.member, found.p_value > 0.3 + 1e-12)
 
 
 def test_levels(generator):
@@ -50,7 +51,7 @@ def test_levels(generator):
     model = NadarayaWatsonClassifier(bandwidth=0.6, smoothing=0.2, prior_share=0.1).fit(frame, y)
     new = frame.iloc[[0, 5, 7]].reset_index(drop=True)
     found = model.predict_set(new, 0.9, method="full").p_value
-    np.testing.assert_allclose(found, reference.p_values(model, frame, y, new), rtol=1e-12)
+    assert_allclose(found, reference.p_values(model, frame, y, new), rtol=1e-12)
 
 
 @pytest.mark.filterwarnings("ignore::kernpool.ExtrapolationWarning")  # of the place at 9
@@ -67,7 +68,7 @@ def test_p_values_of_any_rows(data):
     new = np.array([[0.0], [2.0], [9.0]])
     for by_class in (False, True):
         found = model.predict_set(new, 0.05, method="full", by_class=by_class).p_value
-        np.testing.assert_allclose(found, reference.p_values(model, x, y, new, by_class), rtol=1e-12)
+        assert_allclose(found, reference.p_values(model, x, y, new, by_class), rtol=1e-12)
 
 
 def test_the_new_row_may_be_any_row(generator):
@@ -80,7 +81,7 @@ def test_the_new_row_may_be_any_row(generator):
         p_value = model.predict_set(X[i : i + 1], 0.5, method="full").p_value[0]
         counts.append(p_value[list(model.classes_).index(y[i])] * 20)
     # Without ties the ranks of all rows are 1 to 20, each once: exactly uniform.
-    np.testing.assert_allclose(np.sort(counts), np.arange(1, 21), rtol=1e-12)
+    assert_allclose(np.sort(counts), np.arange(1, 21), rtol=1e-12)
 
 
 def test_blocks_of_places_change_nothing(generator, monkeypatch):
@@ -88,4 +89,4 @@ def test_blocks_of_places_change_nothing(generator, monkeypatch):
     model = NadarayaWatsonClassifier(bandwidth=0.4, prior_share=0.1).fit(X, y)
     whole = model.predict_set(X, 0.9, method="full").p_value
     monkeypatch.setattr("kernpool.conformal.sets.PAIRS", 50)
-    np.testing.assert_array_equal(model.predict_set(X, 0.9, method="full").p_value, whole)
+    assert_array_equal(model.predict_set(X, 0.9, method="full").p_value, whole)

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
-from kernpool import InferenceWarning, LocalLinearRegressor, NadarayaWatsonRegressor
+from kernpool import InferenceWarning, NadarayaWatsonRegressor
 from kernpool.conformal import METHODS
 
 GENERATOR = np.random.default_rng(0)
@@ -17,20 +17,35 @@ def sentence(model, method, **options):
     return model.prediction_interval([[0.5]], method=method, random_state=0, **options).guarantee
 
 
-@pytest.mark.parametrize("method", ["full", "jackknife+", "cv+"])
-@pytest.mark.parametrize("bandwidth", ["loo", "scott", "regularised"])
-def test_searched_bandwidths_have_none(method, bandwidth):
-    said = sentence(NadarayaWatsonRegressor(bandwidth=bandwidth).fit(X, Y), method)
-    assert "without a finite-sample guarantee: the bandwidth was found on the rows that calibrate" in said
-    assert "at least" not in said
+OTHERS = {"X_calibration": X[40:], "y_calibration": Y[40:]}
+GROUPS = {"X_calibration": X, "y_calibration": Y, "groups": np.arange(60) // 4}
+FOUND = "without a finite-sample guarantee: the bandwidth was found on the rows that calibrate"
+AS_A_FIT = "about 0.9 for new rows like these, without a finite-sample guarantee"
 
 
-def test_given_bandwidths_have_the_level():
-    said = sentence(NadarayaWatsonRegressor(bandwidth=0.1).fit(X, Y), "full", level=0.8)
-    assert said.startswith(
-        "Covers a new value with a probability of at least 0.8 for new rows like these, on average over new points"
-    )
-    assert "the bandwidth was not chosen by them" in said
+@pytest.mark.parametrize(("bandwidth", "weight", "method", "options", "words", "promised"), [
+    *((found, 1.0, method, {}, FOUND, False) for found in ("loo", "scott") for method in ("full", "jackknife+", "cv+")),
+    ("regularised", 1.0, "full", {}, FOUND, False),
+    (0.1, 1.0, "full", {"level": 0.8}, "at least 0.8 for new rows like these, on average over new points", True),
+    (0.1, 1.0, "full", {}, "the bandwidth was not chosen by them", True),
+    (0.1, 1.0, "jackknife+", {}, "at least 0.8 (1 - 2 alpha), and typically about 0.9", True),
+    (0.1, 1.0, "jackknife+", {"level": 0.5}, "about 0.5", False),
+    # K = 10, n = 60: the smaller of 2 (1 - 1/10) / 7 and (1 - 10/60) / 11.
+    (0.1, 1.0, "cv+", {}, "at least 0.7242 (1 - 2 alpha - 0.0758)", True),
+    *((0.1, 1.0, method, {}, AS_A_FIT, False) for method in ("adaptive", "cqr")),
+    *(("loo", 0.5, method, OTHERS, "calibration rows", True) for method in ("adaptive", "split", "cqr")),
+    (0.1, 1.0, "split", GROUPS, "a value of a new cluster with a probability of at least 0.9", True),
+    (0.1, 1.0, "split", GROUPS, "calibration clusters", True),
+    (0.1, 0.7, "full", {}, "weights are no whole numbers of rows", False),
+])  # fmt: skip
+def test_the_sentence_promises_what_holds(bandwidth, weight, method, options, words, promised):
+    model = NadarayaWatsonRegressor(bandwidth=bandwidth).fit(X, Y, sample_weight=np.full(60, weight))
+    said = sentence(model, method, **options)
+    assert words in said
+    assert ("at least" in said) is promised
+    assert said.startswith("Covers a")
+    assert said.endswith(".")
+    assert ". " not in said
 
 
 @pytest.mark.parametrize("search", ["loo", "scott"])
@@ -39,52 +54,6 @@ def test_a_number_that_came_after_the_fit_gives_none(search):
     assert "about 0.9" in sentence(model, "full")
     assert "the bandwidth was found on the rows that calibrate" in sentence(model, "full")
     assert "at least 0.9" in sentence(model.set_params(bandwidth=0.2).fit(X, Y), "full")
-
-
-def test_the_jackknife_plus_promises_with_twice_the_error_rate():
-    model = LocalLinearRegressor(bandwidth=0.1).fit(X, Y)
-    assert "at least 0.8 (1 - 2 alpha), and typically about 0.9" in sentence(model, "jackknife+")
-    assert "at least" not in sentence(model, "jackknife+", level=0.5)
-    # K = 10, n = 60: the smaller of 2 (1 - 1/10) / 7 and (1 - 10/60) / 11.
-    assert "at least 0.7242 (1 - 2 alpha - 0.0758)" in sentence(model, "cv+")
-
-
-@pytest.mark.parametrize("method", ["adaptive", "cqr"])
-def test_methods_without_a_guarantee_say_so(method):
-    options = {"X_calibration": X, "y_calibration": Y} if "other" in method else {}
-    said = sentence(NadarayaWatsonRegressor(bandwidth=0.1).fit(X, Y), method.partition(",")[0], **options)
-    assert "about 0.9 for new rows like these, without a finite-sample guarantee" in said
-    assert "at least" not in said
-
-
-@pytest.mark.parametrize("method", ["adaptive", "split", "cqr"])
-def test_calibration_rows_guarantee_whatever_the_fit(method):
-    model = NadarayaWatsonRegressor().fit(X[:40], Y[:40], sample_weight=np.full(40, 0.5))
-    said = sentence(model, method, X_calibration=X[40:], y_calibration=Y[40:])
-    assert "at least 0.9" in said
-    assert "calibration rows" in said
-
-
-def test_clusters_are_what_is_exchangeable():
-    model = NadarayaWatsonRegressor(bandwidth=0.1).fit(X[:40], Y[:40])
-    said = sentence(model, "split", X_calibration=X, y_calibration=Y, groups=np.arange(60) // 4)
-    assert said.startswith("Covers a value of a new cluster with a probability of at least 0.9")
-    assert "calibration clusters" in said
-
-
-def test_fractions_of_rows_are_no_unit_rows():
-    model = NadarayaWatsonRegressor(bandwidth=0.1).fit(X, Y, sample_weight=np.full(60, 0.7))
-    assert "weights are no whole numbers of rows" in sentence(model, "full")
-
-
-def test_all_sentences_are_one():
-    model = NadarayaWatsonRegressor(bandwidth=0.1).fit(X, Y)
-    for method, record in METHODS.items():
-        options = {"X_calibration": X, "y_calibration": Y} if record.rows == "other" else {}
-        said = sentence(model, method, **options)
-        assert said[0].isupper()
-        assert said.endswith(".")
-        assert ". " not in said
 
 
 def test_records_print_as_tables():
@@ -150,9 +119,8 @@ def test_copies_of_rows_and_weights_above_one_end_the_guarantee(method):
     ):
         assert "about 0.9 for new rows like these, without a finite-sample guarantee: rows are repeated" in said
         assert "weights above one" in said
-    others = {"X_calibration": X[40:], "y_calibration": Y[40:]}
     if method == "adaptive":  # rows that the fit has not seen calibrate whatever the fit is
-        assert "at least 0.9 for new rows like these" in sentence(model.fit(*copied(0.5)), method, **others)
+        assert "at least 0.9 for new rows like these" in sentence(model.fit(*copied(0.5)), method, **OTHERS)
 
 
 @pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
 
 from kernpool import EmptyWindowWarning, LocalLinearRegressor, NadarayaWatsonRegressor
 from kernpool.inference import InferenceWarning
@@ -37,39 +38,21 @@ def test_weights_are_repeated_rows(model, method):
     kept = np.repeat(np.arange(len(y)), weight)
     one = model(bandwidth=0.15).fit(X, y, sample_weight=weight)
     other = model(bandwidth=0.15).fit(X[kept], y[kept])
-    np.testing.assert_allclose(ends(one, method), ends(other, method), rtol=0, atol=1e-11)
+    assert_allclose(ends(one, method), ends(other, method), rtol=0, atol=1e-11)
     assert one.prediction_interval(PLACES, method=method).n_calibration == weight.sum()
     if method in ("adaptive", "jackknife+"):
         found, expected = ends(one, method, groups=np.arange(40) // 3), ends(other, method, groups=kept // 3)
-        np.testing.assert_allclose(found, expected, rtol=1e-10)
-
-
-@pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("method", [name for name in OF_TRAINING if name != "cv+"])  # whose folds are drawn
-def test_the_order_of_rows_does_not_matter(model, method):
-    X, y, generator = rows()
-    order = generator.permutation(len(y))
-    one, other = model(bandwidth=0.15).fit(X, y), model(bandwidth=0.15).fit(X[order], y[order])
-    np.testing.assert_allclose(ends(one, method), ends(other, method), rtol=0, atol=1e-11)
+        assert_allclose(found, expected, rtol=1e-10)
 
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("method", OF_TRAINING)
-def test_intervals_move_with_the_outputs(model, method):
-    X, y, _ = rows()
-    one, other = model(bandwidth=0.15).fit(X, y), model(bandwidth=0.15).fit(X, 5.0 - 2.0 * y)
-    np.testing.assert_allclose(5.0 - 2.0 * ends(one, method)[::-1], ends(other, method), rtol=0, atol=1e-11)
-
-
-@pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("method", OF_TRAINING)
-def test_several_outputs_are_one_by_one(model, method):
+def test_intervals_move_with_the_outputs_whatever_the_order_and_other_outputs_are(model, method):
     X, y, generator = rows()
-    both = np.column_stack([y, generator.normal(size=len(y))])
-    together = ends(model(bandwidth=0.15).fit(X, both), method)
-    for output in range(2):
-        alone = ends(model(bandwidth=0.15).fit(X, both[:, output]), method)
-        np.testing.assert_allclose(together[..., output], alone, rtol=0, atol=1e-11)
+    order = np.arange(40) if method == "cv+" else generator.permutation(40)  # whose folds are drawn
+    both = np.column_stack([generator.normal(size=40), 5.0 - 2.0 * y])[order]
+    one, other = model(bandwidth=0.15).fit(X, y), model(bandwidth=0.15).fit(X[order], both)
+    assert_allclose(5.0 - 2.0 * ends(one, method)[::-1], ends(other, method)[..., 1], rtol=0, atol=1e-11)
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -84,10 +67,10 @@ def test_levels_of_one_kind_apart_are_models_apart(model, method):
     assert found.lower.shape == (4,)
     assert np.all(found.lower < found.upper)
     alone = model(bandwidth=0.2).fit(X[kind == "a"], y[kind == "a"])
-    np.testing.assert_allclose(found.center, alone.predict(PLACES), rtol=0, atol=1e-12)
+    assert_allclose(found.center, alone.predict(PLACES), rtol=0, atol=1e-12)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.sampled_from(["gaussian", "epanechnikov", "triangular"]), st.sampled_from(MODELS))
 def test_intervals_are_nested_by_level(seed, kernel, model):
     generator = np.random.default_rng(seed)
@@ -105,7 +88,7 @@ def test_intervals_are_nested_by_level(seed, kernel, model):
         assert np.all(found[1:, 1] >= found[:-1, 1])
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.sampled_from(MODELS))
 def test_full_conformal_does_not_tell_the_new_row_from_the_others(seed, model):
     # y is in the interval exactly if its rank among the scores of all n + 1 rows is not too high: for a given set of
@@ -165,27 +148,12 @@ def test_too_few_rows_have_infinite_intervals(model, method):
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_ties_leave_no_more_outside_than_is_promised(model):
-    # Outputs of three values, at places of which many are equal: of any n + 1 rows as new ones, as few are outside.
-    generator = np.random.default_rng(3)
-    X, y = np.round(generator.uniform(size=(20, 1)), 1), np.round(generator.uniform(-1, 1, 20))
-    outside = 0
-    for new in range(20):
-        others = np.arange(20) != new
-        fitted = model("epanechnikov", bandwidth=0.35).fit(X[others], y[others])
-        low, high = ends(fitted, "full", X[new : new + 1], level=0.8)
-        assert not np.isnan([low, high]).any()
-        outside += not low[0] - 1e-12 <= y[new] <= high[0] + 1e-12
-    assert outside <= 4
-
-
-@pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("method", OF_TRAINING)
 def test_outputs_that_do_not_vary_have_no_width_with_a_word(model, method):
     X, _, _ = rows()
     with pytest.warns(InferenceWarning, match="have no width: the residuals that calibrate them are zero"):
         found = ends(model(bandwidth=0.2).fit(X, np.full(40, 3.0)), method)
-    np.testing.assert_allclose(found, 3.0, rtol=1e-12)
+    assert_allclose(found, 3.0, rtol=1e-12)
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -194,7 +162,7 @@ def test_the_same_bits_for_any_number_of_threads(model):
     q = np.linspace(0, 1, 2000)[:, None]
     for method in ("full", "jackknife+"):
         one, two = (ends(model(bandwidth=0.1, n_jobs=jobs).fit(X, y), method, q) for jobs in (1, 2))
-        np.testing.assert_array_equal(one, two)
+        assert_array_equal(one, two)
 
 
 def test_a_row_that_has_most_of_a_window_is_summed_again():

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from sklearn.datasets import load_wine
 
 from kernpool import NadarayaWatsonClassifier, NadarayaWatsonRegressor
@@ -38,8 +39,8 @@ FULL_UPPER = [
 def test_intervals_are_those_of_other_programs(method, lower, upper):
     x, y = bend()
     found = NadarayaWatsonRegressor(bandwidth=0.04).fit(x[:, None], y).prediction_interval(PLACES, method=method)
-    np.testing.assert_allclose(found.lower, lower, rtol=0, atol=1e-12)
-    np.testing.assert_allclose(found.upper, upper, rtol=0, atol=1e-12)
+    assert_allclose(found.lower, lower, rtol=0, atol=1e-12)
+    assert_allclose(found.upper, upper, rtol=0, atol=1e-12)
 
 
 # SplitConformalClassifier(model, confidence_level, conformity_score, prefit=True, random_state=7), "aps" with
@@ -73,5 +74,5 @@ def test_sets_are_those_of_mapie(method, level):
     rows = {"X_calibration": X[other], "y_calibration": y[other]}
     found = model.predict_set(X[new], level, method=method, allow_empty=True, random_state=Complement(), **rows)
     threshold, sets = MAPIE[method, level]
-    np.testing.assert_allclose(found.threshold, threshold, rtol=0, atol=1e-12)
+    assert_allclose(found.threshold, threshold, rtol=0, atol=1e-12)
     assert "".join(map(str, found.member @ [4, 2, 1])) == sets

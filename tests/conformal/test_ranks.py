@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
 
 from kernpool.conformal import as_fraction, least_rows
 from kernpool.conformal.order_statistics import upper_rank, upper_statistic, warn_of_few
@@ -36,8 +37,8 @@ def test_weights_are_repeated_values(seed, n, rank):
     repeated = np.sort(np.repeat(values, weight.astype(int), axis=1), axis=1)
     total = repeated.shape[1]
     expected = repeated[:, max(rank, 1) - 1] if rank <= total else np.full(3, np.inf)
-    np.testing.assert_array_equal(upper_statistic(values, weight, float(rank)), expected)
-    np.testing.assert_array_equal(upper_statistic(np.repeat(values, weight.astype(int), axis=1), None, rank), expected)
+    assert_array_equal(upper_statistic(values, weight, float(rank)), expected)
+    assert_array_equal(upper_statistic(np.repeat(values, weight.astype(int), axis=1), None, rank), expected)
 
 
 def test_fractions_of_rows_are_counted():

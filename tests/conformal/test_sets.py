@@ -7,9 +7,10 @@ from math import ceil
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 import tests.support.dense_classes as reference
-from kernpool import InferenceWarning, NadarayaWatsonClassifier, RepeatedRowsWarning
+from kernpool import InferenceWarning, NadarayaWatsonClassifier
 from kernpool.conformal.sets import adaptive_mass
 
 NAMES = np.array(["a", "b", "c"])
@@ -73,7 +74,7 @@ def test_adaptive_sets_by_their_definition(generator):
 
 def test_of_equal_probabilities_the_first_comes_first():
     score = adaptive_mass(np.full((1, 4), 0.25), np.array([1.0]))
-    np.testing.assert_array_equal(score, [[0.25, 0.5, 0.75, 1.0]])
+    assert_array_equal(score, [[0.25, 0.5, 0.75, 1.0]])
 
 
 @pytest.mark.parametrize("with_rows", [False, True])
@@ -97,10 +98,8 @@ def test_sets_by_the_formula(method, by_class, with_rows, model, rows, generator
     calibrating = own(score(probability, draw), y)
     groups = [y == name for name in NAMES] if by_class else [y == y] * 3
     threshold = [kth_smallest(calibrating[of], 0.8) for of in groups]
-    np.testing.assert_allclose(found.threshold, threshold, rtol=1e-12)
-    np.testing.assert_array_equal(
-        found.member, score(model.predict_proba(places), there) <= np.array(threshold) + 1e-12
-    )
+    assert_allclose(found.threshold, threshold, rtol=1e-12)
+    assert_array_equal(found.member, score(model.predict_proba(places), there) <= np.array(threshold) + 1e-12)
     assert len(set(threshold)) == (3 if by_class else 1)
     assert found.n_calibration == len(y)
 
@@ -115,11 +114,11 @@ def test_weights_are_repeated_rows(method, by_class, rows, generator):
     one = NadarayaWatsonClassifier(**parameters).fit(X, y, sample_weight=weight.astype(float))
     other = NadarayaWatsonClassifier(**parameters).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
     a, b = (m.predict_set(places, 0.8, method=method, by_class=by_class, random_state=1) for m in (one, other))
-    np.testing.assert_allclose(a.threshold, b.threshold, rtol=1e-12)
-    np.testing.assert_array_equal(a.member, b.member)
+    assert_allclose(a.threshold, b.threshold, rtol=1e-12)
+    assert_array_equal(a.member, b.member)
     assert a.n_calibration == b.n_calibration == weight.sum()
     if method == "full":
-        np.testing.assert_allclose(a.p_value, b.p_value, rtol=1e-13)
+        assert_allclose(a.p_value, b.p_value, rtol=1e-13)
 
 
 @pytest.mark.parametrize("method", ["lac", "aps", "full"])
@@ -141,7 +140,7 @@ def test_no_set_is_empty_unless_it_may_be(method, model, generator):
     assert one.size.min() == 0
     assert other.size.min() == 1
     top = np.eye(3, dtype=bool)[model.predict_proba(places).argmax(axis=1)]
-    np.testing.assert_array_equal(other.member, one.member | top)
+    assert_array_equal(other.member, one.member | top)
 
 
 @pytest.mark.parametrize("method", ["lac", "aps", "full"])
@@ -180,8 +179,8 @@ def test_sets_go_by_the_order_of_no_row(model, rows, generator):
     other = NadarayaWatsonClassifier(bandwidth=0.4, prior_share=0.05).fit(X[order], y[order])
     for method in ("lac", "full"):
         a, b = (m.predict_set(X, 0.8, method=method) for m in (model, other))
-        np.testing.assert_array_equal(a.member, b.member)
-        np.testing.assert_allclose(a.threshold, b.threshold, rtol=1e-12)
+        assert_array_equal(a.member, b.member)
+        assert_allclose(a.threshold, b.threshold, rtol=1e-12)
 
 
 def test_levels_of_columns_and_many_classes(generator):
@@ -190,7 +189,7 @@ def test_levels_of_columns_and_many_classes(generator):
     model = NadarayaWatsonClassifier(bandwidth=0.4, smoothing=0.1, prior_share=0.01).fit(frame, y)
     score = 1.0 - np.sum(reference.labels_of(model) * reference.left_out(model, frame), axis=1)
     found = model.predict_set(frame, 0.9)
-    np.testing.assert_allclose(found.threshold[0], kth_smallest(score, 0.9), rtol=1e-12)
+    assert_allclose(found.threshold[0], kth_smallest(score, 0.9), rtol=1e-12)
     for method in RANDOM:
         inside = model.predict_set(frame, 0.9, method=method, random_state=0).member[np.arange(300), y - y.min()]
         assert inside.mean() > 0.85
@@ -200,7 +199,7 @@ def test_the_record_prints_and_lists_labels(model, rows):
     X, _ = rows
     found = model.predict_set(X, 0.8)
     assert found.labels == [NAMES[row].tolist() for row in found.member]
-    np.testing.assert_array_equal(found.size, [len(labels) for labels in found.labels])
+    assert_array_equal(found.size, [len(labels) for labels in found.labels])
     text = str(found)
     assert "points     60, the first below" in text
     assert "method     lac, calibrated by 60 rows" in text
@@ -211,27 +210,28 @@ def test_the_record_prints_and_lists_labels(model, rows):
     assert "threshold" not in str(model.predict_set(X, 0.8, method="full"))
 
 
-def test_what_is_guaranteed(rows, generator):
-    X, y = rows
-    other = dict(zip(("X_calibration", "y_calibration"), sample(generator, 50), strict=True))
-    given = NadarayaWatsonClassifier(bandwidth=0.5, prior_share=0.1).fit(X, y)
-    found = NadarayaWatsonClassifier(bandwidth="scott").fit(X, y)
+GIVEN, FULL = {"bandwidth": 0.5, "prior_share": 0.1}, {"method": "full"}
 
-    def says(model, **options):
-        return model.predict_set(X[:3], 0.8, **options).guarantee
 
-    for model in (given, found):
-        assert "at least 0.8 for new rows like these, on average over new points and calibration rows" in says(
-            model, **other
-        )
-        assert "about 0.8 for new rows like these, without a finite-sample guarantee" in says(model)
-    assert "The class of a new row is one of the 3 classes of the fit and not in its set" in says(given, method="full")
-    assert "at most 0.2" in says(given, method="full")
-    assert "Whichever class a new row has, it is one of the 3 classes" in says(given, method="full", by_class=True)
-    assert "of the fit, whichever it is, with a probability of at least 0.8" in says(given, by_class=True, **other)
-    assert "the bandwidth and the prior share were found on the rows" in says(found, method="full")
-    clustered = given.fit(X, y, groups=np.arange(60) // 3)
-    assert "of the fit in a new cluster" in says(clustered)
+@pytest.mark.parametrize(("parameters", "fit", "options", "words"), [
+    (GIVEN, {}, {}, "about 0.8 for new rows like these, without a finite-sample guarantee"),
+    (GIVEN, {}, FULL, "The class of a new row is one of the 3 classes of the fit and not in its set"),
+    (GIVEN, {}, FULL, "at most 0.2"),
+    (GIVEN, {}, FULL | {"by_class": True}, "Whichever class a new row has, it is one of the 3 classes"),
+    (GIVEN, {}, {"rows": 50}, "at least 0.8 for new rows like these, on average over new points and calibration rows"),
+    (GIVEN, {}, {"rows": 50, "by_class": True}, "of the fit, whichever it is, with a probability of at least 0.8"),
+    ({"bandwidth": "scott"}, {}, {"rows": 50}, "at least 0.8 for new rows like these"),
+    ({"bandwidth": "scott"}, {}, FULL, "the bandwidth and the prior share were found on the rows"),
+    (GIVEN, {"groups": np.arange(60) // 3}, {}, "of the fit in a new cluster"),
+    (GIVEN, {"sample_weight": np.full(60, 0.4)}, FULL, "no whole numbers"),
+    (GIVEN, {"sample_weight": np.full(60, 2.0)}, FULL, "rows are repeated or have weights above one"),
+])  # fmt: skip
+def test_the_sentence_says_what_is_guaranteed(parameters, fit, options, words, rows, generator):
+    options = dict(options)
+    if count := options.pop("rows", 0):
+        options |= dict(zip(("X_calibration", "y_calibration"), sample(generator, count), strict=True))
+    model = NadarayaWatsonClassifier(**parameters).fit(*rows, **fit)
+    assert words in model.predict_set(rows[0][:3], 0.8, **options).guarantee
 
 
 def test_sentences_are_about_the_classes_of_the_fit():
@@ -263,17 +263,3 @@ def test_sets_have_classes_of_their_own():
     model = NadarayaWatsonClassifier(bandwidth=1.0, prior_share=0.1).fit(X, y)
     model.predict_set(X, level=0.5, method="full").classes[:] = 7
     assert model.classes_.tolist() == [0, 1]
-
-
-@pytest.mark.parametrize("weight", [0.4, 2.5, 2.0])
-@pytest.mark.parametrize("by_class", [False, True])
-def test_weights_that_are_no_single_rows_give_no_guarantee_of_sets(weight, by_class):
-    generator = np.random.default_rng(1)
-    X, y = generator.uniform(size=(100, 1)), generator.integers(0, 2, size=100)
-    model = NadarayaWatsonClassifier(bandwidth=0.1, prior_share=0.1)
-    said = model.fit(X, y, sample_weight=np.full(100, weight)).predict_set(X[:1], method="full", by_class=by_class)
-    assert "about 0.9 for new rows like these, without a finite-sample guarantee" in said.guarantee
-    assert ("no whole numbers" if weight < 1 else "rows are repeated or have weights above one") in said.guarantee
-    with pytest.warns(RepeatedRowsWarning, match="100 of 200 rows"):
-        model.fit(np.r_[X, X], np.r_[y, y])
-    assert "rows are repeated" in model.predict_set(X[:1], method="full", by_class=by_class).guarantee

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kernpool import InferenceWarning, LocalLinearRegressor, NadarayaWatsonRegressor, open_chunks
+from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, open_chunks
 
 RNG = np.random.default_rng(0)
 X, PLACES = RNG.uniform(size=(500, 2)), RNG.uniform(size=(20, 2))
@@ -48,9 +48,3 @@ def test_what_is_refused(options, message):
     model = NadarayaWatsonRegressor(bandwidth=0.2).fit(open_chunks(X, Y))
     with pytest.raises(TypeError, match=message):
         model.prediction_interval(PLACES, **options)
-
-
-def test_too_few_rows_are_infinite():
-    model = NadarayaWatsonRegressor(bandwidth=0.2).fit(open_chunks(X[:5], Y[:5]))
-    with pytest.warns(InferenceWarning):
-        assert np.isinf(model.prediction_interval(PLACES[:1], level=0.99).upper).all()

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor, load_model, save_model
 from kernpool.conformal import METHODS
@@ -28,11 +29,11 @@ def test_the_search_is_on_the_rows_that_it_says(d):
     assert len(searched) == 40
     assert np.all(np.diff(searched) > 0)
     few = NadarayaWatsonRegressor(bandwidth="loo").fit(X[searched], y[searched])
-    np.testing.assert_allclose(model.bandwidth_search_.bandwidth, few.bandwidth_, rtol=1e-6)
+    assert_allclose(model.bandwidth_search_.bandwidth, few.bandwidth_, rtol=1e-6)
     assert model.bandwidth_search_.rows == 40
     matters = few.relevance_ > 0
     factor = np.where(matters, (40 / 120) ** (1 / (4 + matters.sum())), 1.0)
-    np.testing.assert_allclose(model.bandwidth_, few.bandwidth_ * factor, rtol=1e-6)
+    assert_allclose(model.bandwidth_, few.bandwidth_ * factor, rtol=1e-6)
     assert "a sample of 40 of 120 rows" in model.bandwidth_note_
 
 
@@ -43,8 +44,8 @@ def test_outputs_that_were_not_searched_do_not_move_the_bandwidth():
     changed = y.copy()
     changed[others] += generator.normal(size=len(others))
     again = LocalLinearRegressor(search={"rows": 50}).fit(X, changed)
-    np.testing.assert_array_equal(model.search_rows_, again.search_rows_)
-    np.testing.assert_array_equal(model.bandwidth_, again.bandwidth_)
+    assert_array_equal(model.search_rows_, again.search_rows_)
+    assert_array_equal(model.bandwidth_, again.bandwidth_)
 
 
 @pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")
@@ -53,7 +54,7 @@ def test_copies_of_searched_rows_are_searched():
     twice = np.r_[np.arange(60), np.arange(10)]
     model = NadarayaWatsonRegressor(bandwidth="loo", search={"rows": 30}).fit(X[twice], y[twice])
     searched = model.search_rows_
-    np.testing.assert_array_equal(np.isin(np.arange(10), searched), np.isin(np.arange(60, 70), searched))
+    assert_array_equal(np.isin(np.arange(10), searched), np.isin(np.arange(60, 70), searched))
     assert len(searched) > 30
     said = model.prediction_interval(PLACES, method="full", calibration="unsearched").guarantee
     assert "without a finite-sample guarantee: rows are repeated" in said
@@ -89,11 +90,11 @@ def test_the_other_rows_calibrate_a_fit_of_all(method):
     found = model.prediction_interval(PLACES, method=method, calibration="unsearched", random_state=0)
     others = np.setdiff1d(np.arange(len(y)), model.search_rows_)
     assert found.n_calibration == 80.0
-    np.testing.assert_allclose(found.center, model.predict(PLACES), rtol=1e-14)
+    assert_allclose(found.center, model.predict(PLACES), rtol=1e-14)
     expected = METHODS[method].find(own_setting(smoother_of(model), EvaluationPoints(PLACES), which=others))
     if method != "cv+":  # whose folds are drawn
-        np.testing.assert_allclose(found.lower, expected.lower[:, 0], rtol=0, atol=1e-12)
-        np.testing.assert_allclose(found.upper, expected.upper[:, 0], rtol=0, atol=1e-12)
+        assert_allclose(found.lower, expected.lower[:, 0], rtol=0, atol=1e-12)
+        assert_allclose(found.upper, expected.upper[:, 0], rtol=0, atol=1e-12)
     if METHODS[method].rows == "own":
         assert "the 80 training rows that the search for the bandwidth has not seen" in found.guarantee
         assert "at least" in found.guarantee
@@ -135,6 +136,6 @@ def test_files_keep_them(tmp_path):
     model = NadarayaWatsonRegressor(bandwidth="loo", search={"rows": 40}).fit(X, y)
     save_model(model, tmp_path / "model")
     again = load_model(tmp_path / "model")
-    np.testing.assert_array_equal(again.search_rows_, model.search_rows_)
+    assert_array_equal(again.search_rows_, model.search_rows_)
     one, other = (each.prediction_interval(PLACES, calibration="unsearched") for each in (model, again))
-    np.testing.assert_array_equal(one.lower, other.lower)
+    assert_array_equal(one.lower, other.lower)
