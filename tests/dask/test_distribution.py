@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 pytest.importorskip("dask.array", reason="clusters need the extra 'dask'")
 import dask.array as da
 
-from kernpool import ExtrapolationWarning, NadarayaWatsonRegressor, open_chunks, pool_cdf, pool_quantile
+from kernpool import ExtrapolationWarning, NadarayaWatsonRegressor, pool_cdf, pool_quantile
 from kernpool.distribution import multipass_quantile
 from tests.support.partitions import of_partitions
 
@@ -25,28 +26,24 @@ def test_partitions_have_the_answers_of_arrays(kernel, empty, held, monkeypatch)
     monkeypatch.setattr(multipass_quantile, "HELD_ROWS", held)
     monkeypatch.setattr(multipass_quantile, "PIECES", 12)
     options = {"kernel": kernel, "bandwidth": 0.2, "empty": empty}
-    chunks = open_chunks([(KEY[:200], VALUE[:200], WEIGHT[:200]), (KEY[200:], VALUE[200:], WEIGHT[200:])])
     expected = pool_quantile(QUERY, KEY, VALUE, LEVELS, key_weight=WEIGHT, **options)
     found = of_partitions(pool_quantile)(QUERY, *ROWS[:2], levels=LEVELS, key_weight=ROWS[2], **options)
-    np.testing.assert_array_equal(found, expected)
-    np.testing.assert_array_equal(of_partitions(pool_quantile)(QUERY, chunks, levels=LEVELS, **options), expected)
+    assert_array_equal(found, expected)
     for y in (THRESHOLDS, np.random.default_rng(1).normal(size=(30, 2))):
         expected = pool_cdf(QUERY, KEY, VALUE, y, key_weight=WEIGHT, **options)
         found = of_partitions(pool_cdf)(QUERY, *ROWS[:2], y=y, key_weight=ROWS[2], **options)
-        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-13)
-        found = of_partitions(pool_cdf)(QUERY, chunks, y=y, **options)
-        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-13)
+        assert_allclose(found, expected, rtol=0, atol=1e-13)
 
 
 def test_a_model_on_a_cluster():
     model = NadarayaWatsonRegressor(bandwidth=0.2).fit(*ROWS[:2])
     with pytest.warns(ExtrapolationWarning, match="3 of 30 queries"):
         model.quantile(QUERY, [0.2, 0.8])
-    np.testing.assert_array_equal(model.quantile(ROWS[0]), model.quantile(KEY))  # queries on Dask are computed
+    assert_array_equal(model.quantile(ROWS[0]), model.quantile(KEY))  # queries on Dask are computed
     computed = model.conditional_distribution(ROWS[0]).cdf(0.0)
-    np.testing.assert_array_equal(computed, model.conditional_distribution(KEY).cdf(0.0))
+    assert_array_equal(computed, model.conditional_distribution(KEY).cdf(0.0))
     changing = QUERY.clip(-1.2, 1.2)  # within two bandwidths of the rows
     y_at = model.conditional_distribution(changing)
     before = y_at.cdf(THRESHOLDS)
     changing[:] = 0.5
-    np.testing.assert_array_equal(y_at.cdf(THRESHOLDS), before)
+    assert_array_equal(y_at.cdf(THRESHOLDS), before)

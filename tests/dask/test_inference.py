@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 dask = pytest.importorskip("dask", reason="clusters need the extra 'dask'")
 distributed = pytest.importorskip("distributed", reason="clusters need the extra 'dask'")
@@ -22,17 +23,11 @@ def cut(array, rows):
     return da.from_array(array, chunks=(rows, *array.shape[1:]))
 
 
-@pytest.fixture(autouse=True)
-def without_threads():
-    with dask.config.set(scheduler="synchronous"):
-        yield
-
-
 @pytest.mark.parametrize("regressor", [NadarayaWatsonRegressor, LocalLinearRegressor])
 def test_queries_on_dask_of_a_model_in_memory_are_computed(regressor):
     model = regressor(bandwidth=0.2).fit(X, Y)
     found, lazy = model.confidence_interval(Q), model.confidence_interval(cut(Q, 4))
-    np.testing.assert_allclose([lazy.lower, lazy.upper], [found.lower, found.upper], **SAME)
+    assert_allclose([lazy.lower, lazy.upper], [found.lower, found.upper], **SAME)
 
 
 @pytest.mark.slow
@@ -47,7 +42,7 @@ def test_what_dask_recommends_of_our_graphs_is_not_told_to_the_caller():
         for rows in ([open_chunks(X, Y, rows=40)], [cut(X, 40), cut(Y, 40)]):
             model = NadarayaWatsonRegressor(bandwidth=0.5).fit(open_partitions(*rows, client=client))
             expected = NadarayaWatsonRegressor(bandwidth=0.5).fit(X, Y).predict(Q)
-            np.testing.assert_allclose(model.predict(Q), expected, **SAME)
+            assert_allclose(model.predict(Q), expected, **SAME)
             model.score(cut(X, 40), cut(Y, 40))
             model.quantile(Q)
             model.conditional_distribution(Q).cdf([0.0])

@@ -3,11 +3,22 @@
 import pickle
 
 import numpy as np
+import pandas
 import pytest
 
+da = pytest.importorskip("dask.array", reason="clusters need the extra 'dask'")
+frames = pytest.importorskip("dask.dataframe", reason="clusters need the extra 'dask'")
+pyarrow = pytest.importorskip("pyarrow", reason="Parquet needs the extra 'arrow'")
+import dask
+from numpy.testing import assert_allclose, assert_array_equal
+from pyarrow import parquet
+
 import kernpool
-from kernpool import open_chunks
+from kernpool import ExtrapolationWarning, NadarayaWatsonRegressor, open_chunks
 from kernpool.data import TableError
+from tests.support.partitions import of_partitions
+
+pool = of_partitions(kernpool.pool)
 
 RNG = np.random.default_rng(0)
 TABLE = RNG.normal(size=(5000, 4))
@@ -20,8 +31,6 @@ def rows_of(chunks):
 
 
 def parquet_folder(tmp_path, groups=700):
-    pyarrow = pytest.importorskip("pyarrow", reason="Parquet needs the extra 'arrow'")
-    parquet = pytest.importorskip("pyarrow.parquet", reason="Parquet needs the extra 'arrow'")
     for i, part in enumerate(np.array_split(TABLE, 3)):
         table = pyarrow.table({name: part[:, j] for j, name in enumerate("abyw")})
         parquet.write_table(table, tmp_path / f"{i}.parquet", row_group_size=groups)
@@ -49,8 +58,8 @@ def test_parts_are_the_whole_cut(kind, rows, tmp_path):
     rows = max(rows, 100) if kind != "npy" else max(rows, 50)
     chunks = opened(kind, tmp_path, rows)
     parts = [pickle.loads(pickle.dumps(part)) for part in chunks.parts()]
-    np.testing.assert_array_equal(np.concatenate([rows_of(part) for part in parts]), TABLE)
-    np.testing.assert_array_equal(rows_of(chunks), TABLE)
+    assert_array_equal(np.concatenate([rows_of(part) for part in parts]), TABLE)
+    assert_array_equal(rows_of(chunks), TABLE)
     assert [part.rows for part in parts] == [len(rows_of(part)) for part in parts]
     assert {part.flat for part in parts} == {True}
     assert {part.outputs for part in parts} == {1}
@@ -81,8 +90,6 @@ def test_relative_names_are_found_from_another_folder(tmp_path, monkeypatch):
 
 
 def test_parts_name_file_row_group_row_and_column(tmp_path):
-    pyarrow = pytest.importorskip("pyarrow", reason="Parquet needs the extra 'arrow'")
-    parquet = pytest.importorskip("pyarrow.parquet", reason="Parquet needs the extra 'arrow'")
     column = np.arange(100.0)
     column[57] = np.nan
     parquet.write_table(pyarrow.table({"x": column, "y": np.ones(100)}), tmp_path / "bad.parquet", row_group_size=10)
@@ -97,22 +104,16 @@ def test_parts_name_file_row_group_row_and_column(tmp_path):
 def test_what_goes_by_once_has_no_parts():
     with pytest.raises(TypeError, match=r"can be read only once.*give a list"):
         open_chunks(iter([([0.0], [1.0])])).parts()
-    pyarrow = pytest.importorskip("pyarrow", reason="Parquet needs the extra 'arrow'")
     with pytest.raises(TypeError, match=r"StreamChunks cannot be cut into parts.*Parquet or \.npy"):
         open_chunks(pyarrow.table({"x": [0.0], "y": [1.0]}), target="y").parts()
 
 
 def test_values_and_weights_in_memory_are_read_as_everywhere():
     """Next to keys in a Dask array, where they are cut along them."""
-    da = pytest.importorskip("dask.array", reason="clusters need the extra 'dask'")
-    from kernpool import NadarayaWatsonRegressor
-    from tests.support.partitions import of_partitions
-
-    pool = of_partitions(kernpool.pool)
 
     key, value, weight = da.from_array(TABLE[:60, :1], chunks=25), TABLE[:60, 1], np.arange(60) % 3
     expected = pool([[0.5]], key, da.from_array(value, chunks=25), key_weight=da.from_array(weight, chunks=25))
-    np.testing.assert_array_equal(pool([[0.5]], key, value.tolist(), key_weight=weight.astype(object)), expected)
+    assert_array_equal(pool([[0.5]], key, value.tolist(), key_weight=weight.astype(object)), expected)
     hidden = np.ma.array(value, mask=weight == 1)
     for name, pairs in {
         "value": (hidden, weight),
@@ -127,20 +128,16 @@ def test_values_and_weights_in_memory_are_read_as_everywhere():
 
 
 def test_queries_of_one_dimension_are_one_column_in_memory_and_in_dask():
-    da = pytest.importorskip("dask.array", reason="clusters need the extra 'dask'")
-    from kernpool import NadarayaWatsonRegressor
 
     key = da.from_array(TABLE[:60, 0], chunks=25)
     model = NadarayaWatsonRegressor(bandwidth=0.5).fit(key, key**2)
     expected = model.predict(TABLE[:7, :1])
-    np.testing.assert_array_equal(model.predict(TABLE[:7, 0]), expected)
-    np.testing.assert_array_equal(model.predict(da.from_array(TABLE[:7, 0], chunks=4)).compute(), expected)
+    assert_array_equal(model.predict(TABLE[:7, 0]), expected)
+    assert_array_equal(model.predict(da.from_array(TABLE[:7, 0], chunks=4)).compute(), expected)
 
 
 def frames_of_times():
     """Return columns of dates and durations of all sorts, by what they are called."""
-    pandas = pytest.importorskip("pandas", reason="dataframes need pandas")
-    pytest.importorskip("pyarrow", reason="Arrow columns need the extra 'arrow'")
     naive = pandas.Series(pandas.Timestamp("2031-03-01") + pandas.to_timedelta(np.arange(50) * 7 % 50 * 5.0, unit="h"))
     return {
         "naive": naive,
@@ -155,9 +152,6 @@ def frames_of_times():
 @pytest.mark.parametrize("apart", [False, True], ids=["one frame", "y apart"])
 @pytest.mark.parametrize("name", ["naive", "other units", "a time zone", "durations", "Arrow", "days of Arrow"])
 def test_dates_of_dask_frames_are_days_as_in_memory(name, apart):
-    frames = pytest.importorskip("dask.dataframe", reason="clusters need the extra 'dask'")
-    pandas = pytest.importorskip("pandas", reason="dataframes need pandas")
-    from kernpool import NadarayaWatsonRegressor
 
     whole = pandas.DataFrame({"when": frames_of_times()[name], "a": TABLE[:50, 0], "y": TABLE[:50, 1]})
     X, options = whole[["when", "a"]], {"bandwidth": [2.0, 1.5]}
@@ -166,8 +160,8 @@ def test_dates_of_dask_frames_are_days_as_in_memory(name, apart):
     given = lazy or [frames.from_pandas(whole, npartitions=3), "y"]
     model = NadarayaWatsonRegressor(**options).fit(*given)
     close = {"rtol": 1e-10, "atol": 1e-12}
-    np.testing.assert_allclose(model.predict(X[:9]), expected, **close)
-    np.testing.assert_allclose(model.predict(frames.from_pandas(X[:9], npartitions=2)).compute(), expected, **close)
+    assert_allclose(model.predict(X[:9]), expected, **close)
+    assert_allclose(model.predict(frames.from_pandas(X[:9], npartitions=2)).compute(), expected, **close)
     for other in (
         X.assign(when=X["a"]),
         X.assign(when=frames_of_times()["durations" if name != "durations" else "naive"]),
@@ -184,8 +178,6 @@ def test_dates_of_dask_frames_are_days_as_in_memory(name, apart):
 @pytest.mark.parametrize("kind", ["M8", "m8"])
 @pytest.mark.parametrize("shape", [(50,), (50, 1), (25, 2)])
 def test_dates_of_dask_arrays_are_days_as_in_memory(shape, kind, unit):
-    da = pytest.importorskip("dask.array", reason="clusters need the extra 'dask'")
-    from kernpool import NadarayaWatsonRegressor
 
     days = (np.arange(50) * 7 % 50).astype(f"{kind}[D]").reshape(shape)
     cells, y = days.astype(f"{kind}[{unit}]"), TABLE[: shape[0], 1]
@@ -193,7 +185,7 @@ def test_dates_of_dask_arrays_are_days_as_in_memory(shape, kind, unit):
     chunks = (7, *shape[1:])
     model = NadarayaWatsonRegressor(bandwidth=4.0).fit(da.from_array(cells, chunks=chunks), y)
     for asked in (cells[:9], da.from_array(cells[:9], chunks=(4, *shape[1:])), days[:9].astype(f"{kind}[s]")):
-        np.testing.assert_allclose(np.asarray(model.predict(asked)), expected, rtol=1e-10)
+        assert_allclose(np.asarray(model.predict(asked)), expected, rtol=1e-10)
     other = {"M8": "m8", "m8": "M8"}[kind]
     for wrong in (days.astype(float), days.astype(f"{other}[D]" if kind == "m8" else float)):
         with pytest.raises(ValueError, match="when the model was fitted"):
@@ -204,12 +196,6 @@ def test_dates_of_dask_arrays_are_days_as_in_memory(shape, kind, unit):
 
 
 def test_dates_are_refused_where_no_model_keeps_their_kind():
-    frames = pytest.importorskip("dask.dataframe", reason="clusters need the extra 'dask'")
-    pandas = pytest.importorskip("pandas", reason="dataframes need pandas")
-    from kernpool import NadarayaWatsonRegressor
-    from tests.support.partitions import of_partitions
-
-    pool = of_partitions(kernpool.pool)
 
     table = pandas.DataFrame({"when": frames_of_times()["naive"], "y": TABLE[:50, 1]})
     lazy = frames.from_pandas(table, npartitions=2)
@@ -227,25 +213,16 @@ def test_dates_are_refused_where_no_model_keeps_their_kind():
 
 
 def test_decimals_of_arrow_are_numbers():
-    frames = pytest.importorskip("dask.dataframe", reason="clusters need the extra 'dask'")
-    pandas = pytest.importorskip("pandas", reason="dataframes need pandas")
-    pyarrow = pytest.importorskip("pyarrow", reason="Arrow columns need the extra 'arrow'")
-    from tests.support.partitions import of_partitions
-
-    pool = of_partitions(kernpool.pool)
 
     numbers = np.arange(40) / 4
     table = pandas.DataFrame({"a": numbers, "y": TABLE[:40, 1]})
     decimals = table.assign(a=table["a"].astype(pandas.ArrowDtype(pyarrow.decimal128(8, 2))))
     expected = pool([[1.5]], frames.from_pandas(table, npartitions=2), target="y")
-    np.testing.assert_array_equal(pool([[1.5]], frames.from_pandas(decimals, npartitions=2), target="y"), expected)
+    assert_array_equal(pool([[1.5]], frames.from_pandas(decimals, npartitions=2), target="y"), expected)
 
 
 @pytest.mark.parametrize("bandwidth", [0.25, "scott"])
 def test_lazy_queries_warn_of_extrapolation_when_they_are_computed(bandwidth):
-    da = pytest.importorskip("dask.array", reason="clusters need the extra 'dask'")
-    dask = pytest.importorskip("dask", reason="clusters need the extra 'dask'")
-    from kernpool import ExtrapolationWarning, NadarayaWatsonRegressor
 
     key = da.from_array(TABLE[:90, :1], chunks=40)
     model = NadarayaWatsonRegressor(bandwidth=bandwidth).fit(key, key[:, 0] ** 2)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 dask = pytest.importorskip("dask", reason="clusters need the extra 'dask'")
 da = pytest.importorskip("dask.array", reason="clusters need the extra 'dask'")
@@ -38,7 +39,7 @@ def test_intervals_are_those_of_chunks(size, options):
     for more in ({}, {"X_calibration": X[:50] + 0.01, "y_calibration": Y[:50], "method": "split"}):
         found = cluster.prediction_interval(Q, **more)
         expected = chunks.prediction_interval(Q, **more)
-        np.testing.assert_allclose(ends(found), ends(expected), **SAME)
+        assert_allclose(ends(found), ends(expected), **SAME)
         assert (found.guarantee, found.n_calibration) == (expected.guarantee, expected.n_calibration)
 
 
@@ -55,5 +56,5 @@ def test_weights_outputs_and_empty_windows(empty):
             expected = chunks.prediction_interval(far)
     else:
         found, expected = cluster.prediction_interval(far), chunks.prediction_interval(far)
-    np.testing.assert_allclose(ends(found), ends(expected), **SAME)
+    assert_allclose(ends(found), ends(expected), **SAME)
     assert found.lower.shape == (4, 2)
