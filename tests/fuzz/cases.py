@@ -29,7 +29,6 @@ class Case:
     options: dict[str, Any]
     codes: tuple[Any, Any] | None = None
     tables: tuple[Any, ...] = ()
-    part: str = ""  # of the whole case, as the command line takes it
 
     def problem(self, **changes):
         return Problem.from_arrays(self.query, self.key, self.value, **{**self.options, **changes})
@@ -37,24 +36,6 @@ class Case:
     def generator(self):
         """Numbers that a check draws, apart from those of the case."""
         return np.random.default_rng([self.seed, self.index, 1])
-
-    def cut(self, queries, keys):
-        """Return the case of these queries and these keys, both slices."""
-        options = dict(self.options)
-        if (mask := options.get("attn_mask")) is not None:
-            options["attn_mask"] = mask[queries, keys]
-        if (weight := options.get("key_weight")) is not None:
-            options["key_weight"] = weight[keys]
-            if not options["key_weight"].any():
-                return None
-        if (own := options.get("self_index")) is not None:
-            own, n = own[queries], len(self.key)
-            start, stop, _ = keys.indices(n)
-            options["self_index"] = np.where((own >= start) & (own < stop), own - start, -1)
-        codes = None if self.codes is None else (self.codes[0][queries], self.codes[1][keys])
-        part = f" --queries {queries.start}:{queries.stop} --keys {keys.start}:{keys.stop}"
-        query, key, value = self.query[queries], self.key[keys], self.value[keys]
-        return replace(self, query=query, key=key, value=value, options=options, codes=codes, part=part)
 
     def __str__(self):
         options = {name: self.options[name] for name in ("kernel", "composition", "tol", "degree")}
@@ -70,7 +51,7 @@ class Case:
 def recipe(case):
     """Return the line that runs a case again."""
     regime = "" if case.regime == "all" else f" --regime {case.regime}"
-    return f"python -m tests.fuzz --seed {case.seed}{regime} --case {case.index}{case.part}"
+    return f"python -m tests.fuzz --seed {case.seed}{regime} --case {case.index}"
 
 
 def draw(seed, index, regime="all"):
