@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 from kernpool import Problem
 from kernpool.algorithms import REFERENCE, reference
@@ -30,7 +31,7 @@ def test_blocks_of_rows_have_the_sums_of_all_at_once(pairs, kernel, degree, gene
     expected = reference.reduce(problem)
     assert len(done) == -(-QUERIES // (reference.PAIRS_AT_ONCE // KEYS))
     assert done[-1] == (QUERIES, QUERIES)
-    np.testing.assert_array_equal(found.shift, expected.shift)
-    np.testing.assert_allclose(found.denominator, expected.denominator, rtol=1e-14)
+    assert_array_equal(found.shift, expected.shift)
+    assert_allclose(found.denominator, expected.denominator, rtol=1e-14)
     size = np.abs(expected.numerator).max(axis=0)
-    np.testing.assert_allclose(found.numerator / size, expected.numerator / size, rtol=0, atol=1e-14)
+    assert_allclose(found.numerator / size, expected.numerator / size, rtol=0, atol=1e-14)

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
-from kernpool import Problem, choose, get_kernel, kernel_names, pool
+from kernpool import Problem, choose, get_kernel, kernel_names
 from kernpool.pooling import rounding_bound
 from tests.support.capabilities import algorithms, fitting_columns
 from tests.support.problems import EVERYTHING
@@ -51,8 +52,8 @@ def test_no_leaf_is_counted_twice(algorithm, kernel, columns, tol, generator):
     value = np.where(key[:, 0] < 2, 1.0, 0.0) + key[:, 1]
     problem = Problem.from_arrays(query, key, value, kernel=kernel, bandwidth=1.0, tol=tol)
     expected, found = (choose(problem, name).reduce(problem) for name in ("brute", algorithm))
-    np.testing.assert_allclose(found.log_denominator, expected.log_denominator, rtol=0, atol=2e-12 + tol)
-    np.testing.assert_allclose(found.finalize(), expected.finalize(), rtol=0, atol=1e-11 + 3 * tol)
+    assert_allclose(found.log_denominator, expected.log_denominator, rtol=0, atol=2e-12 + tol)
+    assert_allclose(found.finalize(), expected.finalize(), rtol=0, atol=1e-11 + 3 * tol)
 
 
 @pytest.mark.covering
@@ -65,25 +66,11 @@ def test_gradients_and_local_linear_fits(algorithm, kernel, degree, tol, generat
         choose(problem, "reference"), choose(problem, algorithm), generator.normal(size=(len(problem.query), 2)),
     )  # fmt: skip
     expected, state = reference.reduce(problem), plan.reduce(problem)
-    np.testing.assert_allclose(state.finalize(), expected.finalize(), rtol=1e-9, atol=1e-9)
+    assert_allclose(state.finalize(), expected.finalize(), rtol=1e-9, atol=1e-9)
     found, target = (
         plan.pullback(problem, state, cotangent, EVERYTHING),
         reference.pullback(problem, expected, cotangent, EVERYTHING),
     )
     for name in EVERYTHING:
         right = getattr(target, name)
-        np.testing.assert_allclose(
-            getattr(found, name), right, rtol=1e-8, atol=1e-9 * np.abs(right).max(), err_msg=name
-        )
-
-
-@pytest.mark.parametrize("tol", TOLERANCES)
-@algorithms()
-def test_by_way_of_pool_and_its_friends(algorithm, tol, generator):
-    """The cost model asks for the tolerance too."""
-    d = fitting_columns(algorithm)
-    key, query, value = generator.random((700, d)), generator.random((90, d)), generator.normal(size=700)
-    options = {"bandwidth": 0.05, "algorithm": algorithm}
-    expected = pool(query, key, value, **options | {"algorithm": "reference"})
-    np.testing.assert_allclose(pool(query, key, value, tol=tol, **options), expected, rtol=0, atol=1e-11)
-    np.testing.assert_allclose(pool(query, key, value, tol=tol, bandwidth=0.05), expected, rtol=0, atol=1e-11)
+        assert_allclose(getattr(found, name), right, rtol=1e-8, atol=1e-9 * np.abs(right).max(), err_msg=name)

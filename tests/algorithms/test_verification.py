@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 from kernpool import PoolState, Problem, choose, kernel_names, pool
 from kernpool.algorithms import ALGORITHMS, verification
@@ -46,7 +47,7 @@ def test_impossible_answers_are_computed_again_and_counted(variant, what, faults
     )
     with caplog.at_level(logging.DEBUG, logger="kernpool"):
         found = wrong.reduce(problem)
-    np.testing.assert_allclose(found.finalize(), right.finalize(), rtol=1e-12)
+    assert_allclose(found.finalize(), right.finalize(), rtol=1e-12)
     assert faults.counts() == {"brute": 3}
     assert "brute: 3 of 90 answers were impossible" in caplog.text
 
@@ -57,7 +58,7 @@ def test_impossible_answers_with_moments_are_computed_again(faults):
     found, count = corrected(problem, damaged(problem.reduced(right), [0, 1, 2], "denominator"), "brute")
     assert count == 3
     found, layout = problem.restored(found), problem.layout
-    np.testing.assert_allclose(solve(found, layout).intercept, solve(right, layout).intercept, rtol=0, atol=1e-12)
+    assert_allclose(solve(found, layout).intercept, solve(right, layout).intercept, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -96,7 +97,7 @@ def test_the_tree_is_compared_with_brute_force_and_gives_way(generator, monkeypa
     problem = Problem.from_arrays(key, key, value, bandwidth=0.05)
     expected = choose(problem, "brute").reduce(problem).finalize()
     plan, reduce = choose(problem, "kd_tree"), tree_block.visit_blocks
-    np.testing.assert_allclose(plan.reduce(problem).finalize(), expected, rtol=0, atol=1e-12)
+    assert_allclose(plan.reduce(problem).finalize(), expected, rtol=0, atol=1e-12)
     assert faults.counts() == {}
 
     def shrunk(*arguments):
@@ -106,7 +107,7 @@ def test_the_tree_is_compared_with_brute_force_and_gives_way(generator, monkeypa
     monkeypatch.setattr(tree_block, "visit_blocks", shrunk)
     with pytest.warns(RuntimeWarning, match=f"'kd_tree' disagreed with brute force on {SAMPLE_QUERIES} of"):
         found = plan.reduce(problem).finalize()
-    np.testing.assert_array_equal(found, expected)
+    assert_array_equal(found, expected)
     assert faults.counts() == {"kd_tree": 6000}
 
 
@@ -138,7 +139,7 @@ def test_many_impossible_answers_are_computed_again_by_compiled_tiles(monkeypatc
     right = choose(problem, "brute").reduce(problem)
     found, count = corrected(problem, damaged(problem.reduced(right), [3, 40, 77], "denominator"), "brute")
     assert count == 3
-    np.testing.assert_allclose(problem.restored(found).finalize(), right.finalize(), rtol=1e-12)
+    assert_allclose(problem.restored(found).finalize(), right.finalize(), rtol=1e-12)
 
 
 @pytest.mark.parametrize("way", ["reduce_densely", "reduce_staged"])
@@ -151,5 +152,5 @@ def test_which_queries_are_compared_does_not_depend_on_threads(way, generator, m
     for n_jobs in (1, 2):
         with pytest.raises(ZeroDivisionError):
             pool(key, key, key[:, 0], bandwidth=0.05, algorithm="kd_tree", n_jobs=n_jobs)
-    np.testing.assert_array_equal(*looked_at)
+    assert_array_equal(*looked_at)
     assert len(looked_at[0]) == SAMPLE_QUERIES

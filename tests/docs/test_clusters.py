@@ -1,4 +1,4 @@
-"""The recipes for Ray and Spark run: with the packages where they are installed (`tests/dask`), here with stand-ins."""
+"""The recipes for Ray and Spark run, with stand-ins for the packages."""
 
 import pickle
 import re

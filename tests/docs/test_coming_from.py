@@ -111,7 +111,6 @@ def test_a_row_that_is_wrong_is_found(here, there, claim):
 @pytest.mark.filterwarnings("ignore::kernpool.ExtrapolationWarning")  # queries beyond a tiny table
 def test_the_session_runs(page):
     """The right column, from top to bottom; names of kinds and classes alone are no calls."""
-    pytest.importorskip("pandas", reason="frames need pandas")
     pytest.importorskip("matplotlib", reason="pictures need the extra 'plot'").use("agg")
     package = NEEDS.get(page.stem)
     if package and not find_spec(package):

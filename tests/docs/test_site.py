@@ -177,27 +177,18 @@ def pages_to_open():
 
 # What readers search for, and the page that comes first.
 QUERIES = {
-    "install": "guides/index", "gpu": "guides/gpu", "cuda": "guides/gpu", "docker": "guides/production",
-    "save model": "guides/production", "predict new data": "guides/production", "confidence interval": "inference",
-    "standard error": "inference", "prediction interval": "prediction", "conformal": "prediction",
-    "quantile regression": "prediction", "choose bandwidth": "guides/bandwidths",
-    "bandwidth selection": "guides/bandwidths", "cross-validation": "guides/bandwidths",
-    "categorical columns": "guides/categories", "missing values": "guides/faq", "outliers": "guides/faq",
-    "NaN": "guides/faq", "feature importance": "guides/faq", "slow first call": "guides/faq",
-    "lowess": "guides/smoothing", "loess": "guides/smoothing",
-    "derivative": "guides/faq", "time series": "guides/dates", "dates": "guides/dates", "plot": "guides/plots",
-    "partial dependence": "guides/plots", "pipeline": "quick-start", "grid search": "quick-start",
-    "classification probability": "classes", "hypothesis test": "tests", "clustered data": "groups",
-    "dask": "clusters", "parquet": "guides/big-data", "command line": "command-line", "torch compile": "guides/torch",
-    "half precision": "guides/torch", "attention layer": "guides/torch", "R npreg": "coming-from/r-np",
-    "statsmodels": "coming-from/statsmodels", "random forest": "guides/alternatives",
+    "install": "guides/index", "gpu": "guides/gpu", "save model": "guides/production", "missing values": "guides/faq",
+    "confidence interval": "inference", "prediction interval": "prediction", "choose bandwidth": "guides/bandwidths",
+    "categorical columns": "guides/categories", "lowess": "guides/smoothing", "time series": "guides/dates",
+    "plot": "guides/plots", "grid search": "quick-start", "hypothesis test": "tests", "parquet": "guides/big-data",
+    "attention layer": "guides/torch", "R npreg": "coming-from/r-np",
 }  # fmt: skip
 
 
 @needs_site
 @pytest.mark.slow
 def test_searches_find_their_page_first(browser):  # noqa: F811  # a fixture
-    """Typed into the search of the site; 39 of 41, so that a word more on some page is no failure."""
+    """Typed into the search of the site; all but one, so that a word more on some page is no failure."""
     context, wrong = browser.new_context(), {}
     try:
         page = context.new_page()
@@ -212,8 +203,7 @@ def test_searches_find_their_page_first(browser):  # noqa: F811  # a fixture
                 wrong[query] = found
     finally:
         context.close()
-    assert len(QUERIES) == 41
-    assert len(wrong) <= 2, wrong
+    assert len(wrong) <= 1, wrong
 
 
 @needs_site

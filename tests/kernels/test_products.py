@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.testing import assert_allclose
 
 from kernpool import get_kernel, kernel_names, make_kernel, register_kernel
 from kernpool.kernels import COMPILED, INTERNAL, Polynomial, is_built_in, is_compiled, products, square
@@ -23,7 +24,7 @@ def test_terms_add_up_to_the_product(name, ratio, single):
     kernel, u = get_kernel(name), np.linspace(0.0, 3.0, 301)
     terms = products(kernel, ratio, single=single)
     exact = kernel.profile(u) * kernel.profile(u / ratio)
-    np.testing.assert_allclose(summed(terms, u), exact, rtol=2e-14, atol=0)
+    assert_allclose(summed(terms, u), exact, rtol=2e-14, atol=0)
     assert all(term.factor > 0 and 0 < term.width <= 1 for term in terms)
     assert not single or len(terms) == 1
 
@@ -33,7 +34,7 @@ def test_a_square_is_one_term_and_known_to_loops_but_for_two_kernels(name):
     term = square(get_kernel(name))
     assert is_compiled(term.kernel) == (name not in ("cosine", "logistic"))
     u = np.linspace(0.0, 2.0, 201)
-    np.testing.assert_allclose(summed([term], u), get_kernel(name).profile(u) ** 2, rtol=1e-14, atol=0)
+    assert_allclose(summed([term], u), get_kernel(name).profile(u) ** 2, rtol=1e-14, atol=0)
 
 
 def test_products_in_closed_form():
@@ -46,14 +47,14 @@ def test_products_in_closed_form():
     terms = products(epanechnikov, 2**0.5)
     assert [term.kernel.name for term in terms] == ["epanechnikov", "biweight"]
     heights = [term.factor * term.kernel.form.height for term in terms]
-    np.testing.assert_allclose(heights, [9 / 32, 9 / 32], rtol=1e-15)
+    assert_allclose(heights, [9 / 32, 9 / 32], rtol=1e-15)
 
 
 def test_kernels_of_ones_own_multiply_profiles_and_logarithms():
     u = np.array([0.0, 0.7, 30.0])
     (term,) = products(OWN, 1.5)
-    np.testing.assert_allclose(term.kernel.profile(u), OWN.profile(u) * OWN.profile(u / 1.5), rtol=1e-15)
-    np.testing.assert_allclose(term.kernel.log_profile(u), np.log(term.kernel.profile(u)), rtol=1e-13)
+    assert_allclose(term.kernel.profile(u), OWN.profile(u) * OWN.profile(u / 1.5), rtol=1e-15)
+    assert_allclose(term.kernel.log_profile(u), np.log(term.kernel.profile(u)), rtol=1e-13)
     assert products(OWN, 1.5)[0].kernel is term.kernel  # kernels are equal only to themselves, so one is made once
     assert get_kernel(term.kernel) is term.kernel
 

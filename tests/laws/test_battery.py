@@ -7,6 +7,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 from kernpool import Problem, choose, get_kernel, kernel_names, merge, pool, pool_state
 from kernpool.algorithms import ALGORITHMS
@@ -27,9 +28,7 @@ def assert_same_gradients(problem, algorithm, cotangent, err_msg=""):
     found = other.pullback(problem, other.reduce(problem), cotangent, EVERYTHING)
     for name in EVERYTHING:
         target, largest = getattr(expected, name), np.abs(getattr(expected, name)).max()
-        np.testing.assert_allclose(
-            getattr(found, name), target, rtol=1e-9, atol=1e-9 * largest, err_msg=f"{err_msg}, by {name}"
-        )
+        assert_allclose(getattr(found, name), target, rtol=1e-9, atol=1e-9 * largest, err_msg=f"{err_msg}, by {name}")
 
 
 def assert_derivatives(loss, starts, found, *, rel=1e-5, abs=1e-6, step=1e-6):
@@ -59,12 +58,12 @@ def test_pooled_values_agree_with_the_reference(algorithm, kernel, composition, 
     for variant in variants(algorithm, kernel=kernel, composition=composition, columns=columns):
         problem, expected, allowed = problem_and_answer(kernel, composition, columns, variant)
         state = choose(problem, algorithm).reduce(problem)
-        np.testing.assert_array_equal(state.denominator == 0, expected.denominator == 0, err_msg=variant)
+        assert_array_equal(state.denominator == 0, expected.denominator == 0, err_msg=variant)
         error = np.abs(state.finalize("zero") - expected.finalize("zero"))
         assert np.all(error <= allowed), f"{variant}: {np.max(error / allowed):.3g} times what is allowed"
         occupied = state.denominator > 0
         found, target = state.log_denominator[occupied], expected.log_denominator[occupied]
-        np.testing.assert_allclose(found, target, rtol=1e-10, atol=1e-10, err_msg=variant)
+        assert_allclose(found, target, rtol=1e-10, atol=1e-10, err_msg=variant)
 
 
 @pytest.mark.covering
@@ -134,7 +133,7 @@ def test_gradients_are_derivatives(kernel, composition, degree):
 def test_an_unregistered_kernel_runs_wherever_kernels_of_ones_own_do(algorithm):
     problem = make_problem(OWN_KERNEL, "radial", fitting_columns(algorithm), "weighted")
     plan, expected = choose(problem, algorithm), choose(problem, "reference").reduce(problem).finalize()
-    np.testing.assert_allclose(plan.reduce(problem).finalize(), expected, rtol=1e-12)
+    assert_allclose(plan.reduce(problem).finalize(), expected, rtol=1e-12)
 
 
 @pytest.mark.covering
@@ -170,8 +169,8 @@ def test_no_sum_depends_on_what_was_in_memory(algorithm, kernel, degree, columns
 
     monkeypatch.setattr(np, "empty", poisoned)
     found = plan.reduce(problem)
-    np.testing.assert_array_equal(found.denominator, expected.denominator)
-    np.testing.assert_array_equal(found.numerator, expected.numerator)
+    assert_array_equal(found.denominator, expected.denominator)
+    assert_array_equal(found.numerator, expected.numerator)
 
 
 def test_boxcar_edges_on_a_grid_are_the_same_in_every_algorithm():
@@ -181,7 +180,7 @@ def test_boxcar_edges_on_a_grid_are_the_same_in_every_algorithm():
         problem = Problem.from_arrays(grid, grid, np.arange(60.0), kernel="boxcar", bandwidth=bandwidth)
         counts = np.sum(np.abs(grid[:, None] - grid) <= bandwidth, axis=1)
         for algorithm in able(problem):
-            np.testing.assert_array_equal(choose(problem, algorithm).reduce(problem).denominator, counts)
+            assert_array_equal(choose(problem, algorithm).reduce(problem).denominator, counts)
     corners = np.array([[3.0, 4.0], [4.0, 3.0], [0.6, 0.8], [5.0, 12.0], [0.0, 1.0]])
     for bandwidth in (1.0, 5.0, 13.0):
         problem = Problem.from_arrays(np.zeros((1, 2)), corners, np.zeros(5), kernel="boxcar", bandwidth=bandwidth)
@@ -209,7 +208,7 @@ def test_the_scale_of_key_weights_does_not_matter(algorithm, scale, generator):
     weights = generator.integers(1, 5, 30).astype(float)
     plain = pool(query, key, value, key_weight=weights, algorithm=algorithm)
     scaled = pool(query, key, value, key_weight=weights * 2.0 ** round(np.log2(scale)), algorithm=algorithm)
-    np.testing.assert_array_equal(scaled, plain)
+    assert_array_equal(scaled, plain)
 
 
 @algorithms(columns=1)
@@ -223,7 +222,7 @@ def test_states_of_chunks_with_weights_of_very_different_size_merge(generator):
     weight = np.exp(generator.normal(size=40) * 30)
     parts = [pool_state(query, key[part], value[part], key_weight=weight[part]) for part in (slice(0, 7), slice(7, 40))]
     expected = pool(query, key, value, key_weight=weight)
-    np.testing.assert_allclose(merge(*parts).finalize()[:, 0], expected, rtol=1e-12)
+    assert_allclose(merge(*parts).finalize()[:, 0], expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("kernel", [name for name in COMPILED if get_kernel(name).is_compact])
@@ -265,7 +264,7 @@ def test_gradients_on_a_grid_as_wide_as_the_window(algorithm, kernel, degree):
     found = other.pullback(problem, state, cotangent, EVERYTHING)
     for name in EVERYTHING:
         target = getattr(expected, name)
-        np.testing.assert_allclose(getattr(found, name), target, atol=1e-9 * np.abs(target).max(), err_msg=name)
+        assert_allclose(getattr(found, name), target, atol=1e-9 * np.abs(target).max(), err_msg=name)
 
 
 @pytest.mark.parametrize("kernel", ["biweight", "tricube"])

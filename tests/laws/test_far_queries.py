@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from mpmath import exp, log, mp, mpf, sqrt
+from numpy.testing import assert_allclose, assert_array_equal
 
 from kernpool import LocalLinearRegressor, Problem, RankDeficiencyWarning, choose, open_chunks, pool
 from kernpool.algorithms import ALGORITHMS
@@ -29,14 +30,14 @@ def test_every_fit_ends_as_the_value_of_the_nearest_key(degree, generator):
     options = {"bandwidth": 0.05, "degree": degree}
     with pytest.warns(RankDeficiencyWarning, match=r"around 5 of 5 queries"):
         found = pool(query, key, value, **options)
-    np.testing.assert_allclose(found, value[[0, 0, -1, -1, -1]], rtol=1e-6)
+    assert_allclose(found, value[[0, 0, -1, -1, -1]], rtol=1e-6)
     with pytest.warns(RankDeficiencyWarning):
         chunked = pool(query, open_chunks([(key[:12], value[:12]), (key[12:], value[12:])]), **options)
-    np.testing.assert_allclose(chunked, found, rtol=1e-12)
+    assert_allclose(chunked, found, rtol=1e-12)
     if degree == 1:
         with pytest.warns(RankDeficiencyWarning):
             predicted = LocalLinearRegressor(bandwidth=0.05, ridge=0.0).fit(key[:, None], value).predict(query[:, None])
-        np.testing.assert_allclose(predicted, found, rtol=1e-12)
+        assert_allclose(predicted, found, rtol=1e-12)
 
 
 def exact_gradients(query, key, value, *, bandwidth, kernel):
@@ -89,7 +90,7 @@ def test_gradients_lose_no_more_than_logits_round(kernel, columns, which):
             for wanted in EVERYTHING:
                 atol = (1e-11 + 16.0 * EPSILON * logit) * max(1.0, np.abs(expected[wanted]).max())
                 got = getattr(found, wanted).reshape(expected[wanted].shape)
-                np.testing.assert_allclose(got, expected[wanted], rtol=0, atol=atol, err_msg=f"{name}, by {wanted}")
+                assert_allclose(got, expected[wanted], rtol=0, atol=atol, err_msg=f"{name}, by {wanted}")
 
 
 @algorithms()
@@ -110,12 +111,12 @@ def test_beyond_that_a_fit_moves_with_the_value_of_the_nearest_key_alone(far, de
     near = problem.block(slice(0, 9))
     expected = plan.pullback(near, state.rows(slice(0, 9)), cotangent[:9], EVERYTHING)
     for name in ("query", "log_bandwidth"):
-        np.testing.assert_array_equal(getattr(found, name)[9:], 0.0)
-        np.testing.assert_allclose(getattr(found, name)[:9], getattr(expected, name), rtol=1e-12, atol=1e-13)
-    np.testing.assert_allclose(found.key, expected.key, rtol=1e-12, atol=1e-13)
+        assert_array_equal(getattr(found, name)[9:], 0.0)
+        assert_allclose(getattr(found, name)[:9], getattr(expected, name), rtol=1e-12, atol=1e-13)
+    assert_allclose(found.key, expected.key, rtol=1e-12, atol=1e-13)
     by_value = expected.value.copy()
     by_value[np.argmax(key[:, 0])] += cotangent[9]
-    np.testing.assert_allclose(found.value, by_value, rtol=1e-12, atol=1e-13)
+    assert_allclose(found.value, by_value, rtol=1e-12, atol=1e-13)
     again = plan.pullback(problem, state, cotangent, EVERYTHING, n_jobs=2)
     for name in EVERYTHING:
         assert getattr(found, name).tobytes() == getattr(again, name).tobytes()

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
 
 from kernpool import Problem, choose, empty_state, kernel_names, merge, pool, pool_state, pooling_weights
 from kernpool.pooling import rounding_bound
@@ -104,7 +105,7 @@ def test_weights_are_probability_distributions(case):
     weights = pooling_weights(case.query, case.key, key_weight=case.key_weight, empty="zero", **case.options)
     assert np.all(weights >= 0)
     total = weights.sum(axis=1)
-    np.testing.assert_allclose(total[total > 0], 1, rtol=1e-14)
+    assert_allclose(total[total > 0], 1, rtol=1e-14)
 
 
 @given(cases())
@@ -148,7 +149,7 @@ def test_invariant_to_shifts(case):
 def test_powers_of_two_scale_exactly(case, exponent):
     factor = 2.0**exponent
     found = case.pool(query=case.query * factor, key=case.key * factor, bandwidth=case.bandwidth * factor)
-    np.testing.assert_array_equal(found, case.pool())
+    assert_array_equal(found, case.pool())
 
 
 @given(cases(), seeds)
@@ -194,7 +195,7 @@ def test_any_chunking_equals_the_whole(case, cuts):
 def test_a_large_bandwidth_gives_the_mean(case):
     mean = np.average(case.value, axis=0, weights=case.weight)
     found = case.pool(bandwidth=1e9)
-    np.testing.assert_allclose(found, np.broadcast_to(mean, found.shape), rtol=0, atol=1e-7 * np.abs(case.value).max())
+    assert_allclose(found, np.broadcast_to(mean, found.shape), rtol=0, atol=1e-7 * np.abs(case.value).max())
 
 
 @given(cases(["gaussian", "laplace", "logistic"]))
@@ -208,14 +209,14 @@ def test_a_small_bandwidth_gives_the_nearest_key(case):
     assume(clear.any())
     found = case.pool(key=key, bandwidth=1e-9)
     expected, size = case.value[distance.argmin(axis=1)], np.abs(case.value).max()
-    np.testing.assert_allclose(found[clear], expected[clear], rtol=1e-12, atol=4 * EPSILON * size)
+    assert_allclose(found[clear], expected[clear], rtol=1e-12, atol=4 * EPSILON * size)
 
 
 @given(cases(["triweight"]))
 def test_empty_windows_take_the_nearest_key_or_the_mean(case):
     far = replace(case, query=case.query + 50.0, bandwidth=0.01)
     mean, size = np.average(case.value, axis=0, weights=case.weight), np.abs(case.value).max()
-    np.testing.assert_allclose(far.pool("mean"), np.broadcast_to(mean, (len(far.query), len(mean))), atol=1e-12 * size)
+    assert_allclose(far.pool("mean"), np.broadcast_to(mean, (len(far.query), len(mean))), atol=1e-12 * size)
     distance = np.linalg.norm(far.query[:, None] - case.key[None], axis=2)
     distance[:, case.weight == 0] = np.inf
     for row, found in zip(distance, far.pool("nearest"), strict=True):
@@ -230,7 +231,7 @@ def test_leave_one_out_by_index_and_not_by_distance(algorithm):
     found = pool(
         [1.0, 1.0, 9.0], [1.0, 1.0, 9.0], [10.0, 20.0, 0.0], exclude_self=True, bandwidth=0.1, algorithm=algorithm
     )
-    np.testing.assert_allclose(found[:2], [20.0, 10.0])
+    assert_allclose(found[:2], [20.0, 10.0])
 
 
 LAWS = {

@@ -10,7 +10,9 @@ from pathlib import Path
 from types import FunctionType
 
 import numpy as np
+import pandas
 import pytest
+from numpy.testing import assert_array_equal
 
 import kernpool
 from kernpool import NadarayaWatsonClassifier, NadarayaWatsonRegressor, kernel_names, pool, pooling_weights
@@ -27,7 +29,6 @@ X = np.array([0.0, 1.0, 2.0])
     [
         ({"query": [np.nan]}, ValueError, r"query holds nan at index \(0,\)"),
         ({"key": [0.0, np.inf, 1.0]}, ValueError, r"key holds inf at index \(1,\)"),
-        ({"value": [0.0, 1.0, -np.inf]}, ValueError, r"value holds -inf at index \(2,\)"),
         ({"query": []}, ValueError, "query is empty"),
         ({"key": np.empty((3, 0))}, ValueError, "key is empty"),
         ({"value": [1.0, 2.0]}, ValueError, "key has 3 rows and value has 2"),
@@ -36,11 +37,9 @@ X = np.array([0.0, 1.0, 2.0])
         ({"query": [[0.0], [1.0, 2.0]]}, ValueError, "query must be a rectangular array"),
         ({"query": [1e200]}, ValueError, "query holds numbers beyond 1e\\+150"),
         ({"bandwidth": 0.0}, ValueError, "bandwidth must be positive, got 0.0"),
-        ({"bandwidth": -1}, ValueError, "bandwidth must be positive, got -1"),
         ({"bandwidth": np.nan}, ValueError, "bandwidth is nan; it must be finite"),
-        ({"bandwidth": -np.inf}, ValueError, "bandwidth is -inf"),
         ({"bandwidth": [1.0, 2.0]}, ValueError, "bandwidth must be one number or one per column"),
-        ({"bandwidth": [[1.0], [2.0, 3.0]]}, ValueError, "bandwidth must be a rectangular array"),
+        ({"bandwidth": np.ones((2, 0))}, ValueError, r"one number or one per column, got shape \([0-9, ]*\)$"),
         ({"bandwidth": "loo"}, TypeError, "belong to NadarayaWatsonRegressor"),
         ({"bandwidth": 1e-149, "key": [0.0, 1.0, 100.0]}, ValueError, "bandwidth is too small"),
         ({"kernel": "gausian"}, ValueError, "unknown kernel 'gausian'; did you mean 'gaussian'"),
@@ -48,9 +47,7 @@ X = np.array([0.0, 1.0, 2.0])
         ({"composition": "sum"}, ValueError, "composition must be 'radial' or 'product', got 'sum'"),
         ({"key_weight": [1.0, -1.0, 1.0]}, ValueError, "key_weight must not be negative, got -1.0"),
         ({"key_weight": [0.0, 0.0, 0.0]}, ValueError, "key_weight is zero for every key"),
-        ({"key_weight": [1.0, 2.0]}, ValueError, "key_weight must have one entry per key"),
         ({"value": [1j, 2, 3]}, TypeError, "value must hold real numbers, got dtype complex128"),
-        ({"value": np.array(["1", "2", "3"])}, TypeError, "value must hold real numbers, got dtype <U1"),
         ({"value": np.array([1, "2", None], dtype=object)}, TypeError, r"object array with '2' \(str\)"),
         ({"value": np.array(["2020", "2021", "2022"], "M8[Y]")}, TypeError, "got dtype datetime64"),
         ({"attn_mask": [[1, 0, 1]]}, TypeError, "attn_mask must be boolean"),
@@ -62,15 +59,12 @@ X = np.array([0.0, 1.0, 2.0])
         ({"exclude_self": True, "self_index": [0.5]}, ValueError, "self_index must be 1 integers"),
         ({"exclude_self": "no"}, TypeError, "exclude_self must be True or False"),
         ({"bandwidth": 1e-200}, ValueError, "bandwidth must be at least 1e-150"),
-        ({"key_weight": [[1], [1, 2]]}, ValueError, "key_weight must be a rectangular array"),
         ({"value": np.array([10**400, 1, 2], dtype=object)}, ValueError, "too large for a float"),
         ({"value": np.ma.masked_array(X, mask=[0, 1, 0])}, TypeError, "value is a masked array"),
         ({"tol": 1.0}, ValueError, r"tol must be None or a fraction of the weight in \[0, 1\)"),
-        ({"tol": "small"}, ValueError, "tol must be None"),
         ({"empty": "maybe"}, ValueError, "empty must be one of"),
         ({"algorithm": "magic"}, ValueError, "unknown algorithm 'magic'"),
         ({"n_jobs": 0}, ValueError, "n_jobs must be None"),
-        ({"n_jobs": 1.5}, ValueError, "n_jobs must be None"),
         ({"query": np.zeros((2, 1, 1)), "key": np.zeros((3, 3, 1))}, ValueError, "batch dimensions do not broadcast"),
     ],
 )
@@ -118,7 +112,6 @@ ESTIMATORS = [
     kernpool.KernelStackingClassifier,
 ]
 needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="torch is an optional extra")
-FITTED = [pytest.param(kind, marks=needs_torch) if "Learned" in kind.__name__ else kind for kind in ESTIMATORS]
 
 
 def calls_of(kind):
@@ -144,19 +137,6 @@ def internal_classes():
     return classes - set(kernpool.__all__)
 
 
-@pytest.mark.parametrize("kind", ESTIMATORS)
-def test_unknown_arguments_name_the_class_of_the_user(kind):
-    calls = calls_of(kind)
-    assert len(calls) > 8
-    internal = re.compile(rf"\b({'|'.join(internal_classes())})\b")
-    for name, call in calls.items():
-        with pytest.raises(TypeError) as caught:
-            call(nonsense=1)
-        message = str(caught.value)
-        assert message.startswith(f"{kind.__name__}{'.' * bool(name)}{name}() has no argument 'nonsense'; "), message
-        assert not internal.search(message), message
-
-
 def can_be_called(name):
     try:
         return callable(getattr(kernpool, name))
@@ -167,7 +147,8 @@ def can_be_called(name):
 PUBLIC = [name for name in kernpool.__all__ if not name.startswith("Dask") and can_be_called(name)]
 
 
-EXPLAINED = {"pool", "pool_state", "pooling_weights", "pool_quantile", "lowess"}  # whose arguments have other names
+# Whose arguments have other names.
+EXPLAINED = {"pool", "pool_state", "pooling_weights", "pool_quantile", "lowess"} | {one.__name__ for one in ESTIMATORS}
 
 
 @pytest.mark.parametrize("name", PUBLIC)
@@ -229,7 +210,7 @@ LARGE = [
 
 
 @pytest.mark.parametrize("value", LARGE, ids=lambda value: type(value).__name__)
-@pytest.mark.parametrize("kind", FITTED)
+@pytest.mark.parametrize("kind", ESTIMATORS)
 def test_no_parameter_is_printed_whole(kind, value):
     """Nor is one that is an array compared with names, which NumPy refuses in its own words."""
     labels = [0, 1, 1] if "Classifier" in kind.__name__ else X
@@ -265,7 +246,7 @@ def test_no_argument_of_a_method_is_printed_whole(name, value):
             assert "truth value" not in message, (argument, message)
 
 
-@pytest.mark.parametrize("kind", FITTED)
+@pytest.mark.parametrize("kind", ESTIMATORS)
 def test_complex_inputs_are_not_printed(kind):
     model = kind()
     rows, labels = np.arange(200.0)[:, None], np.arange(200) % 2
@@ -330,14 +311,7 @@ def test_synonyms_lead_to_names_that_there_are():
     assert {meant for candidates in SYNONYMS.values() for meant in candidates} <= known
 
 
-def test_the_package_lists_its_public_names():
-    assert set(kernpool.__all__) <= set(dir(kernpool))
-    listed = {name for name in dir(kernpool) if not name.startswith("_")}
-    assert listed <= {*kernpool.__all__, *kernpool._ROOMS}
-
-
 def test_formulas_and_names_of_columns_say_how_to_select():
-    pandas = pytest.importorskip("pandas", reason="columns are selected from frames")
     pytest.importorskip("pyarrow", reason="a frame with the name of its target is a stream of Arrow")
     frame = pandas.DataFrame({"rain": X, "soil": ["clay", "sand", "clay"], "crop": X})
     for arguments in (("crop ~ rain + soil", frame), (frame, "crop~rain+soil")):
@@ -355,7 +329,6 @@ def test_formulas_and_names_of_columns_say_how_to_select():
 
 
 def test_missing_cells_are_counted():
-    pandas = pytest.importorskip("pandas", reason="frames need pandas")
     frame = pandas.DataFrame(
         {"a": [1.0, np.nan, 3.0, np.nan], "b": ["x", None, None, None], "c": [1.0, 2.0, 3.0, None]}
     )
@@ -370,14 +343,13 @@ def test_missing_cells_are_counted():
 
 def test_series_of_other_rows_than_the_frame_are_refused():
     """Rows are paired by position, so that a shuffled y, or one without the rows that X has lost, would be silent."""
-    pandas = pytest.importorskip("pandas", reason="frames need pandas")
     frame = pandas.DataFrame({"x": [1.0, 2.0, 4.0, 7.0, 8.0]}, index=[3, 5, 6, 8, 9])
     y = pandas.Series(frame["x"] ** 2, name="y")
     model = NadarayaWatsonRegressor(bandwidth=2.0)
     expected = model.fit(frame, y.to_numpy()).predict(frame)
     for same in (y, y.reset_index(drop=True), y.tolist()):
-        np.testing.assert_array_equal(model.fit(frame, same).predict(frame), expected)
-        np.testing.assert_array_equal(model.fit(frame.reset_index(drop=True), same).predict(frame), expected)
+        assert_array_equal(model.fit(frame, same).predict(frame), expected)
+        assert_array_equal(model.fit(frame.reset_index(drop=True), same).predict(frame), expected)
     for other, labels in ((y.iloc[::-1], "0: 9 for 3"), (pandas.Series(y.to_numpy(), [3, 5, 7, 8, 9]), "2: 7 for 6")):
         with pytest.raises(ValueError, match=rf"y has other row labels than X, the first in row {labels}; .*y.loc\[X"):
             model.fit(frame, other)

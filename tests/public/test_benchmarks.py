@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 
@@ -41,8 +42,8 @@ def test_shares_and_their_errors_are_those_of_runs(tmp_path):
     assert seen == [0, 1, 2]
     assert sum(json.loads(line)["seeds"][1] for line in parts.read_text().splitlines()) == 3
     mean, error = report.shares(found, "k")
-    np.testing.assert_allclose(mean, share.mean(axis=0), rtol=1e-12)
-    np.testing.assert_allclose(error, share.std(axis=0, ddof=1) / np.sqrt(3), rtol=1e-7)
+    assert_allclose(mean, share.mean(axis=0), rtol=1e-12)
+    assert_allclose(error, share.std(axis=0, ddof=1) / np.sqrt(3), rtol=1e-7)
 
 
 def test_bars_are_missed_only_beyond_two_errors():

@@ -3,7 +3,6 @@
 from itertools import combinations, product
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,20 +24,6 @@ def test_all_combinations_of_the_table_are_met(rows, strength):
     chosen = covering(rows, strength)
     assert together([rows[number] for number in chosen], strength) == together(rows, strength)
     assert covering(rows, strength) == chosen
-
-
-def test_few_rows_are_chosen_and_values_are_used_alike():
-    rows = list(product("abcde", range(11), "rp", (1, 3)))
-    assert len(covering(rows)) == 11
-    assert len(covering(rows, 2)) <= 60  # fifty-five pairs of the longest two
-    assert len(covering(rows, 4)) == 220
-    pairs = list(product("ab", range(10)))
-    assert sum(pairs[number][0] == "a" for number in covering(pairs)) == 5
-
-
-def test_values_that_no_set_can_hold_and_values_that_are_equal():
-    rows = [(np.zeros(2), True), (np.zeros(2), 1), ([1], 1.0)]
-    assert covering(rows) == {0, 1, 2}
 
 
 class Item:

@@ -22,12 +22,6 @@ BANNED = re.compile(
     r"(?<![a-z])(settle[sd]?|settling|told|whoever|nobody|foretells?|foretold|strange(r|st|ness|ly)?|taken[ _]off|"
     r"shades|rooms?|doors?|twins?|gates?|deals?)(?![a-z])"
 )
-# What still has such a word: a name, or a function whose docstring begins with it. These sets may only shrink.
-BANNED_NAMES: set[str] = set()
-BANNED_DOCSTRINGS: set[str] = set()
-BANNED_TITLES: set[str] = set()
-# Modules outside of the command line whose texts name its options; this set may only shrink.
-NAMING_OPTIONS: set[str] = set()
 
 
 @cache
@@ -194,20 +188,12 @@ def test_options_of_the_command_line_are_named_by_it_alone():
             if isinstance(text, str) and option.search(text):
                 found[path.relative_to(PACKAGE).as_posix()].append(f"{node.lineno}: {text!r:.80}")
     outside = {path: texts for path, texts in found.items() if path.split("/")[0] not in ("cli", "tables")}
-    more = {path: texts for path, texts in outside.items() if path not in NAMING_OPTIONS}
-    assert not more, f"name the argument of Python, and let kernpool.cli translate: {more}"
-    gone = NAMING_OPTIONS - set(outside)
-    assert not gone, f"remove from NAMING_OPTIONS what names no option any more: {gone}"
+    assert not outside, f"name the argument of Python, and let kernpool.cli translate: {outside}"
 
 
 def has_banned_word(text):
     """Whether a name, in which a capital begins a word as an underscore does, or a text has a banned word."""
     return BANNED.search(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", text).lower()) is not None
-
-
-def compare(found, exceptions, name, remedy):
-    assert not found - exceptions, f"{remedy} (banned: {BANNED.pattern}): {sorted(found - exceptions)}"
-    assert not exceptions - found, f"remove from {name} what has no banned word any more: {sorted(exceptions - found)}"
 
 
 def test_banned_words_are_found():
@@ -227,7 +213,7 @@ def test_names_have_no_banned_word():
         for node in ast.walk(tree_of(path))
         if isinstance(node, (ast.ClassDef, *FUNCTION)) and has_banned_word(node.name)
     }
-    compare(found, BANNED_NAMES, "BANNED_NAMES", "name it by a word of the field")
+    assert not found, f"name it by a word of the field (banned: {BANNED.pattern}): {sorted(found)}"
 
 
 def test_docstrings_begin_without_a_banned_word():
@@ -237,14 +223,14 @@ def test_docstrings_begin_without_a_banned_word():
         for node in ast.walk(tree_of(path))
         if isinstance(node, DOCUMENTED) and has_banned_word((ast.get_docstring(node) or "").partition("\n")[0])
     }
-    compare(found, BANNED_DOCSTRINGS, "BANNED_DOCSTRINGS", "say it in words of the field")
+    assert not found, f"say it in words of the field (banned: {BANNED.pattern}): {sorted(found)}"
 
 
 def test_titles_of_pages_have_no_banned_word():
     pages = sorted((TESTS.parent / "docs").rglob("*.md"))
     titles = {named(path): re.search(r"^# (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE) for path in pages}
     found = {page for page, title in titles.items() if title and has_banned_word(title[1])}
-    compare(found, BANNED_TITLES, "BANNED_TITLES", "use the title that readers search for")
+    assert not found, f"use the title that readers search for (banned: {BANNED.pattern}): {sorted(found)}"
 
 
 def test_no_file_is_long():

@@ -45,7 +45,6 @@ def unit(number):
 
 @both
 def test_the_code_prints_what_is_shown(name, tmp_path, monkeypatch):
-    pytest.importorskip("pandas", reason="the example fits a frame of pandas")
     plt = pytest.importorskip("matplotlib.pyplot", reason="the example needs the extra 'plot'")
     monkeypatch.setenv("MPLBACKEND", "agg")
     monkeypatch.chdir(tmp_path)

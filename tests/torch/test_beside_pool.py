@@ -1,7 +1,5 @@
 """Where the layers and `kernpool.pool` differ on purpose: what the docstrings of both say, row by row."""
 
-import inspect
-
 import numpy as np
 import pytest
 
@@ -11,7 +9,6 @@ from kernpool import EmptyWindowWarning, get_kernel, pool
 from kernpool.kernels import BUILT_IN
 from kernpool.torch import (
     AdditiveSimilarity,
-    AttentionPooling,
     BilinearSimilarity,
     DotProductSimilarity,
     GaussianSimilarity,
@@ -114,18 +111,3 @@ def test_empty_windows(kernel, masked, algorithm):
     assert by_layer[1] == 0
     by_layer[1].sum().backward()
     assert not any(tensor.grad.any() for tensor in (*tensors, similarity.log_bandwidth))
-
-
-def table_in(docstring):
-    """The lines between the rules of the table of differences."""
-    lines = [line.strip() for line in inspect.cleandoc(docstring).splitlines()]
-    rules = [i for i, line in enumerate(lines) if line.startswith("=====")]
-    assert len(rules) == 3
-    return lines[rules[0] : rules[2] + 1]
-
-
-def test_both_docstrings_say_the_same():
-    tables = [table_in(each.__doc__) for each in (pool, attention_pool, AttentionPooling)]
-    assert tables[0] == tables[1] == tables[2]
-    for word in ("infinite or NaN", "empty window", "no queries", "no keys", "no columns"):
-        assert any(word in line for line in tables[0]), word

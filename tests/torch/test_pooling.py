@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 torch = pytest.importorskip("torch", reason="the layers need the extra 'torch'")
 
@@ -42,11 +43,11 @@ def test_values_far_from_zero_keep_their_digits(route, keys, rows, generator):
     pooled = attention_pool(*tensors, similarity=GaussianSimilarity(3.0, dtype=torch.float32), **more)
     pooled = pooled[0] if route == "weights" else pooled
     expected = pool(*(array.astype(np.float64) for array in (query, key, value)), bandwidth=3.0)
-    np.testing.assert_allclose(pooled.detach().numpy(), expected, rtol=2e-6, atol=2e-6)
+    assert_allclose(pooled.detach().numpy(), expected, rtol=2e-6, atol=2e-6)
     pooled[:, 1].sum().backward()
     slope = tensors[0].grad.numpy()
-    np.testing.assert_allclose(slope, attention_slope(query, key, value[:, 1], 3.0), rtol=0, atol=2e-5)
-    np.testing.assert_allclose(tensors[2].grad.sum().item(), rows, rtol=1e-5)
+    assert_allclose(slope, attention_slope(query, key, value[:, 1], 3.0), rtol=0, atol=2e-5)
+    assert_allclose(tensors[2].grad.sum().item(), rows, rtol=1e-5)
 
 
 def attention_slope(query, key, value, width):
@@ -68,7 +69,7 @@ def test_many_keys_without_weight_or_with_infinite_values(generator):
     value[key[:, 0].abs().argmin(), 0] = torch.inf
     smooth = AttentionPooling(GaussianSimilarity(1.0, dtype=torch.float64), algorithm="dense")
     assert smooth(query[:1], key, value)[0, 0] == torch.inf
-    np.testing.assert_allclose(layer(query[:1], key, value)[0, 1].item(), pooled[0, 1].item(), rtol=1e-14)
+    assert_allclose(layer(query[:1], key, value)[0, 1].item(), pooled[0, 1].item(), rtol=1e-14)
     huge = torch.full((700, 1), torch.finfo(torch.float16).max, dtype=torch.float16)
     huge[0] *= -1
     half = AttentionPooling(GaussianSimilarity(1.0), algorithm="dense")

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 torch = pytest.importorskip("torch", reason="the layers need the extra 'torch'")
 
@@ -33,7 +34,7 @@ def test_profiles_are_those_of_the_kernels(kernel):
     assert tuple(LOG_PROFILES) == BUILT_IN
     u = np.r_[np.linspace(0.0, 2.0, 201), 40.0, 1e6]
     found = LOG_PROFILES[kernel](torch.tensor(u) ** 2).numpy()
-    np.testing.assert_allclose(found, get_kernel(kernel).log_profile(np.sqrt(u**2)), rtol=1e-13, atol=1e-13)
+    assert_allclose(found, get_kernel(kernel).log_profile(np.sqrt(u**2)), rtol=1e-13, atol=1e-13)
     assert torch.isnan(LOG_PROFILES[kernel](torch.tensor(torch.nan)))  # and not far away
 
 
@@ -64,7 +65,7 @@ def test_the_numbers_of_pool(kernel, parameterization, width, offset, form, gene
         narrow = attention_pool(*narrow, torch.tensor(mask), similarity=similarity, algorithm="fused")
         assert narrow.dtype == torch.float32
         seen = np.broadcast_to(~far[..., None], expected[0].shape)
-        np.testing.assert_allclose(narrow.detach().numpy()[seen], expected[0][seen], rtol=0, atol=5e-5)
+        assert_allclose(narrow.detach().numpy()[seen], expected[0][seen], rtol=0, atol=5e-5)
 
 
 @pytest.mark.parametrize("kernel", BUILT_IN)
@@ -80,7 +81,7 @@ def test_a_linear_map(algorithm, kernel, offset, generator):
     expected = pool(query @ matrix.T, key @ matrix.T, value, kernel=kernel, empty="zero")
     shifted = tensors(query + offset, key + offset, value)
     found = attention_pool(*shifted, similarity=layer.similarity, algorithm=algorithm).detach()
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
+    assert_allclose(found, expected, rtol=0, atol=1e-12)
 
 
 @pytest.mark.covering

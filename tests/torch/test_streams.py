@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 torch = pytest.importorskip("torch", reason="the layers need the extra 'torch'")
 
@@ -81,7 +82,7 @@ def test_every_way_is_the_dense_layer(way, similarity, which, generator, monkeyp
         monkeypatch.setattr(dispatch, "FEW_NUMBERS", 0)
     found = outcome(tensors, module, **options)
     for one, other in zip(found, expected, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+        assert_allclose(one, other, rtol=1e-9, atol=1e-12)
 
 
 def test_dropout_in_blocks_drops_the_same_weights_in_both_passes(generator, monkeypatch):
@@ -109,7 +110,7 @@ def test_large_problems_are_those_of_the_dense_layer(columns, offset, generator)
         for algorithm in ("dense", "fused")
     )
     for one, other in zip(dense, fused, strict=True):
-        np.testing.assert_allclose(other, one, rtol=1e-9, atol=1e-11)
+        assert_allclose(other, one, rtol=1e-9, atol=1e-11)
 
 
 def test_local_linear_layers(generator):
@@ -119,7 +120,7 @@ def test_local_linear_layers(generator):
     layer = AttentionPooling(similarity, degree=1)
     query, key, value = (torch.tensor(array) for array in (new, X, y[:, None]))
     pooled = layer(query, key, value)
-    np.testing.assert_allclose(pooled[:, 0].detach(), model.predict(new), rtol=0, atol=1e-10)
+    assert_allclose(pooled[:, 0].detach(), model.predict(new), rtol=0, atol=1e-10)
     alone = layer(key, key, value, exclude_self=True)
     error = torch.mean((alone - value) ** 2)
     assert error.item() == pytest.approx(model.leave_one_out().error, rel=1e-10)
@@ -187,7 +188,7 @@ def test_nothing_to_pool(empty, similarity, condition, generator, monkeypatch):
 def test_without_columns_all_keys_are_alike(algorithm, similarity):
     tensors = [torch.ones(shape, **double) for shape in ((2, 0), (3, 0), (3, 1))]
     found = attention_pool(*tensors, similarity=SIMILARITIES[similarity](), algorithm=algorithm)
-    np.testing.assert_array_equal(found.detach(), np.ones((2, 1)))
+    assert_array_equal(found.detach(), np.ones((2, 1)))
     with pytest.raises(ValueError, match="is empty"):
         pool(*(tensor.numpy() for tensor in tensors))
 
@@ -199,16 +200,12 @@ def test_what_users_change_is_what_they_get(generator):
 
     tensors, similarity = make(generator, rows=300, keys=400), Twice(1.0, **double)
     narrower = attention_pool(*tensors, similarity=GaussianSimilarity(0.5**0.5, **double))
-    np.testing.assert_allclose(
-        attention_pool(*tensors, similarity=similarity).detach(), narrower.detach(), rtol=0, atol=1e-12
-    )
+    assert_allclose(attention_pool(*tensors, similarity=similarity).detach(), narrower.detach(), rtol=0, atol=1e-12)
     with pytest.raises(ValueError, match="Twice is not one of kernpool"):
         attention_pool(*tensors, similarity=similarity, algorithm="fused")
     plain = GaussianSimilarity(1.0, **double)
     plain.register_forward_hook(lambda _module, _given, logits: 2 * logits)
-    np.testing.assert_allclose(
-        attention_pool(*tensors, similarity=plain).detach(), narrower.detach(), rtol=0, atol=1e-12
-    )
+    assert_allclose(attention_pool(*tensors, similarity=plain).detach(), narrower.detach(), rtol=0, atol=1e-12)
 
 
 def test_a_float_mask_of_another_precision(generator):
@@ -217,7 +214,7 @@ def test_a_float_mask_of_another_precision(generator):
     dense, auto = (
         attention_pool(*tensors, mask, similarity=DotProductSimilarity(), algorithm=name) for name in ("dense", "auto")
     )
-    np.testing.assert_allclose(auto, dense, rtol=0, atol=1e-6)
+    assert_allclose(auto, dense, rtol=0, atol=1e-6)
 
 
 def test_autocast_gives_one_type_at_any_size(generator):
@@ -238,7 +235,7 @@ def test_other_devices_go_in_blocks(similarity, generator, monkeypatch):
     expected = outcome(tensors, module, algorithm="dense")
     found = outcome([tensor.cuda() for tensor in tensors], module.cuda())
     for one, other in zip(found, expected, strict=True):
-        np.testing.assert_allclose(one.cpu(), other, rtol=1e-9, atol=1e-12)
+        assert_allclose(one.cpu(), other, rtol=1e-9, atol=1e-12)
 
 
 EXPORTED = {

@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 from kernpool import Problem, choose, merge, pool
 from kernpool.algorithms import reference
@@ -65,7 +66,7 @@ def test_every_number_of_columns_and_of_queries_that_share_a_key(columns, case, 
             assert not doubtful.any()
             slack = 1e-12 if dtype == np.float64 else 2e-6
             weight = exact.denominator * np.exp(exact.shift)
-            np.testing.assert_allclose(state.denominator, weight, rtol=100 * slack)
+            assert_allclose(state.denominator, weight, rtol=100 * slack)
             error = np.abs(state.finalize() - exact.finalize())
             assert np.all(error <= slack * np.ptp(problem.value, axis=0))
 
@@ -77,7 +78,7 @@ def test_own_keys_are_left_out_wherever_a_block_of_keys_begins(Sums, degree, dty
     sums, exact = Sums(problem), reference.reduce(problem)
     blocks = [sums.sums(slice(0, QUERIES), block)[0] for block in (slice(0, 512), slice(512, KEYS))]
     slack = 2e-6 if dtype == np.float32 else 1e-12
-    np.testing.assert_allclose(merge(*blocks).finalize(), exact.finalize(), rtol=slack, atol=slack)
+    assert_allclose(merge(*blocks).finalize(), exact.finalize(), rtol=slack, atol=slack)
 
 
 @pytest.mark.parametrize("dtype", WIDTHS)
@@ -150,7 +151,7 @@ def test_answers_do_not_depend_on_the_block_that_a_query_is_in(generator):
     query = generator.normal(size=(9, 3))
     together = pool(query, key, value, algorithm="brute")
     for m in range(1, 9):
-        np.testing.assert_allclose(pool(query[:m], key, value, algorithm="brute"), together[:m], rtol=1e-13)
+        assert_allclose(pool(query[:m], key, value, algorithm="brute"), together[:m], rtol=1e-13)
 
 
 @pytest.mark.slow

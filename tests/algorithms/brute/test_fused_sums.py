@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 from kernpool import Problem, choose, pool
 from kernpool.algorithms import reference
@@ -56,7 +57,7 @@ def test_every_sum(kernel, columns, name, bounded, generator):
     assert not doubtful.any()
     shift, weight = reference.pair_weights(problem)
     weight = weight * np.exp(shift)[:, None]
-    np.testing.assert_allclose(state.denominator, weight.sum(axis=1), rtol=1e-13)
+    assert_allclose(state.denominator, weight.sum(axis=1), rtol=1e-13)
     offset = [problem.similarity.offset(problem.query, problem.key, a) for a in range(columns)]
     value = np.broadcast_to(problem.value[:, 0], weight.shape)
     terms = [value, *offset]
@@ -78,7 +79,7 @@ def test_parts_of_queries_and_keys(generator):
     parts = [loops.sums(some, keys)[0] for keys in (slice(0, 700), slice(700, KEYS))]
     for name in ("denominator", "numerator"):
         expected = getattr(whole, name)[some]
-        np.testing.assert_allclose(sum(getattr(part, name) for part in parts), expected, rtol=1e-12, atol=1e-12)
+        assert_allclose(sum(getattr(part, name) for part in parts), expected, rtol=1e-12, atol=1e-12)
 
 
 def test_sums_that_may_have_underflowed_are_done_again(generator):
@@ -89,10 +90,10 @@ def test_sums_that_may_have_underflowed_are_done_again(generator):
     _, doubtful = FusedMoments(problem).sums(slice(0, 3), slice(0, KEYS))
     assert doubtful.tolist() == [False, True, True]
     found, exact = (choose(problem, name).reduce(problem) for name in ("brute", "reference"))
-    np.testing.assert_allclose(found.log_denominator, exact.log_denominator, rtol=1e-13)
+    assert_allclose(found.log_denominator, exact.log_denominator, rtol=1e-13)
     arrays = query, key, np.sin(key[:, 0])
     by_brute, by_reference = (pool(*arrays, degree=1, algorithm=name) for name in ("brute", "reference"))
-    np.testing.assert_allclose(by_brute, by_reference, rtol=1e-9)
+    assert_allclose(by_brute, by_reference, rtol=1e-9)
 
 
 @cases(("laplace", 2, "both"))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
 
 from kernpool import Problem, choose, get_kernel, kernel_names, pool
 from kernpool.algorithms.sweep import sorted_column as bins_module
@@ -69,7 +70,7 @@ def test_gradients(kernel, situation, generator):
         target = getattr(expected, name)
         size = term / problem.similarity.bandwidth[0] if name in ("query", "key") else term
         allowed = 1e-9 * np.abs(target).max() + 1e-13 * size
-        np.testing.assert_allclose(getattr(found, name), target, rtol=1e-8, atol=allowed, err_msg=name)
+        assert_allclose(getattr(found, name), target, rtol=1e-8, atol=allowed, err_msg=name)
 
 
 @pytest.mark.parametrize("situation", ["Cauchy, own", "integers, own", "uniform"])
@@ -131,7 +132,7 @@ def test_ties_are_not_visited_one_by_one(kernel, generator):
     problem = Problem.from_arrays(key, key, value, kernel=kernel, bandwidth=2.0, exclude_self=True)
     some = problem.block(np.arange(5))
     state, expected = choose(problem, "sweep").reduce(problem), choose(some, "reference").reduce(some)
-    np.testing.assert_allclose(state.finalize()[:5], expected.finalize(), rtol=1e-12, atol=1e-12)
+    assert_allclose(state.finalize()[:5], expected.finalize(), rtol=1e-12, atol=1e-12)
 
 
 numbers = st.one_of(
@@ -147,14 +148,14 @@ numbers = st.one_of(
 def test_bins(x, repeats, size):
     x = np.repeat(x, np.where(np.arange(len(x)) % 7 == 0, repeats, 1))
     bins = make_bins(x, size)
-    np.testing.assert_array_equal(np.sort(bins.order), np.arange(len(x)))
-    np.testing.assert_array_equal(bins.x, x[bins.order])
+    assert_array_equal(np.sort(bins.order), np.arange(len(x)))
+    assert_array_equal(bins.x, x[bins.order])
     number = np.diff(bins.offset)
     assert bins.offset[0] == 0
     assert bins.offset[-1] == len(x)
     assert number.min() > 0
-    np.testing.assert_array_equal(bins.low, np.minimum.reduceat(bins.x, bins.offset[:-1]))
-    np.testing.assert_array_equal(bins.high, np.maximum.reduceat(bins.x, bins.offset[:-1]))
+    assert_array_equal(bins.low, np.minimum.reduceat(bins.x, bins.offset[:-1]))
+    assert_array_equal(bins.high, np.maximum.reduceat(bins.x, bins.offset[:-1]))
     assert np.all(bins.high[:-1] <= bins.low[1:])
     assert np.all((number <= OVERFULL * max(2.0, size)) | (bins.low == bins.high))
     low, high = np.quantile(x, [0.3, 0.6])
@@ -173,7 +174,7 @@ def test_a_long_run_of_neighbours_is_dealt_again_and_no_more_often_than_needed(f
     x = np.where(np.arange(3000) % 2, 0.0, 1e-310)
     x[7] = far_point
     bins = make_bins(x, 8.0)
-    np.testing.assert_array_equal(bins.x, np.sort(x))
+    assert_array_equal(bins.x, np.sort(x))
     assert np.all((np.diff(bins.offset) <= 8 * OVERFULL) | (bins.low == bins.high))
 
 
@@ -190,6 +191,6 @@ def test_a_key_that_makes_up_the_moments_and_is_left_out(light, degree, generato
     ).without_center()  # fmt: skip
     found, exact = (solve(choose(problem, name).reduce(problem), problem.layout) for name in ("sweep", "reference"))
     alone = own >= 0  # of all others the reference implementation says the same up to how well they are posed
-    np.testing.assert_array_equal(found.rank[alone], exact.rank[alone])
+    assert_array_equal(found.rank[alone], exact.rank[alone])
     close = np.abs(found.intercept - exact.intercept) <= 1e-9 * np.ptp(problem.value)
     assert np.all(close[alone])

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 from kernpool import NadarayaWatsonRegressor, Problem, choose, pool
 from kernpool.algorithms.tree.blocks import PreparedTree
@@ -81,7 +82,7 @@ def test_the_second_call_of_a_process_is_right_as_well(generator):
     for h in (0.009, 0.0105, 0.012):
         expected = pool(query, key, value, bandwidth=h, algorithm="brute")
         for algorithm in ("auto", "kd_tree"):
-            np.testing.assert_allclose(pool(query, key, value, bandwidth=h, algorithm=algorithm), expected, rtol=1e-11)
+            assert_allclose(pool(query, key, value, bandwidth=h, algorithm=algorithm), expected, rtol=1e-11)
 
 
 def test_a_grid_of_the_bandwidth_is_right(generator):
@@ -90,9 +91,7 @@ def test_a_grid_of_the_bandwidth_is_right(generator):
     query, value = generator.random((3000, 3)) * 2.0, generator.normal(size=20_000)
     for h in (0.1, 0.06, 0.04):
         expected = pool(query, key, value, bandwidth=h, algorithm="brute")
-        np.testing.assert_allclose(
-            pool(query, key, value, bandwidth=h, algorithm="kd_tree"), expected, rtol=0, atol=1e-11
-        )
+        assert_allclose(pool(query, key, value, bandwidth=h, algorithm="kd_tree"), expected, rtol=0, atol=1e-11)
 
 
 def test_leave_one_out_and_estimators_are_right_as_well(generator):
@@ -101,8 +100,8 @@ def test_leave_one_out_and_estimators_are_right_as_well(generator):
     options = {"bandwidth": 0.0105, "exclude_self": True}
     problem = Problem.from_arrays(key[:3000], key, value, self_index=np.arange(3000), **options)
     found, expected = (choose(problem, name).reduce(problem).finalize() for name in ("kd_tree", "brute"))
-    np.testing.assert_allclose(found, expected, rtol=1e-11)
+    assert_allclose(found, expected, rtol=1e-11)
     model = NadarayaWatsonRegressor(bandwidth=0.0105, algorithm="kd_tree").fit(key, value)
     query = generator.random((3000, 3))
     expected = pool(query, key, value, bandwidth=0.0105, algorithm="brute")
-    np.testing.assert_allclose(model.predict(query), expected, rtol=1e-11)
+    assert_allclose(model.predict(query), expected, rtol=1e-11)

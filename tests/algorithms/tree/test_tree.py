@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 from kernpool import Problem, choose, get_kernel, kernel_names, pool
 from kernpool.algorithms.algorithm import PairSample
@@ -36,7 +37,7 @@ def compare(problem, extra=0.0, n_jobs=1):
     """Hold the tree against the reference; `extra` is the share that may be missing, times the range of the values."""
     expected = choose(problem, "reference").reduce(problem)
     state = choose(problem, "kd_tree").reduce(problem, n_jobs=n_jobs)
-    np.testing.assert_array_equal(state.denominator == 0, expected.denominator == 0)
+    assert_array_equal(state.denominator == 0, expected.denominator == 0)
     error = np.abs(state.finalize("zero") - expected.finalize("zero"))
     bound = rounding_bound(problem, expected) + extra * np.ptp(problem.value, axis=0)
     assert np.all(error <= bound), (error / bound).max()
@@ -120,7 +121,7 @@ def test_far_queries_find_the_nearest_key(kernel, generator):
         far = query[3::4]
         nearest = np.argmin(((far[:, None] - key) ** 2).sum(axis=2), axis=1)
         lonely = pool(far, key, value, bandwidth=1e-3, algorithm="kd_tree")
-        np.testing.assert_allclose(lonely, value[nearest], rtol=1e-14)
+        assert_allclose(lonely, value[nearest], rtol=1e-14)
 
 
 @pytest.mark.parametrize("h", [1e-150, 1e150])
@@ -128,7 +129,7 @@ def test_bandwidths_beyond_all_reason(h, generator):
     key, value = generator.random((600, 2)), generator.normal(size=600)
     for kernel in ("gaussian", "epanechnikov"):
         found = pool(key, key, value, kernel=kernel, bandwidth=h, algorithm="kd_tree")
-        np.testing.assert_allclose(found, value if h < 1 else np.full(600, value.mean()), rtol=1e-10)
+        assert_allclose(found, value if h < 1 else np.full(600, value.mean()), rtol=1e-10)
 
 
 def test_one_key_and_keys_of_weight_zero(generator):
@@ -137,7 +138,7 @@ def test_one_key_and_keys_of_weight_zero(generator):
     key, weight = generator.normal(size=(900, 2)), np.zeros(900)
     weight[450:] = 2.0
     found = pool(key[:50], key, np.arange(900.0), key_weight=weight, algorithm="kd_tree")
-    np.testing.assert_allclose(found, pool(key[:50], key[450:], np.arange(450.0, 900.0)), rtol=1e-12)
+    assert_allclose(found, pool(key[:50], key[450:], np.arange(450.0, 900.0)), rtol=1e-12)
 
 
 @pytest.mark.slow  # compiles the tree's loops for every kernel
@@ -155,7 +156,7 @@ def test_edges_on_a_grid(kernel, composition):
             compare(problem)
             if kernel == "boxcar":
                 expected = choose(problem, "reference").reduce(problem).denominator
-                np.testing.assert_array_equal(choose(problem, "kd_tree").reduce(problem).denominator, expected)
+                assert_array_equal(choose(problem, "kd_tree").reduce(problem).denominator, expected)
 
 
 @pytest.mark.parametrize("kernel", ["epanechnikov", "boxcar", "constant"])
@@ -225,5 +226,5 @@ def test_gradients_are_sums_over_near_pairs(generator, monkeypatch):
         monkeypatch.undo()
         for name in EVERYTHING:
             right = getattr(expected, name)
-            np.testing.assert_allclose(getattr(found, name), right, rtol=1e-10, atol=1e-13 * np.abs(right).max())
+            assert_allclose(getattr(found, name), right, rtol=1e-10, atol=1e-13 * np.abs(right).max())
             assert getattr(found, name).tobytes() == getattr(again, name).tobytes()
