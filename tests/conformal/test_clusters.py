@@ -5,7 +5,6 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor
-from kernpool.inference import InferenceWarning
 
 PLACES = np.array([[0.1], [0.5], [0.9]])
 
@@ -78,11 +77,3 @@ def test_groups_of_the_fit_are_the_default():
     # Groups of one row each are rows.
     single = with_groups.prediction_interval(PLACES, groups=np.arange(len(y)))
     assert_allclose(single.upper, without.prediction_interval(PLACES).upper, rtol=1e-11)
-
-
-def test_too_few_clusters_are_said_to_be():
-    X, y, group = clustered(8)
-    fitted = NadarayaWatsonRegressor(bandwidth=0.2).fit(X, y)
-    with pytest.warns(InferenceWarning, match="needs at least 9 clusters to calibrate it, got 8"):
-        found = fitted.prediction_interval(PLACES, groups=group)
-    assert np.isinf(found.width).all()

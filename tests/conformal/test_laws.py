@@ -3,7 +3,6 @@
 import warnings
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -53,21 +52,6 @@ def test_intervals_move_with_the_outputs_whatever_the_order_and_other_outputs_ar
     both = np.column_stack([generator.normal(size=40), 5.0 - 2.0 * y])[order]
     one, other = model(bandwidth=0.15).fit(X, y), model(bandwidth=0.15).fit(X[order], both)
     assert_allclose(5.0 - 2.0 * ends(one, method)[::-1], ends(other, method)[..., 1], rtol=0, atol=1e-11)
-
-
-@pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("method", OF_TRAINING)
-def test_levels_of_one_kind_apart_are_models_apart(model, method):
-    X, y, generator = rows(60)
-    kind = generator.choice(["a", "b"], len(y))
-    frame = pd.DataFrame({"x": X[:, 0], "kind": pd.Categorical(kind)})
-    both = model(bandwidth=0.2, smoothing=[0.0], unordered=["kind"]).fit(frame, y)
-    new = pd.DataFrame({"x": PLACES[:, 0], "kind": pd.Categorical(["a"] * 4, categories=["a", "b"])})
-    found = both.prediction_interval(new, method=method, random_state=0)
-    assert found.lower.shape == (4,)
-    assert np.all(found.lower < found.upper)
-    alone = model(bandwidth=0.2).fit(X[kind == "a"], y[kind == "a"])
-    assert_allclose(found.center, alone.predict(PLACES), rtol=0, atol=1e-12)
 
 
 @settings(max_examples=15, deadline=None)

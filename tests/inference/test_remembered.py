@@ -7,7 +7,7 @@ import pytest
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor
 from kernpool.core import Groups, Problem
-from kernpool.smoother import SharedSums, Smoother, estimate, squared_norm
+from kernpool.smoother import SharedSums, estimate, squared_norm
 from tests.support.inference_cases import pair
 
 # Samples of tests are not about the bias that these bandwidths leave.
@@ -56,19 +56,6 @@ def test_every_field_of_a_problem_is_compared_or_does_not_matter():
         made, state = [], smoother.sums(problem)
         SharedSums(made.append, [(problem, state)])(replace(problem, **{name: other}))
         assert len(made) == 1, name
-
-
-@pytest.mark.parametrize(("kernel", "passes"), [("gaussian", 8), ("epanechnikov", 9)])
-def test_how_many_passes_an_interval_takes(kernel, passes, monkeypatch):
-    """Of slopes no more than of the value; one is over the training rows, two are effective rows of what is printed."""
-    made, sums = [], Smoother.sums
-    monkeypatch.setattr(Smoother, "sums", lambda smoother, problem: made.append(problem) or sums(smoother, problem))
-    x = np.random.default_rng(0).uniform(size=(60, 2))
-    for of in ("fit", "derivative"):
-        made.clear()
-        model = LocalLinearRegressor(kernel, bandwidth=0.5).fit(x, np.cos(9 * np.arange(60)))
-        model.confidence_interval(x[:5], method="robust", quantity=of)
-        assert len(made) == passes
 
 
 KINDS = [

@@ -148,14 +148,6 @@ def test_gradients_are_those_of_one_mask(algorithm, of, kernel, degree, gap):
     assert_allclose(found, expected, rtol=1e-8, atol=1e-9 * np.abs(expected).max())
 
 
-def test_far_rows_have_gradients_too():
-    """Rows so far from all other groups that logits are rounded by more than their differences."""
-    x = np.concatenate([np.linspace(0, 1, 20), 5e4 + np.linspace(0, 1, 4)])[:, None]
-    problem = make_problem(x, np.column_stack([np.cos(x[:, 0]), x[:, 0]]), np.r_[np.arange(20) % 5, 9, 9, 9, 9], h=0.5)
-    expected = gradients_of(of_groups._masked(problem), "reference")
-    assert_allclose(gradients_of(problem, "auto"), expected, rtol=1e-10, atol=1e-14)
-
-
 def test_rows_without_another_group_in_reach_get_the_mean_of_the_other_groups():
     x, y, group, weight = make_rows(weighted=True)
     x[group == 2] += 50.0

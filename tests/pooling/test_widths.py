@@ -176,16 +176,6 @@ def test_categories_and_groups_keep_the_windows():
     assert_allclose(means(state), means(dense), atol=1e-12)
 
 
-def test_scale_and_order_do_not_matter():
-    rng = np.random.default_rng(0)
-    x, y = rng.normal(size=(60, 2)), rng.normal(size=60)
-    options = {"kernel": "tricube", "window": kernpool.Nearest(0.4)}
-    one = kernpool.pool(x, x, y, bandwidth=[1.0, 3.0], **options)
-    assert_allclose(kernpool.pool(x, x, y, bandwidth=[8.0, 24.0], **options), one)
-    order = rng.permutation(60)
-    assert_allclose(kernpool.pool(x, x[order], y[order], bandwidth=[1.0, 3.0], **options), one)
-
-
 def test_weights_quantiles_and_states_have_the_same_windows():
     rng = np.random.default_rng(1)
     x, y = rng.exponential(size=200), rng.normal(size=200)
