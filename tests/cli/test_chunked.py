@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas
 import pytest
+from numpy.testing import assert_allclose
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, load_model, pool, save_model
 from kernpool.cli import main
@@ -122,12 +123,12 @@ def test_predictions_are_those_of_the_rows_in_memory(suffix, fitted, tables, cap
     *_, expected = tables
     command = ["predict", "model", "new.parquet", "--memory", "1MiB", "--quiet", "--out", f"out.{suffix}"]
     assert main(command) == 0
-    np.testing.assert_allclose(read(fitted / f"out.{suffix}"), expected, rtol=1e-11, atol=1e-13)
+    assert_allclose(read(fitted / f"out.{suffix}"), expected, rtol=1e-11, atol=1e-13)
     assert main(command) == 1  # it is there already
     assert main([*command, "--force"]) == 0
     assert visible(fitted) == ["big.parquet", "model", "new.parquet", f"out.{suffix}"]
     assert main(["predict", "model", "new.parquet", "--quiet", "--out", f"whole.{suffix}"]) == 0  # queries at once
-    np.testing.assert_allclose(read(fitted / f"whole.{suffix}"), expected, rtol=1e-11, atol=1e-13)
+    assert_allclose(read(fitted / f"whole.{suffix}"), expected, rtol=1e-11, atol=1e-13)
     if suffix == "csv":
         capsys.readouterr()
         assert main(["predict", "model", "new.parquet", "--memory", "1MiB"]) == 0
@@ -200,7 +201,7 @@ def test_a_cluster_pools_as_the_model_does(setting, folder, tables, scheduler, m
     write_parquet("asked.parquet", {"a": query[:, 0], "b": query[:, 1]})
     command = ["predict", "saved", "asked.parquet", "--cluster", scheduler, "--quiet", "--out", "out.npy"]
     assert main(command) == 0
-    np.testing.assert_allclose(np.load("out.npy"), expected, rtol=1e-10, atol=1e-12)
+    assert_allclose(np.load("out.npy"), expected, rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize(("suffix", "memory"), [("csv", ()), ("parquet", ()), ("parquet", ("--memory", "1MiB"))])
@@ -216,7 +217,7 @@ def test_a_cluster_reads_dates_as_the_model_does(suffix, memory, folder, schedul
     getattr(frame[:20], f"to_{suffix}")(f"asked.{suffix}", index=False)
     command = ["predict", "dated", f"asked.{suffix}", "--quiet", *memory, "--cluster"]
     assert main([*command, scheduler, "--out", "dated.npy"]) == 0
-    np.testing.assert_allclose(np.load("dated.npy").ravel(), model.predict(frame[:20]), rtol=1e-10)
+    assert_allclose(np.load("dated.npy").ravel(), model.predict(frame[:20]), rtol=1e-10)
     assert main([*command, "tcp://127.0.0.1:1", "--out", "none.csv"]) == 1
     assert not (folder / "none.csv").exists()
 

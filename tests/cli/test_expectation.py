@@ -6,6 +6,7 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor, load_model, save_model
 from kernpool.cli.options import build_parser
@@ -97,11 +98,11 @@ def test_columns_are_those_of_python(run, folder):
         columns = [prediction.mean, prediction.standard_error, found.center, found.lower, found.upper]
         quantiles = np.moveaxis(model.quantile(PLACES, [0.9, 0.05]), -1, 0)
         expected = np.stack([column.reshape(len(PLACES), -1) for column in (*columns, *quantiles)], axis=2)
-        np.testing.assert_allclose(numbers, expected.reshape(len(PLACES), -1), rtol=1e-12)
+        assert_allclose(numbers, expected.reshape(len(PLACES), -1), rtol=1e-12)
     names, numbers = table(kernpool("predict", folder / "lines", folder / "new.csv", "--se", "--variance", "nn"))
     assert names == ["y", "y_se"]
     expected = load_model(folder / "lines").get_prediction(PLACES, variance="nn").standard_error
-    np.testing.assert_allclose(numbers[:, 1], expected, rtol=1e-12)
+    assert_allclose(numbers[:, 1], expected, rtol=1e-12)
 
 
 @pytest.mark.filterwarnings("ignore:.*the correction for bias is larger than two standard errors")
@@ -110,10 +111,10 @@ def test_bands(folder):
     names, numbers = table(kernpool("predict", folder / "lines", folder / "new.csv", *options))
     assert names == ["y", "y_center", "y_lower", "y_upper"]
     found = load_model(folder / "lines").confidence_interval(PLACES, simultaneous=True, variance="sandwich")
-    np.testing.assert_allclose(numbers[:, 2:], np.c_[found.lower, found.upper], rtol=1e-12)
+    assert_allclose(numbers[:, 2:], np.c_[found.lower, found.upper], rtol=1e-12)
     _, numbers = table(kernpool("predict", folder / "compact", folder / "new.csv", *options[:3]))  # by draws
     found = load_model(folder / "compact").confidence_interval(PLACES, simultaneous=True)
-    np.testing.assert_allclose(numbers[:, 2:], np.c_[found.lower, found.upper], rtol=1e-9)
+    assert_allclose(numbers[:, 2:], np.c_[found.lower, found.upper], rtol=1e-9)
 
 
 @pytest.mark.parametrize("method", [*METHODS])
@@ -130,7 +131,7 @@ def test_prediction_intervals(method, folder):
         rows = np.loadtxt(folder / "more.csv", delimiter=",", skiprows=1)
         given = {"X_calibration": rows[:, :1], "y_calibration": rows[:, 1]}
     found = model.prediction_interval(PLACES, level=0.8, method=method, random_state=3, **given)
-    np.testing.assert_array_equal(numbers, np.c_[model.predict(PLACES), found.lower, found.upper])
+    assert_array_equal(numbers, np.c_[model.predict(PLACES), found.lower, found.upper])
     said = found.guarantee.replace("X_calibration", "--calibration")
     assert done.stderr.decode() == f"guarantee  {said}\n"
     quiet = kernpool("predict", folder / "model", folder / "new.csv", *options, "--quiet")
@@ -162,7 +163,7 @@ def test_parts_of_the_data_have_the_numbers_of_the_whole(asked, folder, tmp_path
     found = parquet.read_table(tmp_path / "out.parquet")
     names, whole = table(kernpool(*command))
     assert found.column_names == names
-    np.testing.assert_allclose(np.column_stack([c.to_numpy() for c in found.columns]), whole, rtol=1e-12, atol=1e-14)
+    assert_allclose(np.column_stack([c.to_numpy() for c in found.columns]), whole, rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.parametrize("kind", ["text", "number"])
@@ -184,7 +185,7 @@ def test_sets_of_classes(method, kind, calibrated, folder):
         given = {"X_calibration": X[other, None], "y_calibration": label[other]}
     found = model.predict_set(PLACES, 0.9, method=method or "lac", random_state=0, **given)
     assert [line[0] for line in lines[1:]] == [str(label) for label in model.predict(PLACES)]
-    np.testing.assert_array_equal(np.array([line[1:] for line in lines[1:]], dtype=float), found.member)
+    assert_array_equal(np.array([line[1:] for line in lines[1:]], dtype=float), found.member)
     assert done.stderr.decode() == f"guarantee  {found.guarantee}\n"
 
 

@@ -5,6 +5,7 @@ import json
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 from kernpool import LocalLinearRegressor, load_model
 from tests.support.commands import kernpool, process
@@ -36,9 +37,9 @@ def fitted(folder):
 def test_bandwidths_are_those_of_left_out_clusters(folder, fitted):
     done, expected = fitted
     model = load_model(folder / "model")
-    np.testing.assert_allclose(model.bandwidth_, expected.bandwidth_, rtol=1e-6)
-    np.testing.assert_array_equal(model.key_group_, expected.key_group_)
-    np.testing.assert_array_equal(model.key_, X[:, None])  # the labels are no column to predict from
+    assert_allclose(model.bandwidth_, expected.bandwidth_, rtol=1e-6)
+    assert_array_equal(model.key_group_, expected.key_group_)
+    assert_array_equal(model.key_, X[:, None])  # the labels are no column to predict from
     alone = LocalLinearRegressor().fit(X[:, None], Y)
     assert model.bandwidth_[0] > 1.5 * alone.bandwidth_[0]
     report, error = done.stderr.decode(), model.leave_one_out().error
@@ -64,7 +65,7 @@ def test_intervals_are_of_clusters(folder, fitted):
     found = model.confidence_interval(PLACES, level=0.9, groups=CLASS)
     prediction = model.get_prediction(PLACES)
     expected = [prediction.mean, prediction.standard_error, found.center, found.lower, found.upper]
-    np.testing.assert_allclose(numbers, np.column_stack(expected), rtol=1e-12)
+    assert_allclose(numbers, np.column_stack(expected), rtol=1e-12)
     rows = model.confidence_interval(PLACES, level=0.9, groups=range(72))
     assert np.mean(rows.width) < 0.9 * np.mean(found.width)
     refused = kernpool(*asked, "--variance", "nn")

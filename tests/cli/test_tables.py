@@ -6,6 +6,7 @@ import json
 import numpy as np
 import pandas
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor, load_model, save_model
 from kernpool.cli.table_files import read_table
@@ -92,8 +93,8 @@ def test_models_are_those_of_python(names, types, options, parameters, suffix):
     X = FRAME[names].astype(types)
     expected = kind(**{"bandwidth": 0.5} | parameters).fit(X, Y).predict(X)
     for other in (data, "t.csv"):
-        np.testing.assert_allclose(predicted(data=other), expected, rtol=1e-12)
-    np.testing.assert_allclose(load_model("m").predict(X), expected, rtol=1e-12)
+        assert_allclose(predicted(data=other), expected, rtol=1e-12)
+    assert_allclose(load_model("m").predict(X), expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("zone", [None, "Asia/Kolkata"])
@@ -103,12 +104,12 @@ def test_dates_with_a_zone_are_not_those_without(suffix, zone):
     frame = pandas.DataFrame({"when": when, "x": DOSE[::-1].to_numpy()})
     other = frame.assign(when=when.dt.tz_localize(None if zone else "UTC"))
     save_model(NadarayaWatsonRegressor(bandwidth=[0.5, 1.0]).fit(frame, Y), "m", target="y")
-    np.testing.assert_allclose(predicted(data=stored(frame, f"z.{suffix}")), load_model("m").predict(frame))
+    assert_allclose(predicted(data=stored(frame, f"z.{suffix}")), load_model("m").predict(frame))
     refused = kernpool("predict", "m", stored(other, f"o.{suffix}")).stderr.decode()
     assert "column 'when' of X holds dates with" in refused
     assert "and it held dates with" in refused
     assert fit("--dates", "--bandwidth", "0.5,1", data=stored(frame.assign(y=Y), f"y.{suffix}"))["dates"] == ["when"]
-    np.testing.assert_allclose(predicted(data=f"z.{suffix}"), load_model("m").predict(frame))
+    assert_allclose(predicted(data=f"z.{suffix}"), load_model("m").predict(frame))
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "npy"])
@@ -122,7 +123,7 @@ def test_text_and_booleans_make_classifiers(suffix):
         probability = model.leave_one_out().probability
         true = np.searchsorted(model.classes_, y)
         assert report["loo_log_loss"] == pytest.approx(-np.log(probability[np.arange(N), true]).mean())
-        np.testing.assert_allclose(predicted("--proba"), model.predict_proba(FRAME[["dose"]])[:, 1], rtol=1e-12)
+        assert_allclose(predicted("--proba"), model.predict_proba(FRAME[["dose"]])[:, 1], rtol=1e-12)
         in_json = json.loads(done("info", "m", "--summary", "--json").stdout)
         assert in_json["accuracy"] == pytest.approx(1.0 - report["loo_wrong"])
     lines = [f"{x},{str(y > 1).upper()}\n" for x, y in zip(DOSE, Y, strict=True)]
@@ -158,7 +159,7 @@ def test_one_unknown_level_leaves_the_others_known(coded):
     known = predicted(data="-", stdin=b"code,dose\n1,0.5\n2,0.5\n")
     text = b"code,dose\n01,0.5\n2.0,0.5\nother,0.5\n"
     unlike = predicted("--unseen", "unlike", data="-", stdin=text)
-    np.testing.assert_array_equal(unlike[:2], known)
+    assert_array_equal(unlike[:2], known)
     said = kernpool("predict", "m", "-", stdin=text).stderr.decode()
     assert "column 'code' of X has the level 'other' in row 2" in said
     assert "known levels are 1, 2, 7" in said
@@ -187,7 +188,7 @@ def test_kept_numbers_are_numbers_where_files_have_types(suffix, coded):
         pytest.importorskip("pyarrow", reason="Parquet needs the extra 'arrow'")
     done("predict", "m", "t.csv", "--keep", "dose,y", "--out", f"out.{suffix}")
     frame = read_table(f"out.{suffix}", None, {}).frame
-    np.testing.assert_array_equal(frame.iloc[:, :2], FRAME[["dose", "y"]])
+    assert_array_equal(frame.iloc[:, :2], FRAME[["dose", "y"]])
     assert suffix == "npy" or [*frame] == ["dose", "y", "y_predicted"]
     refused = kernpool("predict", "m", "t.csv", "--keep", "--out", "text.npy")
     assert b"a .npy file holds numbers, and column 'side' is text" in refused.stderr
@@ -236,7 +237,7 @@ def test_separators_are_found_and_said(text, options, encoding):
     how = (*options, *(() if encoding.startswith("utf-8") else ("--encoding", encoding)))
     report = fit(*BANDWIDTH, *how, data="s.txt")
     assert report["columns"] == ["x"]
-    np.testing.assert_array_equal(load_model("m").key_[:, 0], [1.5, 2.5, 1000.5])
+    assert_array_equal(load_model("m").key_[:, 0], [1.5, 2.5, 1000.5])
     assert bool(report["notes"]) == (text[1] in ";\t")
 
 
@@ -265,4 +266,4 @@ def test_a_folder_that_is_partitioned_has_that_column(memory):
     frame.to_parquet("h", partition_cols=["code"])
     assert sorted(fit(*BANDWIDTH, *memory, data="h")["columns"]) == ["code", "dose"]
     expected = NadarayaWatsonRegressor(bandwidth=0.5).fit(frame[["dose", "code"]], Y).predict(frame[["dose", "code"]])
-    np.testing.assert_allclose(predicted(), expected, rtol=1e-12)
+    assert_allclose(predicted(), expected, rtol=1e-12)

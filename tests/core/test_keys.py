@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, Problem, choose
 from kernpool.algorithms.tree.kd_tree import plant
@@ -50,7 +51,7 @@ def test_changed_arrays_are_prepared_anew(algorithm, generator):
     ):
         found = choose(changed, algorithm).reduce(changed).finalize()
         bare = replace(changed, prepared=None)
-        np.testing.assert_array_equal(found, choose(bare, algorithm).reduce(bare).finalize())
+        assert_array_equal(found, choose(bare, algorithm).reduce(bare).finalize())
 
 
 @pytest.mark.parametrize("make", [NadarayaWatsonRegressor, LocalLinearRegressor])
@@ -63,14 +64,14 @@ def test_a_model_reads_its_rows_once(make, generator, monkeypatch):
     monkeypatch.setattr(Keys, "read", lambda *rows: read.append(rows) or before(*rows))
     monkeypatch.setattr("kernpool.algorithms.tree.blocks.plant", lambda *_: planted.append(0))
     monkeypatch.setattr("kernpool.algorithms.brute.fused._in_units", lambda *_: planted.append(0))
-    np.testing.assert_array_equal(model.predict(X[:40]), first)
+    assert_array_equal(model.predict(X[:40]), first)
     model.set_params(empty="nan")
     model.predict(X[:1])
     assert read == planted == []
     model.fit(X[:500], y[:500])
     monkeypatch.undo()
     expected = make(bandwidth=0.5, empty="nan").fit(X[:500], y[:500]).predict(X[:9])
-    np.testing.assert_array_equal(model.predict(X[:9]), expected)
+    assert_array_equal(model.predict(X[:9]), expected)
 
 
 def test_what_was_prepared_is_not_pickled(generator):
@@ -80,7 +81,7 @@ def test_what_was_prepared_is_not_pickled(generator):
     model.predict(X[:30])
     again = pickle.loads(pickle.dumps(model))
     assert len(pickle.dumps(model)) == before
-    np.testing.assert_array_equal(again.predict(X[:30]), model.predict(X[:30]))
+    assert_array_equal(again.predict(X[:30]), model.predict(X[:30]))
 
 
 def test_entries_belong_to_the_very_arrays():

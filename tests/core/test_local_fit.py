@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
 
 from kernpool import (
     EmptyWindowWarning,
@@ -56,7 +57,7 @@ def test_keys_below_epsilon_determine_the_slope_of_a_query_on_a_key(kernel, gene
     h = 1 / 6 if kernel == "gaussian" else 1 / 30
     problem = Problem.from_arrays(query, key, value, kernel=kernel, bandwidth=h, degree=1).without_center()
     expected = solve(choose(problem, "reference").reduce(problem), problem.layout)
-    np.testing.assert_array_equal(expected.rank, 3)
+    assert_array_equal(expected.rank, 3)
     cotangent = generator.normal(size=(len(query), 2))
     plan = choose(problem, "reference")
     right = plan.pullback(problem, plan.reduce(problem), cotangent, EVERYTHING)
@@ -64,12 +65,12 @@ def test_keys_below_epsilon_determine_the_slope_of_a_query_on_a_key(kernel, gene
         plan = choose(problem, name)
         state = plan.reduce(problem)
         found = solve(state, problem.layout)
-        np.testing.assert_array_equal(found.rank, 3)
-        np.testing.assert_allclose(found.slope, expected.slope, rtol=1e-8, atol=1e-9)
+        assert_array_equal(found.rank, 3)
+        assert_allclose(found.slope, expected.slope, rtol=1e-8, atol=1e-9)
         mine = plan.pullback(problem, state, cotangent, EVERYTHING)
         for wanted in EVERYTHING:
             target = getattr(right, wanted)
-            np.testing.assert_allclose(getattr(mine, wanted), target, rtol=1e-6, atol=1e-9 * np.abs(target).max())
+            assert_allclose(getattr(mine, wanted), target, rtol=1e-6, atol=1e-9 * np.abs(target).max())
 
 
 def test_keys_beside_a_faint_one_determine_a_slope():
@@ -80,8 +81,8 @@ def test_keys_beside_a_faint_one_determine_a_slope():
         plans = [choose(problem, name) for name in ("reference", "brute", "kd_tree")]
         fits = [solve(plan.reduce(problem), problem.layout) for plan in plans]
         for fit in fits[1:]:
-            np.testing.assert_array_equal(fit.rank, fits[0].rank)
-            np.testing.assert_allclose(fit.slope, fits[0].slope, rtol=1e-9, atol=1e-12)
+            assert_array_equal(fit.rank, fits[0].rank)
+            assert_allclose(fit.slope, fits[0].slope, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.covering
@@ -96,15 +97,15 @@ def test_the_fit_is_weighted_least_squares(algorithm, kernel, columns, degree, g
     similarity = {"kernel": kernel, "bandwidth": bandwidth, "key_weight": weight, "composition": "product"}
     expected = least_squares(query, key, value, pooling_weights(query, key, **similarity), degree)
     found = pool(query, key, value, degree=degree, algorithm=algorithm, **similarity)
-    np.testing.assert_allclose(found, expected[:, 0], rtol=1e-11, atol=1e-11)
+    assert_allclose(found, expected[:, 0], rtol=1e-11, atol=1e-11)
     problem = Problem.from_arrays(query, key, value, degree=degree, **similarity)
     fit = local_fit(problem, Recipe.of(algorithm=algorithm))
-    np.testing.assert_allclose(fit.slope / bandwidth[:, None], expected[:, 1 : 1 + columns], rtol=1e-8, atol=1e-8)
+    assert_allclose(fit.slope / bandwidth[:, None], expected[:, 1 : 1 + columns], rtol=1e-8, atol=1e-8)
     offset = np.stack([problem.similarity.offset(query, key, a) for a in range(columns)], axis=2)
     tilted = np.einsum("mp,mnp->mn", fit.tilt, regressors(offset, degree))
     assert set(fit.rank) == {fit.tilt.shape[1]}
     share = pooling_weights(query, key, **similarity) * (fit.base[:, None] + tilted)
-    np.testing.assert_allclose(share @ value, found, rtol=1e-11)
+    assert_allclose(share @ value, found, rtol=1e-11)
 
 
 @pytest.mark.parametrize("degree", DEGREES)
@@ -129,7 +130,7 @@ def test_a_polynomial_of_the_degree_is_returned_as_it_is(degree, seed, columns, 
 
     options = {"kernel": kernel, "composition": composition, "degree": degree, "bandwidth": 5.0, "algorithm": algorithm}
     found, expected = pool(query, key, surface(key), **options), surface(query)
-    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9 * max(level, np.abs(expected).max()))
+    assert_allclose(found, expected, rtol=1e-9, atol=1e-9 * max(level, np.abs(expected).max()))
 
 
 @pytest.mark.covering
@@ -143,9 +144,9 @@ def test_states_of_chunks_merge_and_order_does_not_matter(algorithm, kernel, col
     order = generator.permutation(500)
     shuffled = pool_state(query, key[order], value[order], **options)
     for other in (parts, shuffled):
-        np.testing.assert_allclose(other.finalize(), whole, rtol=1e-11, atol=1e-11)
+        assert_allclose(other.finalize(), whole, rtol=1e-11, atol=1e-11)
     fit = solve(parts, Problem.from_arrays(query, key, value, degree=degree).layout)
-    np.testing.assert_allclose(fit.intercept[:, 0], pool(query, key, value, **options), rtol=1e-10)
+    assert_allclose(fit.intercept[:, 0], pool(query, key, value, **options), rtol=1e-10)
 
 
 @pytest.mark.parametrize("degree", DEGREES)
@@ -153,17 +154,17 @@ def test_a_kernel_of_ones_own_single_precision_and_batches_with_masks(degree, ge
     mine = make_kernel("gaussian", lambda u: 1 / (1 + u) ** 4)  # whose name is that of another one
     key, value = generator.normal(size=(300, 2)), generator.normal(size=300)
     found = {name: pool(key, key, value, kernel=mine, degree=degree, algorithm=name) for name in ("reference", "brute")}
-    np.testing.assert_allclose(found["brute"], found["reference"], rtol=1e-11)
+    assert_allclose(found["brute"], found["reference"], rtol=1e-11)
     single = generator.normal(size=(2000, 2)).astype(np.float32)
     found = pool(single, single, single[:, 0] ** degree, degree=degree, bandwidth=0.7, algorithm="brute")
     assert found.dtype == np.float32
-    np.testing.assert_allclose(found, single[:, 0] ** degree, rtol=1e-6, atol=1e-6)
+    assert_allclose(found, single[:, 0] ** degree, rtol=1e-6, atol=1e-6)
     query, key = generator.normal(size=(3, 5, 2)), generator.normal(size=(3, 60, 2))
     value, mask = generator.normal(size=(3, 60, 2)), generator.random((3, 5, 60)) < 0.8
     found = pool(query, key, value, degree=degree, bandwidth=2.0, attn_mask=mask)
     assert found.shape == (3, 5, 2)
     weight = pooling_weights(query[1], key[1], bandwidth=2.0, attn_mask=mask[1])
-    np.testing.assert_allclose(found[1], least_squares(query[1], key[1], value[1], weight, degree)[:, 0], rtol=1e-9)
+    assert_allclose(found[1], least_squares(query[1], key[1], value[1], weight, degree)[:, 0], rtol=1e-9)
 
 
 @algorithms(columns=1, degree=1)
@@ -173,7 +174,7 @@ def test_what_keys_do_not_determine_is_constant(algorithm):
     key, value = np.array([0.0, 5.0, 5.0, 9.0, 9.5]), np.array([1.0, 2.0, 4.0, 7.0, 8.0])
     with pytest.warns(RankDeficiencyWarning, match=r"around 2 of 4 queries \(the first is query 0\)"):
         found = pool([0.5, 5.1, 9.2, 20.0], key, value, empty="nearest", **options)
-    np.testing.assert_allclose(found, [1.0, 3.0, 7.4, 8.0], rtol=1e-12)
+    assert_allclose(found, [1.0, 3.0, 7.4, 8.0], rtol=1e-12)
     with pytest.warns(EmptyWindowWarning):
         assert np.isnan(pool([20.0], key, value, **options)).all()
 
@@ -190,7 +191,7 @@ def test_a_duplicated_column_shares_the_slope(algorithm):
     twice = np.column_stack([key, 3 * key])
     with pytest.warns(RankDeficiencyWarning):
         found = pool(twice, twice, 2 * key + 1, kernel="gaussian", degree=1, bandwidth=[5.0, 1e9], algorithm=algorithm)
-    np.testing.assert_allclose(found, 2 * key + 1, rtol=1e-11)
+    assert_allclose(found, 2 * key + 1, rtol=1e-11)
 
 
 def test_a_very_large_bandwidth_makes_the_fit_linear_in_its_column(generator):
@@ -198,18 +199,18 @@ def test_a_very_large_bandwidth_makes_the_fit_linear_in_its_column(generator):
     value = np.sin(key[:, :1]) + 3 * key[:, 1:]
     found = pool(key, key, value, bandwidth=[0.4, 1e9], degree=1)
     weight = pooling_weights(key[:, 0], key[:, 0], bandwidth=0.4)
-    np.testing.assert_allclose(found, least_squares(key, key, value, weight)[:, 0], rtol=1e-10)
+    assert_allclose(found, least_squares(key, key, value, weight)[:, 0], rtol=1e-10)
 
 
 def test_the_rank_decision_is_continuous():
     inverse, rank = bounded_inverse(np.array([[4.0, 0.1, -1e-18]]), tolerance=0.1)
-    np.testing.assert_allclose(inverse, [[0.25, 10.0, 0.0]])
+    assert_allclose(inverse, [[0.25, 10.0, 0.0]])
     assert rank.tolist() == [1]
     just_above, _ = bounded_inverse(np.nextafter([0.1], 1.0), tolerance=0.1)
-    np.testing.assert_allclose(just_above, inverse[0, 1:2], rtol=1e-15)
+    assert_allclose(just_above, inverse[0, 1:2], rtol=1e-15)
     torch = pytest.importorskip("torch", reason="the same decision on tensors needs the extra 'torch'")
     tensor, count = bounded_inverse(torch.tensor([[4.0, 0.1, -1e-18]], dtype=torch.float64), tolerance=0.1)
-    np.testing.assert_array_equal(tensor.numpy(), inverse)
+    assert_array_equal(tensor.numpy(), inverse)
     assert count.tolist() == [1]
 
 
@@ -237,7 +238,7 @@ def test_fit_of_np(algorithm):
     value = 0.3 + 1.2 * first + 3.7 * second + draw.normal(size=60)
     key = np.column_stack([first, second])
     found = pool(key, key, value, degree=1, bandwidth=[1.717891, 2.449415], algorithm=algorithm)
-    np.testing.assert_allclose(found[:5], [31.16003, 37.30323, 44.49870, 40.73704, 36.19083], atol=6e-6)
+    assert_allclose(found[:5], [31.16003, 37.30323, 44.49870, 40.73704, 36.19083], atol=6e-6)
     fitted, total = found - value.mean(), value - value.mean()
     assert (total @ fitted) ** 2 / ((total @ total) * (fitted @ fitted)) == pytest.approx(0.9336019, abs=1e-6)
 
@@ -266,5 +267,5 @@ def test_lines_in_one_column_are_the_planes_of_one_column_to_the_last_bit(c):
     _solve_lines(mean, layout, one, slice(0, m))
     _solve_rows(mean, layout, other, slice(0, m))
     for each in fields(LocalFit):
-        np.testing.assert_array_equal(getattr(one, each.name), getattr(other, each.name), err_msg=each.name)
+        assert_array_equal(getattr(one, each.name), getattr(other, each.name), err_msg=each.name)
     assert set(one.rank) == {0, 1}

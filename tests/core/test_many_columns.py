@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 from kernpool import Problem, choose
 from kernpool.core import local_fit, solve
@@ -22,10 +23,10 @@ def test_many_columns_are_solved_as_few_are(kind, generator, monkeypatch):
     found = solve(state, problem.layout)
     monkeypatch.setattr(local_fit, "COLUMNS_FOR_LAPACK", 11)
     expected = solve(state, problem.layout)
-    np.testing.assert_array_equal(found.rank, expected.rank)
+    assert_array_equal(found.rank, expected.rank)
     sure = expected.rank == 10
     assert sure.any() == (kind in ("plain", "few keys"))
     for name in ("intercept", "slope", "base", "tilt"):
         one, other = getattr(found, name), getattr(expected, name)
-        np.testing.assert_allclose(one[sure], other[sure], rtol=1e-9, atol=1e-10 * np.abs(other).max())
-    np.testing.assert_allclose(found.intercept[:20], expected.intercept[:20], atol=1e-7)
+        assert_allclose(one[sure], other[sure], rtol=1e-9, atol=1e-10 * np.abs(other).max())
+    assert_allclose(found.intercept[:20], expected.intercept[:20], atol=1e-7)

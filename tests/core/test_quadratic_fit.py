@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 from kernpool import (
     EmptyWindowWarning,
@@ -52,11 +53,11 @@ def test_sums_about_another_place_and_of_other_values(columns, generator):
     sums, total = numerator(offset, value, weight)[None], weight.sum(keepdims=True)
     assert sums.shape == (1, layout.width)
     moved = layout.moved(total, sums, shift[None])
-    np.testing.assert_allclose(moved[0], numerator(offset + shift, value, weight), rtol=1e-12, atol=1e-12)
+    assert_allclose(moved[0], numerator(offset + shift, value, weight), rtol=1e-12, atol=1e-12)
     centered = layout.with_center(total, sums, center)
-    np.testing.assert_allclose(centered[0], numerator(offset, value + center, weight), rtol=1e-12, atol=1e-12)
+    assert_allclose(centered[0], numerator(offset, value + center, weight), rtol=1e-12, atol=1e-12)
     problem = Problem.from_arrays(np.zeros((1, columns)), offset, value, key_weight=weight, degree=2, kernel="constant")
-    np.testing.assert_allclose(choose(problem).reduce(problem).numerator, sums, rtol=1e-12, atol=1e-12)
+    assert_allclose(choose(problem).reduce(problem).numerator, sums, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize(("kernel", "gap"), [("gaussian", 9.6), ("logistic", 44.0)])
@@ -99,13 +100,13 @@ def test_units_of_columns_and_values_do_not_matter(algorithm, kernel, columns, g
     value = generator.normal(size=300)
     options = {"kernel": kernel, "degree": 2, "algorithm": algorithm}
     plain = pool(query, key, value, bandwidth=2.0, **options)
-    np.testing.assert_allclose(pool(query + 1024, key + 1024, value, bandwidth=2.0, **options), plain, rtol=1e-11)
+    assert_allclose(pool(query + 1024, key + 1024, value, bandwidth=2.0, **options), plain, rtol=1e-11)
     scale = 10.0 ** np.linspace(-5, 7, columns)
     scaled = pool(scale * query, scale * key, value, bandwidth=2.0 * scale, **options)
-    np.testing.assert_allclose(scaled, plain, rtol=1e-11)
-    np.testing.assert_allclose(pool(query, key, 3.0 - 1e-200 * value, bandwidth=2.0, **options), 3.0, rtol=1e-14)
+    assert_allclose(scaled, plain, rtol=1e-11)
+    assert_allclose(pool(query, key, 3.0 - 1e-200 * value, bandwidth=2.0, **options), 3.0, rtol=1e-14)
     tiny = pool(query, key, 1e-200 * value, bandwidth=2.0, **options)
-    np.testing.assert_allclose(tiny, 1e-200 * plain, rtol=1e-11)
+    assert_allclose(tiny, 1e-200 * plain, rtol=1e-11)
 
 
 def test_chunks_and_partitions(generator):
@@ -114,14 +115,14 @@ def test_chunks_and_partitions(generator):
     options = {"bandwidth": [0.9, 1.4], "degree": 2}
     expected = pool(query, key, value, key_weight=weight, **options)
     parts = [(key[i:j], value[i:j], weight[i:j]) for i, j in pairwise([0, 100, 130, 400])]
-    np.testing.assert_allclose(pool(query, open_chunks(parts), **options), expected, rtol=1e-11)
+    assert_allclose(pool(query, open_chunks(parts), **options), expected, rtol=1e-11)
     array = pytest.importorskip("dask.array", reason="partitions need the extra 'dask'")
     from kernpool.dask import open_partitions
 
     rows, columns = array.from_array(key, chunks=(150, 2)), array.from_array(value, chunks=(150, 2))
     weights = array.from_array(weight, chunks=150)
     found = pool(query, open_partitions(rows, columns, weights), **options)
-    np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-11)
+    assert_allclose(np.asarray(found), expected, rtol=1e-11)
 
 
 @pytest.mark.parametrize("columns", COLUMNS)
@@ -143,9 +144,7 @@ def test_cells_of_levels_are_a_dense_sum(kernel, columns, generator):
         degree=2,
     )  # fmt: skip
     for name in ("auto", "brute"):
-        np.testing.assert_allclose(
-            local_fit(problem, Recipe.of(algorithm=name)).intercept, check[:, 0], rtol=1e-9, atol=1e-10
-        )
+        assert_allclose(local_fit(problem, Recipe.of(algorithm=name)).intercept, check[:, 0], rtol=1e-9, atol=1e-10)
 
 
 @algorithms(columns=1, degree=2)
@@ -157,7 +156,7 @@ def test_what_keys_do_not_determine_is_of_lower_degree(algorithm):
     query = [0.5, 5.1, 9.2, 15.25, 20.0]
     with pytest.warns(RankDeficiencyWarning, match=r"around 3 of 5 queries \(the first is query 0\) .* degree=1"):
         found = pool(query, key, value, empty="nearest", degree=2, **options)
-    np.testing.assert_allclose(found, [1.0, 3.0, 7.4, 0.25, 4.0], rtol=1e-12)
+    assert_allclose(found, [1.0, 3.0, 7.4, 0.25, 4.0], rtol=1e-12)
     with pytest.warns(EmptyWindowWarning):
         assert np.isnan(pool([20.0], key, value, degree=2, **options)).all()
 
@@ -169,13 +168,13 @@ def test_dependent_columns_share_the_fit(algorithm):
     twice = np.column_stack([x, 3 * x])
     with pytest.warns(RankDeficiencyWarning):
         found = pool(twice, twice, x**2 + 1, degree=2, bandwidth=[5.0, 15.0], algorithm=algorithm)
-    np.testing.assert_allclose(found, x**2 + 1, rtol=1e-10)
+    assert_allclose(found, x**2 + 1, rtol=1e-10)
     arm = np.linspace(-1.0, 1.0, 9)
     cross = np.concatenate([np.column_stack([arm, 0 * arm]), np.column_stack([0 * arm, arm])])
     value = 2.0 + cross[:, 0] - cross[:, 1] + 3 * cross[:, 0] ** 2 - cross[:, 1] ** 2
     with pytest.warns(RankDeficiencyWarning):
         found = pool([[0.0, 0.0]], cross, value, degree=2, algorithm=algorithm)
-    np.testing.assert_allclose(found, [2.0], rtol=1e-12)
+    assert_allclose(found, [2.0], rtol=1e-12)
 
 
 @algorithms(columns=1, degree=2)
@@ -186,7 +185,7 @@ def test_far_away_it_becomes_the_plane_of_the_nearest_keys(algorithm, generator)
     value = np.cos(4 * key[:, 0])
     far = np.array([[8.0], [30.0], [1e4], [1e60], [-1e100]])
     plane, found = (pool(far, key, value, bandwidth=0.1, degree=degree, algorithm=algorithm) for degree in (1, 2))
-    np.testing.assert_allclose(found, plane, rtol=1e-6)
+    assert_allclose(found, plane, rtol=1e-6)
     walk = pool(np.linspace(1.5, 3.0, 4001), key, value, bandwidth=0.1, degree=2, algorithm=algorithm)
     assert np.abs(np.diff(walk)).max() < 0.05 * np.ptp(walk)
 
@@ -197,9 +196,9 @@ def test_tiny_and_huge_windows(generator):
     key = generator.normal(size=(50, 2))
     value = key[:, 0] - 2 * key[:, 1] + 5.0
     found = pool(key, key, value, bandwidth=[1e100, 1e-3], kernel="constant", degree=2)
-    np.testing.assert_allclose(found, value, rtol=1e-10)
+    assert_allclose(found, value, rtol=1e-10)
     found = pool(key * 1e90, key * 1e90, value, bandwidth=1.0, kernel="constant", degree=2)
-    np.testing.assert_allclose(found, value, rtol=1e-10)
+    assert_allclose(found, value, rtol=1e-10)
 
 
 @pytest.mark.parametrize("columns", COLUMNS)
@@ -211,10 +210,10 @@ def test_leaving_a_row_out_is_fitting_without_it(columns, generator):
         left = weight.copy()
         left[i] -= 1
         again = pool(key[i : i + 1], key, value, degree=2, bandwidth=2.0, key_weight=left)
-        np.testing.assert_allclose(found[i], again[0], rtol=1e-10)
+        assert_allclose(found[i], again[0], rtol=1e-10)
     repeated = np.repeat(np.arange(60), weight)
     same = pool(key, key[repeated], value[repeated], degree=2, bandwidth=2.0)
-    np.testing.assert_allclose(pool(key, key, value, degree=2, bandwidth=2.0, key_weight=weight), same, rtol=1e-11)
+    assert_allclose(pool(key, key, value, degree=2, bandwidth=2.0, key_weight=weight), same, rtol=1e-11)
 
 
 def test_what_there_is_not_is_refused_with_the_remedy(generator):

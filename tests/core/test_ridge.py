@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
 
 import kernpool
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor
@@ -38,9 +39,9 @@ def test_a_ridge_is_that_of_penalised_least_squares(kernel, composition, algorit
     value, h, ridge = np.sin(5 * key[:, 0]) + key[:, 1], np.array([0.3, 0.5]), 0.7
     model = LocalLinearRegressor(kernel, h, ridge=ridge, composition=composition, algorithm=algorithm).fit(key, value)
     expected = penalised_planes(query, key, value, h, kernel, ridge, composition)
-    np.testing.assert_allclose(model.predict(query), expected[:, 0], rtol=1e-10, atol=1e-10)
-    np.testing.assert_allclose(model.get_prediction(query).slope, expected[:, 1:] / h, rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(model.attention_weights(query) @ value, expected[:, 0], rtol=1e-9, atol=1e-10)
+    assert_allclose(model.predict(query), expected[:, 0], rtol=1e-10, atol=1e-10)
+    assert_allclose(model.get_prediction(query).slope, expected[:, 1:] / h, rtol=1e-9, atol=1e-9)
+    assert_allclose(model.attention_weights(query) @ value, expected[:, 0], rtol=1e-9, atol=1e-10)
 
 
 @given(st.floats(0.01, 100.0), st.integers(1, 3), st.integers(0, 2**16))
@@ -51,7 +52,7 @@ def test_weights_are_repeated_rows(ridge, columns, seed):
     X, y, times = generator.normal(size=(20, columns)), generator.normal(size=20), generator.integers(1, 4, size=20)
     weighted = LocalLinearRegressor(bandwidth=0.8, ridge=ridge).fit(X, y, sample_weight=times)
     repeated = LocalLinearRegressor(bandwidth=0.8, ridge=ridge).fit(np.repeat(X, times, axis=0), np.repeat(y, times))
-    np.testing.assert_allclose(weighted.predict(X), repeated.predict(X), rtol=1e-9, atol=1e-10)
+    assert_allclose(weighted.predict(X), repeated.predict(X), rtol=1e-9, atol=1e-10)
 
 
 def test_none_is_none_and_a_large_one_is_local_constant():
@@ -59,11 +60,9 @@ def test_none_is_none_and_a_large_one_is_local_constant():
     X, y = generator.normal(size=(50, 2)), generator.normal(size=50)
     plain = LocalLinearRegressor(bandwidth=0.7).fit(X, y)
     assert plain.ridge_ == 0.0
-    np.testing.assert_array_equal(plain.predict(X), LocalLinearRegressor(bandwidth=0.7, ridge=0).fit(X, y).predict(X))
+    assert_array_equal(plain.predict(X), LocalLinearRegressor(bandwidth=0.7, ridge=0).fit(X, y).predict(X))
     constant = NadarayaWatsonRegressor(bandwidth=0.7).fit(X, y).predict(X)
-    np.testing.assert_allclose(
-        LocalLinearRegressor(bandwidth=0.7, ridge=1e12).fit(X, y).predict(X), constant, rtol=1e-9
-    )
+    assert_allclose(LocalLinearRegressor(bandwidth=0.7, ridge=1e12).fit(X, y).predict(X), constant, rtol=1e-9)
 
 
 def test_far_queries_take_the_nearest_row_and_warn_of_nothing_but_that_they_are_far():
@@ -71,7 +70,7 @@ def test_far_queries_take_the_nearest_row_and_warn_of_nothing_but_that_they_are_
     model = LocalLinearRegressor(bandwidth=0.5, ridge=0.1).fit(X, y)
     with pytest.warns(kernpool.ExtrapolationWarning, match="3 of 3"):
         found = model.predict([[1e3], [-1e5], [60.0]])
-    np.testing.assert_allclose(found, [5.0, 1.0, 5.0], rtol=1e-12)
+    assert_allclose(found, [5.0, 1.0, 5.0], rtol=1e-12)
 
 
 def test_a_ridge_grows_the_fit_as_it_says():
@@ -87,7 +86,7 @@ def test_a_ridge_grows_the_fit_as_it_says():
     found = change_by_ridge(state, fit, ridge, fit.slope)
     for a in range(2):
         up, down = (fitted(np.exp(sign * step * (np.arange(2) == a))).intercept for sign in (1, -1))
-        np.testing.assert_allclose(found[:, :, a], (up - down) / (2 * step), rtol=1e-6, atol=1e-9)
+        assert_allclose(found[:, :, a], (up - down) / (2 * step), rtol=1e-6, atol=1e-9)
 
 
 @pytest.mark.parametrize("ridge", [-1.0, np.nan, np.inf, "much", [[1.0]]])

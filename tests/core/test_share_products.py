@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.testing import assert_allclose
 from scipy.special import ndtri
 
 from kernpool import Problem, choose, pool_state, pooling_weights
@@ -35,7 +36,7 @@ def test_products_of_shares_are_sums_over_keys(columns, degree, generator):
         z = regressors_of(problem, degree)
         weight = pooling_weights(query, key, bandwidth=width * h)
         shares.append(weight * (fit.base[:, None] + np.einsum("mp,mnp->mn", fit.tilt, z)))
-        np.testing.assert_allclose(shares[-1] @ value, fit.intercept[:, 0], rtol=1e-10, atol=1e-12)
+        assert_allclose(shares[-1] @ value, fit.intercept[:, 0], rtol=1e-10, atol=1e-12)
         fits.append(fit)
         masses.append(state.log_denominator)
     for i, k, width in ((0, 0, 0.5**0.5), (1, 1, ratio * 0.5**0.5), (0, 1, 1 / np.sqrt(1 + ratio**-2))):
@@ -107,4 +108,4 @@ def test_the_robust_estimate_of_nprobust():
     pair = fit.base, in_other_bandwidths(fit.tilt, layout, 0.5**0.5)
     unit = np.exp(squared.log_denominator - 2.0 * state.log_denominator)
     found = np.column_stack([fit.intercept, np.sqrt(unit * mean_product(squared, layout, pair, pair))])
-    np.testing.assert_allclose(found, list(NPROBUST.values()), rtol=1e-11)
+    assert_allclose(found, list(NPROBUST.values()), rtol=1e-11)

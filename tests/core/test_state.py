@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from numpy.testing import assert_allclose, assert_array_equal
 
 from kernpool import EmptyWindowWarning, PoolState, empty_state, merge
 
@@ -27,8 +28,8 @@ def states(draw):
 
 
 def same(a, b):
-    np.testing.assert_allclose(a.finalize("zero"), b.finalize("zero"), rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(a.log_denominator, b.log_denominator, rtol=1e-12, atol=1e-12)
+    assert_allclose(a.finalize("zero"), b.finalize("zero"), rtol=1e-12, atol=1e-12)
+    assert_allclose(a.log_denominator, b.log_denominator, rtol=1e-12, atol=1e-12)
 
 
 @given(states())
@@ -68,10 +69,10 @@ def test_merging_other_queries_is_refused():
 def test_only_finalize_decides_what_an_empty_window_becomes():
     state = PoolState(np.array([0.0, -np.inf]), np.array([2.0, 0.0]), np.array([[6.0], [0.0]]))
     with pytest.warns(EmptyWindowWarning, match="1 of 2 queries") as caught:
-        np.testing.assert_array_equal(state.finalize(), [[3.0], [np.nan]])
+        assert_array_equal(state.finalize(), [[3.0], [np.nan]])
     assert len(caught) == 1
-    np.testing.assert_array_equal(state.finalize("zero"), [[3.0], [0.0]])
-    np.testing.assert_array_equal(state.finalize("mean", lambda rows: 10.0 * rows[:, None]), [[3.0], [10.0]])
+    assert_array_equal(state.finalize("zero"), [[3.0], [0.0]])
+    assert_array_equal(state.finalize("mean", lambda rows: 10.0 * rows[:, None]), [[3.0], [10.0]])
     with pytest.raises(ValueError, match="larger bandwidth"):
         state.finalize("raise")
     with pytest.raises(ValueError, match="needs fill="):

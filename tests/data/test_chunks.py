@@ -12,6 +12,7 @@ import polars
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
 
 from kernpool import SuspectColumnWarning, merge, open_chunks, pool
 from kernpool.data import Chunk, Chunks, TableError
@@ -92,7 +93,7 @@ def test_every_container_has_the_numbers_of_memory(case, kind, containers, gener
     chunks = open_chunks(source, **options, rows=rows)
     for _ in range(2):  # one can go through them again
         found = pool(query, chunks, bandwidth=[0.2, 2.0], degree=degree)
-        np.testing.assert_allclose(found, expected, rtol=1e-12)
+        assert_allclose(found, expected, rtol=1e-12)
     sizes = [len(chunk.key) for chunk in chunks]
     assert sum(sizes) == ROWS
     assert rows is None or max(sizes) <= rows
@@ -108,12 +109,12 @@ def test_any_cut_and_any_order_of_merging(cuts, random):
     states = [asked.state(part, np.zeros(1)) for part in parts]
     random.shuffle(states)
     found = functools.reduce(merge, states).finalize()[:, 0]
-    np.testing.assert_allclose(found, pool(query, key, value, bandwidth=0.1), rtol=0, atol=1e-12)
+    assert_allclose(found, pool(query, key, value, bandwidth=0.1), rtol=0, atol=1e-12)
 
 
 def assert_as_in_memory(query, key, value, rows, **options):
     found = pool(query, open_chunks(key, value, rows=rows), **options)
-    np.testing.assert_allclose(found, pool(query, key, value, **options), rtol=1e-12)
+    assert_allclose(found, pool(query, key, value, **options), rtol=1e-12)
 
 
 def test_values_of_very_different_size_keep_their_digits(generator):
@@ -136,7 +137,7 @@ def test_nearest_keys_that_are_tied_in_several_chunks(h, rows, generator):
 def test_an_iterator_is_gone_through_once(generator):
     key, value = generator.random(50), generator.random(50)
     pairs = ((key[i : i + 10], value[i : i + 10]) for i in range(0, 50, 10))
-    np.testing.assert_allclose(pool([0.5], pairs), pool([0.5], key, value), rtol=1e-13)
+    assert_allclose(pool([0.5], pairs), pool([0.5], key, value), rtol=1e-13)
     once = iter([(key, value)])
     with pytest.raises(ValueError, match="an iterator does not allow"):
         pool([50.0], once, kernel="boxcar", empty="nearest")
@@ -156,7 +157,7 @@ def test_progress_counts_pairs(generator):
 def test_a_chunk_without_weight_and_one_without_rows(generator):
     key, value = generator.random(20), generator.random(20)
     pairs = [(key[:0], value[:0]), (key[:9], value[:9], np.zeros(9)), (key[9:], value[9:], np.ones(11))]
-    np.testing.assert_allclose(pool([0.5], pairs), pool([0.5], key[9:], value[9:]), rtol=1e-13)
+    assert_allclose(pool([0.5], pairs), pool([0.5], key[9:], value[9:]), rtol=1e-13)
     for nothing in ([], [(key[:0], value[:0])]):
         with pytest.raises(ValueError, match="no pairs of positive weight"):
             pool([0.5], nothing)
@@ -252,7 +253,7 @@ def test_files_that_have_changed_are_told(generator, tmp_path):
 def test_rows_without_weight_decide_nothing(degree, generator):
     key, value = generator.random(30), generator.random(30)
     pairs = [(key, np.full(30, 1e20), np.zeros(30)), (key, value, np.ones(30))]
-    np.testing.assert_allclose(pool([0.5], pairs, degree=degree), pool([0.5], key, value, degree=degree), rtol=1e-12)
+    assert_allclose(pool([0.5], pairs, degree=degree), pool([0.5], key, value, degree=degree), rtol=1e-12)
     for empty in ("nan", "nearest", "mean"):
         with pytest.raises(ValueError, match="no pairs of positive weight"):
             pool([0.5], pairs[:1], degree=degree, empty=empty)
@@ -301,7 +302,7 @@ def test_a_folder_that_is_partitioned_has_that_column(letters, generator, tmp_pa
     for some in (found, [chunk for part in pickle.loads(pickle.dumps(found.parts())) for chunk in part]):
         read = np.concatenate([chunk.key for chunk in some])
         order, expected = np.lexsort(read.T), np.lexsort(key.T)
-        np.testing.assert_array_equal(read[order], key[expected])
+        assert_array_equal(read[order], key[expected])
     reference = found.reference()
     assert reopen(reference).rows == 90
     sorted((tmp_path / "t").rglob("*.parquet"))[-1].unlink()
@@ -318,7 +319,7 @@ def test_decimals_are_numbers(decimal, generator, tmp_path):
     parquet.write_table(table, tmp_path / "t.parquet")
     for source in (table, tmp_path / "t.parquet"):
         (chunk,) = open_chunks(source, target="y", features=["a"])
-        np.testing.assert_array_equal(chunk.key[:, 0], rounded)
+        assert_array_equal(chunk.key[:, 0], rounded)
 
 
 def test_a_damaged_footer_is_named(generator, tmp_path):

@@ -6,6 +6,7 @@ from datetime import date
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 from kernpool import (
     LocalLinearRegressor,
@@ -46,11 +47,11 @@ def frame(library, rows, names="abc", order="abc"):
 def test_reordered_columns_are_put_in_the_order_of_the_keys(order, ours, theirs, table):
     query, key, value = table
     shuffled, keys = frame(ours, query, order=order), frame(theirs, key)
-    np.testing.assert_array_equal(pool(shuffled, keys, value, **OPTIONS), pool(query, key, value, **OPTIONS))
-    np.testing.assert_array_equal(pooling_weights(shuffled, keys, **OPTIONS), pooling_weights(query, key, **OPTIONS))
+    assert_array_equal(pool(shuffled, keys, value, **OPTIONS), pool(query, key, value, **OPTIONS))
+    assert_array_equal(pooling_weights(shuffled, keys, **OPTIONS), pooling_weights(query, key, **OPTIONS))
     found, expected = (pool_state(q, k, value, **OPTIONS) for q, k in ((shuffled, keys), (query, key)))
-    np.testing.assert_array_equal(found.numerator, expected.numerator)
-    np.testing.assert_array_equal(Problem.from_arrays(shuffled, keys, value, **OPTIONS).query, query)
+    assert_array_equal(found.numerator, expected.numerator)
+    assert_array_equal(Problem.from_arrays(shuffled, keys, value, **OPTIONS).query, query)
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
@@ -66,7 +67,7 @@ def test_names_that_differ_are_refused(library, table):
 def test_names_that_occur_twice_are_refused_unless_they_are_the_same(table):
     query, key, value = table
     query, key = (pandas.DataFrame(rows, columns=["a", "a", "b"]) for rows in (query, key))
-    np.testing.assert_array_equal(pool(query, key, value), pool(query.to_numpy(), key.to_numpy(), value))
+    assert_array_equal(pool(query, key, value), pool(query.to_numpy(), key.to_numpy(), value))
     with pytest.raises(ValueError, match="columns of query"):
         pool(query, key[["b", "a"]].set_axis(["b", "a", "a"], axis=1), value)
 
@@ -74,18 +75,18 @@ def test_names_that_occur_twice_are_refused_unless_they_are_the_same(table):
 def test_columns_without_names_go_by_position(table):
     query, key, value = table
     expected = pool(query, key, value, **OPTIONS)
-    np.testing.assert_array_equal(pool(query, frame(pandas, key), value, **OPTIONS), expected)
-    np.testing.assert_array_equal(pool(frame(polars, query), key, value, **OPTIONS), expected)
-    np.testing.assert_array_equal(pool(pandas.DataFrame(query), frame(pandas, key), value, **OPTIONS), expected)
+    assert_array_equal(pool(query, frame(pandas, key), value, **OPTIONS), expected)
+    assert_array_equal(pool(frame(polars, query), key, value, **OPTIONS), expected)
+    assert_array_equal(pool(pandas.DataFrame(query), frame(pandas, key), value, **OPTIONS), expected)
     cab = pool(frame(pandas, query), frame(pandas, key, order="cab"), value, bandwidth=[20.0, 0.5, 3.0])
-    np.testing.assert_allclose(cab, expected, rtol=1e-12)  # bandwidths go by the columns of the keys
+    assert_allclose(cab, expected, rtol=1e-12)  # bandwidths go by the columns of the keys
     wide = pandas.DataFrame(np.zeros((5, 60)))
     with pytest.raises(ValueError, match=r"columns of query .*new are \[2\], missing are \[0\]"):
         pool(pandas.DataFrame(query)[[1, 2]], pandas.DataFrame(key)[[0, 1]], value)
     with pytest.raises(ValueError, match=r"\.\.\.\] \(60 in all\)"):
         NadarayaWatsonRegressor(bandwidth=1.0).fit(wide, np.arange(5)).predict(wide[wide.columns[::-1]])
     numbered = pandas.DataFrame(query)[[2, 0, 1]]  # these are labels all the same
-    np.testing.assert_array_equal(pool(numbered, pandas.DataFrame(key), value, **OPTIONS), expected)
+    assert_array_equal(pool(numbered, pandas.DataFrame(key), value, **OPTIONS), expected)
 
 
 def test_columns_of_chunks_have_names_too(table, tmp_path):
@@ -93,12 +94,12 @@ def test_columns_of_chunks_have_names_too(table, tmp_path):
     query, key, value = table
     chunks = open_chunks(frame(pandas, key).assign(y=value), target="y")
     expected = pool(query, key, value, **OPTIONS)
-    np.testing.assert_allclose(pool(frame(pandas, query, order="bca"), chunks, **OPTIONS), expected, rtol=1e-12)
+    assert_allclose(pool(frame(pandas, query, order="bca"), chunks, **OPTIONS), expected, rtol=1e-12)
     with pytest.raises(ValueError, match=r"columns of query .*new are \['x'\]"):
         pool(frame(pandas, query, "abx", "abx"), chunks, **OPTIONS)
     np.save(tmp_path / "t.npy", np.column_stack([key, value]))
     matrix = open_chunks(tmp_path / "t.npy", target="3")  # whose columns are called by their places
-    np.testing.assert_allclose(pool(frame(pandas, query), matrix, **OPTIONS), expected, rtol=1e-12)
+    assert_allclose(pool(frame(pandas, query), matrix, **OPTIONS), expected, rtol=1e-12)
 
 
 LABELS = {
@@ -172,7 +173,7 @@ def test_the_remedy_of_the_message_selects_the_columns(labels, rows, tmp_path):
     more[("more", "") if labels == "tuples" else "more"] = 1.0
     save_model(model, tmp_path / "m")
     for one in (model, load_model(tmp_path / "m")):
-        np.testing.assert_array_equal(one.predict(frame), expected)  # without a warning about names
+        assert_array_equal(one.predict(frame), expected)  # without a warning about names
         with pytest.raises(ValueError, match=r"X lacks columns of fit: .*missing are"):
             one.predict(more.iloc[:, 1:])
         with pytest.raises(ValueError, match="another order"):
@@ -182,7 +183,7 @@ def test_the_remedy_of_the_message_selects_the_columns(labels, rows, tmp_path):
         ) as caught:
             one.predict(more)
         (remedy,) = re.findall(r"use (X.*\])$", str(caught.value))
-        np.testing.assert_array_equal(one.predict(eval(remedy, {"X": more, "model": one})), expected)
+        assert_array_equal(one.predict(eval(remedy, {"X": more, "model": one})), expected)
 
 
 def test_positions_agree_with_arrays_and_names(rows):
@@ -191,12 +192,12 @@ def test_positions_agree_with_arrays_and_names(rows):
     array = NadarayaWatsonRegressor(bandwidth=[0.5, 2.0]).fit(rows, model.value_)
     expected = array.predict(rows)
     for one in (model, array):
-        np.testing.assert_array_equal(one.predict(rows), expected)
-        np.testing.assert_array_equal(one.predict(pandas.DataFrame(rows)), expected)
+        assert_array_equal(one.predict(rows), expected)
+        assert_array_equal(one.predict(pandas.DataFrame(rows)), expected)
         with pytest.raises(ValueError, match="another order"):
             one.predict(pandas.DataFrame(rows)[[1, 0]])
     with pytest.warns(UserWarning, match="feature names"):
-        np.testing.assert_array_equal(model.predict(labelled(rows, "names")), expected)
+        assert_array_equal(model.predict(labelled(rows, "names")), expected)
 
 
 def test_labels_of_an_earlier_fit_are_forgotten(rows):

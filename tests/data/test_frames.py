@@ -9,6 +9,7 @@ import polars
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
 
 from kernpool.data import Encoding
 from kernpool.kernels import get_categorical_kernel
@@ -62,8 +63,8 @@ def test_what_frames_say_of_their_columns(make):
     assert encoding.levels[2] == (("round", "flat", "long") if make is pandas_frame else ("flat", "round"))
     assert encoding.places == (None, (0.0, 1.0, 2.0), None)
     numeric, code = encoding.encode(make())
-    np.testing.assert_array_equal(numeric, [[1.5, 1, 1], [2.5, 0, 2], [3.5, 1, 3]])
-    np.testing.assert_array_equal(code[:, :2], [[1, 2], [0, 0], [1, 2]])
+    assert_array_equal(numeric, [[1.5, 1, 1], [2.5, 0, 2], [3.5, 1, 3]])
+    assert_array_equal(code[:, :2], [[1, 2], [0, 0], [1, 2]])
     assert numeric.dtype == np.float64
     assert code.dtype == np.int64
     assert [encoding.levels[2][i] for i in code[:, 2]] == ["round", "flat", "flat"]
@@ -76,7 +77,7 @@ def test_columns_can_be_overruled_by_name_and_by_position(make):
     assert encoding.levels[1] == tuple(SIZES)  # all that are declared
     assert encoding.levels[3] == (False, True)
     assert encoding.places == (None, None, None, None, (1.0, 2.0, 3.0))
-    np.testing.assert_array_equal(encoding.encode(make())[1][:, 3], [1, 0, 1])
+    assert_array_equal(encoding.encode(make())[1][:, 3], [1, 0, 1])
 
 
 @FRAMES
@@ -84,7 +85,7 @@ def test_what_kernels_want_to_know(make):
     encoding = Encoding.fit(make())
     count, places, declared = encoding.table_levels
     assert count == 2
-    np.testing.assert_array_equal(places, [0, 1, 2])
+    assert_array_equal(places, [0, 1, 2])
     assert declared == len(encoding.levels[2])
     assert get_categorical_kernel("wang_van_ryzin").table(places, 0.5)[0, 2] == 0.25 * 0.25
     assert get_categorical_kernel("aitchison_aitken").table(count, 0.5)[0, 1] == 0.5
@@ -97,10 +98,10 @@ def test_pandas_and_polars_and_arrays_are_the_same_table():
     rows = [list(row) for row in other.iter_rows()]
     for same in (other, rows):
         for expected, found in zip(encoding.encode(frame), encoding.encode(same), strict=True):
-            np.testing.assert_array_equal(found, expected)
+            assert_array_equal(found, expected)
     unnamed = Encoding.fit(rows, unordered=[1, 3, 2])
     assert unnamed.names is None
-    np.testing.assert_array_equal(unnamed.encode(frame)[0], encoding.encode(frame)[0])
+    assert_array_equal(unnamed.encode(frame)[0], encoding.encode(frame)[0])
 
 
 def test_arrays_declare_nothing():
@@ -111,7 +112,7 @@ def test_arrays_declare_nothing():
     assert encoding.places == ((2.0, 5.0), None)
     numeric, code = encoding.encode(X.astype(int))  # 2 is 2.0
     assert numeric.shape == (3, 0)
-    np.testing.assert_array_equal(code, [[0, 1], [1, 0], [0, 1]])
+    assert_array_equal(code, [[0, 1], [1, 0], [0, 1]])
     text = np.array([["a", "1.5"], ["b", "2.5"]])
     with pytest.raises(ValueError, match=r"column 1 of X holds text such as '1.5' .* name it in unordered="):
         Encoding.fit(text, unordered=[0]).encode(text)
@@ -132,7 +133,7 @@ def test_places_of_ordered_levels():
     cut = pandas.cut(pandas.Series([0.5, 2.5, 1.5]), [0, 1, 2, 3])
     encoding = Encoding.fit(pandas.DataFrame({"x": cut}))
     assert encoding.levels == (("(0, 1]", "(1, 2]", "(2, 3]"),)
-    np.testing.assert_array_equal(encoding.encode(pandas.DataFrame({"x": cut}))[1][:, 0], [0, 2, 1])
+    assert_array_equal(encoding.encode(pandas.DataFrame({"x": cut}))[1][:, 0], [0, 2, 1])
     plain = pandas.DataFrame({"x": pandas.Categorical([10, 9, 10], categories=[10, 9])})
     assert Encoding.fit(plain, ordered=["x"]).places == ((9.0, 10.0),)  # no declared order
 
@@ -141,7 +142,7 @@ def test_places_of_ordered_levels():
 def test_rows_that_an_encoding_refuses(make):
     frame, of = make(), (lambda cells: cells) if make is pandas_frame else polars.Series
     encoding = Encoding.fit(frame[:2], unordered=["count"])
-    np.testing.assert_array_equal(encoding.encode(frame, unseen="unlike")[1][:, -1], [0, 1, -1])
+    assert_array_equal(encoding.encode(frame, unseen="unlike")[1][:, -1], [0, 1, -1])
     names = list(encoding.names)
     renamed = frame.rename(columns={"city": "town"}) if make is pandas_frame else frame.rename({"city": "town"})
     for other, words in (

@@ -4,6 +4,7 @@ from datetime import date, timedelta
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 from kernpool import NadarayaWatsonRegressor, make_kernel, open_chunks, pool
 from kernpool.data import TableError
@@ -50,7 +51,7 @@ def assert_as_in_memory(folder, columns, query, options, targets=("y",), weight=
     found = pool(query, open_chunks(path, target=target, features=features, weight=weight), **options)
     key = np.column_stack([columns[name] for name in features])
     expected = pool(query, key, value, key_weight=columns.get(weight), **options)
-    np.testing.assert_allclose(found, expected, **{"rtol": 1e-12} | near)
+    assert_allclose(found, expected, **{"rtol": 1e-12} | near)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +86,7 @@ def test_two_row_groups_of_twenty_are_read(generator, tmp_path, read):
     expected = pool(query, columns["a"], columns["y"], **options)
     columns["y"][:1600:50] = columns["y"][2400::50] = np.nan
     path = write_parquet(tmp_path / "t.parquet", columns, row_group_size=ROWS // 20)
-    np.testing.assert_allclose(pool(query, open_chunks(path, target="y"), **options), expected, rtol=1e-12)
+    assert_allclose(pool(query, open_chunks(path, target="y"), **options), expected, rtol=1e-12)
     assert read[0] <= 2 * 2 * ROWS // 20  # of two passes
 
 
@@ -155,7 +156,7 @@ def test_ranges_are_those_of_the_columns_as_they_are_read(kind, generator, tmp_p
     read[0] = 0
     found = model.source_.reduce(model.smoother_.recipe, query)
     value = parquet.read_table(path)["y"].to_numpy()
-    np.testing.assert_allclose(
+    assert_allclose(
         found.state.finalize()[:, 0], pool(query, key, value, kernel="epanechnikov", bandwidth=h), rtol=1e-12
     )
     assert read[0] == 100

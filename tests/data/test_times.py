@@ -5,6 +5,7 @@ import datetime as dt
 import numpy as np
 import polars
 import pytest
+from numpy.testing import assert_array_equal
 
 import kernpool
 from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor, load_model, save_model
@@ -57,8 +58,8 @@ MADE = {unit: lambda unit=unit: MOMENTS.astype(f"M8[{unit}]") for unit in UNITS}
 def test_equal_times_of_any_unit_and_library_are_equal_numbers_of_days(made):
     times = times_of("column", MADE[made]())
     assert times.kind == "date"
-    np.testing.assert_array_equal(times.days(), DAYS)
-    np.testing.assert_array_equal(times.days(), slow_days(MOMENTS.astype("M8[us]").tolist()))
+    assert_array_equal(times.days(), DAYS)
+    assert_array_equal(times.days(), slow_days(MOMENTS.astype("M8[us]").tolist()))
 
 
 @pytest.mark.parametrize("zone", ["UTC", "Asia/Kolkata", "America/New_York"])
@@ -74,7 +75,7 @@ def test_dates_with_a_time_zone_are_days_in_utc(zone):
     ):
         times = times_of("column", column)
         assert times.kind == "date with a time zone"
-        np.testing.assert_array_equal(times.days(), DAYS)
+        assert_array_equal(times.days(), DAYS)
 
 
 def test_whole_days_durations_and_missing_cells():
@@ -84,7 +85,7 @@ def test_whole_days_durations_and_missing_cells():
         whole, whole.tolist(), as_arrow(lambda pa: pa.date32(), whole.tolist()),
         as_arrow(lambda pa: pa.date64(), whole.tolist()), as_polars(lambda pl: pl.Date, whole.tolist()),
     ):  # fmt: skip
-        np.testing.assert_array_equal(times_of("column", column).days(), days)
+        assert_array_equal(times_of("column", column).days(), days)
     spans = HOURS.astype("m8[h]")
     lengths = spans.astype("m8[us]").tolist()
     for column in (
@@ -94,7 +95,7 @@ def test_whole_days_durations_and_missing_cells():
     ):  # fmt: skip
         times = times_of("column", column)
         assert times.kind == "duration"
-        np.testing.assert_array_equal(times.days(), HOURS / 24)
+        assert_array_equal(times.days(), HOURS / 24)
     gaps = [None, *MOMENTS.astype("M8[us]").tolist()]
     for column in (
         gaps, pandas.Series(gaps), as_arrow(lambda pa: pa.timestamp("us"), gaps),
@@ -102,7 +103,7 @@ def test_whole_days_durations_and_missing_cells():
     ):  # fmt: skip
         found = times_of("column", column).days()
         assert np.isnan(found[0])
-        np.testing.assert_array_equal(found[1:], DAYS)
+        assert_array_equal(found[1:], DAYS)
 
 
 def test_what_is_no_time_is_none():
@@ -159,15 +160,13 @@ def test_models_of_dates_are_those_of_days(model):
     answer = expected.predict(DAYS[:4, None])
     bandwidth = expected.bandwidth_
     fitted = model.fit(pandas.DataFrame({"when": MOMENTS.astype("M8[s]")}), y)
-    np.testing.assert_array_equal(fitted.bandwidth_, bandwidth)
+    assert_array_equal(fitted.bandwidth_, bandwidth)
     assert fitted.encoding_.kinds == ("date",)
     assert set(fitted.encoding_.kinds) < set(TIME_KINDS)
     labels = Encoding.fit(pandas.DataFrame({"t": KINDS["date"], "x": DAYS}), unordered=["t"])
     assert labels.kinds == ("unordered", "numeric")
     for unit in UNITS[2:]:
-        np.testing.assert_array_equal(
-            fitted.predict(pandas.DataFrame({"when": MOMENTS[:4].astype(f"M8[{unit}]")})), answer
-        )
+        assert_array_equal(fitted.predict(pandas.DataFrame({"when": MOMENTS[:4].astype(f"M8[{unit}]")})), answer)
 
 
 KINDS = {
@@ -187,7 +186,7 @@ def test_one_kind_in_the_place_of_another_is_refused_by_both_names(fitted, asked
     for one in (model, load_model(tmp_path / "m")):
         assert one.encoding_.kinds == (fitted, "unordered")
         if asked == fitted:
-            np.testing.assert_array_equal(one.predict(table), model.predict(table))
+            assert_array_equal(one.predict(table), model.predict(table))
             continue
         with pytest.raises(
             ValueError, match=r"column 't' of X holds .*, and it held .* when the model was fitted; \w+"

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 pd = pytest.importorskip("pandas", reason="frames need pandas")
 pytest.importorskip("matplotlib", reason="pictures need the extra 'plot'")
@@ -60,8 +61,8 @@ def test_the_curve_is_that_of_days(kind):
         expected = KernelCurveDisplay.from_estimator(
             NadarayaWatsonRegressor(**options).fit(numbers, Y), numbers, Y, feature=0
         )
-        np.testing.assert_allclose(found.x, expected.x, rtol=1e-12)
-        np.testing.assert_allclose(found.prediction, expected.prediction, rtol=1e-9)
+        assert_allclose(found.x, expected.x, rtol=1e-12)
+        assert_allclose(found.prediction, expected.prediction, rtol=1e-9)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -75,6 +76,6 @@ def test_coverage_by_slices_of_dates(kind):
         CoverageDisplay.from_intervals(cells, Y, ends, level=0.9, slices=4, x_label="when"),
         CoverageDisplay.from_estimator(model, X, Y, against="when", slices=4),
     ):
-        np.testing.assert_array_equal(display.slices.center, expected.center)
+        assert_array_equal(display.slices.center, expected.center)
         assert display.ax_.get_xlabel() == label
         assert isinstance(display.ax_.xaxis.get_major_formatter(), ConciseDateFormatter) == kind.startswith("dates")

@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 plt = pytest.importorskip("matplotlib.pyplot", reason="pictures need the extra 'plot'")
 
@@ -41,9 +42,9 @@ def test_the_fitted_curve(sample, model):
     display = KernelCurveDisplay.from_estimator(model, sample.x_train[:, None], sample.y_train, truth=truth, ax=ax)
     assert display.ax_ is ax
     true_line, curve = display.lines_
-    np.testing.assert_allclose(true_line.get_ydata(), truth(true_line.get_xdata()))
-    np.testing.assert_allclose(curve.get_ydata(), model.predict(curve.get_xdata()[:, None]))
-    np.testing.assert_allclose(display.scatter_.get_offsets(), np.c_[sample.x_train, sample.y_train])
+    assert_allclose(true_line.get_ydata(), truth(true_line.get_xdata()))
+    assert_allclose(curve.get_ydata(), model.predict(curve.get_xdata()[:, None]))
+    assert_allclose(display.scatter_.get_offsets(), np.c_[sample.x_train, sample.y_train])
     assert 0 < display.scatter_.get_alpha() < 1
     legend = entries(display.ax_)
     assert legend == ["training samples", "truth", "prediction"]
@@ -58,8 +59,8 @@ def test_predictions_in_any_order(sample):
         sample.x_test[order], sample.y_truth[order], x_train=sample.x_train, y_train=sample.y_train,
         truth=sample.y_truth[order], name="mine", curve_kwargs={"color": "black"},
     )  # fmt: skip
-    np.testing.assert_array_equal(display.lines_[1].get_xdata(), sample.x_test)
-    np.testing.assert_array_equal(display.lines_[1].get_ydata(), sample.y_truth)
+    assert_array_equal(display.lines_[1].get_xdata(), sample.x_test)
+    assert_array_equal(display.lines_[1].get_ydata(), sample.y_truth)
     assert display.lines_[1].get_color() == "black"
 
 
@@ -74,7 +75,7 @@ def test_one_column_of_one_dimension(generator):
     x, y = np.sort(generator.uniform(0, 5, 60)), generator.normal(size=60)
     model = NadarayaWatsonRegressor(bandwidth=0.5).fit(x, y)
     found, expected = (KernelCurveDisplay.from_estimator(model, rows, y) for rows in (x, x[:, None]))
-    np.testing.assert_array_equal(found.prediction, expected.prediction)
+    assert_array_equal(found.prediction, expected.prediction)
 
 
 def test_one_of_several_columns(generator):
@@ -83,7 +84,7 @@ def test_one_of_several_columns(generator):
     model = NadarayaWatsonRegressor(bandwidth=0.5).fit(X, y)
     display = KernelCurveDisplay.from_estimator(model, X, y, feature=1)
     query = np.c_[np.full(display.x.size, np.median(X[:, 0])), display.x]
-    np.testing.assert_allclose(display.prediction, model.predict(query))
+    assert_allclose(display.prediction, model.predict(query))
     assert display.ax_.get_xlabel() == "column 1"
     assert len(display.scatter_.get_offsets()) == 1000
 
@@ -107,12 +108,12 @@ def test_kernels_side_by_side():
     for line, name in zip(display.lines_, ["gaussian", "boxcar", "constant", "epanechnikov"], strict=True):
         x, y = line.get_data()
         assert set(taught) <= set(x)
-        np.testing.assert_array_equal(y, get_kernel(name).profile(np.abs(x)))
+        assert_array_equal(y, get_kernel(name).profile(np.abs(x)))
     assert len({ax.get_ylim() for ax in display.axes_}) == 1
     low_first = KernelDisplay.from_kernels(["logistic", "biweight"])  # the first panel must not cut the others
     assert low_first.axes_[1].get_ylim()[1] > 15 / 16
     exact = KernelDisplay.from_kernels(["tophat"], u=taught, names=["box"])
-    np.testing.assert_array_equal(exact.lines_[0].get_xdata(), taught)
+    assert_array_equal(exact.lines_[0].get_xdata(), taught)
     assert exact.axes_[0].get_title() == "box"
     assert len(KernelDisplay.from_kernels("gaussian").lines_) == 1
 
@@ -124,9 +125,9 @@ def test_weights_of_an_estimator_are_sorted(sample, model, generator):
         AttentionDisplay.from_weights(weights),
         AttentionDisplay.from_estimator(model, sample.x_test[order, None]),
     ):
-        np.testing.assert_allclose(display.images_[0].get_array(), weights)
+        assert_allclose(display.images_[0].get_array(), weights)
     unsorted = AttentionDisplay.from_estimator(model, sample.x_test[order, None], sort=False)
-    np.testing.assert_allclose(unsorted.images_[0].get_array(), weights[order])
+    assert_allclose(unsorted.images_[0].get_array(), weights[order])
     lightness = [sum(display.images_[0].cmap(share)[:3]) for share in np.linspace(0, 1, 30)]
     assert np.all(np.diff(lightness) < 0)  # more weight is more ink, in black and white too
 
@@ -136,7 +137,7 @@ def test_axes_of_weights_say_by_which_column_they_are_sorted(generator):
     model = LocalLinearRegressor(bandwidth=6.0, smoothing=0.3).fit(X, np.sin(X["age"] / 5))
     display = AttentionDisplay.from_estimator(model, X)
     order = np.argsort(X["age"].to_numpy(), kind="stable")
-    np.testing.assert_array_equal(display.images_[0].get_array(), model.attention_weights(X)[np.ix_(order, order)])
+    assert_array_equal(display.images_[0].get_array(), model.attention_weights(X)[np.ix_(order, order)])
     panel = display.axes_[0, 0]
     assert (panel.get_xlabel(), panel.get_ylabel()) == ("training rows, sorted by age", "queries, sorted by age")
 
@@ -176,7 +177,7 @@ def test_more_keys_than_pixels_lose_no_weight(generator):
     display = AttentionDisplay.from_weights(weights)
     cells = display.images_[0].get_array()
     assert cells.shape == (367, 500)
-    np.testing.assert_allclose(cells.sum(axis=1), 1)  # a lone heavy key does not fall between pixels
+    assert_allclose(cells.sum(axis=1), 1)  # a lone heavy key does not fall between pixels
     assert display.colorbar_.ax.get_ylabel() == "weight of 8 keys"
     assert display.axes_[0, 0].get_xlim() == (-0.5, 3999.5)
 
@@ -184,14 +185,14 @@ def test_more_keys_than_pixels_lose_no_weight(generator):
 @pytest.mark.parametrize(("weights", "are"), [([[0.5, 0.5], [0.0, 0.0]], True), ([[3.0, 4.0]], False)])
 def test_masked_rows_and_any_matrix(weights, are):
     display = AttentionDisplay.from_weights(weights, distributions=are)
-    np.testing.assert_array_equal(display.weights[0, 0], weights)
+    assert_array_equal(display.weights[0, 0], weights)
 
 
 def test_the_path_of_a_search(sample):
     model = NadarayaWatsonRegressor().fit(sample.x_train[:, None], sample.y_train)
     display = BandwidthPathDisplay.from_estimator(model)
     bandwidths, errors = display.lines_[0].get_data()
-    np.testing.assert_array_equal(display.best, model.bandwidth_)
+    assert_array_equal(display.best, model.bandwidth_)
     assert np.all(np.diff(bandwidths) >= 0)
     assert errors.min() == model.loo_error_
     assert bandwidths[errors.argmin()] == display.best[0]
@@ -207,7 +208,7 @@ def test_an_even_matrix_stays_even_when_it_is_grouped():
     """513 keys make groups of two and a last one of one, which must not look like a pale stripe."""
     display = AttentionDisplay.from_weights(np.full((4, 513), 1 / 513))
     cells = display.images_[0].get_array()
-    np.testing.assert_allclose(cells, 2 / 513)
+    assert_allclose(cells, 2 / 513)
     assert display.images_[0].get_extent() == [-0.5, 513.5, 3.5, -0.5]
     assert display.axes_[0, 0].get_xlim() == (-0.5, 512.5)
     heads = np.random.default_rng(0).dirichlet(np.ones(8), size=(2, 3, 5))
@@ -231,7 +232,7 @@ def test_weights_of_local_linear_fits_are_drawn_with_their_signs(generator):
     assert weights.min() < 0
     display = AttentionDisplay.from_estimator(model, X)
     (image,) = display.images_
-    np.testing.assert_array_equal(image.get_array(), weights)
+    assert_array_equal(image.get_array(), weights)
     assert image.get_cmap().name == "RdBu_r"
     assert image.get_clim() == (weights.min(), weights.max())  # small negative ones are seen, too
     assert [image.norm(one) for one in (weights.min(), 0.0, weights.max())] == [0.0, 0.5, 1.0]
@@ -247,5 +248,5 @@ def test_curves_of_the_rows_that_a_model_holds(library, generator):
     model = NadarayaWatsonRegressor(bandwidth=0.4).fit(X, y)
     one, other = (KernelCurveDisplay.from_estimator(model, *rows, feature=1) for rows in ((), (X, y)))
     for name in ("x", "prediction", "x_train", "y_train"):
-        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+        assert_array_equal(getattr(one, name), getattr(other, name))
     assert one.x_label == other.x_label == ("sun" if library else "column 1")

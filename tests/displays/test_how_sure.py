@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 pytest.importorskip("matplotlib", reason="pictures need the extra 'plot'")
 
@@ -36,13 +37,13 @@ def test_shades_are_the_intervals_of_the_model(rows, model, of, band):
     for shade, simultaneous in zip(display.bands_, kinds, strict=True):
         expected = model.confidence_interval(at, level=0.9, quantity=of, simultaneous=simultaneous)
         x, lower, upper = ends(shade)
-        np.testing.assert_array_equal(x, display.x)
-        np.testing.assert_array_equal(lower, expected.lower.ravel())
-        np.testing.assert_array_equal(upper, expected.upper.ravel())
-        np.testing.assert_array_equal(display.center_line_.get_ydata(), expected.center.ravel())
+        assert_array_equal(x, display.x)
+        assert_array_equal(lower, expected.lower.ravel())
+        assert_array_equal(upper, expected.upper.ravel())
+        assert_array_equal(display.center_line_.get_ydata(), expected.center.ravel())
     (curve,) = display.lines_
     prediction = model.get_prediction(at)
-    np.testing.assert_array_equal(curve.get_ydata(), prediction.mean if of == "fit" else prediction.slope[:, 0])
+    assert_array_equal(curve.get_ydata(), prediction.mean if of == "fit" else prediction.slope[:, 0])
     words = [f"90 % {SIMULTANEOUS}"] * (band == "simultaneous") + [f"90 % {POINTWISE}"]
     words += ["prediction" if of == "fit" else "slope", "bias-corrected curve"]
     assert entries(display.ax_) == ["training samples"] * (of == "fit") + words
@@ -60,7 +61,7 @@ def test_a_center_that_is_the_curve_is_not_drawn_twice(rows, model):
     display = KernelCurveDisplay.from_estimator(model, *rows, band="confidence", method="naive", variance="nn")
     assert display.center_line_ is None
     expected = model.confidence_interval(display.x[:, None], method="naive", variance="nn")
-    np.testing.assert_array_equal(ends(display.bands_[0])[1], expected.lower)
+    assert_array_equal(ends(display.bands_[0])[1], expected.lower)
     assert entries(display.ax_) == ["training samples", f"95 % {POINTWISE}", "prediction"]
     bare = KernelCurveDisplay.from_estimator(model, *rows)
     assert (bare.bands_, bare.center_line_) == ([], None)
@@ -73,13 +74,13 @@ def test_given_intervals_are_drawn_in_the_order_of_the_places(rows, model):
     order = np.argsort(at)
     for shade, interval in zip(display.bands_, intervals[::-1], strict=True):  # the wider one lies below
         x, lower, upper = ends(shade)
-        np.testing.assert_array_equal(x, at[order])
-        np.testing.assert_array_equal(lower, interval.lower[order])
-        np.testing.assert_array_equal(upper, interval.upper[order])
-    np.testing.assert_array_equal(display.bands[0].df, intervals[1].df[order])
+        assert_array_equal(x, at[order])
+        assert_array_equal(lower, interval.lower[order])
+        assert_array_equal(upper, interval.upper[order])
+    assert_array_equal(display.bands[0].df, intervals[1].df[order])
     expected, green = model.prediction_interval(at[:, None]), {"color": "green", "label": "mine"}
     one = KernelCurveDisplay.from_predictions(at, at, prediction_interval=expected, expected_kwargs=green)
-    np.testing.assert_array_equal(ends(one.expected_), (at[order], expected.lower[order], expected.upper[order]))
+    assert_array_equal(ends(one.expected_), (at[order], expected.lower[order], expected.upper[order]))
     assert to_rgba(one.expected_.get_facecolor()[0])[:3] == to_rgba("green")[:3]
     assert "mine" in entries(one.ax_)
 
@@ -97,7 +98,7 @@ def test_ends_that_run_away_leave_the_curve_its_room(rows, model):
     assert -50 < low < display.prediction.min()
     assert high < 10
     assert ends(display.bands_[0])[2].max() > 1e4  # cut by the picture, not by the numbers
-    np.testing.assert_array_equal(ends(display.expected_)[0], np.delete(at, np.s_[10:20]))  # a gap
+    assert_array_equal(ends(display.expected_)[0], np.delete(at, np.s_[10:20]))  # a gap
 
 
 def test_one_of_two_columns_has_intervals_at_each_place(rows):
@@ -108,10 +109,10 @@ def test_one_of_two_columns_has_intervals_at_each_place(rows):
         at = np.c_[np.full(display.x.size, np.median(X[:, 0])), display.x]
         expected = model.confidence_interval(at, quantity=of)
         lower = expected.lower if of == "fit" else expected.lower[:, 1]
-        np.testing.assert_array_equal(ends(display.bands_[0])[1], lower)
+        assert_array_equal(ends(display.bands_[0])[1], lower)
     both = KernelCurveDisplay.from_estimator(model, X, rows[1], feature=1, band="simultaneous")
     wide = model.confidence_interval(np.c_[np.full(both.x.size, np.median(X[:, 0])), both.x], simultaneous=True)
-    np.testing.assert_array_equal(ends(both.bands_[0])[1], wide.lower)
+    assert_array_equal(ends(both.bands_[0])[1], wide.lower)
 
 
 STYLES = [
@@ -139,17 +140,17 @@ def test_residuals(rows, model, against):
     display = ResidualDisplay.from_estimator(model, against=against, target="yield")
     found = model.residuals()
     at = found.fitted if against is None else rows[0][:, 0]
-    np.testing.assert_array_equal(display.scatter_.get_offsets(), np.c_[at, found.residual])
+    assert_array_equal(display.scatter_.get_offsets(), np.c_[at, found.residual])
     first = np.argsort(-found.leverage)[:5]
     assert sorted(zip(*display.marked_.get_data(), strict=True)) == sorted(
         zip(at[first], found.residual[first], strict=True)
     )
     assert {text.get_text() for text in display.ax_.texts} == {str(row) for row in first}
     x, lower, upper = ends(display.noise_)
-    np.testing.assert_array_equal(lower, -upper)
+    assert_array_equal(lower, -upper)
     if against == 0:
-        np.testing.assert_array_equal(x, rows[0][:, 0])
-        np.testing.assert_array_equal(upper, 2 * found.noise)
+        assert_array_equal(x, rows[0][:, 0])
+        assert_array_equal(upper, 2 * found.noise)
     else:
         assert np.all((found.noise.min() <= upper / 2) & (upper / 2 <= found.noise.max()))
         assert (x[0], x[-1]) == (at.min(), at.max())
@@ -171,8 +172,8 @@ def test_residuals_of_some_rows(rows):
     display = ResidualDisplay.from_estimator(model, against="age", output=1, marked=2, subsample=30)
     assert display.ax_.get_ylabel() == "leave-one-out residual of y"
     found = model.residuals()
-    np.testing.assert_array_equal(display.residual, found.residual[10:, 1])
-    np.testing.assert_array_equal(display.at, X["age"][10:])
+    assert_array_equal(display.residual, found.residual[10:, 1])
+    assert_array_equal(display.at, X["age"][10:])
     assert display.row[0] == 10  # numbers are those of all rows
     assert len(display.scatter_.get_offsets()) == 30
     assert len(display.marked_.get_xdata()) == 2
@@ -182,4 +183,4 @@ def test_residuals_of_some_rows(rows):
     for artist in (styled.scatter_, styled.noise_):
         assert tuple(artist.get_facecolor()[0][:3]) == to_rgba("green")[:3]
     flat = NadarayaWatsonRegressor(kernel="constant").fit(*rows)
-    np.testing.assert_allclose(ResidualDisplay.from_estimator(flat).noise, flat.residuals().noise[0])
+    assert_allclose(ResidualDisplay.from_estimator(flat).noise, flat.residuals().noise[0])

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 pytest.importorskip("matplotlib", reason="pictures need the extra 'plot'")
 
@@ -47,11 +48,11 @@ def test_a_fan_is_the_quantiles_of_the_model(rows, model):
     at = display.x[:, None]
     for shade, (low, high) in zip(display.bands_, [(0.1, 0.9), (0.25, 0.75)], strict=True):  # the widest first
         x, lower, upper = ends(shade)
-        np.testing.assert_array_equal(x, display.x)
-        np.testing.assert_array_equal(lower, model.quantile(at, low))
-        np.testing.assert_array_equal(upper, model.quantile(at, high))
-    np.testing.assert_array_equal(display.line_.get_ydata(), model.quantile(at, 0.5))
-    np.testing.assert_array_equal(display.scatter_.get_offsets(), np.c_[rows[0][:, 0], rows[1]])
+        assert_array_equal(x, display.x)
+        assert_array_equal(lower, model.quantile(at, low))
+        assert_array_equal(upper, model.quantile(at, high))
+    assert_array_equal(display.line_.get_ydata(), model.quantile(at, 0.5))
+    assert_array_equal(display.scatter_.get_offsets(), np.c_[rows[0][:, 0], rows[1]])
     assert entries(display.ax_) == [
         "80 % of values: quantiles 0.1 to 0.9", "50 % of values: quantiles 0.25 to 0.75", "training samples", "median",
     ]  # fmt: skip
@@ -91,9 +92,9 @@ def test_given_quantiles_in_any_order(rows, model):
         band_kwargs={"label": "mine"}, median_kwargs={"color": "green"},
     )  # fmt: skip
     x, lower, upper = ends(display.bands_[0])
-    np.testing.assert_array_equal(x, at[order])
-    np.testing.assert_array_equal((lower, upper), found[order][:, [1, 2]].T)
-    np.testing.assert_array_equal(display.line_.get_ydata(), found[order, 0])
+    assert_array_equal(x, at[order])
+    assert_array_equal((lower, upper), found[order][:, [1, 2]].T)
+    assert_array_equal(display.line_.get_ydata(), found[order, 0])
     assert entries(display.ax_) == ["mine", "median"]
     assert display.scatter_ is None
     red, green, blue, _ = display.bands_[0].get_facecolor()[0]
@@ -108,11 +109,11 @@ def test_the_prediction_band_is_that_of_the_model(rows, model, method):
     )
     expected = model.prediction_interval(display.x[:, None], level=0.8, method=method)
     x, lower, upper = ends(display.expected_)
-    np.testing.assert_array_equal(x, display.x)
-    np.testing.assert_array_equal((lower, upper), (expected.lower, expected.upper))
+    assert_array_equal(x, display.x)
+    assert_array_equal((lower, upper), (expected.lower, expected.upper))
     (shade,) = display.bands_
     inner = model.confidence_interval(display.x[:, None])
-    np.testing.assert_array_equal(ends(shade)[1], inner.lower)
+    assert_array_equal(ends(shade)[1], inner.lower)
     assert entries(display.ax_)[:3] == [
         "training samples", "80 % prediction interval", "95 % pointwise interval",
     ]  # fmt: skip
@@ -154,10 +155,10 @@ def test_coverage_is_counted_slice_by_slice(model, new_rows):
     order = np.argsort(X[:, 0])
     center, coverage, low, high = drawn(display)
     parts = np.array_split(order, 5)
-    np.testing.assert_allclose(center, [np.median(X[part, 0]) for part in parts])
-    np.testing.assert_allclose(coverage, [inside[part].mean() for part in parts])
+    assert_allclose(center, [np.median(X[part, 0]) for part in parts])
+    assert_allclose(coverage, [inside[part].mean() for part in parts])
     limits = [binomtest(int(inside[part].sum()), 12).proportion_ci(0.95, "exact") for part in parts]
-    np.testing.assert_allclose(np.stack([low, high], axis=1), limits, atol=1e-12)
+    assert_allclose(np.stack([low, high], axis=1), limits, atol=1e-12)
     assert display.coverage == pytest.approx(inside.mean())
     assert list(display.line_.get_ydata()) == [0.8, 0.8]
     assert title(display.ax_) == f"all 60 rows: {100 * inside.mean():.1f} % inside"
@@ -167,7 +168,7 @@ def test_coverage_is_counted_slice_by_slice(model, new_rows):
         assert pixels_of(display.figure_, artist) > 50
     display = CoverageDisplay.from_estimator(model, *new_rows)  # by default slices are of the prediction
     by = np.sort(model.predict(new_rows[0])).reshape(10, 6)
-    np.testing.assert_allclose((display.slices.left, display.slices.right), (by[:, 0], by[:, -1]))
+    assert_allclose((display.slices.left, display.slices.right), (by[:, 0], by[:, -1]))
     assert display.ax_.get_xlabel() == "prediction of y"
 
 
@@ -228,6 +229,6 @@ def test_confidence_intervals_are_asked_about_the_truth(rows, model):
     display = CoverageDisplay.from_intervals(at, 2 * np.sin(at), interval, slices=5, target="truth")
     assert display.level == 0.95
     inside = (interval.lower <= 2 * np.sin(at)) & (2 * np.sin(at) <= interval.upper)
-    np.testing.assert_allclose(drawn(display)[1], inside.reshape(5, 10).mean(axis=1))
+    assert_allclose(drawn(display)[1], inside.reshape(5, 10).mean(axis=1))
     styled = display.plot(line_kwargs={"color": "green"}, bar_kwargs={"color": "green"})
     assert styled.line_.get_color() == styled.bars_[0].lines[0].get_color() == "green"

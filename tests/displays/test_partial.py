@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 pd = pytest.importorskip("pandas", reason="frames need pandas")
 pytest.importorskip("matplotlib", reason="pictures need the extra 'plot'")
@@ -67,9 +68,9 @@ def test_panels_are_answers_at_typical_rows(name):
             expected, found = model.predict_proba(query), model.probability_interval(query)
         else:
             expected, found = model.predict(query)[:, None], model.confidence_interval(query)
-        np.testing.assert_allclose(panel.prediction, expected, rtol=1e-9, atol=1e-12)
-        np.testing.assert_allclose(panel.interval.lower, found.lower, rtol=1e-7, atol=1e-9)
-        np.testing.assert_allclose(panel.interval.upper, found.upper, rtol=1e-7, atol=1e-9)
+        assert_allclose(panel.prediction, expected, rtol=1e-9, atol=1e-12)
+        assert_allclose(panel.interval.lower, found.lower, rtol=1e-7, atol=1e-9)
+        assert_allclose(panel.interval.upper, found.upper, rtol=1e-7, atol=1e-9)
     size = display.panels[2]
     assert [int(label.split("(")[1][:-1]) for label in size.categories] == FRAME["size"].value_counts(
         sort=False
@@ -90,7 +91,7 @@ def test_given_rows_and_saved_models_draw_the_same(tmp_path):
         assert display.y_label == "sales"
         assert display.bands_ == [[]] * 4
         for mine, first in zip(display.panels, displays[0].panels, strict=True):
-            np.testing.assert_array_equal(mine.prediction, first.prediction)
+            assert_array_equal(mine.prediction, first.prediction)
             assert mine.categories == first.categories
 
 
@@ -102,7 +103,7 @@ def test_averages_are_partial_dependence(name):
     for panel in display.panels:
         for at, cell in enumerate(cells_of(panel)):
             frame = FRAME.assign(**{panel.label: cell}).astype({"size": FRAME["size"].dtype, "day": FRAME["day"].dtype})
-            np.testing.assert_allclose(panel.prediction[at], np.mean(ask(frame), axis=0), rtol=1e-9)
+            assert_allclose(panel.prediction[at], np.mean(ask(frame), axis=0), rtol=1e-9)
         assert panel.interval is None
     assert "averaged over rows" in display.note
 
@@ -119,7 +120,7 @@ def test_a_row_of_weight_three_is_three_rows(kind):
     )
     assert weighted.note == repeated.note
     for one, other in zip(weighted.panels, repeated.panels, strict=True):
-        np.testing.assert_allclose(one.prediction, other.prediction, rtol=1e-9)
+        assert_allclose(one.prediction, other.prediction, rtol=1e-9)
 
 
 def test_estimators_of_others_have_no_bands():
@@ -127,9 +128,7 @@ def test_estimators_of_others_have_no_bands():
     model = LinearRegression().fit(frame, Y)
     display = PartialDisplay.from_estimator(model, frame, Y, features=["z"])
     (panel,) = display.panels
-    np.testing.assert_allclose(
-        panel.prediction[:, 0], model.predict(pd.DataFrame({"x": frame["x"].median(), "z": panel.x}))
-    )
+    assert_allclose(panel.prediction[:, 0], model.predict(pd.DataFrame({"x": frame["x"].median(), "z": panel.x})))
     few = NadarayaWatsonRegressor(bandwidth=1.0).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 3.0])
     assert PartialDisplay.from_estimator(few).bands_ == [[]]
 
@@ -139,7 +138,7 @@ def test_one_column_has_its_rows_and_bias_is_shown():
     model = NadarayaWatsonRegressor(bandwidth=0.08).fit(x[:, None], np.sin(15 * x) + 0.05 * RNG.normal(size=300))
     display = PartialDisplay.from_estimator(model, feature_names=["dose"], target="response")
     assert (display.axes_[0].get_xlabel(), display.axes_[0].get_ylabel()) == ("dose", "response")
-    np.testing.assert_array_equal(display.x_train, x)
+    assert_array_equal(display.x_train, x)
     assert len(display.centers_) == 1
     labels = [text.get_text() for text in display.figure_.legends[0].get_texts()]
     assert labels == ["prediction", "95 % pointwise interval", "bias-corrected curve"]
@@ -172,15 +171,15 @@ def test_models_whose_intervals_are_refused_are_drawn_without():
     mapped = NadarayaWatsonClassifier(**HOW, recalibrate="isotonic").fit(FRAME, labels)  # intervals are of others
     assert PartialDisplay.from_estimator(mapped, grid_resolution=5).bands_ == [[]] * 4
     display = ResidualDisplay.from_estimator(ESTIMATORS["lines"](), against="city")  # two categories are numbers
-    np.testing.assert_array_equal(display.at, FRAME["city"] == "Osaka")
+    assert_array_equal(display.at, FRAME["city"] == "Osaka")
 
 
 @pytest.mark.filterwarnings("ignore::kernpool.inference.InferenceWarning")
 def test_curves_over_a_column_beside_categories():
     model = ESTIMATORS["means"]()
     curve = KernelCurveDisplay.from_estimator(model, feature="x", grid_resolution=7)
-    np.testing.assert_allclose(curve.prediction, model.predict(rows("x", curve.x)))
+    assert_allclose(curve.prediction, model.predict(rows("x", curve.x)))
     fan = QuantileFanDisplay.from_estimator(model, feature="x", grid_resolution=7)
-    np.testing.assert_allclose(fan.quantile, model.quantile(rows("x", fan.x), fan.levels))
+    assert_allclose(fan.quantile, model.quantile(rows("x", fan.x), fan.levels))
     assert curve.ax_.get_ylabel() == fan.ax_.get_ylabel() == "sales"
     assert fan.ax_.get_legend().get_title().get_text().startswith("other columns at day ")

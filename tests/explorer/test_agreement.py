@@ -4,6 +4,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 import kernpool
 from kernpool import Problem
@@ -59,8 +60,8 @@ def compare(reply, x, y, query, kernel, h, degree, composition="radial", weight=
     counts = unpacked(reply["counts"], m, 5)
     squares = np.sum(alpha**2 / (1.0 if weight is None else np.where(weight > 0, weight, 1.0)), axis=1)
     effective = np.divide(1.0, squares, where=squares > 0, out=np.zeros(m))
-    np.testing.assert_allclose(counts[:, 0], effective, rtol=1e-10, err_msg=f"effective size, {what}")
-    np.testing.assert_array_equal(counts[:, 3], ~alpha.any(axis=1), err_msg=f"empty windows, {what}")
+    assert_allclose(counts[:, 0], effective, rtol=1e-10, err_msg=f"effective size, {what}")
+    assert_array_equal(counts[:, 3], ~alpha.any(axis=1), err_msg=f"empty windows, {what}")
     in_reach = np.sum(alpha > 0, axis=1)
     assert np.all(np.abs(counts[:, 1] - in_reach) <= np.sum((alpha < 1e-300) & (found < 1e-300), axis=1)), what
     if degree:
@@ -70,7 +71,7 @@ def compare(reply, x, y, query, kernel, h, degree, composition="radial", weight=
         steep = np.maximum(np.abs(slope), size / np.broadcast_to(h, d)[None, :, None])
         assert_close(found[sure], slope[sure], VALUES * steep[sure], f"slopes, {what}")
         assert np.isfinite(found[undetermined]).all(), what
-        np.testing.assert_array_equal(counts[:, 4], rank, err_msg=f"rank, {what}")
+        assert_array_equal(counts[:, 4], rank, err_msg=f"rank, {what}")
     return int(np.count_nonzero(undetermined))
 
 
@@ -83,7 +84,7 @@ def test_along_a_line(page, degree):
     )
     for (kernel, h), reply in zip(combinations, replies, strict=True):
         compare(reply, x, y, query, kernel, h, degree)
-        np.testing.assert_array_equal(unpacked(reply["curve"]), unpacked(reply["values"]))
+        assert_array_equal(unpacked(reply["curve"]), unpacked(reply["values"]))
 
 
 @cache

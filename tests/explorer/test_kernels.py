@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import gamma
 
 from kernpool import NadarayaWatsonRegressor, explore, make_kernel
@@ -34,7 +35,7 @@ def functions(page, name, tables=()):
     profile, logarithm, profiles, logarithms = (np.array(list(map(float, one))) for one in found)
     for all_at_once, one_by_one in ((profiles, profile), (logarithms, logarithm)):
         if all_at_once.size:  # of kernels of infinite support, weights are never made of profiles
-            np.testing.assert_array_equal(all_at_once, [np.nan, *one_by_one, np.nan])  # the ends are not touched
+            assert_array_equal(all_at_once, [np.nan, *one_by_one, np.nan])  # the ends are not touched
     return float(support), profile, logarithm
 
 
@@ -46,7 +47,7 @@ def test_every_function_of_a_kernel(page, kernel):
         expected = kernel.log_profile(U)
         rounding = EPSILON * (8 + np.minimum(np.abs(expected), 746))  # of a logarithm, and of its exponential
         assert np.all(np.abs(profile - kernel.profile(U)) <= rounding * kernel.profile(U) + 1e-320)
-        np.testing.assert_allclose(logarithm, expected, rtol=8 * EPSILON, atol=8 * EPSILON)
+        assert_allclose(logarithm, expected, rtol=8 * EPSILON, atol=8 * EPSILON)
 
 
 MINE = [
@@ -79,17 +80,17 @@ def test_a_kernel_of_ones_own_is_interpolated(page, kernel):
     is_inside = U != 1.0  # where a step is at the edge, the edge itself is on its other side
     with np.errstate(all="ignore"):
         expected, logs = kernel.profile(U), kernel.log_profile(U)
-    np.testing.assert_allclose(profile[is_inside], expected[is_inside], rtol=0, atol=1e-9 * expected[0])
+    assert_allclose(profile[is_inside], expected[is_inside], rtol=0, atol=1e-9 * expected[0])
     if support == np.inf:
         is_tail = (logs < -1) & (logs > -600)
-        np.testing.assert_allclose(logarithm[is_tail], logs[is_tail], rtol=1e-9)
+        assert_allclose(logarithm[is_tail], logs[is_tail], rtol=1e-9)
     places = np.linspace(0.05, 4.95, 40)
     function = """(payload, places) => {
       const pool = makePool(readData(payload), payload.settings), query = { numeric: [0], codes: [] };
       return pack(pool.curve(0, Float64Array.from(places), query));
     }"""
     curve = unpacked(ask(page, function, payload, places.tolist()))
-    np.testing.assert_allclose(curve, model.predict(places[:, None]), rtol=0, atol=1e-8)
+    assert_allclose(curve, model.predict(places[:, None]), rtol=0, atol=1e-8)
 
 
 @pytest.mark.parametrize("name", categorical_kernel_names())
@@ -101,7 +102,7 @@ def test_tables_of_levels(page, name):
         for lam in (0.0, 0.25, kernel.largest(len(levels))):
             function = "(name, distances, lambda, count) => distances.map((one) => FACTORS[name](one, lambda, count))"
             found = ask(page, function, name, distance.ravel().tolist(), lam, len(levels))
-            np.testing.assert_allclose(np.reshape(found, distance.shape), kernel.table(given, lam), rtol=4 * EPSILON)
+            assert_allclose(np.reshape(found, distance.shape), kernel.table(given, lam), rtol=4 * EPSILON)
 
 
 def test_the_exponential(page):
@@ -109,6 +110,6 @@ def test_the_exponential(page):
     x = np.r_[g.uniform(-745, 709, 3000), g.uniform(-1, 1, 3000), 0.0, -1e-300, -700.0, 700.0, -744.9, 709.7]
     found = np.array(ask(page, "(x) => x.map(exponential)", x.tolist()), dtype=float)
     exact = np.array([math.exp(one) for one in x])
-    np.testing.assert_allclose(found, exact, rtol=2.5 * EPSILON, atol=5e-324)
+    assert_allclose(found, exact, rtol=2.5 * EPSILON, atol=5e-324)
     special = ask(page, "() => [-Infinity, Infinity, NaN, -800, 800].map((x) => String(exponential(x)))")
     assert special == ["0", "Infinity", "NaN", "0", "Infinity"]

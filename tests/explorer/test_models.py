@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_allclose
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor, Nearest
 from kernpool.explorer.explorer_model import payload_of, subject_of_model
@@ -119,8 +120,8 @@ def test_rows_are_left_out(page, degree, ridge, situation):
             # A plane that is not determined has half of the digits in the engine.
             tolerance = (1e-6 if degree and not ridge else VALUES) * np.ptp(y)
             assert_close(unpacked(found["value"]), expected.prediction.ravel(), tolerance, what)
-            np.testing.assert_allclose(unpacked(found["residual"]), y - unpacked(found["value"]), atol=1e-12)
-            np.testing.assert_allclose(found["error"], expected.error, rtol=1e-7, err_msg=what)
+            assert_allclose(unpacked(found["residual"]), y - unpacked(found["value"]), atol=1e-12)
+            assert_allclose(found["error"], expected.error, rtol=1e-7, err_msg=what)
             assert found["empty"] == expected.empty_windows, what
 
 
@@ -151,13 +152,13 @@ def test_intervals(page, kernel, situation, window, degree, method):
         # The engine's angles of a path are arccosines of nearly one, and have half of their digits.
         loose = 1e-6 if simultaneous else 1e-8
         if simultaneous:
-            np.testing.assert_allclose(found["critical"], interval.critical, rtol=loose)
+            assert_allclose(found["critical"], interval.critical, rtol=loose)
         names = {"center": "center", "lower": "lower", "upper": "upper", "standardError": "standard_error", "df": "df"}
         for name, of in names.items():
             value = unpacked(found[name])
-            np.testing.assert_allclose(value, np.ravel(getattr(interval, of)), rtol=loose, err_msg=name)
+            assert_allclose(value, np.ravel(getattr(interval, of)), rtol=loose, err_msg=name)
             if situation == "circle":
-                np.testing.assert_allclose(value[-1], value[0], rtol=1e-12)
+                assert_allclose(value[-1], value[0], rtol=1e-12)
 
 
 def test_no_band_where_the_formula_does_not_hold(page):
@@ -186,7 +187,7 @@ def test_empty_windows(page, situation, empty):
         query = np.array([[-5.0], [0.5], [1.2], [9.0]])
     [reply] = ask(page, ANSWER, [payload], [case(0, query, payload["settings"])])
     for name in ("value", "curve"):
-        np.testing.assert_allclose(unpacked(reply[name]), model.predict(query), rtol=1e-12)
+        assert_allclose(unpacked(reply[name]), model.predict(query), rtol=1e-12)
 
 
 @pytest.mark.parametrize("told", [{"prior_share": 0.2}, {"periodic": {0: PERIOD}}])
@@ -199,4 +200,4 @@ def test_classes(page, told):
     [reply] = ask(page, ANSWER, [payload], [case(0, query, payload["settings"])])
     assert_close(unpacked(reply["value"], len(query), 3), model.predict_proba(query), 1e-12, "probabilities")
     found = ask(page, LEFT_OUT, payload, payload["settings"])
-    np.testing.assert_allclose(found["error"], model.leave_one_out().error, rtol=1e-12)
+    assert_allclose(found["error"], model.leave_one_out().error, rtol=1e-12)

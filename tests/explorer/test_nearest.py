@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, Nearest, explore
 from kernpool.datasets import make_sine_power
@@ -20,12 +21,12 @@ def test_a_model_with_nearest_windows_opens_as_it_is(shown):
         assert (control(page, "widths").input_value(), control(page, "neighbors").input_value()) == ("nearest", "20")
         assert control(page, "bandwidth-0").is_hidden()
         estimate = number(facts(page)["Estimate"])
-        np.testing.assert_allclose(estimate, model.predict([[at]])[0], rtol=1e-4)
+        assert_allclose(estimate, model.predict([[at]])[0], rtol=1e-4)
         control(page, "widths").select_option("fixed")
         settle(page)
         assert control(page, "neighbors").is_hidden()
         fixed = NadarayaWatsonRegressor("tricube", bandwidth=0.3).fit(x, y)
-        np.testing.assert_allclose(number(facts(page)["Estimate"]), fixed.predict([[at]])[0], rtol=1e-4)
+        assert_allclose(number(facts(page)["Estimate"]), fixed.predict([[at]])[0], rtol=1e-4)
         control(page, "model").click()
         settle(page)
         assert (control(page, "neighbors").input_value(), number(facts(page)["Estimate"])) == ("20", estimate)
@@ -87,7 +88,7 @@ def test_links_python_and_both_languages_say_the_windows(view, browser):
     assert "window=Nearest(11)," in code
     names = {}
     exec(code, names)
-    np.testing.assert_allclose(names["model"].predict(names["query"])[0], number(before["Estimate"]), rtol=1e-3)
+    assert_allclose(names["model"].predict(names["query"])[0], number(before["Estimate"]), rtol=1e-3)
     control(page, "lesson").click()  # begins with fixed windows, and gives these back
     settle(page)
     assert control(page, "widths").input_value() == "fixed"
@@ -112,7 +113,7 @@ def test_the_leave_one_out_error_is_over_the_number_of_neighbors(view):
     assert (grid[0], grid[-1]) == (4, 50)
     for k, error in list(zip(grid, errors, strict=True))[::8]:
         model = LocalLinearRegressor("tricube", window=Nearest(int(k)), ridge=0.0, bandwidth=1.0).fit(X, y)
-        np.testing.assert_allclose(error, model.leave_one_out().error, rtol=1e-9)
+        assert_allclose(error, model.leave_one_out().error, rtol=1e-9)
     page.locator("[data-action=minimum]").click()
     settle(page)
     assert int(control(page, "neighbors").input_value()) == found["minimum"]["h"]

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 from kernpool import NadarayaWatsonClassifier, NadarayaWatsonRegressor, explore
 from tests.support.explorer_panels import numbers, panel, press, wait_until_idle
@@ -56,7 +57,7 @@ def class_page(shown, classifier):
 def test_relevance_is_that_of_the_search(page, model):
     expected = dict(zip(("age", "region", "income"), model.relevance_, strict=True))
     found = numbers(page, "relevance")["now"]
-    np.testing.assert_allclose(found, [expected[name] for name in ("age", "income", "region")], rtol=1e-12)
+    assert_allclose(found, [expected[name] for name in ("age", "income", "region")], rtol=1e-12)
 
 
 def test_slices_choose_the_axis_and_hold_the_rest(page, model):
@@ -71,8 +72,8 @@ def test_slices_choose_the_axis_and_hold_the_rest(page, model):
     held = pd.DataFrame({"age": float(age.input_value()), "region": "south", "income": found["places"]})
     held["region"] = pd.Categorical(held["region"], REGIONS)
     expected = model.attention_weights(held)[:, np.argsort(frame["income"], kind="stable")]
-    np.testing.assert_allclose(found["cells"].reshape(50, -1), expected, rtol=0, atol=1e-12)
-    np.testing.assert_allclose(found["places"][[0, -1]], [frame["income"].min(), frame["income"].max()], rtol=1e-14)
+    assert_allclose(found["cells"].reshape(50, -1), expected, rtol=0, atol=1e-12)
+    assert_allclose(found["places"][[0, -1]], [frame["income"].min(), frame["income"].max()], rtol=1e-14)
     part.get_by_label("age is the axis").check()
     wait_until_idle(page)
     assert numbers(page, "heat")["places"][0] == frame["age"].min()
@@ -94,8 +95,8 @@ def test_the_common_factor_moves_all_bandwidths_and_agrees_with_the_engine(page,
     assert float(slider.get_attribute("aria-valuenow")) == pytest.approx(1.0, rel=1e-12)
     press(page, slider, "ArrowRight", 3)
     shown = [float(text) for text in page.locator("[data-panel=controls] .kp-slider output").all_inner_texts()[:2]]
-    np.testing.assert_allclose(shown, model.bandwidth_ * 1.05**3, rtol=6e-3)  # as written, with three digits
-    np.testing.assert_array_equal(numbers(page, "path")["grid"], found["grid"])
+    assert_allclose(shown, model.bandwidth_ * 1.05**3, rtol=6e-3)  # as written, with three digits
+    assert_array_equal(numbers(page, "path")["grid"], found["grid"])
 
 
 def test_bands_are_the_probabilities_of_the_classifier(class_page, classifier):
@@ -104,9 +105,7 @@ def test_bands_are_the_probabilities_of_the_classifier(class_page, classifier):
     query = np.median(X, axis=0)
     places = found["places"]
     held = np.column_stack([places, np.full(len(places), np.sort(X[:, 1])[len(X) >> 1])])
-    np.testing.assert_allclose(
-        found["probability"].reshape(3, -1).T, classifier.predict_proba(held), rtol=0, atol=1e-10
-    )
+    assert_allclose(found["probability"].reshape(3, -1).T, classifier.predict_proba(held), rtol=0, atol=1e-10)
     assert query[0] < places[-1]
 
 

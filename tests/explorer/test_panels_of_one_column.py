@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 from kernpool import NadarayaWatsonRegressor, explore, pool, pooling_weights
 from kernpool.datasets import make_sine_linear, make_sine_power
@@ -71,8 +72,8 @@ def test_cells_of_the_heat_map_are_the_weights_of_the_engine(fresh):
     found = numbers(fresh, "heat")
     expected = pooling_weights(found["places"], np.sort(X), bandwidth=slider_value(fresh, "path"))
     assert found["count"] == len(X)
-    np.testing.assert_allclose(found["cells"].reshape(50, -1), expected, rtol=0, atol=1e-12)
-    np.testing.assert_allclose(found["places"], np.linspace(X.min(), X.max(), 50), rtol=1e-14)
+    assert_allclose(found["cells"].reshape(50, -1), expected, rtol=0, atol=1e-12)
+    assert_allclose(found["places"], np.linspace(X.min(), X.max(), 50), rtol=1e-14)
     assert found["largest"] == pytest.approx(expected.max(), abs=1e-12)
     label = panel(fresh, "heat").locator("svg[role=img]").get_attribute("aria-label")
     assert "50 queries along x over 50 sorted keys" in label
@@ -122,7 +123,7 @@ def test_the_heat_map_moves_the_query_by_pointer_and_keys(fresh):
 def test_the_path_is_that_of_the_engine_and_so_is_its_minimum(fresh):
     found = numbers(fresh, "path")
     expected = [loo_error(h) for h in found["grid"]]
-    np.testing.assert_allclose(found["errors"], expected, rtol=1e-10)
+    assert_allclose(found["errors"], expected, rtol=1e-10)
     searched = NadarayaWatsonRegressor(bandwidth="loo").fit(X[:, None], Y)
     assert found["minimum"]["error"] <= min(expected)
     assert found["minimum"]["h"] == pytest.approx(searched.bandwidth_[0], rel=1e-3)
@@ -168,7 +169,7 @@ def test_the_path_sets_the_bandwidth_and_its_mark_follows(fresh):
     path.locator("[data-action=minimum]").click()
     wait_until_idle(fresh)
     assert slider_value(fresh, "path") == pytest.approx(numbers(fresh, "path")["minimum"]["h"], rel=1e-12)
-    np.testing.assert_array_equal(numbers(fresh, "path")["grid"], grid)  # the mark moves, not the axis
+    assert_array_equal(numbers(fresh, "path")["grid"], grid)  # the mark moves, not the axis
 
 
 def test_empty_windows_are_counted_and_said(fresh):
@@ -179,16 +180,16 @@ def test_empty_windows_are_counted_and_said(fresh):
     np.fill_diagonal(distance, np.inf)
     expected = [(distance.min(axis=1) > h).sum() for h in found["grid"]]
     assert expected[0] > 0
-    np.testing.assert_array_equal(found["empty"], expected)
-    np.testing.assert_allclose(found["errors"], [loo_error(h, kernel="boxcar") for h in found["grid"]], rtol=1e-10)
+    assert_array_equal(found["empty"], expected)
+    assert_allclose(found["errors"], [loo_error(h, kernel="boxcar") for h in found["grid"]], rtol=1e-10)
     assert "some rows have no other row within the support" in panel(fresh, "path").locator(".kx-readout").inner_text()
 
 
 def test_residuals_are_those_of_the_engine_and_a_click_selects_the_row(fresh):
     h = slider_value(fresh, "path")
     found, fit = numbers(fresh, "residuals"), pool(X, X, Y, bandwidth=h, exclude_self=True)
-    np.testing.assert_allclose(found["value"], fit, rtol=0, atol=1e-10)
-    np.testing.assert_allclose(found["residual"], Y - fit, rtol=0, atol=1e-10)
+    assert_allclose(found["value"], fit, rtol=0, atol=1e-10)
+    assert_allclose(found["residual"], Y - fit, rtol=0, atol=1e-10)
     part = panel(fresh, "residuals")
     slider = part.locator("[role=slider]")
     press(fresh, slider, "End")
@@ -213,14 +214,14 @@ def test_training_is_gradient_descent_as_it_is_taught(fresh, make, seed):
     x, y = make(random_state=seed)[:2]
     widths, losses = descent(x, y)
     found = numbers(fresh, "training")
-    np.testing.assert_allclose(found["widths"], widths, rtol=0, atol=1e-10)
-    np.testing.assert_allclose(found["losses"], losses, rtol=0, atol=1e-10)
+    assert_allclose(found["widths"], widths, rtol=0, atol=1e-10)
+    assert_allclose(found["losses"], losses, rtol=0, atol=1e-10)
     assert losses[-1] == pytest.approx(loo_error(1 / widths[-1], x, y), rel=1e-12)
     assert np.all(np.diff(losses) < 0)
     assert slider_value(fresh, "path") == pytest.approx(1 / widths[-1], rel=1e-10)  # the explorer follows
     assert f"loss {losses[-1]:.5g}"[:10] in part.locator(".kx-readout").inner_text()
     weights = pooling_weights(numbers(fresh, "heat")["places"], x, bandwidth=1 / widths[-1])
-    np.testing.assert_allclose(numbers(fresh, "heat")["cells"].reshape(50, -1), weights, rtol=0, atol=1e-10)
+    assert_allclose(numbers(fresh, "heat")["cells"].reshape(50, -1), weights, rtol=0, atol=1e-10)
 
 
 def test_the_summed_loss_that_overshoots_is_said(fresh):
@@ -237,7 +238,7 @@ def test_the_summed_loss_that_overshoots_is_said(fresh):
     wait_until_idle(fresh)
     _, losses = descent(*make_sine_linear(random_state=seeds[0])[:2], summed=True)
     found = numbers(fresh, "training")["losses"]
-    np.testing.assert_allclose(found[:2], losses[:2], rtol=1e-9)
+    assert_allclose(found[:2], losses[:2], rtol=1e-9)
     first = int(np.argmax(np.diff(losses) > 0)) + 1
     assert f"in epoch {first}" in part.locator("[role=status]").inner_text()
     part.locator("[data-option=loss]").select_option("mean")
@@ -263,8 +264,8 @@ def test_with_motion_training_plays_and_pauses_and_steps_follow_by_themselves(fr
     assert play.inner_text() == "Play"
     found = numbers(fresh, "training")["widths"]
     fresh.wait_for_timeout(800)  # more than two epochs
-    np.testing.assert_array_equal(numbers(fresh, "training")["widths"], found)
-    np.testing.assert_allclose(found, descent(X, Y, epochs=len(found) - 1)[0], rtol=0, atol=1e-10)
+    assert_array_equal(numbers(fresh, "training")["widths"], found)
+    assert_allclose(found, descent(X, Y, epochs=len(found) - 1)[0], rtol=0, atol=1e-10)
     play.click()
     fresh.locator("[data-control=kernel]").select_option("boxcar")  # ends the training that plays
     wait_until_idle(fresh)

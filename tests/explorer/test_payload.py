@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_array_equal
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor, explore, open_chunks
 from kernpool.datasets import make_sine_linear
@@ -36,8 +37,8 @@ def payload(*arguments, **keywords):
 
 def test_numbers_arrive_bit_by_bit():
     found = payload(X, Y, bandwidth=0.5)
-    np.testing.assert_array_equal(floats(found["columns"][0]["values"]), X[:, 0])
-    np.testing.assert_array_equal(floats(found["target"]["values"]), Y)
+    assert_array_equal(floats(found["columns"][0]["values"]), X[:, 0])
+    assert_array_equal(floats(found["target"]["values"]), Y)
     assert found["settings"]["bandwidth"] == [0.5]
     assert (found["task"], found["rows"], found["weight"], found["truth"]) == ("regression", 4, None, None)
 
@@ -133,22 +134,22 @@ def test_generators_come_with_seeds_for_a_class():
         (name, seed) for name in ("make_sine_linear", "make_sine_power") for seed in range(10)
     }
     sample = make_sine_linear(random_state=3)
-    np.testing.assert_array_equal(floats(found["columns"][0]["values"]), sample.x_train)
-    np.testing.assert_array_equal(floats(found["truth"]["y"]), sample.y_truth)
+    assert_array_equal(floats(found["columns"][0]["values"]), sample.x_train)
+    assert_array_equal(floats(found["truth"]["y"]), sample.y_truth)
     namespace = {}
     exec(found["python"]["load"], namespace)
-    np.testing.assert_array_equal(namespace["X"][:, 0], sample.x_train)
-    np.testing.assert_array_equal(namespace["y"], sample.y_train)
+    assert_array_equal(namespace["X"][:, 0], sample.x_train)
+    assert_array_equal(namespace["y"], sample.y_train)
     assert len(payload("make_sine_linear", seed=77)["samples"]) == 21
 
 
 def test_truth_is_a_function_a_pair_or_of_the_sample():
     along = payload(X, Y, truth=np.sin)["truth"]
-    np.testing.assert_array_equal(floats(along["y"]), np.sin(floats(along["x"])))
+    assert_array_equal(floats(along["y"]), np.sin(floats(along["x"])))
     pair = payload(X, Y, truth=([2.0, 1.0], [5.0, 6.0]))["truth"]
     assert (floats(pair["x"]).tolist(), floats(pair["y"]).tolist()) == ([1.0, 2.0], [6.0, 5.0])
     sample = make_sine_linear(random_state=0)
-    np.testing.assert_array_equal(floats(payload(sample)["truth"]["x"]), sample.x_test)
+    assert_array_equal(floats(payload(sample)["truth"]["x"]), sample.x_test)
 
 
 def test_column_and_query_to_begin_with():
@@ -228,7 +229,7 @@ def test_a_page_of_many_rows_has_a_sample_and_all_rows_are_counted():
     kept, value = unpacked(payload["columns"][0]["values"]), unpacked(payload["target"]["values"])
     assert payload["rows"] == 100_001
     assert (len(kept), len(np.unique(kept))) == (100_000, 100_000)
-    np.testing.assert_array_equal(value, 2 * kept)
+    assert_array_equal(value, 2 * kept)
 
 
 TOOL = runpy.run_path(str(Path(__file__).resolve().parents[2] / "tools" / "bundle_explorer.py"))

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor
 from tests.support.browser import ask
@@ -24,7 +25,7 @@ def test_gradient_descent(page, loss):
         model = NadarayaWatsonRegressor("gaussian", 1.0 / width).fit(x[:, None], y)
         return model.leave_one_out().error * (len(x) if loss == "sum" else 1)
 
-    np.testing.assert_allclose(steps[:, 1], [error(width) for width in steps[:, 0]], rtol=1e-11)
+    assert_allclose(steps[:, 1], [error(width) for width in steps[:, 0]], rtol=1e-11)
     small = 1e-3  # of a difference whose error is of fourth order
     for width, after in zip(steps[:-1, 0], steps[1:, 0], strict=True):
         near = error(width + small) - error(width - small)
@@ -62,7 +63,7 @@ def test_curves_of_many_rows(page, kernel, most, degree, weighted):
     assert largest < 10 * found["error"]
     assert 400 <= found["binned"] < 10_000
     assert found["count"] == 30
-    np.testing.assert_allclose(found["exact"], model.predict([[0.1]])[0], rtol=1e-12)
+    assert_allclose(found["exact"], model.predict([[0.1]])[0], rtol=1e-12)
 
 
 def test_few_rows_and_narrow_windows_stay_exact(page):
