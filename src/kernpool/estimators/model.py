@@ -92,6 +92,8 @@ class FittedModel:
     smoother_: Smoother | StoredModel
     target_name_: str | None
     n_features_in_: int
+    feature_names_in_: NDArray[Any]
+    column_labels_: list[Any]
     leave_one_out: Callable[[], LeaveOneOut]
     _replace_fit: Callable[[dict[str, Any]], None]
     _rank_notes: RankNotes

@@ -35,6 +35,7 @@ from kernpool.data.columns import (
 )
 from kernpool.data.encoding import Encoding
 from kernpool.data.suspect_columns import SuspectColumnWarning, suspect_columns
+from kernpool.estimators.model import FittedModel
 from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.warnings import warn_caller
 
@@ -243,7 +244,7 @@ class ReadRows(NamedTuple):
     target: str | None
 
 
-def read_rows(model: Any, X: Any, y: Any, *, numbers: bool, reset: bool = True) -> ReadRows:
+def read_rows(model: FittedModel, X: Any, y: Any, *, numbers: bool, reset: bool = True) -> ReadRows:
     """Convert X and y to numeric columns, category codes and outputs or labels; store or check column names.
 
     Parameters
@@ -385,7 +386,7 @@ def _is_exact(given: Any, read: NDArray[Any]) -> bool:
     return True
 
 
-def validated(model: Any, X: Any, *, reset: bool = True, **options: Any) -> Any:
+def validated(model: FittedModel, X: Any, *, reset: bool = True, **options: Any) -> Any:
     """Validate X by scikit-learn's `validate_data`; also store or compare column labels that are not strings."""
     if _is_plain(X) and (reset or (fitted_labels(model) is None and X.shape[1] == model.n_features_in_)):
         if reset:  # all that is left to do, in a tenth of the time: it would be a fifth of a call for 1000 rows
@@ -414,13 +415,13 @@ def _is_plain(X: Any) -> bool:
     return usual and bool(np.isfinite(X).all())
 
 
-def fitted_labels(model: Any) -> Sequence[Any] | None:
+def fitted_labels(model: FittedModel) -> Sequence[Any] | None:
     """Return the column labels of the training rows; None if they had none."""
     labels: Sequence[Any] | None = getattr(model, _label_attribute(model), None)
     return labels
 
 
-def keep_labels(model: Any, labels: Sequence[Any] | None) -> None:
+def keep_labels(model: FittedModel, labels: Sequence[Any] | None) -> None:
     """Store column labels in a model: strings in `feature_names_in_`, as scikit-learn, others in `column_labels_`."""
     for name in (NAMES, LABELS):
         model.__dict__.pop(name, None)
@@ -430,11 +431,11 @@ def keep_labels(model: Any, labels: Sequence[Any] | None) -> None:
         model.column_labels_ = list(labels)
 
 
-def _label_attribute(model: Any) -> str:
+def _label_attribute(model: FittedModel) -> str:
     return LABELS if hasattr(model, LABELS) else NAMES
 
 
-def encoding_of(model: Any, table: Any) -> Encoding | None:
+def encoding_of(model: FittedModel, table: Any) -> Encoding | None:
     """Fit the encoding that turns table columns into numbers and category codes; None if all columns are numeric."""
     unordered = () if model.unordered is None else model.unordered
     ordered = () if model.ordered is None else model.ordered
@@ -450,7 +451,7 @@ def _has_columns(table: Any) -> bool:
 
 
 def read_inputs(
-    model: Any, table: Any, encoding: Encoding | None, *, reset: bool, unseen: str = "raise"
+    model: FittedModel, table: Any, encoding: Encoding | None, *, reset: bool, unseen: str = "raise"
 ) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """Convert a table to numeric columns and category codes; store or check its column names in the model.
 

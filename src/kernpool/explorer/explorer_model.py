@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from kernpool.data.array_validation import INFINITE
 from kernpool.datasets import make_sine_linear, make_sine_power
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
+from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.limits import refuse
 from kernpool.estimators.model import names_of, neighbors_of
 from kernpool.execution.error_messages import abbreviate, check_choice
@@ -42,7 +43,7 @@ PLACES = 401  # of the truth
 class ExplorerModel:
     """Fitted estimator with its data, names and settings, as shown by the explorer."""
 
-    model: Any
+    model: KernelSmoother
     names: tuple[str, ...]  # of the columns of X
     target: str
     title: str
@@ -72,7 +73,7 @@ class ExplorerModel:
             if place not in places:
                 known = ", ".join(repr(names[i]) for i in places)
                 raise ValueError(f"column must be one of the numeric columns, {known}; got {abbreviate(column)}")
-        start = replace(self, column=next(iter(places.values())) if column is None else places[place])
+        start = replace(self, column=next(iter(places.values())) if column is None else places[int(place)])
         if query is not None:
             if len(query) != len(names):
                 raise ValueError(f"query must be a row of X, with {len(names)} cells, got {len(query)}")
@@ -89,7 +90,7 @@ class ExplorerModel:
         return start
 
 
-def _why_not_drawn(model: Any) -> str:
+def _why_not_drawn(model: KernelSmoother) -> str:
     """Return why the explorer cannot draw a fitted model, with the remedy; an empty string if it can."""
     if model.encoding_ is not None and not model.encoding_.numeric:
         return (
@@ -139,12 +140,12 @@ def subject_of_model(
     )
 
 
-def shown_widths(model: Any) -> str:
+def shown_widths(model: KernelSmoother) -> str:
     """Return whether windows of a fitted model are "fixed" or reach to the "nearest" rows."""
     return "fixed" if neighbors_of(model) is None else "nearest"
 
 
-def _shows_windows(model: Any) -> bool:
+def _shows_windows(model: KernelSmoother) -> bool:
     """Return whether the page can compute windows that follow the rows of a fitted model."""
     is_plain = (model.encoding_ is None or model.encoding_.numbers_alone) and not model.coordinates_.closed
     is_line = len(model.bandwidth_) == 1 and is_plain
@@ -152,7 +153,7 @@ def _shows_windows(model: Any) -> bool:
     return shown_widths(model) == "nearest" and is_line and is_alone and 2 < len(model.key_) <= EXACT_ROWS
 
 
-def column_names(model: Any) -> tuple[str, ...]:
+def column_names(model: KernelSmoother) -> tuple[str, ...]:
     """Return the input column names of a fitted estimator; unnamed columns are x, or x1, x2 and so on."""
     known = names_of(model)
     if known is not None:
@@ -161,7 +162,7 @@ def column_names(model: Any) -> tuple[str, ...]:
     return ("x",) if columns == 1 else tuple(f"x{i}" for i in range(1, columns + 1))
 
 
-def axes_of(model: Any) -> list[int]:
+def axes_of(model: KernelSmoother) -> list[int]:
     """Return the indices, among the numeric columns, of those that a curve can be drawn along."""
     # binary columns only if there are no others
     encoding = model.encoding_
@@ -170,7 +171,7 @@ def axes_of(model: Any) -> list[int]:
     return lines or [*range(len(kinds))]
 
 
-def truth_along(truth: Truth, model: Any) -> tuple[Array, Array]:
+def truth_along(truth: Truth, model: KernelSmoother) -> tuple[Array, Array]:
     """Return sorted points along the first numeric column, and the values of the true function at these points."""
     if axes_of(model)[0] != 0:
         raise ValueError(
@@ -270,7 +271,7 @@ def _python(subject: ExplorerModel) -> dict[str, Any]:
     }
 
 
-def _relevance(model: Any) -> list[float] | None:
+def _relevance(model: KernelSmoother) -> list[float] | None:
     """Return how much each column matters to the fit (its relevance); None without a bandwidth search."""
     found = getattr(model, "relevance_", None)
     if found is None:
@@ -280,7 +281,7 @@ def _relevance(model: Any) -> list[float] | None:
     return [float(found[position]) for position in order]
 
 
-def settings_of(model: Any) -> dict[str, Any]:
+def settings_of(model: KernelSmoother) -> dict[str, Any]:
     """Return kernel, bandwidth, degree and other settings of a fitted estimator, as the page represents them."""
     recipe = model.smoother_.recipe
     return {
