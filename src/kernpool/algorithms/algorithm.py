@@ -261,7 +261,7 @@ class Algorithm:
             return "does not support attn_mask"
         if problem.logit_bias is not None and not self.logit_bias:
             return "does not support a floating-point attn_mask"
-        if not is_compiled(kernel) and not self.own_kernels:
+        if not self.own_kernels and not is_compiled(kernel):
             return f"has no compiled loop for the kernel {kernel.name!r}"
         if self.form is not None and not isinstance(kernel.form, self.form):
             return f"does not support the kernel {kernel.name!r}"

@@ -29,7 +29,7 @@ quarter of that bound, the bound is widened.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any
@@ -37,8 +37,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.algorithms.algorithm import Algorithm, PairSample, Reduce
+from kernpool.algorithms.algorithm import Algorithm, Reduce
 from kernpool.algorithms.brute import brute
+from kernpool.algorithms.costs import transform_seconds
 from kernpool.algorithms.tree import tree
 from kernpool.core import PoolState, Problem
 from kernpool.execution.progress import Progress
@@ -413,25 +414,12 @@ def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None, 
     return PoolState(shift, denominator, numerator)
 
 
-PER_POINT = {2: 0.6e-6, 3: 2.5e-6}  # seconds per key and per query, by number of columns
-DENSE_WINDOW = 100.0  # sum of weights from which on a transform can be certified
-
-
-def seconds(problem: Problem, look: PairSample, known: Mapping[str, float]) -> float:
-    """Estimate the run time of the Fourier transform in seconds; infinity if it is not worthwhile."""
-    # It is worthwhile where queries have enough weight for a certificate and brute force takes longer. Parameters are
-    # as in `Algorithm.seconds`.
-    transform = 10e-3 + PER_POINT[problem.key.shape[1]] * sum(problem.shape)
-    worthwhile = transform + look.seconds <= 0.8 * known["brute"] and look.weight >= DENSE_WINDOW
-    return transform if worthwhile else float("inf")
-
-
 NUFFT = Algorithm(
     name="nufft",
     summary="nonuniform Fourier transform, certified query by query",
     reduce=reduce,
     pullback=tree.pullback,
-    seconds=seconds,
+    seconds=transform_seconds,
     attn_mask=False,
     logit_bias=False,
     own_kernels=False,

@@ -5,13 +5,13 @@ time: a call of up to about a hundred thousand pairs takes half a millisecond as
 no compiler.
 """
 
-from collections.abc import Mapping
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.algorithms.algorithm import Algorithm, Gradients, PairSample
+from kernpool.algorithms.algorithm import Algorithm, Gradients
+from kernpool.algorithms.costs import PAIRS_AT_ONCE, dense_seconds, may_underflow
 from kernpool.core import PoolState, Problem, empty_state, monomials, solve
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import cut
@@ -42,12 +42,6 @@ def _counts_once(problem: Problem) -> bool:
     """Return whether every pair counts once: there are no key weights, leave-one-out, mask or groups."""
     # No table of ones is needed then.
     return all(x is None for x in (problem.key_weight, problem.self_index, problem.attn_mask, problem.groups))
-
-
-def may_underflow(problem: Problem) -> bool:
-    """Return whether weights are products over more than five columns, which can underflow for compact kernels."""
-    # The smallest positive factor is (2e-16)^3.
-    return problem.similarity.composition == "product" and problem.key.shape[1] > 5
 
 
 def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) -> PoolState:
@@ -149,29 +143,12 @@ def _finite(shift: Array) -> Array:
     return np.where(shift == -np.inf, 0.0, shift)
 
 
-# Arrays of more than 128 KiB are fresh pages each time, which cost more than what is computed: 5.3 ms per million pairs
-# in blocks of this many, 17.7 in blocks of 25 000.
-PAIRS_AT_ONCE = 15_000
-MOST_PAIRS = 1_000_000  # arrays of 8 MiB; beyond them it runs only if asked for
-
-
-def seconds(problem: Problem, look: PairSample, known: Mapping[str, float]) -> float:
-    """Estimate the run time of dense NumPy in seconds; infinity beyond a million pairs."""
-    (m, n), d = problem.shape, int(problem.key.shape[1])
-    if m * n > MOST_PAIRS:
-        return float("inf")
-    pair = 2.2e-9 + 1.7e-9 * d + (2.7e-9 * d * (d + 2) if problem.degree else 0.0)
-    if problem.degree == 2:
-        pair += 7.5e-9 * (problem.layout.fourth.stop - problem.layout.cross.stop)
-    return 20e-6 * (1 + m * n // PAIRS_AT_ONCE) + m * n * pair
-
-
 REFERENCE = Algorithm(
     name="reference",
     summary="dense NumPy",
     reduce=reduce_in_blocks,
     pullback=pullback,
-    seconds=seconds,
+    seconds=dense_seconds,
     degree=2,
     widening=(object,),
 )

@@ -107,9 +107,10 @@ class Batch:
             "query": array_validation.as_real_array("query", query),
             "key": array_validation.as_real_array("key", key),
         }
-        order = order_of_columns(labels_of(query), labels_of(key))
-        if order is not None:
-            arrays["query"] = arrays["query"][:, order]
+        if not (isinstance(query, np.ndarray) or isinstance(key, np.ndarray)):  # which have no names of columns
+            order = order_of_columns(labels_of(query), labels_of(key))
+            if order is not None:
+                arrays["query"] = arrays["query"][:, order]
         rows = arrays["key"].shape[:-1] if arrays["key"].ndim > 1 else arrays["key"].shape
         arrays["value"] = np.zeros((*rows, 1)) if value is None else array_validation.as_real_array("value", value)
         self.dtype = np.result_type(*arrays.values())

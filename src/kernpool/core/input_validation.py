@@ -63,13 +63,17 @@ def read_rows(name: str, given: Any) -> Rows:
     """Validate a table of numbers and return it as `Rows`; `Rows` are returned as they are."""
     if isinstance(given, Rows):
         return given
-    array = _as_table(name, array_validation.as_real_array(name, given))
-    return Rows(array, *column_range(array), dtype_of(given), labels_of(given))
+    rows = checked_rows(name, array_validation.as_real_array(name, given))
+    return rows._replace(dtype=dtype_of(given), labels=labels_of(given))
 
 
 def checked_rows(name: str, read: NDArray[np.floating[Any]]) -> Rows:
-    """Build `Rows` from an array that `as_real_array` has already validated as finite real numbers."""
-    array = _as_table(name, read)
+    """Return real numbers that `as_real_array` has read as `Rows`, of at least one row and column."""
+    if read.ndim not in (1, 2):
+        raise ValueError(f"{name} must have shape (rows,) or (rows, columns) here, got {read.shape}")
+    if read.size == 0:
+        raise ValueError(f"{name} is empty, of shape {read.shape}; at least one row and one column are needed")
+    array = np.ascontiguousarray(read[:, None] if read.ndim == 1 else read, dtype=np.float64)
     return Rows(array, *column_range(array), read.dtype, None)
 
 
@@ -77,15 +81,6 @@ def dtype_of(array: Any) -> np.dtype[Any] | None:
     """Return the NumPy dtype of an array, or None for objects without one, such as lists."""
     dtype = getattr(array, "dtype", None)
     return dtype if isinstance(dtype, np.dtype) else None
-
-
-def _as_table(name: str, read: NDArray[np.floating[Any]]) -> Array:
-    """Convert real numbers to a float64 matrix of at least one row and column; one dimension is read as one column."""
-    if read.ndim not in (1, 2):
-        raise ValueError(f"{name} must have shape (rows,) or (rows, columns) here, got {read.shape}")
-    if read.size == 0:
-        raise ValueError(f"{name} is empty, of shape {read.shape}; at least one row and one column are needed")
-    return np.ascontiguousarray(read[:, None] if read.ndim == 1 else read, dtype=np.float64)
 
 
 def as_tol(tol: float | None, *dtypes: Any) -> float:
@@ -136,9 +131,6 @@ def column_range(rows: Array) -> tuple[Array, Array]:
 
 def as_mask(attn_mask: Any, shape: tuple[int, int]) -> tuple[NDArray[np.bool_] | None, Array | None]:
     """Validate `attn_mask`, and return it as a boolean mask or as a bias of the logits, with None for the other."""
-    # Both are None if there is no mask.
-    if attn_mask is None:
-        return None, None
     array_validation.refuse_foreign("attn_mask", attn_mask)
     mask = np.asarray(attn_mask)
     if mask.dtype.kind not in "bf":

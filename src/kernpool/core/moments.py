@@ -166,6 +166,9 @@ class Layout:
         return moved
 
 
+layout_of = cache(Layout)
+
+
 @cache
 def monomials(columns: int, order: int) -> tuple[Monomial, ...]:
     """Return all products of `order` offsets as tuples of column numbers, in the order in which sums are stored.

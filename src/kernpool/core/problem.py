@@ -16,11 +16,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernpool.core import input_validation
 from kernpool.core.input_validation import Keys, Prepared, Rows, column_range, read_rows
-from kernpool.core.moments import Layout, check_degree
+from kernpool.core.moments import Layout, check_degree, layout_of
 from kernpool.core.pair_factors import Factors, Groups
-from kernpool.core.similarity import Composition, KernelLogits, check_composition
+from kernpool.core.similarity import COMPOSITIONS, Composition, KernelLogits
 from kernpool.core.state import PoolState
 from kernpool.data import array_validation
+from kernpool.execution.error_messages import check_choice
 from kernpool.kernels import Kernel, get_kernel
 
 Array = NDArray[np.float64]
@@ -143,25 +144,30 @@ class Problem:
         TypeError, ValueError
             As in `pool`.
         """
-        check_composition(composition)
+        check_choice("composition", composition, COMPOSITIONS)
         check_degree(degree)
         asked = read_rows("query", query)
         rows = key.rows if isinstance(key, Keys) else read_rows("key", key)
-        asked = asked.in_order_of(rows.labels)
+        if asked.labels is not None:
+            asked = asked.in_order_of(rows.labels)
         (m, columns), (n, d) = asked.array.shape, rows.array.shape
         if columns != d:
             raise ValueError(
                 f"query has {columns} column(s) and key has {d}; they are compared column by column. "
                 "A single query of several columns has shape (1, columns)"
             )
-        check_degree(degree, d)
-        mask, bias = input_validation.as_mask(attn_mask, (m, n))
+        if degree == 2:
+            check_degree(degree, d)
+        mask, bias = (None, None) if attn_mask is None else input_validation.as_mask(attn_mask, (m, n))
         keys = key if isinstance(key, Keys) else Keys.read(rows, cast("ArrayLike | Rows", value), key_weight, mask)
         similarity = KernelLogits(
             get_kernel(kernel), array_validation.as_bandwidth(bandwidth, d), cast(Composition, composition), widening
         )
         input_validation.check_range(asked, rows, similarity.bandwidth)
         share = max(input_validation.as_tol(tol, asked.dtype, rows.dtype, keys.dtypes[0]), input_validation.LEAST_TOL)
+        own = None
+        if exclude_self is not False or self_index is not None:
+            own = input_validation.as_self_index(exclude_self, self_index, m, n)
         dtypes = asked.dtype, rows.dtype, *keys.dtypes
         narrow = all(dtype is not None and dtype.kind == "f" and dtype.itemsize <= 4 for dtype in dtypes)
         problem = cls(
@@ -172,7 +178,7 @@ class Problem:
             similarity=similarity,
             key_weight=keys.weight,
             weight_unit=keys.unit,
-            self_index=input_validation.as_self_index(exclude_self, self_index, m, n),
+            self_index=own,
             attn_mask=mask,
             logit_bias=bias,
             tol=min(share, LARGEST_TOL[degree]),
@@ -196,7 +202,7 @@ class Problem:
     @cached_property
     def layout(self) -> Layout:
         """Map from the weighted sums that local fits of the problem need to the columns that hold them."""
-        return Layout(self.value.shape[1], self.key.shape[1], self.degree)
+        return layout_of(self.value.shape[1], self.key.shape[1], self.degree)
 
     @property
     def total_weight(self) -> float:
@@ -204,15 +210,23 @@ class Problem:
         return float(len(self.key)) if self.key_weight is None else float(self.key_weight.sum())
 
     @property
-    def own_weight(self) -> Array:
-        """Weight left on each query's own key when one observation of it is excluded: ``max(w - 1, 0)``, (m,).
+    def own(self) -> tuple[NDArray[np.int64], Array]:
+        """Each query's own key, -1 for none, and the weight left on it less one observation: ``max(w - 1, 0)``, (m,).
 
         In units of `weight_unit`; zero for a query without an own key.
         """
-        if self.self_index is None or self.key_weight is None:
-            return np.zeros(len(self.query))
+        nothing = np.zeros(len(self.query))
+        if self.self_index is None:
+            return np.full(len(nothing), -1), nothing
+        if self.key_weight is None:
+            return self.self_index, nothing
         left = np.maximum(self.key_weight[self.self_index] - 1.0 / self.weight_unit, 0.0)
-        return np.where(self.self_index >= 0, left, 0.0)
+        return self.self_index, np.where(self.self_index >= 0, left, 0.0)
+
+    @property
+    def own_weight(self) -> Array:
+        """Weight left on each query's own key, as of `own`."""
+        return self.own[1]
 
     def multiplicity(self) -> Array:
         """Return the frequency of each key for each query, (m, n), after masks, groups and leave-one-out."""

@@ -24,6 +24,7 @@ from kernpool.execution.warnings import underflow_is_zero, warn_caller
 Array = NDArray[np.float64]
 Empty = Literal["nan", "nearest", "mean", "zero", "raise"]
 Fill = Callable[[NDArray[np.intp]], Array]
+EMPTIES = get_args(Empty)
 EMPTY_VALUES = {"zero": 0.0, "nan": np.nan, "raise": np.nan}  # by policy; with others empty windows get a fit
 
 
@@ -33,7 +34,7 @@ class EmptyWindowWarning(RuntimeWarning):
 
 def check_empty(empty: str) -> None:
     """Raise ValueError unless `empty` is a known policy for queries without any key of positive weight."""
-    check_choice("empty", empty, get_args(Empty))
+    check_choice("empty", empty, EMPTIES)
 
 
 def fill_empty(
@@ -47,7 +48,6 @@ def fill_empty(
     array([[5. ],
            [1.5]])
     """
-    check_empty(empty)
     is_empty = ~occupied
     if not is_empty.any():
         return values
@@ -181,6 +181,7 @@ class PoolState:
         >>> empty_state(1, 1).finalize("zero")
         array([[0.]])
         """
+        check_empty(empty)
         with np.errstate(invalid="ignore"):
             values = self.numerator / self.denominator[..., None]
         return fill_empty(values, self.denominator != 0, empty, fill)

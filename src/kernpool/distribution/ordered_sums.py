@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.algorithms.reference import may_underflow
+from kernpool.algorithms.costs import may_underflow
 from kernpool.core import PoolState, Problem
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
 from kernpool.kernels import Kernel, is_compiled
@@ -103,7 +103,7 @@ def in_unit(state: PoolState, unit: Array, weight_unit: float = 1.0) -> Array:
 
 def loop_arguments(problem: Problem, unit: Array) -> Callable[[Index], tuple[Any, ...]]:
     """Return a function from indices of queries to the leading arguments of the compiled loops."""
-    from kernpool.algorithms.brute.matrix_products import read_only
+    from kernpool.algorithms.brute.fused import read_only
     from kernpool.algorithms.brute.tiles import kernel_of  # with code that loads Numba
 
     code, tables = np.empty((0, len(problem.key)), dtype=np.int64), np.empty((0, 1, 1))

@@ -47,7 +47,7 @@ def known_crps(
     found = np.full(len(y), np.nan)
 
     def visit(arguments: tuple[Any, ...], rows: Index, scores: Array) -> None:
-        from kernpool.algorithms.brute.matrix_products import read_only  # with code that loads Numba
+        from kernpool.algorithms.brute.fused import read_only  # with code that loads Numba
         from kernpool.distribution.loops.ordered_values import score_block
 
         loop: Any = score_block

@@ -94,7 +94,7 @@ def _by_pairs(
     profile = normal_density if density else ndtr
 
     def visit(arguments: tuple[Any, ...], rows: Index, sums: Array) -> None:
-        from kernpool.algorithms.brute.matrix_products import read_only  # with code that loads Numba
+        from kernpool.algorithms.brute.fused import read_only  # with code that loads Numba
         from kernpool.distribution.loops.ordered_values import smooth_block
 
         loop: Any = smooth_block

@@ -132,7 +132,7 @@ class Bisection:
     def _scan_keys(self, leaves: list[Node], arguments: Callable[[Index], tuple[Any, ...]], found: Index) -> None:
         """Search the keys of the leaves one by one, several leaves in parallel, and write indices into `found`."""
         # the first key at which the sum is reached, or else the last one of positive weight
-        from kernpool.algorithms.brute.matrix_products import read_only  # with code that loads Numba
+        from kernpool.algorithms.brute.fused import read_only  # with code that loads Numba
         from kernpool.distribution.loops.ordered_values import select_block
 
         loop: Any = select_block

@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.algorithms.reference import may_underflow
+from kernpool.algorithms.costs import may_underflow
 from kernpool.core import Keys, Problem
 from kernpool.execution.text_table import ROWS, PrintedResult, columns_of_text, frame_of, lines_of, printed_table
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks, weighted_sum
@@ -436,7 +436,7 @@ def _keep_largest(size: Array, row: Integers) -> None:
 
 def _search_by_loops(tables: WeightTables, weights: LinearWeights, row: Integers, n_jobs: int | None) -> Array:
     """Fill `row` as `largest_weights` does, by compiled loops on threads; return the effective numbers of rows."""
-    from kernpool.algorithms.brute.matrix_products import read_only
+    from kernpool.algorithms.brute.fused import read_only
     from kernpool.algorithms.brute.tiles import kernel_of  # with code that loads Numba, which small problems never do
     from kernpool.inference.loops.largest_weights import find_largest
 

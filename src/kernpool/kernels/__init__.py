@@ -14,6 +14,8 @@ package, `product_kernels.py` expands their squares and products, `categorical.p
 columns, and `bandwidth_conventions.py` converts bandwidths from other packages.
 """
 
+from functools import cache
+
 import kernpool.kernels.built_in  # noqa: F401  # registers the kernels that everyone has
 from kernpool.kernels.bandwidth_conventions import CONVENTIONS, convert_bandwidth
 from kernpool.kernels.categorical import (
@@ -48,6 +50,7 @@ def is_built_in(kernel: Kernel) -> bool:
     return kernel.name in BUILT_IN and get_kernel(kernel.name) is kernel
 
 
+@cache
 def is_compiled(kernel: Kernel) -> bool:
     """Return whether compiled loops support a `Kernel`: the built-in ones, and the powers that their products need.
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -116,7 +117,7 @@ class Kernel:
     aliases: tuple[str, ...] = ()
     form: Form | None = None
 
-    @property
+    @cached_property
     def is_compact(self) -> bool:
         """Whether the support is finite, so that keys farther than `support` bandwidths have zero weight."""
         return math.isfinite(self.support)

@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernpool.algorithms import reference
 from kernpool.algorithms.algorithm import PairSample
+from kernpool.algorithms.costs import dense_seconds, may_underflow
 from kernpool.algorithms.verification import SLACK
 from kernpool.core import FLOAT64, Factors, KernelLogits, LocalFit, PoolState, Problem, empty_state
 from kernpool.core.batch import Batch, Stack
@@ -31,10 +32,8 @@ from kernpool.data.array_validation import LARGEST
 from kernpool.execution.progress import Progress, progress_of_part
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
 from kernpool.kernels import is_compiled
-from kernpool.pooling.plan import FAINT, LOADING, SMALL, PoolingPlan, is_dense, near_one
+from kernpool.pooling.plan import FAINT, LOADING, SMALL, PoolingPlan, near_one
 from kernpool.pooling.recipe import Recipe, Sums, choose, limit_values, sum_problem
-
-NO_CENTER = np.zeros(1)
 
 
 def sum_small(recipe: Recipe, query: Any, key: Any, value: Any) -> Sums | None:
@@ -46,27 +45,15 @@ def sum_small(recipe: Recipe, query: Any, key: Any, value: Any) -> Sums | None:
         return None
     if recipe.widening is not None or recipe.n_neighbors is not None:
         return None
-    problem = _problem(recipe, *(x[:, None] if x.ndim == 1 else np.ascontiguousarray(x) for x in (query, key, value)))
-    if problem is None:
-        return None
-    resolve_n_jobs(recipe.n_jobs)
-    state = reference.reduce_in_blocks(problem)
-    if not state.denominator.min() >= FAINT:  # windows may be empty, or in need of another unit
-        return None
-    return Sums(problem.restored(state), problem.layout, shape=(len(query), *value.shape[1:]))
-
-
-def _problem(
-    recipe: Recipe, query: NDArray[np.float64], key: NDArray[np.float64], value: NDArray[np.float64]
-) -> Problem | None:
-    """Build the `Problem` of small plain arrays quickly; return None for invalid inputs and special cases."""
-    # It is the one that `Recipe.problem` builds.
+    columns = query, key, value
+    query, key, value = (x[:, None] if x.ndim == 1 else np.ascontiguousarray(x) for x in columns)
     (n, d), h = key.shape, recipe.bandwidth
     if query.shape[1] != d or len(value) != n or h.size not in (1, d):
         return None
     bandwidth = h if h.size == d else np.full(d, h[0])
     similarity = KernelLogits(recipe.kernel, bandwidth, cast(Composition, recipe.composition))
-    if not is_dense(Problem(query, key, value, NO_CENTER, similarity)):  # before anything looks at all rows
+    problem = Problem(query, key, value, np.zeros(1), similarity, tol=EPSILON)
+    if dense_seconds(problem, PairSample(problem), {}) > LOADING:  # before anything looks at all rows
         return None
     # The columns together; NaN and infinity fail every comparison.
     query_high, key_high = np.maximum.reduce(query, axis=None), np.maximum.reduce(key, axis=None)
@@ -83,7 +70,12 @@ def _problem(
     spread = np.maximum.reduce(np.abs(centered), axis=0)
     if not (spread.min() >= SMALL and spread.max() + size.max() <= LARGEST):
         return None
-    return Problem(query, key, centered, center, similarity, tol=EPSILON)
+    problem = replace(problem, value=centered, value_center=center)
+    resolve_n_jobs(recipe.n_jobs)
+    state = reference.reduce_in_blocks(problem)
+    if not state.denominator.min() >= FAINT:  # windows may be empty, or in need of another unit
+        return None
+    return Sums(problem.restored(state), problem.layout, shape=(len(query), *columns[2].shape[1:]))
 
 
 Array = NDArray[np.float64]
@@ -140,11 +132,11 @@ def _is_worth_it(first: Problem, items: int, algorithm: str) -> bool:
     windows = first.similarity
     if any(x is not None for x in (first.attn_mask, first.logit_bias, windows.widening)):
         return False
-    if kernel.is_compact and reference.may_underflow(first):
+    if kernel.is_compact and may_underflow(first):
         return False
     if algorithm == "brute":
         return True
-    densely = items * reference.seconds(first, PairSample(first), {})
+    densely = items * dense_seconds(first, PairSample(first), {})
     return choose(first).algorithm in ("reference", "brute") and densely > LOADING
 
 

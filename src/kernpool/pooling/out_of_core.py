@@ -216,9 +216,9 @@ def reduce_chunks(
     return found_in_pairs(state), found_in_pairs(center)
 
 
-def is_large_map(key: Any, value: Any, key_weight: Any) -> bool:
-    """Return whether keys are a memory map larger than a chunk, which is better read chunk by chunk."""
-    large = isinstance(key, np.memmap) and key.ndim <= 2 and key.size * 8 > base.BYTES_PER_CHUNK
+def is_large_map(key: np.memmap[Any, Any], value: Any, key_weight: Any) -> bool:
+    """Return whether a memory map of keys is larger than a chunk, so that it is better read chunk by chunk."""
+    large = key.ndim <= 2 and key.size * 8 > base.BYTES_PER_CHUNK
     return large and np.ndim(value) <= 2 and (key_weight is None or np.ndim(key_weight) == 1)
 
 

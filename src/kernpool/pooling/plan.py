@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from kernpool.algorithms import ALGORITHMS, Algorithm, Gradients, reference
 from kernpool.algorithms.algorithm import WANTED, PairSample
-from kernpool.algorithms.reference import REFERENCE, may_underflow
+from kernpool.algorithms.costs import may_underflow
+from kernpool.algorithms.reference import REFERENCE
 from kernpool.algorithms.verification import corrected
 from kernpool.core import PoolState, Problem, column_range
 from kernpool.execution.error_messages import abbreviate, did_you_mean
@@ -30,11 +31,6 @@ from kernpool.execution.warnings import underflow_is_zero
 # Seconds charged to a single call for compiled loops. They take half a second to a second to load, once in a process,
 # and a notebook makes some hundred calls: up to a hundred thousand pairs dense NumPy takes half a millisecond.
 LOADING = 8e-4
-
-
-def is_dense(problem: Problem) -> bool:
-    """Return whether a problem is so small that a dense NumPy sum ends before compiled loops are loaded."""
-    return REFERENCE.seconds(problem, PairSample(problem), {}) <= LOADING
 
 
 Exponents = NDArray[np.int64]
@@ -130,13 +126,30 @@ class Plan:
     ----------
     algorithm : str
         Its name.
-    reason : str
-        Why this one, in words.
     """
 
     algorithm: str
-    reason: str
     _chosen: Algorithm = field(repr=False, compare=False)
+    _shape: tuple[int, int] = field(default=(0, 0), repr=False)
+    _seconds: dict[str, float] = field(default_factory=dict, repr=False, compare=False)  # none if as asked
+
+    @property
+    def reason(self) -> str:
+        """Why this one, in words."""
+        if not self._seconds:
+            return f"{self._chosen.summary}: as asked"
+        best, *others = sorted(self._seconds, key=self._seconds.__getitem__)
+        (m, n), name = self._shape, self.algorithm
+        why = f"{self._chosen.summary}: about {_seconds_as_text(self._seconds[best])} for {m} queries x {n} keys"
+        if not others:
+            return f"{why}, before compiled loops would be loaded"
+        if name != REFERENCE.name:
+            why += f" with vectors of {vector_bits()} bits"
+        second = self._seconds[others[0]]
+        return why if second == float("inf") else f"{why}, {others[0]} about {_seconds_as_text(second)}"
+
+    def __repr__(self) -> str:
+        return f"Plan(algorithm={self.algorithm!r}, reason={self.reason!r})"
 
     @underflow_is_zero
     def reduce(self, problem: Problem, *, n_jobs: int | None = None, progress: Progress | None = None) -> PoolState:
@@ -313,28 +326,21 @@ def check_algorithm(algorithm: str) -> None:
 
 def choose_algorithm(problem: Problem, algorithm: str = "auto", *, reuse: bool = True) -> Plan:
     """Choose the plan for a problem without categorical columns or groups; parameters as in `choose`."""
-    check_algorithm(algorithm)
     if algorithm != "auto":
+        check_algorithm(algorithm)
         chosen = ALGORITHMS[algorithm]
         if refusal := chosen.refusal(problem):
             able = [name for name, other in ALGORITHMS.items() if other.refusal(problem) is None]
             raise ValueError(f"algorithm {algorithm!r} {refusal}; use algorithm='auto' or one of {able}")
-        return Plan(chosen.name, f"{chosen.summary}: as asked", chosen)
-    (m, n), chosen = problem.shape, REFERENCE
-    if not reuse and is_dense(problem):
-        densely = _seconds_as_text(chosen.seconds(problem, PairSample(problem), {}))
-        why = f"about {densely} for {m} queries x {n} keys, before compiled loops would be loaded"
-        return Plan(chosen.name, f"{chosen.summary}: {why}", chosen)
+        return Plan(chosen.name, chosen)
+    densely = 0.0 if reuse else REFERENCE.seconds(problem, PairSample(problem), {})
+    if not reuse and densely <= LOADING:
+        return Plan(REFERENCE.name, REFERENCE, problem.shape, {REFERENCE.name: densely})
     seconds = estimates(problem)
     if not reuse:
         seconds = {name: s + (0.0 if name == REFERENCE.name else LOADING) for name, s in seconds.items()}
-    best, *others = sorted(seconds, key=seconds.__getitem__)
-    why = f"about {_seconds_as_text(seconds[best])} for {m} queries x {n} keys"
-    if best != REFERENCE.name:
-        why += f" with vectors of {vector_bits()} bits"
-    if others and seconds[others[0]] < float("inf"):
-        why += f", {others[0]} about {_seconds_as_text(seconds[others[0]])}"
-    return Plan(best, f"{ALGORITHMS[best].summary}: {why}", ALGORITHMS[best])
+    best = min(seconds, key=seconds.__getitem__)
+    return Plan(best, ALGORITHMS[best], problem.shape, seconds)
 
 
 def estimates(problem: Problem) -> dict[str, float]:

@@ -27,7 +27,7 @@ from kernpool.pooling.in_memory import ArrayPairs, sum_problems
 from kernpool.pooling.out_of_core import ChunkPairs, MapPairs, is_large_map
 from kernpool.pooling.recipe import Recipe, finalize
 from kernpool.pooling.stored_pairs import StoredPairs
-from kernpool.pooling.widths import Nearest, neighbors_in
+from kernpool.pooling.widths import Nearest
 
 
 @underflow_is_zero
@@ -211,7 +211,7 @@ def pool(
         algorithm=algorithm,
         empty=empty,
         n_jobs=n_jobs,
-        n_neighbors=neighbors_in(window),
+        window=window,
     )
     pairs = as_pairs(key, value, key_weight, attn_mask, exclude_self, self_index)
     if isinstance(pairs, StoredPairs):
@@ -240,7 +240,7 @@ def as_pairs(
         pairs = key if isinstance(key, StoredPairs) else ChunkPairs(open_chunks(key))
         refuse_dates(pairs.labels, pairs.kinds)
         return pairs
-    if plain and is_large_map(key, value, key_weight):
+    if plain and isinstance(key, np.memmap) and is_large_map(key, value, key_weight):
         return MapPairs(key, value, key_weight)
     return ArrayPairs(cast(ArrayLike, key), value, key_weight, attn_mask, exclude_self, self_index)
 
@@ -312,7 +312,7 @@ def pool_state(
         tol=tol,
         algorithm=algorithm,
         n_jobs=n_jobs,
-        n_neighbors=neighbors_in(window),
+        window=window,
     )
     batch = ArrayPairs(key, value, key_weight, attn_mask, exclude_self, self_index).batch(recipe, query)
     state = sum_problems(batch.problem, recipe, len(batch), progress, centered=False).state

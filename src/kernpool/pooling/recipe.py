@@ -20,17 +20,17 @@ from numpy.typing import ArrayLike, NDArray
 from kernpool.algorithms import ALGORITHMS
 from kernpool.core import FLOAT64, Keys, Layout, Problem, Rows, as_tol, check_degree, on_tangents
 from kernpool.core.local_fit import LocalFit, as_ridge, ridge_weight, solve, warn_of_curvature, warn_of_rank, with_ridge
-from kernpool.core.similarity import Composition, KernelLogits, check_composition
-from kernpool.core.state import EMPTY_VALUES, Empty, Fill, PoolState, check_empty, fill_empty
+from kernpool.core.similarity import COMPOSITIONS, Composition, KernelLogits
+from kernpool.core.state import EMPTIES, EMPTY_VALUES, Empty, Fill, PoolState, fill_empty
 from kernpool.data.array_validation import as_bandwidth
-from kernpool.execution.error_messages import explain_calls
+from kernpool.execution.error_messages import check_choice, explain_calls
 from kernpool.execution.progress import Progress
 from kernpool.kernels import Kernel, get_kernel
 from kernpool.pooling.category_cells import choose_for_levels
 from kernpool.pooling.group_plan import plan_of_groups
 from kernpool.pooling.plan import PoolingPlan, check_algorithm, choose_algorithm, name_of_each
-from kernpool.pooling.widened_plan import WidenedPlan
-from kernpool.pooling.widths import count_neighbors, with_neighbors, with_widths
+from kernpool.pooling.widened_plan import FEW, WidenedPlan
+from kernpool.pooling.widths import Window, count_neighbors, neighbors_in, with_neighbors, with_widths
 
 Array = NDArray[np.float64]
 
@@ -87,17 +87,22 @@ class Recipe:
     tied: NDArray[np.intp] | None = None
 
     def __post_init__(self) -> None:
-        check_empty(self.empty)
+        check_choice("empty", self.empty, EMPTIES)
         check_degree(self.degree)
-        check_composition(self.composition)
-        check_algorithm(self.algorithm)
+        check_choice("composition", self.composition, COMPOSITIONS)
+        if self.algorithm != "auto":
+            check_algorithm(self.algorithm)
         as_tol(self.tol)
+        if type(self.ridge) is float and not self.ridge:
+            return
         as_ridge(self.ridge)
         if self.degree == 2 and np.any(self.ridge):
             raise ValueError("ridge is on the slopes of local planes; use degree=1, or ridge=0")
 
     @classmethod
-    def of(cls, kernel: str | Kernel = "gaussian", bandwidth: ArrayLike = 1.0, **options: Any) -> Recipe:
+    def of(
+        cls, kernel: str | Kernel = "gaussian", bandwidth: ArrayLike = 1.0, window: Window = "fixed", **options: Any
+    ) -> Recipe:
         """Build a `Recipe` from a kernel or its name, a scalar or vector bandwidth, and further parameters of pooling.
 
         Parameters
@@ -110,6 +115,8 @@ class Recipe:
         Recipe
             Checked.
         """
+        if not (isinstance(window, str) and window == "fixed"):
+            options["n_neighbors"] = neighbors_in(window)
         return cls(get_kernel(kernel), as_bandwidth(bandwidth, None), **options)
 
     def problem(
@@ -260,9 +267,10 @@ def choose(problem: Problem, algorithm: str = "auto", *, reuse: bool = False, au
     >>> kernpool.choose(problem, "brute").reason
     'every pair, in compiled tiles: as asked'
     """
-    if WidenedPlan.serves(problem.similarity.widening):
+    widening = problem.similarity.widening
+    if widening is not None and len(np.unique(widening)) <= FEW:
         part = partial(choose, algorithm=algorithm, reuse=reuse, auxiliary=auxiliary)
-        return WidenedPlan.of(problem.similarity.widening, part, name_of_each(algorithm))
+        return WidenedPlan.of(widening, part, name_of_each(algorithm))
     if auxiliary and algorithm in ALGORITHMS and ALGORITHMS[algorithm].refusal(problem) is not None:
         algorithm = "auto"
     if problem.groups is not None:
@@ -280,7 +288,8 @@ def sum_problem(
 ) -> PoolState:
     """Sum weights and weighted values over all keys by the algorithm of a recipe; every sum of pooling is this."""
     plan = choose(problem, recipe.algorithm, reuse=reuse, auxiliary=auxiliary)
-    return on_tangents(problem, plan.reduce(problem, n_jobs=recipe.n_jobs, progress=progress))
+    state = plan.reduce(problem, n_jobs=recipe.n_jobs, progress=progress)
+    return state if problem.tied is None else on_tangents(problem, state)
 
 
 def limit_problem(problem: Problem, empty: str) -> Problem:
@@ -396,12 +405,13 @@ def finalize(
            [0.]])
     """
     if sums.center is None and not recipe.degree:
-        values = recipe.fill_empty(quotient(sums.state), sums.state.denominator != 0, sums.fill)
+        values, occupied = quotient(sums.state), sums.state.denominator != 0
     else:
         fit = sums.fit(recipe.ridge_weight(sums.layout.columns))
         if recipe.degree:
             report = report_rank or (warn_of_rank if recipe.degree == 1 else warn_of_curvature)
             report(fit.rank, fit.occupied, sums.layout.regressors)
-        values = recipe.fill_empty(fit.intercept, fit.occupied, sums.fill)
+        values, occupied = fit.intercept, fit.occupied
+    values = fill_empty(values, occupied, recipe.empty, sums.fill, warn=recipe.warns_of_nearest)
     values = values if sums.shape is None else values.reshape(sums.shape)
     return values.astype(sums.dtype, copy=False)

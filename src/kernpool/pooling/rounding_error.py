@@ -6,7 +6,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.algorithms.reference import may_underflow
+from kernpool.algorithms.costs import may_underflow
 from kernpool.core import FLOAT64, PoolState, Problem
 from kernpool.kernels import get_kernel
 from kernpool.pooling.recipe import choose

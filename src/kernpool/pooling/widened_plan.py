@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +23,7 @@ from kernpool.pooling.plan import PoolingPlan
 
 Array = NDArray[np.float64]
 
-FEW = 8  # factors
+FEW = 8  # different factors, each of which is pooled as a problem of its own
 
 
 @dataclass(frozen=True)
@@ -34,11 +33,6 @@ class WidenedPlan:
     algorithm: str  # ``"widened"``
     reason: str  # why this way, in words
     _choose: Callable[[Problem], PoolingPlan] = field(repr=False, compare=False)
-
-    @staticmethod
-    def serves(widening: Array | None) -> TypeGuard[Array]:
-        """Return whether queries have factors, and few enough different ones to pool each as a problem of its own."""
-        return widening is not None and len(np.unique(widening)) <= FEW
 
     @classmethod
     def of(cls, widening: Array, choose_part: Callable[[Problem], PoolingPlan], each: str) -> WidenedPlan:

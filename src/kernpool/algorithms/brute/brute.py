@@ -11,7 +11,7 @@ with the same cuts and merges.
 The estimated time is the measured cost of a pair on this class of processor, times the number of pairs.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import nullcontext
 from functools import partial
 
@@ -19,44 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.algorithms import reference
-from kernpool.algorithms.algorithm import PER_QUERY, Algorithm, Blocks, Gradients, PairSample, pair_cost
-from kernpool.algorithms.reference import may_underflow
+from kernpool.algorithms.algorithm import PER_QUERY, Algorithm, Blocks, Gradients
+from kernpool.algorithms.costs import brute_seconds, may_underflow
 from kernpool.core import PoolState, Problem, empty_state, merge
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import OrderedSum, Work, blas_threads, cut, cut_evenly, run_blocks, run_passes
-from kernpool.kernels import Gaussian, is_compiled
-
-CALL, SECONDS_PER_QUERY = 130e-6, 100e-9  # seconds
-DENSELY = 20e-9  # seconds of a pair in dense NumPy, beside those of its columns: own kernels, masks
-
-
-def pair_seconds(problem: Problem) -> float:
-    """Estimate the run time of brute force in seconds per query-key pair."""
-    similarity = problem.similarity
-    d, c, kernel = int(problem.key.shape[1]), int(problem.value.shape[1]), similarity.kernel
-    in_logarithms = kernel.is_compact and may_underflow(problem)
-    densely = not is_compiled(kernel) or problem.logit_bias is not None
-    if densely or in_logarithms:
-        seconds = DENSELY * (d if in_logarithms else 1.0) + 5e-9 * d
-    elif similarity.composition == "product" and d > 1 and not isinstance(kernel.form, Gaussian):
-        seconds = pair_cost("product", kernel.name, d)
-    elif problem.degree == 1 and problem.attn_mask is None and similarity.widening is None:
-        return pair_cost("degree 1", kernel.name, d) + 0.35e-9 * (problem.layout.width - c - d * (d + 3) // 2 - d)
-    elif problem.degree or problem.attn_mask is not None or similarity.widening is not None:
-        seconds = pair_cost("staged", kernel.name, d)
-    else:
-        seconds = pair_cost("radial" if problem.dtype == np.float64 else "radial, float32", kernel.name, d)
-    if problem.degree:
-        seconds += 1e-9 + 0.35e-9 * (problem.layout.width - c)
-    return seconds + 0.3e-9 * (c - 1)
-
-
-# The arguments of all estimates of time, used or not.
-def seconds(problem: Problem, look: PairSample, known: Mapping[str, float]) -> float:  # noqa: ARG001
-    """Estimate the run time of brute force in seconds."""
-    m, n = problem.shape
-    return CALL + m * (SECONDS_PER_QUERY + n * pair_seconds(problem))
-
+from kernpool.kernels import is_compiled
 
 Array = NDArray[np.float64]
 
@@ -88,7 +56,7 @@ class DenseBlocks:
 
 def _blocks(problem: Problem) -> Blocks:
     kernel = problem.similarity.kernel
-    in_logarithms = kernel.is_compact and reference.may_underflow(problem)
+    in_logarithms = kernel.is_compact and may_underflow(problem)
     plain = problem.logit_bias is None
     if is_compiled(kernel) and plain and not in_logarithms:
         from kernpool.algorithms.brute.tiles import CompiledBlocks
@@ -245,7 +213,7 @@ BRUTE = Algorithm(
     summary="every pair, in compiled tiles",
     reduce=reduce,
     pullback=pullback,
-    seconds=seconds,
+    seconds=brute_seconds,
     degree=2,
     widening=(object,),
 )

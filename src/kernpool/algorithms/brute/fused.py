@@ -9,6 +9,9 @@ a key, ``|x|^2 + |y|^2 - 2 x.y`` takes one fused multiply-add per column and pai
 three. The rounding error of products grows with the squared radii, so they are for columns whose spread is not large
 compared with the bandwidth. The error is checked for every query, and queries that fail are computed again from
 differences.
+
+The first functions serve all brute-force loops: array layout, float width, a bound of the distances, and the
+thresholds below which sums may have lost digits.
 """
 
 from __future__ import annotations
@@ -22,20 +25,66 @@ from numpy.typing import NDArray
 
 from kernpool.algorithms.brute.loops import fused_local_linear, fused_means, matrix_products
 from kernpool.algorithms.brute.loops.tiles import UNDERFLOW_OF_MOMENTS
-from kernpool.algorithms.brute.matrix_products import (
-    LOST_ON_EDGE,
-    UNDERFLOW,
-    UNDERFLOW_32,
-    Products,
-    farthest_square,
-    is_gaussian,
-    narrow_type,
-    read_only,
-    transposed,
-)
 from kernpool.algorithms.loops.kernel_weights import CODES, GAUSSIAN, LN_2
 from kernpool.core import PoolState, Problem
 from kernpool.execution.compilation import vector_registers
+from kernpool.kernels.registry import Gaussian
+
+# Sums of weights per key below which digits may be lost: to underflow, or at the edge of a compact kernel.
+UNDERFLOW, UNDERFLOW_32, LOST_ON_EDGE = 1e-280, 1e-30, 1e-10
+
+
+def is_gaussian(problem: Problem) -> bool:
+    """Return whether the kernel is Gaussian, so that its radial and product forms over columns agree."""
+    return isinstance(problem.similarity.kernel.form, Gaussian)
+
+
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a contiguous, read-only view of an array, or of a copy where it is not contiguous."""
+    # Both properties are part of the type in Numba, and every combination of types is compiled separately: six
+    # compilations of two seconds each were seen.
+    view = np.ascontiguousarray(array).view()
+    view.flags.writeable = False
+    return view
+
+
+def narrow_type(problem: Problem) -> np.dtype[Any]:
+    """Return the dtype for pairs: float32 for float32 inputs with coordinates below 1e15 bandwidths, else float64."""
+    if problem.dtype == np.float64:
+        return problem.dtype
+    farthest = max(max(x.max(), -x.min()) for x in problem.ends) / problem.similarity.bandwidth.min()
+    return problem.dtype if farthest < 1e15 else np.dtype(np.float64)
+
+
+def farthest_square(problem: Problem, scale: NDArray[np.float64]) -> float:
+    """Return an upper bound on squared scaled distances between queries and keys, from their joint bounding box."""
+    query_low, query_high, key_low, key_high = problem.ends
+    extent = np.maximum(query_high, key_high) - np.minimum(query_low, key_low)
+    return float(np.sum((extent * scale) ** 2))
+
+
+def transposed(problem: Problem) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return keys and values transposed to (columns, keys), cached with the problem if it has a cache."""
+
+    def arrange() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        return np.ascontiguousarray(problem.key.T), np.ascontiguousarray(problem.value.T)
+
+    return problem.prepare("transposed", (problem.key, problem.value), arrange)
+
+
+def can_multiply(problem: Problem) -> bool:
+    """Return whether matrix products, in as many columns as they need to be faster, support a problem."""
+    radial = problem.similarity.composition == "radial" or is_gaussian(problem)
+    return radial and CODES[problem.similarity.kernel.name] in matrix_products.KERNELS
+
+
+def products_are_precise(problem: Problem) -> bool:
+    """Return whether matrix products are precise for most queries, judging by the spread of the keys."""
+    scale = fused_means.scales(GAUSSIAN, problem.similarity.bandwidth)
+    squares = np.sum(((problem.key - problem.key.mean(axis=0)) * scale) ** 2, axis=1)
+    dtype = narrow_type(problem)
+    return bool(0.5 * LN_2 * float(np.finfo(dtype).eps) * squares.max() <= (1e-6 if dtype == np.float32 else 5e-13))
+
 
 _NONE = np.empty(0)
 
@@ -47,8 +96,7 @@ class FusedMoments:
         self.problem, code = problem, CODES[problem.similarity.kernel.name]
         self.key, (self.value,) = transposed(problem)
         self.weight = _NONE if problem.key_weight is None else problem.key_weight
-        self.own = np.full(len(problem.query), -1) if problem.self_index is None else problem.self_index
-        self.own_weight = problem.own_weight
+        self.own, self.own_weight = problem.own
         self.place, self.scale = np.arange(fused_local_linear.TILE, dtype=float), 1.0 / problem.similarity.bandwidth
         self.height, bandwidth = fused_means.height(code), problem.similarity.bandwidth
         farthest = farthest_square(problem, fused_means.scales(code, bandwidth))
@@ -270,8 +318,7 @@ class FusedPairs:
         dtype = np.dtype(np.float64) if is_compact else narrow_type(problem)
         self.keys = FusedKeys.of(problem, dtype, products=products)
         self.query, self.offset = self.keys.queries(problem.query)
-        self.own = np.full(len(self.query), -1) if problem.self_index is None else problem.self_index
-        self.own_weight = problem.own_weight
+        self.own, self.own_weight = problem.own
         self.place = np.arange(fused_means.TILE, dtype=dtype)
         self.height = fused_means.height(code)
         # Sums up to this times the number of keys are done again: tails have underflowed, or the edge decides.
@@ -309,7 +356,7 @@ class FusedPairs:
         code = CODES[similarity.kernel.name]
         most = MOST_BEFORE_PRODUCTS[vector_registers()][narrow_type(problem).itemsize]
         few = d <= MOST_FOR_FUSED and not (
-            code == GAUSSIAN and d > most and Products.can_do(problem) and Products.is_precise(problem)
+            code == GAUSSIAN and d > most and can_multiply(problem) and products_are_precise(problem)
         )
         possible = radial and problem.attn_mask is None and code in fused_means.KERNELS
         return possible and (few or code not in matrix_products.KERNELS)

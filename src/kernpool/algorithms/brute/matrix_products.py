@@ -8,64 +8,16 @@
 and that by a key is its mirror image: a product of R with the keys, less row sums times the query. Coordinates are
 taken about the center of the block's queries, in bandwidths, so nothing large is subtracted. Queries that are too far
 from that center for the promised precision are left to the staged tiles.
-
-The file also has helpers that all brute-force loops use: array layout, float width, a bound of the distances, and the
-thresholds below which sums may have lost digits.
 """
-
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.algorithms.algorithm import FEWEST_FOR_PRODUCTS
+from kernpool.algorithms.brute.fused import UNDERFLOW, UNDERFLOW_32, read_only
 from kernpool.algorithms.brute.loops import fused_means, matrix_products
 from kernpool.algorithms.brute.loops.matrix_products import STEEPEST, gradient_block
 from kernpool.algorithms.loops.kernel_weights import CODES, GAUSSIAN, LN_2
 from kernpool.core import PoolState, Problem
-from kernpool.kernels.registry import Gaussian
-
-# Sums of weights per key below which digits may be lost: to underflow, or at the edge of a compact kernel.
-UNDERFLOW, UNDERFLOW_32, LOST_ON_EDGE = 1e-280, 1e-30, 1e-10
-
-
-def is_gaussian(problem: Problem) -> bool:
-    """Return whether the kernel is Gaussian, so that its radial and product forms over columns agree."""
-    return isinstance(problem.similarity.kernel.form, Gaussian)
-
-
-def read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """Return a contiguous, read-only view of an array, or of a copy where it is not contiguous."""
-    # Both properties are part of the type in Numba, and every combination of types is compiled separately: six
-    # compilations of two seconds each were seen.
-    view = np.ascontiguousarray(array).view()
-    view.flags.writeable = False
-    return view
-
-
-def narrow_type(problem: Problem) -> np.dtype[Any]:
-    """Return the dtype for pairs: float32 for float32 inputs with coordinates below 1e15 bandwidths, else float64."""
-    if problem.dtype == np.float64:
-        return problem.dtype
-    farthest = max(max(x.max(), -x.min()) for x in problem.ends) / problem.similarity.bandwidth.min()
-    return problem.dtype if farthest < 1e15 else np.dtype(np.float64)
-
-
-def farthest_square(problem: Problem, scale: NDArray[np.float64]) -> float:
-    """Return an upper bound on squared scaled distances between queries and keys, from their joint bounding box."""
-    query_low, query_high, key_low, key_high = problem.ends
-    extent = np.maximum(query_high, key_high) - np.minimum(query_low, key_low)
-    return float(np.sum((extent * scale) ** 2))
-
-
-def transposed(problem: Problem) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return keys and values transposed to (columns, keys), cached with the problem if it has a cache."""
-
-    def arrange() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        return np.ascontiguousarray(problem.key.T), np.ascontiguousarray(problem.value.T)
-
-    return problem.prepare("transposed", (problem.key, problem.value), arrange)
-
 
 Array = NDArray[np.float64]
 
@@ -82,29 +34,10 @@ class Products:
         self.value_unit = fused_means.exponent_of(np.abs(problem.value).max(axis=0)) * self.narrow
         self.value = np.ascontiguousarray(np.ldexp(problem.value, -self.value_unit).T, dtype=dtype)
         self.weight = np.empty(0, dtype) if problem.key_weight is None else problem.key_weight.astype(dtype)
-        self.own = np.full(len(problem.query), -1) if problem.self_index is None else problem.self_index
-        self.own_weight = problem.own_weight
+        self.own, self.own_weight = problem.own
         self.scale = fused_means.scales(self.code, similarity.bandwidth)
         self.epsilon = float(np.finfo(dtype).eps)
         self.least = UNDERFLOW_32 if self.narrow else UNDERFLOW
-
-    @staticmethod
-    def can_do(problem: Problem) -> bool:
-        """Return whether matrix products support this problem, and are faster than differences of coordinates."""
-        similarity = problem.similarity
-        radial = similarity.composition == "radial" or is_gaussian(problem)
-        enough = problem.key.shape[1] >= FEWEST_FOR_PRODUCTS
-        return radial and enough and CODES[similarity.kernel.name] in matrix_products.KERNELS
-
-    @staticmethod
-    def is_precise(problem: Problem) -> bool:
-        """Return whether matrix products are precise for most queries, judging by the spread of the keys."""
-        scale = fused_means.scales(GAUSSIAN, problem.similarity.bandwidth)
-        squares = np.sum(((problem.key - problem.key.mean(axis=0)) * scale) ** 2, axis=1)
-        narrow = narrow_type(problem) == np.float32
-        return bool(
-            0.5 * LN_2 * float(np.finfo(narrow_type(problem)).eps) * squares.max() <= (1e-6 if narrow else 5e-13)
-        )
 
     def sums(self, queries: slice | NDArray[np.intp], keys: slice) -> tuple[PoolState, NDArray[np.bool_]]:
         """Return the kernel sums of some queries over a slice of keys, and flags of imprecise queries."""

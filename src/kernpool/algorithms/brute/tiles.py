@@ -13,17 +13,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.algorithms.algorithm import Gradients
-from kernpool.algorithms.brute.fused import FusedGradients, FusedMoments, FusedPairs
-from kernpool.algorithms.brute.loops import tiles as loops
-from kernpool.algorithms.brute.matrix_products import (
-    ProductGradients,
-    Products,
+from kernpool.algorithms.algorithm import FEWEST_FOR_PRODUCTS, Gradients
+from kernpool.algorithms.brute.fused import (
+    FusedGradients,
+    FusedMoments,
+    FusedPairs,
+    can_multiply,
     is_gaussian,
     narrow_type,
     read_only,
     transposed,
 )
+from kernpool.algorithms.brute.loops import tiles as loops
+from kernpool.algorithms.brute.matrix_products import ProductGradients, Products
 from kernpool.algorithms.loops.kernel_weights import CODES, LN_2
 from kernpool.core import LocalFit, PoolState, Problem, Stack, solve
 
@@ -39,15 +41,12 @@ class CompiledBlocks:
 
     def __init__(self, problem: Problem) -> None:
         self.problem, columns = problem, problem.key.shape[1]
-        self.own = np.full(len(problem.query), -1) if problem.self_index is None else problem.self_index
-        self.own_weight = problem.own_weight
-        self.bandwidth = read_only(np.atleast_2d(problem.similarity.widths))  # one row, or one for each query
-        self.kernel = kernel_of(replace(problem, similarity=replace(problem.similarity, widening=None)))[1:]
+        self.own, self.own_weight = problem.own
         self.solved: tuple[PoolState, LocalFit] | None = None
         # Sums of offsets need float64, and take longer than the weights.
         self.is_plain = problem.similarity.widening is None  # what the faster loops need
         self.is_fused = self.is_plain and not problem.degree and FusedPairs.can_do(problem)
-        products = self.is_plain and Products.can_do(problem)
+        products = self.is_plain and columns >= FEWEST_FOR_PRODUCTS and can_multiply(problem)
         self.uses_blas = products and not problem.degree and not self.is_fused
         plain = is_gaussian(problem) and problem.attn_mask is None and not problem.degree
         self.gradients_use_blas = plain and products
@@ -56,6 +55,12 @@ class CompiledBlocks:
         # loops are so quick that the calls of two threads hold each other up: .2 of 8 ms for 8000 float32 numbers.
         pairs = 1 << 23 if self.is_fused else 1 << 22
         self.pairs_per_call = max(1 << 18, pairs // max(1, columns // (32 if self.uses_blas else 8)))
+
+    @cached_property
+    def windows(self) -> tuple[Array, tuple[int, bool | None, bool]]:
+        """Bandwidths, in one row or one for each query, and the kernel as the general loop takes it."""
+        plain = replace(self.problem, similarity=replace(self.problem.similarity, widening=None))
+        return read_only(np.atleast_2d(self.problem.similarity.widths)), kernel_of(plain)[1:]
 
     @cached_property
     def columns(self) -> tuple[Array, Array]:
@@ -93,7 +98,7 @@ class CompiledBlocks:
             self.columns  # noqa: B018  # made by being asked for
 
     def _pairs(self, queries: slice | NDArray[np.intp], keys: slice) -> tuple[object, ...]:
-        problem, (key, value) = self.problem, self.columns
+        problem, (key, value), (bandwidth, kernel) = self.problem, self.columns, self.windows
         mask = np.empty((0, 0), dtype=bool) if problem.attn_mask is None else problem.attn_mask[queries, keys]
         return (
             read_only(problem.query[queries]),
@@ -103,8 +108,8 @@ class CompiledBlocks:
             read_only(mask),
             read_only(self.own[queries] - keys.start),
             read_only(self.own_weight[queries]),
-            self.bandwidth if len(self.bandwidth) == 1 else read_only(self.bandwidth[queries]),
-            *self.kernel,
+            bandwidth if len(bandwidth) == 1 else read_only(bandwidth[queries]),
+            *kernel,
         )
 
     def sum_block(self, queries: slice, keys: slice) -> PoolState:

@@ -24,7 +24,6 @@ a sum is computed, so that the cost model can use this file.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from math import ceil, log2, sqrt
 from typing import TYPE_CHECKING
@@ -32,8 +31,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.algorithms.algorithm import Algorithm, Array, Gradients, PairSample
-from kernpool.algorithms.brute.brute import pair_seconds
+from kernpool.algorithms.algorithm import Algorithm, Array, Gradients
+from kernpool.algorithms.costs import are_few, sweep_seconds
 from kernpool.algorithms.sweep.moment_columns import pop_flags, with_moments
 from kernpool.core import FLOAT64, PoolState, Problem
 from kernpool.execution.progress import Progress
@@ -45,7 +44,6 @@ if TYPE_CHECKING:
 
 
 KEY_BIN, QUERY_GROUP, QUERIES_PER_BLOCK = 10.0, 4.0, 16
-FEW_QUERIES = 64  # keys per query, from which on neighbouring queries are too far apart to look at the same keys
 PIECE = 1 << 18
 FEW_UNDONE = 16  # queries that are sooner compared with every key than keys are put in bins
 
@@ -89,11 +87,6 @@ def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) 
         progress(m, m)
     result.shift[result.denominator == 0] = -np.inf
     return result
-
-
-def are_few(m: int, n: int) -> bool:
-    """Return whether queries are so few, one per 64 keys or fewer, that bins serve one query each."""
-    return n >= FEW_QUERIES * m
 
 
 def _sum_in_order(
@@ -160,31 +153,6 @@ def _sum_all(problem: Problem, result: PoolState) -> NDArray[np.bool_]:
         shift = (middle - problem.query) / problem.similarity.bandwidth
         result.numerator[:] = problem.layout.moved(result.denominator, result.numerator, shift)
     return undone
-
-
-PER_KEY, PER_QUERY, PER_BIN = 0.045e-6, 0.08e-6, 0.02e-6
-FEW_COMPACT, FEW_INFINITE = (18e-9, 35e-9), (20e-9, 17e-9)  # per key, of means and of local lines at few points
-PER_WINDOW_KEY, PER_WINDOW = 0.2e-6, {Polynomial: 1.5e-6, Gaussian: 4e-6}  # of windows that differ, in some octaves
-CELL_KEYS = 3000  # keys from which on a query of the Gaussian meets few cells that are summed key by key
-
-
-def seconds(problem: Problem, look: PairSample, known: Mapping[str, float]) -> float:
-    """Estimate the run time of the sweep in seconds."""
-    (m, n), kernel = problem.shape, problem.similarity.kernel
-    if problem.similarity.widening is not None:
-        rows = PER_WINDOW_KEY * n + PER_WINDOW[type(kernel.form)] * m
-        return 1e-3 + (1.0, 1.5, 2.5)[problem.degree] * rows
-    if are_few(m, n) and problem.degree < 2 and kernel.adds_up:  # one pass over the keys
-        per_key = FEW_COMPACT if kernel.is_compact else FEW_INFINITE
-        return 0.9e-3 + per_key[problem.degree] * n + 2e-6 * m
-    call, rows = 450e-6, PER_KEY * n + PER_QUERY * m + PER_BIN * sqrt(m * n)
-    smooth = isinstance(kernel.form, Gaussian)
-    if smooth:  # cells of few keys are summed key by key
-        call, rows = 900e-6, rows + 0.5 * PER_KEY * n + 1e-6 * m * min(1.0, CELL_KEYS / n)
-    total = call + (1.0, 1.3 if smooth else 4.0, 8.0)[problem.degree] * rows
-    if not kernel.adds_up and total + look.seconds < known["brute"]:
-        total += m * (400e-9 + n * look.share * pair_seconds(problem))
-    return total
 
 
 # Weight about a query below which it is computed pair by pair. The truncation error of series is a fraction of all
@@ -333,7 +301,7 @@ SWEEP = Algorithm(
     summary="one column in linear time",
     reduce=reduce,
     pullback=pullback,
-    seconds=seconds,
+    seconds=sweep_seconds,
     attn_mask=False,
     logit_bias=False,
     own_kernels=False,

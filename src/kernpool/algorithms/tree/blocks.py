@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.algorithms.algorithm import LEAF, TILE
+from kernpool.algorithms.brute.fused import read_only
 from kernpool.algorithms.brute.loops.tiles import UNDERFLOW
-from kernpool.algorithms.brute.matrix_products import read_only
 from kernpool.algorithms.loops.kernel_weights import GAUSSIAN
 from kernpool.algorithms.tree.kd_tree import (
     KdTree,
@@ -67,9 +67,8 @@ class PreparedTree:
         low, high = self.boxes = boxes_of(self.query, tile)
         middle = (low + 0.5 * (high - low))[: None if self.profile.infinite else 0]
         self.nearest = nearest_leaves(self.tree, middle, self.profile)
-        own = np.full(len(self.query), -1) if problem.self_index is None else problem.self_index[self.order]
+        own, self.own_weight = (each[self.order] for each in problem.own)
         self.own = np.where(own >= 0, place[own], -1)
-        self.own_weight = problem.own_weight[self.order]
         self.mass = float(self.tree.weight.sum())
         profile = self.profile
         if profile.fused:  # here, or every thread makes and compiles its own

@@ -24,7 +24,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.algorithms.reference import may_underflow
+from kernpool.algorithms.costs import may_underflow
 from kernpool.core import Problem
 from kernpool.data.encoding import group_codes
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
@@ -119,7 +119,7 @@ def _sum_by_loops(
     tables: WeightTables, residual: Array, ends: Integers, variance: Array, sizes: Array, n_jobs: int | None
 ) -> None:
     """Fill `variance` and `sizes` with cluster-robust sums, by compiled loops over blocks of queries on threads."""
-    from kernpool.algorithms.brute.matrix_products import read_only
+    from kernpool.algorithms.brute.fused import read_only
     from kernpool.algorithms.brute.tiles import kernel_of  # with code that loads Numba, which small problems never do
     from kernpool.inference.loops.cluster_sums import sum_clusters
 
@@ -151,7 +151,7 @@ def _sum_by_loops(
 
 def category_tables(problem: Problem, problems: list[Problem], kept: NDArray[np.intp]) -> tuple[Integers, Array, Array]:
     """Return category codes of queries and keys, and tables of categorical kernel values for each local fit."""
-    from kernpool.algorithms.brute.matrix_products import read_only
+    from kernpool.algorithms.brute.fused import read_only
 
     if problem.factors is None:
         nothing = np.zeros((len(problem.query), 0), dtype=np.int64)
