@@ -168,9 +168,7 @@ def test_expected_error_and_prediction_intervals_are_of_rows_beyond_the_gap():
     given = LocalLinearRegressor(bandwidth=0.1, gap=5).fit(x[:, None], y)
     assert given.expected_error() == pytest.approx(given.leave_one_out().error)
     for method in ("full", "jackknife+", "cv+"):
-        with pytest.raises(
-            ValueError, match="leaves rows out one by one, and the fit has gap=5; use method='adaptive'"
-        ):
+        with pytest.raises(ValueError, match=r"the fit has gap=5, .*; use method='adaptive'"):
             fitted.prediction_interval(x[:3, None], method=method)
     assert "gap of 5 on either side" in str(fitted.summary())
 
@@ -178,10 +176,10 @@ def test_expected_error_and_prediction_intervals_are_of_rows_beyond_the_gap():
 def test_what_takes_rows_as_independent_refuses():
     x, y = make_series(60)
     fitted = LocalLinearRegressor(bandwidth=0.1, gap=3).fit(x[:, None], y)
-    with pytest.raises(ValueError, match="bootstrap draws rows one by one, and the fit has gap=3"):
+    with pytest.raises(ValueError, match="bootstrap without groups= takes rows one by one, and the fit has gap=3"):
         fitted.bootstrap(n_resamples=9)
     fitted.bootstrap(n_resamples=9, groups=np.arange(60) // 6)
-    with pytest.raises(ValueError, match="groups= or gap="):
+    with pytest.raises(ValueError, match="takes rows one by one, and the fit has gap=3"):
         fitted.significance_test(0, n_resamples=9)
 
 

@@ -196,7 +196,7 @@ def test_groups_of_the_fit_are_the_default():
     drawn = model.bootstrap(at, n_resamples=19)
     assert_array_equal(drawn, plain.bootstrap(at, n_resamples=19, groups=groups))
     assert np.all(drawn != plain.bootstrap(at, n_resamples=19))
-    with pytest.raises(ValueError, match="fitted with groups= or gap=, by which rows go together"):
+    with pytest.raises(ValueError, match="fitted with groups=, whose rows go together"):
         model.significance_test(0)
 
 

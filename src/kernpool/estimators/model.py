@@ -86,6 +86,7 @@ class FittedModel:
     # Found by the fit: bandwidths (d,), smoothings of categorical columns (k,), and how columns become numbers.
     bandwidth_: Array
     smoothing_: Array
+    loo_error_: float  # after a search that leaves rows out
     min_effective_rows_: float | None
     encoding_: Encoding | None
     coordinates_: Coordinates

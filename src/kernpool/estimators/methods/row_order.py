@@ -151,7 +151,7 @@ def warn_of_correlated_noise(model: FittedModel, rows: ReadRows) -> None:
     if place is None:
         place = np.unique(model.key_[:, 0], return_inverse=True)[1]
     rho, count = lag_one_correlation(model, place)
-    if not rho > max(CRITICAL / math.sqrt(max(count, 1)), LEAST):
+    if not rho:
         return
     gap = named_gap(rho, int(np.max(place)) + 1)
     names = names_of(model)
@@ -181,9 +181,10 @@ def lag_one_correlation(model: FittedModel, place: Codes) -> tuple[float, int]:
     """Return the lag-one correlation of pilot residuals along the order of rows, and the number of places.
 
     Residuals of rows that share a place are averaged, and correlations of several outputs. Zero where there are too few
-    places, or neighbours predict rows so well that there is hardly any noise. Of a single column without times there
-    are two pilots, in units of the column and in ranks, and the correlation is the smaller one: where rows are denser
-    here than there, either may miss bends of the curve, whose residuals are correlated as well.
+    places, or no correlation that matters. Of a single column without times there are two pilots, in units of the
+    column and in ranks, and the correlation is the smaller one: where rows are denser here than there, either may miss
+    bends of the curve, whose residuals are correlated as well. Where windows of the fit are as wide as those of a pilot
+    its own residuals, which intervals take too, come first: mostly they are not correlated, and there are no pilots.
     """
     smoother = smoother_of(model)
     (kept,) = np.nonzero(smoother.weight > 0)
@@ -193,7 +194,7 @@ def lag_one_correlation(model: FittedModel, place: Codes) -> tuple[float, int]:
     starts = np.searchsorted(place, np.arange(place[-1] + 1))
     if len(starts) < FEWEST_PLACES:
         return 0.0, len(starts)
-    some = replace(
+    rows = replace(
         smoother,
         keys=Keys.read(smoother.keys.rows.array[kept], smoother.value[kept], smoother.weight[kept]),
         key_code=None if smoother.key_code is None else smoother.key_code[kept],
@@ -201,12 +202,18 @@ def lag_one_correlation(model: FittedModel, place: Codes) -> tuple[float, int]:
         least_rows=None,
     )
     by_column = vars(model).get("key_place_") is None
-    error = vars(model)["loo_error_"]
-    return min(_correlation(pilot, starts, error) for pilot in _pilots(some, place if by_column else None)), len(starts)
+    rho, least = 1.0, max(CRITICAL / math.sqrt(len(starts)), LEAST)
+    for pilot in _pilots(rows, place if by_column else None):
+        own = pilot is rows and len(kept) == len(smoother.weight)
+        left_out = smoother.left_out[kept] if own else pilot.predict(pilot.left_out_problem())
+        rho = min(rho, _correlation(pilot, left_out, starts, model.loo_error_))
+        if not rho > least:
+            return 0.0, len(starts)
+    return rho, len(starts)
 
 
 def _pilots(rows: Smoother, place: Codes | None) -> Iterator[Smoother]:
-    """Yield the smoothers whose residuals are tested; the second one, in ranks, if there are places by the column."""
+    """Yield the smoothers whose residuals are tested; the last one, in ranks, if there are places by the column."""
     key, recipe = rows.keys.rows.array, rows.recipe
     least = PILOT * min(1.0, PILOT_ROWS / len(key))
     low, high = np.quantile(key, [0.25, 0.75], axis=0)
@@ -216,6 +223,8 @@ def _pilots(rows: Smoother, place: Codes | None) -> Iterator[Smoother]:
     found = recipe.bandwidth if rows.n_neighbors is None else np.zeros(key.shape[1])
     h = np.maximum(found, canonical_ratio(recipe.kernel) * least * np.minimum(extent, 2.0 * (high - low)))
     h = np.where(h > 0, h, recipe.bandwidth)  # of a column with most rows at one place
+    if np.all(h == found):
+        yield rows
     pilot = replace(alone, recipe=replace(alone.recipe, bandwidth=h))
     yield pilot.of_degree(2) if pilot.columns == 1 else pilot  # bias correlates residuals
     if place is not None:
@@ -224,9 +233,9 @@ def _pilots(rows: Smoother, place: Codes | None) -> Iterator[Smoother]:
         yield Smoother(Keys.read(place[:, None] / float(place[-1]), rows.value, rows.weight), ranks)
 
 
-def _correlation(pilot: Smoother, starts: NDArray[np.intp], error: float) -> float:
+def _correlation(pilot: Smoother, left_out: Array, starts: NDArray[np.intp], error: float) -> float:
     """Return the lag-one correlation of leave-one-out residuals of rows in their order, averaged where places start."""
-    residual, weight = pilot.value - pilot.predict(pilot.left_out_problem()), pilot.weight[:, None]
+    residual, weight = pilot.value - left_out, pilot.weight[:, None]
     squares, spread = (
         float(np.average(np.sum(one**2, axis=1), weights=pilot.weight))
         for one in (residual, pilot.value - np.average(pilot.value, axis=0, weights=pilot.weight))
