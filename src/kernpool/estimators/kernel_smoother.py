@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
 from kernpool.bandwidth import LeaveOneOut, TrainingRows, warn_of_copies
 from kernpool.core import NO_CATEGORIES, RowOrder, check_degree
@@ -24,7 +23,7 @@ from kernpool.estimators.fitted_model import new_coordinates, refuse_unable, smo
 from kernpool.estimators.limits import refuse, smoother_of
 from kernpool.estimators.methods.prediction import PredictionBase, prediction_at
 from kernpool.estimators.methods.window_width import choose_windows
-from kernpool.estimators.model import FittedModel
+from kernpool.estimators.model import FittedModel, as_fitted
 from kernpool.estimators.parameter_validation import NamedCalls
 from kernpool.estimators.training_rows import OF_COLUMNS, ReadRows, frequencies, unshared
 from kernpool.kernels import Kernel
@@ -126,20 +125,30 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
     def _replace_fit(self, fitted: dict[str, Any]) -> None:
         """Replace all fitted attributes in one step, so that a failed refit leaves the earlier fit intact."""
         kept = {name: value for name, value in vars(self).items() if name in OF_COLUMNS or not name.endswith("_")}
-        self.__dict__ = kept | fitted
-        self._freeze()
+        new = object.__new__(type(self))
+        new.__dict__ = kept | fitted
+        new._freeze()
+        self.__dict__ = new.__dict__
 
     def _freeze(self) -> None:
         """Make the smoother of what has been found; parameters that are set later have no say in it."""
+        given = {name: value for name, value in vars(self).items() if not name.startswith("_")}
+        self._given = {name: given[name] for name in given if not name.endswith("_") and name != "unseen"}
         self._rank_notes, self.smoother_, self._extent = RankNotes(), smoother_of_fit(self), extent_of(self)
-        self._given = {"bandwidth": self.bandwidth, "window": self.window}
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
+        state = {name: value for name, value in state.items() if name not in ("smoother_", "_extent")}
         kernel = state["kernel"]
         if isinstance(kernel, Kernel) and is_registered(kernel):  # of which copies and files have the name
             state |= {"kernel": kernel.name}
         return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if "_given" in state:
+            taken = as_fitted(self)
+            self.smoother_, self._extent = smoother_of_fit(taken), extent_of(taken)
 
     def expected_error(self) -> float:
         r"""Estimate the mean squared error for new rows, summed over outputs, by nested cross-validation.
@@ -181,14 +190,14 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
         >>> model.loo_error_ < model.expected_error() < 2 * model.loo_error_
         True
         """
-        check_is_fitted(self)
-        known = getattr(self, "_expected_error_", None)
+        taken = as_fitted(self)
+        known: float | None = getattr(taken, "_expected_error", None)
         if known is None:
-            known = expected_error(self)
-            self._expected_error_ = known
-            search = vars(self).get("bandwidth_search_")
-            if search is not None:
-                self.bandwidth_search_ = replace(search, expected_error=known)
+            known = expected_error(taken)
+            search = getattr(taken, "bandwidth_search_", None)
+            found = {} if search is None else {"bandwidth_search_": replace(search, expected_error=known)}
+            if self.smoother_ is taken.smoother_:  # unless it was fitted again meanwhile
+                self.__dict__ |= found | {"_expected_error": known}
         return known
 
     def attention_weights(self, X: ArrayLike, *, max_bytes: int = 1 << 30) -> Array:

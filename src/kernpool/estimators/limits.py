@@ -1,4 +1,4 @@
-"""What an answer cannot do for a kind of model: one table of remedies, read by `refuse`."""
+"""Which answers a kind of model does not have: one table of remedies, read by `refuse`."""
 
 from __future__ import annotations
 
@@ -102,8 +102,8 @@ LIMITS: dict[str, dict[str, str]] = {  # answer: kinds of models that do not hav
     "a bandwidth in y": {"stored": IN_MEMORY},
     "distribution_bandwidth": BY_ROWS | {"plane": "fit NadarayaWatsonRegressor, or keep the bandwidth of the fit"},
     'method="full"': {
-        "nearest": 'use "split", "jackknife+" or "cv+"; of classes "lac" or another',
-        "quadratic": 'use method="cv+" or "adaptive"',
+        "nearest": 'use "split" or "cv+"; of classes "lac" or another',
+        "quadratic": 'use method="adaptive"',
         "groups": 'use another method; of classes "lac", with calibration rows of other groups',
     },
     'method="jackknife+"': {"quadratic": 'use method="cv+" or "adaptive"'},

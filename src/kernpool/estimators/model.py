@@ -7,10 +7,11 @@ that takes a model says so by this type, and the estimators and their mixins inh
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from kernpool.bandwidth import LeaveOneOut
 from kernpool.core import NO_CATEGORIES, Categories, RowOrder
@@ -24,6 +25,9 @@ from kernpool.smoother import Smoother, StoredModel
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
+
+
+Fitted = TypeVar("Fitted", bound="FittedModel")
 
 
 class RowAttribute:
@@ -99,7 +103,7 @@ class FittedModel:
     _replace_fit: Callable[[dict[str, Any]], None]
     _rank_notes: RankNotes
     _extent: Any  # where the training rows are, an `Extent`
-    _given: Mapping[str, Any]  # parameters of the fit that say how bandwidths were found
+    _given: dict[str, Any]  # parameters of the fit, but `unseen`
 
     _standardise = True  # so that several outputs count alike
     _degree = 0  # of the local fit
@@ -120,6 +124,17 @@ class FittedModel:
 
     def _report_rank(self, rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:
         """Ignore reports of rank-deficient local fits (a callback): local constant fits have no slopes."""
+
+
+def as_fitted(model: Fitted) -> Fitted:
+    """Return a fitted model with the parameters of its fit, which later fits and parameters do not change.
+
+    `unseen` is as it is now: it says how new rows are read.
+    """
+    check_is_fitted(model)
+    taken = object.__new__(type(model))
+    taken.__dict__ = model.__dict__ | model._given
+    return taken
 
 
 def names_of(model: FittedModel) -> Sequence[Any] | None:

@@ -324,14 +324,22 @@ def _named(function: FunctionType) -> Callable[..., Any]:
 
     `fit` shows a progress bar if it takes long.
     """
-    waiting = bar_of_long_fits if function.__name__ == "fit" else nullcontext
+    fits = function.__name__ == "fit"
+    waiting = bar_of_long_fits if fits else nullcontext
 
     @functools.wraps(function)
     def method(self: Any, *arguments: Any, **keywords: Any) -> Any:
         try:
             # as `kernpool.execution.warnings.underflow_is_zero`
             with waiting(), np.errstate(under="ignore"):
-                return function(self, *arguments, **keywords)
+                if not fits:
+                    return function(self, *arguments, **keywords)
+                # On a copy, so that a fit that fails or takes long leaves the fit before it whole.
+                new = object.__new__(type(self))
+                new.__dict__ = self.__dict__.copy()
+                function(new, *arguments, **keywords)
+                self.__dict__ = new.__dict__
+                return self
         except TypeError as error:
             try:
                 signature(function).bind(self, *arguments, **keywords)

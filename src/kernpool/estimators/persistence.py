@@ -26,7 +26,7 @@ from kernpool.data.chunks.sources import reopen
 from kernpool.data.circular import Circle, Coordinates, Cuts, Globe
 from kernpool.estimators.classifier import NadarayaWatsonClassifier
 from kernpool.estimators.kernel_smoother import KernelSmoother
-from kernpool.estimators.model import source_of
+from kernpool.estimators.model import as_fitted, source_of
 from kernpool.estimators.parameter_validation import check_restored
 from kernpool.estimators.regressors import LocalLinearRegressor, LocalPolynomialRegressor, NadarayaWatsonRegressor
 from kernpool.estimators.stacking.averaging import ScoreCalibration
@@ -34,7 +34,6 @@ from kernpool.estimators.stacking.estimators import KernelStackingClassifier, Ke
 from kernpool.estimators.stacking.kernel_ridge import KernelRidge, RidgeKernel, Spectrum, StandardColumns
 from kernpool.estimators.stacking.stack import FittedStack, Queries
 from kernpool.execution.error_messages import abbreviate
-from kernpool.kernels import get_kernel
 from kernpool.pooling import ChunkPairs, Floor, Nearest
 
 HEADER, VERSION = "kernpool.json", 1
@@ -135,29 +134,17 @@ def _content_of(model: Any) -> BytesIO:
 
 def _without_built(model: Any) -> Any:
     """Return a copy of a model without what is made again when it is loaded, and without rows that lie in files."""
-    saved = copy.copy(model)
     if not isinstance(model, SMOOTHERS):
+        saved: Any = copy.copy(model)
         saved._stack = replace(model._stack, local=_without_built(model._stack.local))
         saved.members_ = saved._stack.members
         return saved
-    _refuse_changed(model)
+    saved = as_fitted(model)
     for name in ("source_", *BUILT):
-        vars(saved).pop(name, None)
+        saved.__dict__.pop(name, None)
     if "column_labels_" in vars(saved):
         saved.column_labels_ = list(map(plain_label, saved.column_labels_))
     return saved
-
-
-def _refuse_changed(model: KernelSmoother) -> None:
-    """Raise ValueError if a parameter was set after the fit, whose predictions the file would not have."""
-    recipe = model.smoother_.recipe
-    for name in ("kernel", "composition", "algorithm", "empty"):
-        given, fitted = getattr(model, name), getattr(recipe, name)
-        if (get_kernel(given) if name == "kernel" else given) is not fitted and given != fitted:
-            raise ValueError(
-                f"{name} was set to {given!r} after the fit, which does not have it; fit the model again, or set it "
-                "back before it is saved"
-            )
 
 
 def _columns_of(model: Any, features: Sequence[str] | None, target: str | None) -> dict[str, Any]:

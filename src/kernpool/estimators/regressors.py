@@ -22,7 +22,7 @@ from kernpool.estimators.methods.distribution import ConditionalDistributions
 from kernpool.estimators.methods.inference import Inference
 from kernpool.estimators.methods.prediction_intervals import PredictionIntervals
 from kernpool.estimators.methods.row_order import places_of_rows, times_of, warn_of_correlated_noise
-from kernpool.estimators.model import names_of, source_of
+from kernpool.estimators.model import as_fitted, names_of, source_of
 from kernpool.estimators.parameter_validation import check_parameters
 from kernpool.estimators.stored_rows import as_stored, fit_stored, predict_lazily
 from kernpool.estimators.training_rows import Scoring, is_on_dask, read_rows, refuse_other_labels
@@ -194,7 +194,7 @@ class KernelRegressor(
         check_flag("return_std", return_std)
         source = source_of(self)
         if not (return_std or source is None or isinstance(source, ChunkPairs)) and is_on_dask(X):
-            return predict_lazily(self, source, X)  # type: ignore[no-any-return]  # a Dask array
+            return predict_lazily(as_fitted(self), source, X)  # type: ignore[no-any-return]  # a Dask array
         prediction = self.get_prediction(X)
         mean = prediction.mean.copy()  # the caller's to change
         return (mean, prediction.observation_std.copy()) if return_std else mean

@@ -26,7 +26,7 @@ from kernpool.datasets import make_sine_linear, make_sine_power
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.limits import refuse
-from kernpool.estimators.model import names_of, neighbors_of
+from kernpool.estimators.model import as_fitted, names_of, neighbors_of
 from kernpool.execution.error_messages import abbreviate, check_choice
 from kernpool.kernels import BUILT_IN, Kernel, get_kernel
 
@@ -123,6 +123,7 @@ def subject_of_model(
         )
     if not hasattr(model, "smoother_"):
         raise ValueError(f"this {type(model).__name__} is not fitted; call fit(X, y) first")
+    model = as_fitted(model)
     refuse(model, "explore")
     if model.value_.ndim > 1 and model.value_.shape[1] > 1 and not isinstance(model, NadarayaWatsonClassifier):
         raise TypeError(f"the explorer shows one output, and the model has {model.value_.shape[1]}; fit one of them")

@@ -1,4 +1,4 @@
-"""The fitted model, a linear smoother: its training rows, and how they are pooled.
+"""The fitted model: its training rows, and how they are pooled; a linear smoother unless it is robust.
 
 Predictions and inference need nothing else. Fitted values are linear in the outputs, so their variance is a sum over
 squared linear weights (`quadratic_forms.py`), and another bandwidth, degree or smoothing is another smoother of the

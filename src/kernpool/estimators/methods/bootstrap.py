@@ -12,14 +12,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from kernpool.bandwidth import CRITERIA, TrainingRows
 from kernpool.core import NO_CATEGORIES, Problem, as_tol
 from kernpool.estimators.bandwidth import choose_bandwidth, search_options
 from kernpool.estimators.fitted_model import problem_of
 from kernpool.estimators.limits import refuse, smoother_of
-from kernpool.estimators.model import FittedModel, names_of
+from kernpool.estimators.model import FittedModel, as_fitted, names_of
 from kernpool.execution.error_messages import check_choice
 from kernpool.execution.progress import current_progress
 from kernpool.inference.hypothesis_tests.base import TestResult, TestSample, WildBootstrap
@@ -39,7 +38,7 @@ def bootstrap_of(
     groups: ArrayLike | None,
 ) -> Array:
     """Bootstrap the fit of a model to arrays; parameters as in `KernelRegressor.bootstrap`."""
-    check_is_fitted(model)
+    model = as_fitted(model)
     smoother, at = smoother_of(model, "bootstrap"), None
     if groups is None:
         refuse(model, "bootstrap without groups=")
@@ -72,7 +71,7 @@ def significance(
     random_state: Any,
 ) -> TestResult:
     """Test whether y depends on given columns; parameters as in `KernelRegressor.significance_test`."""
-    check_is_fitted(model)
+    model = as_fitted(model)
     check_choice("method", method, ("residual", "gradient"))
     how = WildBootstrap.of(kind, n_resamples, random_state)
     refuse(model, "significance_test")

@@ -130,7 +130,7 @@ def origin_of(model: FittedModel) -> Origin:
 
     A parameter that was set after the fit says nothing of it: it counts if it is what the model predicts with.
     """
-    bandwidth, window = model._given["bandwidth"], model._given["window"]
+    bandwidth, window = model.bandwidth, model.window
     asked = window.k if isinstance(window, Nearest) else None
     if isinstance(bandwidth, str) or hasattr(model, "relevance_") or neighbors_of(model) != asked:
         return "found"

@@ -12,7 +12,6 @@ from typing import Any, Literal, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from kernpool.bandwidth import LeaveOneOut, priors_of_others
 from kernpool.conformal.calibration import COPIED, FRACTIONS, LONELY, WIDENED, are_copied, lonely_levels
@@ -22,7 +21,7 @@ from kernpool.estimators.fitted_model import floor_in_words, places_of, printed_
 from kernpool.estimators.limits import refuse, smoother_of
 from kernpool.estimators.methods.calibration import check_rows, origin_of
 from kernpool.estimators.methods.prediction import PredictionBase, computed_once, prediction_at
-from kernpool.estimators.model import FittedModel
+from kernpool.estimators.model import FittedModel, as_fitted
 from kernpool.estimators.parameter_validation import recalibrated
 from kernpool.estimators.training_rows import as_labels, mixed
 from kernpool.execution.error_messages import abbreviate, check_choice, check_flag
@@ -414,12 +413,12 @@ class ClassProbabilities(FittedClassifier):
           leave-one-out log loss  0.08462
           leave-one-out accuracy  100.0%
         """
-        model: FittedClassifier = self
+        model: FittedClassifier = as_fitted(self)
         found, weight = self.leave_one_out(), model.key_weight_
         weight = np.ones(len(model.key_)) if weight is None else weight
         own = np.sum(found.probability * model.value_, axis=1)
         right = found.probability.argmax(axis=1) == model.value_.argmax(axis=1)
-        name = model._given["bandwidth"]
+        name = model.bandwidth
         columns = printed_columns(model)
         values = {
             "kernel": get_kernel(model.kernel).name,
@@ -557,12 +556,11 @@ class ClassSets(FittedClassifier):
         >>> found.labels
         [['setosa'], ['versicolor', 'virginica']]
         """
-        check_is_fitted(self)
-        refuse(self, "predict_set")
+        model: FittedClassifier = as_fitted(self)
+        refuse(model, "predict_set")
         check_choice("method", method, SET_METHODS)
         check_flag("by_class", by_class)
         check_flag("allow_empty", allow_empty)
-        model: FittedClassifier = self
         exact, of = as_fraction(level), probabilities_of(model)
         if method == "full":
             if X_calibration is not None or y_calibration is not None:
@@ -570,7 +568,7 @@ class ClassSets(FittedClassifier):
                     "method='full' calibrates by the training rows themselves; leave X_calibration and y_calibration "
                     "out, or use method='lac'"
                 )
-            refuse(self, 'method="full"')
+            refuse(model, 'method="full"')
         places = places_of(model, X)
         setting = SetSetting(
             of,

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from kernpool.bandwidth import BandwidthSearch, TrainingRows
 from kernpool.distribution import StoredOutcomes
@@ -20,7 +19,7 @@ from kernpool.estimators.bandwidth import choose_bandwidth, search_options
 from kernpool.estimators.fitted_model import numeric_query
 from kernpool.estimators.limits import refuse, smoother_of
 from kernpool.estimators.methods.conditional_distribution import ConditionalDistribution, array_outcomes
-from kernpool.estimators.model import FittedModel, names_of, order_of, source_of
+from kernpool.estimators.model import FittedModel, as_fitted, names_of, order_of, source_of
 from kernpool.estimators.training_rows import unshared
 from kernpool.execution.error_messages import abbreviate, check_choice
 from kernpool.execution.progress import current_progress
@@ -149,8 +148,7 @@ class ConditionalDistributions(FittedModel):
         >>> bool(ml[0] < 0.3 * rule[0])
         True
         """
-        check_is_fitted(self)
-        model: FittedModel = self
+        model: FittedModel = as_fitted(self)
         source = source_of(model)
         if source is not None:
             stored = stored_outcomes(model, X)
@@ -273,7 +271,7 @@ def distribution_bandwidth(model: FittedModel, criterion: str = "loo", *, thresh
     """
     if not isinstance(model, ConditionalDistributions):
         raise TypeError(f"model must be a NadarayaWatsonRegressor, got {type(model).__name__}")
-    check_is_fitted(model)
+    model = as_fitted(model)
     smoother = smoother_of(model, "distribution_bandwidth")
     check_choice("criterion", criterion, CRITERIA)
     weight = model.key_weight_

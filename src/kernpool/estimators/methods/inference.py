@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from kernpool.bandwidth import RULES
 from kernpool.core import MOST_COLUMNS, Prepared, fill_empty
@@ -28,7 +27,7 @@ from kernpool.estimators.fitted_model import (
 from kernpool.estimators.limits import refuse, smoother_of
 from kernpool.estimators.methods.calibration import origin_of
 from kernpool.estimators.methods.prediction import PredictionBase, computed_once, prediction_at
-from kernpool.estimators.model import FittedModel, gap_of, source_of
+from kernpool.estimators.model import FittedModel, as_fitted, gap_of, source_of
 from kernpool.execution.error_messages import check_choice
 from kernpool.execution.progress import current_progress
 from kernpool.execution.text_table import ROWS, PrintedResult, digits_beside, frame_of, printed_table
@@ -722,16 +721,16 @@ class Inference(FittedModel):
           leave-one-out error     0.03312
           effective rows per fit  7.34 to 13.8, median 13.6; 15.0% below 10
         """
-        check_is_fitted(self)
-        refuse(self, "summary")
-        smoother = self.smoother_.linear
-        name = self._given["bandwidth"]
+        model = as_fitted(self)
+        refuse(model, "summary")
+        smoother = model.smoother_.linear
+        name = model.bandwidth
         chosen = f"bandwidth by {name!r}" if isinstance(name, str) else "bandwidth as given"
         ridge = float(np.max(smoother.recipe.ridge))
-        chosen += (f", ridge {ridge:.3g}" if ridge > 0 else "") + floor_in_words(self)
-        chosen += f", gap of {gap_of(self)} on either side" if gap_of(self) else ""
+        chosen += (f", ridge {ridge:.3g}" if ridge > 0 else "") + floor_in_words(model)
+        chosen += f", gap of {gap_of(model)} on either side" if gap_of(model) else ""
         training = fit_training(smoother, with_shares=True)
-        return summarise(smoother, training, type(self).__name__, chosen, printed_columns(self), smoother.clusters)
+        return summarise(smoother, training, type(model).__name__, chosen, printed_columns(model), smoother.clusters)
 
     def residuals(self) -> Residuals:
         """Return leave-one-out residuals, leverages and local noise of the training rows.
@@ -786,7 +785,5 @@ def _default_method(model: FittedModel, quantity: str) -> str:
     columns = model.bandwidth_.shape[0] if model.encoding_ is None else len(model.encoding_.numeric)
     if model.coordinates_.closed:
         return "robust"  # squares of coordinates of a circle are linear in each other
-    chosen = origin_of(model) == "found" and not (
-        isinstance(model._given["bandwidth"], str) and model._given["bandwidth"] in RULES
-    )
+    chosen = origin_of(model) == "found" and not (isinstance(model.bandwidth, str) and model.bandwidth in RULES)
     return "robust" if quantity != "fit" or chosen or not 1 <= columns <= MOST_COLUMNS else "quadratic"

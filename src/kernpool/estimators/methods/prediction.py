@@ -20,7 +20,7 @@ from kernpool.core import LocalFit, Problem, monomials
 from kernpool.data.dates import in_words
 from kernpool.estimators.fitted_model import has_one_output, pooled_from, read_query
 from kernpool.estimators.limits import refuse, smoother_of
-from kernpool.estimators.model import FittedModel, names_of
+from kernpool.estimators.model import FittedModel, as_fitted, names_of
 from kernpool.estimators.parameter_validation import NamedCalls
 from kernpool.estimators.training_rows import unshared
 from kernpool.execution.error_messages import as_count
@@ -65,9 +65,7 @@ class computed_once(cached_property[Found]):
 
 def prediction_at(kind: type[Kind], model: FittedModel, X: ArrayLike, **options: Any) -> Kind:
     """Return the prediction, of a class of `PredictionBase`, of a fitted model at X; later fits do not change it."""
-    check_is_fitted(model)
-    taken = object.__new__(type(model))
-    taken.__dict__ = model.__dict__.copy()  # which a refit of the model leaves as it is
+    taken = as_fitted(model)
     query, code = read_query(taken, X)
     return kind(taken, unshared(query), None if code is None else unshared(code), **options)
 

@@ -13,7 +13,6 @@ from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from kernpool.conformal.calibration import ConformalProblem
 from kernpool.conformal.methods import METHODS, check_method, prediction_interval
@@ -29,7 +28,7 @@ from kernpool.estimators.methods.calibration import (
     training_rows,
 )
 from kernpool.estimators.methods.robust_regression import refit_robustly
-from kernpool.estimators.model import FittedModel, robust_weight_of, source_of
+from kernpool.estimators.model import FittedModel, as_fitted, robust_weight_of, source_of
 from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.interval import Interval
 from kernpool.execution.text_table import ROWS
@@ -203,37 +202,37 @@ class PredictionIntervals(FittedModel):
         >>> bool((found.lower < found.center).all() and (found.center < found.upper).all())
         True
         """
-        check_is_fitted(self)
+        model = as_fitted(self)
         others = check_rows(X_calibration, y_calibration, calibration)
-        stored = source_of(self)
-        method = chosen_method(self, method, others, groups is not None)
+        stored = source_of(model)
+        method = chosen_method(model, method, others, groups is not None)
         if stored is not None:
             given = {"calibration": calibration, "groups": groups}
-            _check_out_of_core(self, method, given, others)
+            _check_out_of_core(model, method, given, others)
         fraction = as_fraction(level)
         check_method(method, not others, groups is not None)
         if not others and method != "adaptive":
-            refuse(self, "a method other than 'adaptive'")
-        fit = self.smoother_ if isinstance(self.smoother_, Smoother) else self.smoother_.linear
-        smoother, places = fit.without_robustness(), places_of(self, X, warn=stored is None)
-        known, origin = None, origin_of(self)
+            refuse(model, "a method other than 'adaptive'")
+        fit = model.smoother_ if isinstance(model.smoother_, Smoother) else model.smoother_.linear
+        smoother, places = fit.without_robustness(), places_of(model, X, warn=stored is None)
+        known, origin = None, origin_of(model)
         if others:
-            rows = other_rows(self, fit, X_calibration, y_calibration, groups)
+            rows = other_rows(model, fit, X_calibration, y_calibration, groups)
         else:
-            rows, known, origin = training_rows(self, smoother, calibration, groups)
+            rows, known, origin = training_rows(model, smoother, calibration, groups)
         if method == "full" or (method == "jackknife+" and rows.group is None):
-            refuse(self, f'method="{method}"')
+            refuse(model, f'method="{method}"')
         setting = ConformalProblem(smoother, places, fraction, rows, generator(as_seed(random_state), 0), origin, known)
         if stored is not None:
-            setting = replace(setting, center=np.asarray(cast(Any, self).predict(X)).reshape(len(places.query), -1))
+            setting = replace(setting, center=np.asarray(cast(Any, model).predict(X)).reshape(len(places.query), -1))
         if fit is not smoother:  # weights of rows follow from y
             center = fit.predict(fit.problem(places), report=True)
-            setting = replace(setting, center=center, refit=partial(refit_robustly, self))
+            setting = replace(setting, center=center, refit=partial(refit_robustly, model))
         found = prediction_interval(setting, method)
         if stored is not None and not others:
             drawn = f"{found.guarantee} Residuals are those of {len(smoother.value)} rows, drawn from all."
             found = replace(found, guarantee=drawn)
-        center, lower, upper = (shaped(self, places.query, end) for end in (found.center, found.lower, found.upper))
+        center, lower, upper = (shaped(model, places.query, end) for end in (found.center, found.lower, found.upper))
         return replace(
             found,
             center=center,
