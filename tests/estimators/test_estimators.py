@@ -168,10 +168,8 @@ def test_no_answer_and_no_file_has_a_parameter_that_was_set_later(name, sample, 
 def test_a_fit_that_fails_leaves_the_one_before_whole(sample):
     """Its names and number of columns were those of the rows that failed."""
     frame = pd.DataFrame({"a": sample.x_train, "b": sample.x_train**2})
-    for model in (
-        NadarayaWatsonRegressor(bandwidth=0.5),
-        KernelStackingRegressor(NadarayaWatsonRegressor(bandwidth=0.5)),
-    ):
+    local = NadarayaWatsonRegressor(bandwidth=0.5)
+    for model in (local, KernelStackingRegressor(clone(local))):
         before = model.fit(frame, sample.y_train).predict(frame)
         with pytest.raises(ValueError, match="NaN"):
             model.fit(frame.assign(c=np.nan), sample.y_train)
