@@ -286,7 +286,7 @@ def test_other_columns_may_be_levels(day, generator, tmp_path):
 def test_what_has_no_answer_is_refused(day):
     x, y = day
     model = LocalLinearRegressor(**FIXED).fit(x, y)
-    with pytest.raises(ValueError, match="additive terms are of columns on a line"):
+    with pytest.raises(ValueError, match="additive_terms is for columns on a line"):
         model.get_prediction(x[:2]).additive_terms()
-    with pytest.raises(ValueError, match="no standard errors yet"):
+    with pytest.raises(ValueError, match="the standard error of slopes is for columns on a line"):
         model.confidence_interval(x, quantity="derivative")

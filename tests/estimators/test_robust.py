@@ -261,7 +261,7 @@ ANSWERS = {
 def test_answers_that_take_weights_as_given_are_refused(name, kind):
     X, y = rows()
     model = kind(bandwidth=0.1, robust=True).fit(X, y)
-    with pytest.raises(TypeError, match=r"this answer is for linear fits, and this \w+ is robust.*robust=False"):
+    with pytest.raises(TypeError, match=r"is for linear fits, and this \w+ is robust.*robust=False"):
         ANSWERS[name](model, X, y)
 
 

@@ -172,5 +172,5 @@ def test_what_is_refused(options, message):
 
 def test_chunks_that_are_refused():
     model = LocalLinearRegressor(bandwidth=0.9).fit(open_chunks([(X, Y)]))
-    with pytest.raises(TypeError, match=r"the bootstrap needs the rows themselves.*such as a sample of the rows"):
+    with pytest.raises(TypeError, match=r"bootstrap needs the rows themselves.*such as a sample of the rows"):
         model.bootstrap(X[:2], kind="poisson")

@@ -100,8 +100,11 @@ def test_too_few_rows_and_groups(generator):
     grouped.fit(X, y, groups=np.arange(40) // 4)
     for ask, message in (
         (lambda: few.predict_proba(X, return_std=True), "at least 5 rows, got 4"),
-        (lambda: grouped.predict_proba(X, return_std=True), "rows as independent, and this model was fitted with gro"),
-        (lambda: grouped.probability_interval(X), "intervals of probabilities count rows as independent"),
+        (
+            lambda: grouped.predict_proba(X, return_std=True),
+            "takes rows one by one, and this model",
+        ),
+        (lambda: grouped.probability_interval(X), "takes rows one by one, and this model"),
     ):
         with pytest.raises(ValueError, match=message):
             ask()

@@ -34,6 +34,9 @@ Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
 
+LIVE = ("unseen", "n_jobs")  # parameters that say how new rows are read, and on how many threads
+
+
 class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
     """Base class of kernel estimators: chooses bandwidths, pools values, and exposes the weights.
 
@@ -133,7 +136,7 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
     def _freeze(self) -> None:
         """Make the smoother of what has been found; parameters that are set later have no say in it."""
         given = {name: value for name, value in vars(self).items() if not name.startswith("_")}
-        self._given = {name: given[name] for name in given if not name.endswith("_") and name != "unseen"}
+        self._given = {name: given[name] for name in given if not name.endswith("_") and name not in LIVE}
         self._rank_notes, self.smoother_, self._extent = RankNotes(), smoother_of_fit(self), extent_of(self)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -191,13 +194,13 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
         True
         """
         taken = as_fitted(self)
-        known: float | None = getattr(taken, "_expected_error", None)
+        known: float | None = getattr(taken, "_expected_error_", None)
         if known is None:
             known = expected_error(taken)
             search = getattr(taken, "bandwidth_search_", None)
             found = {} if search is None else {"bandwidth_search_": replace(search, expected_error=known)}
             if self.smoother_ is taken.smoother_:  # unless it was fitted again meanwhile
-                self.__dict__ |= found | {"_expected_error": known}
+                self.__dict__ |= found | {"_expected_error_": known}
         return known
 
     def attention_weights(self, X: ArrayLike, *, max_bytes: int = 1 << 30) -> Array:

@@ -103,7 +103,7 @@ class FittedModel:
     _replace_fit: Callable[[dict[str, Any]], None]
     _rank_notes: RankNotes
     _extent: Any  # where the training rows are, an `Extent`
-    _given: dict[str, Any]  # parameters of the fit, but `unseen`
+    _given: dict[str, Any]  # parameters of the fit, but `unseen` and `n_jobs`
 
     _standardise = True  # so that several outputs count alike
     _degree = 0  # of the local fit
@@ -129,7 +129,7 @@ class FittedModel:
 def as_fitted(model: Fitted) -> Fitted:
     """Return a fitted model with the parameters of its fit, which later fits and parameters do not change.
 
-    `unseen` is as it is now: it says how new rows are read.
+    `unseen`, by which new rows are read, and `n_jobs` are as they are now.
     """
     check_is_fitted(model)
     taken = object.__new__(type(model))

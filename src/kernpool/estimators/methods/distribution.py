@@ -52,7 +52,12 @@ def stored_outcomes(model: FittedModel, X: Any) -> StoredOutcomes:
         refuse(model, "a leave-one-out distribution")
     pairs: StoredPairs = model.source_
     asked = pairs.asked(model.smoother_.recipe, unshared(numeric_query(model, X)))
-    return StoredOutcomes(asked, partial(_ask, pairs), refuse=partial(refuse, model, "this answer"))  # type: ignore[arg-type]
+    return StoredOutcomes(asked, partial(_ask, pairs), refuse=partial(_refuse_rows, model))  # type: ignore[arg-type]
+
+
+def _refuse_rows(model: FittedModel, _what: str) -> None:
+    """Refuse an answer that needs the rows themselves."""
+    refuse(model, "this answer")
 
 
 def _ask(pairs: StoredPairs, question: Question[Answer]) -> Answer:
