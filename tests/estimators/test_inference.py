@@ -104,6 +104,7 @@ def test_the_rows_are_left_out_once_per_fit(regressor):
     first = model.smoother_.training_fit
     model.confidence_interval(Q)
     model.predict(Q, return_std=True)
+    model.summary()
     assert model.smoother_.training_fit is first
     model.fit(X, -Y)
     np.testing.assert_allclose(

@@ -26,6 +26,13 @@ class RankNotes:
         self._groups: Groups | None = None  # not known before it matters
         self._said: set[str] = set()
 
+    def _dependent(self, key: NDArray[np.floating] | None, weight: Array | None) -> Groups:
+        """Return the dependent columns of the rows, found once; none where the rows are not at hand."""
+        if self._groups is None:
+            rows = None if key is None or weight is None else np.flatnonzero(weight > 0)
+            self._groups = [] if key is None else dependent_columns(key if rows is None else key[rows])
+        return self._groups
+
     def warn(
         self,
         rank: NDArray[np.intp],
@@ -38,13 +45,11 @@ class RankNotes:
         columns = len(names)
         if not np.any(occupied & (rank < columns)) or {"columns", "windows"} <= self._said:
             return
-        if self._groups is None:
-            rows = None if key is None or weight is None else np.flatnonzero(weight > 0)
-            self._groups = [] if key is None else dependent_columns(key if rows is None else key[rows])
-        if self._groups and "columns" not in self._said:
+        groups = self._dependent(key, weight)
+        if groups and "columns" not in self._said:
             self._said.add("columns")
-            warn_caller(_story(self._groups, names), RankDeficiencyWarning)
-        determined = columns - sum(missing for _, missing in self._groups)
+            warn_caller(_story(groups, names), RankDeficiencyWarning)
+        determined = columns - sum(missing for _, missing in groups)
         if np.any(occupied & (rank < determined)) and "windows" not in self._said:
             self._said.add("windows")
             warn_of_rank(rank, occupied, determined)
@@ -61,8 +66,7 @@ class RankNotes:
         if "slopes" in self._said or not np.any(occupied & (rank < columns)):
             return
         # Constants and dependent columns take nothing from the correction in the other directions.
-        if key is not None and weight is not None:
-            columns -= sum(missing for _, missing in dependent_columns(key[weight > 0]))
+        columns -= sum(missing for _, missing in self._dependent(key, weight))
         (few,) = np.nonzero(occupied & (rank < columns))
         if few.size:
             self._said.add("slopes")

@@ -1,7 +1,7 @@
 """Functionals of conditional distributions: functions, quantiles, draws and scores, of values in memory or not.
 
 A `Functional` is a record of what is computed at each evaluation point: for values in arrays, and, where it can be
-done, from map-reduce queries over parts of the rows (`kernpool.pooling.MapReduce`), each of which is one pass.
+done, from map-reduce queries over parts of the rows (`kernpool.pooling.MapReduce`); each query is one pass.
 `Outcomes` are the values that kernel weights apply to, in arrays or in parts; `Outcomes.evaluate` is the only place
 that treats queries without any key of positive weight. A further functional is a further record.
 """

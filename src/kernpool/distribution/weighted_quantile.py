@@ -83,7 +83,7 @@ class SkippedRange:
 
     start: Index
     stop: Index
-    mass: Array  # shape (r,); zero if there is none
+    mass: Array  # shape (r,); zero if none was skipped
 
     @classmethod
     def nothing(cls, requests: int) -> SkippedRange:

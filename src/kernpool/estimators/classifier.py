@@ -19,7 +19,6 @@ from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.methods.classification import ClassProbabilities, ClassSets
 from kernpool.estimators.parameter_validation import check_parameters, isotonic_maps
 from kernpool.estimators.training_rows import (
-    OF_COLUMNS,
     Scoring,
     class_prior,
     one_hot,
@@ -232,19 +231,16 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
         rows = len(label) if weight is None else float(weight.sum())
         if share == "loo":  # where rows were held out it is known: to leave out each of 1e5 took two of three parts
             share = fitted.get("prior_share_", share)
-        judge = type(self)(**self.get_params(deep=False))  # so that a failure leaves an earlier fit whole
-        # Parameters may name columns.
-        judge.__dict__ |= {name: vars(self)[name] for name in OF_COLUMNS if name in vars(self)}
         if rows > 1.0 and (share == "loo" or self.recalibrate is not None):
-            judge._replace_fit(fitted)
-            pooled = KernelSmoother.leave_one_out(judge).prediction
+            self._replace_fit(fitted)
+            pooled = KernelSmoother.leave_one_out(self).prediction
         if share == "loo":
             own = np.sum(label * pooled, axis=1)
             share = prior_share(own, prior_of_others(label, weight, group), weight).share
         fitted["prior_share_"] = float(share)
         if self.recalibrate is not None:
-            judge._replace_fit(fitted)
-            fitted["recalibration_"] = isotonic_maps(judge._left_out_probability(pooled, label, weight), label, weight)
+            self._replace_fit(fitted)
+            fitted["recalibration_"] = isotonic_maps(self._left_out_probability(pooled, label, weight), label, weight)
         return fitted
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:

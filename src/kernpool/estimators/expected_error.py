@@ -38,7 +38,7 @@ from kernpool.bandwidth.search import Found
 from kernpool.estimators.fitted_model import smoother_of_rows
 from kernpool.estimators.limits import smoother_of
 from kernpool.estimators.methods.window_width import choose_windows
-from kernpool.estimators.model import FittedModel, neighbors_of, order_of
+from kernpool.estimators.model import FittedModel, neighbors_of
 from kernpool.execution.progress import current_progress, report_progress
 from kernpool.pooling import KeyPairs, finalize
 
@@ -67,11 +67,8 @@ def expected_error(model: FittedModel) -> float:
     ValueError
         If there are fewer than four rows or groups, or too few for the criterion without some of them.
     """
-    X, value = smoother_of(model, "expected_error").keys.rows.array, np.asarray(model.value_, dtype=np.float64)
-    tied = model.coordinates_.tied
-    rows = canonical_rows(
-        TrainingRows.from_arrays(X, value, model.key_weight_, model.key_code_, model.key_group_, order_of(model), tied)
-    )
+    smoother = smoother_of(model, "expected_error")
+    rows = canonical_rows(smoother.rows_of(np.asarray(model.value_, dtype=np.float64)))
     copies = rows.together is None and count_copies(rows, rows.weight) > 0
     if not _was_searched(model):
         return _without_copies(model, rows) if copies else _left_out_error(model)

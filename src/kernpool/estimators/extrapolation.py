@@ -4,7 +4,7 @@ A local plane at the edge of the training rows has the slope of a few rows, exte
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -178,9 +178,6 @@ class Extent:
     weight: Array | None = None
     source: StoredPairs | None = None
     key_range: Array | None = None
-
-    def __getstate__(self) -> dict[str, Any]:  # without what is computed again when needed
-        return {each.name: getattr(self, each.name) for each in fields(self)}
 
     @cached_property
     def reach(self) -> tuple[Reach, Array, Array, Cuts]:

@@ -65,7 +65,7 @@ def smoother_of_fit(model: FittedModel) -> Smoother | StoredModel:
         model.key_code_ if has_levels else None,
         categories,
         np.asarray(model.smoothing_, dtype=np.float64) if has_levels else np.zeros(0),
-        least_rows=getattr(model, "min_effective_rows_", None),
+        least_rows=model.min_effective_rows_,
         n_neighbors=getattr(model, "n_neighbors_", None),
         order=order_of(model),
         group=model.key_group_,
@@ -219,9 +219,8 @@ def pool_elsewhere(model: FittedModel, X: ArrayLike, pairs_of_chunks: Callable[[
         Turns training rows, as chunks, into pairs.
     """
     check_is_fitted(model)
-    query, _ = read_query(model, X)
-    smoother, source = model.smoother_, source_of(model)
-    places = smoother.points(model.coordinates_.apply(query))
+    query, code = read_query(model, X)
+    smoother, source, places = model.smoother_, source_of(model), points_of(model, query, code)
     if isinstance(smoother, Smoother):
         keys = smoother.pooled_keys
         weight = None if keys.weight is None else keys.weight * keys.unit
@@ -256,10 +255,14 @@ def _warn_of_outliers(state: PoolState) -> None:
         )
 
 
+def points_of(model: FittedModel, numeric: Array, code: Codes | None) -> EvaluationPoints:
+    """Return queries, as `read_query` returns them, as evaluation points of the fitted model."""
+    return model.smoother_.points(np.asarray(model.coordinates_.apply(numeric), dtype=np.float64), code)
+
+
 def places_of(model: FittedModel, X: ArrayLike, *, warn: bool = True) -> EvaluationPoints:
     """Convert X to evaluation points, as pooled columns; warn of extrapolation if `warn`."""
-    numeric, code = read_query(model, X, warn=warn)
-    return model.smoother_.points(np.asarray(model.coordinates_.apply(numeric), dtype=np.float64), code)
+    return points_of(model, *read_query(model, X, warn=warn))
 
 
 def rank_reporter(model: FittedModel) -> ReportRank:

@@ -126,18 +126,21 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
         return fitted
 
     def _replace_fit(self, fitted: dict[str, Any]) -> None:
-        """Replace all fitted attributes in one step, so that a failed refit leaves the earlier fit intact."""
+        """Replace all fitted attributes; `NamedCalls` has `fit` do so on a copy."""
         kept = {name: value for name, value in vars(self).items() if name in OF_COLUMNS or not name.endswith("_")}
-        new = object.__new__(type(self))
-        new.__dict__ = kept | fitted
-        new._freeze()
-        self.__dict__ = new.__dict__
+        self.__dict__ = kept | fitted
+        self._freeze()
 
     def _freeze(self) -> None:
         """Make the smoother of what has been found; parameters that are set later have no say in it."""
-        given = {name: value for name, value in vars(self).items() if not name.startswith("_")}
-        self._given = {name: given[name] for name in given if not name.endswith("_") and name not in LIVE}
-        self._rank_notes, self.smoother_, self._extent = RankNotes(), smoother_of_fit(self), extent_of(self)
+        held = {name: value for name, value in vars(self).items() if name not in LIVE}
+        self._given = {name: held[name] for name in held if not name.startswith("_") and not name.endswith("_")}
+        self._rank_notes = RankNotes()
+        self._build()
+
+    def _build(self) -> None:
+        taken = as_fitted(self)
+        self.smoother_, self._extent = smoother_of_fit(taken), extent_of(taken)
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
@@ -150,8 +153,7 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         if "_given" in state:
-            taken = as_fitted(self)
-            self.smoother_, self._extent = smoother_of_fit(taken), extent_of(taken)
+            self._build()
 
     def expected_error(self) -> float:
         r"""Estimate the mean squared error for new rows, summed over outputs, by nested cross-validation.

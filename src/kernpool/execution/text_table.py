@@ -55,7 +55,7 @@ def lines_of(facts: Mapping[str, str], least: int = 8) -> list[str]:
 def printed_table(
     facts: Mapping[str, str], names: Sequence[str], rows: Sequence[Sequence[str]], *, more: bool = False
 ) -> str:
-    """Format facts, of which the first is how many rows a table has, and below them its first rows."""
+    """Format facts about a table, its number of rows first, and below them its first rows."""
     # `more` says whether the table has further rows.
     first, *rest = lines_of(facts)
     lines = [first + ", the first below" * more, *rest, "", *columns_of_text(names, rows)]

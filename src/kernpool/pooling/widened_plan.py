@@ -23,7 +23,7 @@ from kernpool.pooling.plan import PoolingPlan
 
 Array = NDArray[np.float64]
 
-FEW = 8  # different factors, each of which is pooled as a problem of its own
+FEW = 8  # different factors; each factor is a problem of its own
 
 
 @dataclass(frozen=True)

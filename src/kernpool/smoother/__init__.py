@@ -1,7 +1,7 @@
 """Linear smoothers: fits, slopes and bias corrections as linear combinations of the outputs, and their norms.
 
 Read `linear_smoother.py` first: the fitted model, its training rows and how they are pooled. `quadratic_forms.py` has
-inner products of linear weights, of which variances are made; `bias_correction.py` the estimates, plain or
+inner products of linear weights, for variances; `bias_correction.py` the estimates, plain or
 bias-corrected, of the curve and its slopes. `windows.py` finds how much wider than the bandwidths windows with few rows
 are, `training_fits.py` has what there is for each training row, `shared_sums.py` the sums that computations share.
 `stored_rows.py` has the smoother of rows that are not in memory.

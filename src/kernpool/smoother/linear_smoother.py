@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.bandwidth.criteria import LeaveOneOut, leave_one_out
+from kernpool.bandwidth import LeaveOneOut, TrainingRows, leave_one_out
 from kernpool.core import NO_CATEGORIES, Categories, Keys, LocalFit, Prepared, RowOrder, merge
 from kernpool.core.input_validation import center_of_values, in_unit, subtract
 from kernpool.core.problem import FLOAT64, FLOAT64_EPSILON, LARGEST_TOL, Problem
@@ -171,6 +171,19 @@ class Smoother:
     def training_fit(self) -> Training:
         """Fitted and leave-one-out values of the training rows: one pass over pairs of them."""
         return fit_training(self)
+
+    def training_with_shares(self) -> Training:
+        """Compute `training_fit` with the linear weights of the fits, as large as the rows, which are not kept."""
+        made = fit_training(self, with_shares=True)
+        vars(self).setdefault("training_fit", replace(made, shares=None))
+        return made
+
+    def rows_of(self, value: Array) -> TrainingRows:
+        """Return the rows of a bandwidth search: those of the fit, with these values."""
+        columns = self.keys.rows.array
+        return TrainingRows.from_arrays(
+            columns, value, self.weight, self.key_code, self.group, self.order, self.recipe.tied
+        )
 
     @cached_property
     def clusters(self) -> Clusters | None:

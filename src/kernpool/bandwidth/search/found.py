@@ -17,9 +17,9 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Found:
-    """Bandwidths and the other numbers of windows; None where there is none.
+    """Result of a bandwidth search; what was not found is None.
 
-    They are the attributes of a fitted estimator, which tells of them, without the underscore at the end.
+    Fields are the attributes of a fitted estimator, without the underscore at the end.
     """
 
     bandwidth: Array

@@ -26,7 +26,7 @@ from kernpool.distribution import (
     without_axes,
 )
 from kernpool.distribution.quantile import levels_around, without_ends
-from kernpool.estimators.fitted_model import read_query
+from kernpool.estimators.fitted_model import points_of, read_query
 from kernpool.estimators.limits import smoother_of
 from kernpool.estimators.model import FittedModel
 from kernpool.estimators.parameter_validation import NamedCalls
@@ -53,8 +53,7 @@ def array_outcomes(model: FittedModel, X: ArrayLike | None) -> tuple[ArrayOutcom
         whole = constant.left_out_problem(model.key_group_)
     else:
         numeric, code = read_query(model, X)
-        query = unshared(np.asarray(model.coordinates_.apply(numeric), dtype=np.float64))
-        places = smoother.points(query, code)
+        places = points_of(model, unshared(numeric), code)
         whole, dtype = constant.problem(places), np.result_type(numeric, model.key_, model.value_)
     problem, value, fit = whole, output, None
     if smoother.recipe.degree:

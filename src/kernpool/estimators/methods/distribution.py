@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.bandwidth import BandwidthSearch, TrainingRows
+from kernpool.bandwidth import BandwidthSearch
 from kernpool.distribution import StoredOutcomes
 from kernpool.distribution.scoring_rules import check_y_bandwidth, find_y_bandwidth, indicators
 from kernpool.estimators.bandwidth import choose_bandwidth, search_options
 from kernpool.estimators.fitted_model import numeric_query
 from kernpool.estimators.limits import refuse, smoother_of
 from kernpool.estimators.methods.conditional_distribution import ConditionalDistribution, array_outcomes
-from kernpool.estimators.model import FittedModel, as_fitted, names_of, order_of, source_of
+from kernpool.estimators.model import FittedModel, as_fitted, names_of, source_of
 from kernpool.estimators.training_rows import unshared
 from kernpool.execution.error_messages import abbreviate, check_choice
 from kernpool.execution.progress import current_progress
@@ -283,15 +283,7 @@ def distribution_bandwidth(model: FittedModel, criterion: str = "loo", *, thresh
     value = indicators(model.value_, weight, thresholds)
     found = choose_bandwidth(
         criterion,
-        TrainingRows.from_arrays(
-            smoother.keys.rows.array,
-            value,
-            weight,
-            model.key_code_,
-            model.key_group_,
-            order_of(model),
-            model.coordinates_.tied,
-        ),
+        smoother.rows_of(value),
         replace(search_options(model), standardise=False),
         categories=model._categories(),
     )

@@ -39,7 +39,7 @@ from kernpool.inference.variance import standard_errors
 from kernpool.inference.variance.cluster_robust import clusters_of
 from kernpool.kernels import get_kernel
 from kernpool.pooling import choose
-from kernpool.smoother import Clusters, Estimate, MeanSlopes, Smoother, estimates, fit_training, mean_slopes
+from kernpool.smoother import Clusters, Estimate, MeanSlopes, Smoother, estimates, mean_slopes
 from kernpool.smoother.bias_correction import METHODS
 
 Array = NDArray[np.float64]
@@ -729,7 +729,7 @@ class Inference(FittedModel):
         ridge = float(np.max(smoother.recipe.ridge))
         chosen += (f", ridge {ridge:.3g}" if ridge > 0 else "") + floor_in_words(model)
         chosen += f", gap of {gap_of(model)} on either side" if gap_of(model) else ""
-        training = fit_training(smoother, with_shares=True)
+        training = smoother.training_with_shares()
         return summarise(smoother, training, type(model).__name__, chosen, printed_columns(model), smoother.clusters)
 
     def residuals(self) -> Residuals:

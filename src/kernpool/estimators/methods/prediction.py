@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernpool.core import LocalFit, Problem, monomials
 from kernpool.data.dates import in_words
-from kernpool.estimators.fitted_model import has_one_output, pooled_from, read_query
+from kernpool.estimators.fitted_model import has_one_output, points_of, pooled_from, read_query
 from kernpool.estimators.limits import refuse, smoother_of
 from kernpool.estimators.model import FittedModel, as_fitted, names_of
 from kernpool.estimators.parameter_validation import NamedCalls
@@ -119,8 +119,7 @@ class PredictionBase(NamedCalls):
 
     @computed_once
     def _places(self) -> EvaluationPoints:
-        pooled = np.asarray(self.model.coordinates_.apply(self.query), dtype=np.float64)
-        return self.model.smoother_.points(pooled, self.code)
+        return points_of(self.model, self.query, self.code)
 
     @computed_once
     def _planes(self) -> LocalFit:
