@@ -127,8 +127,7 @@ def clusters(g, count: int, size: int, shock: float, spread: float) -> tuple:
     return X, gentle(X) + 0.3 * g.normal(size=n) + shock * g.normal(size=count)[groups], groups
 
 
-# Brute force on one thread is the fastest way to fit samples of some hundred rows, and its answers are the same.
-SMALL = {"algorithm": "brute", "n_jobs": 1}
+SMALL = {"n_jobs": 1}  # one thread is the fastest for samples of some hundred rows
 searched = partial(LocalLinearRegressor, bandwidth="loo", **SMALL)
 constant = partial(NadarayaWatsonRegressor, bandwidth="loo", **SMALL)
 fixed = partial(LocalLinearRegressor, **SMALL)

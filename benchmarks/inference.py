@@ -36,7 +36,6 @@ X, y, grid = generator.random((n, 1)), generator.normal(size=n), np.linspace(0.0
 def ask(model):
     model.confidence_interval(grid)
     model.confidence_interval(grid, simultaneous=True)
-ask(make(bandwidth=h, algorithm="sweep", n_jobs=threads).fit(X[:20000], y[:20000]))
 ask(make(bandwidth=h, n_jobs=threads).fit(X[:20000], y[:20000]))
 model = make(bandwidth=h, n_jobs=threads).fit(X, y)
 before = peak_from_here()

@@ -21,6 +21,7 @@ from kernpool import (
 )
 from kernpool.data.circular import EARTH_RADIUS, Circle, Globe
 from tests.support.dense_inference import Dense
+from tests.support.problems import with_algorithm
 
 PERIOD = 24.0
 RADIUS = PERIOD / (2 * np.pi)
@@ -71,7 +72,7 @@ def test_planes_are_least_squares_on_tangents(algorithm, ridge, places, generato
     y, h, asked = y + np.cos(hour / RADIUS) + x, np.array([0.8, 3000.0, 4.0]), slice(0, 12)
     X = np.column_stack([where[:, 0], x, hour, where[:, 1]])  # the globe is named by its first column
     options = {"bandwidth": [h[1], h[0], h[2], h[1]], "geographic": (0, 3), "periodic": {2: PERIOD}}
-    model = LocalLinearRegressor(algorithm=algorithm, ridge=ridge, **options).fit(X, y, weight)
+    model = with_algorithm(LocalLinearRegressor(ridge=ridge, **options).fit(X, y, weight), algorithm)
     expected = []
     for q in X[asked] + 0.2:
         (globe, far), (circle, chord) = offsets_on_the_globe(where, q[[0, 3]]), offsets_on_a_circle(hour, q[2])

@@ -33,6 +33,7 @@ from kernpool import (
 from kernpool.bandwidth import CRITERIA, RULES
 from kernpool.datasets import make_sine_power
 from kernpool.execution import report_progress
+from tests.support.problems import with_algorithm
 
 
 @pytest.fixture
@@ -65,8 +66,8 @@ def test_attention_weights_make_the_prediction(kernel, sample):
 def test_effective_sample_size(kernel, algorithm, sample, generator):
     X, query = sample.x_train[:, None], np.r_[sample.x_test, 60.0][:, None]
     weight = generator.integers(1, 4, 50)
-    model = NadarayaWatsonRegressor(kernel, 0.5, empty="zero", algorithm=algorithm)
-    model.fit(X, sample.y_train)
+    model = NadarayaWatsonRegressor(kernel, 0.5, empty="zero")
+    with_algorithm(model.fit(X, sample.y_train), algorithm)
     far = np.isinf(get_kernel(kernel).support) and kernel != "constant"
     with pytest.warns(ExtrapolationWarning, match="1 of 51") if far else nullcontext():
         prediction = model.get_prediction(query)
@@ -76,8 +77,9 @@ def test_effective_sample_size(kernel, algorithm, sample, generator):
     assert np.all(size[~occupied] == 0)
     np.testing.assert_array_equal(prediction.has_support, occupied)
     query = query[:50]
-    weighted = model.fit(X, sample.y_train, sample_weight=weight).get_prediction(query).effective_sample_size
-    model.fit(np.repeat(X, weight, axis=0), np.repeat(sample.y_train, weight))
+    with_algorithm(model.fit(X, sample.y_train, sample_weight=weight), algorithm)
+    weighted = model.get_prediction(query).effective_sample_size
+    with_algorithm(model.fit(np.repeat(X, weight, axis=0), np.repeat(sample.y_train, weight)), algorithm)
     repeated = model.get_prediction(query).effective_sample_size
     np.testing.assert_allclose(weighted, repeated, rtol=1e-9)
 
@@ -127,14 +129,14 @@ def test_parameters_that_are_set_after_a_fit_count_from_the_next_one(make, sampl
         return [one if isinstance(one, np.ndarray) else np.stack([one.lower, one.upper]) for one in found]
 
     before = answers(model)
-    model.set_params(kernel="boxcar", bandwidth=2.0, empty="nan", composition="product", algorithm="brute")
+    model.set_params(kernel="boxcar", bandwidth=2.0, empty="nan", composition="product")
     for other in (model, pickle.loads(pickle.dumps(model))):
         for one, two in zip(before, answers(other), strict=True):
             np.testing.assert_array_equal(one, two)
     save_model(model, tmp_path / "model")
     for one, two in zip(before, answers(load_model(tmp_path / "model")), strict=True):
         np.testing.assert_array_equal(one, two)
-    after = make("boxcar", bandwidth=2.0, empty="nan", algorithm="brute").fit(X, sample.y_train)
+    after = make("boxcar", bandwidth=2.0, empty="nan").fit(X, sample.y_train)
     np.testing.assert_array_equal(model.fit(X, sample.y_train).predict(at), after.predict(at))
 
 
@@ -267,12 +269,9 @@ def test_a_failed_refit_leaves_the_old_fit_whole(sample):
     assert model.predict([[2.0]]) == pool([2.0], sample.x_train, sample.y_train, bandwidth=0.2)
 
 
-@pytest.mark.parametrize(
-    ("parameter", "message"), [({"algorithm": "x"}, "unknown algorithm"), ({"n_jobs": 0}, "n_jobs")]
-)
-def test_fit_checks_what_predict_will_need(parameter, message, sample):
-    with pytest.raises(ValueError, match=message):
-        NadarayaWatsonRegressor(bandwidth=1.0, **parameter).fit(sample.x_train[:, None], sample.y_train)
+def test_fit_checks_what_predict_will_need(sample):
+    with pytest.raises(ValueError, match="n_jobs"):
+        NadarayaWatsonRegressor(bandwidth=1.0, n_jobs=0).fit(sample.x_train[:, None], sample.y_train)
 
 
 def test_what_the_caller_may_change_is_copied_read_only_views_too(sample):

@@ -11,6 +11,7 @@ import pytest
 from kernpool import EmptyWindowWarning, LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
 from tests.support.dense_inference import Dense
 from tests.support.inference_cases import PLACES, bend
+from tests.support.problems import with_algorithm
 
 # Samples of tests are not about the bias that these bandwidths leave.
 pytestmark = pytest.mark.filterwarnings("ignore:.*the correction for bias is larger than two standard errors")
@@ -127,7 +128,7 @@ def test_an_algorithm_that_cannot_square_its_kernel_is_not_insisted_on():
     pytest.importorskip("finufft", reason="Fourier transforms need the extra 'nufft'")
     g = np.random.default_rng(0)
     Z = g.uniform(size=(50, 2))
-    model = NadarayaWatsonRegressor(bandwidth=0.3, algorithm="nufft").fit(Z, Z[:, 0] + 0.1 * g.normal(size=50))
+    model = with_algorithm(NadarayaWatsonRegressor(bandwidth=0.3).fit(Z, Z[:, 0] + 0.1 * g.normal(size=50)), "nufft")
     assert np.all(model.confidence_interval(Z[:3]).width > 0)
 
 

@@ -221,7 +221,6 @@ def test_a_stopped_search_says_so():
         ({"window": "fix"}, "window must be 'auto', 'fixed', Nearest.* did you mean 'fixed'"),
         ({"window": 9}, "got 9"),
         ({"window": Nearest(3)}, "give 4 or more"),
-        ({"window": Nearest(9), "algorithm": "kd_tree"}, "use algorithm='auto' or one of"),
     ],
 )
 def test_what_cannot_be_done_says_what_can(options, message):

@@ -79,7 +79,7 @@ def test_a_long_fit_shows_a_bar_unless_somebody_listens(terminal):
     assert current_progress() is None
     with report_progress(listener := lambda *_: None):
         assert SlowRegressor(bandwidth=0.1).fit(X, X[:, 0]).listened is listener
-    NadarayaWatsonRegressor(bandwidth=0.1).set_params(algorithm="reference").fit(X, X[:, 0])  # quick
+    NadarayaWatsonRegressor(bandwidth=0.1).fit(X, X[:, 0])  # quick
     with notices.silence():
         SlowRegressor(bandwidth=0.1).fit(X, X[:, 0])
     assert terminal() == ""

@@ -45,7 +45,7 @@ def test_coverage_where_the_bandwidth_that_is_given_is_too_large():
     for _ in range(150):
         x = g.uniform(size=200)
         y = truth(x) + (0.2 + 0.3 * x) * g.normal(size=200)
-        model = LocalLinearRegressor(bandwidth=0.1, algorithm="brute", n_jobs=1).fit(x[:, None], y)
+        model = LocalLinearRegressor(bandwidth=0.1, n_jobs=1).fit(x[:, None], y)
         for method, of in covered.items():
             found = model.confidence_interval(PLACES[:, None], method=method)
             of.append((found.lower <= truth(PLACES)) & (truth(PLACES) <= found.upper))
@@ -75,7 +75,7 @@ def test_coverage_of_rows_in_clusters(count, size, spread, mean, worst, ignored)
     g, covered, alone = np.random.default_rng(9), [], []
     for _ in range(RUNS):
         X, y, groups = clusters(g, count, size, spread)
-        model = LocalLinearRegressor(bandwidth=0.1, algorithm="brute", n_jobs=1).fit(X, y)
+        model = LocalLinearRegressor(bandwidth=0.1, n_jobs=1).fit(X, y)
         for of, given in ((covered, groups), (alone, None)):
             found = model.confidence_interval(PLACES[:, None], method="robust", groups=given)
             of.append((found.lower <= np.cos(3 * PLACES)) & (np.cos(3 * PLACES) <= found.upper))
@@ -97,7 +97,7 @@ def test_coverage_of_groups_that_the_bandwidth_was_searched_with():
     for _ in range(50):
         X, y, groups = clusters(g, 60, 4, 0.02)
         for of, given in ((covered, groups), (alone, None)):
-            model = LocalLinearRegressor(algorithm="brute", n_jobs=1).fit(X, y, groups=given)
+            model = LocalLinearRegressor(n_jobs=1).fit(X, y, groups=given)
             found = model.confidence_interval(PLACES[1:-1, None])
             of.append((found.lower <= np.cos(3 * PLACES[1:-1])) & (np.cos(3 * PLACES[1:-1]) <= found.upper))
     assert 0.86 <= np.mean(covered) <= 0.98
@@ -116,7 +116,7 @@ def test_coverage_of_two_columns():
     for _ in range(80):
         X = g.uniform(size=(400, 2))
         y = hill(X) + (0.2 + 0.3 * X[:, 0]) * g.normal(size=400)
-        model = LocalLinearRegressor(bandwidth="loo", algorithm="brute", n_jobs=1).fit(X, y)
+        model = LocalLinearRegressor(bandwidth="loo", n_jobs=1).fit(X, y)
         for of, method in ((covered, "robust"), (naive, "naive")):
             found = model.confidence_interval(at, method=method)
             of.append((found.lower <= hill(at)) & (hill(at) <= found.upper))

@@ -15,6 +15,7 @@ from kernpool.inference.variance.residuals import nearest_residuals
 from kernpool.pooling import Recipe
 from kernpool.smoother import EvaluationPoints, Smoother, fit_training
 from tests.support.inference_cases import NAMES, bend
+from tests.support.problems import with_algorithm
 
 
 def found(x, y, q, w=None, h=0.2, degree=1, recipe=None, **options):
@@ -72,9 +73,9 @@ def test_several_outputs_are_each_their_own(variance, quantity):
 def test_the_bits_do_not_depend_on_the_number_of_threads(algorithm, options):
     x, y = bend(3000)
     first, *others = (
-        LocalLinearRegressor(bandwidth=0.06, n_jobs=n_jobs, algorithm=algorithm)
-        .fit(x[:, None], y)
-        .confidence_interval(np.linspace(0, 1, 300)[:, None], **options)
+        with_algorithm(
+            LocalLinearRegressor(bandwidth=0.06, n_jobs=n_jobs).fit(x[:, None], y), algorithm
+        ).confidence_interval(np.linspace(0, 1, 300)[:, None], **options)
         for n_jobs in (1, 2, 8)
     )
     for name in (*NAMES, "critical"):

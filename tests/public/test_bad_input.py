@@ -297,7 +297,6 @@ def test_errors_inside_a_method_stay_as_they_are():
         ({"bandwidth": "cv"}, "loo"),
         ({"bandwidth": "auto"}, "regularised"),
         ({"bandwidth": "silvermann"}, "silverman"),
-        ({"algorithm": "tree"}, "kd_tree"),
         ({"unordered": [0], "categorical_kernel": "aitchisonaitken"}, "aitchison_aitken"),
     ],
 )

@@ -1,11 +1,20 @@
 """Problems that exercise every part: kernels, compositions, masks, weights, own keys, far queries."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from kernpool import Problem
 
 EVERYTHING = frozenset({"query", "key", "value", "log_bandwidth"})  # that can be differentiated by
 VARIANTS = ("plain", "weighted", "masked", "leave-one-out", "weighted leave-one-out", "float mask", "offset", "far")
+
+
+def with_algorithm(model, algorithm):
+    """Let a fitted model pool by an algorithm of this name, in place of the one that it would choose."""
+    recipe = replace(model.smoother_.recipe, algorithm=algorithm)
+    model.smoother_ = replace(model.smoother_, recipe=recipe)
+    return model
 
 
 def make_problem(kernel, composition, columns, variant, *, m=90, n=1300, seed=0, bandwidth=0.8, degree=0):

@@ -176,7 +176,7 @@ def report_of(model: Any, training: TrainingTable, groups: str | None) -> Report
     y = training.target
     if y is None:  # rows in a file, of which a sample was left out one by one, if any
         return report | {"loo_error": getattr(model, "loo_error_", None), "note": model.bandwidth_note_}
-    plan = choose(problem_of(model, None), model.algorithm, reuse=True)
+    plan = choose(problem_of(model, None), reuse=True)
     report |= {"algorithm": plan.algorithm, "reason": plan.reason}
     is_sampled = hasattr(model, "bandwidth_note_")
     if is_sampled:

@@ -68,7 +68,6 @@ def search_options(model: FittedModel) -> SearchOptions:
         standardise=model._standardise,
         ridge=getattr(model, "ridge", None),  # only models of planes have one
         composition=model.composition,
-        algorithm=model.algorithm,
         n_jobs=model.n_jobs,
         progress=current_progress(),
         **search,

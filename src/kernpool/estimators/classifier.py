@@ -5,7 +5,7 @@ The values are one-hot labels, so the pooled values are probabilities of the cla
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import KW_ONLY
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from kernpool.bandwidth.prior_shrinkage import prior_of_others, prior_share
 from kernpool.data.chunks.base import Chunks
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.methods.classification import ClassProbabilities, ClassSets
+from kernpool.estimators.model import with_parameters
 from kernpool.estimators.parameter_validation import check_parameters, isotonic_maps
 from kernpool.estimators.training_rows import (
     Scoring,
@@ -26,13 +27,12 @@ from kernpool.estimators.training_rows import (
     refuse_formula,
     refuse_other_labels,
 )
-from kernpool.kernels import Kernel
-from kernpool.pooling.widths import Window
 
 Array = NDArray[np.float64]
 
 
 # Scikit-learn is not typed.
+@with_parameters
 class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, ClassifierMixin, KernelSmoother):  # type: ignore[misc]
     r"""Nadaraya-Watson (local constant) kernel classification.
 
@@ -62,8 +62,6 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
     smoothing, unseen, window, search
         As in `NadarayaWatsonRegressor`; the floor of effective rows is 12 with ``"log_loss"`` and ``"regularised"``,
         and ``Nearest()`` minimises the squared error of the probabilities (Brier).
-    algorithm : str, default="auto"
-        See `kernpool.choose`.
     empty : {"mean", "nearest", "nan", "zero", "raise"}, default="mean"
         Probabilities where no training row lies within the kernel's support. ``"mean"`` gives the class priors; with
         ``"nan"`` and ``"zero"`` such rows have probabilities of that kind and no predicted class; with ``"nearest"``
@@ -145,36 +143,11 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
     _standardise = False  # one-hot labels have the same unit
     _floor = 12.0  # probabilities of fewer rows are too sure
 
-    def __init__(
-        self,
-        kernel: str | Kernel = "gaussian",
-        bandwidth: Any = "log_loss",
-        *,
-        composition: str = "radial",
-        unordered: Any = None,
-        ordered: Any = None,
-        categorical_kernel: str = "aitchison_aitken",
-        smoothing: Any = None,
-        unseen: str = "raise",
-        window: Window = "auto",
-        search: Mapping[str, Any] | None = None,
-        prior_share: Any = "loo",
-        recalibrate: str | None = None,
-        algorithm: str = "auto",
-        empty: str = "mean",
-        periodic: Any = None,
-        geographic: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        super().__init__(
-            kernel, bandwidth, composition=composition, unordered=unordered,
-            ordered=ordered, categorical_kernel=categorical_kernel,
-            smoothing=smoothing, unseen=unseen, window=window, search=search,
-            algorithm=algorithm, empty=empty,
-            periodic=periodic, geographic=geographic, n_jobs=n_jobs,
-        )  # fmt: skip
-        self.prior_share = prior_share
-        self.recalibrate = recalibrate
+    bandwidth: Any = "log_loss"
+    _: KW_ONLY
+    empty: str = "mean"
+    prior_share: Any = "loo"
+    recalibrate: str | None = None
 
     def fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None

@@ -22,7 +22,7 @@ from kernpool.data.chunks.sources import open_chunks
 from kernpool.data.circular import Closed, Coordinates, Globe, closed_columns
 from kernpool.data.encoding import Encoding
 from kernpool.estimators.extrapolation import Extent, warn_of_extrapolation
-from kernpool.estimators.model import FittedModel, follows_rows, names_of, order_of, robust_weight_of, source_of
+from kernpool.estimators.model import FittedModel, names_of, order_of, robust_weight_of, source_of
 from kernpool.estimators.training_rows import as_table, read_inputs
 from kernpool.execution.progress import current_progress
 from kernpool.execution.warnings import warn_caller
@@ -41,7 +41,6 @@ def _recipe(model: FittedModel, bandwidth: Array, tied: NDArray[np.intp] | None,
         bandwidth,
         composition=model.composition,
         degree=model._degree,
-        algorithm=model.algorithm,
         empty=model.empty,
         n_jobs=model.n_jobs,
         ridge=ridge,
@@ -100,16 +99,6 @@ def floor_in_words(model: FittedModel) -> str:
     if smoother.least_rows is None or smoother.training_points(smoother.group).widening is None:
         return ""
     return f", windows of at least {smoother.least_rows:.3g} effective rows"
-
-
-def refuse_unable(model: FittedModel, columns: int) -> None:
-    """Raise if the model's `algorithm` cannot pool `columns` numeric columns with the model's other parameters."""
-    if model.algorithm == "auto":
-        return
-    options: dict[str, Any] = {"composition": model.composition, "degree": model._degree, "algorithm": model.algorithm}
-    if follows_rows(model):
-        options["n_neighbors"] = 1
-    Recipe.of(model.kernel, np.ones(columns), **options).refuse_unable(columns)
 
 
 def numeric_query(model: FittedModel, X: ArrayLike, *, warn: bool = True) -> Array:

@@ -5,7 +5,6 @@ Training rows become keys and values, new rows become queries; subclasses define
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -19,16 +18,14 @@ from kernpool.core.dependent_columns import RankNotes
 from kernpool.data.encoding import group_codes
 from kernpool.estimators.expected_error import expected_error
 from kernpool.estimators.extrapolation import extent_of
-from kernpool.estimators.fitted_model import new_coordinates, refuse_unable, smoother_of_fit
+from kernpool.estimators.fitted_model import new_coordinates, smoother_of_fit
 from kernpool.estimators.limits import refuse, smoother_of
 from kernpool.estimators.methods.prediction import PredictionBase, prediction_at
 from kernpool.estimators.methods.window_width import choose_windows
-from kernpool.estimators.model import FittedModel, as_fitted
-from kernpool.estimators.parameter_validation import NamedCalls
+from kernpool.estimators.model import FittedModel, NamedCalls, as_fitted
 from kernpool.estimators.training_rows import OF_COLUMNS, ReadRows, frequencies, unshared
 from kernpool.kernels import Kernel
 from kernpool.kernels.registry import is_registered
-from kernpool.pooling.widths import Window
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -43,45 +40,6 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
     Subclasses define the values: outputs or one-hot labels.
     """
 
-    def __init__(
-        self,
-        kernel: str | Kernel = "gaussian",
-        bandwidth: Any = "regularised",
-        *,
-        composition: str = "radial",
-        unordered: Any = None,
-        ordered: Any = None,
-        categorical_kernel: str = "aitchison_aitken",
-        smoothing: Any = None,
-        unseen: str = "raise",
-        window: Window = "auto",
-        search: Mapping[str, Any] | None = None,
-        algorithm: str = "auto",
-        empty: str = "nearest",
-        periodic: Any = None,
-        geographic: Any = None,
-        robust: bool | int | str = False,
-        gap: int = 0,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.kernel = kernel
-        self.bandwidth = bandwidth
-        self.composition = composition
-        self.unordered = unordered
-        self.ordered = ordered
-        self.categorical_kernel = categorical_kernel
-        self.smoothing = smoothing
-        self.unseen = unseen
-        self.window = window
-        self.search = search
-        self.algorithm = algorithm
-        self.empty = empty
-        self.periodic = periodic
-        self.geographic = geographic
-        self.robust = robust
-        self.gap = gap
-        self.n_jobs = n_jobs
-
     def _fit_pairs(
         self,
         rows: ReadRows,
@@ -95,7 +53,6 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
         Parameters are already validated.
         """
         key, code, _, encoding, target = rows
-        refuse_unable(self, key.shape[1])
         check_degree(self._degree, key.shape[1])
         if code.shape[1]:
             refuse(self, "a categorical column")

@@ -6,8 +6,13 @@ that takes a model says so by this type, and the estimators and their mixins inh
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from contextlib import nullcontext
+from dataclasses import KW_ONLY, dataclass
+from inspect import signature
+from types import FunctionType
+from typing import Any, TypeVar, cast, dataclass_transform
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +23,8 @@ from kernpool.core import NO_CATEGORIES, Categories, RowOrder
 from kernpool.core.dependent_columns import RankNotes
 from kernpool.data.circular import Coordinates
 from kernpool.data.encoding import Encoding
+from kernpool.execution.error_messages import describe_call
+from kernpool.execution.notices import bar_of_long_fits
 from kernpool.kernels import Kernel, kernel_of_family
 from kernpool.pooling import StoredPairs
 from kernpool.pooling.widths import Nearest, Window
@@ -28,6 +35,94 @@ Codes = NDArray[np.int64]
 
 
 Fitted = TypeVar("Fitted", bound="FittedModel")
+Kind = TypeVar("Kind")
+
+
+NAMED = "_names_its_class"  # attribute of methods that `NamedCalls` has wrapped
+
+
+class NamedCalls:
+    """Base class of estimators and answers: errors about wrong arguments name the object's class, not a base class.
+
+    Python names the class that defines a method, often one that users have never seen. Methods take weights that
+    underflow for zeros, whatever `np.errstate` says.
+    """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for base in cls.__mro__:
+            ours = base.__module__.startswith("kernpool.")
+            for name, found in list(vars(base).items()):
+                function = found.__func__ if isinstance(found, classmethod) else found
+                if not isinstance(function, FunctionType) or (name.startswith("_") and name != "__init__"):
+                    continue
+                # Classes of other libraries stay as they are.
+                if NAMED not in vars(function) and (ours or getattr(cls, name) is function):
+                    named = _named(function)
+                    setattr(base if ours else cls, name, named if found is function else classmethod(named))
+
+
+def _named(function: FunctionType) -> Callable[..., Any]:
+    """Wrap a method so that calls with wrong arguments raise a TypeError that names the class of the object.
+
+    `fit` shows a progress bar if it takes long.
+    """
+    fits = function.__name__ == "fit"
+    waiting = bar_of_long_fits if fits else nullcontext
+
+    @functools.wraps(function)
+    def method(self: Any, *arguments: Any, **keywords: Any) -> Any:
+        try:
+            # as `kernpool.execution.warnings.underflow_is_zero`
+            with waiting(), np.errstate(under="ignore"):
+                if not fits:
+                    return function(self, *arguments, **keywords)
+                # On a copy, so that a fit that fails or takes long leaves the fit before it whole.
+                new = object.__new__(type(self))
+                new.__dict__ = self.__dict__.copy()
+                function(new, *arguments, **keywords)
+                self.__dict__ = new.__dict__
+                return self
+        except TypeError as error:
+            try:
+                signature(function).bind(self, *arguments, **keywords)
+            except TypeError:
+                owner = self if isinstance(self, type) else type(self)
+                raise TypeError(describe_call(owner.__name__, function, keywords, str(error))) from None
+            raise  # not of this call, but of something inside of it
+
+    vars(method)[NAMED] = True  # of wrappers that are put around it, too
+    return method
+
+
+@dataclass_transform()
+def with_parameters(kind: type[Kind]) -> type[Kind]:
+    """Give a class the constructor of its base class, with the annotated parameters of its own (a class decorator)."""
+    made = dataclass(eq=False, repr=False, match_args=False)(kind)
+    # the base classes' methods are wrapped before there is this one
+    made.__init__ = _named(cast(FunctionType, made.__init__))  # type: ignore[method-assign]
+    return made
+
+
+@with_parameters
+class Parameters:
+    """Parameters that all kernel estimators have; those of type Any accept numbers, names and tables."""
+
+    kernel: str | Kernel = "gaussian"
+    bandwidth: Any = "regularised"
+    _: KW_ONLY
+    composition: str = "radial"
+    unordered: Any = None
+    ordered: Any = None
+    categorical_kernel: str = "aitchison_aitken"
+    smoothing: Any = None
+    unseen: str = "raise"
+    window: Window = "auto"
+    search: Mapping[str, Any] | None = None
+    empty: str = "nearest"
+    periodic: Any = None
+    geographic: Any = None
+    n_jobs: int | None = None
 
 
 class RowAttribute:
@@ -50,7 +145,7 @@ class RowAttribute:
         )
 
 
-class FittedModel:
+class FittedModel(Parameters):
     """Base class of what a fitted kernel estimator holds: parameters as given, and attributes as `fit` left them.
 
     Parameters have the name of the argument, and fitted attributes end in an underscore. Training rows that are not in
@@ -58,24 +153,8 @@ class FittedModel:
     advice.
     """
 
-    # Parameters. Those of type Any accept numbers, names and tables; `parameter_validation.py` checks them.
-    kernel: str | Kernel
-    bandwidth: Any
-    composition: str
-    unordered: Any
-    ordered: Any
-    categorical_kernel: str
-    smoothing: Any
-    unseen: str
-    window: Window
-    search: Mapping[str, Any] | None
-    algorithm: str
-    empty: str
-    periodic: Any
-    geographic: Any
-    n_jobs: int | None
-    robust: bool | int | str  # of regressors
-    gap: int  # likewise; `gap_of` is zero for others
+    robust: bool | int | str = False  # parameters of regressors alone
+    gap: int = 0
 
     # Training rows: keys (n, d), outputs (n,) or (n, c), weights (n,) or None, categories (n, k), groups (n,) or None,
     # and places in their order, (n,) or None.

@@ -2,22 +2,14 @@
 
 Every fit checks parameters here, and so does loading a model from a file.
 
-`NamedCalls` is the base of all estimators, and of answers with methods of their own. Python names the class that
-defines a method in an error about its arguments, often a class that users have never seen. Methods that a class
-inherits from `NamedCalls`, or from its other base classes, report such errors with the name of the user's class.
-
 Recalibration maps the leave-one-out probabilities of each class, one class against the rest, to observed
 frequencies by isotonic regression.
 """
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
 from functools import partial
-from inspect import signature
-from types import FunctionType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,12 +20,10 @@ from kernpool.core import check_composition, check_empty
 from kernpool.data.array_validation import as_bandwidth
 from kernpool.data.circular import check_geographic, check_periodic, is_column
 from kernpool.estimators.model import FittedModel
-from kernpool.execution.error_messages import abbreviate, describe_call, did_you_mean
-from kernpool.execution.notices import bar_of_long_fits
+from kernpool.execution.error_messages import abbreviate, did_you_mean
 from kernpool.execution.threads import resolve_n_jobs
 from kernpool.inference.resampling.random_draws import as_random
 from kernpool.kernels import get_kernel, kernel_of_family
-from kernpool.pooling.plan import check_algorithm
 from kernpool.pooling.widths import Floor, Nearest
 
 Array = NDArray[np.float64]
@@ -224,7 +214,6 @@ READERS: dict[str, Callable[[Any], object]] = {
     "periodic": check_periodic,
     "geographic": check_geographic,
     "composition": check_composition,
-    "algorithm": check_algorithm,
     "window": _check_window,
     "search": _check_search,
     "n_jobs": resolve_n_jobs,
@@ -294,59 +283,3 @@ ACCEPTED_OF_SEARCH = {
     ),
     "seconds": Accepted("None or a positive number of seconds", (None,), lambda x: x > 0),
 }
-
-
-NAMED = "_names_its_class"  # attribute of methods that `NamedCalls` has wrapped
-
-
-class NamedCalls:
-    """Base class of estimators and answers: errors about wrong arguments name the object's class, not a base class.
-
-    Its methods take weights that underflow for zeros, whatever `np.errstate` says.
-    """
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        for base in cls.__mro__:
-            ours = base.__module__.startswith("kernpool.")
-            for name, found in list(vars(base).items()):
-                function = found.__func__ if isinstance(found, classmethod) else found
-                if not isinstance(function, FunctionType) or (name.startswith("_") and name != "__init__"):
-                    continue
-                # Classes of other libraries stay as they are.
-                if NAMED not in vars(function) and (ours or getattr(cls, name) is function):
-                    named = _named(function)
-                    setattr(base if ours else cls, name, named if found is function else classmethod(named))
-
-
-def _named(function: FunctionType) -> Callable[..., Any]:
-    """Wrap a method so that calls with wrong arguments raise a TypeError that names the class of the object.
-
-    `fit` shows a progress bar if it takes long.
-    """
-    fits = function.__name__ == "fit"
-    waiting = bar_of_long_fits if fits else nullcontext
-
-    @functools.wraps(function)
-    def method(self: Any, *arguments: Any, **keywords: Any) -> Any:
-        try:
-            # as `kernpool.execution.warnings.underflow_is_zero`
-            with waiting(), np.errstate(under="ignore"):
-                if not fits:
-                    return function(self, *arguments, **keywords)
-                # On a copy, so that a fit that fails or takes long leaves the fit before it whole.
-                new = object.__new__(type(self))
-                new.__dict__ = self.__dict__.copy()
-                function(new, *arguments, **keywords)
-                self.__dict__ = new.__dict__
-                return self
-        except TypeError as error:
-            try:
-                signature(function).bind(self, *arguments, **keywords)
-            except TypeError:
-                owner = self if isinstance(self, type) else type(self)
-                raise TypeError(describe_call(owner.__name__, function, keywords, str(error))) from None
-            raise  # not of this call, but of something inside of it
-
-    vars(method)[NAMED] = True  # of wrappers that are put around it, too
-    return method

@@ -6,7 +6,7 @@ fitted around each query.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import KW_ONLY
 from typing import Any, Literal, Self, overload
 
 import numpy as np
@@ -22,19 +22,19 @@ from kernpool.estimators.methods.distribution import ConditionalDistributions
 from kernpool.estimators.methods.inference import Inference
 from kernpool.estimators.methods.prediction_intervals import PredictionIntervals
 from kernpool.estimators.methods.row_order import places_of_rows, times_of, warn_of_correlated_noise
-from kernpool.estimators.model import as_fitted, names_of, source_of
+from kernpool.estimators.model import as_fitted, names_of, source_of, with_parameters
 from kernpool.estimators.parameter_validation import check_parameters
 from kernpool.estimators.stored_rows import as_stored, fit_stored, predict_lazily
 from kernpool.estimators.training_rows import Scoring, is_on_dask, read_rows, refuse_other_labels
 from kernpool.execution.error_messages import check_flag
-from kernpool.kernels import Kernel, get_kernel
+from kernpool.kernels import get_kernel
 from kernpool.pooling import ChunkPairs
-from kernpool.pooling.widths import Window
 from kernpool.smoother import Smoother
 
 Array = NDArray[np.float64]
 
 
+@with_parameters
 class KernelRegressor(
     Inference,
     ConditionalDistributions,
@@ -45,6 +45,10 @@ class KernelRegressor(
     KernelSmoother,
 ):
     """Base class of the kernel regressors; subclasses define the local fit around each query."""
+
+    _: KW_ONLY
+    robust: bool | int | str = False
+    gap: int = 0
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -283,8 +287,6 @@ class NadarayaWatsonRegressor(KernelRegressor):
         after so many, and take the best bandwidths so far, with a warning; None lets it go to its end. Where all rows
         had no turn yet they are those of fewer rows, rescaled. Results then depend on the machine. ``"random_state"``:
         int, RandomState or None, for what is drawn; the default gives the same result each time.
-    algorithm : str, default="auto"
-        See `kernpool.choose`; all give the same numbers.
     empty : {"nearest", "nan", "mean", "zero", "raise"}, default="nearest"
         Prediction where no training row lies within the kernel's support; see `kernpool.pool`. ``"nearest"`` and
         ``"nan"`` warn of such rows. The nearest by default, so that kernels of compact support can be compared by
@@ -387,8 +389,8 @@ class NadarayaWatsonRegressor(KernelRegressor):
     Notes
     -----
     A search takes some 100 passes over pairs of training rows, other fits O(n d); ``predict`` is one pass of O(n m d),
-    or less where `kernpool.choose` says so, with O(n + m) memory. Weights are frequencies: a row of weight 3 is three
-    equal rows, leave-one-out included.
+    or less where `kernpool.choose` says so, with O(n + m) memory; to take a certain algorithm call `kernpool.pool`.
+    Weights are frequencies: a row of weight 3 is three equal rows, leave-one-out included.
 
     References
     ----------
@@ -415,6 +417,7 @@ class NadarayaWatsonRegressor(KernelRegressor):
     """
 
 
+@with_parameters
 class LocalLinearRegressor(KernelRegressor):
     r"""Local linear kernel regression: a weighted least-squares plane around each query.
 
@@ -438,7 +441,7 @@ class LocalLinearRegressor(KernelRegressor):
         `unordered` are numbers, 0 and 1, in which a plane has a slope; a level that is unseen is halfway.
     composition, unordered, ordered, categorical_kernel
         As in `NadarayaWatsonRegressor`.
-    smoothing, unseen, window, search, algorithm
+    smoothing, unseen, window, search
         As in `NadarayaWatsonRegressor`.
     empty : {"nearest", "nan", "mean", "zero", "raise"}, default="nearest"
         Prediction where no training row lies within the kernel's support; see `kernpool.pool`. ``"nearest"`` and
@@ -510,40 +513,11 @@ class LocalLinearRegressor(KernelRegressor):
     """
 
     _degree = 1
-
-    def __init__(
-        self,
-        kernel: str | Kernel = "gaussian",
-        bandwidth: Any = "regularised",
-        *,
-        ridge: float | None = None,
-        composition: str = "radial",
-        unordered: Any = None,
-        ordered: Any = None,
-        categorical_kernel: str = "aitchison_aitken",
-        smoothing: Any = None,
-        unseen: str = "raise",
-        window: Window = "auto",
-        search: Mapping[str, Any] | None = None,
-        algorithm: str = "auto",
-        empty: str = "nearest",
-        periodic: Any = None,
-        geographic: Any = None,
-        robust: bool | int | str = False,
-        gap: int = 0,
-        n_jobs: int | None = None,
-    ) -> None:
-        super().__init__(
-            kernel, bandwidth, composition=composition, unordered=unordered,
-            ordered=ordered, categorical_kernel=categorical_kernel,
-            smoothing=smoothing, unseen=unseen, window=window, search=search,
-            algorithm=algorithm, empty=empty,
-            periodic=periodic, geographic=geographic, robust=robust, gap=gap,
-            n_jobs=n_jobs,
-        )  # fmt: skip
-        self.ridge = ridge
+    _: KW_ONLY
+    ridge: float | None = None
 
 
+@with_parameters
 class LocalPolynomialRegressor(KernelRegressor):
     r"""Local polynomial kernel regression of degree 0, 1 or 2.
 
@@ -560,7 +534,7 @@ class LocalPolynomialRegressor(KernelRegressor):
         As in `NadarayaWatsonRegressor`. Of degree 2 a search finds one factor for all columns, times their spreads.
     degree : {0, 1, 2}, default=1
         Degree of the polynomials. 2 is for one to three columns of numbers: it loses less of a peak, and varies more.
-    composition, unordered, ordered, categorical_kernel, smoothing, unseen, window, search, algorithm, empty
+    composition, unordered, ordered, categorical_kernel, smoothing, unseen, window, search, empty
         As in `NadarayaWatsonRegressor`.
     periodic, geographic, robust, gap, n_jobs
         As in `NadarayaWatsonRegressor`.
@@ -594,37 +568,8 @@ class LocalPolynomialRegressor(KernelRegressor):
     array([9.])
     """
 
-    def __init__(
-        self,
-        kernel: str | Kernel = "gaussian",
-        bandwidth: Any = "regularised",
-        *,
-        degree: int = 1,
-        composition: str = "radial",
-        unordered: Any = None,
-        ordered: Any = None,
-        categorical_kernel: str = "aitchison_aitken",
-        smoothing: Any = None,
-        unseen: str = "raise",
-        window: Window = "auto",
-        search: Mapping[str, Any] | None = None,
-        algorithm: str = "auto",
-        empty: str = "nearest",
-        periodic: Any = None,
-        geographic: Any = None,
-        robust: bool | int | str = False,
-        gap: int = 0,
-        n_jobs: int | None = None,
-    ) -> None:
-        super().__init__(
-            kernel, bandwidth, composition=composition, unordered=unordered,
-            ordered=ordered, categorical_kernel=categorical_kernel,
-            smoothing=smoothing, unseen=unseen, window=window, search=search,
-            algorithm=algorithm, empty=empty,
-            periodic=periodic, geographic=geographic, robust=robust, gap=gap,
-            n_jobs=n_jobs,
-        )  # fmt: skip
-        self.degree = degree
+    _: KW_ONLY
+    degree: int = 1
 
     @property
     def _degree(self) -> int:  # type: ignore[override]

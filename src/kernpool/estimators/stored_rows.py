@@ -19,7 +19,6 @@ from kernpool.data.circular import Coordinates
 from kernpool.data.columns import all_text
 from kernpool.estimators.bandwidth import DEFAULT_SEARCH_ROWS, bandwidth_of_sample, choose_bandwidth, search_options
 from kernpool.estimators.extrapolation import Ranges, may_extrapolate, reach_of_range, warn_of_extrapolation, window_of
-from kernpool.estimators.fitted_model import refuse_unable
 from kernpool.estimators.limits import refuse
 from kernpool.estimators.model import FittedModel
 from kernpool.estimators.parameter_validation import check_parameters
@@ -174,7 +173,6 @@ def fit_stored(model: FittedModel, pairs: StoredPairs, **given: Any) -> None:
         rows = TrainingRows.from_arrays(np.zeros((1, columns)), np.zeros(1))
         found = choose_bandwidth(model.bandwidth, rows, options, smoothing=model.smoothing)
         found = replace(found, bandwidth_note="as given")
-    refuse_unable(model, columns)
     names = pairs.labels if all_text(pairs.labels or ()) else None
     encoding = None
     if pairs.kinds is not None:

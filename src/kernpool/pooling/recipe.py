@@ -30,7 +30,7 @@ from kernpool.pooling.category_cells import choose_for_levels
 from kernpool.pooling.group_plan import plan_of_groups
 from kernpool.pooling.plan import PoolingPlan, check_algorithm, choose_algorithm, name_of_each
 from kernpool.pooling.widened_plan import FEW, WidenedPlan
-from kernpool.pooling.widths import Window, count_neighbors, neighbors_in, with_neighbors, with_widths
+from kernpool.pooling.widths import Window, count_neighbors, neighbors_in, with_neighbors
 
 Array = NDArray[np.float64]
 
@@ -143,15 +143,6 @@ class Recipe:
     def at(self, queries: slice | NDArray[np.intp]) -> Recipe:
         """Return the recipe for the queries with these indices."""
         return self if self.widening is None else replace(self, widening=self.widening[queries])
-
-    def refuse_unable(self, columns: int) -> None:
-        """Raise ValueError if the named algorithm does not support the recipe with this number of numeric columns."""
-        if self.algorithm != "auto":
-            row = np.zeros((1, columns))
-            problem = replace(self, widening=None, n_neighbors=None).problem(row, row, row[:, :1])
-            if self.widening is not None or self.n_neighbors is not None:
-                problem = with_widths(problem, np.ones(1))
-            choose_algorithm(problem, self.algorithm)
 
     def refuse_nearest(self, pairs: str) -> None:
         """Raise ValueError if windows follow the keys, which `pairs` (in words) cannot do: all keys are counted."""

@@ -28,8 +28,7 @@ from kernpool.distribution import (
 from kernpool.distribution.quantile import levels_around, without_ends
 from kernpool.estimators.fitted_model import points_of, read_query
 from kernpool.estimators.limits import smoother_of
-from kernpool.estimators.model import FittedModel
-from kernpool.estimators.parameter_validation import NamedCalls
+from kernpool.estimators.model import FittedModel, NamedCalls
 from kernpool.estimators.training_rows import unshared
 from kernpool.execution.error_messages import abbreviate, as_count
 from kernpool.execution.interval import Interval

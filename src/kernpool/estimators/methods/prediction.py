@@ -20,8 +20,7 @@ from kernpool.core import LocalFit, Problem, monomials
 from kernpool.data.dates import in_words
 from kernpool.estimators.fitted_model import has_one_output, points_of, pooled_from, read_query
 from kernpool.estimators.limits import refuse, smoother_of
-from kernpool.estimators.model import FittedModel, as_fitted, names_of
-from kernpool.estimators.parameter_validation import NamedCalls
+from kernpool.estimators.model import FittedModel, NamedCalls, as_fitted, names_of
 from kernpool.estimators.training_rows import unshared
 from kernpool.execution.error_messages import as_count
 from kernpool.execution.progress import current_progress

@@ -17,7 +17,7 @@ from kernpool.estimators.classifier import NadarayaWatsonClassifier
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.methods.calibration import as_method
 from kernpool.estimators.methods.classification import ClassPrediction, LeaveOneOutProbabilities, MostProbableClass
-from kernpool.estimators.parameter_validation import NamedCalls
+from kernpool.estimators.model import NamedCalls
 from kernpool.estimators.regressors import LocalLinearRegressor, NadarayaWatsonRegressor
 from kernpool.estimators.stacking import inference
 from kernpool.estimators.stacking.averaging import ScoreCalibration, average, mixture_weights
