@@ -67,7 +67,7 @@ def pair(loops: str, kernel: str, d: int) -> float:
     if loops == "tree":
         return pair_of_tree(draw(20_000, 20_000, d, kernel=kernel, bandwidth=0.02 * d**2))
     if loops == "product":
-        options["composition"] = "product"
+        options["kernel"] = f"product {kernel}"
     if loops == "degree 1":
         options["degree"] = 1
     few, many = (

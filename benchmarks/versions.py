@@ -100,7 +100,7 @@ CASES = {
     "a batch of 50": small_batches,
     "brute gaussian, 3 columns": lambda: pooled(6000, 6000, 3, algorithm="brute"),
     "brute epanechnikov, 3 columns": lambda: pooled(6000, 6000, 3, algorithm="brute", kernel="epanechnikov"),
-    "brute laplace, product": lambda: pooled(3000, 3000, 3, algorithm="brute", kernel="laplace", composition="product"),
+    "brute laplace, product": lambda: pooled(3000, 3000, 3, algorithm="brute", kernel="product laplace"),
     "brute gaussian, float32": lambda: pooled(6000, 6000, 3, np.float32, algorithm="brute"),
     "brute gaussian, 64 columns": lambda: pooled(3000, 3000, 64, algorithm="brute", bandwidth=8.0),
     "brute local linear, 3 columns": lambda: pooled(3000, 3000, 3, algorithm="brute", degree=1),

@@ -13,20 +13,22 @@ from kernpool.core import MOST_COLUMNS
 from kernpool.kernels import is_built_in
 from kernpool.pooling import rounding_bound
 from tests.support.capabilities import missing_package, param, tiny_problem
+from tests.support.problems import with_products
 
 BUILT_IN = [
     "gaussian", "boxcar", "constant", "epanechnikov", "triangular", "biweight", "triweight", "tricube", "cosine",
     "laplace", "logistic",
 ]  # fmt: skip
+KERNELS = with_products(BUILT_IN)
 COLUMNS = (1, 2, 3, 9, 10, 16, 17, 40)  # where loops change, and where an algorithm ends
-EVERY = {"composition": ("radial", "product"), "columns": COLUMNS, "mask": (None, "bool", "float"), "degree": (0, 1, 2)}
+EVERY = {"columns": COLUMNS, "mask": (None, "bool", "float"), "degree": (0, 1, 2)}
 
 # What an algorithm can do is the product of its sets; "own" is a kernel that a user has registered or made.
 GOLDEN = {
-    "reference": EVERY | {"kernel": [*BUILT_IN, "own"]},
-    "brute": EVERY | {"kernel": [*BUILT_IN, "own"]},
-    "sweep": EVERY | {"kernel": BUILT_IN, "columns": (1,), "mask": (None,)},
-    "kd_tree": EVERY | {"kernel": BUILT_IN, "columns": (1, 2, 3, 9, 10, 16), "mask": (None,), "degree": (0, 1)},
+    "reference": EVERY | {"kernel": [*KERNELS, "own"]},
+    "brute": EVERY | {"kernel": [*KERNELS, "own"]},
+    "sweep": EVERY | {"kernel": KERNELS, "columns": (1,), "mask": (None,)},
+    "kd_tree": EVERY | {"kernel": KERNELS, "columns": (1, 2, 3, 9, 10, 16), "mask": (None,), "degree": (0, 1)},
     "nufft": EVERY | {"kernel": ["gaussian"], "columns": (2, 3), "mask": (None,), "degree": (0,)},
 }
 PACKAGES = {"nufft": "finufft"}  # without which an algorithm cannot run
@@ -34,7 +36,6 @@ PACKAGES = {"nufft": "finufft"}  # without which an algorithm cannot run
 
 class Case(NamedTuple):
     kernel: str
-    composition: str
     columns: int
     mask: str | None
     degree: int
@@ -42,14 +43,14 @@ class Case(NamedTuple):
 
 def cases_of(kernel):
     masks, degrees = EVERY["mask"], EVERY["degree"]
-    for composition, columns, mask, degree in product(("radial", "product"), COLUMNS, masks, degrees):
+    for columns, mask, degree in product(COLUMNS, masks, degrees):
         if degree < 2 or columns <= MOST_COLUMNS:  # beyond, there is no such problem
-            yield Case(kernel, composition, columns, mask, degree)
+            yield Case(kernel, columns, mask, degree)
 
 
 def allowed(algorithm, case):
     """Whether the table says so."""
-    if (algorithm, case.kernel, case.degree) == ("sweep", "laplace", 2):
+    if (algorithm, case.kernel.removeprefix("product "), case.degree) == ("sweep", "laplace", 2):
         return False
     return all(value in GOLDEN[algorithm][name] for name, value in case._asdict().items())
 
@@ -65,7 +66,7 @@ def test_the_table_knows_all_algorithms_and_kernels():
     assert {name: one.needs[0] for name, one in ALGORITHMS.items() if one.needs} == PACKAGES
 
 
-@pytest.mark.parametrize("kernel", [*BUILT_IN, "own"])
+@pytest.mark.parametrize("kernel", [*KERNELS, "own"])
 @pytest.mark.parametrize("algorithm", GOLDEN)
 def test_what_is_said_is_what_the_table_says(algorithm, kernel):
     for case in cases_of(kernel):
@@ -80,7 +81,7 @@ def test_what_is_said_is_what_the_table_says(algorithm, kernel):
             assert refusal == f'needs the package {name}: pip install "kernpool[{extra}]"', case
 
 
-@pytest.mark.parametrize("kernel", [*BUILT_IN, "own"])
+@pytest.mark.parametrize("kernel", [*KERNELS, "own"])
 @pytest.mark.parametrize("algorithm", GOLDEN)
 def test_a_refusal_names_what_can_do_it(algorithm, kernel):
     for case in cases_of(kernel):
@@ -115,7 +116,7 @@ def test_what_is_allowed_is_done_and_right(algorithm, kernel):
         np.testing.assert_allclose(found[:, values:], target[:, values:], rtol=1e-11, atol=1e-11, err_msg=str(case))
 
 
-@pytest.mark.parametrize("kernel", [*BUILT_IN, "own"])
+@pytest.mark.parametrize("kernel", [*KERNELS, "own"])
 def test_auto_never_refuses(kernel):
     for case in cases_of(kernel):
         problem = tiny_problem(**case._asdict())

@@ -39,7 +39,7 @@ def damaged(state, rows, what):
 @pytest.mark.parametrize("what", ["denominator", "numerator", "too low", "empty"])
 @pytest.mark.parametrize("variant", ["plain", "weighted", "leave-one-out", "far"])
 def test_impossible_answers_are_computed_again_and_counted(variant, what, faults, caplog):
-    problem = make_problem("gaussian", "radial", 2, variant)
+    problem = make_problem("gaussian", 2, variant)
     plan, rows = choose(problem, "brute"), [3, 40, 77]
     right = plan.reduce(problem)
     wrong = replace(
@@ -53,7 +53,7 @@ def test_impossible_answers_are_computed_again_and_counted(variant, what, faults
 
 
 def test_impossible_answers_with_moments_are_computed_again(faults):
-    problem = make_problem("gaussian", "radial", 2, "weighted", degree=1)
+    problem = make_problem("gaussian", 2, "weighted", degree=1)
     right = choose(problem, "brute").reduce(problem)
     found, count = corrected(problem, damaged(problem.reduced(right), [0, 1, 2], "denominator"), "brute")
     assert count == 3
@@ -66,7 +66,7 @@ def test_impossible_answers_with_moments_are_computed_again(faults):
 def test_answers_of_the_reference_are_possible(kernel, variant):
     """No false alarm: not for empty windows, masks, or values that are all equal."""
     for value in (None, 3.25):
-        problem = make_problem(kernel, "radial", 2, variant, bandwidth=0.3)
+        problem = make_problem(kernel, 2, variant, bandwidth=0.3)
         if value is not None:
             problem = replace(problem, value=np.zeros_like(problem.value), value_center=np.full(2, value))
         state = problem.reduced(choose(problem, "reference").reduce(problem))
@@ -135,7 +135,7 @@ def test_a_single_key_that_is_left_out_is_no_alarm_either(monkeypatch, faults):
 
 def test_many_impossible_answers_are_computed_again_by_compiled_tiles(monkeypatch, faults):
     monkeypatch.setattr(verification, "MOST_DENSELY", 0)
-    problem = make_problem("laplace", "product", 3, "weighted leave-one-out")
+    problem = make_problem("product laplace", 3, "weighted leave-one-out")
     right = choose(problem, "brute").reduce(problem)
     found, count = corrected(problem, damaged(problem.reduced(right), [3, 40, 77], "denominator"), "brute")
     assert count == 3

@@ -18,6 +18,7 @@ from kernpool import (
 from kernpool.bandwidth import leave_one_out, rule_of_thumb
 from kernpool.bandwidth.rules_of_thumb import column_spread
 from kernpool.datasets import make_sine_linear, make_sine_power
+from tests.support.problems import with_products
 from tests.support.searches import search_bandwidth
 from tests.support.thinning import slow
 
@@ -145,16 +146,15 @@ def test_progress_of_a_search(generator):
 
 @pytest.mark.covering
 @pytest.mark.parametrize("step", STEPS)
-@pytest.mark.parametrize("composition", ["radial", "product"])
+@pytest.mark.parametrize(("kernel", "columns"), [("boxcar", 1), ("product boxcar", 2)])
 @pytest.mark.parametrize("seed", [0, 1, *slow(2, 3, 4, 5)])
-def test_the_step_function_of_the_boxcar_is_searched_step_by_step(seed, composition, step):
+def test_the_step_function_of_the_boxcar_is_searched_step_by_step(seed, kernel, columns, step):
     generator = np.random.default_rng(seed + 20)
-    X = generator.uniform(size=(40, 1 if composition == "radial" else 2))
+    X = generator.uniform(size=(40, columns))
     y = np.sin(20 * X[:, 0]) + 0.3 * generator.normal(size=40)
-    model = NadarayaWatsonRegressor("boxcar", "loo", composition=composition).fit(X, y)
+    model = NadarayaWatsonRegressor(kernel, "loo").fit(X, y)
     best = min(
-        criterion_at(X, y, factor * column_spread(X), kernel="boxcar", composition=composition)
-        for factor in np.geomspace(1e-3, 10, 1000)[::step]
+        criterion_at(X, y, factor * column_spread(X), kernel=kernel) for factor in np.geomspace(1e-3, 10, 1000)[::step]
     )
     assert model.bandwidth_search_.value <= best * (1 + 1e-12)
 
@@ -178,10 +178,10 @@ def test_a_column_of_infinite_bandwidth_weighs_all_rows_alike(kernel, degree, dt
         root = np.sqrt(of)
         expected.append(np.linalg.lstsq(design * root[:, None], value * root, rcond=None)[0][0])
     rtol = 1e-9 if dtype == np.float64 else 1e-4
-    options = {"kernel": kernel, "degree": degree, "bandwidth": [np.inf, 0.8]}
-    for composition in ("radial", "product"):
+    options = {"degree": degree, "bandwidth": [np.inf, 0.8]}
+    for name in with_products([kernel]):
         for algorithm in ("auto", "reference", "brute"):
-            found = pool(query, key, value, composition=composition, algorithm=algorithm, **options)
+            found = pool(query, key, value, kernel=name, algorithm=algorithm, **options)
             np.testing.assert_allclose(found, expected, rtol=rtol, atol=rtol)
 
 

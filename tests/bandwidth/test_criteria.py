@@ -65,9 +65,9 @@ def test_criteria_are_what_their_definitions_say(criterion, kernel, degree, weig
 @pytest.mark.parametrize("criterion", ["loo", "aicc", "gcv"])
 def test_gradients_agree_with_finite_differences(criterion, kernel, degree):
     scale = 3.0 if get_kernel(kernel).is_compact else 1.0
-    for weighted, composition in ((False, "product"), (False, "radial"), (True, "radial")):
+    for weighted, name in ((False, f"product {kernel}"), (False, kernel), (True, kernel)):
         rows = make_rows(outputs=2, weighted=weighted)
-        objective = make_objective(rows, criterion, kernel, degree, composition=composition)
+        objective = make_objective(rows, criterion, name, degree)
         # Short steps, within which no row passes the edge of a window.
         check_derivatives(objective, np.log([0.7 * scale, 1.3 * scale]), tolerance=1e-5, step=1e-5)
 

@@ -25,13 +25,11 @@ def table():
     return X, np.eye(3)[number], code, generator.integers(1, 4, 60).astype(float)
 
 
-def criterion_of(X, label, weight=None, code=None, kernel="gaussian", composition="radial"):
+def criterion_of(X, label, weight=None, code=None, kernel="gaussian"):
     levels = () if code is None else (3,)
     kernels = () if code is None else (get_categorical_kernel("aitchison_aitken"),)
     rows = canonical_rows(X, label, weight, code)
-    objective = objective_of(
-        rows, "log_loss", categories=Categories(kernels, levels), kernel=get_kernel(kernel), composition=composition
-    )
+    objective = objective_of(rows, "log_loss", categories=Categories(kernels, levels), kernel=get_kernel(kernel))
     return LogLoss(objective, column_spread(rows.X, rows.weight))
 
 

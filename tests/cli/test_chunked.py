@@ -168,9 +168,8 @@ def scheduler():
 PLAIN = {"bandwidth": [0.3, 0.4], "ridge": 0.0}
 # What a fitted model pools by: every field of a recipe, with a value that changes the answer where any can.
 RECIPES = {
-    "kernel": {"kernel": "epanechnikov", "bandwidth": 1.0},
+    "kernel": {"kernel": "product epanechnikov", "bandwidth": 1.0},
     "bandwidth": {"bandwidth": [0.5, 0.8]},
-    "composition": {"kernel": "biweight", "bandwidth": [1.5, 1.5], "composition": "product"},
     "degree": {},  # of the model of constants
     "empty": {"kernel": "boxcar", "bandwidth": 0.02, "empty": "mean"},
     "ridge": {"ridge": 40.0},

@@ -37,7 +37,7 @@ def ends(model, query, value, shift, levels, exclude_self=False):
     """Return both quantiles at places, by tables of weights."""
     weights = pooling_weights(
         query, model.key_, kernel=model.kernel, bandwidth=model.bandwidth_, exclude_self=exclude_self,
-        key_weight=model.key_weight_, composition=model.composition,
+        key_weight=model.key_weight_,
     )  # fmt: skip
     return [quantiles_of(weights, value, level) + shift for level in levels]
 
@@ -83,7 +83,7 @@ def test_every_end_is_that_of_a_table(kernel, degree, calibrated, level):
 
 def test_two_columns_of_a_product():
     X, y, new, other = rows(d=2)
-    model = NadarayaWatsonRegressor(kernel="triweight", composition="product", bandwidth=0.7).fit(X, y)
+    model = NadarayaWatsonRegressor(kernel="product triweight", bandwidth=0.7).fit(X, y)
     found = interval(model, new, 0.8, other)
     assert_allclose([found.lower, found.upper], reference(model, new, other, 0.8), atol=1e-13)
 

@@ -15,7 +15,7 @@ CASES = {
     "no prior": {"prior_share": 0.0},
     "compact": {"kernel": "epanechnikov", "bandwidth": 0.6},  # rows by themselves, and places
     "boxcar": {"kernel": "boxcar", "bandwidth": 0.5},
-    "product": {"kernel": "tricube", "bandwidth": 0.8, "composition": "product"},
+    "product": {"kernel": "product tricube", "bandwidth": 0.8},
     "one column": {"columns": 1},
     "weights": {"weights": np.arange(24) % 4 * 1.0},
     "fractions": {"weights": 0.5 + np.arange(24) % 3},

@@ -28,10 +28,9 @@ from kernpool.core.local_fit import _solve_lines, _solve_rows, bounded_inverse
 from kernpool.pooling import Recipe, local_fit
 from tests.support.capabilities import algorithms, can_here, of_degrees
 from tests.support.moments import least_squares
-from tests.support.problems import EVERYTHING
+from tests.support.problems import EVERYTHING, with_products
 from tests.support.thinning import slow
 
-BOTH = ["radial", "product"]
 SMOOTH = [name for name in kernel_names() if get_kernel(name).log_slope]
 DEGREES = [1, *slow(2)]
 
@@ -86,7 +85,7 @@ def test_keys_beside_a_faint_one_determine_a_slope():
 
 
 @pytest.mark.covering
-@of_degrees(kernel=["gaussian", "epanechnikov", "laplace", "constant"], composition="product", columns=[1, 2, 3, 4])
+@of_degrees(kernel=["gaussian", "product epanechnikov", "product laplace", "constant"], columns=[1, 2, 3, 4])
 def test_the_fit_is_weighted_least_squares(algorithm, kernel, columns, degree, generator):
     """At the boundary too: half of the queries lie in corners, where windows are one-sided."""
     key, query = generator.uniform(size=(600, columns)), generator.uniform(size=(30, columns))
@@ -94,7 +93,7 @@ def test_the_fit_is_weighted_least_squares(algorithm, kernel, columns, degree, g
     value = np.column_stack([np.sin(5 * key[:, 0]), 1e6 + key.sum(axis=1) ** (degree + 1)])
     bandwidth = np.linspace(0.9, 1.1, columns)
     weight = generator.integers(0, 3, 600)
-    similarity = {"kernel": kernel, "bandwidth": bandwidth, "key_weight": weight, "composition": "product"}
+    similarity = {"kernel": kernel, "bandwidth": bandwidth, "key_weight": weight}
     expected = least_squares(query, key, value, pooling_weights(query, key, **similarity), degree)
     found = pool(query, key, value, degree=degree, algorithm=algorithm, **similarity)
     assert_allclose(found, expected[:, 0], rtol=1e-11, atol=1e-11)
@@ -112,13 +111,12 @@ def test_the_fit_is_weighted_least_squares(algorithm, kernel, columns, degree, g
 @given(
     seed=st.integers(0, 10**6),
     columns=st.integers(1, 3),
-    kernel=st.sampled_from(kernel_names()),
-    composition=st.sampled_from(BOTH),
+    kernel=st.sampled_from(with_products(kernel_names())),
     data=st.data(),
 )
-def test_a_polynomial_of_the_degree_is_returned_as_it_is(degree, seed, columns, kernel, composition, data):
+def test_a_polynomial_of_the_degree_is_returned_as_it_is(degree, seed, columns, kernel, data):
     generator = np.random.default_rng(seed)
-    asked = {"kernel": kernel, "composition": composition, "columns": columns, "degree": degree}
+    asked = {"kernel": kernel, "columns": columns, "degree": degree}
     algorithm = data.draw(st.sampled_from([name for name in ALGORITHMS if can_here(name, **asked)]))
     key = generator.normal(size=(80, columns)) + 100.0 * generator.integers(0, 2)
     query, center = key[:10] + 0.1, key[0]
@@ -128,7 +126,7 @@ def test_a_polynomial_of_the_degree_is_returned_as_it_is(degree, seed, columns, 
     def surface(x):
         return level + (x - center) @ slope + np.einsum("na,nb,abc->nc", x - center, x - center, curve)
 
-    options = {"kernel": kernel, "composition": composition, "degree": degree, "bandwidth": 5.0, "algorithm": algorithm}
+    options = {"kernel": kernel, "degree": degree, "bandwidth": 5.0, "algorithm": algorithm}
     found, expected = pool(query, key, surface(key), **options), surface(query)
     assert_allclose(found, expected, rtol=1e-9, atol=1e-9 * max(level, np.abs(expected).max()))
 

@@ -10,18 +10,20 @@ import kernpool
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor
 from kernpool.core import Layout, solve, with_ridge
 from kernpool.core.local_fit import as_ridge, change_by_ridge
+from tests.support.problems import with_products
 
 KERNELS = ["gaussian", "epanechnikov", "laplace", "tricube"]
 
 
-def penalised_planes(query, key, value, h, kernel, ridge, composition="radial"):
+def penalised_planes(query, key, value, h, kernel, ridge):
     """Value and slopes, per bandwidth, of each query by least squares of rows that are weighted and appended."""
-    profile = kernpool.get_kernel(kernel).profile
+    kernel = kernpool.get_kernel(kernel)
+    profile, is_radial = kernel.profile, kernel.composition == "radial"
     found = []
     for q in query:
         t = (key - q) / h
-        weight = profile(np.linalg.norm(t, axis=1)) if composition == "radial" else profile(np.abs(t)).prod(axis=1)
-        peak = profile(np.zeros(1))[0] ** (1 if composition == "radial" else key.shape[1])
+        weight = profile(np.linalg.norm(t, axis=1)) if is_radial else profile(np.abs(t)).prod(axis=1)
+        peak = profile(np.zeros(1))[0] ** (1 if is_radial else key.shape[1])
         rows = np.sqrt(weight)[:, None] * np.column_stack([np.ones(len(t)), t])
         extra = np.sqrt(ridge * peak) * np.eye(key.shape[1] + 1)[1:]
         right = np.concatenate([np.sqrt(weight) * value, np.zeros(key.shape[1])])
@@ -30,15 +32,14 @@ def penalised_planes(query, key, value, h, kernel, ridge, composition="radial"):
 
 
 @pytest.mark.covering
-@pytest.mark.parametrize("composition", ["radial", "product"])
-@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("kernel", with_products(KERNELS))
 @pytest.mark.parametrize("algorithm", ["auto", "brute", "reference"])
-def test_a_ridge_is_that_of_penalised_least_squares(kernel, composition, algorithm):
+def test_a_ridge_is_that_of_penalised_least_squares(kernel, algorithm):
     generator = np.random.default_rng(0)
     key, query = generator.uniform(size=(200, 2)), generator.uniform(size=(60, 2))
     value, h, ridge = np.sin(5 * key[:, 0]) + key[:, 1], np.array([0.3, 0.5]), 0.7
-    model = LocalLinearRegressor(kernel, h, ridge=ridge, composition=composition, algorithm=algorithm).fit(key, value)
-    expected = penalised_planes(query, key, value, h, kernel, ridge, composition)
+    model = LocalLinearRegressor(kernel, h, ridge=ridge, algorithm=algorithm).fit(key, value)
+    expected = penalised_planes(query, key, value, h, kernel, ridge)
     assert_allclose(model.predict(query), expected[:, 0], rtol=1e-10, atol=1e-10)
     assert_allclose(model.get_prediction(query).slope, expected[:, 1:] / h, rtol=1e-9, atol=1e-9)
     assert_allclose(model.attention_weights(query) @ value, expected[:, 0], rtol=1e-9, atol=1e-10)

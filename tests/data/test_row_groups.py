@@ -57,16 +57,15 @@ def assert_as_in_memory(folder, columns, query, options, targets=("y",), weight=
 @pytest.mark.parametrize(
     ("kernel", "case"),
     thinned(
-        ["gaussian", "logistic", "epanechnikov", RAISED],
+        ["gaussian", "product logistic", "epanechnikov", RAISED],
         [
             {},
             {"degree": 1},
-            {"composition": "product"},
             {"empty": "nearest"},
             {"tol": 1e-6},
             {"algorithm": "brute"},
         ],
-        [("gaussian", {}), ("logistic", {"composition": "product"}), (RAISED, {"degree": 1})],
+        [("gaussian", {}), ("product logistic", {}), (RAISED, {"degree": 1})],
     ),
 )
 @pytest.mark.parametrize(("targets", "weight"), [(("y",), None), (("y", "y2"), "w")])
@@ -74,7 +73,7 @@ def test_answers_are_those_in_memory(kernel, case, targets, weight, generator, t
     options = {"kernel": kernel, "bandwidth": [0.004, 0.5], **case}
     near = max(1e-9, options.get("tol", 0) * 2000) / 1e3
     assert_as_in_memory(tmp_path, table_of(generator), QUERY, options, targets, weight, atol=near)
-    infinite = kernel in ("gaussian", "laplace", "logistic")
+    infinite = kernel in ("gaussian", "product logistic")
     assert (read[0] == ROWS) == (infinite and "degree" in case)
     assert read[0] >= GROUP
 

@@ -17,6 +17,7 @@ from kernpool.pooling.weights import weight_tables
 from tests.support.dense_distribution import dense_cdf
 from tests.support.dense_quantiles import assert_quantiles
 from tests.support.ordered_sums import never_by_table
+from tests.support.problems import with_products
 
 THRESHOLDS = [0.3, -99.0, -0.4, 99.0, 0.3, 0.95]  # in no order; values are rounded to tenths
 LEVELS = [0.5, 0.0, 0.9, 0.05, 1.0, 0.25]
@@ -90,11 +91,10 @@ def assert_shares(found, expected, y):
     "situation", ["plain", "weights", "self", "mask", "bias", "large bias", "small bias", "weights and self"]
 )
 @pytest.mark.parametrize("columns", [1, 2])
-@pytest.mark.parametrize("composition", ["radial", "product"])
-@pytest.mark.parametrize("kernel", kernel_names())
-def test_every_answer_is_that_of_the_table_of_weights(kernel, composition, columns, situation, asked):
+@pytest.mark.parametrize("kernel", with_products(kernel_names()))
+def test_every_answer_is_that_of_the_table_of_weights(kernel, columns, situation, asked):
     query, key, value, generator = make_rows(d=columns)
-    options = {"kernel": kernel, "composition": composition, "bandwidth": 0.4 if columns == 1 else 0.6}
+    options = {"kernel": kernel, "bandwidth": 0.4 if columns == 1 else 0.6}
     if "weights" in situation:
         options["key_weight"] = generator.integers(0, 4, len(key)).astype(float)
     if "self" in situation:
@@ -110,7 +110,7 @@ def test_every_answer_is_that_of_the_table_of_weights(kernel, composition, colum
 
 def test_kernels_of_the_users_own_and_more_columns_than_profiles_can_be_multiplied_in(asked):
     check(asked, *make_rows()[:3], kernel=make_kernel("slow", lambda u: 1 / (1 + u) ** 4), bandwidth=0.3)
-    check(asked, *make_rows(n=300, d=7)[:3], kernel="triweight", composition="product", bandwidth=1.7)
+    check(asked, *make_rows(n=300, d=7)[:3], kernel="product triweight", bandwidth=1.7)
 
 
 @pytest.mark.parametrize("name", [None, *categorical_kernel_names()])

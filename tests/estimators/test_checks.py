@@ -23,7 +23,7 @@ VARIANTS = [
     NadarayaWatsonRegressor(),
     LocalLinearRegressor(),
     NadarayaWatsonClassifier(),
-    NadarayaWatsonRegressor(kernel="biweight", composition="product", bandwidth="silverman", empty="mean"),
+    NadarayaWatsonRegressor(kernel="product biweight", bandwidth="silverman", empty="mean"),
     LocalLinearRegressor(kernel="epanechnikov", bandwidth="scott"),
     NadarayaWatsonClassifier(kernel="boxcar", bandwidth="scott"),
     NadarayaWatsonClassifier(bandwidth="scott", recalibrate="isotonic"),

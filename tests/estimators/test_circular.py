@@ -243,7 +243,7 @@ def test_a_picture_goes_round_once(day):
         ({"geographic": "lat"}, "two columns in degrees"),
         ({"geographic": ("hour", "lon")}, "column 'hour' is 91.0 in row 0"),
         ({"geographic": ("lat", "lon"), "bandwidth": [1.0, 5.0, 6.0], "smoothing": [0.1]}, "of km for both columns"),
-        ({"periodic": {"hour": 24}, "composition": "product", "kernel": "biweight"}, "composition must be 'radial'"),
+        ({"periodic": {"hour": 24}, "kernel": "product biweight"}, "kernel must be radial"),
     ],
 )
 def test_what_is_refused(options, words):

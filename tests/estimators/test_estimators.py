@@ -129,7 +129,7 @@ def test_parameters_that_are_set_after_a_fit_count_from_the_next_one(make, sampl
         return [one if isinstance(one, np.ndarray) else np.stack([one.lower, one.upper]) for one in found]
 
     before = answers(model)
-    model.set_params(kernel="boxcar", bandwidth=2.0, empty="nan", composition="product")
+    model.set_params(kernel="product boxcar", bandwidth=2.0, empty="nan")
     for other in (model, pickle.loads(pickle.dumps(model))):
         for one, two in zip(before, answers(other), strict=True):
             np.testing.assert_array_equal(one, two)

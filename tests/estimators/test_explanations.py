@@ -36,7 +36,7 @@ def cases():
         "weights": (X, y, weight, {}),
         "categories": (mixed, y, weight, smoothing),
         "compact": (X, y, None, {"kernel": "epanechnikov", "bandwidth": 0.9}),
-        "product": (X, y, weight, {"kernel": "laplace", "composition": "product"}),
+        "product": (X, y, weight, {"kernel": "product laplace"}),
         "own kernel": (X, y, weight, {"kernel": make_kernel("of-tests", lambda u: np.exp(-(u**2)))}),
     }
 
@@ -99,8 +99,7 @@ def test_influence_is_that_of_a_fit_without_the_row(Regressor, case):
     model, (X, y, weight, _) = fitted(Regressor, case), CASES[case]
     at = queries(case)
     found = model.get_prediction(at).explain(k=4)
-    options = {name: value for name, value in model.get_params().items() if name in ("kernel", "composition")}
-    options |= {"bandwidth": model.bandwidth_, "smoothing": CASES[case][3].get("smoothing")}
+    options = {"kernel": model.kernel, "bandwidth": model.bandwidth_, "smoothing": CASES[case][3].get("smoothing")}
     options |= {"unordered": CASES[case][3].get("unordered")}
     if Regressor is LocalLinearRegressor:
         options["ridge"] = model.ridge_

@@ -47,7 +47,8 @@ def compare(reply, x, y, query, kernel, h, degree, composition="radial", weight=
     what = f"{kernel} h={h} degree={degree} {composition}"
     y, n, m = y.reshape(len(y), -1), len(x), len(query)
     c, d = y.shape[1], x.shape[1]
-    options = {"kernel": kernel, "bandwidth": h, "composition": composition, "key_weight": weight}
+    name = kernel if composition == "radial" else f"product {kernel}"
+    options = {"kernel": name, "bandwidth": h, "key_weight": weight}
     alpha = kernpool.pooling_weights(query, x, **options, empty="zero")
     found = unpacked(reply["weight"], m, n)
     assert_close(found, alpha, WEIGHTS, f"weights, {what}")

@@ -32,7 +32,6 @@ def test_the_page_has_no_nearest_windows_and_writes_the_period_in_python(shown):
     model = NadarayaWatsonRegressor(bandwidth=[2.0, 0.8], **told).fit(X, y)
     with shown(explore(model, target="y", language="en")) as page:
         assert control(page, "composition").count() == 0  # a product would depend on where the circle begins
-        assert 'composition="radial"' in copied(page, "copy.python")
 
 
 def test_globes_and_many_rows_are_refused():

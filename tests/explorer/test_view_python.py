@@ -105,7 +105,7 @@ REGRESSOR = "explore(kernpool.NadarayaWatsonRegressor({}).fit({}){})"
         (ROWS + LINE, REGRESSOR.format('"boxcar", 0.5, empty="nearest"', "X, y", ""), {"degree": "1"},
          ('empty="nearest"', "LocalLinearRegressor")),
         (ROWS + MORE, "explore(X, y, bandwidth=[2.0, 1.0], smoothing=[0.3], target='price')",
-         {"composition": "product", "smoothing-0": "100"}, ('composition="product"', "unordered=[1]")),
+         {"composition": "product", "smoothing-0": "100"}, ('kernel="product ', "unordered=[1]")),
         (ROWS + CLASSES, "explore(X, y, target='level')", {"bandwidth-0": "240"}, ("NadarayaWatsonClassifier",)),
         ("", "kernpool.explore('make_sine_power', seed=0)", {"degree": "1", "bandwidth-0": "250", "query": "77"},
          ("LocalLinearRegressor", "make_sine_power(random_state=0)")),

@@ -38,7 +38,7 @@ class Case:
         return np.random.default_rng([self.seed, self.index, 1])
 
     def __str__(self):
-        options = {name: self.options[name] for name in ("kernel", "composition", "tol", "degree")}
+        options = {name: self.options[name] for name in ("kernel", "tol", "degree")}
         h = np.array2string(np.asarray(self.options["bandwidth"]), precision=4)
         extra = [name for name in ("key_weight", "self_index", "attn_mask") if self.options.get(name) is not None]
         m, n, (d, c) = len(self.query), len(self.key), (self.key.shape[1], self.value.shape[1])
@@ -73,9 +73,11 @@ def draw(seed, index, regime="all"):
         farthest = 9.0 if g.random() < (0.7 if kind == "gradients" else 0.2) else 4.0
         away = bandwidth * g.normal(size=(m, d)) * 10 ** g.uniform(-3, farthest, (m, 1))
         query = np.where((g.random(m) < 0.3)[:, None], query + away, query)
+    kernel = kernel_of(g, plan)
+    if kind != "torch":
+        kernel = str(g.choice(["", "product "], p=[0.7, 0.3])) + kernel
     options = {
-        "kernel": kernel_of(g, plan),
-        "composition": "radial" if kind == "torch" else str(g.choice(["radial", "product"], p=[0.7, 0.3])),
+        "kernel": kernel,
         "bandwidth": bandwidth if kind != "torch" else float(np.median(bandwidth)),
         "tol": float(g.choice(TOLERANCES))
         if g.random() < 0.15 and kind in ("pool", "chunks", "public function")

@@ -20,7 +20,7 @@ def chunks(case, report):
     weight = case.options.get("key_weight")
     cut = [slice(*pair) for pair in pairwise(edges)]
     parts = [(case.key[s], case.value[s], *([] if weight is None else [weight[s]])) for s in cut]
-    names = {"kernel", "composition", "bandwidth", "tol"}
+    names = {"kernel", "bandwidth", "tol"}
     options = {name: case.options[name] for name in names} | {"degree": problem.degree, "empty": "zero"}
     expected = pool(case.query, case.key, case.value, key_weight=weight, algorithm="brute", **options)
     allowed = _allowed_of_chunks(case, problem, base)

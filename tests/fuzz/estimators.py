@@ -11,7 +11,7 @@ from kernpool.pooling.rounding_error import rounding_of_weights
 from tests.fuzz import truth
 from tests.fuzz.report import LEAST
 
-NAMES = ("kernel", "composition", "bandwidth")
+NAMES = ("kernel", "bandwidth")
 MOST_ROWS = 3000  # that are all left out in turn
 
 

@@ -91,7 +91,7 @@ def hold_against_truth(case, problem, state, base, cotangent, scale, report):
     u = [-one for one in truth.offsets(block)]
     slope = similarity.kernel.log_slope
     with np.errstate(all="ignore"):
-        if similarity.composition == "product":
+        if similarity.kernel.composition == "product":
             slopes = [slope(np.abs(one)) * np.sign(one) for one in u]
         else:
             distance = np.sqrt(sum(one * one for one in u))

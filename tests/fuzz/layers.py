@@ -23,7 +23,7 @@ def layers(case, report):
     centered = problem.without_center()
     plan = choose(centered, "brute")
     state = plan.reduce(centered)
-    if problem.degree or problem.similarity.kernel.name in ("boxcar", "constant"):
+    if problem.degree or problem.similarity.kernel.profile_name in ("boxcar", "constant"):
         return  # slopes of thin windows are anything; flat kernels have none
     exact = np.float64 == case.key.dtype
     tensors = [torch.from_numpy(array.copy()).requires_grad_() for array in (case.query, case.key, case.value)]

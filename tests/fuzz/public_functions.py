@@ -6,7 +6,7 @@ from kernpool import choose, pool
 from kernpool.pooling import rounding_bound
 from tests.fuzz.report import LEAST
 
-NAMES = ("kernel", "composition", "bandwidth", "tol", "key_weight")
+NAMES = ("kernel", "bandwidth", "tol", "key_weight")
 POLICIES = ("nan", "zero", "mean", "nearest")
 
 

@@ -58,7 +58,7 @@ def test_the_fault_that_it_was_made_for_is_found(monkeypatch):
     monkeypatch.setattr(tree_copies, "_lowest", generous)
     for index in range(40):
         case = draw(3, index, "narrow")
-        if case.options["kernel"] != "gaussian":
+        if not case.options["kernel"].endswith("gaussian"):
             continue
         check(case, report := Report())
         if report.faults:

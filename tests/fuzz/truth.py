@@ -20,8 +20,8 @@ def weights(problem, rows, factors=None):
         times = times * factors[rows]
     kernel = similarity.kernel
     u = [np.abs(offset) for offset in offsets(block)]
-    distances = u if similarity.composition == "product" else [np.sqrt(sum(one * one for one in u))]
-    if kernel.name == "boxcar":
+    distances = u if similarity.kernel.composition == "product" else [np.sqrt(sum(one * one for one in u))]
+    if kernel.profile_name == "boxcar":
         profile = similarity.profiles(block.query, block.key).astype(LONG)
         logit = np.where(profile > 0, LONG(0), -np.inf)
     elif kernel.is_compact:

@@ -41,7 +41,7 @@ def test_the_statistic_of_pairs(kernel, categorical):
     K = kernel_matrix(X, X, h, kernel, *([(TABLE,), code] if categorical else []))
     assert_allclose(found, [pair_statistic(column, K) for column in u.T], rtol=1e-11)
     if not categorical:  # products of kernels
-        found = zheng_statistic(Recipe.of(kernel, h, composition="product"), X)(u)
+        found = zheng_statistic(Recipe.of(f"product {kernel}", h), X)(u)
         K = np.prod([kernel_matrix(X[:, [a]], X[:, [a]], h[a], kernel) for a in (0, 1)], axis=0)
         assert_allclose(found, [pair_statistic(column, K) for column in u.T], rtol=1e-11)
 
@@ -130,7 +130,7 @@ def test_it_finds_what_matters_and_nothing_else():
     for model in (
         LocalLinearRegressor(search={"rows": 50}),
         NadarayaWatsonRegressor(bandwidth="loo"),
-        LocalLinearRegressor("epanechnikov", bandwidth="silverman", ridge=0.1, composition="product"),
+        LocalLinearRegressor("product epanechnikov", bandwidth="silverman", ridge=0.1),
     ):
         model.fit(X, y)
         for method in ("residual", "gradient"):

@@ -28,7 +28,7 @@ CASES = {
     "no prior": {"prior_share": 0.0},
     "much prior": {"prior_share": 0.7},
     "weights": {"weighted": True},
-    "product": {"composition": "product", "kernel": "biweight", "bandwidth": 2.5},
+    "product": {"kernel": "product biweight", "bandwidth": 2.5},
 } | {kernel: {"kernel": kernel, "bandwidth": 1.5} for kernel in kernel_names()}
 
 

@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.integrate import quad
 
-from kernpool import Kernel, get_kernel, kernel_names, make_kernel, pool, register_kernel
+from kernpool import Kernel, get_kernel, kernel_names, make_kernel, pool, pooling_weights, register_kernel
 from kernpool.kernels import BUILT_IN, INTERNAL, Exponential, Flat, Gaussian, Polynomial
 
 FINITE = [name for name in BUILT_IN if name != "constant"]
@@ -181,3 +181,20 @@ def test_a_record_that_its_name_would_not_find_is_not_pickled():
     with pytest.raises(ValueError, match="is not registered"):
         pickle.dumps(impostor)
     assert copy.copy(impostor) is impostor
+
+
+def test_product_kernels():
+    """They are found by the name of a radial one, and are that one in a single column."""
+    kernel = get_kernel("product tophat")
+    assert (kernel.name, kernel.composition) == ("product boxcar", "product")
+    assert kernel.in_columns(1) is get_kernel("boxcar")
+    assert pickle.loads(pickle.dumps(kernel)) is get_kernel("product boxcar")
+    assert get_kernel("product gaussian") is get_kernel("gaussian")
+    assert not any(name.startswith("product") for name in kernel_names())
+    key = [[0.0, 0.0], [0.6, 0.6], [0.6, -0.9]]
+    mine = make_kernel("test-product", lambda u: np.maximum(1 - u**2, 0), support=1.0, composition="product")
+    weights = [pooling_weights([[0.0, 0.0]], key, kernel=each) for each in ("product epanechnikov", mine)]
+    product = np.array([1.0, 0.64**2, 0.64 * 0.19])
+    assert_allclose(weights, [[product / product.sum()]] * 2, rtol=1e-12)
+    with pytest.raises(ValueError, match="composition must be 'radial' or 'product'"):
+        make_kernel("test-sum", np.exp, composition="sum")

@@ -10,6 +10,7 @@ from kernpool.algorithms import ALGORITHMS
 from kernpool.algorithms.costs import MOST_PAIRS
 from kernpool.pooling import rounding_bound
 from tests.support.capabilities import able
+from tests.support.problems import with_products
 
 COLUMNS = {
     "uniform": lambda g, n: g.random(n),
@@ -58,8 +59,7 @@ def problems(draw):
         query,
         key,
         value,
-        kernel=draw(st.sampled_from(kernel_names())),
-        composition=draw(st.sampled_from(["radial", "product"])),
+        kernel=draw(st.sampled_from(with_products(kernel_names()))),
         bandwidth=bandwidth,
         **extra,
     )

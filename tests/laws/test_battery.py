@@ -15,10 +15,10 @@ from kernpool.kernels import COMPILED
 from kernpool.pooling import Recipe, local_fit, rounding_bound
 from tests.support.capabilities import OTHERS, OWN_KERNEL, able, algorithms, fitting_columns, of_degrees, variants
 from tests.support.moments import check_moments
-from tests.support.problems import EVERYTHING, make_problem
+from tests.support.problems import EVERYTHING, make_problem, with_products
 
-BOTH = ["radial", "product"]
-WITH_SLOPE = [name for name in kernel_names() if get_kernel(name).log_slope]
+KERNELS = with_products(COMPILED)
+WITH_SLOPE = [name for name in with_products(kernel_names()) if get_kernel(name).log_slope]
 
 
 def assert_same_gradients(problem, algorithm, cotangent, err_msg=""):
@@ -46,17 +46,17 @@ def assert_derivatives(loss, starts, found, *, rel=1e-5, abs=1e-6, step=1e-6):
 
 
 @cache  # one reference implementation for all algorithms
-def problem_and_answer(kernel, composition, columns, variant):
-    problem = make_problem(kernel, composition, columns, variant)
+def problem_and_answer(kernel, columns, variant):
+    problem = make_problem(kernel, columns, variant)
     state = choose(problem, "reference").reduce(problem)
     return problem, state, rounding_bound(problem, state)
 
 
 @pytest.mark.covering
-@algorithms(OTHERS, kernel=list(COMPILED), composition=BOTH, columns=[1, 3])
-def test_pooled_values_agree_with_the_reference(algorithm, kernel, composition, columns):
-    for variant in variants(algorithm, kernel=kernel, composition=composition, columns=columns):
-        problem, expected, allowed = problem_and_answer(kernel, composition, columns, variant)
+@algorithms(OTHERS, kernel=KERNELS, columns=[1, 3])
+def test_pooled_values_agree_with_the_reference(algorithm, kernel, columns):
+    for variant in variants(algorithm, kernel=kernel, columns=columns):
+        problem, expected, allowed = problem_and_answer(kernel, columns, variant)
         state = choose(problem, algorithm).reduce(problem)
         assert_array_equal(state.denominator == 0, expected.denominator == 0, err_msg=variant)
         error = np.abs(state.finalize("zero") - expected.finalize("zero"))
@@ -67,10 +67,10 @@ def test_pooled_values_agree_with_the_reference(algorithm, kernel, composition, 
 
 
 @pytest.mark.covering
-@of_degrees(OTHERS, kernel=list(COMPILED), composition=BOTH, columns=[1, 2, 3])
-def test_moments_of_local_fits_agree_with_the_reference(algorithm, kernel, composition, columns, degree):
-    for variant in variants(algorithm, kernel=kernel, composition=composition, columns=columns, degree=degree):
-        problem = make_problem(kernel, composition, columns, variant, m=60, n=700, degree=degree)
+@of_degrees(OTHERS, kernel=KERNELS, columns=[1, 2, 3])
+def test_moments_of_local_fits_agree_with_the_reference(algorithm, kernel, columns, degree):
+    for variant in variants(algorithm, kernel=kernel, columns=columns, degree=degree):
+        problem = make_problem(kernel, columns, variant, m=60, n=700, degree=degree)
         check_moments(problem, algorithm, "reference", err_msg=variant)
 
 
@@ -88,23 +88,20 @@ def test_moments_of_local_fits_agree_with_brute_force(algorithm, kernel, degree,
 
 
 @pytest.mark.covering
-@algorithms(OTHERS, kernel=WITH_SLOPE, composition=BOTH, columns=[1, 2, 3], degree=[0, 1])
-def test_gradients_agree_with_the_reference(algorithm, kernel, composition, columns, degree, generator):
-    asked = {"kernel": kernel, "composition": composition, "columns": columns, "degree": degree}
+@algorithms(OTHERS, kernel=WITH_SLOPE, columns=[1, 2, 3], degree=[0, 1])
+def test_gradients_agree_with_the_reference(algorithm, kernel, columns, degree, generator):
+    asked = {"kernel": kernel, "columns": columns, "degree": degree}
     size = {"m": 40, "n": 700, "bandwidth": 1.1 + 0.5 * degree, "degree": degree}
     for variant in variants(algorithm, ("weighted", "masked", "weighted leave-one-out", "float mask"), **asked):
-        problem = make_problem(kernel, composition, columns, variant, **size)
+        problem = make_problem(kernel, columns, variant, **size)
         assert_same_gradients(problem, algorithm, generator.normal(size=(40, 2)), err_msg=variant)
 
 
-@pytest.mark.parametrize("kernel", [name for name in WITH_SLOPE if name != "boxcar"])
-@pytest.mark.parametrize("composition", BOTH)
+@pytest.mark.parametrize("kernel", [name for name in WITH_SLOPE if "boxcar" not in name])
 @pytest.mark.parametrize("degree", [0, 1])
-def test_gradients_are_derivatives(kernel, composition, degree):
+def test_gradients_are_derivatives(kernel, degree):
     """Central differences of the reference."""
-    problem = make_problem(
-        kernel, composition, 2, "weighted leave-one-out", m=6, n=30, bandwidth=1.3 + degree, degree=degree
-    )
+    problem = make_problem(kernel, 2, "weighted leave-one-out", m=6, n=30, bandwidth=1.3 + degree, degree=degree)
     plan = choose(problem, "reference")
     cotangent = np.random.default_rng(3).normal(size=(6, 2))
     found = plan.pullback(problem, plan.reduce(problem), cotangent, EVERYTHING)
@@ -118,7 +115,7 @@ def test_gradients_are_derivatives(kernel, composition, degree):
     def loss(**changed):
         at = start | changed
         moved = Problem.from_arrays(
-            at["query"], at["key"], at["value"], kernel=kernel, composition=composition,
+            at["query"], at["key"], at["value"], kernel=kernel,
             bandwidth=problem.similarity.bandwidth * np.exp(at["log_bandwidth"]), exclude_self=True,
             key_weight=problem.key_weight * problem.weight_unit, self_index=problem.self_index, degree=degree,
         )  # fmt: skip
@@ -131,7 +128,7 @@ def test_gradients_are_derivatives(kernel, composition, degree):
 
 @algorithms(OTHERS, kernel="own")
 def test_an_unregistered_kernel_runs_wherever_kernels_of_ones_own_do(algorithm):
-    problem = make_problem(OWN_KERNEL, "radial", fitting_columns(algorithm), "weighted")
+    problem = make_problem(OWN_KERNEL, fitting_columns(algorithm), "weighted")
     plan, expected = choose(problem, algorithm), choose(problem, "reference").reduce(problem).finalize()
     assert_allclose(plan.reduce(problem).finalize(), expected, rtol=1e-12)
 
@@ -225,25 +222,24 @@ def test_states_of_chunks_with_weights_of_very_different_size_merge(generator):
     assert_allclose(merge(*parts).finalize()[:, 0], expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("kernel", [name for name in COMPILED if get_kernel(name).is_compact])
-@pytest.mark.parametrize("composition", ["radial", "product"])
+@pytest.mark.parametrize("kernel", [name for name in KERNELS if get_kernel(name).is_compact])
 @pytest.mark.parametrize("step", [31, pytest.param(7, marks=pytest.mark.slow)])  # each takes 15 ms
-def test_keys_exactly_on_the_edge(kernel, composition, step):
+def test_keys_exactly_on_the_edge(kernel, step):
     """fl(h * (1 / h)) is not always one, so an edge that is decided by a product would differ from the reference."""
     for bandwidth in np.linspace(0.01, 5, 500)[::step]:
         problem = Problem.from_arrays(
             [[0.0, 0.0]], [[bandwidth, 0.0], [0.0, 9 * bandwidth]], [5.0, 7.0],
-            kernel=kernel, bandwidth=bandwidth, composition=composition,
+            kernel=kernel, bandwidth=bandwidth,
         )  # fmt: skip
         found = {name: choose(problem, name).reduce(problem).denominator[0] == 0 for name in able(problem)}
-        assert set(found.values()) == {kernel != "boxcar"}, (bandwidth, found)
+        assert set(found.values()) == {"boxcar" not in kernel}, (bandwidth, found)
 
 
-@algorithms(kernel=["triweight", "epanechnikov", "cosine"], composition="product", columns=200)
+@algorithms(kernel=["product triweight", "product epanechnikov", "product cosine"], columns=200)
 def test_products_of_many_columns_do_not_underflow(kernel, algorithm):
     query, key = np.full((1, 200), 0.95), np.zeros((2, 200))
     key[1, 0] = 0.01
-    found = pool(query, key, [3.0, 5.0], kernel=kernel, composition="product", algorithm=algorithm)
+    found = pool(query, key, [3.0, 5.0], kernel=kernel, algorithm=algorithm)
     weight = get_kernel(kernel).profile(np.array([0.95, 0.94]))
     assert found[0] == pytest.approx((3 * weight[0] + 5 * weight[1]) / weight.sum(), rel=1e-10)
 
@@ -257,7 +253,7 @@ def test_gradients_on_a_grid_as_wide_as_the_window(algorithm, kernel, degree):
     step = h / 2 * np.arange(12)
     grid = np.stack(np.meshgrid(step, step), axis=-1).reshape(-1, 2)
     value = np.sin(grid[:, 0] / h) + grid[:, 1] / h
-    problem = Problem.from_arrays(grid, grid, value, kernel=kernel, bandwidth=h, composition="product", degree=degree)
+    problem = Problem.from_arrays(grid, grid, value, kernel=f"product {kernel}", bandwidth=h, degree=degree)
     reference, other = choose(problem, "reference"), choose(problem, algorithm)
     state, cotangent = reference.reduce(problem), np.ones((len(grid), 1))
     expected = reference.pullback(problem, state, cotangent, EVERYTHING)
@@ -290,7 +286,7 @@ def test_progress_of_gradients_counts_once(algorithm, n_jobs, generator):
 
 
 def test_what_a_pullback_is_given_is_checked():
-    problem = make_problem("gaussian", "radial", 1, "plain", m=5, n=8)
+    problem = make_problem("gaussian", 1, "plain", m=5, n=8)
     plan = choose(problem, "brute")
     state = plan.reduce(problem)
     for cotangent in (np.ones((5, 1)), np.ones(5), np.ones((4, 2))):

@@ -16,11 +16,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 from kernpool import Problem, choose, empty_state, kernel_names, merge, pool, pool_state, pooling_weights
 from kernpool.pooling import rounding_bound
 from tests.support.capabilities import OTHERS, able, algorithms, fitting_columns
+from tests.support.problems import with_products
 
 EPSILON = np.finfo(float).eps
 seeds = st.integers(0, 10**6)
 numbers = st.floats(-100, 100).map(lambda x: round(x, 3))  # far from underflow
-EVERY_KERNEL, COMPOSITIONS = kernel_names(), ["radial", "product"]
+EVERY_KERNEL = with_products(kernel_names())
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,6 @@ class Case:
     value: np.ndarray
     key_weight: np.ndarray | None
     kernel: str
-    composition: str
     bandwidth: float
     algorithm: str = "auto"
 
@@ -43,7 +43,7 @@ class Case:
 
     @property
     def options(self):
-        return {"kernel": self.kernel, "composition": self.composition, "bandwidth": self.bandwidth}
+        return {"kernel": self.kernel, "bandwidth": self.bandwidth}
 
     @property
     def problem(self):
@@ -93,8 +93,8 @@ def cases(draw, kernels=EVERY_KERNEL, fewest_keys=1):
         "counts": np.maximum(generator.integers(0, 4, n), np.arange(n) == 0).astype(float),
         "decades": 10.0 ** generator.uniform(-6, 0, n),
     }
-    weight, composition = draw(st.sampled_from(["none", "counts", "decades"])), draw(st.sampled_from(COMPOSITIONS))
-    case = Case(query, key, value, weights[weight], kernel, composition, draw(st.sampled_from([0.05, 0.4, 1.0, 7.0])))
+    weight = draw(st.sampled_from(list(weights)))
+    case = Case(query, key, value, weights[weight], kernel, draw(st.sampled_from([0.05, 0.4, 1.0, 7.0])))
     names = able(case.problem)
     special = [name for name in names if name in ("sweep", "kd_tree", "nufft")]  # those with a structure of their own
     return replace(case, algorithm=[*names, *special][pick % len(names + special)])
@@ -198,10 +198,10 @@ def test_a_large_bandwidth_gives_the_mean(case):
     assert_allclose(found, np.broadcast_to(mean, found.shape), rtol=0, atol=1e-7 * np.abs(case.value).max())
 
 
-@given(cases(["gaussian", "laplace", "logistic"]))
+@given(cases(with_products(["gaussian", "laplace", "logistic"])))
 def test_a_small_bandwidth_gives_the_nearest_key(case):
     key = case.key + np.linspace(0, 1e-3, len(case.key))[:, None]  # no ties
-    order = 1 if case.composition == "product" and case.kernel != "gaussian" else 2
+    order = 1 if case.kernel.startswith("product") else 2
     distance = np.linalg.norm(case.query[:, None] - key[None], axis=2, ord=order)
     distance[:, case.weight == 0] = np.inf
     ordered = np.sort(distance, axis=1)
@@ -254,6 +254,6 @@ def test_the_laws_where_no_algorithm_leaves_its_work_to_another(algorithm, kerne
     d = fitting_columns(algorithm)
     query, key, value = generator.random((300, d)), generator.random((2000, d)), generator.normal(size=(2000, 2))
     weight = generator.integers(0, 4, 2000).astype(float)
-    case = Case(query, key, value, weight, kernel, "radial", 0.15, algorithm)
+    case = Case(query, key, value, weight, kernel, 0.15, algorithm)
     test, arguments = LAWS[law]
     test.hypothesis.inner_test(case, *arguments)

@@ -46,7 +46,7 @@ def test_every_answer_is_that_of_its_item(kernel, situation, generator, one_by_o
         query = key[:, 20 : 20 + QUERIES]
         options |= {"exclude_self": True, "self_index": np.tile(np.arange(20, 20 + QUERIES), (ITEMS, 1))}
     if situation == "product":
-        options["composition"] = "product"
+        options["kernel"] = f"product {kernel}"
     if situation in ("linear", "quadratic"):
         options["degree"] = 1 + SITUATIONS.index(situation) - SITUATIONS.index("linear")
         options["bandwidth"] = [6.0, 7.0]  # windows that determine a fit

@@ -21,7 +21,7 @@ KERNELS = "tricube", "epanechnikov", "biweight", "triweight", "triangular", "box
 def widths_by_definition(problem: Problem, k: float) -> np.ndarray:
     """Formula (A1): sort each row of distances, and cumulate the weights."""
     u = np.abs(problem.query[:, None] - problem.key[None]) / problem.similarity.bandwidth
-    distance = u.max(axis=-1) if problem.similarity.composition == "product" else np.sqrt((u**2).sum(axis=-1))
+    distance = u.max(axis=-1) if problem.similarity.kernel.composition == "product" else np.sqrt((u**2).sum(axis=-1))
     found = np.ones(len(problem.query))
     for i, times in enumerate(problem.multiplicity() * problem.weight_unit):
         order = np.argsort(np.where(times > 0, distance[i], np.inf), kind="stable")[: np.count_nonzero(times)]
@@ -52,9 +52,9 @@ def drawn(seed: int, d: int, *, tied: bool = False, loo: bool = False, weighted:
 )  # fmt: skip
 def test_widths_are_those_of_the_definition(seed, d, k, tied, loo, weighted, product):
     h = np.array([1.0, 0.3, 5.0])[:d]
-    composition = "product" if product else "radial"
+    kernel = "product tricube" if product else "tricube"
     pairs = drawn(seed, d, tied=tied, loo=loo, weighted=weighted)
-    problem = Recipe.of("tricube", h, composition=composition).problem(**pairs)
+    problem = Recipe.of(kernel, h).problem(**pairs)
     assert_allclose(nearest_widths(problem, k), widths_by_definition(problem, k), rtol=1e-13)
 
 
@@ -117,8 +117,8 @@ def test_many_keys_in_octaves_and_blocks_of_windows(monkeypatch):
             rows = {"exclude_self": True, "key_weight": weight}
             agree(recipe.problem(x + offset, x + offset, y, **rows).block(slice(0, 900)), ("sweep",))
     monkeypatch.setattr("kernpool.algorithms.brute.brute.FEW_PAIRS", 0)
-    for composition in ("radial", "product"):
-        recipe = Recipe.of("tricube", [1.0, 2.0], degree=1, composition=composition, n_neighbors=40)
+    for kernel in ("tricube", "product tricube"):
+        recipe = Recipe.of(kernel, [1.0, 2.0], degree=1, n_neighbors=40)
         key = rng.exponential(size=(700, 2))
         agree(recipe.problem(key, key, y[:700], exclude_self=True), ("brute",))
 

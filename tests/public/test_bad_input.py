@@ -44,7 +44,7 @@ X = np.array([0.0, 1.0, 2.0])
         ({"bandwidth": 1e-149, "key": [0.0, 1.0, 100.0]}, ValueError, "bandwidth is too small"),
         ({"kernel": "gausian"}, ValueError, "unknown kernel 'gausian'; did you mean 'gaussian'"),
         ({"kernel": None}, TypeError, "kernel must be a name"),
-        ({"composition": "sum"}, ValueError, "composition must be 'radial' or 'product', got 'sum'"),
+        ({"kernel": "product gausian"}, ValueError, "did you mean 'product gaussian'"),
         ({"key_weight": [1.0, -1.0, 1.0]}, ValueError, "key_weight must not be negative, got -1.0"),
         ({"key_weight": [0.0, 0.0, 0.0]}, ValueError, "key_weight is zero for every key"),
         ({"value": [1j, 2, 3]}, TypeError, "value must hold real numbers, got dtype complex128"),
@@ -420,7 +420,6 @@ def test_values_without_a_length_are_named_in_messages():
         ({"kernel": "loo"}, ValueError, "use bandwidth='loo'$"),
         ({"bandwidth": None}, TypeError, "bandwidth must be a positive number.*'regularised'.*got None; leave it out"),
         ({"bandwidth": True}, TypeError, "bandwidth must be a positive number.*got True"),
-        ({"composition": "products"}, ValueError, "got 'products'; did you mean 'product'"),
     ],
 )
 def test_parameters_in_the_place_of_others(parameters, error, remedy):

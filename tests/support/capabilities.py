@@ -28,14 +28,14 @@ def able(problem):
 
 
 @cache
-def tiny_problem(kernel="gaussian", composition="radial", columns=1, mask=None, degree=0):
+def tiny_problem(kernel="gaussian", columns=1, mask=None, degree=0):
     """Five queries and nine keys in which nothing is special but what is asked for."""
     generator = np.random.default_rng(0)
     query, key = generator.uniform(-1, 1, (5, columns)), generator.uniform(-1, 1, (9, columns))
     masks = {None: None, "bool": generator.random((5, 9)) < 0.8, "float": generator.normal(size=(5, 9))}
     return Problem.from_arrays(
         query, key, generator.normal(size=(9, 2)), kernel=OWN_KERNEL if kernel == "own" else get_kernel(kernel),
-        composition=composition, bandwidth=2.0 * np.sqrt(columns), attn_mask=masks[mask], degree=degree,
+        bandwidth=2.0 * np.sqrt(columns), attn_mask=masks[mask], degree=degree,
     )  # fmt: skip
 
 

@@ -1,6 +1,6 @@
 """Which cases of a table of tests run: for `make test` all values are met, for `.ci/run` every two, and of others some.
 
-A test of five algorithms, eleven kernels, two compositions and two numbers of columns has two hundred cases; eleven of
+A test of five algorithms, twenty kernels and two numbers of columns has two hundred cases; eleven of
 them hold every algorithm, every kernel, and so on. Fifty-five hold every kernel in every algorithm, and every other two
 values together as well. Such a selection is a *covering array*. It finds what depends on one value, or on two, which is
 nearly every fault (Kuhn, Wallace and Gallo, "Software fault interactions and implications for software testing", IEEE

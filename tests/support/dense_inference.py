@@ -18,7 +18,6 @@ class Dense:
     h: np.ndarray
     w: np.ndarray
     kernel: object = "gaussian"
-    composition: str = "radial"
     degree: int = 1
     ridge: float = 0.0
     code: np.ndarray | None = None
@@ -26,9 +25,10 @@ class Dense:
 
     def kernel_weights(self, q, code, factor=1.0, levels=None):
         """K times the factors of levels, of shape (m, n), without frequencies."""
-        profile = get_kernel(self.kernel).profile
+        kernel = get_kernel(self.kernel)
         u = np.abs(q[:, None] - self.x) / (self.h * factor)
-        weight = profile(np.sqrt(np.sum(u**2, axis=2))) if self.composition == "radial" else profile(u).prod(axis=2)
+        product = kernel.composition == "product"
+        weight = kernel.profile(u).prod(axis=2) if product else kernel.profile(np.sqrt(np.sum(u**2, axis=2)))
         if self.tables is not None:
             for a, table in enumerate(self.tables(factor**2 if levels is None else levels)):
                 weight = weight * table[code[:, a][:, None], self.code[:, a]]
@@ -39,8 +39,8 @@ class Dense:
         degree = self.degree if degree is None else degree
         frequency = np.broadcast_to(self.w, (len(q), len(self.x))) if frequency is None else frequency
         weight = self.kernel_weights(q, code, factor) * frequency
-        profile = get_kernel(self.kernel).profile(np.zeros(1))[0]
-        d, rho = self.x.shape[1], self.ridge * (profile if self.composition == "radial" else profile ** self.x.shape[1])
+        d, kernel = self.x.shape[1], get_kernel(self.kernel)
+        rho = self.ridge * kernel.profile(np.zeros(1))[0] ** (d if kernel.composition == "product" else 1)
         out, ridge = np.zeros((len(q), 1 + d, len(self.x))), rho if degree == 1 else 0.0
         upper = np.triu_indices(d)
         for i, (place, w) in enumerate(zip(q, weight, strict=True)):

@@ -40,9 +40,9 @@ def pair(kernel, situation, degree, n=70, m=9):
     w = g.integers(0, 4, n).astype(float) if "weighted" in situation or situation == "ridge" else None
     h = np.array([0.45, 0.8][:d]) * (1.0 if get_kernel(kernel).is_compact else 0.4)
     ridge = 0.7 if situation == "ridge" and degree else 0.0
-    composition = "product" if situation == "product" else "radial"
+    kernel = f"product {kernel}" if situation == "product" else kernel
     algorithm = "sweep" if d == 1 and situation == "weighted line" else "brute"
-    recipe = Recipe.of(kernel, h, degree=degree, composition=composition, ridge=ridge, algorithm=algorithm)
+    recipe = Recipe.of(kernel, h, degree=degree, ridge=ridge, algorithm=algorithm)
     code = query_code = tables = None
     categories, smoothing = Categories(), np.zeros(0)
     if situation == "levels":
@@ -58,5 +58,5 @@ def pair(kernel, situation, degree, n=70, m=9):
             ]  # a level of -1 is the last row
 
     smoother = Smoother(Keys.read(x, y, w), recipe, code, categories, smoothing)
-    dense = Dense(x, y, h, np.ones(n) if w is None else w, kernel, composition, degree, ridge, code, tables)
+    dense = Dense(x, y, h, np.ones(n) if w is None else w, kernel, degree, ridge, code, tables)
     return smoother, dense, EvaluationPoints(q, query_code)

@@ -30,7 +30,7 @@ def columns(year):
 
 trend = LocalLinearRegressor(bandwidth=2.0).fit(year[:, None], level)
 rest = level - trend.predict(year[:, None])
-season = NadarayaWatsonRegressor(bandwidth=[5.0, 0.25, 0.25], composition="product").fit(columns(year), rest)
+season = NadarayaWatsonRegressor(bandwidth=[5.0, 0.25, 0.25]).fit(columns(year), rest)
 print(f"around the curve: {np.std(rest - season.predict(columns(year))):.2f} ppm; the season alone: {rest.std():.2f}")
 
 fig, axes = plt.subplots(1, 2, figsize=(13, 4.8), layout="constrained", width_ratios=(1.4, 1))

@@ -104,7 +104,7 @@ class PairSample:
         # A leaf and a tile are near if any of their points are.
         near = distance <= (reach + boxes)[:, None]
         collapses = isinstance(kernel.form, Flat) or power_of_square(kernel.form) in (0, 1)
-        if similarity.composition == "radial" and collapses and not problem.degree:
+        if similarity.kernel.composition == "radial" and collapses and not problem.degree:
             near &= distance > (1.0 - boxes)[:, None]  # leaves within the support as a whole are added by moments
         return float(near.mean()), float(weight.mean())
 
@@ -216,7 +216,7 @@ class Algorithm:
     seconds : callable
         ``(problem, look, known) -> float``: what it would take for a problem that it can do, see `Seconds`.
     compositions : frozenset of str
-        Which compositions it can do.
+        Which compositions of kernels it can do, ``"radial"`` and ``"product"``.
     attn_mask, logit_bias, own_kernels : bool
         Whether it can do boolean masks, float masks, and kernels that users registered.
     columns : tuple of int
@@ -254,9 +254,9 @@ class Algorithm:
 
     def refusal(self, problem: Problem) -> str | None:
         """Return the reason, as text, why this algorithm cannot compute the problem; None if it can."""
-        composition, kernel = problem.similarity.composition, problem.similarity.kernel
-        if composition not in self.compositions:
-            return f"does not support composition={composition!r}"
+        kernel = problem.similarity.kernel
+        if kernel.composition not in self.compositions:
+            return f"does not support product kernels such as {kernel.name!r}"
         if problem.attn_mask is not None and not self.attn_mask:
             return "does not support attn_mask"
         if problem.logit_bias is not None and not self.logit_bias:

@@ -32,7 +32,7 @@ def dense_seconds(problem: Problem, look: PairSample, known: Mapping[str, float]
 def may_underflow(problem: Problem) -> bool:
     """Return whether weights are products over more than five columns, which can underflow for compact kernels."""
     # The smallest positive factor is (2e-16)^3.
-    return problem.similarity.composition == "product" and problem.key.shape[1] > 5
+    return problem.similarity.kernel.composition == "product" and problem.key.shape[1] > 5
 
 
 CALL, SECONDS_PER_QUERY = 130e-6, 100e-9  # seconds
@@ -47,14 +47,16 @@ def pair_seconds(problem: Problem) -> float:
     densely = not is_compiled(kernel) or problem.logit_bias is not None
     if densely or in_logarithms:
         seconds = DENSELY * (d if in_logarithms else 1.0) + 5e-9 * d
-    elif similarity.composition == "product" and d > 1 and not isinstance(kernel.form, Gaussian):
-        seconds = pair_cost("product", kernel.name, d)
+    elif kernel.composition == "product":
+        seconds = pair_cost("product", kernel.profile_name, d)
     elif problem.degree == 1 and problem.attn_mask is None and similarity.widening is None:
-        return pair_cost("degree 1", kernel.name, d) + 0.35e-9 * (problem.layout.width - c - d * (d + 3) // 2 - d)
+        return pair_cost("degree 1", kernel.profile_name, d) + 0.35e-9 * (
+            problem.layout.width - c - d * (d + 3) // 2 - d
+        )
     elif problem.degree or problem.attn_mask is not None or similarity.widening is not None:
-        seconds = pair_cost("staged", kernel.name, d)
+        seconds = pair_cost("staged", kernel.profile_name, d)
     else:
-        seconds = pair_cost("radial" if problem.dtype == np.float64 else "radial, float32", kernel.name, d)
+        seconds = pair_cost("radial" if problem.dtype == np.float64 else "radial, float32", kernel.profile_name, d)
     if problem.degree:
         seconds += 1e-9 + 0.35e-9 * (problem.layout.width - c)
     return seconds + 0.3e-9 * (c - 1)
@@ -86,9 +88,9 @@ def _leaf_seconds(problem: Problem) -> float:
     similarity, d = problem.similarity, int(problem.key.shape[1])
     if problem.degree:  # leaves are small, and sums of moments are by stages
         return 4.5 * pair_seconds(problem)
-    if similarity.composition == "product" and d > 1 and not isinstance(similarity.kernel.form, Gaussian):
+    if similarity.kernel.composition == "product":
         return (1.0 if similarity.kernel.is_compact else 1.5) * pair_seconds(problem)
-    return 1.2 * pair_cost("tree", similarity.kernel.name, d) + 0.3e-9 * (int(problem.value.shape[1]) - 1)
+    return 1.2 * pair_cost("tree", similarity.kernel.profile_name, d) + 0.3e-9 * (int(problem.value.shape[1]) - 1)
 
 
 PER_TRANSFORMED = {2: 0.6e-6, 3: 2.5e-6}  # seconds per key and per query, by number of columns

@@ -17,7 +17,7 @@ from kernpool.explorer.explorer_model import GENERATORS
 
 # Options that fit rows, and those that read a table.
 FITTING = (
-    "kernel", "bandwidth", "degree", "smoothing", "composition", "periodic", "geographic", "ridge", "neighbors",
+    "kernel", "bandwidth", "degree", "smoothing", "periodic", "geographic", "ridge", "neighbors",
 )  # fmt: skip
 READING = (
     "target", "features", "groups", "format", "sep", "decimal", "encoding", "na", "missing", "unordered", "ordered",

@@ -111,7 +111,7 @@ def build_model(options: argparse.Namespace, *, classes: bool = False) -> Any:
                 raise UsageError(
                     f"--{name} is for targets of numbers, and {options.target!r} holds classes; leave it out"
                 )
-    parameters = given(options, "kernel", "composition", "ridge")
+    parameters = given(options, "kernel", "ridge")
     parameters |= {"n_jobs": options.jobs}
     if "gap" in vars(options):  # of fit, not of explore
         parameters |= given(options, "gap")

@@ -88,12 +88,11 @@ CHUNKS = {
 FITTING = {
     **FEATURES,
     "--groups G": "cluster column (e.g. school): whole clusters are left out when bandwidths and errors are computed",
-    "--kernel NAME": "name of the kernel (default: gaussian)",
+    "--kernel NAME": "name of the kernel (default: gaussian); 'product NAME' is a product over features",
     "--bandwidth H": "regularised (default), loo, aicc, gcv, scott, silverman, a number, or one number per "
     "feature: 0.5,2; for classifiers the default is log_loss",
     "--degree {0|1}": "0 for local constant, 1 for local linear (default: 0); 2: LocalPolynomialRegressor",
     "--smoothing S": "smoothing of each categorical column (needs a numeric --bandwidth); 0: categories share nothing",
-    "--composition {radial|product}": "for several features (default: radial)",
     "--periodic PERIODS": "features that come round, and their periods: hour=24,month=12",
     "--geographic LAT,LON": "latitude and longitude in degrees, as places on the globe; their bandwidth is in km",
     "--ridge R": "with --degree 1, ridge penalty on slopes, as a number of rows (default: chosen with --bandwidth "

@@ -25,7 +25,7 @@ from kernpool.core.local_fit import LocalFit, RankDeficiencyWarning, solve, warn
 from kernpool.core.moments import MOST_COLUMNS, Layout, check_degree, monomials
 from kernpool.core.pair_factors import NO_CATEGORIES, Categories, Factors, Groups, RowOrder, weight_left_out
 from kernpool.core.problem import FLOAT64, FLOAT64_EPSILON, Problem
-from kernpool.core.similarity import KernelLogits, check_composition
+from kernpool.core.similarity import KernelLogits
 from kernpool.core.state import (
     EmptyWindowWarning,
     PoolState,
@@ -60,7 +60,6 @@ __all__ = [
     "along_tangents",
     "as_tol",
     "center_of_values",
-    "check_composition",
     "check_degree",
     "check_empty",
     "checked_rows",

@@ -18,10 +18,9 @@ from kernpool.core import input_validation
 from kernpool.core.input_validation import Keys, Prepared, Rows, column_range, read_rows
 from kernpool.core.moments import Layout, check_degree, layout_of
 from kernpool.core.pair_factors import Factors, Groups
-from kernpool.core.similarity import COMPOSITIONS, Composition, KernelLogits
+from kernpool.core.similarity import KernelLogits
 from kernpool.core.state import PoolState
 from kernpool.data import array_validation
-from kernpool.execution.error_messages import check_choice
 from kernpool.kernels import Kernel, get_kernel
 
 Array = NDArray[np.float64]
@@ -49,7 +48,7 @@ class Problem:
         The subtracted center: a median of the values of included keys, which is robust to padding and outliers; of
         every k-th value where there are many.
     similarity : KernelLogits
-        Kernel, bandwidth and composition.
+        Kernel and bandwidth.
     key_weight : ndarray of shape (n,) or None
         Frequencies of keys in units of `weight_unit`, so that the largest is between 1 and 2; None is one each.
     weight_unit : float
@@ -106,7 +105,6 @@ class Problem:
         *,
         kernel: str | Kernel = "gaussian",
         bandwidth: ArrayLike = 1.0,
-        composition: str = "radial",
         key_weight: ArrayLike | None = None,
         attn_mask: ArrayLike | None = None,
         exclude_self: bool = False,
@@ -125,7 +123,7 @@ class Problem:
             Evaluation points.
         key : array_like of shape (n,) or (n, d), or Keys
             What queries are compared with; `Keys` have been read before, and bring values and weights.
-        value, kernel, bandwidth, composition, key_weight, attn_mask, exclude_self, self_index, tol, degree
+        value, kernel, bandwidth, key_weight, attn_mask, exclude_self, self_index, tol, degree
             As in `pool`.
         factors : Factors, optional
             Of categorical columns.
@@ -144,7 +142,6 @@ class Problem:
         TypeError, ValueError
             As in `pool`.
         """
-        check_choice("composition", composition, COMPOSITIONS)
         check_degree(degree)
         asked = read_rows("query", query)
         rows = key.rows if isinstance(key, Keys) else read_rows("key", key)
@@ -161,7 +158,7 @@ class Problem:
         mask, bias = (None, None) if attn_mask is None else input_validation.as_mask(attn_mask, (m, n))
         keys = key if isinstance(key, Keys) else Keys.read(rows, cast("ArrayLike | Rows", value), key_weight, mask)
         similarity = KernelLogits(
-            get_kernel(kernel), array_validation.as_bandwidth(bandwidth, d), cast(Composition, composition), widening
+            get_kernel(kernel).in_columns(d), array_validation.as_bandwidth(bandwidth, d), widening
         )
         input_validation.check_range(asked, rows, similarity.bandwidth)
         share = max(input_validation.as_tol(tol, asked.dtype, rows.dtype, keys.dtypes[0]), input_validation.LEAST_TOL)

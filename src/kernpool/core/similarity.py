@@ -11,31 +11,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.execution.error_messages import check_choice
 from kernpool.kernels import Kernel
 from kernpool.kernels.registry import Profile
 
 Array = NDArray[np.float64]
-Composition = Literal["radial", "product"]
-COMPOSITIONS = get_args(Composition)
-
-
-def check_composition(composition: str) -> None:
-    """Raise ValueError unless the composition of columns is "radial" or "product"."""
-    check_choice("composition", composition, COMPOSITIONS)
 
 
 @dataclass(frozen=True)
 class KernelLogits:
-    r"""Similarity of queries and keys: a kernel, a bandwidth per column, and how columns combine (radial or product).
-
-    With ``u_a = (q_a - k_a) / h_a`` the weight is :math:`K(\sqrt{\sum_a u_a^2})` for ``"radial"`` and
-    :math:`\prod_a K(|u_a|)` for ``"product"``. For the Gaussian the two are the same.
+    r"""Similarity of queries and keys: a kernel, radial or a product over columns, and a bandwidth per column.
 
     Parameters
     ----------
@@ -43,22 +31,19 @@ class KernelLogits:
         The profile.
     bandwidth : ndarray of shape (d,)
         Positive, in the units of the columns.
-    composition : {"radial", "product"}
-        How columns combine.
     widening : ndarray of shape (m,), optional
         Factor of all bandwidths at each query, for windows that differ between queries; one by default.
     """
 
     kernel: Kernel
     bandwidth: Array
-    composition: Composition
     widening: Array | None = None
 
     @property
     def log_peak(self) -> float:
         """Logarithm of the kernel weight of a key that coincides with the query."""
         at_zero = float(self.kernel.log_profile(np.zeros(1))[0])
-        return at_zero if self.composition == "radial" else float(sum([at_zero] * len(self.bandwidth)))
+        return at_zero if self.kernel.composition == "radial" else float(sum([at_zero] * len(self.bandwidth)))
 
     def _columns(self, query: Array, key: Array) -> Iterator[Array]:
         """Yield the differences of queries and keys in bandwidths, of shape (m, n), one column at a time.
@@ -107,7 +92,7 @@ class KernelLogits:
 
     def logits(self, query: Array, key: Array) -> Array:
         """Return the log kernel of all pairs of queries and keys, of shape (m, n); ``-inf`` outside the support."""
-        if self.composition == "radial":
+        if self.kernel.composition == "radial":
             return self.kernel.log_profile(self.distance(query, key))
         total = np.zeros((len(query), len(key)))
         for u in self._columns(query, key):
@@ -119,7 +104,7 @@ class KernelLogits:
 
         Only kernels of compact support are safe from underflow here.
         """
-        if self.composition == "radial":
+        if self.kernel.composition == "radial":
             return self.kernel.profile(self.distance(query, key))
         product = np.ones((len(query), len(key)))
         for u in self._columns(query, key):
@@ -140,7 +125,7 @@ class KernelLogits:
         The derivatives are meaningful only where ``K > 0``.
         """
         log_slope = self.slope_of_log()
-        if self.composition == "radial":
+        if self.kernel.composition == "radial":
             distance = self.distance(query, key)
             with np.errstate(all="ignore"):
                 # at distance zero the direction is undefined and the slope of a symmetric function is zero

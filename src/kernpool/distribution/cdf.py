@@ -65,7 +65,6 @@ def pool_cdf(
     y_bandwidth: float | None = None,
     kernel: str | Kernel = "gaussian",
     bandwidth: ArrayLike = 1.0,
-    composition: str = "radial",
     key_weight: ArrayLike | None = None,
     attn_mask: ArrayLike | None = None,
     exclude_self: bool = False,
@@ -94,7 +93,7 @@ def pool_cdf(
         Thresholds: the same for all queries, or a row for each query.
     y_bandwidth : float, optional
         Standard deviation of a normal distribution around each value, in units of the value; by default no smoothing.
-    kernel, bandwidth, composition, key_weight, attn_mask, exclude_self, self_index, tol
+    kernel, bandwidth, key_weight, attn_mask, exclude_self, self_index, tol
         As in `pool`.
     algorithm : str, default="auto"
         How sums over many keys are organised, as in `pool`.
@@ -140,9 +139,7 @@ def pool_cdf(
     array([[0.   , 0.622, 1.   ],
            [0.   , 0.   , 1.   ]])
     """
-    recipe = Recipe.of(
-        kernel, bandwidth, composition=composition, tol=tol, algorithm=algorithm, empty=empty, n_jobs=n_jobs
-    )
+    recipe = Recipe.of(kernel, bandwidth, tol=tol, algorithm=algorithm, empty=empty, n_jobs=n_jobs)
     if y is None:
         raise TypeError("y must be given: the thresholds, such as y=0.0")
     width = None if y_bandwidth is None else _as_width(y_bandwidth)

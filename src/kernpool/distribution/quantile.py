@@ -43,7 +43,6 @@ def pool_quantile(
     *,
     kernel: str | Kernel = "gaussian",
     bandwidth: ArrayLike = 1.0,
-    composition: str = "radial",
     window: str | Nearest = "fixed",
     key_weight: ArrayLike | None = None,
     attn_mask: ArrayLike | None = None,
@@ -70,7 +69,7 @@ def pool_quantile(
         Quantile orders, between 0 and 1, in any order; the default is the conditional median. Order zero is the least
         value whose normalised weight is above 2**-960. An order counts as reached within ``2**-50 sqrt(n)``: .1 by
         three of 30 equal weights, and 1 where no more than that is missing.
-    kernel, bandwidth, composition, window, key_weight, attn_mask, exclude_self, self_index, tol
+    kernel, bandwidth, window, key_weight, attn_mask, exclude_self, self_index, tol
         As in `pool`.
     algorithm : str, default="auto"
         How sums over many keys are organised, as in `pool`.
@@ -139,7 +138,6 @@ def pool_quantile(
     recipe = Recipe.of(
         kernel,
         bandwidth,
-        composition=composition,
         tol=tol,
         algorithm=algorithm,
         empty=empty,

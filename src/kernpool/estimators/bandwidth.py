@@ -67,7 +67,6 @@ def search_options(model: FittedModel) -> SearchOptions:
         degree=model._degree,
         standardise=model._standardise,
         ridge=getattr(model, "ridge", None),  # only models of planes have one
-        composition=model.composition,
         n_jobs=model.n_jobs,
         progress=current_progress(),
         **search,

@@ -57,7 +57,7 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
         ``"isotonic"`` maps the probabilities of each class to what leave-one-out probabilities of that size have meant,
         by an increasing map from one more pass over the training rows, and divides by their sum. For many rows whose
         calibration curve is off; steps of the map may cost log loss, and `predict_set` goes without it.
-    composition, unordered, ordered, categorical_kernel
+    unordered, ordered, categorical_kernel
         As in `NadarayaWatsonRegressor`.
     smoothing, unseen, window, search
         As in `NadarayaWatsonRegressor`; the floor of effective rows is 12 with ``"log_loss"`` and ``"regularised"``,

@@ -39,7 +39,6 @@ def _recipe(model: FittedModel, bandwidth: Array, tied: NDArray[np.intp] | None,
     return Recipe.of(
         model.kernel,
         bandwidth,
-        composition=model.composition,
         degree=model._degree,
         empty=model.empty,
         n_jobs=model.n_jobs,
@@ -156,10 +155,10 @@ def refuse_outside(model: FittedModel, closed: Sequence[Closed], numeric: NDArra
     for one in closed:
         if isinstance(one, Globe):
             one.refuse_beyond_poles(numeric, model.geographic[0])
-    if closed and model.composition == "product" and get_kernel(model.kernel).name != "gaussian":
+    if closed and get_kernel(model.kernel).composition == "product":
         raise ValueError(
-            "composition must be 'radial' with periodic= or geographic=, or the kernel 'gaussian', for which both are "
-            f"the same: a product over coordinates of a circle would depend on where it begins, got {model.kernel!r}"
+            f"kernel must be radial with periodic= or geographic=, got {model.kernel!r}: a product over coordinates of "
+            "a circle would depend on where it begins"
         )
 
 

@@ -111,7 +111,6 @@ class Parameters:
     kernel: str | Kernel = "gaussian"
     bandwidth: Any = "regularised"
     _: KW_ONLY
-    composition: str = "radial"
     unordered: Any = None
     ordered: Any = None
     categorical_kernel: str = "aitchison_aitken"

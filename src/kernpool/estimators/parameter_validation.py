@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.bandwidth import CRITERIA, RULES
-from kernpool.core import check_composition, check_empty
+from kernpool.core import check_empty
 from kernpool.data.array_validation import as_bandwidth
 from kernpool.data.circular import check_geographic, check_periodic, is_column
 from kernpool.estimators.model import FittedModel
@@ -213,7 +213,6 @@ READERS: dict[str, Callable[[Any], object]] = {
     "categorical_kernel": partial(kernel_of_family, ordered=False),
     "periodic": check_periodic,
     "geographic": check_geographic,
-    "composition": check_composition,
     "window": _check_window,
     "search": _check_search,
     "n_jobs": resolve_n_jobs,

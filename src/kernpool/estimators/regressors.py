@@ -240,6 +240,8 @@ class NadarayaWatsonRegressor(KernelRegressor):
     ----------
     kernel : str or Kernel, default="gaussian"
         See `kernpool.kernel_names`. ``"constant"`` is average pooling, the mean of y at every query.
+        A kernel is of the Euclidean norm of the scaled differences of numeric columns; ``"product epanechnikov"`` is a
+        product of one kernel per column. Kernels of categorical columns always multiply in.
     bandwidth : float, array_like of shape (d,), or name, default="regularised"
         A number, one per column (`kernpool.convert_bandwidth` reads those of other packages), or how to find them; an
         infinite one weighs all rows alike along its column.
@@ -250,9 +252,6 @@ class NadarayaWatsonRegressor(KernelRegressor):
         For one column or a common factor the two are the same. ``"aicc"`` is the corrected information criterion of
         Hurvich, Simonoff and Tsai, ``"gcv"`` generalised cross-validation: see `kernpool.bandwidth.criteria`; the rules
         ``"scott"`` and ``"silverman"`` look at X alone.
-    composition : {"radial", "product"}, default="radial"
-        Kernel of the Euclidean norm of the scaled differences of numeric columns, or product of one kernel per column.
-        Kernels of categorical columns always multiply in.
     unordered, ordered : collection of str or int, or None, default=None
         Names or positions of categorical columns. Frames of pandas and polars say themselves which columns are: text
         and categories are unordered, ordered categories and Enums ordered; see `kernpool.data.columns`.
@@ -439,7 +438,7 @@ class LocalLinearRegressor(KernelRegressor):
         it with the bandwidths where they are ``"regularised"`` and one for each of several columns; elsewhere it is
         zero. Where there may be a ridge, unordered columns of two levels that nobody has named in
         `unordered` are numbers, 0 and 1, in which a plane has a slope; a level that is unseen is halfway.
-    composition, unordered, ordered, categorical_kernel
+    unordered, ordered, categorical_kernel
         As in `NadarayaWatsonRegressor`.
     smoothing, unseen, window, search
         As in `NadarayaWatsonRegressor`.
@@ -534,7 +533,7 @@ class LocalPolynomialRegressor(KernelRegressor):
         As in `NadarayaWatsonRegressor`. Of degree 2 a search finds one factor for all columns, times their spreads.
     degree : {0, 1, 2}, default=1
         Degree of the polynomials. 2 is for one to three columns of numbers: it loses less of a peak, and varies more.
-    composition, unordered, ordered, categorical_kernel, smoothing, unseen, window, search, empty
+    unordered, ordered, categorical_kernel, smoothing, unseen, window, search, empty
         As in `NadarayaWatsonRegressor`.
     periodic, geographic, robust, gap, n_jobs
         As in `NadarayaWatsonRegressor`.

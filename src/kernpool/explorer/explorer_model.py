@@ -235,7 +235,7 @@ def payload_of(subject: ExplorerModel, *, language: str | None = None) -> dict[s
     rows = page_rows(subject.rows)
     fitted = settings_of(model)
     kernel = get_kernel(model.kernel)
-    tables = [] if kernel.name in BUILT_IN else [tabulate(kernel)]
+    tables = [] if kernel.profile_name in BUILT_IN else [tabulate(kernel)]
     return {
         "version": VERSION,
         "task": "classification" if subject.is_classifier else "regression",
@@ -251,7 +251,7 @@ def payload_of(subject: ExplorerModel, *, language: str | None = None) -> dict[s
         "fitted": fitted,
         "column": subject.column,
         "query": None if subject.query is None else {"numeric": [*subject.query[0]], "codes": [*subject.query[1]]},
-        "kernels": list(dict.fromkeys([*BUILT_IN, kernel.name])),
+        "kernels": list(dict.fromkeys([*BUILT_IN, kernel.profile_name])),
         "tables": [table | {"values": floats(table["values"])} for table in tables],
         "samples": subject.samples or None,
         "python": _python(subject),
@@ -286,10 +286,10 @@ def settings_of(model: KernelSmoother) -> dict[str, Any]:
     """Return kernel, bandwidth, degree and other settings of a fitted estimator, as the page represents them."""
     recipe = model.smoother_.recipe
     return {
-        "kernel": recipe.kernel.name,
+        "kernel": recipe.kernel.profile_name,
         "bandwidth": np.minimum(model.bandwidth_, INFINITE).tolist(),  # JSON has no infinity
         # Of Gaussians both are one, and a product on circles is of these.
-        "composition": "radial" if model.coordinates_.closed else recipe.composition,
+        "composition": recipe.kernel.composition,
         "degree": recipe.degree,
         "widths": shown_widths(model),
         "neighbors": neighbors_of(model),
@@ -392,11 +392,11 @@ def tabulate(kernel: Kernel) -> dict[str, Any]:
         places = np.linspace(0.0, edge, STEPS + 1)
         places[-1] = np.nextafter(edge, 0.0)  # a profile may fall to zero in a step there
         values = kernel.profile(places)
-        return {"name": kernel.name, "support": edge, "start": 0.0, "step": edge / STEPS, "values": values}
+        return {"name": kernel.profile_name, "support": edge, "start": 0.0, "step": edge / STEPS, "values": values}
     start = float(np.log(FIRST))
     logs = _logarithms(kernel, np.exp(np.arange(start, np.log(LAST), LOG_STEP)))
     values = logs[np.isfinite(logs)]
-    return {"name": kernel.name, "support": None, "start": start, "step": LOG_STEP, "values": values}
+    return {"name": kernel.profile_name, "support": None, "start": start, "step": LOG_STEP, "values": values}
 
 
 def _edge(kernel: Kernel) -> float:

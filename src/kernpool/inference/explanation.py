@@ -517,7 +517,7 @@ def nearest_rows(smoother: Smoother, places: EvaluationPoints, allowed: NDArray[
     m = len(places.query)
     if not kept.size:
         return np.full(m, -1, dtype=np.int64), np.full(m, np.inf)
-    recipe = replace(smoother.recipe, kernel=get_kernel("gaussian"), composition="radial", degree=0, algorithm="auto")
+    recipe = replace(smoother.recipe, kernel=get_kernel("gaussian"), degree=0, algorithm="auto")
     key = smoother.keys.rows.array[kept]
     code = None if smoother.key_code is None else smoother.key_code[kept]
     metric = replace(smoother, keys=Keys.read(key, np.zeros(len(key))), recipe=recipe, key_code=code)

@@ -52,11 +52,11 @@ def is_built_in(kernel: Kernel) -> bool:
 
 @cache
 def is_compiled(kernel: Kernel) -> bool:
-    """Return whether compiled loops support a `Kernel`: the built-in ones, and the powers that their products need.
+    """Return whether compiled loops support a `Kernel`: built-in ones, their products over columns, and powers of them.
 
     These are powers ``(1 - u**r)**p``.
     """
-    return kernel.name in COMPILED and get_kernel(kernel.name) is kernel
+    return kernel.profile_name in COMPILED and get_kernel(kernel.name) is kernel
 
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Products of a kernel with itself at another bandwidth, expanded as sums of kernels.
+"""Squares of kernels, and products of a kernel with itself at another bandwidth, as sums of kernels.
 
 Variances of kernel estimates are sums over squared weights. They are pooling states again, because
 
@@ -17,7 +17,7 @@ cosine, logistic, kernels of your own       a kernel of its own, made of both pr
 =========================================== ======================================================== =========
 
 The square of a power has one term. Powers that are not public kernels are registered here under internal names: the
-compiled loops know them, and `kernel_names` does not list them.
+compiled loops know them, and `kernel_names` does not list them. Terms of a product kernel are product kernels.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kernpool.kernels.registry import (
+    PRODUCT,
     Array,
     Exponential,
     Flat,
@@ -39,9 +40,10 @@ from kernpool.kernels.registry import (
     Polynomial,
     Profile,
     get_kernel,
+    is_registered,
     kernel_names,
     logarithm,
-    register_internal,
+    register_kernel,
 )
 
 # (inner, outer) of the powers that products of registered kernels are made of. Their loops are `algorithms/loops`.
@@ -79,13 +81,14 @@ def square(kernel: Kernel) -> Term:
     return products(kernel, 1.0)[0]
 
 
-def products(kernel: Kernel, ratio: float, *, single: bool = False) -> tuple[Term, ...]:
+def products(kernel: Kernel, ratio: float) -> tuple[Term, ...]:
     """Expand :math:`K(u) K(u / c)`, a kernel times itself at another bandwidth, into a sum of kernels.
 
     Notes
     -----
     With :math:`s = 1 - u^r` and :math:`a = c^{-r}` the second factor of a power is :math:`(1 - a + a s)^p`; its
-    binomial expansion has positive terms only, so that no digits are lost to cancellation.
+    binomial expansion has positive terms only, so that no digits are lost to cancellation. A product kernel has a
+    single term, whose factor is of each column: a product of sums would have as many terms as columns are combined.
 
     Examples
     --------
@@ -96,11 +99,16 @@ def products(kernel: Kernel, ratio: float, *, single: bool = False) -> tuple[Ter
     """
     if not 1.0 <= ratio < math.inf:
         raise ValueError(f"ratio must be at least 1 and finite, got {ratio}; let the wider factor be the second")
-    return _expanded(kernel, float(ratio), single)
+    return _expanded(kernel, float(ratio))
 
 
 @lru_cache(maxsize=256)
-def _expanded(kernel: Kernel, ratio: float, single: bool) -> tuple[Term, ...]:
+def _expanded(kernel: Kernel, ratio: float) -> tuple[Term, ...]:
+    if kernel.radial is not None:
+        term, *others = _expanded(kernel.radial, ratio)
+        if others or not is_registered(term.kernel):
+            return (Term(1.0, _of_profiles(kernel, ratio), 1.0),)
+        return (term._replace(kernel=get_kernel(PRODUCT + term.kernel.name)),)
     match kernel.form:
         case Gaussian():
             return (Term(1.0, kernel, 1.0 / math.sqrt(1.0 + ratio**-2)),)
@@ -108,7 +116,7 @@ def _expanded(kernel: Kernel, ratio: float, single: bool) -> tuple[Term, ...]:
             return (Term(height, kernel, 1.0 / (1.0 + 1.0 / ratio)),)
         case Flat() | Polynomial(outer=0):
             return (Term(1.0, kernel, 1.0),)
-        case Polynomial(inner, outer, height) if (inner, 2 * outer) in _named() and (ratio == 1.0 or not single):
+        case Polynomial(inner, outer, height) if (inner, 2 * outer) in _named():
             share = ratio**-inner
             orders = (outer,) if ratio == 1.0 else range(outer + 1)
             return tuple(
@@ -136,7 +144,7 @@ def _named() -> dict[tuple[int, int], Kernel]:
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class ProductKernel(Kernel):
+class KernelTimesItself(Kernel):
     """Product ``K(u) K(u / ratio)`` as a single kernel, which is pickled as its kernel and ratio, `of`."""
 
     of: tuple[Kernel, float]
@@ -152,7 +160,7 @@ def _of_profiles(kernel: Kernel, ratio: float) -> Kernel:
     def both(one: Profile, combine: Callable[[Array, Array], Array]) -> Profile:
         return lambda u: combine(one(u), one(u / ratio))
 
-    return ProductKernel(
+    return KernelTimesItself(
         name=f"{kernel.name} times itself at {ratio:.17g}",
         profile=both(kernel.profile, np.multiply),
         log_profile=both(kernel.log_profile, np.add),
@@ -161,6 +169,7 @@ def _of_profiles(kernel: Kernel, ratio: float) -> Kernel:
         integral=math.nan,
         roughness=math.nan,
         second_moment=math.nan,
+        radial=kernel.radial and _of_profiles(kernel.radial, ratio),
         of=(kernel, ratio),
     )
 
@@ -191,4 +200,4 @@ def _power_kernel(inner: int, outer: int) -> Kernel:
     )
 
 
-INTERNAL = tuple(register_internal(_power_kernel(*power)).name for power in POWERS)
+INTERNAL = tuple(register_kernel(_power_kernel(*power)).name for power in POWERS)

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.execution.error_messages import abbreviate, did_you_mean
+from kernpool.execution.error_messages import abbreviate, check_choice, did_you_mean
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,9 @@ def power_of_square(form: Form | None) -> int | None:
 
 Array = NDArray[np.float64]
 Profile = Callable[[Array], Array]
+Composition = Literal["radial", "product"]
+
+PRODUCT = "product "  # begins the names of product kernels
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,9 +102,16 @@ class Kernel:
         Other names that find it.
     form : Form or None, default=None
         How it adds up, a record of this module; None says nothing, as for all kernels of one's own.
+    radial : Kernel or None, default=None
+        The radial kernel of the same profile, for a product kernel; None for a radial kernel.
 
     Notes
     -----
+    With ``u_a = |q_a - k_a| / h_a`` the weight in several columns is :math:`K(\sqrt{\sum_a u_a^2})` of a radial
+    kernel, and :math:`\prod_a K(u_a)` of a product kernel. Every registered kernel is found as a product kernel too,
+    by ``"product "`` and its name. Both are the same for the Gaussian and the constant kernel, and
+    ``"product gaussian"`` is the Gaussian.
+
     Equality is identity: there is one record per kernel. Pickles and model files carry the name alone, so that a
     kernel of one's own has to be registered before they are loaded.
     """
@@ -116,6 +126,21 @@ class Kernel:
     second_moment: float
     aliases: tuple[str, ...] = ()
     form: Form | None = None
+    radial: Kernel | None = None
+
+    @property
+    def composition(self) -> Composition:
+        """How the kernel acts in several columns, ``"radial"`` or ``"product"``."""
+        return "radial" if self.radial is None else "product"
+
+    @property
+    def profile_name(self) -> str:
+        """Name of the radial kernel of the same profile: of its compiled loop and in tables of costs."""
+        return self.in_columns(1).name
+
+    def in_columns(self, columns: int) -> Kernel:
+        """Return the kernel for so many columns: for a single one always the radial kernel."""
+        return self if self.radial is None or columns > 1 else self.radial
 
     @cached_property
     def is_compact(self) -> bool:
@@ -153,7 +178,7 @@ class Kernel:
 
 def is_registered(kernel: Kernel) -> bool:
     """Return whether a kernel is found by its name."""
-    return _KERNELS.get(kernel.name) is kernel
+    return _NAMES.get(kernel.name) is kernel
 
 
 def registered_name(kernel: Kernel) -> str:
@@ -176,9 +201,8 @@ def logarithm(profile: Profile) -> Profile:
     return log_profile
 
 
-_KERNELS: dict[str, Kernel] = {}
-_NAMES: dict[str, str] = {}
-_INTERNAL: set[str] = set()  # names that `get_kernel` finds and `kernel_names` does not list
+_REGISTERED: list[str] = []  # without aliases
+_NAMES: dict[str, Kernel] = {}  # names, aliases and those of product kernels
 
 
 def register_kernel(kernel: Kernel) -> Kernel:
@@ -211,18 +235,16 @@ def register_kernel(kernel: Kernel) -> Kernel:
     taken = [name for name in (kernel.name, *kernel.aliases) if name in _NAMES]
     if taken:
         raise ValueError(
-            f"kernel name {taken[0]!r} is already taken by {get_kernel(taken[0])!r}; register it under another name"
+            f"kernel name {taken[0]!r} is already taken by {_NAMES[taken[0]]!r}; register it under another name"
         )
     _check_profile(kernel)
-    _KERNELS[kernel.name] = kernel
-    _NAMES.update(dict.fromkeys((kernel.name, *kernel.aliases), kernel.name))
+    product = kernel
+    if kernel.radial is None and not isinstance(kernel.form, Gaussian | Flat):
+        product = replace(kernel, name=PRODUCT + kernel.name, aliases=(), radial=kernel)
+    _REGISTERED.append(kernel.name)
+    for name in (kernel.name, *kernel.aliases):
+        _NAMES.update({name: kernel, PRODUCT + name: product})
     return kernel
-
-
-def register_internal(kernel: Kernel) -> Kernel:
-    """Register a kernel for internal computations; `kernel_names` does not list it."""
-    _INTERNAL.add(kernel.name)
-    return register_kernel(kernel)
 
 
 def _check_profile(kernel: Kernel) -> None:
@@ -247,7 +269,8 @@ def get_kernel(kernel: str | Kernel) -> Kernel:
     Parameters
     ----------
     kernel : str or Kernel
-        For instance ``"gaussian"``, ``"epanechnikov"``, ``"tophat"``.
+        For instance ``"gaussian"``, ``"epanechnikov"``, ``"tophat"``, or ``"product epanechnikov"``, which multiplies
+        the weights of several columns.
 
     Returns
     -------
@@ -265,11 +288,13 @@ def get_kernel(kernel: str | Kernel) -> Kernel:
     --------
     >>> get_kernel("tophat")
     Kernel('boxcar')
+    >>> get_kernel("product tophat").composition
+    'product'
     >>> round(get_kernel("epanechnikov").canonical_factor ** 5, 12)
     15.0
     """
     if isinstance(kernel, Kernel):
-        if _KERNELS.get(kernel.name) is not kernel:
+        if not is_registered(kernel):
             _check_profile(kernel)
         return kernel
     if not isinstance(kernel, str):
@@ -277,9 +302,9 @@ def get_kernel(kernel: str | Kernel) -> Kernel:
         remedy = f"a bandwidth is bandwidth={abbreviate(kernel)}" if number else "use kernel='gaussian'"
         raise TypeError(f"kernel must be a name or a kernpool.Kernel, got {abbreviate(kernel)}; {remedy}")
     if kernel not in _NAMES:
-        hint = did_you_mean(kernel, sorted(_NAMES.keys() - _INTERNAL))
+        hint = did_you_mean(kernel, sorted(name for name in _NAMES if not name.removeprefix(PRODUCT).startswith("_")))
         raise ValueError(f"unknown kernel {abbreviate(kernel)}; {hint}known kernels: {', '.join(kernel_names())}")
-    return _KERNELS[_NAMES[kernel]]
+    return _NAMES[kernel]
 
 
 def kernel_names() -> list[str]:
@@ -288,14 +313,15 @@ def kernel_names() -> list[str]:
     Returns
     -------
     list of str
-        Names without aliases.
+        Names without aliases, without the product kernel of each, and without names that begin with an underscore,
+        which are for internal computations.
 
     Examples
     --------
     >>> kernel_names()[:4]
     ['gaussian', 'boxcar', 'constant', 'epanechnikov']
     """
-    return [name for name in _KERNELS if name not in _INTERNAL]
+    return [name for name in _REGISTERED if not name.startswith("_")]
 
 
 def make_kernel(
@@ -306,6 +332,7 @@ def make_kernel(
     log_profile: Profile | None = None,
     log_slope: Profile | None = None,
     aliases: tuple[str, ...] = (),
+    composition: Composition = "radial",
 ) -> Kernel:
     r"""Make a kernel from its profile; the constants are computed by numerical integration.
 
@@ -324,6 +351,8 @@ def make_kernel(
         ``d log K / du``, needed for gradients only.
     aliases : tuple of str, default=()
         Other names.
+    composition : {"radial", "product"}, default="radial"
+        How it acts in several columns; see `Kernel`.
 
     Returns
     -------
@@ -349,6 +378,8 @@ def make_kernel(
     2.0
     """
     from scipy.integrate import quad
+
+    check_choice("composition", composition, get_args(Composition))
 
     def supported(u: Array) -> Array:
         if not math.isfinite(support):
@@ -387,4 +418,4 @@ def make_kernel(
         aliases=aliases,
     )
     _check_profile(made)
-    return made
+    return made if composition == "radial" else replace(made, radial=made)

@@ -15,7 +15,7 @@ result.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,7 +27,6 @@ from kernpool.algorithms.verification import SLACK
 from kernpool.core import FLOAT64, Factors, KernelLogits, LocalFit, PoolState, Problem, empty_state
 from kernpool.core.batch import Batch, Stack
 from kernpool.core.input_validation import EPSILON, Keys, center_of_values
-from kernpool.core.similarity import Composition
 from kernpool.data.array_validation import LARGEST
 from kernpool.execution.progress import Progress, progress_of_part
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
@@ -51,7 +50,7 @@ def sum_small(recipe: Recipe, query: Any, key: Any, value: Any) -> Sums | None:
     if query.shape[1] != d or len(value) != n or h.size not in (1, d):
         return None
     bandwidth = h if h.size == d else np.full(d, h[0])
-    similarity = KernelLogits(recipe.kernel, bandwidth, cast(Composition, recipe.composition))
+    similarity = KernelLogits(recipe.kernel.in_columns(d), bandwidth)
     problem = Problem(query, key, value, np.zeros(1), similarity, tol=EPSILON)
     if dense_seconds(problem, PairSample(problem), {}) > LOADING:  # before anything looks at all rows
         return None

@@ -39,7 +39,6 @@ def pool(
     *,
     kernel: str | Kernel = "gaussian",
     bandwidth: ArrayLike = 1.0,
-    composition: str = "radial",
     degree: int = 0,
     window: str | Nearest = "fixed",
     key_weight: ArrayLike | None = None,
@@ -76,11 +75,10 @@ def pool(
     value : array_like of shape (n,), (n, c) or (..., n, c)
         Values to pool; required unless `key` is chunks, which include values.
     kernel : str or Kernel, default="gaussian"
-        See `kernel_names`. The Gaussian is positive everywhere, so no query is without neighbours.
+        See `kernel_names`. The Gaussian is positive everywhere, so no query is without neighbours. In several columns
+        it is a kernel of the Euclidean norm of ``u``; ``"product epanechnikov"`` is a product of one kernel per column.
     bandwidth : float or array_like of shape (d,), default=1.0
         The ``h`` in ``u = distance / h``, in the units of the columns. Infinity weighs all keys alike along a column.
-    composition : {"radial", "product"}, default="radial"
-        Kernel of the Euclidean norm of ``u``, or product of one kernel per column.
     degree : {0, 1, 2}, default=0
         Fit a constant, a plane or a quadratic around each query. A constant is the weighted mean, which stays between
         the values and needs a single key; it is the default because that is what pooling means. A plane has no bias at
@@ -205,7 +203,6 @@ def pool(
     recipe = Recipe.of(
         kernel,
         bandwidth,
-        composition=composition,
         degree=degree,
         tol=tol,
         algorithm=algorithm,
@@ -254,7 +251,6 @@ def pool_state(
     *,
     kernel: str | Kernel = "gaussian",
     bandwidth: ArrayLike = 1.0,
-    composition: str = "radial",
     degree: int = 0,
     window: str | Nearest = "fixed",
     key_weight: ArrayLike | None = None,
@@ -277,7 +273,7 @@ def pool_state(
         numerator: see `kernpool.core.moments` for their order, and `kernpool.core.local_fit.solve` for the fit.
     window
         As in `pool`. Windows reach to the nearest of these keys: states of chunks of keys do not merge to those of all.
-    kernel, bandwidth, composition, key_weight, attn_mask, exclude_self, self_index, tol, algorithm, n_jobs, progress
+    kernel, bandwidth, key_weight, attn_mask, exclude_self, self_index, tol, algorithm, n_jobs, progress
         As in `pool`.
 
     Returns
@@ -307,7 +303,6 @@ def pool_state(
     recipe = Recipe.of(
         kernel,
         bandwidth,
-        composition=composition,
         degree=degree,
         tol=tol,
         algorithm=algorithm,

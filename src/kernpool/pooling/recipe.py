@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from kernpool.algorithms import ALGORITHMS
 from kernpool.core import FLOAT64, Keys, Layout, Problem, Rows, as_tol, check_degree, on_tangents
 from kernpool.core.local_fit import LocalFit, as_ridge, ridge_weight, solve, warn_of_curvature, warn_of_rank, with_ridge
-from kernpool.core.similarity import COMPOSITIONS, Composition, KernelLogits
+from kernpool.core.similarity import KernelLogits
 from kernpool.core.state import EMPTIES, EMPTY_VALUES, Empty, Fill, PoolState, fill_empty
 from kernpool.data.array_validation import as_bandwidth
 from kernpool.execution.error_messages import check_choice, explain_calls
@@ -46,7 +46,7 @@ class Recipe:
 
     Parameters
     ----------
-    kernel, bandwidth, composition, degree, tol, algorithm, empty, n_jobs
+    kernel, bandwidth, degree, tol, algorithm, empty, n_jobs
         As in `pool`. A bandwidth of one number is for any number of columns.
     ridge : float or ndarray of shape (d,), default=0.0
         Penalty on the slopes of a local linear fit, in keys at the query; see `kernpool.core.local_fit`.
@@ -74,7 +74,6 @@ class Recipe:
 
     kernel: Kernel
     bandwidth: Array
-    composition: str = "radial"
     degree: int = 0
     tol: float | None = None
     algorithm: str = "auto"
@@ -89,7 +88,6 @@ class Recipe:
     def __post_init__(self) -> None:
         check_choice("empty", self.empty, EMPTIES)
         check_degree(self.degree)
-        check_choice("composition", self.composition, COMPOSITIONS)
         if self.algorithm != "auto":
             check_algorithm(self.algorithm)
         as_tol(self.tol)
@@ -129,7 +127,6 @@ class Recipe:
             value,
             kernel=self.kernel,
             bandwidth=self.bandwidth,
-            composition=self.composition,
             tol=self.tol,
             degree=self.degree,
             widening=self.widening,
@@ -197,13 +194,12 @@ class Recipe:
     def similarity(self, columns: int) -> KernelLogits:
         """Return the similarity of queries and keys of so many columns."""
         bandwidth = np.broadcast_to(self.bandwidth, (columns,))
-        return KernelLogits(self.kernel, bandwidth, cast(Composition, self.composition), self.widening)
+        return KernelLogits(self.kernel.in_columns(columns), bandwidth, self.widening)
 
     def pools_like(self, other: Recipe) -> bool:
-        """Return whether sums of both recipes may be merged: same kernel, bandwidth, composition and degree."""
+        """Return whether sums of both recipes may be merged: same kernel, bandwidth and degree."""
         same = self.kernel == other.kernel and np.array_equal(self.bandwidth, other.bandwidth)
-        names = "composition", "degree", "n_neighbors"
-        return same and all(getattr(self, name) == getattr(other, name) for name in names)
+        return same and self.degree == other.degree and self.n_neighbors == other.n_neighbors
 
 
 @explain_calls

@@ -78,7 +78,7 @@ def _surroundings(problem: Problem) -> Surroundings:
     if m * n > FEW_PAIRS and all(x is None for x in of_pairs) and not may_underflow(problem):
         if similarity.kernel.is_compact:
             return _by_window(problem)
-        if similarity.composition == "radial" or similarity.kernel.name == "gaussian":
+        if similarity.kernel.composition == "radial":
             return _by_tree(problem)
     rows = max(1, TABLE_PAIRS // n)
     distance, log_unit, weight = zip(
@@ -103,7 +103,8 @@ def _by_table(problem: Problem) -> Surroundings:
 def _by_window(problem: Problem) -> Surroundings:
     """Sum the key weights within the support of a compact kernel around each query, by pooling with a boxcar kernel."""
     # The distance of the nearest key is not needed; it is returned as infinity.
-    boxcar = problem.with_kernel(get_kernel("boxcar"))
+    product = problem.similarity.kernel.composition == "product"
+    boxcar = problem.with_kernel(get_kernel("product boxcar" if product else "boxcar"))
     weight = np.exp(choose(boxcar, "brute").reduce(boxcar).log_denominator) / boxcar.weight_unit
     return np.full(len(weight), np.inf), np.zeros(len(weight)), weight
 

@@ -34,7 +34,6 @@ def pooling_weights(
     *,
     kernel: str | Kernel = "gaussian",
     bandwidth: ArrayLike = 1.0,
-    composition: str = "radial",
     window: str | Nearest = "fixed",
     key_weight: ArrayLike | None = None,
     attn_mask: ArrayLike | None = None,
@@ -52,7 +51,7 @@ def pooling_weights(
     ----------
     query, key : array_like
         As in `pool`.
-    kernel, bandwidth, composition, window, key_weight, attn_mask, exclude_self, self_index, tol
+    kernel, bandwidth, window, key_weight, attn_mask, exclude_self, self_index, tol
         As in `pool`.
     empty : {"nan", "nearest", "mean", "zero", "raise"}, default="nan"
         Weights of a query whose window is empty: NaN with one warning, all on the nearest key, in proportion to the
@@ -77,7 +76,7 @@ def pooling_weights(
     array([[0.274, 0.452, 0.274]])
     """
     k = neighbors_in(window)
-    recipe = Recipe.of(kernel, bandwidth, composition=composition, tol=tol, empty=empty, n_neighbors=k)
+    recipe = Recipe.of(kernel, bandwidth, tol=tol, empty=empty, n_neighbors=k)
     batch = ArrayPairs(key, None, key_weight, attn_mask, exclude_self, self_index).batch(recipe, query)
     weights = weight_tables(batch.problem, len(batch), empty=empty, max_bytes=max_bytes)
     return weights.reshape(*batch.shape, batch.n_queries, batch.n_keys)

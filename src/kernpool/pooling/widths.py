@@ -1,6 +1,6 @@
 r"""Widths of windows that follow the keys: to the k-th nearest key of each query.
 
-With the distance in bandwidths :math:`D(q, k) = |(q - k) / h|`, Euclidean for the radial composition and that of the
+With the distance in bandwidths :math:`D(q, k) = |(q - k) / h|`, Euclidean for a radial kernel and that of the
 farthest column for the product, all bandwidths of a query are multiplied by
 
 .. math:: s(q) = \min \{ r : \sum_{D(q, k_j) \le r} w_j \ge k \},
@@ -313,7 +313,7 @@ def _pairs_of(problem: Problem, rows: slice) -> tuple[Array, Array]:
 def _distances(problem: Problem, columns: Iterable[Array]) -> Array:
     """Return distances in bandwidths from the absolute differences in each column, which are written over."""
     total: Array | None = None
-    product = problem.similarity.composition == "product"
+    product = problem.similarity.kernel.composition == "product"
     for u, h in zip(columns, problem.similarity.bandwidth, strict=True):
         u /= h
         if problem.key.shape[1] == 1:
@@ -370,7 +370,7 @@ def _by_tree(problem: Problem, target: float) -> Array:
     (m, n), d = problem.shape, problem.key.shape[1]
     middle, h = problem.key.mean(axis=0), problem.similarity.bandwidth
     tree = problem.prepare("KDTree", (problem.key, h), lambda: KDTree((problem.key - middle) / h))
-    norm = 2.0 if problem.similarity.composition == "radial" else np.inf
+    norm = 2.0 if problem.similarity.kernel.composition == "radial" else np.inf
     weight = np.ones(n) if problem.key_weight is None else problem.key_weight
     found, waiting = np.empty(m), np.arange(m)
     listed = min(n, int(np.ceil(target / weight.mean())) + 2)

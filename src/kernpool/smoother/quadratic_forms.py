@@ -228,8 +228,7 @@ def _by_moments(one: LinearWeights, other: LinearWeights, sums: Summed, psi: Arr
     problem = one.problem
     total, error = np.zeros(len(one.base)), np.zeros(len(one.base))
     if psi is None or np.any(psi > 0):
-        single = problem.similarity.composition == "product" and problem.key.shape[1] > 1
-        for term in products(problem.similarity.kernel, max(other.factor / one.factor, 1.0), single=single):
+        for term in products(problem.similarity.kernel, max(other.factor / one.factor, 1.0)):
             multiplied = product_problem(one, other, term, psi)
             state = sums(multiplied)
             part, size = combined(state, multiplied, term, one, other)
@@ -260,7 +259,7 @@ def combined(
     contribution, size : ndarray of shape (m,)
         Zero where nothing is in the window. The size bounds the terms that are summed, for their rounding error.
     """
-    columns = multiplied.key.shape[1] if multiplied.similarity.composition == "product" else 1
+    columns = multiplied.key.shape[1] if multiplied.similarity.kernel.composition == "product" else 1
     layout, known = multiplied.layout, state.denominator > 0
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # far from all rows, where no digit is left
         unit = np.exp(state.log_denominator + columns * np.log(term.factor) - one.log_mass - other.log_mass)

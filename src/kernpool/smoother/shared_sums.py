@@ -72,7 +72,6 @@ def _are_same_pairs(problem: Problem, other: Problem) -> bool:
         and has_plain_pairs(other)
         and problem.degree <= other.degree
         and one.kernel is two.kernel
-        and one.composition == two.composition
         and bool(np.all(np.abs(one.bandwidth - two.bandwidth) <= ROUNDING * one.bandwidth))
         and are_equal(one.widening, two.widening)
         and are_equal(problem.tied, other.tied)

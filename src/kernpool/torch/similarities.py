@@ -442,7 +442,7 @@ def _differentiable(kernel: str | Kernel) -> str:
     record = get_kernel(kernel)
     if not is_built_in(record):
         raise ValueError(
-            f"{record!r} is made of NumPy functions, which have no gradients in torch; use one of "
+            f"{record!r} is a product kernel or made of NumPy functions: torch has no gradients of it; use one of "
             f"{', '.join(LOG_PROFILES)}, or write an nn.Module (query, key) -> log K"
         )
     return record.name

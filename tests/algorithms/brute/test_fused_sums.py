@@ -139,7 +139,7 @@ def test_they_are_used_and_their_queries_by_nothing_else(generator, monkeypatch)
     [
         (FusedMoments, 4, {"degree": 1}),
         (FusedMoments, 1, {"degree": 1, "kernel": "epanechnikov"}),
-        (FusedMoments, 2, {"degree": 1, "kernel": "laplace", "composition": "product"}),
+        (FusedMoments, 2, {"degree": 1, "kernel": "product laplace"}),
         (FusedGradients, 4, {}),
         (FusedGradients, 1, {"kernel": "epanechnikov"}),
         (FusedGradients, 2, {"degree": 1}),

@@ -86,7 +86,7 @@ def _sum_windows(problem: Problem, n_jobs: int, progress: Progress | None) -> Po
     from scipy.spatial import KDTree
 
     middle, h = problem.key.mean(axis=0), similarity.bandwidth
-    norm = 2.0 if similarity.composition == "radial" else np.inf
+    norm = 2.0 if similarity.kernel.composition == "radial" else np.inf
     make = partial(KDTree, (problem.key - middle) / h)
     tree = problem.prepare("KDTree", (problem.key, h), make)
     query = (problem.query - middle) / h

@@ -74,8 +74,8 @@ def transposed(problem: Problem) -> tuple[NDArray[np.float64], NDArray[np.float6
 
 def can_multiply(problem: Problem) -> bool:
     """Return whether matrix products, in as many columns as they need to be faster, support a problem."""
-    radial = problem.similarity.composition == "radial" or is_gaussian(problem)
-    return radial and CODES[problem.similarity.kernel.name] in matrix_products.KERNELS
+    radial = problem.similarity.kernel.composition == "radial"
+    return radial and CODES[problem.similarity.kernel.profile_name] in matrix_products.KERNELS
 
 
 def products_are_precise(problem: Problem) -> bool:
@@ -93,7 +93,7 @@ class FusedMoments:
     """Moment sums that local linear fits need, by a fused loop (distance, kernel and sums in one pass)."""
 
     def __init__(self, problem: Problem) -> None:
-        self.problem, code = problem, CODES[problem.similarity.kernel.name]
+        self.problem, code = problem, CODES[problem.similarity.kernel.profile_name]
         self.key, (self.value,) = transposed(problem)
         self.weight = _NONE if problem.key_weight is None else problem.key_weight
         self.own, self.own_weight = problem.own
@@ -108,8 +108,8 @@ class FusedMoments:
     def can_do(problem: Problem) -> bool:
         """Return whether a fused loop can compute the moment sums that local linear fits of this problem need."""
         similarity, d = problem.similarity, problem.key.shape[1]
-        code = CODES[similarity.kernel.name]
-        radial = similarity.composition == "radial" or d == 1 or is_gaussian(problem)
+        code = CODES[similarity.kernel.profile_name]
+        radial = similarity.kernel.composition == "radial"
         plain = problem.degree == 1 and problem.attn_mask is None and problem.value.shape[1] == 1
         return code in fused_local_linear.KERNELS and radial and plain and d <= fused_local_linear.COLUMNS
 
@@ -169,7 +169,7 @@ class FusedGradients:
         """
         problem, arrays = self.problem, self.arrays
         loop = fused_local_linear.specialise_gradients(
-            CODES[problem.similarity.kernel.name],
+            CODES[problem.similarity.kernel.profile_name],
             len(arrays.key),
             int(problem.key_weight is not None),
             int(problem.self_index is not None),
@@ -272,7 +272,7 @@ def _centered(
 
 
 def _for_differences(problem: Problem, dtype: np.dtype[Any]) -> FusedKeys:
-    bandwidth, code = problem.similarity.bandwidth, CODES[problem.similarity.kernel.name]
+    bandwidth, code = problem.similarity.bandwidth, CODES[problem.similarity.kernel.profile_name]
     # float32 has a short range: coordinates and values come near 1 by powers of two, which is exact.
     unit = fused_means.exponent_of(bandwidth) if dtype == np.float32 else np.zeros(len(bandwidth), dtype=int)
     scale = fused_means.scales(code, np.ldexp(bandwidth, -unit))
@@ -313,7 +313,7 @@ class FusedPairs:
     """Weighted means of a problem by a fused loop: the compiled loop, and its arrays in float32 or float64."""
 
     def __init__(self, problem: Problem, *, products: bool = True) -> None:
-        self.problem, code = problem, CODES[problem.similarity.kernel.name]
+        self.problem, code = problem, CODES[problem.similarity.kernel.profile_name]
         is_compact, d = problem.similarity.kernel.is_compact, problem.key.shape[1]
         dtype = np.dtype(np.float64) if is_compact else narrow_type(problem)
         self.keys = FusedKeys.of(problem, dtype, products=products)
@@ -352,8 +352,8 @@ class FusedPairs:
     def can_do(problem: Problem) -> bool:
         """Return whether a fused loop supports this problem and is the fastest method for it."""
         similarity, d = problem.similarity, problem.key.shape[1]
-        radial = similarity.composition == "radial" or d == 1 or is_gaussian(problem)
-        code = CODES[similarity.kernel.name]
+        radial = similarity.kernel.composition == "radial"
+        code = CODES[similarity.kernel.profile_name]
         most = MOST_BEFORE_PRODUCTS[vector_registers()][narrow_type(problem).itemsize]
         few = d <= MOST_FOR_FUSED and not (
             code == GAUSSIAN and d > most and can_multiply(problem) and products_are_precise(problem)

@@ -28,7 +28,7 @@ class Products:
     def __init__(self, problem: Problem, width: int) -> None:
         self.problem, self.narrow = problem, width == 32
         similarity, dtype = problem.similarity, np.float32 if self.narrow else np.float64
-        self.code = CODES[similarity.kernel.name]
+        self.code = CODES[similarity.kernel.profile_name]
         self.block = matrix_products.GAUSSIAN_BLOCK if self.code == GAUSSIAN else matrix_products.OTHER_BLOCK
         self.key = np.ascontiguousarray(problem.key.T)
         self.value_unit = fused_means.exponent_of(np.abs(problem.value).max(axis=0)) * self.narrow

@@ -187,16 +187,14 @@ class CompiledBlocks:
 
 def kernel_of(problem: Problem) -> tuple[Array, int, bool | None, bool]:
     """Return bandwidths, kernel code, whether the support is infinite, and whether weights are products."""
-    # Infinite support is True or None, never False. Products are False where they agree with the radial composition:
-    # for one column and for the Gaussian.
+    # Infinite support is True or None, never False.
     similarity = problem.similarity
     assert similarity.widening is None  # what calls these loops says so
     return (
         read_only(similarity.bandwidth),
-        CODES[similarity.kernel.name],
+        CODES[similarity.kernel.profile_name],
         not similarity.kernel.is_compact or None,  # what a compact kernel does not do is not compiled for it
-        # For one column and for the Gaussian the compositions agree, and the radial loop is the shorter one.
-        similarity.composition == "product" and problem.key.shape[1] > 1 and not is_gaussian(problem),
+        similarity.kernel.composition == "product",
     )
 
 

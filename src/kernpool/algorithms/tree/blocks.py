@@ -61,7 +61,9 @@ class PreparedTree:
         similarity = problem.similarity
         made_of = (problem.key, problem.value, problem.key_weight, similarity.bandwidth, similarity.kernel, leaf)
         self.tree, place, self.copies = problem.prepare(
-            f"tree, {similarity.composition}", made_of, partial(_plant, problem, self.profile, scale, leaf, n_jobs)
+            "tree",
+            made_of,
+            partial(_plant, problem, self.profile, scale, leaf, n_jobs),
         )
         self.query, self.order = kd_order(problem.query, scale, tile, n_jobs)
         low, high = self.boxes = boxes_of(self.query, tile)

@@ -190,9 +190,8 @@ def profile_of(problem: Problem) -> Profile:
     similarity = problem.similarity
     kernel, form = similarity.kernel, similarity.kernel.form
     bandwidth = np.ascontiguousarray(similarity.bandwidth)
-    code, infinite = CODES[kernel.name], not kernel.is_compact
-    # For one column and for the Gaussian the compositions agree, and the radial one is the shorter way.
-    product = similarity.composition == "product" and bandwidth.size > 1 and not isinstance(form, Gaussian)
+    code, infinite = CODES[kernel.profile_name], not kernel.is_compact
+    product = kernel.composition == "product"
     if isinstance(form, Flat):  # a boxcar that is wide enough
         code, infinite, product, bandwidth = BOXCAR, False, False, np.full_like(bandwidth, math.inf)
     norm = EUCLIDEAN if not product else TAXICAB if infinite else MAXIMUM

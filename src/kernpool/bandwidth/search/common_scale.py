@@ -88,7 +88,7 @@ def candidates(scaled: Array, options: SearchOptions) -> Array:
     scaled : ndarray of shape (n, d)
         Rows in units of the spreads of their columns.
     options : SearchOptions
-        Kernel and composition.
+        Kernel.
 
     Returns
     -------
@@ -104,9 +104,9 @@ def candidates(scaled: Array, options: SearchOptions) -> Array:
     if diameter == 0:  # all rows at one point: every bandwidth gives the mean
         return np.ones(1)
     kernel = options.kernel
-    if kernel.name == "boxcar" and len(points) <= STEP_ROWS:
+    if kernel.profile_name == "boxcar" and len(points) <= STEP_ROWS:
         # The error is a step function of h, which changes where h passes a distance: one candidate per step.
-        steps = np.unique(pdist(points, "chebyshev" if options.composition == "product" else "euclidean"))
+        steps = np.unique(pdist(points, "chebyshev" if kernel.composition == "product" else "euclidean"))
         return np.concatenate([[0.5 * steps[0]], np.sqrt(steps[:-1] * steps[1:]), [2.0 * steps[-1]]])
     nearest = KDTree(points).query(points, k=2)[0][:, 1]
     size = FINE_GRID_SIZE if kernel.is_compact and len(points) <= FINE_GRID_ROWS else GRID_SIZE

@@ -120,7 +120,6 @@ class HeldOutRows:
         self.keys = Keys.read(others.X, (others.value - self.mean) / self.unit, others.weight)
         self.recipe = Recipe.of(
             options.kernel,
-            composition=options.composition,
             degree=options.degree,
             algorithm=options.algorithm,
             n_jobs=options.n_jobs,

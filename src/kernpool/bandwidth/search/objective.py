@@ -246,7 +246,6 @@ class Objective:
             rows.value,
             kernel=options.kernel,
             bandwidth=np.where(np.ptp(rows.X, axis=0) > 0, np.ptp(rows.X, axis=0), 1.0),
-            composition=options.composition,
             key_weight=None if np.all(rows.weight == 1.0) else rows.weight,
             exclude_self=criterion.exclude_self and rows.together is None,
             degree=options.degree,

@@ -39,7 +39,7 @@ class SearchOptions:
     ridge : float or None, default=0.0
         Ridge on the slopes of local planes, in keys at the query (`kernpool.core.local_fit`). None finds it, where each
         column has a bandwidth of its own and the kernel a slope; elsewhere it is zero.
-    composition, algorithm, n_jobs
+    algorithm, n_jobs
         As in `pool`.
     random_state : int, RandomState or None, default=0
         For the rows that starts are found on and the points that are drawn; the default gives the same result each
@@ -57,7 +57,6 @@ class SearchOptions:
     degree: int = 0
     standardise: bool = True
     ridge: float | None = 0.0
-    composition: str = "radial"
     algorithm: str = "auto"
     n_jobs: int | None = None
     random_state: Any = 0

@@ -1,5 +1,6 @@
 /** The view as Python: the same rows, settings and query, by the public names of the package. */
 import { pythonCell } from "./dates.js";
+import { isByColumn } from "./similarity.js";
 import { isNearest, neighborsOf } from "./widths.js";
 
 /** @param {object} context @returns {string} lines of Python that run as they are once X and y are there */
@@ -66,9 +67,8 @@ function options(settings, query, data, payload) {
   if (payload.columns.some(({ kernel }) => kernel?.startsWith("li_racine"))) kinds.push('categorical_kernel="li_racine"');
   const isUnlike = unseen === "unlike" || query.codes.some((code) => code < 0);
   return [
-    `kernel=${quote(settings.kernel)}`,
+    `kernel=${quote((isByColumn(data, settings) ? "product " : "") + settings.kernel)}`,
     ...(isNearest(settings) ? [`window=Nearest(${neighborsOf(data, settings)})`] : [`bandwidth=${list(settings.bandwidth)}`]),
-    ...(data.numeric.length > 1 ? [`composition=${quote(settings.composition)}`] : []),
     ...(data.comesRound ? [`periodic={${data.periods.flatMap((period, a) => (period ? [`${data.placeOf[a]}: ${period}`] : [])).join(", ")}}`] : []),
     ...kinds,
     ...(data.categorical.length ? [`smoothing=${list(settings.smoothing)}`] : []),

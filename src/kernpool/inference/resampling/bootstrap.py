@@ -90,7 +90,7 @@ class SmootherMatrix:
     def squared(self) -> tuple[SmootherMatrix, float]:
         """Return the smoother matrix of the squared kernel without its constant factor, and the factor."""
         problem, term = self.problem, square(self.problem.similarity.kernel)
-        columns = problem.key.shape[1] if problem.similarity.composition == "product" else 1
+        columns = problem.key.shape[1] if problem.similarity.kernel.composition == "product" else 1
         factors = problem.factors
         if factors is not None:
             tables = tuple(table**2 for table in factors.tables)
