@@ -73,9 +73,8 @@ are what is independent. *By thirds of x*: of the fresh rows with the smallest x
 noise grows with x. *Width*: mean of those that are finite. A figure beside its target by less than two of its errors is
 *open*.
 
-What theory says exactly of full conformal sets with a fixed bandwidth, without ties: {percent(exact(20), digits=2)} for
-20 rows, {percent(exact(50), digits=2)} for 50, {percent(exact(200), digits=2)} for 200; of split sets the same with the
-number of rows that calibrate: {percent(exact(100), digits=2)} for 100, {percent(exact(500), digits=2)} for 500.
+What theory says exactly of split intervals, without ties: {percent(exact(100), digits=2)} for 100 rows that calibrate,
+{percent(exact(500), digits=2)} for 500.
 
 Rows: x uniform, `sin(2 pi x) + 2 exp(-16 (x - .5)^2)`, noise of sd `.2 + .3 x`. *Clusters*: `cos(3 x)`, noise of sd .3,
 shocks of sd .6 that the rows of a cluster share; fresh rows come one from each of 90 new clusters, h = .1. The new

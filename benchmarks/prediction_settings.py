@@ -17,7 +17,7 @@ FRESH = 90  # rows that each fit is asked about; one in each of so many equal pa
 Rows = tuple[np.ndarray, np.ndarray, np.ndarray | None]
 Draw = Callable[[np.random.Generator, int], Rows]
 
-FULL: Bar = (0.89, 0.915)
+NOMINAL: Bar = (0.89, 0.915)
 ADAPTIVE: Bar = (0.885, 0.91)
 THIRD: Bar = (0.875, 1.0)
 
@@ -83,7 +83,7 @@ class Setting:
 
 
 def exact(n: int) -> float:
-    """Return the coverage of full conformal sets and of split ones without ties: ceil(.9 (n + 1)) / (n + 1)."""
+    """Return the coverage of split intervals without ties: ceil(.9 (n + 1)) / (n + 1)."""
     return ceil(9 * (n + 1) / 10) / (n + 1)
 
 
@@ -119,7 +119,7 @@ def shocked(g: np.random.Generator, count: int, size: int, spread: float = np.in
 constant = partial(NadarayaWatsonRegressor, **SMALL)
 linear = partial(LocalLinearRegressor, **SMALL)
 
-ALL_ROWS = ("full", "jackknife+", "cv+", "adaptive")
+ALL_ROWS = ("jackknife+", "cv+", "adaptive")
 OTHER_ROWS = ("split", "adaptive", "cqr")
 PLAIN = {method: Kind(method, calibrated=method in ("split", "cqr")) for method in (*ALL_ROWS, *OTHER_ROWS)}
 
@@ -132,13 +132,13 @@ def curve(words: str, n: int, model: Callable, bandwidth: object, kinds: dict[st
 
 def fixed(n: int, bandwidth: float, words: str = "", model=constant, kinds=ALL_ROWS) -> Setting:
     """All methods on the same fits, at a bandwidth that does not depend on the rows."""
-    asked = {method: PLAIN[method] for method in kinds} | {"full": Kind("full", bar=FULL)}
+    asked = {method: PLAIN[method] for method in kinds} | {"jackknife+": Kind("jackknife+", bar=NOMINAL)}
     return curve(f"n = {n}, h = {bandwidth:g}{words}", n, model, bandwidth, asked)
 
 
 def searched(n: int, words: str, model, **bars: Bar) -> Setting:
     """Methods that people use, at a bandwidth found by leave-one-out on the same rows."""
-    asked = {method: PLAIN[method] for method in ("adaptive", "jackknife+", "full")}
+    asked = {method: PLAIN[method] for method in ("adaptive", "jackknife+")}
     return curve(
         f"n = {n}, h by leave-one-out, {words}", n, model, "loo", asked | {"adaptive": Kind("adaptive", **bars)}
     )
@@ -154,18 +154,18 @@ def calibrated(n: int, bandwidth: float) -> Setting:
 def in_clusters(words: str, count: int, size: int, spread: float, stream: int) -> Setting:
     """Fresh rows in new clusters."""
     asked = {
-        "adaptive": Kind("adaptive", grouped=True, bar=FULL),
-        "split": Kind("split", calibrated=True, grouped=True, bar=FULL),
+        "adaptive": Kind("adaptive", grouped=True, bar=NOMINAL),
+        "split": Kind("split", calibrated=True, grouped=True, bar=NOMINAL),
     }
     draw, new = (partial(shocked, size=of, spread=spread) for of in (size, 1))
     return Setting(words, count, draw, new, partial(constant, bandwidth=0.1), asked, calibration=count, stream=stream)
 
 
 SETTINGS = {
-    "full-20": fixed(20, 0.1),
-    "full-50": fixed(50, 0.06),
-    "full-200": fixed(200, 0.04),
-    "full-linear": fixed(50, 0.1, ", local linear", linear, ("full", "jackknife+", "adaptive")),
+    "fixed-20": fixed(20, 0.1),
+    "fixed-50": fixed(50, 0.06),
+    "fixed-200": fixed(200, 0.04),
+    "fixed-linear": fixed(50, 0.1, ", local linear", linear, ("jackknife+", "adaptive")),
     "adaptive-500": searched(500, "local linear", linear, bar=ADAPTIVE, third=THIRD),
     "adaptive-constant": searched(500, "local constant", constant),
     "calibrated-100": calibrated(100, 0.05),

@@ -120,7 +120,7 @@ def held_to(method: str, **more) -> SetKind:
 
 MODEL = partial(NadarayaWatsonClassifier, bandwidth=0.5, **SMALL)
 METHODS = ("lac", "aps")
-SAME_ROWS = {method: held_to(method) for method in ("full", *METHODS)}
+SAME_ROWS = {method: held_to(method) for method in METHODS}
 SAME_ROWS["lac by class"] = held_to("lac", by_class=True, each=FEWEST)
 OTHER_ROWS = {method: held_to(method, calibrated=True, beside=f"MAPIE {method}") for method in METHODS}
 OTHER_ROWS["lac by class"] = held_to("lac", calibrated=True, by_class=True, each=FEWEST)

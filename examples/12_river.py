@@ -33,7 +33,7 @@ def forecasts(memory=None):
         model = NadarayaWatsonRegressor(bandwidth=BANDWIDTH).fit(before[known], after[known])
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", ExtrapolationWarning)
-            found = model.prediction_interval(before[[i]], level=LEVEL, method="full")
+            found = model.prediction_interval(before[[i]], level=LEVEL, method="jackknife+")
             lower[i], upper[i], middle[i] = found.lower[0], found.upper[0], model.quantile(before[[i]])[0]
         beyond[i] = bool(caught)
     return lower, upper, middle, found.guarantee, beyond

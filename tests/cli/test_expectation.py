@@ -12,7 +12,7 @@ from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWat
 from kernpool.cli.options import build_parser
 from kernpool.cli.terminal import in_options
 from kernpool.conformal import METHODS
-from kernpool.conformal.sets import SET_METHODS
+from kernpool.conformal.sets import SCORES
 from kernpool.core.local_fit import RankDeficiencyWarning, warn_of_curvature
 from kernpool.data.chunks.base import FEWEST_ROWS
 from kernpool.estimators.parameter_validation import NAMED_BANDWIDTHS
@@ -65,7 +65,7 @@ def table(done):
 
 def test_the_help_names_what_python_accepts_and_its_own_command_takes():
     for command, names in (
-        ("predict", {*METHODS, *SET_METHODS, *VARIANCES}),
+        ("predict", {*METHODS, *SCORES, *VARIANCES}),
         ("fit", {*NAMED_BANDWIDTHS, "decimal SIGN "}),
         ("test significance", {"kind {wild,mammen,gaussian}\n"}),
         ("test specification", {"number of resamples (default: 399)"}),
@@ -145,7 +145,7 @@ def test_prediction_intervals(method, folder):
         ("--quantiles", "0.1,0.5,0.9"),
         ("--se", "--interval", "0.95"),
         ("--interval", "0.8", "--method", "adaptive"),
-        ("--interval", "0.8", "--method", "full"),
+        ("--interval", "0.8", "--method", "jackknife+"),
     ],
     ids=" ".join,
 )
@@ -167,9 +167,7 @@ def test_parts_of_the_data_have_the_numbers_of_the_whole(asked, folder, tmp_path
 
 
 @pytest.mark.parametrize("kind", ["text", "number"])
-@pytest.mark.parametrize(
-    ("method", "calibrated"), [(None, False), (None, True), ("aps", False), ("aps", True), ("full", False)]
-)
+@pytest.mark.parametrize(("method", "calibrated"), [(None, False), (None, True), ("aps", False), ("aps", True)])
 def test_sets_of_classes(method, kind, calibrated, folder):
     model = load_model(folder / kind)
     more = ["--calibration", folder / f"more-{kind}.csv"] * calibrated
@@ -221,7 +219,7 @@ def test_summaries(folder, tmp_path):
 def test_too_few_rows_say_so(folder):
     few = NadarayaWatsonRegressor(bandwidth=0.1).fit(X[:6, None], Y[:6])
     save_model(few, folder / "few", features=["x"], target="y", force=True)
-    done = kernpool("predict", folder / "few", folder / "new.csv", "--interval", "0.9", "--method", "full")
+    done = kernpool("predict", folder / "few", folder / "new.csv", "--interval", "0.9", "--method", "jackknife+")
     _, numbers = table(done)
     assert np.isneginf(numbers[:, 1]).all()
     assert np.isposinf(numbers[:, 2]).all()

@@ -9,7 +9,7 @@ from kernpool.conformal.jackknife_plus import fold_sizes
 from kernpool.conformal.split_conformal import residual_scale
 from kernpool.smoother import EvaluationPoints
 from tests.support.conformal_cases import case, other_setting, own_setting
-from tests.support.dense_conformal import full, jackknife_plus, ranks, residuals, units
+from tests.support.dense_conformal import jackknife_plus, ranks, residuals, units
 
 SITUATIONS = ["line", "weighted line", "product", "ridge", "levels"]
 CASES = [("gaussian", situation, degree) for degree in (0, 1) for situation in SITUATIONS] + [
@@ -25,15 +25,6 @@ CASES = [("gaussian", situation, degree) for degree in (0, 1) for situation in S
 def close(found, expected, tolerance):
     assert_array_equal(np.isinf(found), np.isinf(expected))
     assert_allclose(found, expected, rtol=0, atol=tolerance)
-
-
-@pytest.mark.slow  # some seconds each
-@pytest.mark.parametrize(("kernel", "situation", "degree"), CASES)
-def test_full_is_the_search_over_y(kernel, situation, degree):
-    smoother, dense, places, code = case(kernel, situation, degree, 24, 2)
-    expected = full(dense, places.query, 0.8, code)
-    found = METHODS["full"].find(own_setting(smoother, places, 0.8))
-    close(np.stack(found[:2]), expected, 1e-9)
 
 
 @pytest.mark.parametrize(("kernel", "situation", "degree"), CASES)

@@ -5,7 +5,7 @@ import pytest
 
 from kernpool import InferenceWarning, NadarayaWatsonRegressor
 from kernpool.conformal import METHODS
-from kernpool.conformal.full_conformal import check_pairs
+from kernpool.conformal.jackknife_plus import check_pairs
 
 X, Y = np.linspace(0.0, 1.0, 40)[:, None], np.sin(7.0 * np.linspace(0.0, 1.0, 40))
 
@@ -20,20 +20,20 @@ def model():
     [
         *(({"level": level}, "level must lie between 0 and 1") for level in (0, 1.0, "0.9", np.nan, True)),
         ({"level": 90}, "90 percent is level=0.9"),
-        ({"method": "rlcp"}, r"method must be one of 'auto', 'adaptive', 'full', .* 'cqr'.*got 'rlcp'"),
-        ({"method": ["full"]}, "method must be one of"),
+        ({"method": "rlcp"}, r"method must be one of 'auto', 'adaptive', 'jackknife\+', .* 'cqr'.*got 'rlcp'"),
+        ({"method": ["cv+"]}, "method must be one of"),
         ({"method": "split"}, "needs calibration rows that the model was not fitted to: give X_calibration"),
         ({"X_calibration": X}, "go together, and y_calibration is None"),
         ({"y_calibration": Y}, "go together, and X_calibration is None"),
         ({"calibration": "half"}, "calibration must be one of None, 'all', 'unsearched', got 'half'"),
         ({"calibration": "unsearched"}, "it was given, and not searched; fit with search="),
         ({"calibration": "all", "X_calibration": X, "y_calibration": Y}, "is about the training rows"),
-        ({"method": "full", "X_calibration": X, "y_calibration": Y}, "has no use for X_calibration"),
+        ({"method": "cv+", "X_calibration": X, "y_calibration": Y}, "has no use for X_calibration"),
         ({"X_calibration": np.ones((3, 2)), "y_calibration": Y[:3]}, "X_calibration: X has 2 features"),
         ({"X_calibration": X, "y_calibration": Y[:3]}, r"y_calibration must have shape \(40,\).*got \(3,\)"),
         ({"X_calibration": X, "y_calibration": np.ones((40, 2))}, r"y_calibration must have shape \(40,\)"),
         ({"X_calibration": X, "y_calibration": np.full(40, np.nan)}, "y_calibration must .*NaN in row 0"),
-        ({"method": "full", "groups": np.arange(40)}, "groups are for method='adaptive'"),
+        ({"method": "cv+", "groups": np.arange(40)}, "groups are for method='adaptive'"),
         ({"groups": np.arange(3)}, "groups must have one label for each of the 40 rows"),
         ({"groups": np.arange(40) % 3}, "needs at least 5"),
         ({"random_state": "now", "method": "cv+"}, "random_state must be an integer"),
@@ -52,9 +52,9 @@ def test_weights_that_are_all_zero_leave_nothing_to_say(model):
 
 
 def test_too_many_pairs_are_refused_with_the_remedy():
-    check_pairs("full", 1 << 15, 1 << 15)
+    check_pairs("jackknife+", 1 << 15, 1 << 15)
     with pytest.raises(ValueError, match="at most 1,073,741,824, got 32,769 times 32,768; use method='adaptive'"):
-        check_pairs("full", (1 << 15) + 1, 1 << 15)
+        check_pairs("jackknife+", (1 << 15) + 1, 1 << 15)
 
 
 def test_rows_of_no_weight_do_not_calibrate():

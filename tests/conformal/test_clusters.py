@@ -72,8 +72,6 @@ def test_groups_of_the_fit_are_the_default():
         other = without.prediction_interval(PLACES, method=method, groups=group)
         assert_array_equal(one.upper, other.upper)
         assert np.all(one.upper != without.prediction_interval(PLACES, method=method).upper)
-    with pytest.raises(ValueError, match="fitted with groups=, whose rows go together; use another method"):
-        with_groups.prediction_interval(PLACES, method="full")
     # Groups of one row each are rows.
     single = with_groups.prediction_interval(PLACES, groups=np.arange(len(y)))
     assert_allclose(single.upper, without.prediction_interval(PLACES).upper, rtol=1e-11)

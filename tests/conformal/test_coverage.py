@@ -33,20 +33,12 @@ def coverage(method, n, *, model=NadarayaWatsonRegressor, bandwidth=0.1, level=0
 @pytest.mark.parametrize("model", [NadarayaWatsonRegressor, LocalLinearRegressor])
 @pytest.mark.parametrize(
     ("method", "least", "most"),
-    [("full", 0.9, 0.9 + 1 / 61), ("split", 0.9, 0.9 + 1 / 61), ("jackknife+", 0.8, 0.93), ("cv+", 0.72, 0.94),
+    [("split", 0.9, 0.9 + 1 / 61), ("jackknife+", 0.8, 0.93), ("cv+", 0.72, 0.94),
      ("adaptive", 0.87, 0.93), ("cqr", 0.9, 0.9 + 1 / 61)],
 )  # fmt: skip
 def test_a_given_bandwidth_has_the_coverage_that_is_promised(model, method, least, most):
     found, error = coverage(method, 60, model=model)
     assert least - 4 * error <= found <= most + 4 * error
-
-
-@pytest.mark.filterwarnings("ignore::kernpool.ExtrapolationWarning")  # of so few rows
-@pytest.mark.slow
-def test_full_covers_exactly_with_few_rows():
-    # k_low = 4 of 21 rows may be outside: 17 of 21 are not.
-    found, error = coverage("full", 20, level=0.8, runs=350)
-    assert abs(found - 17 / 21) < 4 * error
 
 
 @pytest.mark.slow

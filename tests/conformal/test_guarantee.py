@@ -24,10 +24,9 @@ AS_A_FIT = "about 0.9 for new rows like these, without a finite-sample guarantee
 
 
 @pytest.mark.parametrize(("bandwidth", "weight", "method", "options", "words", "promised"), [
-    *((found, 1.0, method, {}, FOUND, False) for found in ("loo", "scott") for method in ("full", "jackknife+", "cv+")),
-    ("regularised", 1.0, "full", {}, FOUND, False),
-    (0.1, 1.0, "full", {"level": 0.8}, "at least 0.8 for new rows like these, on average over new points", True),
-    (0.1, 1.0, "full", {}, "the bandwidth was not chosen by them", True),
+    *((found, 1.0, method, {}, FOUND, False) for found in ("loo", "scott") for method in ("jackknife+", "cv+")),
+    ("regularised", 1.0, "jackknife+", {}, FOUND, False),
+    (0.1, 1.0, "jackknife+", {}, "the bandwidth was not chosen by them", True),
     (0.1, 1.0, "jackknife+", {}, "at least 0.8 (1 - 2 alpha), and typically about 0.9", True),
     (0.1, 1.0, "jackknife+", {"level": 0.5}, "about 0.5", False),
     # K = 10, n = 60: the smaller of 2 (1 - 1/10) / 7 and (1 - 10/60) / 11.
@@ -36,7 +35,7 @@ AS_A_FIT = "about 0.9 for new rows like these, without a finite-sample guarantee
     *(("loo", 0.5, method, OTHERS, "calibration rows", True) for method in ("adaptive", "split", "cqr")),
     (0.1, 1.0, "split", GROUPS, "a value of a new cluster with a probability of at least 0.9", True),
     (0.1, 1.0, "split", GROUPS, "calibration clusters", True),
-    (0.1, 0.7, "full", {}, "weights are no whole numbers of rows", False),
+    (0.1, 0.7, "jackknife+", {}, "weights are no whole numbers of rows", False),
 ])  # fmt: skip
 def test_the_sentence_promises_what_holds(bandwidth, weight, method, options, words, promised):
     model = NadarayaWatsonRegressor(bandwidth=bandwidth).fit(X, Y, sample_weight=np.full(60, weight))
@@ -51,16 +50,16 @@ def test_the_sentence_promises_what_holds(bandwidth, weight, method, options, wo
 @pytest.mark.parametrize("search", ["loo", "scott"])
 def test_a_number_that_came_after_the_fit_gives_none(search):
     model = NadarayaWatsonRegressor(bandwidth=search).fit(X, Y).set_params(bandwidth=0.1)
-    assert "about 0.9" in sentence(model, "full")
-    assert "the bandwidth was found on the rows that calibrate" in sentence(model, "full")
-    assert "at least 0.9" in sentence(model.set_params(bandwidth=0.2).fit(X, Y), "full")
+    assert "about 0.9" in sentence(model, "jackknife+")
+    assert "the bandwidth was found on the rows that calibrate" in sentence(model, "jackknife+")
+    assert "at least 0.8" in sentence(model.set_params(bandwidth=0.2).fit(X, Y), "jackknife+")
 
 
 def test_records_print_as_tables():
-    found = NadarayaWatsonRegressor(bandwidth=0.1).fit(X, Y).prediction_interval(np.full((9, 1), 0.5), method="full")
+    found = NadarayaWatsonRegressor(bandwidth=0.1).fit(X, Y).prediction_interval(np.full((9, 1), 0.5), method="cv+")
     text = str(found)
     assert text.splitlines()[0] == "points     9, the first below"
-    assert "full, calibrated by 60 rows" in text
+    assert "cv+, calibrated by 60 rows" in text
     assert text.endswith("...")
     np.testing.assert_array_equal(found.width, found.upper - found.lower)
     both = NadarayaWatsonRegressor(bandwidth=0.1).fit(X, np.column_stack([Y, Y])).prediction_interval([[0.5]])
@@ -76,9 +75,9 @@ def _with_levels(level):
 def test_a_level_of_one_row_is_in_doubt_as_rows_left_out_and_new_rows_are_not_alike():
     new = np.array([["a"]], dtype=object)
     twice, once = _with_levels(["a", "b"] * 10), _with_levels(["a"] * 19 + ["b"])
-    assert "at least 0.9" in twice.prediction_interval(new, method="full").guarantee
-    assert "one training row alone" in once.prediction_interval(new, method="full").guarantee
-    unseen = twice.prediction_interval(np.array([["c"]], dtype=object), method="full")
+    assert "at least 0.8" in twice.prediction_interval(new, method="jackknife+").guarantee
+    assert "one training row alone" in once.prediction_interval(new, method="jackknife+").guarantee
+    unseen = twice.prediction_interval(np.array([["c"]], dtype=object), method="jackknife+")
     assert "new rows only" in unseen.guarantee
 
 
@@ -110,7 +109,7 @@ def copied(share):
 
 
 @pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")
-@pytest.mark.parametrize("method", ["full", "jackknife+", "cv+", "adaptive"])
+@pytest.mark.parametrize("method", ["jackknife+", "cv+", "adaptive"])
 def test_copies_of_rows_and_weights_above_one_end_the_guarantee(method):
     model = NadarayaWatsonRegressor(bandwidth=0.1)
     for said in (
@@ -124,7 +123,7 @@ def test_copies_of_rows_and_weights_above_one_end_the_guarantee(method):
 
 
 @pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")
-@pytest.mark.parametrize("method", ["adaptive", "full", "jackknife+", "cqr"])
+@pytest.mark.parametrize("method", ["adaptive", "jackknife+", "cqr"])
 @pytest.mark.parametrize("share", [0.3, 0.5, 0.8, 1.0])
 def test_intervals_of_copies_are_infinite_or_said_to_have_no_width(method, share):
     """A score over a scale of zero is infinite: no width of 1e166; and none of 4e-14 without a word."""

@@ -13,7 +13,7 @@ from kernpool.inference import InferenceWarning
 from tests.support.dense_conformal import ranks
 
 MODELS = [NadarayaWatsonRegressor, LocalLinearRegressor]
-OF_TRAINING = ["adaptive", "full", "jackknife+", "cv+", "cqr"]
+OF_TRAINING = ["adaptive", "jackknife+", "cv+", "cqr"]
 PLACES = np.array([[0.05], [0.4], [0.75], [1.2]])
 
 
@@ -63,28 +63,12 @@ def test_intervals_are_nested_by_level(seed, kernel, model):
     y = np.round(X[:, 0] + generator.standard_t(2, n), int(generator.integers(0, 4)))
     q = generator.uniform(-0.2, 1.2, size=(5, d))
     fitted = model(kernel=kernel, bandwidth=float(generator.uniform(0.05, 1.0))).fit(X, y)
-    for method in ("full", "jackknife+"):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            found = np.stack([ends(fitted, method, q, level=level) for level in (0.5, 0.8, 0.9)])
-        assert not np.isnan(found).any()
-        assert np.all(found[1:, 0] <= found[:-1, 0])
-        assert np.all(found[1:, 1] >= found[:-1, 1])
-
-
-@settings(max_examples=8, deadline=None)
-@given(st.integers(0, 2**32 - 1), st.sampled_from(MODELS))
-def test_full_conformal_does_not_tell_the_new_row_from_the_others(seed, model):
-    # y is in the interval exactly if its rank among the scores of all n + 1 rows is not too high: for a given set of
-    # rows just so many of them can be outside, whichever is the new one.
-    generator = np.random.default_rng(seed)
-    X = generator.uniform(size=(20, 1))
-    y, outside = np.sin(6 * X[:, 0]) + generator.normal(size=20), 0
-    for new in range(20):
-        others = np.arange(20) != new
-        low, high = ends(model(bandwidth=0.3).fit(X[others], y[others]), "full", X[new : new + 1], level=0.8)
-        outside += not low[0] <= y[new] <= high[0]
-    assert outside == 4
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = np.stack([ends(fitted, "jackknife+", q, level=level) for level in (0.5, 0.8, 0.9)])
+    assert not np.isnan(found).any()
+    assert np.all(found[1:, 0] <= found[:-1, 0])
+    assert np.all(found[1:, 1] >= found[:-1, 1])
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -100,7 +84,7 @@ def test_places_without_rows_have_the_infinite_interval(model, method):
     with pytest.raises(ValueError, match="no key with positive weight"):
         fitted.set_params(empty="raise").fit(X, y).prediction_interval([[9.0]], method=method)
     fitted.set_params(empty="mean").fit(X, y)
-    if method in ("full", "jackknife+"):
+    if method == "jackknife+":
         with pytest.warns(InferenceWarning, match="are infinite"):
             found = fitted.prediction_interval([[9.0]], method=method)
     else:
@@ -111,7 +95,7 @@ def test_places_without_rows_have_the_infinite_interval(model, method):
 
 
 @pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("method", ["full", "jackknife+", "adaptive", "cqr"])
+@pytest.mark.parametrize("method", ["jackknife+", "adaptive", "cqr"])
 def test_rows_alone_in_their_window_have_infinite_scores(method, model):
     X, y, _ = rows(30)
     X[:4] = [[10.0], [20.0], [30.0], [40.0]]
@@ -144,9 +128,8 @@ def test_outputs_that_do_not_vary_have_no_width_with_a_word(model, method):
 def test_the_same_bits_for_any_number_of_threads(model):
     X, y, _ = rows(400)
     q = np.linspace(0, 1, 2000)[:, None]
-    for method in ("full", "jackknife+"):
-        one, two = (ends(model(bandwidth=0.1, n_jobs=jobs).fit(X, y), method, q) for jobs in (1, 2))
-        assert_array_equal(one, two)
+    one, two = (ends(model(bandwidth=0.1, n_jobs=jobs).fit(X, y), "jackknife+", q) for jobs in (1, 2))
+    assert_array_equal(one, two)
 
 
 def test_a_row_that_has_most_of_a_window_is_summed_again():

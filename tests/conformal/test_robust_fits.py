@@ -156,7 +156,7 @@ def test_commands_and_files_have_the_same_intervals(tmp_path):
     assert expected.guarantee in run.stderr.decode()
     found = pandas.read_csv(tmp_path / "out.csv")[["y_new_lower", "y_new_upper"]].to_numpy().T
     assert_allclose(found, ends(expected), rtol=1e-12)
-    refused = kernpool(*predict, "full", "--out", tmp_path / "no.csv")
+    refused = kernpool(*predict, "adaptive", "--out", tmp_path / "no.csv")
     assert refused.returncode == 2
     assert "use --method cv+ for these arguments (with --calibration it is 'split'" in refused.stderr.decode()
     assert not (tmp_path / "no.csv").exists()

@@ -104,7 +104,7 @@ def test_sets_by_the_formula(method, by_class, with_rows, model, rows, generator
     assert found.n_calibration == len(y)
 
 
-@pytest.mark.parametrize("method", ["lac", "aps", "full"])
+@pytest.mark.parametrize("method", ["lac", "aps"])
 @pytest.mark.parametrize("by_class", [False, True])
 @pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")
 def test_weights_are_repeated_rows(method, by_class, rows, generator):
@@ -117,11 +117,9 @@ def test_weights_are_repeated_rows(method, by_class, rows, generator):
     assert_allclose(a.threshold, b.threshold, rtol=1e-12)
     assert_array_equal(a.member, b.member)
     assert a.n_calibration == b.n_calibration == weight.sum()
-    if method == "full":
-        assert_allclose(a.p_value, b.p_value, rtol=1e-13)
 
 
-@pytest.mark.parametrize("method", ["lac", "aps", "full"])
+@pytest.mark.parametrize("method", ["lac", "aps"])
 def test_sets_grow_with_the_level(method, model, generator):
     places = generator.uniform(-1.2, 1.2, size=(60, 2))
     tables = [model.predict_set(places, level, method=method, random_state=0).member for level in LEVELS]
@@ -130,7 +128,7 @@ def test_sets_grow_with_the_level(method, model, generator):
     assert tables[-1].sum() > tables[0].sum()
 
 
-@pytest.mark.parametrize("method", ["lac", "aps", "full"])
+@pytest.mark.parametrize("method", ["lac", "aps"])
 def test_no_set_is_empty_unless_it_may_be(method, model, generator):
     places = generator.uniform(-1.0, 1.0, size=(200, 2))
     one, other = (
@@ -143,7 +141,7 @@ def test_no_set_is_empty_unless_it_may_be(method, model, generator):
     assert_array_equal(other.member, one.member | top)
 
 
-@pytest.mark.parametrize("method", ["lac", "aps", "full"])
+@pytest.mark.parametrize("method", ["lac", "aps"])
 def test_too_few_rows_name_the_least_number(method, rows):
     X, _ = rows
     model = NadarayaWatsonClassifier(bandwidth=0.5, prior_share=0.1).fit(X[:18], NAMES[np.arange(18) % 3])
@@ -157,30 +155,22 @@ def test_too_few_rows_name_the_least_number(method, rows):
     assert not model.predict_set(X, 0.6, method=method, by_class=True).member.all()
 
 
-@pytest.mark.parametrize("method", ["lac", "full"])
-@pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")
-def test_ties_are_in(method, model, rows, generator):
+def test_ties_are_in(model, generator):
     """Places where calibration rows are: the score of the class is the threshold, but for rounding."""
     place, other = np.array([[0.05, 0.1]]), generator.uniform(-1.0, 1.0, size=(97, 2))
-    options = {"X_calibration": np.repeat(place, 30, axis=0), "y_calibration": ["b"] * 30} if method == "lac" else {}
-    X, y = rows
-    if method == "full":  # a row of the fit, and as many like it as there are others
-        X, y = np.concatenate([X, np.repeat(place, 60, axis=0)]), np.append(y, ["b"] * 60)
-        model.fit(X, y)
+    options = {"X_calibration": np.repeat(place, 30, axis=0), "y_calibration": ["b"] * 30}
     for count in (1, 7, 31, 400):
         places = np.concatenate([np.repeat(place, count, axis=0), other])
-        found = model.predict_set(places, 0.4, method=method, **options)
-        assert found.member[:count, 1].all()
+        assert model.predict_set(places, 0.4, **options).member[:count, 1].all()
 
 
 def test_sets_go_by_the_order_of_no_row(model, rows, generator):
     X, y = rows
     order = generator.permutation(60)
     other = NadarayaWatsonClassifier(bandwidth=0.4, prior_share=0.05).fit(X[order], y[order])
-    for method in ("lac", "full"):
-        a, b = (m.predict_set(X, 0.8, method=method) for m in (model, other))
-        assert_array_equal(a.member, b.member)
-        assert_allclose(a.threshold, b.threshold, rtol=1e-12)
+    a, b = (m.predict_set(X, 0.8) for m in (model, other))
+    assert_array_equal(a.member, b.member)
+    assert_allclose(a.threshold, b.threshold, rtol=1e-12)
 
 
 def test_levels_of_columns_and_many_classes(generator):
@@ -207,24 +197,18 @@ def test_the_record_prints_and_lists_labels(model, rows):
     assert found.guarantee in text
     text = str(model.predict_set(X, 0.8, method="aps", by_class=True, random_state=0))
     assert "level      0.8, of each class" in text
-    assert "threshold" not in str(model.predict_set(X, 0.8, method="full"))
 
 
-GIVEN, FULL = {"bandwidth": 0.5, "prior_share": 0.1}, {"method": "full"}
+GIVEN = {"bandwidth": 0.5, "prior_share": 0.1}
 
 
 @pytest.mark.parametrize(("parameters", "fit", "options", "words"), [
     (GIVEN, {}, {}, "about 0.8 for new rows like these, without a finite-sample guarantee"),
-    (GIVEN, {}, FULL, "The class of a new row is one of the 3 classes of the fit and not in its set"),
-    (GIVEN, {}, FULL, "at most 0.2"),
-    (GIVEN, {}, FULL | {"by_class": True}, "Whichever class a new row has, it is one of the 3 classes"),
     (GIVEN, {}, {"rows": 50}, "at least 0.8 for new rows like these, on average over new points and calibration rows"),
     (GIVEN, {}, {"rows": 50, "by_class": True}, "of the fit, whichever it is, with a probability of at least 0.8"),
     ({"bandwidth": "scott"}, {}, {"rows": 50}, "at least 0.8 for new rows like these"),
-    ({"bandwidth": "scott"}, {}, FULL, "the bandwidth and the prior share were found on the rows"),
     (GIVEN, {"groups": np.arange(60) // 3}, {}, "of the fit in a new cluster"),
-    (GIVEN, {"sample_weight": np.full(60, 0.4)}, FULL, "no whole numbers"),
-    (GIVEN, {"sample_weight": np.full(60, 2.0)}, FULL, "rows are repeated or have weights above one"),
+    (GIVEN, {"sample_weight": np.full(60, 2.0)}, {}, "rows are repeated or have weights above one"),
 ])  # fmt: skip
 def test_the_sentence_says_what_is_guaranteed(parameters, fit, options, words, rows, generator):
     options = dict(options)
@@ -234,32 +218,8 @@ def test_the_sentence_says_what_is_guaranteed(parameters, fit, options, words, r
     assert words in model.predict_set(rows[0][:3], 0.8, **options).guarantee
 
 
-def test_sentences_are_about_the_classes_of_the_fit():
-    """Classes with a long tail: a third of new rows are of classes that no training row has."""
-    generator = np.random.default_rng(0)
-    y, new = generator.zipf(1.6, size=60), generator.zipf(1.6, size=2000)
-    X, places = generator.uniform(size=(60, 1)), generator.uniform(size=(2000, 1))
-    model = NadarayaWatsonClassifier(bandwidth=0.3, prior_share=0.1).fit(X, y)
-    found = model.predict_set(places, method="full")
-    missed = [a in model.classes_ and a not in kept for a, kept in zip(new, found.labels, strict=True)]
-    assert np.mean(missed) <= 0.1
-    assert np.mean([a in kept for a, kept in zip(new, found.labels, strict=True)]) < 0.9
-    said = f"one of the {len(model.classes_)} classes of the fit and not in its set with a probability of at most 0.1"
-    assert said in found.guarantee
-
-
-@pytest.mark.parametrize("parameters", [{"bandwidth": 0.3}, {"prior_share": 0.1}])
-def test_a_number_that_became_the_parameter_after_the_fit_gives_no_guarantee_of_sets(parameters):
-    generator = np.random.default_rng(0)
-    X, y = generator.uniform(size=(40, 1)), generator.integers(0, 2, size=40)
-    given = {"bandwidth": 0.2, "prior_share": 0.05}
-    model = NadarayaWatsonClassifier(**(given | dict.fromkeys(parameters, "loo"))).fit(X, y).set_params(**parameters)
-    assert "about 0.9" in model.predict_set(X[:2], method="full").guarantee
-    assert "at most 0.1" in NadarayaWatsonClassifier(**given).fit(X, y).predict_set(X[:2], method="full").guarantee
-
-
 def test_sets_have_classes_of_their_own():
     X, y = np.arange(6.0)[:, None], np.array([0, 1, 0, 1, 0, 1])
     model = NadarayaWatsonClassifier(bandwidth=1.0, prior_share=0.1).fit(X, y)
-    model.predict_set(X, level=0.5, method="full").classes[:] = 7
+    model.predict_set(X, level=0.5).classes[:] = 7
     assert model.classes_.tolist() == [0, 1]

@@ -39,7 +39,7 @@ def test_a_sample_of_many_rows_covers():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"method": "full"}, "method='full' needs the rows themselves"),
+        ({"method": "cv+"}, "method='cv\\+' needs the rows themselves"),
         ({"groups": np.arange(500)}, "groups must be None"),
         ({"calibration": "unsearched"}, "calibration must be None"),
     ],

@@ -56,7 +56,7 @@ def test_copies_of_searched_rows_are_searched():
     searched = model.search_rows_
     assert_array_equal(np.isin(np.arange(10), searched), np.isin(np.arange(60, 70), searched))
     assert len(searched) > 30
-    said = model.prediction_interval(PLACES, method="full", calibration="unsearched").guarantee
+    said = model.prediction_interval(PLACES, method="jackknife+", calibration="unsearched").guarantee
     assert "without a finite-sample guarantee: rows are repeated" in said
 
 
@@ -65,7 +65,7 @@ def test_rows_of_weight_zero_are_skipped():
     weight = np.r_[np.zeros(10), np.ones(50)][generator.permutation(60)]
     model = NadarayaWatsonRegressor(bandwidth="loo", search={"rows": 30}).fit(X, y, sample_weight=weight)
     assert np.all(weight[model.search_rows_] > 0)
-    found = model.prediction_interval(PLACES, method="full", calibration="unsearched")
+    found = model.prediction_interval(PLACES, method="jackknife+", calibration="unsearched")
     assert found.n_calibration == 20.0
 
 
@@ -83,7 +83,7 @@ def test_all_rows_searched_leave_no_attribute():
         model.prediction_interval(PLACES, calibration="unsearched")
 
 
-@pytest.mark.parametrize("method", ["full", "jackknife+", "cv+", "adaptive"])
+@pytest.mark.parametrize("method", ["jackknife+", "cv+", "adaptive"])
 def test_the_other_rows_calibrate_a_fit_of_all(method):
     X, y, _ = rows()
     model = NadarayaWatsonRegressor(bandwidth="loo", search={"rows": 40}).fit(X, y)
@@ -106,10 +106,10 @@ def test_from_many_rows_on_they_are_taken_unasked(monkeypatch):
     X, y, _ = rows()
     model = NadarayaWatsonRegressor(bandwidth="loo", search={"rows": 40}).fit(X, y)
     assert calibration.MANY_ROWS == 100_000
-    assert model.prediction_interval(PLACES, method="full").n_calibration == 120.0
+    assert model.prediction_interval(PLACES, method="jackknife+").n_calibration == 120.0
     monkeypatch.setattr(calibration, "MANY_ROWS", 120)
-    assert model.prediction_interval(PLACES, method="full").n_calibration == 80.0
-    assert model.prediction_interval(PLACES, method="full", calibration="all").n_calibration == 120.0
+    assert model.prediction_interval(PLACES, method="jackknife+").n_calibration == 80.0
+    assert model.prediction_interval(PLACES, method="jackknife+", calibration="all").n_calibration == 120.0
 
 
 def test_levels_and_classes_have_searched_rows_too():

@@ -102,7 +102,7 @@ def test_given_quantiles_in_any_order(rows, model):
     assert display.line_.get_color() == "green"
 
 
-@pytest.mark.parametrize("method", ["adaptive", "full"])
+@pytest.mark.parametrize("method", ["adaptive", "jackknife+"])
 def test_the_prediction_band_is_that_of_the_model(rows, model, method):
     display = KernelCurveDisplay.from_estimator(
         model, *rows, band="confidence", prediction=0.8, prediction_method=method

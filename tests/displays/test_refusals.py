@@ -62,7 +62,7 @@ REFUSED = {
         ((CLASSES, X, Y > 0), {"band": "confidence"}, "no confidence_interval.*use band=None"),
         ((CLASSES, X, Y > 0), {"prediction": 0.9}, "no prediction_interval.*use prediction=None"),
         ((CHUNKED, X, Y), {"band": "simultaneous"}, "not in memory"),
-        ((CHUNKED, X, Y), {"prediction": 0.9, "prediction_method": "full"}, "use method='adaptive', or 'split'"),
+        ((CHUNKED, X, Y), {"prediction": 0.9, "prediction_method": "cv+"}, "use method='adaptive', or 'split'"),
     ],
     QuantileFanDisplay.from_estimator: [
         ((OUTPUTS, X, np.c_[Y, Y]), {}, "one output can be drawn"),

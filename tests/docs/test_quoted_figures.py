@@ -95,11 +95,11 @@ def test_sizes_of_tests():
 
 
 def test_a_figure_in_a_sentence_on_next_values():
-    words = text("prediction-methods.md")
-    said = re.search(r'`"full"` covered (.*?) of new values \(local linear\) and\s+(.*?) \(local constant\)', words)
+    words = r'`"jackknife\+"` covered (.*?) of new values \(local linear\) and\s+(.*?) \(local constant\)'
+    said = re.search(words, text("prediction-methods.md"))
     found = measured("benchmarks/prediction-coverage.md", 2)
     for degree, words in zip(("linear", "constant"), said.groups(), strict=True):
-        mean, error = figures(found[f"n = 500, h by leave-one-out, local {degree}", "full"][3])
+        mean, error = figures(found[f"n = 500, h by leave-one-out, local {degree}", "jackknife+"][3])
         assert figures(words) == [mean, f"{float(error):.1f}"]
 
 

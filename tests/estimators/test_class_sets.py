@@ -10,7 +10,7 @@ import tests.support.dense_classes as reference
 from kernpool import InferenceWarning, NadarayaWatsonClassifier
 from kernpool.conformal.sets import ClassRows
 
-METHODS = ["lac", "aps", "full"]
+METHODS = ["lac", "aps"]
 
 
 def sample(generator, n=80):
@@ -65,9 +65,8 @@ def test_labels_of_any_kind(kind, method, generator):
     model = NadarayaWatsonClassifier(bandwidth=0.4, prior_share=0.05).fit(X, y)
     found = model.predict_set(X[:9], 0.9, method=method, random_state=0)
     assert {type(label) for labels in found.labels for label in labels} == {type(y.tolist()[0])}
-    if method != "full":
-        found = model.predict_set(X[:9], 0.8, method=method, X_calibration=X[:20], y_calibration=y[:20].tolist())
-        assert found.n_calibration == 20
+    found = model.predict_set(X[:9], 0.8, method=method, X_calibration=X[:20], y_calibration=y[:20].tolist())
+    assert found.n_calibration == 20
 
 
 @pytest.mark.filterwarnings("ignore::kernpool.ExtrapolationWarning")  # at 9
@@ -97,8 +96,8 @@ PLACE = [[0.0, 0.0]]
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"method": "lap"}, "method must be one of 'lac', 'aps', 'full', got 'lap'"),
-        ({"method": 3}, "method must be one of"),
+        ({"method": "lap"}, "method must be 'lac' or 'aps', got 'lap'"),
+        ({"method": 3}, "method must be"),
         ({"level": 90}, "90 percent is level=0.9"),
         ({"level": 0.0}, "level must lie between 0 and 1, got 0.0; the usual one"),
         ({"level": [0.8, 0.9]}, "level must lie between 0 and 1"),
@@ -113,18 +112,14 @@ PLACE = [[0.0, 0.0]]
             "no training row has: 'new', 'z'; the classes are 'a', 'b', 'c'. Fit the model to rows of all classes",
         ),
         (rows_that_calibrate(PLACE, [1]), "classes that no training row has: 1;"),
-        ({"method": "full"} | rows_that_calibrate(PLACE, ["a"]), "method='full' calibrates by the training rows them"),
         (rows_that_calibrate(np.empty((0, 2)), []), "X_calibration or y_calibration: Found array with 0 sample"),
         (rows_that_calibrate([[0.0, np.nan]], ["a"]), "X_calibration or y_calibration: X is NaN in row 0, column 1"),
         (rows_that_calibrate(PLACE, [["a", "b"]]), "X_calibration or y_calibration: y should be a 1d array"),
     ],
 )
-def test_bad_input(options, message, model, rows):
+def test_bad_input(options, message, model):
     with pytest.raises((TypeError, ValueError), match=message):
         model.predict_set(PLACE, **options)
-    model.fit(*rows, groups=np.arange(80) // 4)
-    with pytest.raises(ValueError, match="takes rows one by one, and this model was fitted with groups="):
-        model.predict_set(PLACE, method="full")
 
 
 def test_labels_that_look_alike_are_told_apart(rows):
@@ -182,7 +177,7 @@ def test_sets_of_one_class(method, rows):
     model = NadarayaWatsonClassifier(bandwidth=0.4).fit(X, np.full(80, "only"))
     found = model.predict_set(X, 0.9, method=method, random_state=0)
     assert found.labels == [["only"]] * 80
-    if method in ("lac", "full"):
+    if method == "lac":
         assert model.predict_set(X, 0.9, method=method).member.all()
 
 

@@ -100,7 +100,6 @@ REFUSED = {
     "not in memory": lambda: quadratic(0.4).fit(open_chunks([(PLANE, Y)])),
     "explain": lambda: FITTED.get_prediction(AT).explain(),
     "additive_terms": lambda: FITTED.get_prediction(AT).additive_terms(),
-    "full.*; use method=": lambda: FITTED.prediction_interval(AT, method="full"),
     "jackknife": lambda: FITTED.prediction_interval(AT, method="jackknife+"),
     "corrected": lambda: FITTED.confidence_interval(AT, method="robust"),
     "significance_test": lambda: FITTED.significance_test(0),

@@ -1,4 +1,4 @@
-"""Roles of training rows, nearest rows with another answer, and terms of planes: compared with dense formulas."""
+"""Roles of training rows, and terms of planes: compared with dense formulas."""
 
 import numpy as np
 import pytest
@@ -143,83 +143,6 @@ def test_diagnostics_refuse_what_they_cannot_answer():
 
 
 AT = X[:6] + 0.05
-
-
-@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
-def test_counterfactuals_are_the_nearest_rows_in_bandwidths(kernel):
-    h = np.array([0.3, 0.8])
-    model = NadarayaWatsonRegressor(kernel, bandwidth=h).fit(X, Y, sample_weight=WEIGHT)
-    found = model.get_prediction(AT).counterfactuals(above=1.9, below=-0.5)
-    other = ((Y >= 1.9) | (Y <= -0.5)) & (WEIGHT > 0)
-    distance = np.sqrt(np.sum(((AT[:, None] - X) / h) ** 2, axis=2))
-    distance[:, ~other] = np.inf
-    np.testing.assert_array_equal(found.row, distance.argmin(axis=1))
-    np.testing.assert_allclose(found.distance, distance.min(axis=1), rtol=1e-12)
-    np.testing.assert_array_equal(found.output, Y[found.row])
-    np.testing.assert_array_equal(found.answer, model.predict(AT))
-
-
-def test_counterfactuals_of_classes_and_categories():
-    label = np.array(["low", "middle", "high"])[np.digitize(Y, [0.7, 1.4])]
-    model = NadarayaWatsonClassifier(bandwidth=0.4, unordered=[2], smoothing=[SMOOTHING]).fit(MIXED, label)
-    queries, prediction = MIXED[:6], model.get_prediction(MIXED[:6])
-    found = prediction.counterfactuals()
-    np.testing.assert_array_equal(found.answer, model.predict(queries))
-    assert (found.output != found.answer).all()
-    squared = np.sum(((X[:6, None] - X) / 0.4) ** 2, axis=2) - 2.0 * np.log(CATEGORIES[:6] / (1.0 - SMOOTHING))
-    squared[label == found.answer[:, None]] = np.inf
-    np.testing.assert_array_equal(found.row, squared.argmin(axis=1))
-    np.testing.assert_allclose(found.distance, np.sqrt(squared.min(axis=1)), rtol=1e-9)
-    wanted = prediction.counterfactuals("high")
-    assert (wanted.output == "high").all()
-    for i, j in enumerate(found.row):
-        assert (f"2: {ZONE[i]} -> {ZONE[j]}" in found.changes[i]) == (ZONE[i] != ZONE[j])
-    with pytest.raises(ValueError, match="label must be one of the classes"):
-        prediction.counterfactuals("none")
-
-
-def test_changes_are_in_the_words_of_the_table():
-    pandas = pytest.importorskip("pandas", reason="frames need pandas")
-    frame = pandas.DataFrame(
-        {
-            "day": pandas.to_datetime(["2024-01-01", "2024-01-02", "2024-01-03", "2024-01-04"]),
-            "sex": ["f", "m", "f", "m"],
-            "zone": ["a", "b", "c", "c"],
-        }
-    )
-    model = LocalLinearRegressor(bandwidth=2.0, smoothing=[0.3, 0.3]).fit(frame, [1.0, 2.0, 3.0, 9.0])
-    found = model.get_prediction(frame[:1]).counterfactuals(above=5.0, labels=["p", "q", "r", "s"])
-    assert found.changes == ("day: 2024-01-01 -> 2024-01-04, sex: f -> m, zone: a -> c",)
-    assert found.to_frame()["row"].tolist() == ["s"]
-    assert "zone: a -> c" in str(found)
-    pairs = pandas.DataFrame({"size": X[:, 0], "sex": np.array(["f", "m"])[np.arange(N) % 2]})  # read as 0 and 1
-    found = LocalLinearRegressor().fit(pairs, Y).get_prediction(pairs[:6]).counterfactuals(above=2.0)
-    for i, j in enumerate(found.row):
-        assert ("sex: " in found.changes[i]) == (i % 2 != j % 2)
-
-
-def test_counterfactuals_that_do_not_exist_are_missing():
-    model = NadarayaWatsonRegressor(bandwidth=0.4).fit(X, Y)
-    found = model.get_prediction(AT).counterfactuals(above=1e9)
-    assert found.row.tolist() == [-1] * 6
-    assert np.isinf(found.distance).all()
-    assert np.isnan(found.output).all()
-    assert found.changes == ("",) * 6
-    apart = NadarayaWatsonClassifier(bandwidth=0.4, unordered=[2], smoothing=[0.0]).fit(MIXED, ZONE == "a")
-    found = apart.get_prediction(MIXED[:3]).counterfactuals()
-    assert found.row.tolist() == [-1] * 3
-    assert found.output.tolist() == [None] * 3
-
-
-def test_counterfactuals_refuse_what_they_cannot_answer():
-    prediction = NadarayaWatsonRegressor(bandwidth=0.4).fit(X, Y).get_prediction(AT)
-    with pytest.raises(ValueError, match="above= or below="):
-        prediction.counterfactuals()
-    with pytest.raises(ValueError, match=r"output must lie in \[0, 0\]"):
-        prediction.counterfactuals(above=1.0, output=1)
-    stored = NadarayaWatsonRegressor(bandwidth=0.4).fit(open_chunks(X, Y)).get_prediction(AT)
-    with pytest.raises(TypeError, match="counterfactuals need"):
-        stored.counterfactuals(above=1.0)
 
 
 @pytest.mark.parametrize("options", [{}, {"ridge": 0.0}, {"kernel": "epanechnikov", "bandwidth": 0.9}])

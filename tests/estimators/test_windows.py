@@ -55,7 +55,6 @@ ANSWERS = {
     "explained rows": lambda model, q: model.get_prediction(q).explain(3).row,
     "explained weights": lambda model, q: model.get_prediction(q).explain(3).weight,
     "influence": lambda model, q: model.get_prediction(q).explain(3).influence,
-    "counterfactuals": lambda model, q: model.get_prediction(q).counterfactuals(above=1.0).row,
 }
 
 
@@ -208,7 +207,7 @@ def test_classes():
     np.testing.assert_allclose(ask(model, NEW), at_each_width(model, ask, NEW, y=label), rtol=1e-10)
 
 
-@pytest.mark.parametrize("method", ["adaptive", "split", "jackknife+", "cv+", "full"])
+@pytest.mark.parametrize("method", ["adaptive", "split", "jackknife+", "cv+"])
 def test_conformal_scores_are_of_the_same_windows(method):
     model = NadarayaWatsonRegressor(bandwidth=H, window=Floor(6)).fit(X, Y)
     options = {"X_calibration": X[:30] + 0.01, "y_calibration": Y[:30]} if method == "split" else {}
@@ -299,61 +298,6 @@ def test_groups_and_gradients():
         np.testing.assert_allclose(slope[:, a], (above - below) / (2 * step), rtol=1e-5, atol=1e-7)
 
 
-def plane_at(rows, y, q, h, degree):
-    """A weighted mean, or the value of a plane by weighted least squares, at q."""
-    root = np.exp(-0.25 * np.sum(((rows - q) / h) ** 2, axis=1))
-    design = np.column_stack([np.ones(len(rows)), rows - q])[:, : 1 if degree == 0 else None]
-    return np.linalg.lstsq(root[:, None] * design, root * y, rcond=None)[0][0]
-
-
-@pytest.mark.parametrize("kind", [NadarayaWatsonRegressor, LocalLinearRegressor])
-def test_full_conformal_interval_is_of_refits_in_the_window_of_each_row(kind):
-    h = np.array([0.4, 0.6])
-    model = kind(bandwidth=h.tolist(), window=Floor(12), **({"ridge": 0.0} if kind._degree else {})).fit(X, Y)
-    widening = np.ones(70)
-    for i in range(70):
-        rest = np.arange(70) != i
-        alone = kind(**model.get_params()).fit(X[rest], Y[rest])
-        widening[i] = alone.get_prediction(X[[i]]).widening[0]
-    near = NEW[np.abs(NEW[:, 0] - 1.5) < 1.0][:4]
-    found, center = model.prediction_interval(near, level=0.8, method="full"), model.predict(near)
-    for q, low, high, middle in zip(near, found.lower, found.upper, center, strict=True):
-
-        def p_value(y, q=q, middle=middle):
-            rows, value = np.vstack([X, q]), np.append(Y, y)
-            scores = []
-            for i in range(70):
-                rest = np.arange(71) != i
-                fit = plane_at(rows[rest], value[rest], X[i], widening[i] * h, kind._degree)
-                scores.append(abs(Y[i] - fit))
-            return (1 + np.count_nonzero(np.array(scores) >= abs(y - middle))) / 71
-
-        assert p_value(low + 1e-6) > 0.2
-        assert p_value(high - 1e-6) > 0.2
-        assert min(p_value(low - 1e-6), p_value(high + 1e-6)) <= 0.2
-
-
-def test_full_conformal_set_is_of_refits_in_the_window_of_each_row():
-    label = np.where(np.sin(2.0 * X[:, 0]) + 0.5 * X[:, 1] > 0, 1, 0)
-    model = NadarayaWatsonClassifier(bandwidth=H, prior_share=0.0, window=Floor(6)).fit(X, label)
-    probability, found = model.predict_proba(NEW), model.predict_set(NEW, level=0.8, method="full").p_value
-    widening = np.ones(70)
-    for i in range(70):
-        rest = np.arange(70) != i
-        alone = NadarayaWatsonClassifier(**model.get_params()).fit(X[rest], label[rest])
-        widening[i] = alone.get_prediction(X[[i]]).widening[0]
-    for j, q in enumerate(NEW):
-        rows = np.vstack([X, q])
-        for c in (0, 1):
-            value, score = np.append(label, c), np.empty(70)
-            for i in range(70):
-                rest = np.arange(71) != i
-                own = plane_at(rows[rest], value[rest] == label[i], X[i], widening[i] * np.array(H), 0)
-                score[i] = 1.0 - own
-            expected = (1 + np.count_nonzero(score >= 1.0 - probability[j, c] - 1e-12)) / 71
-            assert found[j, c] == pytest.approx(expected, abs=1e-12)
-
-
 def test_held_out_fits_have_windows_of_their_own():
     group = np.arange(70) % 7
     model = NadarayaWatsonRegressor(bandwidth=H, window=Floor(6)).fit(X, Y, groups=group)
@@ -375,10 +319,7 @@ def test_coverage_is_approximate_where_a_new_row_is_not_counted():
     near = NEW[np.abs(NEW[:, 0] - 2.0) < 1.0]
     for window, words in ((Floor(6), "windows follow the rows in them"), ("fixed", "exchangeable with these")):
         model = NadarayaWatsonRegressor(bandwidth=H, window=window).fit(X, Y)
-        for method in ("full", "jackknife+"):
-            assert words in model.prediction_interval(near, level=0.6, method=method).guarantee
-        classes = NadarayaWatsonClassifier(bandwidth=H, prior_share=0.0, window=window).fit(X, Y > 0)
-        assert words in classes.predict_set(near, method="full").guarantee
+        assert words in model.prediction_interval(near, level=0.6, method="jackknife+").guarantee
 
 
 def test_bootstrap_is_by_default_at_the_training_rows_as_queries():

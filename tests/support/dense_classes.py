@@ -1,9 +1,6 @@
 """Dense reference of what classifiers say of probabilities: tables of weights, and fits to one more row."""
 
 import numpy as np
-import pandas as pd
-
-from kernpool import NadarayaWatsonClassifier
 
 
 def weight_of(model):
@@ -42,23 +39,3 @@ def standard_errors(model, X_train, X):
     kept = weight > 0
     squared = (labels_of(model) - left_out(model, X_train)) ** 2
     return np.sqrt((shares(model, X)[:, kept] ** 2 / weight[kept]) @ squared[kept])
-
-
-def with_row(X, row):
-    """X and one more row."""
-    return pd.concat([X, row], ignore_index=True) if isinstance(X, pd.DataFrame) else np.concatenate([X, row])
-
-
-def p_values(model, X_train, y, X, by_class=False, ties=1e-12):
-    """By a fit to one more row for each place and class."""
-    weight, found = weight_of(model), np.empty((len(X), len(model.classes_)))
-    parameters = model.get_params() | {"bandwidth": model.bandwidth_, "prior_share": model.prior_share_}
-    for i in range(len(X)):
-        row = X[i : i + 1]
-        for c, name in enumerate(model.classes_):
-            rows, label, times = with_row(X_train, row), np.append(y, name), np.append(weight, 1.0)
-            one_more = NadarayaWatsonClassifier(**parameters).fit(rows, label, sample_weight=times)
-            score = np.sum(labels_of(one_more) * (1.0 - left_out(one_more, rows)), axis=1)
-            same = (label == name) | (not by_class)
-            found[i, c] = times[same & (score >= score[-1] - ties)].sum() / times[same].sum()
-    return found

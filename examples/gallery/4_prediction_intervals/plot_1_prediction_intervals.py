@@ -44,5 +44,5 @@ plt.show()
 # With 78 new households a share is known to a few percent only: the bars say so. What each method promises is a
 # sentence:
 
-for method in ("adaptive", "jackknife+", "full"):
+for method in ("adaptive", "jackknife+", "cv+"):
     print(f"{method}: {model.prediction_interval(new[['income']], method=method).guarantee}")

@@ -2,8 +2,7 @@
 Why did the model say that?
 ===========================
 
-A prediction is a weighted sum of outputs. So it can be taken apart exactly: by training rows, by columns, and by what
-would have to differ.
+A prediction is a weighted sum of outputs. So it can be taken apart exactly: by training rows, and by columns.
 """
 
 # %%
@@ -46,11 +45,6 @@ print(f"without row {row}: {change:+.4f}; influence {found.influence[0, 0]:+.4f}
 
 planes = LocalLinearRegressor().fit(X, y)
 print(planes.get_prediction(patient).additive_terms())
-
-# %%
-# What would have to differ? The nearest patient with a progression below 100, in bandwidths of the model:
-
-print(prediction.counterfactuals(below=100))
 
 # %%
 # And the table as a whole: which rows carry many predictions, which are far from what the others predict, and which

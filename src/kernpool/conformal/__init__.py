@@ -2,8 +2,8 @@
 
 Read `methods.py` first: the table of methods, and the coverage statement. `calibration.py` has the inputs of a method
 and its result, `order_statistics.py` the scores that bound an interval. The methods are in `split_conformal.py`
-(constant and adaptive width, and conformalised quantiles), `jackknife_plus.py` (jackknife+ and CV+), and
-`full_conformal.py`. `sets.py` has prediction sets of classes.
+(constant and adaptive width, and conformalised quantiles) and `jackknife_plus.py` (jackknife+ and CV+). `sets.py` has
+prediction sets of classes.
 """
 
 from kernpool.conformal.calibration import Bounds, Calibration, ConformalProblem, Origin

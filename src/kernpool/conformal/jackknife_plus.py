@@ -2,10 +2,9 @@
 
 With leave-one-out residuals R_i the interval of jackknife+ is [1]_ (theorem 1)
 
-    [ (m_-i(q) - R_i)_(k_low),  (m_-i(q) + R_i)_(k_up) ].
+    [ (m_-i(q) - R_i)_(k_low),  (m_-i(q) + R_i)_(k_up) ],
 
-No two large numbers are subtracted: the change of the fit is added to it, and where a row has more than half of the
-weight of a local fit the others are summed again.
+where m_-i, the fit without row i, is known in closed form (`kernpool.smoother.deletion`).
 
 CV+ leaves out folds, a tenth of the rows each:
 
@@ -25,20 +24,21 @@ References
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.conformal.calibration import Bounds, ConformalProblem
-from kernpool.conformal.full_conformal import PAIRS_AT_ONCE, LocalDesigns, check_pairs, pair_logits
+from kernpool.conformal.calibration import Bounds, Calibration, ConformalProblem
 from kernpool.conformal.order_statistics import cluster_weight, score_bound, upper_rank, upper_statistic
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
+from kernpool.smoother.deletion import Designs
 
 Array = NDArray[np.float64]
-Rows = NDArray[np.intp]
 
-LARGE_LEVERAGE = 0.5  # 1 - g keeps its digits up to here
+# Arrays of 192 KB, of which a block has some ten: of more than 256 KB they come from the system in fresh pages, which
+# takes half of the time (70 ms for 2000 rows and 1000 points, and 147 with arrays of 320 KB).
+PAIRS_AT_ONCE = 3 << 13
+MOST_PAIRS = 1 << 30  # about a minute
 
 
 def jackknife_plus(setting: ConformalProblem) -> Bounds:
@@ -48,13 +48,14 @@ def jackknife_plus(setting: ConformalProblem) -> Bounds:
         return cluster_plus(setting)
     places, c = len(setting.places.query), smoother.value.shape[1]
     check_pairs("jackknife+", places, len(calibration.weight))
-    designs, score = LocalDesigns.of(smoother, smoother.problem(setting.places)), calibration.score
+    fitted, score = smoother.fit(setting.places), calibration.score
+    designs = Designs.of(fitted)
     lower, upper = np.full((places, c), -np.inf), np.full((places, c), np.inf)
 
     def work(rows: slice) -> Iterator[None]:
-        found = (np.flatnonzero(np.isfinite(designs.log_mass[rows])) + rows.start).astype(np.intp)
+        found = (np.flatnonzero(fitted.fit.occupied[rows]) + rows.start).astype(np.intp)
         if found.size:
-            for output, without in enumerate(_without_each(designs, setting, found)):
+            for output, without in enumerate(_without_each(designs.rows(found), calibration)):
                 reach = score[:, output]
                 lower[found, output] = -score_bound(setting, _add_residuals(-without, reach))
                 upper[found, output] = score_bound(setting, _add_residuals(without, reach))
@@ -62,55 +63,40 @@ def jackknife_plus(setting: ConformalProblem) -> Bounds:
 
     blocks = cut(places, max(1, PAIRS_AT_ONCE // len(calibration.weight)))
     run_blocks(work, blocks, resolve_n_jobs(smoother.recipe.n_jobs), None)
-    center, occupied = designs.fit.intercept.copy(), designs.fit.occupied
-    return Bounds(lower, upper, smoother.fill_empty(designs.problem, center, occupied, report=True))
+    center, occupied = fitted.fit.intercept.copy(), fitted.fit.occupied
+    return Bounds(lower, upper, smoother.fill_empty(fitted.problem, center, occupied, report=True))
+
+
+def check_pairs(method: str, places: int, rows: int) -> None:
+    """Raise ValueError if pairs of evaluation points and rows are too many for a method that loops over them."""
+    if places * rows > MOST_PAIRS:
+        raise ValueError(
+            f"method={method!r} goes through all pairs of evaluation points and rows, at most {MOST_PAIRS:,}, got "
+            f"{places:,} times {rows:,}; use method='adaptive', which takes the time of a few predictions, or "
+            "pass fewer evaluation points at once"
+        )
+
+
+def _without_each(designs: Designs, calibration: Calibration) -> Iterator[Array]:
+    """Yield, for each output, the predictions of fits that each leave out one unit of a calibration row."""
+    fitted, which = designs.fitted, calibration.training
+    part = fitted.problem.block(slice(None), which)
+    logits = part.similarity.logits(part.query, part.key)
+    if part.factors is not None:
+        logits = np.asarray(sum(part.factors.logarithms(), start=logits))
+    pooling = np.exp(logits - fitted.log_mass[:, None])
+    if calibration.unit_weight is not None:
+        pooling *= np.minimum(calibration.weight, 1.0)
+    offsets = [part.similarity.offset(part.query, part.key, a) for a in range(designs.mean.shape[1])]
+    changes = designs.changes(pooling, offsets, which, calibration.value, whole=False)
+    for center, change in zip(fitted.fit.intercept.T, changes, strict=True):
+        yield center[:, None] + change
 
 
 def _add_residuals(without: Array, reach: Array) -> Array:
     """Add absolute residuals of rows to held-out predictions; infinite where a prediction is NaN."""
     with np.errstate(invalid="ignore"):
-        ends = without + reach
-    unknown = np.isnan(without)
-    if unknown.any():
-        ends[unknown] = np.inf
-    return ends
-
-
-def _without_each(designs: LocalDesigns, setting: ConformalProblem, places: Rows) -> Iterator[Array]:
-    """Yield, for each output, predictions at some points from fits that each leave out a calibration row."""
-    # of a row with a frequency weight one unit is left out; NaN where no other row is in the window
-    calibration, part = setting.calibration, designs.some(places)
-    which = calibration.training
-    logits, offsets = pair_logits(designs.problem, places, which)
-    alpha = logits - part.log_mass[:, None]
-    np.exp(alpha, out=alpha)
-    if calibration.unit_weight is not None:
-        alpha *= np.minimum(calibration.weight, 1.0)
-    leverage, share = part.tilted(offsets)  # numbers for constants
-    rest = 1.0 - (alpha * leverage if leverage.ndim else alpha)
-    hard = rest < 1.0 - LARGE_LEVERAGE
-    place = row = np.zeros(0, dtype=np.intp)
-    if hard.any():
-        place, row = np.nonzero(hard)
-        rest[hard] = 1.0
-    change = alpha * share if share.ndim else alpha
-    change /= rest
-    again = _refit_without_one(designs, places[place], which[row]) if place.size else None
-    for output, value in enumerate(calibration.value.T):
-        without = value - part.plane(offsets, output)
-        without *= change
-        np.subtract(part.fit.intercept[:, output, None], without, out=without)
-        if again is not None:
-            without[place, row] = again[:, output]
-        yield without
-
-
-def _refit_without_one(designs: LocalDesigns, places: Rows, rows: Rows) -> Array:
-    """Refit at k points, each without one unit of a given row, and return the predictions, of shape (k, c)."""
-    smoother = designs.smoother
-    problem = replace(designs.problem.block(places), self_index=rows.astype(np.int64))
-    fit = smoother.solve(problem, smoother.sums(problem))
-    return np.where(fit.occupied[:, None], fit.intercept, np.nan)
+        return np.where(np.isnan(without), np.inf, without + reach)
 
 
 Integers = NDArray[np.int64]
@@ -194,8 +180,7 @@ def _cv_plus(setting: ConformalProblem, held: list[Array], pairs: Integers, weig
     for places in cut(m, max(1, PAIRS_AT_ONCE // max(k, 1))):
         for output in range(c):
             without = there[:, places, output].T[:, pairs[:, 0]]
-            unknown, reach = np.isnan(without), residual[:, output]
-            above, below = (np.where(unknown, np.inf, sign * without + reach) for sign in (1.0, -1.0))
-            lower[places, output] = -upper_statistic(below, weight, rank)
-            upper[places, output] = upper_statistic(above, weight, rank)
+            reach = residual[:, output]
+            lower[places, output] = -upper_statistic(_add_residuals(-without, reach), weight, rank)
+            upper[places, output] = upper_statistic(_add_residuals(without, reach), weight, rank)
     return Bounds(lower, upper, setting.prediction)

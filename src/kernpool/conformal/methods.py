@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.conformal import full_conformal, jackknife_plus, split_conformal
+from kernpool.conformal import jackknife_plus, split_conformal
 from kernpool.conformal.calibration import COPIED, Bounds, ConformalProblem
 from kernpool.conformal.order_statistics import warn_of_few
 from kernpool.execution.error_messages import check_choice
@@ -69,7 +69,6 @@ METHODS: Mapping[str, MethodRecord] = {
         unbounded=split_conformal.NO_SCALE,
         approximate="the scale of the scores was estimated on the same training rows; with X_calibration there is one",
     ),
-    "full": MethodRecord(full_conformal.full, rows="own"),
     "jackknife+": MethodRecord(jackknife_plus.jackknife_plus, rows="own", clusters=True, lost=lambda _: 0.0),
     "cv+": MethodRecord(
         jackknife_plus.cv_plus, rows="own", counted=jackknife_plus.rows_in_folds, lost=jackknife_plus.lost_by_folds

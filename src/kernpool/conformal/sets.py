@@ -4,9 +4,6 @@
 
 with the scores below, where S_(k) is the k-th smallest score of the true classes of n calibration
 rows. Rows that the model has not seen calibrate by its probabilities, training rows by leave-one-out probabilities.
-``"full"`` uses the p-values below instead of a threshold.
-
-A prediction set contains the classes with small scores.
 
 ======== ======================================================== =================================
 name     score of class c                                         source
@@ -17,28 +14,12 @@ aps      sum of the p_b with p_b > p_c, plus U p_c                Romano, Sesia 
 
 U is uniform, one number per row. Among equally probable classes the first comes first.
 
-Full conformal p-values need no refit: give the query q class c and add it as a row. The score of each row is one
-minus the probability that the others give to its class. With leave-one-out sums D_-i, pooled labels m_-i, the
-mixing weight s of the class priors pi, and W rows,
-
-    b_i = K(x_i, q) / (D_-i(x_i) + K(x_i, q)),
-    s_i(c) = 1 - (1 - s) ((1 - b_i) m_-i(y_i) + b_i [c = y_i]) - s ((W - 1) pi_-i(y_i) + [c = y_i]) / W,
-
-because pooled labels and priors are means, and adding a value to a mean has this form. The new row has the score
-s(c) = 1 - p_c(q), from all training rows. The p-value of class c is
-
-    (1 + #{i : s_i(c) >= s(c)}) / (W + 1).
-
-If rows are exchangeable and s and the bandwidth are fixed, all W + 1 scores of the true class are exchangeable: its
-p-value is at most alpha with a probability of at most alpha [3]_.
-
 References
 ----------
 .. [1] M. Sadinle, J. Lei and L. Wasserman, "Least ambiguous set-valued classifiers with bounded error levels", JASA
    114 (2019), 223-234.
 .. [2] Y. Romano, M. Sesia and E. J. Candes, "Classification with valid and adaptive coverage", NeurIPS (2020), eq.
    5.
-.. [3] V. Vovk, A. Gammerman and G. Shafer, "Algorithmic Learning in a Random World" (2005), proposition 2.3.
 """
 
 from __future__ import annotations
@@ -46,7 +27,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -55,7 +35,6 @@ from numpy.typing import NDArray
 from kernpool.conformal.calibration import COPIED
 from kernpool.conformal.order_statistics import SLACK, least_rows, upper_rank, upper_statistic
 from kernpool.execution.text_table import ROWS, PrintedResult, listed, printed_table
-from kernpool.execution.threads import cut
 from kernpool.execution.warnings import warn_caller
 from kernpool.inference import InferenceWarning, Probabilities
 from kernpool.smoother.linear_smoother import EvaluationPoints
@@ -119,60 +98,6 @@ def mass_before(probability: Array) -> Array:
     return before
 
 
-PAIRS = 1 << 17  # in one table
-
-
-def full_p_values(
-    of: Probabilities, places: EvaluationPoints, probability: Array, *, by_class: bool = False, ties: float = 0.0
-) -> Array:
-    """Return full conformal p-values of each class at given evaluation points."""
-    # O(n m k) time and O(n) memory; `by_class` compares with rows of the class alone, for validity in each
-    from scipy.special import expit
-
-    number = np.argmax(of.label, axis=1)
-    rows = np.argsort(number, kind="stable")  # class by class
-    rows = rows[of.weight[rows] > 0]
-    number, weight, left = number[rows], of.weight[rows], of.left_out
-    ends = np.searchsorted(number, np.arange(of.label.shape[1] + 1))
-    others = of.total - np.minimum(weight, 1.0)
-    pooled, prior = left.pooled[rows, number], left.prior[rows, number]
-    with_new, s = 1.0 / (others + 1.0), of.share
-    # Scores are linear in the weight b of the new row: of rows of another class than it, and of its class.
-    other, more = 1.0 - (1.0 - s) * pooled - s * (1.0 - with_new) * prior, (1.0 - s) * pooled
-    same, less = other - s * with_new, (1.0 - s) * (1.0 - pooled)
-    empty = np.isneginf(left.log_mass[rows])
-    unit = bool(np.all(weight == 1.0))
-    problem, found = of.smoother.problem(places), np.empty(probability.shape)
-    windows = of.smoother.left_out_problem(of.group).similarity.at(rows)
-    for which in cut(len(found), max(1, PAIRS // len(rows))):
-        part = problem.block(which, rows)
-        logits = windows.logits(part.key, part.query).T  # the new row is a key of the fit around each row
-        if part.factors is not None:
-            logits = np.asarray(sum(part.factors.logarithms(), start=logits))
-        with np.errstate(invalid="ignore"):
-            share = expit(logits - left.log_mass[rows])
-        if empty.any():  # without any row in the window, the new one included, it is the priors that are pooled
-            share = np.where(empty & np.isneginf(logits), with_new, share)
-        of_others, strange = other + more * share, 1.0 - probability[which] - ties
-        for c, (start, stop) in enumerate(pairwise(ends.tolist())):
-            mine, limit = slice(start, stop), strange[:, c, None]
-            as_strange = _count(same[mine] - less[mine] * share[:, mine] >= limit, weight[mine], unit)
-            total = weight[mine].sum()
-            if not by_class:
-                for rest in (slice(0, start), slice(stop, len(rows))):
-                    as_strange = as_strange + _count(of_others[:, rest] >= limit, weight[rest], unit)
-                total = weight.sum()
-            found[which, c] = (1.0 + as_strange) / (1.0 + total)
-    return found
-
-
-def _count(table: NDArray[np.bool_], weight: Array, unit: bool) -> Array:
-    """Return the total weight of the true entries in each row of a boolean table."""
-    if unit:
-        return np.asarray(np.count_nonzero(table, axis=1), dtype=np.float64)
-    return np.asarray(table @ weight)
-
-
 @dataclass(frozen=True, eq=False)  # arrays have no single truth
 class PredictionSet(PrintedResult):
     """Prediction sets of classes at m points, with their coverage statement.
@@ -185,10 +110,10 @@ class PredictionSet(PrintedResult):
         Labels of the columns.
     threshold : ndarray of shape (k,)
         Largest score that is in the set, the same for all classes unless `by_class`; infinite where there are too few
-        rows. NaN for ``"full"``, which has p-values.
+        rows.
     level : float
         Nominal coverage: probability that the set contains the class of a new row.
-    method : {"lac", "aps", "full"}
+    method : {"lac", "aps"}
         Name of the method.
     guarantee : str
         Coverage statement, one sentence.
@@ -196,8 +121,6 @@ class PredictionSet(PrintedResult):
         Number of calibration rows in unit rows: a row of weight 3 is three.
     by_class : bool
         Whether coverage is class-conditional.
-    p_value : ndarray of shape (m, k), or None
-        For ``"full"``: a class is in the set if its p-value is larger than 1 - level.
 
     Examples
     --------
@@ -229,7 +152,6 @@ class PredictionSet(PrintedResult):
     guarantee: str
     n_calibration: float
     by_class: bool
-    p_value: Array | None = None
 
     @property
     def size(self) -> NDArray[np.int64]:
@@ -251,8 +173,6 @@ class PredictionSet(PrintedResult):
             "sizes": ", ".join(f"{size}: {count}" for size, count in zip(sizes, counts, strict=True)),
             "guarantee": self.guarantee,
         }
-        if self.p_value is not None:
-            del facts["threshold"]
         rows = [
             [str(i), str(int(row.sum())), ", ".join(map(str, self.classes[row])) or "none"]
             for i, row in enumerate(self.member[:ROWS])
@@ -260,7 +180,7 @@ class PredictionSet(PrintedResult):
         return printed_table(facts, ["point", "size", "classes"], rows, more=len(self.member) > len(rows))
 
 
-SET_METHODS = ("lac", "aps", "full")
+SCORES: dict[str, Score] = {"lac": least_ambiguous, "aps": adaptive_mass}
 TIES = 1e-12  # scores are sums of probabilities: those that differ by less are equal but for rounding
 
 
@@ -276,7 +196,7 @@ class SetSetting:
     by_class: bool = False  # class-conditional coverage
     allow_empty: bool = False  # otherwise a set has at least the most probable class
     others: ClassRows | None = None  # calibration rows; None for the training rows
-    doubt: str = ""  # why statements about training rows are approximate; empty if they hold
+    copied: bool = False  # whether training rows are copies of each other
 
     @property
     def training(self) -> ClassRows:
@@ -288,28 +208,20 @@ class SetSetting:
 
 def find_sets(setting: SetSetting, method: str) -> PredictionSet:
     """Compute conformal prediction sets of classes at the evaluation points, by the method of a given name."""
-    of, by_class = setting.of, setting.by_class
-    probability, _ = of.at(setting.places)
-    threshold, p_value = np.full(len(setting.classes), np.nan), None
-    if method == "full":
-        p_value = full_p_values(of, setting.places, probability, by_class=by_class, ties=TIES)
-        _warn_of_few(of.weight @ of.label if by_class else np.array([of.total]), setting)
-        n, member = of.total, p_value > float(1 - setting.level) + SLACK
-    else:
-        rows = setting.training if setting.others is None else setting.others
-        n, draw, there = rows.total, np.zeros(len(rows.number)), np.zeros(len(probability))
-        if method != "lac":
-            rows = rows.units()
-            draw, there = setting.random.uniform(size=len(rows.number)), setting.random.uniform(size=len(probability))
-        score = {"lac": least_ambiguous, "aps": adaptive_mass}[method]
-        threshold = _thresholds(rows.own(score(rows.probability, draw)), rows, setting)
-        member = score(probability, there) <= threshold + TIES
+    probability, _ = setting.of.at(setting.places)
+    rows = setting.training if setting.others is None else setting.others
+    n, draw, there = rows.total, np.zeros(len(rows.number)), np.zeros(len(probability))
+    if method != "lac":
+        rows = rows.units()
+        draw, there = setting.random.uniform(size=len(rows.number)), setting.random.uniform(size=len(probability))
+    score = SCORES[method]
+    threshold = _thresholds(rows.own(score(rows.probability, draw)), rows, setting)
+    member = score(probability, there) <= threshold + TIES
     if not setting.allow_empty:
         member[np.arange(len(member)), np.argmax(probability, axis=1)] = True
     return PredictionSet(
-        member, setting.classes, threshold, float(setting.level), method, _guarantee(setting, method), n, by_class,
-        p_value,
-    )  # fmt: skip
+        member, setting.classes, threshold, float(setting.level), method, _guarantee(setting), n, setting.by_class
+    )
 
 
 def _thresholds(score: Array, rows: ClassRows, setting: SetSetting) -> Array:
@@ -344,32 +256,20 @@ def _warn_of_few(counts: Array, setting: SetSetting) -> None:
     )
 
 
-def _guarantee(setting: SetSetting, method: str) -> str:
+def _guarantee(setting: SetSetting) -> str:
     """Return the coverage statement of prediction sets: one sentence that claims no more than holds."""
     level = f"{float(setting.level):g}"
     known = f"one of the {len(setting.classes)} classes of the fit"
     whose = f"a new row of {known}" + ", whichever it is," * setting.by_class
-    own = setting.others is None
-    doubt = setting.doubt
-    if own and method != "full" and doubt != COPIED:
-        doubt = "the training rows calibrate sets of a fit to these same rows"
-    if own and doubt:
+    if setting.others is None:
         clusters = "" if setting.of.group is None else " in a new cluster"
+        why = COPIED if setting.copied else "the training rows calibrate sets of a fit to these same rows"
         return (
             f"Holds the class of {whose}{clusters} with a probability of about {level} for new rows like these, "
-            f"without a finite-sample guarantee: {doubt}."
+            f"without a finite-sample guarantee: {why}."
         )
-    rows = "training" if own else "calibration"
     these = "those of its class" if setting.by_class else "these"
-    promise = f"Holds the class of {whose} with a probability of at least {level} for new rows like these"
-    rest = "the fit has seen none of them"
-    if own:  # the set of classes depends on the calibration rows, and a new row may have another class
-        subject = "Whichever class a new row has, it" if setting.by_class else "The class of a new row"
-        promise = (
-            f"{subject} is {known} and not in its set with a probability of at most {float(1 - setting.level):g} for "
-            "new rows like these"
-        )
-        rest = "the bandwidth and the prior share were not chosen by them"
     return (
-        f"{promise}, on average over new points and {rows} rows, if new rows are exchangeable with {these} and {rest}."
+        f"Holds the class of {whose} with a probability of at least {level} for new rows like these, on average over "
+        f"new points and calibration rows, if new rows are exchangeable with {these} and the fit has seen none of them."
     )

@@ -8,7 +8,7 @@ from typing import TypeVar, cast
 from sklearn.utils.validation import check_is_fitted
 
 from kernpool.data.circular import Globe
-from kernpool.estimators.model import FittedModel, gap_of, neighbors_of, robust_weight_of, source_of
+from kernpool.estimators.model import FittedModel, gap_of, robust_weight_of, source_of
 from kernpool.smoother import Smoother
 
 IN_MEMORY = "fit it to arrays, such as a sample of the rows, with bandwidth=model.bandwidth_"
@@ -31,11 +31,6 @@ KINDS: dict[str, tuple[Callable[[FittedModel], object], type[Exception], str]] =
         lambda model: model._degree == 2,
         ValueError,
         "degree=2 does not go with {answer}",
-    ),
-    "nearest": (
-        lambda model: neighbors_of(model) is not None,
-        ValueError,
-        "window={window} does not go with {answer}",
     ),
     "groups": (
         lambda model: model.key_group_ is not None,
@@ -86,7 +81,6 @@ LIMITS: dict[str, dict[str, str]] = {  # answer: kinds of models that do not hav
     "another variance than 'local'": {"stored": IN_MEMORY},
     "groups=": {"stored": IN_MEMORY},
     "summary": {"stored": IN_MEMORY},
-    "counterfactuals": BY_ROWS,
     "row_diagnostics": BY_ROWS,
     "expected_error": BY_ROWS,
     "explain": BY_ROWS | {"quadratic": "use weights(), or degree=1"},
@@ -101,11 +95,6 @@ LIMITS: dict[str, dict[str, str]] = {  # answer: kinds of models that do not hav
     "a leave-one-out distribution": {"stored": IN_MEMORY},
     "a bandwidth in y": {"stored": IN_MEMORY},
     "distribution_bandwidth": BY_ROWS | {"plane": "fit NadarayaWatsonRegressor, or keep the bandwidth of the fit"},
-    'method="full"': {
-        "nearest": 'use "split" or "cv+"; of classes "lac" or another',
-        "quadratic": 'use method="adaptive"',
-        "groups": 'use another method; of classes "lac", with calibration rows of other groups',
-    },
     'method="jackknife+"': {"quadratic": 'use method="cv+" or "adaptive"'},
     "a method other than 'adaptive'": {
         "gap": "use method='adaptive', whose residuals are of fits without the rows within the gap, or give "
@@ -150,8 +139,8 @@ def refuse(model: FittedModel, answer: str) -> None:
     for kind, remedy in LIMITS[answer].items():
         belongs, error, reason = KINDS[kind]
         if belongs(model):
-            words = {"model": type(model).__name__, "window": getattr(model, "window", None), "gap": gap_of(model)}
-            raise error(f"{reason.format(answer=answer, **words)}; {remedy}")
+            words = reason.format(answer=answer, model=type(model).__name__, gap=gap_of(model))
+            raise error(f"{words}; {remedy}")
 
 
 def smoother_of(model: FittedModel, answer: str = "this answer") -> Smoother:

@@ -556,8 +556,8 @@ class LocalPolynomialRegressor(KernelRegressor):
     order, but some. At bandwidths found on the same 200 rows intervals of 95 percent covered 93 percent, the mean of
     seven places of a curve, and 88 at its peak; those of `LocalLinearRegressor` are corrected, and wider by a third.
     What else there is not for degree 2 is refused, with what to use instead: categories, periodic or geographic
-    columns, `robust`, rows that are not in memory, `significance_test`, ``explain``, ``additive_terms``, and prediction
-    intervals by ``"full"`` and, without groups, ``"jackknife+"``.
+    columns, `robust`, rows that are not in memory, `significance_test`, ``explain``, ``additive_terms``, and, without
+    groups, prediction intervals by ``"jackknife+"``.
 
     Examples
     --------

@@ -11,7 +11,7 @@ weights; the subpackage `smoother` computes them.
 from kernpool.execution.interval import Interval
 from kernpool.inference.class_probabilities import Probabilities
 from kernpool.inference.confidence.intervals import as_level, interval
-from kernpool.inference.explanation import AdditiveTerms, Counterfactuals, Explanation
+from kernpool.inference.explanation import AdditiveTerms, Explanation
 from kernpool.inference.hypothesis_tests.base import TestResult
 from kernpool.inference.hypothesis_tests.specification import specification_test
 from kernpool.inference.model_summary import Residuals, RowDiagnostics, Summary, summarise
@@ -23,7 +23,6 @@ from kernpool.inference.variance.standard_errors import ExtrapolationWarning, In
 
 __all__ = [
     "AdditiveTerms",
-    "Counterfactuals",
     "Explanation",
     "ExtrapolationWarning",
     "InferenceWarning",

@@ -1,27 +1,13 @@
-r"""Explanations of predictions: by training rows, by columns, and by the nearest row with another answer.
+r"""Explanations of predictions: by training rows, and by columns.
 
 **Rows.** A prediction is a weighted sum of outputs, :math:`\hat y(x) = \sum_j l_j(x)\, y_j` with weights that sum to
-one. So each row contributes :math:`l_j (y_j - \bar y)` to the difference of the prediction from the mean output.
-Without row j the prediction of a weighted mean changes by :math:`l_j (\hat y - y_j) / (1 - l_j)`. Of a plane it
-changes by
-
-.. math:: l_j\, \frac{p(x_j) - y_j}{1 - h_j}, \qquad
-          h_j = \alpha_j \big(1 + (t_j - \bar t)' (C + R)^{-1} (t_j - \bar t)\big)
-
-where p is the plane around x, h the leverage of the row in this plane, alpha the pooling weights, t the offsets in
-bandwidths, C their weighted covariance, and R the ridge: least squares without one row (Cook and Weisberg, "Residuals
-and influence in regression", 1982, section 2.2). Both are exact, because weights, bandwidths and ridge of the other
-rows stay as they are. Where the row carries nearly all of the weight, or rows do not determine the plane, the fit is
-computed anew without it.
+one. So each row contributes :math:`l_j (y_j - \bar y)` to the difference of the prediction from the mean output. How
+the prediction changes without row j has a closed form (`kernpool.smoother.deletion`), which is exact, because weights,
+bandwidths and ridge of the other rows stay as they are.
 
 **Columns.** A local plane goes through the weighted mean of the rows, :math:`(\bar x, \bar y)` with the pooling weights
 of the query. So the prediction is :math:`\bar y(x) + \sum_a \hat\beta_a(x)\, (x_a - \bar x_a(x))`, exactly, with or
 without a ridge: where the query differs from the rows around it, and what that is worth.
-
-**Counterfactuals.** The distance of a query and a row is that in bandwidths, so that columns that matter little count
-little. A category adds -2 times the logarithm of its weight, relative to that of the query's own category, to the
-squared distance: of a Gaussian kernel the nearest row is the one of largest kernel weight. Other kernels have the same
-metric, without an edge.
 """
 
 from __future__ import annotations
@@ -34,20 +20,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool.algorithms.costs import may_underflow
-from kernpool.core import Keys, Problem
-from kernpool.execution.text_table import ROWS, PrintedResult, columns_of_text, frame_of, lines_of, printed_table
+from kernpool.execution.text_table import PrintedResult, columns_of_text, frame_of, lines_of
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks, weighted_sum
 from kernpool.inference.variance.cluster_robust import FEW_PAIRS, PAIRS_AT_ONCE, category_tables
-from kernpool.kernels import get_kernel, is_compiled
+from kernpool.kernels import is_compiled
 from kernpool.pooling import queries_by_width
 from kernpool.smoother import EvaluationPoints, Fitted, LinearWeights, Smoother, WeightTables, value_shares
-from kernpool.smoother.bias_correction import inverse_designs
+from kernpool.smoother.deletion import Designs
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 FEW_ROWS = 10.0  # effective rows below which a printed explanation has a warning
-LEAST_LEFT = 1e-3  # 1 - leverage, below which the formula of deletion loses more than three digits
 QUERIES_SHOWN = 3
 BEFORE_PRIORS = "before priors and recalibration"  # what pooled labels of a classifier are
 
@@ -282,77 +266,6 @@ class AdditiveTerms(PrintedResult):
         return "\n".join([*lines, *["", f"and {more} more queries"] * (more > 0)])
 
 
-@dataclass(frozen=True, eq=False)
-class Counterfactuals(PrintedResult):
-    """Nearest training rows with another answer, and how they differ from the queries.
-
-    Made by ``model.get_prediction(X).counterfactuals(...)``.
-
-    Parameters
-    ----------
-    answer : ndarray of shape (m,)
-        Prediction of each query; of a classifier the predicted class.
-    row : ndarray of int64, shape (m,)
-        Nearest training row with another answer, numbered as in the fit; -1 if there is none with a positive kernel
-        weight, as where categories share nothing.
-    output : ndarray of shape (m,)
-        Output or class of this row; NaN or None if there is none.
-    distance : ndarray of shape (m,)
-        Distance in bandwidths; infinite if there is no such row. Gaussian weights are small beyond 2 or 3; those of
-        compact kernels are zero from 1 on.
-    changes : tuple of m str
-        The columns in which the row differs, from the value of the query to that of the row.
-    names : ndarray of shape (n,) or None
-        Names of the rows, if they were given.
-
-    Examples
-    --------
-    >>> from kernpool import NadarayaWatsonClassifier
-    >>> X, y = [[0.0], [1.0], [2.0], [5.0], [6.0]], ["low", "low", "low", "high", "high"]
-    >>> model = NadarayaWatsonClassifier(bandwidth=1.0).fit(X, y)
-    >>> print(model.get_prediction([[1.5], [4.5]]).counterfactuals())
-    queries   2
-    <BLANKLINE>
-      query  answer  row  output  distance  changes
-      0      low     3    high    3.5       0: 1.5 -> 5
-      1      high    2    low     2.5       0: 4.5 -> 2
-    """
-
-    answer: NDArray[Any]
-    row: Integers
-    output: NDArray[Any]
-    distance: Array
-    changes: tuple[str, ...]
-    names: NDArray[Any] | None = None
-
-    def __len__(self) -> int:
-        return len(self.row)
-
-    def _names(self) -> NDArray[Any]:
-        return self.row if self.names is None else np.where(self.row >= 0, self.names.astype(object)[self.row], -1)
-
-    def to_frame(self) -> Any:
-        """Return a pandas data frame with a line per query.
-
-        Raises
-        ------
-        ImportError
-            If pandas is not installed.
-        """
-        columns = {"answer": self.answer, "row": self._names(), "output": self.output, "distance": self.distance}
-        return frame_of(columns | {"changes": np.array(self.changes, dtype=object)})
-
-    def __str__(self) -> str:
-        rows, names = [], self._names()
-        for i in range(min(len(self), ROWS)):
-            answer, output = (
-                f"{x:.4g}" if isinstance(x, float | np.floating) else f"{x}" for x in (self.answer[i], self.output[i])
-            )
-            rows.append([f"{i}", answer, f"{names[i]}", output, f"{self.distance[i]:.3g}", self.changes[i]])
-        head = ["query", "answer", "row", "output", "distance", "changes"]
-        return printed_table({"queries": f"{len(self)}"}, head, rows, more=len(self) > len(rows))
-
-
 def row_labels(labels: ArrayLike, n: int) -> NDArray[Any]:
     """Return names of the training rows as an array; raise ValueError unless there is one per row."""
     read = np.asarray(labels)
@@ -374,19 +287,19 @@ def explain(
 ) -> Explanation:
     """Explain predictions by their k training rows of largest weight."""
     # `value` are the outputs as given: those of the smoother are rounded
-    fit, problem, weight = fitted.fit, fitted.problem, smoother.weight
+    fit, weight = fitted.fit, smoother.weight
     row, effective = largest_weights(smoother, fitted, places, min(k, int(np.count_nonzero(weight > 0))))
-    pooling, offset = _pooling_weights(smoother, fitted, row)
-    linear = pooling.copy()
-    if problem.degree:
-        linear *= fit.base[:, None] + np.einsum("mkd,md->mk", offset, fit.tilt)
+    pooling, offsets = _pooling_weights(smoother, fitted, row)
+    designs = Designs.of(fitted)
+    linear = pooling * designs.linear_weights(offsets)
     first = smoother.keys.value[int(np.argmax(weight > 0))]  # subtracted first, so that a constant has no contribution
     centered = smoother.keys.value - first
     mean = weighted_sum(weight, centered) / smoother.rows
     known = row >= 0
     output = np.where(known[:, :, None], value[row], np.nan)
     contribution = np.where(known[:, :, None], linear[:, :, None] * (centered[row] - mean), 0.0)
-    influence = np.where(known[:, :, None], _influence(smoother, fitted, value, row, pooling, linear, offset), 0.0)
+    changes = np.stack([*designs.changes(pooling, offsets, row, value[row])], axis=2)
+    influence = np.where(known[:, :, None], changes, 0.0)
     occupied = fit.occupied
     return Explanation(
         np.where(occupied[:, None], fit.intercept, np.nan),
@@ -456,8 +369,8 @@ def _search_by_loops(tables: WeightTables, weights: LinearWeights, row: Integers
     return np.divide(1.0, squares, where=squares > 0, out=np.zeros(len(row)))
 
 
-def _pooling_weights(smoother: Smoother, fitted: Fitted, row: Integers) -> tuple[Array, Array]:
-    """Return pooling weights of some rows of each query, (m, k), and their offsets in bandwidths, (m, k, d)."""
+def _pooling_weights(smoother: Smoother, fitted: Fitted, row: Integers) -> tuple[Array, list[Array]]:
+    """Return pooling weights of some rows of each query, (m, k), and for planes their offsets in bandwidths."""
     problem, (m, k) = fitted.problem, row.shape
     away = problem.key[row] - problem.query[:, None]
     if problem.similarity.widening is not None:
@@ -470,63 +383,5 @@ def _pooling_weights(smoother: Smoother, fitted: Fitted, row: Integers) -> tuple
             logits = logits + table[query[:, None], key[row]]
     with np.errstate(invalid="ignore", over="ignore"):
         pooling = smoother.weight[row] * np.exp(logits - fitted.log_mass[:, None])
-    return np.where(row >= 0, pooling, 0.0), away / problem.similarity.bandwidth
-
-
-def _influence(
-    smoother: Smoother, fitted: Fitted, value: Array, row: Integers, pooling: Array, linear: Array, offset: Array
-) -> Array:
-    """Return by how much the prediction of each query changes without each of some rows, of shape (m, k, c)."""
-    fit, problem = fitted.fit, fitted.problem
-    leverage, residual = pooling.copy(), value[row] - fit.intercept[:, None]
-    few = np.zeros(len(row), dtype=bool)
-    if problem.degree:
-        residual -= np.einsum("mkd,mdc->mkc", offset, fit.slope)
-        ridge = smoother.recipe.ridge_weight(smoother.columns)
-        inverse = inverse_designs(problem, fitted.state, ridge)
-        mean = fitted.state.finalize(empty="zero")[:, problem.layout.first]
-        away = offset - mean[:, None]
-        leverage *= 1.0 + np.einsum("mkd,mde,mke->mk", away, inverse, away)
-        few = fit.rank < smoother.columns
-    left = 1.0 - leverage
-    with np.errstate(divide="ignore", invalid="ignore"):
-        influence = -linear[:, :, None] * residual / left[:, :, None]
-    at, place = np.nonzero((row >= 0) & (few[:, None] | (left < LEAST_LEFT)))
-    if at.size:
-        influence[at, place] = _fit_without(smoother, problem, at, row[at, place]) - fit.intercept[at]
-    return np.asarray(influence)
-
-
-def _fit_without(smoother: Smoother, problem: Problem, query: NDArray[np.intp], row: Integers) -> Array:
-    """Return fits at some queries, each without one row; NaN where no other row is in the window."""
-    n = len(problem.key)
-    found = np.empty((len(query), problem.value.shape[1]))
-    for rows in cut(len(query), max(1, PAIRS_AT_ONCE // n)):
-        mask = np.ones((len(query[rows]), n), dtype=bool)
-        mask[np.arange(len(mask)), row[rows]] = False
-        part = replace(problem.block(query[rows]), attn_mask=mask)
-        fit = smoother.solve(part, smoother.sums(part))
-        found[rows] = np.where(fit.occupied[:, None], fit.intercept, np.nan)
-    return found
-
-
-def nearest_rows(smoother: Smoother, places: EvaluationPoints, allowed: NDArray[np.bool_]) -> tuple[Integers, Array]:
-    """Return the nearest of some rows of a smoother at each query, and its distance in bandwidths."""
-    # of equally near rows the first; -1 at distance infinity if no row has a positive weight
-    (kept,) = np.nonzero(allowed & (smoother.weight > 0))
-    m = len(places.query)
-    if not kept.size:
-        return np.full(m, -1, dtype=np.int64), np.full(m, np.inf)
-    recipe = replace(smoother.recipe, kernel=get_kernel("gaussian"), degree=0, algorithm="auto")
-    key = smoother.keys.rows.array[kept]
-    code = None if smoother.key_code is None else smoother.key_code[kept]
-    metric = replace(smoother, keys=Keys.read(key, np.zeros(len(key))), recipe=recipe, key_code=code)
-    fitted = metric.fit(replace(places, widening=None))  # in the bandwidths of the fit
-    found = largest_weights(metric, fitted, places, 1)[0][:, 0]
-    squared = np.sum(((key[found] - places.query) / fitted.problem.similarity.bandwidth) ** 2, axis=1)
-    factors = fitted.problem.factors
-    if factors is not None:
-        columns = zip(factors.log_tables, factors.query_code.T, factors.key_code[found].T, strict=True)
-        for table, query, other in columns:
-            squared += 2.0 * (table[query].max(axis=1) - table[query, other])
-    return np.where(found >= 0, kept[found], -1), np.where(found >= 0, np.sqrt(squared), np.inf)
+    offsets = [*np.moveaxis(away / problem.similarity.bandwidth, 2, 0)] if problem.degree else []
+    return np.where(row >= 0, pooling, 0.0), offsets

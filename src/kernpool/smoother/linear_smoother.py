@@ -444,6 +444,10 @@ class Fitted:
         """Logarithm of each query's sum of weights, of shape (m,); minus infinity where the sum is zero."""
         return log_mass(self.state)
 
+    def rows(self, which: slice | NDArray[np.intp]) -> Fitted:
+        """Return the local fits at the points with these indices."""
+        return Fitted(self.smoother, self.problem.block(which), self.state.rows(which), self.fit.rows(which))
+
 
 def fit_training(smoother: Smoother, *, with_shares: bool = False) -> Training:
     """Compute fitted values, leave-one-out values and leverages of the training rows in one pass.

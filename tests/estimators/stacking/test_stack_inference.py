@@ -103,8 +103,8 @@ def test_refused_options_name_the_argument(generator):
         model.confidence_interval(x, method="quadratic")
     with pytest.raises(ValueError, match="level must lie between 0 and 1"):
         model.confidence_interval(x, level=95)
-    with pytest.raises(ValueError, match="method must be one of 'auto', 'adaptive', 'split', got 'full'"):
-        model.prediction_interval(x, method="full")
+    with pytest.raises(ValueError, match="method must be one of 'auto', 'adaptive', 'split', got 'cqr'"):
+        model.prediction_interval(x, method="cqr")
     with pytest.raises(ValueError, match="'split' needs calibration rows"):
         model.prediction_interval(x, method="split")
     with pytest.raises(ValueError, match="X_calibration and y_calibration go together"):

@@ -14,24 +14,22 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool.bandwidth import LeaveOneOut, priors_of_others
-from kernpool.conformal.calibration import COPIED, FRACTIONS, LONELY, WIDENED, are_copied, lonely_levels
+from kernpool.conformal.calibration import are_copied
 from kernpool.conformal.order_statistics import as_fraction
-from kernpool.conformal.sets import SET_METHODS, ClassRows, PredictionSet, SetSetting, find_sets
+from kernpool.conformal.sets import SCORES, ClassRows, PredictionSet, SetSetting, find_sets
 from kernpool.estimators.fitted_model import floor_in_words, places_of, printed_columns
 from kernpool.estimators.limits import refuse, smoother_of
-from kernpool.estimators.methods.calibration import check_rows, origin_of
+from kernpool.estimators.methods.calibration import check_rows
 from kernpool.estimators.methods.prediction import PredictionBase, computed_once, prediction_at
 from kernpool.estimators.model import FittedModel, as_fitted
 from kernpool.estimators.parameter_validation import recalibrated
 from kernpool.estimators.training_rows import as_labels, mixed
-from kernpool.execution.error_messages import abbreviate, check_choice, check_flag
+from kernpool.execution.error_messages import check_choice, check_flag
 from kernpool.execution.interval import Interval
 from kernpool.inference import Summary, as_level, as_random
 from kernpool.inference.class_probabilities import Probabilities, effective_rows, standard_errors, wilson_interval
-from kernpool.inference.explanation import Counterfactuals
 from kernpool.inference.model_summary import summary_of_classes
 from kernpool.kernels import get_kernel
-from kernpool.smoother.linear_smoother import EvaluationPoints
 
 Array = NDArray[np.float64]
 
@@ -121,51 +119,6 @@ class ClassPrediction(PredictionBase):
         lower, upper = wilson_interval(center, rows[:, None], level)
         classes = self.model.classes_.copy()
         return Interval(center, lower, upper, level, "wilson", axes=("class",), labels=classes, effective_rows=rows)
-
-    def counterfactuals(self, label: Any = None, *, labels: ArrayLike | None = None) -> Counterfactuals:
-        """Find the nearest training row of another class than the predicted one, for each query.
-
-        Parameters
-        ----------
-        label : optional
-            The class of the row; by default any other than the predicted class.
-        labels : array_like of shape (n,), optional
-            Names of the training rows, as for `explain`.
-
-        Returns
-        -------
-        Counterfactuals
-            With `row`, `distance` in bandwidths and `changes`.
-
-        Raises
-        ------
-        ValueError
-            If `label` is no class of the fit, or there is not one of `labels` per training row.
-        TypeError
-            If the model was fitted to chunks.
-
-        Notes
-        -----
-        The class is the one that was observed in the row, which may be an exception among its neighbours.
-
-        Examples
-        --------
-        >>> from kernpool import NadarayaWatsonClassifier
-        >>> X, y = [[0.0], [1.0], [2.0], [5.0], [6.0]], ["low", "low", "low", "high", "high"]
-        >>> prediction = NadarayaWatsonClassifier(bandwidth=1.0).fit(X, y).get_prediction([[1.5]])
-        >>> prediction.counterfactuals().changes
-        ('0: 1.5 -> 5',)
-        """
-        refuse(self.model, "counterfactuals")
-        classes = self.model.classes_
-        own = np.asarray(self.model.value_).argmax(axis=1)
-        predicted = self._predicted_classes()
-        if label is None:
-            return self._counterfactuals(predicted, classes[own], predicted, lambda c: classes[own] != c, labels)
-        (found,) = np.nonzero(classes == label)
-        if not found.size:
-            raise ValueError(f"label must be one of the classes {abbreviate(list(classes))}, got {abbreviate(label)}")
-        return self._counterfactuals(predicted, classes[own], np.full(len(self), found[0]), lambda c: own == c, labels)
 
 
 class MostProbableClass:
@@ -481,12 +434,10 @@ class ClassSets(FittedClassifier):
             Evaluation points.
         level : float, default=0.9
             Probability that a set holds the class.
-        method : {"lac", "aps", "full"}, default="lac"
+        method : {"lac", "aps"}, default="lac"
             ``"lac"``: all classes whose probability is large enough, :math:`s_c = 1 - p_c`; the smallest sets on
             average [1]_. ``"aps"``: the most probable classes up to a mass, the last one at random [2]_; larger where
             the model is unsure.
-            ``"full"``: for each class the p-value that it would have as one more row of the fit, with the scores of
-            ``"lac"``; exact without rows that are kept from the fit.
         by_class : bool, default=False
             Whether the level is to hold for rows of each class, by one threshold per class: rare classes are missed as
             seldom as others, for larger sets.
@@ -496,8 +447,7 @@ class ClassSets(FittedClassifier):
             is probable enough, typically between classes when the classifier is accurate. With `recalibrate` the most
             probable class is that before the map, which need not be that of `predict`.
         X_calibration : array_like of shape (n_calibration, d), optional
-            Rows that the model was not fitted to; by default the training rows calibrate, each left out. Not for
-            ``"full"``.
+            Rows that the model was not fitted to; by default the training rows calibrate, each left out.
         y_calibration : array_like of shape (n_calibration,), optional
             Their labels.
         random_state : int, RandomState, Generator or None, default=None
@@ -513,9 +463,8 @@ class ClassSets(FittedClassifier):
         ------
         ValueError
             If the level, the method or the calibration rows are invalid, or only one of `X_calibration` and
-            `y_calibration` is given; if these have classes that the training rows do not have, or one of them has an
-            empty window and ``empty="raise"``; or for ``"full"``, if there are calibration rows, or the model was
-            fitted with `groups`.
+            `y_calibration` is given; or if these have classes that the training rows do not have, or one of them has an
+            empty window and ``empty="raise"``.
         TypeError
             If X is chunks or the name of a file.
 
@@ -529,21 +478,20 @@ class ClassSets(FittedClassifier):
         Notes
         -----
         With calibration rows that are exchangeable with new ones every method holds the level, whatever the model; with
-        n rows without ties by at most 1/(n + 1) more. So does ``"full"`` with the training rows, if the bandwidth and
-        `prior_share` were given as numbers. Else sets are approximate, and `guarantee` says why: bandwidths that
-        leave-one-out likes best make leave-one-out scores a little too small. The level is an average over places.
+        n rows without ties by at most 1/(n + 1) more. With the training rows sets are approximate, and `guarantee` says
+        why: bandwidths that leave-one-out likes best make leave-one-out scores a little too small. The level is an
+        average over places.
 
         Sets are made of the probabilities before `recalibrate`, because thresholds are a calibration of their own, and
         steps of an isotonic map would tie their scores. Where a window is empty they are made of the class priors,
         unless ``empty="raise"``. Weights are frequencies: a row of weight 3 calibrates as three. One pass over the
-        training rows, which the model keeps, and one over rows and places; ``"full"`` takes O(n m n_classes) time.
+        training rows, which the model keeps, and one over rows and places.
 
         References
         ----------
         .. [1] M. Sadinle, J. Lei and L. Wasserman, "Least ambiguous set-valued classifiers with bounded error levels",
            JASA 114 (2019), 223-234.
         .. [2] Y. Romano, M. Sesia and E. J. Candes, "Classification with valid and adaptive coverage", NeurIPS (2020).
-        .. [3] V. Vovk, A. Gammerman and G. Shafer, "Algorithmic Learning in a Random World" (2005), chapters 2 and 4.
 
         Examples
         --------
@@ -552,34 +500,26 @@ class ClassSets(FittedClassifier):
         >>> iris = load_iris()
         >>> X, y = iris.data[:, 2:], iris.target_names[iris.target]
         >>> model = NadarayaWatsonClassifier(bandwidth=0.3, prior_share=0.01).fit(X, y)
-        >>> found = model.predict_set([[1.5, 0.2], [4.9, 1.7]], level=0.98, method="full")
+        >>> found = model.predict_set([[1.5, 0.2], [4.9, 1.7]], level=0.98)
         >>> found.labels
         [['setosa'], ['versicolor', 'virginica']]
         """
         model: FittedClassifier = as_fitted(self)
         refuse(model, "predict_set")
-        check_choice("method", method, SET_METHODS)
+        check_choice("method", method, SCORES)
         check_flag("by_class", by_class)
         check_flag("allow_empty", allow_empty)
         exact, of = as_fraction(level), probabilities_of(model)
-        if method == "full":
-            if X_calibration is not None or y_calibration is not None:
-                raise ValueError(
-                    "method='full' calibrates by the training rows themselves; leave X_calibration and y_calibration "
-                    "out, or use method='lac'"
-                )
-            refuse(model, 'method="full"')
-        places = places_of(model, X)
         setting = SetSetting(
             of,
-            places,
+            places_of(model, X),
             model.classes_.copy(),
             exact,
             as_random(random_state),
             by_class=bool(by_class),
             allow_empty=bool(allow_empty),
             others=_calibration_rows(model, of, X_calibration, y_calibration),
-            doubt=_why_approximate(model, places, of),
+            copied=of.group is None and are_copied(of.smoother, of.label),
         )
         return find_sets(setting, method)
 
@@ -613,18 +553,3 @@ def _class_indices(classes: NDArray[Any], label: NDArray[Any]) -> NDArray[np.int
             "are for new rows of the known classes alone"
         )
     return np.array([position[name] for name in given], dtype=np.intp)
-
-
-def _why_approximate(model: FittedClassifier, places: EvaluationPoints, of: Probabilities) -> str:
-    """Return why sets calibrated on training rows have only approximate coverage; "" if coverage is exact."""
-    if of.group is None and are_copied(of.smoother, of.label):
-        return COPIED
-    found = ["the bandwidth"] * (origin_of(model) == "found")
-    found += ["the prior share"] * (model.prior_share != model.prior_share_)
-    if found:
-        return f"{' and '.join(found)} {'was' if len(found) == 1 else 'were'} found on the rows that calibrate the sets"
-    if of.smoother.widens:
-        return WIDENED
-    if lonely_levels(model.key_code_, places.code, of.weight):
-        return LONELY
-    return "" if np.all(of.weight == np.floor(of.weight)) else FRACTIONS

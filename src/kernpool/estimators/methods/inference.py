@@ -33,7 +33,7 @@ from kernpool.execution.progress import current_progress
 from kernpool.execution.text_table import ROWS, PrintedResult, digits_beside, frame_of, printed_table
 from kernpool.inference import Interval, Summary, as_level, interval, local_noise, number_clusters, summarise
 from kernpool.inference.confidence.intervals import check_options
-from kernpool.inference.explanation import AdditiveTerms, Counterfactuals
+from kernpool.inference.explanation import AdditiveTerms
 from kernpool.inference.model_summary import Residuals, residuals
 from kernpool.inference.variance import standard_errors
 from kernpool.inference.variance.cluster_robust import clusters_of
@@ -277,63 +277,6 @@ class Prediction(PrintedResult, PredictionBase):
             self.slope,
             term[:, :, 0] if flat else term,
         )
-
-    def counterfactuals(
-        self,
-        *,
-        above: float | None = None,
-        below: float | None = None,
-        output: int = 0,
-        labels: ArrayLike | None = None,
-    ) -> Counterfactuals:
-        """Find the nearest training row with an output above or below a value, for each query.
-
-        Parameters
-        ----------
-        above, below : float, optional
-            The row has an output of at least `above`, or of at most `below`; of both, one is enough.
-        output : int, default=0
-            Which output, if there are several.
-        labels : array_like of shape (n,), optional
-            Names of the training rows, as for `explain`.
-
-        Returns
-        -------
-        Counterfactuals
-            With `row`, `distance` in bandwidths and `changes`.
-
-        Raises
-        ------
-        ValueError
-            If neither `above` nor `below` is given, `output` is out of range, or there is not one of `labels` per
-            training row.
-        TypeError
-            If the model was fitted to chunks.
-
-        Notes
-        -----
-        The output is the one that was observed in the row, its noise included.
-
-        Examples
-        --------
-        >>> from kernpool import NadarayaWatsonRegressor
-        >>> X, y = [[0.0, 2.0], [1.0, 2.0], [2.0, 2.0], [3.0, 2.5]], [0.0, 1.0, 2.0, 3.0]
-        >>> prediction = NadarayaWatsonRegressor(bandwidth=1.0).fit(X, y).get_prediction([[0.5, 2.0]])
-        >>> prediction.counterfactuals(above=2.5).changes
-        ('0: 0.5 -> 3, 1: 2 -> 2.5',)
-        """
-        refuse(self.model, "counterfactuals")
-        if above is None and below is None:
-            raise ValueError("counterfactuals need above= or below=, the output that the nearest row should have")
-        value = np.asarray(self.model.value_, dtype=np.float64).reshape(len(self.model.value_), -1)
-        if not 0 <= output < value.shape[1]:
-            raise ValueError(f"output must lie in [0, {value.shape[1] - 1}], got {output}")
-        column = value[:, output]
-        is_other = np.zeros(len(column), dtype=bool)
-        is_other |= False if above is None else column >= above
-        is_other |= False if below is None else column <= below
-        answer = np.asarray(self.mean, dtype=np.float64).reshape(len(self), -1)[:, output]
-        return self._counterfactuals(answer, column, np.zeros(len(self)), lambda _: is_other, labels)
 
     def confidence_interval(
         self,

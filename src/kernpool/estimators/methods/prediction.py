@@ -6,7 +6,6 @@ of one pass over the training rows serve several of them. `row_diagnostics` find
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, Self, TypeVar, cast, overload
@@ -17,15 +16,14 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from kernpool.core import LocalFit, Problem, monomials
-from kernpool.data.dates import in_words
 from kernpool.estimators.fitted_model import has_one_output, points_of, pooled_from, read_query
 from kernpool.estimators.limits import refuse, smoother_of
-from kernpool.estimators.model import FittedModel, NamedCalls, as_fitted, names_of
+from kernpool.estimators.model import FittedModel, NamedCalls, as_fitted
 from kernpool.estimators.training_rows import unshared
 from kernpool.execution.error_messages import as_count
 from kernpool.execution.progress import current_progress
 from kernpool.execution.warnings import underflow_is_zero
-from kernpool.inference.explanation import Counterfactuals, Explanation, explain, nearest_rows, row_labels
+from kernpool.inference.explanation import Explanation, explain, row_labels
 from kernpool.inference.model_summary import RowDiagnostics, attention_received
 from kernpool.pooling import Recipe, Sums, weight_tables
 from kernpool.smoother import EvaluationPoints, Fitted, Smoother
@@ -34,7 +32,6 @@ Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
 Found = TypeVar("Found")
 Kind = TypeVar("Kind", bound="PredictionBase")
-Other = Callable[[Any], NDArray[np.bool_]]
 
 
 class computed_once(cached_property[Found]):
@@ -278,57 +275,6 @@ class PredictionBase(NamedCalls):
     def _predicted_classes(self) -> NDArray[Any] | None:
         """Return the predicted class of each query; None of a regressor."""
         return None
-
-    def _counterfactuals(
-        self,
-        answer: NDArray[Any],
-        output: NDArray[Any],
-        wanted: NDArray[Any],
-        is_other: Other,
-        labels: ArrayLike | None,
-    ) -> Counterfactuals:
-        """Return the nearest rows with another answer.
-
-        `is_other` says, given an entry of `wanted`, which training rows have another answer; `output` has the outputs
-        or classes of these rows.
-        """
-        smoother = smoother_of(self.model, "counterfactuals")
-        names = None if labels is None else row_labels(labels, len(output))
-        row, distance = np.empty(len(self), dtype=np.int64), np.empty(len(self))
-        kinds, number = np.unique(wanted, return_inverse=True)
-        for i, kind in enumerate(kinds):
-            (queries,) = np.nonzero(number == i)
-            row[queries], distance[queries] = nearest_rows(smoother, self._places.rows(queries), is_other(kind))
-        found = output[row]
-        if np.any(row < 0):
-            found = found.astype(np.float64 if output.dtype.kind == "f" else object)
-            found[row < 0] = np.nan if output.dtype.kind == "f" else None
-        changes = tuple(self._changes(i, int(j)) if j >= 0 else "" for i, j in enumerate(row))
-        return Counterfactuals(answer, row, found, distance, changes, names)
-
-    def _changes(self, i: int, row: int) -> str:
-        """Return the columns in which a training row differs from query i, with both values, as text."""
-        model, changes = self.model, dict[int, tuple[str, str]]()
-        encoding, names = model.encoding_, names_of(model)
-        numeric = range(self.query.shape[1]) if encoding is None else encoding.numeric
-        binary = [] if encoding is None else [at for at in numeric if encoding.kinds[at] == "binary"]
-        for a, at in enumerate(numeric):
-            kind = "numeric" if encoding is None else encoding.kinds[at]
-            here, there = float(self.query[i, a]), float(model.key_[row, a])
-            if here != there and encoding is not None and kind == "binary":
-                levels = encoding.pairs[binary.index(at)]
-                changes[at] = f"{levels[int(here)]}", f"{levels[int(there)]}"
-            elif here != there:
-                changes[at] = in_words(here, kind), in_words(there, kind)
-        if encoding is not None and self.code is not None:
-            for a, at in enumerate(encoding.categorical):
-                here, there = int(self.code[i, a]), int(model.key_code_[row, a])
-                if here != there:
-                    changes[at] = (
-                        f"{encoding.levels[a][here]}" if here >= 0 else "unseen",
-                        f"{encoding.levels[a][there]}",
-                    )
-        return ", ".join(f"{at if names is None else names[at]}: {' -> '.join(changes[at])}" for at in sorted(changes))
 
 
 @underflow_is_zero

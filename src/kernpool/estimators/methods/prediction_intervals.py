@@ -114,9 +114,9 @@ class PredictionIntervals(FittedModel):
         method : str, default="auto"
             ``"auto"``: ``"adaptive"``, but for robust fits ``"cv+"``, ``"split"`` with calibration rows, or
             ``"jackknife+"`` with `groups`, which are all they have. ``"adaptive"``: as above, as wide as the noise is
-            around x. ``"full"``: full conformal, the shortest with a guarantee of `level`. ``"jackknife+"`` and
-            ``"cv+"``: guarantee twice the error rate, by fits without each row or each tenth. ``"split"``: one width
-            from calibration rows. ``"cqr"``: two conditional quantiles, moved until they cover; for skew noise.
+            around x. ``"jackknife+"`` and ``"cv+"``: guarantee twice the error rate, by fits without each row or each
+            tenth. ``"split"``: one width from calibration rows. ``"cqr"``: two conditional quantiles, moved until they
+            cover; for skew noise.
         X_calibration, y_calibration : array_like of shape (k, d) and (k,) or (k, c), optional
             Rows that the model was not fitted to, nor its bandwidth found on. For ``"split"``, ``"adaptive"`` and
             ``"cqr"``, which then guarantee `level` whatever the fit.
@@ -181,8 +181,8 @@ class PredictionIntervals(FittedModel):
         each predicted from all others in one pass, and their scale from these; ``"split"`` takes calibration rows.
 
         ``"adaptive"`` takes a pass over pairs of training rows for the residuals, which the model keeps, one for their
-        scale, and two over rows and places. ``"full"``, ``"jackknife+"`` and ``"cv+"`` go through all pairs of rows and
-        places, at most 2^30. Memory is O(n + m).
+        scale, and two over rows and places. ``"jackknife+"`` and ``"cv+"`` go through all pairs of rows and places, at
+        most 2^30. Memory is O(n + m).
 
         References
         ----------
@@ -198,7 +198,7 @@ class PredictionIntervals(FittedModel):
         >>> from kernpool.datasets import make_sine_power
         >>> sample = make_sine_power(random_state=0)
         >>> model = NadarayaWatsonRegressor(bandwidth=0.2).fit(sample.x_train[:, None], sample.y_train)
-        >>> found = model.prediction_interval([[1.0], [2.5]], method="full")
+        >>> found = model.prediction_interval([[1.0], [2.5]], method="jackknife+")
         >>> bool((found.lower < found.center).all() and (found.center < found.upper).all())
         True
         """
@@ -220,8 +220,8 @@ class PredictionIntervals(FittedModel):
             rows = other_rows(model, fit, X_calibration, y_calibration, groups)
         else:
             rows, known, origin = training_rows(model, smoother, calibration, groups)
-        if method == "full" or (method == "jackknife+" and rows.group is None):
-            refuse(model, f'method="{method}"')
+        if method == "jackknife+" and rows.group is None:
+            refuse(model, 'method="jackknife+"')
         setting = ConformalProblem(smoother, places, fraction, rows, generator(as_seed(random_state), 0), origin, known)
         if stored is not None:
             setting = replace(setting, center=np.asarray(cast(Any, model).predict(X)).reshape(len(places.query), -1))
