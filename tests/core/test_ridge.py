@@ -10,7 +10,7 @@ import kernpool
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor
 from kernpool.core import Layout, solve, with_ridge
 from kernpool.core.local_fit import as_ridge, change_by_ridge
-from tests.support.problems import with_products
+from tests.support.problems import with_algorithm, with_products
 
 KERNELS = ["gaussian", "epanechnikov", "laplace", "tricube"]
 
@@ -38,7 +38,7 @@ def test_a_ridge_is_that_of_penalised_least_squares(kernel, algorithm):
     generator = np.random.default_rng(0)
     key, query = generator.uniform(size=(200, 2)), generator.uniform(size=(60, 2))
     value, h, ridge = np.sin(5 * key[:, 0]) + key[:, 1], np.array([0.3, 0.5]), 0.7
-    model = LocalLinearRegressor(kernel, h, ridge=ridge, algorithm=algorithm).fit(key, value)
+    model = with_algorithm(LocalLinearRegressor(kernel, h, ridge=ridge).fit(key, value), algorithm)
     expected = penalised_planes(query, key, value, h, kernel, ridge)
     assert_allclose(model.predict(query), expected[:, 0], rtol=1e-10, atol=1e-10)
     assert_allclose(model.get_prediction(query).slope, expected[:, 1:] / h, rtol=1e-9, atol=1e-9)
