@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from kernpool import Problem
 from kernpool.algorithms import REFERENCE, reference
+from kernpool.core import Exclusion
 
 KEYS, QUERIES = 1300, 50  # eleven rows a block
 
@@ -25,7 +26,7 @@ def test_blocks_of_rows_have_the_sums_of_all_at_once(pairs, kernel, degree, gene
         kernel=kernel, key_weight=generator.integers(1, 4, KEYS), degree=degree, **options,
     )  # fmt: skip
     if pairs == "groups":
-        problem = problem.with_groups(generator.integers(0, 9, QUERIES), generator.integers(0, 9, KEYS))
+        problem = problem.excluding(generator.integers(0, 9, QUERIES), Exclusion(generator.integers(0, 9, KEYS)))
     done = []
     found = REFERENCE.reduce(problem, 1, lambda *rows: done.append(rows))
     expected = reference.reduce(problem)

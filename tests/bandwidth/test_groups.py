@@ -6,7 +6,7 @@ import pytest
 from kernpool import get_kernel
 from kernpool.bandwidth.prior_shrinkage import prior_of_others, prior_share
 from kernpool.bandwidth.search import search
-from kernpool.core import Categories
+from kernpool.core import Categories, Exclusion
 from kernpool.kernels import get_categorical_kernel
 from tests.support.dense_groups import left_out, mean_of_others
 from tests.support.searches import canonical_rows, check_derivatives, objective_of, search_bandwidth, search_log_loss
@@ -86,9 +86,9 @@ def test_levels_are_searched_with_the_bandwidths():
     found = search_bandwidth(X, y, group=group, kernel=GAUSSIAN, **options)
     at = make_objective(X, y, group, **options).evaluate(np.append(np.log(found.bandwidth), found.smoothing))
     assert at.penalised == pytest.approx(found.value, rel=1e-12)
-    assert found.groups == 8
+    assert found.exclusion.count == 8
     assert "leave-cluster-out mean squared error (8 clusters)" in str(found)
-    assert found.way == "by the engine: rows of a group or within a gap are left out together"
+    assert found.way == "by the engine: some rows are left out together"
     assert found.smoothing[0] < 0.3  # levels differ
 
 
@@ -107,7 +107,7 @@ def test_a_weight_of_three_is_three_rows_of_the_group():
 def test_equal_rows_of_two_groups_stay_two():
     X, y, group = np.array([[1.0], [1.0], [1.0], [2.0]]), np.zeros((4, 1)), np.array([0, 1, 0, 1])
     rows = canonical_rows(X, y, group=group)
-    assert rows.group.tolist() == [0, 1, 1]
+    assert rows.clusters.tolist() == [0, 1, 1]
     assert rows.weight.tolist() == [2.0, 1.0, 1.0]
 
 
@@ -127,7 +127,7 @@ def test_rows_that_are_drawn_are_of_two_groups_at_least():
     for seed in range(20):
         drawn = rows.draw(5, np.random.RandomState(seed))
         assert len(np.unique(drawn.X)) == 5
-        assert drawn.groups == 2
+        assert drawn.exclusion.count == 2
 
 
 def test_the_log_loss_leaves_groups_out():
@@ -137,10 +137,10 @@ def test_the_log_loss_leaves_groups_out():
     label = np.eye(3)[np.digitize(X[:, 0] + 0.4 * generator.normal(size=10)[group], [-0.4, 0.4])]
     found = search_log_loss(X, label, weight, group=group, kernel=GAUSSIAN)
     pooled = np.sum(label * left_out(X, label, group, weight=weight, h=found.bandwidth, degree=0), axis=1)
-    loss = prior_share(pooled, prior_of_others(label, weight, group), weight).log_loss
+    loss = prior_share(pooled, prior_of_others(label, weight, Exclusion(group)), weight).log_loss
     relevance = found.spread / found.bandwidth
     assert found.value == pytest.approx(loss + relevance.sum() / weight.sum(), rel=1e-9)
-    assert found.groups == 10
+    assert found.exclusion.count == 10
 
 
 def test_priors_of_the_other_groups():
@@ -149,13 +149,14 @@ def test_priors_of_the_other_groups():
     others = (weight * (group[:, None] != group)) @ label
     expected = np.sum(label * others, axis=1) / others.sum(axis=1)
     expected[5] = 2.0 / 10.0  # no other group has the class
-    np.testing.assert_allclose(prior_of_others(label, weight, group), expected, rtol=1e-14)
+    np.testing.assert_allclose(prior_of_others(label, weight, Exclusion(group)), expected, rtol=1e-14)
 
 
 @pytest.mark.parametrize("criterion", ["aicc", "gcv"])
 def test_criteria_that_leave_nothing_out_refuse(criterion):
     X, y, group = make_table()
     with pytest.raises(
-        ValueError, match=f"'loo', 'regularised' or, for classes, 'log_loss', and bandwidth='{criterion}' leaves no"
+        ValueError,
+        match=f"'loo', 'regularised' or, for classes, 'log_loss', which leave rows out, and bandwidth='{criterion}'",
     ):
         search_bandwidth(X, y, group=group, criterion=criterion, kernel=GAUSSIAN)

@@ -18,7 +18,7 @@ from kernpool import (
 from kernpool.bandwidth.criteria import CRITERIA, LOG_LOSS
 from kernpool.bandwidth.search import Found, SearchOptions, TrainingRows, held_out
 from kernpool.bandwidth.search.held_out import PRIOR_SPREAD, HeldOutRows, adjust_to_all_rows, affordable_rows, hold_out
-from kernpool.core import NO_CATEGORIES
+from kernpool.core import NO_CATEGORIES, Exclusion
 from kernpool.estimators.kernel_smoother import KernelSmoother
 
 OPTIONS = SearchOptions(get_kernel("gaussian"))
@@ -98,16 +98,16 @@ def test_the_log_loss_is_that_of_classes_mixed_with_the_best_share_of_priors():
 def test_groups_are_held_out_as_a_whole():
     X, y = make_rows()
     group = np.repeat(np.arange(40), 10)
-    held, others = hold_out(replace(TrainingRows.from_arrays(X, y), group=group), 55, np.random.RandomState(0))
+    held, others = hold_out(TrainingRows.from_arrays(X, y, exclusion=Exclusion(group)), 55, np.random.RandomState(0))
     assert (len(held.X), len(others.X)) == (50, 350)
-    assert len(set(others.group)) == 35
+    assert len(set(others.clusters)) == 35
     # Where all groups are larger some rows of the smallest are held out, and all others of it are left out.
-    two = replace(TrainingRows.from_arrays(X, y), group=(np.arange(400) > 150).astype(int))
+    two = TrainingRows.from_arrays(X, y, exclusion=Exclusion((np.arange(400) > 150).astype(int)))
     held, others = hold_out(two, 55, np.random.RandomState(0))
     assert (len(held.X), len(others.X)) == (55, 249)
     assert set(held.X[:, 0]) <= set(X[:151, 0])
     # A group of most rows is never held out.
-    giant = replace(TrainingRows.from_arrays(X, y), group=np.maximum(np.arange(400) - 380, 0))
+    giant = TrainingRows.from_arrays(X, y, exclusion=Exclusion(np.maximum(np.arange(400) - 380, 0)))
     for seed in range(5):
         held, _ = hold_out(giant, 10, np.random.RandomState(seed))
         assert len(held.X) == 10

@@ -16,6 +16,7 @@ from kernpool import (
 )
 from kernpool.bandwidth import TrainingRows, repeated_rows
 from kernpool.bandwidth.repeated_rows import count_copies
+from kernpool.core import Exclusion
 from tests.support.commands import kernpool
 
 
@@ -30,7 +31,9 @@ def again(table, share):
 
 
 def copies(X, value, weight=None, group=None):
-    return count_copies(TrainingRows.from_arrays(X, value, group=group), weight)
+    return count_copies(
+        TrainingRows.from_arrays(X, value, exclusion=None if group is None else Exclusion(group)), weight
+    )
 
 
 @pytest.mark.parametrize("share", [0.2, 0.5, 1.0])

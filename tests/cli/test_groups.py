@@ -38,7 +38,7 @@ def test_bandwidths_are_those_of_left_out_clusters(folder, fitted):
     done, expected = fitted
     model = load_model(folder / "model")
     assert_allclose(model.bandwidth_, expected.bandwidth_, rtol=1e-6)
-    assert_array_equal(model.key_group_, expected.key_group_)
+    assert_array_equal(model.exclusion_.code, expected.exclusion_.code)
     assert_array_equal(model.key_, X[:, None])  # the labels are no column to predict from
     alone = LocalLinearRegressor().fit(X[:, None], Y)
     assert model.bandwidth_[0] > 1.5 * alone.bandwidth_[0]

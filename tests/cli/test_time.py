@@ -37,7 +37,7 @@ def test_rows_are_in_the_order_of_the_column(folder, column, others):
     rows = np.column_stack([X, DAY]) if "day" in others else X
     expected = NadarayaWatsonRegressor("epanechnikov", 0.3, gap=GAP).fit(rows, Y, time=DAY)
     model, report = load_model(folder / "m"), json.loads(done.stdout)
-    np.testing.assert_array_equal(model.key_place_, DAY)
+    np.testing.assert_array_equal(model.exclusion_.code, DAY)
     np.testing.assert_allclose(report["loo_error"], expected.leave_one_out().error, rtol=1e-12)
     assert report["gap"] == GAP
     alone = NadarayaWatsonRegressor("epanechnikov", 0.3).fit(rows, Y)

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from kernpool import EmptyWindowWarning, Problem, kernel_names, make_kernel, pool_cdf, pool_quantile, pooling_weights
 from kernpool.algorithms import ALGORITHMS
-from kernpool.core import Factors
+from kernpool.core import Exclusion, Factors
 from kernpool.distribution import KernelWeights, weighted_cdf, weighted_quantile
 from kernpool.distribution.weighted_cdf import ranks, two_sided_sums
 from kernpool.kernels import categorical_kernel_names, get_categorical_kernel
@@ -118,7 +118,7 @@ def test_categorical_columns_and_groups_that_are_left_out(name, asked):
     query, key, value, generator = make_rows(n=300)
     problem = Problem.from_arrays(query, key, value, bandwidth=0.3)
     if name is None:
-        problem = problem.with_groups(generator.integers(-1, 5, len(query)), generator.integers(0, 5, 300))
+        problem = problem.excluding(generator.integers(-1, 5, len(query)), Exclusion(generator.integers(0, 5, 300)))
     else:
         kernel = get_categorical_kernel(name)
         table = kernel.table(np.arange(4.0) if kernel.ordered else 4, 0.3)

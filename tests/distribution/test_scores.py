@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from kernpool import Problem, kernel_names, pooling_weights
-from kernpool.core import Factors
+from kernpool.core import Exclusion, Factors
 from kernpool.distribution import ArrayOutcomes, ProbabilityTransform, weighted_cdf
 from kernpool.distribution.scoring_rules import known_crps
 from kernpool.distribution.smoothed_cdf import known_smooth
@@ -112,7 +112,7 @@ def test_problems_of_any_kind(situation, columns, way):
         options["kernel"] = "epanechnikov"
     problem = Problem.from_arrays(query, key, value, **options)
     if situation == "groups":
-        problem = problem.with_groups(generator.integers(-1, 3, m), generator.integers(0, 3, n))
+        problem = problem.excluding(generator.integers(-1, 3, m), Exclusion(generator.integers(0, 3, n)))
     if situation == "levels":
         table = np.array([[1.0, 0.3, 0.1], [0.3, 1.0, 0.3], [0.1, 0.3, 1.0]])
         code, asked = generator.integers(0, 3, (n, 1)), generator.integers(-1, 3, (m, 1))

@@ -30,7 +30,7 @@ def test_the_error_is_that_of_the_dense_reference(model):
     X, y, school = make_schools(outputs=2)
     weight = np.random.default_rng(1).integers(1, 4, len(X)).astype(float)
     fitted = model(bandwidth="loo", n_jobs=2).fit(X, y, weight, groups=school)
-    group = fitted.key_group_
+    group = fitted.smoother_.group
     found = fitted.leave_one_out()
     expected = left_out(X, y, group, weight=weight, h=fitted.bandwidth_, degree=fitted._degree)
     np.testing.assert_allclose(found.prediction, expected, rtol=1e-10, atol=1e-12)
@@ -47,9 +47,9 @@ def test_bandwidths_that_see_no_y_keep_the_groups(model, bandwidth):
     X, y, school = make_schools()
     fitted, alone = model(bandwidth=bandwidth).fit(X, y, groups=school), model(bandwidth=bandwidth).fit(X, y)
     np.testing.assert_array_equal(fitted.predict(X), alone.predict(X))
-    np.testing.assert_array_equal(fitted.key_group_, group_codes(school, len(X)))
-    assert alone.key_group_ is None
-    expected = left_out(X, y[:, None], fitted.key_group_, h=fitted.bandwidth_, degree=fitted._degree)
+    np.testing.assert_array_equal(fitted.smoother_.group, group_codes(school, len(X)))
+    assert alone.smoother_.group is None
+    expected = left_out(X, y[:, None], fitted.smoother_.group, h=fitted.bandwidth_, degree=fitted._degree)
     np.testing.assert_allclose(fitted.leave_one_out().prediction, expected, rtol=1e-10, atol=1e-12)
     assert fitted.expected_error() == fitted.leave_one_out().error
 
@@ -59,7 +59,7 @@ def test_a_fit_without_groups_forgets_them():
     model = NadarayaWatsonRegressor()
     expected = model.fit(X, y).loo_error_
     model.fit(X, y, groups=school)
-    assert model.fit(X, y).key_group_ is None
+    assert model.fit(X, y).smoother_.group is None
     assert model.leave_one_out().error == pytest.approx(expected)
 
 
@@ -71,7 +71,7 @@ def test_levels_are_searched_by_groups():
     model = NadarayaWatsonRegressor().fit(table, y, groups=school)
     assert model.smoothing_[0] < 0.2
     assert model.loo_error_ == pytest.approx(model.leave_one_out().error, rel=1e-10)
-    assert model.bandwidth_search_.groups == 30
+    assert model.bandwidth_search_.exclusion.count == 30
 
 
 def test_classes_are_predicted_from_the_other_groups():
@@ -79,10 +79,10 @@ def test_classes_are_predicted_from_the_other_groups():
     label = np.where(y > 0, "up", "down")
     alone, model = NadarayaWatsonClassifier().fit(X, label), NadarayaWatsonClassifier().fit(X, label, groups=school)
     assert model.bandwidth_[0] > alone.bandwidth_[0]
-    expected = left_out(X, model.value_, model.key_group_, h=model.bandwidth_, degree=0)
+    expected = left_out(X, model.value_, model.smoother_.group, h=model.bandwidth_, degree=0)
     np.testing.assert_allclose(model.leave_one_out().prediction, expected, rtol=1e-10)
     mixed = (1 - model.prior_share_) * expected + model.prior_share_ * mean_of_others(
-        model.value_, model.key_group_, np.ones(len(X))
+        model.value_, model.smoother_.group, np.ones(len(X))
     )
     loss = -np.mean(np.log(np.sum(model.value_ * mixed, axis=1)))
     relevance = model.bandwidth_search_.spread / model.bandwidth_
@@ -92,13 +92,13 @@ def test_classes_are_predicted_from_the_other_groups():
 def test_the_error_to_expect_holds_whole_groups_out():
     X, y, school = make_schools(n=40, groups=8)
     model = NadarayaWatsonRegressor().fit(X, y, groups=school)
-    rows = canonical_rows(X, y[:, None], group=model.key_group_)
+    rows = canonical_rows(X, y[:, None], group=model.smoother_.group)
     folds, (met, promised) = list(folds_of(rows)), (0.0, 0.0)
     np.testing.assert_array_equal(np.sum(folds, axis=0), np.ones(40))
     for held in folds:
-        out, kept = np.isin(model.key_group_, rows.group[held > 0]), rows.group[held == 0]
+        out, kept = np.isin(model.smoother_.group, rows.clusters[held > 0]), rows.clusters[held == 0]
         assert out.sum() == held.sum()
-        assert set(kept).isdisjoint(rows.group[held > 0])
+        assert set(kept).isdisjoint(rows.clusters[held > 0])
         part = NadarayaWatsonRegressor(empty="mean").fit(X[~out], y[~out], groups=school[~out])
         met += np.sum((part.predict(X[out]) - y[out]) ** 2)
         promised += out.sum() * part.loo_error_
@@ -142,7 +142,7 @@ def test_bad_input(model):
     cases += [(0.3, school[:, None], r"one label for each of the 90 rows, got shape \(90, 1\)")]
     cases += [(bandwidth, np.ones(90), "groups has a single group") for bandwidth in ("loo", "scott", 0.3)]
     cases += [
-        (name, school, f"bandwidth='{name}' leaves no rows out; use one of these, a number") for name in ("aicc", "gcv")
+        (name, school, f"bandwidth='{name}' leaves none out; use one of these, a number") for name in ("aicc", "gcv")
     ]
     for bandwidth, groups, message in cases:
         with pytest.raises(ValueError, match=message):

@@ -10,7 +10,7 @@ import kernpool
 from kernpool import Floor, LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
 from kernpool.bandwidth import TrainingRows
 from kernpool.bandwidth.search import Found
-from kernpool.core import NO_CATEGORIES, Groups, Problem
+from kernpool.core import NO_CATEGORIES, ExcludedPairs, Exclusion, Problem
 from kernpool.estimators.methods.window_width import find_floor
 from kernpool.pooling import choose
 from kernpool.pooling.weights import weight_tables
@@ -283,12 +283,14 @@ def test_every_algorithm_sums_in_windows_of_each_query(kernel, algorithm, degree
 
 def test_groups_and_gradients():
     code = (np.arange(70) % 7).astype(np.int64)
-    problem = Problem.from_arrays(X, X, Y, bandwidth=0.5, widening=np.resize(WIDENING, 70)).with_groups(code, code)
+    problem = Problem.from_arrays(X, X, Y, bandwidth=0.5, widening=np.resize(WIDENING, 70)).excluding(
+        code, Exclusion(code)
+    )
     state = choose(problem).reduce(problem)
     dense = weight_tables(lambda _: problem)[0]
     assert not dense[code[:, None] == code].any()
     np.testing.assert_allclose(state.numerator[:, 0] / state.denominator, dense @ Y, rtol=1e-11)
-    assert isinstance(problem.groups, Groups)
+    assert isinstance(problem.excluded, ExcludedPairs)
     problem = problem_of(0)
     state, step = choose(problem).reduce(problem), 1e-6
     slope = choose(problem).pullback(problem, state, np.ones((25, 1)), ["query"]).query

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from kernpool import kernel_names
-from kernpool.core import Keys
+from kernpool.core import Exclusion, Keys
 from kernpool.inference import interval, local_noise, squared_residuals
 from kernpool.inference.variance.residuals import RESIDUALS
 from kernpool.inference.variance.standard_errors import errors_of
@@ -107,7 +107,7 @@ def test_a_weight_of_three_is_three_equal_rows(method, variance, degree):
     code, options, found = np.arange(70) % 9, {"method": method, "variance": variance}, []
     for each, groups in ((smoother, code), (rows, np.repeat(code, times))):
         if variance == "clusters":
-            options |= {"variance": "local", "clusters": fit_clusters(each, groups)}
+            options |= {"variance": "local", "clusters": fit_clusters(each, Exclusion(groups))}
         found.append(interval(each, fit_training(each), places, simultaneous="multiplier", n_resamples=99, **options))
     for name in (*NAMES, "critical"):
         assert_allclose(*(getattr(one, name) for one in found), rtol=1e-10, err_msg=name)

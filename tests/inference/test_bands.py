@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import ndtri
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, kernel_names, make_kernel
-from kernpool.core import Keys
+from kernpool.core import Exclusion, Keys
 from kernpool.inference import interval
 from kernpool.inference.confidence.simultaneous_bands import (
     critical_value,
@@ -151,7 +151,7 @@ def largest(dense, share, residual, n_resamples, seed, code=None):
 def test_largest_errors_are_those_of_the_reference(kernel, situation, monkeypatch):
     smoother, dense, places = pair(kernel, situation, 1)
     training, code = fit_training(smoother), np.arange(70) % 9
-    clusters, last = fit_clusters(smoother, code), smoother.columns - 1
+    clusters, last = fit_clusters(smoother, Exclusion(code)), smoother.columns - 1
     for column, method, variance, residual, groups in [
         (None, "robust", "sandwich", np.sqrt(dense.squared("hc3")), None),
         (last, "quadratic", "local", np.ones((70, 1)), None),

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import stdtrit
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, RankDeficiencyWarning, kernel_names, make_kernel
-from kernpool.core import Keys
+from kernpool.core import Exclusion, Keys
 from kernpool.inference import InferenceWarning, interval, number_clusters
 from kernpool.inference.variance.cluster_robust import cluster_errors
 from kernpool.inference.variance.standard_errors import errors_of
@@ -45,7 +45,7 @@ def expected(dense, share, residual, code):
 )
 def test_standard_errors_are_those_of_the_reference(kernel, situation, degree, monkeypatch):
     smoother, dense, places = pair(kernel, situation, degree)
-    clusters, residual, kept, w = fit_clusters(smoother, CODE), left_out(dense, CODE), dense.w > 0, dense.w
+    clusters, residual, kept, w = fit_clusters(smoother, Exclusion(CODE)), left_out(dense, CODE), dense.w > 0, dense.w
     assert_allclose(clusters.residual[kept], residual[kept], rtol=1e-9, atol=1e-11)
     assert np.all(clusters.residual[~kept] == 0)
     for column, method in [(None, "robust"), (None, "naive"), (smoother.columns - 1, "quadratic")]:
@@ -80,7 +80,7 @@ def test_the_norm_is_unknown_where_a_window_is_empty_and_zero_where_no_row_has_a
     monkeypatch.setattr("kernpool.inference.variance.cluster_robust.FEW_PAIRS", few)
     x = np.repeat([0.0, 1.0, 2.0], 10)[:, None]
     smoother = Smoother(Keys.read(x, np.arange(30.0) % 7), Recipe.of("epanechnikov", [0.5], degree=1))
-    clusters = fit_clusters(smoother, np.arange(30) % 6)
+    clusters = fit_clusters(smoother, Exclusion(np.arange(30) % 6))
     errors, df, size = cluster_errors(
         smoother, estimate(smoother, EvaluationPoints(np.array([[0.0], [9.0]])), "naive", 0), clusters
     )
@@ -97,7 +97,7 @@ def test_clusters_may_begin_and_end_anywhere(kernel, sizes, monkeypatch):
     code = g.permutation(np.repeat(np.arange(len(sizes)), sizes))
     x, at = g.uniform(size=(len(code), 2)), EvaluationPoints(g.uniform(0.2, 0.8, size=(5, 2)))
     smoother = Smoother(Keys.read(x, g.normal(size=len(code))), Recipe.of(kernel, [0.4, 0.6], degree=1))
-    clusters, found = fit_clusters(smoother, code), estimate(smoother, at)
+    clusters, found = fit_clusters(smoother, Exclusion(code)), estimate(smoother, at)
     results = []
     for few in (1 << 30, 0):
         monkeypatch.setattr("kernpool.inference.variance.cluster_robust.FEW_PAIRS", few)
@@ -172,7 +172,7 @@ def test_clusters_without_weight_do_not_count():
 @pytest.mark.parametrize("variance", ["nn", "hc2"])
 def test_variances_of_single_rows_are_refused(variance):
     smoother = smoother_of_bend()
-    clusters = fit_clusters(smoother, np.arange(200) % 20)
+    clusters = fit_clusters(smoother, Exclusion(np.arange(200) % 20))
     with pytest.raises(ValueError, match=f"variance='{variance}' is for independent rows"):
         interval(smoother, fit_training(smoother), smoother.training, clusters=clusters, variance=variance)
     with pytest.raises(ValueError, match=r"independent rows, and groups make clusters.*simultaneous='multiplier'"):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor
-from kernpool.core import Groups, Problem
+from kernpool.core import ExcludedPairs, Problem
 from kernpool.smoother import SharedSums, estimate, squared_norm
 from tests.support.inference_cases import pair
 
@@ -44,7 +44,7 @@ def test_every_field_of_a_problem_is_compared_or_does_not_matter():
         "degree": 2,
         "factors": None,
         "tied": np.zeros(problem.key.shape[1], dtype=np.intp),
-        "groups": Groups(np.zeros(m, dtype=np.int64), np.ones(n, dtype=np.int64)),
+        "excluded": ExcludedPairs(np.zeros(m, dtype=np.int64), np.ones(n, dtype=np.int64)),
     }
     # Sums are exact to rounding whatever a model tolerates, and values do not matter to moments.
     assert {field.name for field in fields(Problem)} - {*changed} == {

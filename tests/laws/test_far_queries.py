@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from kernpool import LocalLinearRegressor, Problem, RankDeficiencyWarning, choose, open_chunks, pool
 from kernpool.algorithms import ALGORITHMS
-from kernpool.core import Factors
+from kernpool.core import Exclusion, Factors
 from kernpool.kernels import get_categorical_kernel
 from kernpool.pooling.plan import FAR
 from tests.support.capabilities import algorithms, fitting_columns
@@ -132,7 +132,7 @@ def test_parts_of_a_sum_follow_the_same_rule(sums):
         tables = (kernel.table(2, 0.25),), (kernel.table_slope(2, 0.25),)
         problem = problem.with_factors(Factors(codes[:2], codes, *tables))
     else:
-        problem = problem.with_groups(np.array([1, 1]), codes[:, 0])
+        problem = problem.excluding(np.array([1, 1]), Exclusion(codes[:, 0]))
     for algorithm in ("auto", "brute"):
         plan = choose(problem, algorithm)
         found = plan.pullback(problem, plan.reduce(problem), np.ones((2, 1)), ["log_bandwidth", "query"])

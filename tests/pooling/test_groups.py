@@ -8,9 +8,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from kernpool import Problem, choose, get_kernel, kernel_names
 from kernpool.bandwidth import leave_one_out
-from kernpool.core import Factors, Groups, RowOrder, solve
+from kernpool.core import ExcludedPairs, Exclusion, Factors, solve
 from kernpool.kernels import get_categorical_kernel
-from kernpool.pooling import group_plan as of_groups
+from kernpool.pooling import excluded_plan as of_groups
 from kernpool.pooling import rounding_error
 from tests.support.capabilities import algorithms
 from tests.support.dense_groups import left_out, mean_of_others
@@ -33,7 +33,7 @@ def make_rows(n=60, d=2, groups=9, seed=0, weighted=False, gap=0):
 
 def make_problem(x, y, group, weight=None, *, h=0.6, gap=0, **options):
     problem = Problem.from_arrays(x, x, y, bandwidth=h, key_weight=weight, **options)
-    return problem.with_groups(group, group, gap)
+    return problem.excluding(group, Exclusion(group, gap))
 
 
 def fit_of(problem, algorithm="auto"):
@@ -61,7 +61,7 @@ def test_each_pair_of_two_groups_meets_once(sizes, ways, gap, monkeypatch):
     for key_weight, queries in ((None, code), (weight, code), (weight, asked), (None, asked[:20])):
         met = np.zeros((len(queries), 60), dtype=int)
         apart = (np.abs(queries[:, None] - code) > gap) | (queries < 0)[:, None]
-        for visit in of_groups._cut(Groups(queries, code, gap), key_weight):
+        for visit in of_groups._cut(ExcludedPairs(queries, code, gap), key_weight):
             here = apart[np.ix_(visit.queries, visit.keys)]
             assert visit.masked or here.all()
             assert visit.pairs == here.size
@@ -161,7 +161,7 @@ def test_queries_of_no_group_meet_all_keys():
     x, y, group, _ = make_rows()
     asked = np.where(np.arange(len(x)) % 3 == 0, -1, group)
     asked[5] = 99  # a group of no key
-    problem = Problem.from_arrays(x, x, y, bandwidth=0.6).with_groups(asked, group)
+    problem = Problem.from_arrays(x, x, y, bandwidth=0.6).excluding(asked, Exclusion(group))
     everything = Problem.from_arrays(x, x, y, bandwidth=0.6)
     free = (asked == -1) | (asked == 99)
     assert_allclose(fit_of(problem)[free], fit_of(everything)[free], rtol=1e-12)
@@ -191,18 +191,18 @@ def test_bad_input():
     x, y, group, _ = make_rows()
     problem = Problem.from_arrays(x, x, y)
     with pytest.raises(ValueError, match="chosen for a problem without groups"):
-        choose(problem).reduce(problem.with_groups(group, group))
-    apart = problem.with_groups(group, group)
+        choose(problem).reduce(problem.excluding(group, Exclusion(group)))
+    apart = problem.excluding(group, Exclusion(group))
     plan = choose(apart)
     with pytest.raises(ValueError, match=r"wanted must be some of \['log_bandwidth', 'query'\], got \['smoothing'\]"):
         plan.pullback(apart, plan.reduce(apart), np.ones(y.shape), ["smoothing"])
 
 
 @given(st.integers(0, 30), st.integers(0, 5), st.booleans())
-def test_the_weight_of_others_is_that_of_all_rows_beyond_the_gap(gap, seed, ties):
+def test_the_weight_of_others_is_that_of_all_rows_that_stay(gap, seed, ties):
     _, y, place, weight = make_rows(n=40, seed=seed, weighted=True, gap=1)
     place = place if ties else np.argsort(np.argsort(place, kind="stable"))
-    others, total = RowOrder(place, gap).others(weight, y)
+    others, total = Exclusion(place, gap).others(weight, y)
     beyond = weight * (np.abs(place[:, None] - place) > gap)
     assert_allclose(others, beyond.sum(axis=1))
     assert_allclose(total, beyond @ y, rtol=1e-12, atol=1e-12)

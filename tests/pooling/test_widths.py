@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import kernpool
 from kernpool.algorithms import ALGORITHMS
-from kernpool.core import Factors, PoolState, Problem
+from kernpool.core import Exclusion, Factors, PoolState, Problem
 from kernpool.kernels import get_categorical_kernel
 from kernpool.pooling.recipe import Recipe, choose
 from kernpool.pooling.widths import LARGER, SMALLEST, nearest_widths, with_widths
@@ -77,7 +77,7 @@ def test_masks_groups_and_fractional_weights_are_counted():
         problem = Recipe.of("tricube").problem(**(pairs | more))
         assert_allclose(nearest_widths(problem, 9.5), widths_by_definition(problem, 9.5), rtol=1e-13)
     code = rng.integers(0, 5, n)
-    problem = Recipe.of("tricube").problem(**(pairs | {"exclude_self": False})).with_groups(code, code)
+    problem = Recipe.of("tricube").problem(**(pairs | {"exclude_self": False})).excluding(code, Exclusion(code))
     assert_allclose(nearest_widths(problem, 7), widths_by_definition(problem, 7), rtol=1e-13)
 
 
@@ -170,7 +170,7 @@ def test_categories_and_groups_keep_the_windows():
         state = choose(problem, algorithm).reduce(problem.without_center())
         assert_allclose(means(state), means(dense), atol=1e-12)
     code = rng.integers(0, 9, 300)
-    grouped = replace(problem, factors=None).with_groups(code, code)
+    grouped = replace(problem, factors=None).excluding(code, Exclusion(code))
     dense = ALGORITHMS["reference"].reduce(grouped)
     state = choose(grouped).reduce(grouped.without_center())
     assert_allclose(means(state), means(dense), atol=1e-12)

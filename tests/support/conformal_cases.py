@@ -3,13 +3,14 @@
 import numpy as np
 
 from kernpool.conformal import Calibration, ConformalProblem, as_fraction
+from kernpool.core import Exclusion
 from kernpool.smoother import EvaluationPoints
 from tests.support.inference_cases import pair
 
 
 def own_setting(smoother, places, level=0.9, *, group=None, which=None, seed=0, **options):
     """Training rows calibrate."""
-    left_out = smoother.predict(smoother.left_out_problem(group))
+    left_out = smoother.predict(smoother.left_out_problem(None if group is None else Exclusion(group)))
     kept = np.flatnonzero(smoother.weight > 0) if which is None else which
     rows = Calibration(
         smoother.training.rows(kept),

@@ -5,7 +5,7 @@ import numpy as np
 from kernpool import bandwidth
 from kernpool.bandwidth import CRITERIA, LOG_LOSS, SearchOptions, TrainingRows
 from kernpool.bandwidth.search.objective import Objective
-from kernpool.core import NO_CATEGORIES
+from kernpool.core import NO_CATEGORIES, Exclusion
 
 
 def options_of(criterion="loo", **options):
@@ -15,13 +15,14 @@ def options_of(criterion="loo", **options):
 
 def search_bandwidth(X, value, weight=None, *, code=None, group=None, categories=NO_CATEGORIES, **options):
     """Find bandwidths."""
-    rows = TrainingRows.from_arrays(X, value, weight, code, group)
+    rows = TrainingRows.from_arrays(X, value, weight, code, None if group is None else Exclusion(group))
     return bandwidth.search_bandwidth(rows, options_of(**options), categories)
 
 
-def canonical_rows(*arrays, **named):
+def canonical_rows(*arrays, group=None, **named):
     """Rows of arrays in canonical form."""
-    return bandwidth.canonical_rows(TrainingRows.from_arrays(*arrays, **named))
+    exclusion = None if group is None else Exclusion(group)
+    return bandwidth.canonical_rows(TrainingRows.from_arrays(*arrays, exclusion=exclusion, **named))
 
 
 def search_log_loss(X, label, weight=None, **options):

@@ -41,7 +41,7 @@ def pair_weights(problem: Problem) -> tuple[Array, Array]:
 def _counts_once(problem: Problem) -> bool:
     """Return whether every pair counts once: there are no key weights, leave-one-out, mask or groups."""
     # No table of ones is needed then.
-    return all(x is None for x in (problem.key_weight, problem.self_index, problem.attn_mask, problem.groups))
+    return all(x is None for x in (problem.key_weight, problem.self_index, problem.attn_mask, problem.excluded))
 
 
 def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) -> PoolState:

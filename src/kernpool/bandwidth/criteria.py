@@ -12,8 +12,8 @@ aicc   of the fit                  log(s2) + (1 + T/N) / (1 - (T + 2)/N)        
                                                                                   eq. 11
 ====== =========================== ============================================== =============================
 
-All are functions of S = s2 exp(p(T)), so one nonlinear least-squares search minimises each of them. With groups,
-``"loo"`` predicts each row from the rows of all other groups (leave-cluster-out), for noise that rows of a cluster
+All are functions of S = s2 exp(p(T)), so one nonlinear least-squares search minimises each of them. With clusters
+``"loo"`` predicts each row from the rows of all others (leave-cluster-out), for noise that rows of a cluster
 share. ``"regularised"`` is ``"loo"`` with a penalty on the bandwidths. That penalty, and the cost of one degree of
 freedom for each empty leave-one-out window, are in `kernpool.bandwidth.search.objective`.
 
@@ -49,7 +49,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.core import EmptyWindowWarning, Problem, RowOrder, fill_in_silence, on_tangents
+from kernpool.core import EmptyWindowWarning, Exclusion, Problem, fill_in_silence, on_tangents
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import cut
 from kernpool.execution.warnings import warn_caller
@@ -122,83 +122,28 @@ CRITERIA = {
 LOG_LOSS = Criterion("log_loss", exclude_self=True, log_penalty=None, in_logs=False)
 
 
-def check_order(order: RowOrder | None, criterion: Criterion | None, name: str = "") -> None:
-    """Raise ValueError if rows have a gap and the criterion holds out no rows, or a row has no rows beyond its gap.
+def check_exclusion(exclusion: Exclusion | None, criterion: Criterion | None, name: str = "") -> None:
+    """Raise ValueError if rows are to be left out together and the criterion leaves none out, or nothing is left.
 
     Parameters
     ----------
-    order : RowOrder or None
-        Places of the rows and the gap.
-    criterion, name
-        As in `check_groups`.
-
-    Raises
-    ------
-    ValueError
-        If no rows would be held out, or none would remain for some row.
-
-    Examples
-    --------
-    >>> check_order(RowOrder(np.arange(9), 3), CRITERIA["loo"])
-    >>> check_order(RowOrder(np.arange(9), 4), CRITERIA["loo"])
-    Traceback (most recent call last):
-    ValueError: gap=4 leaves no rows to predict 1 of 9 rows from; give at most 3
-    """
-    if order is None:
-        return
-    if criterion is None or not criterion.exclude_self:
-        raise ValueError(
-            f"gap={order.gap} is for 'loo' and 'regularised', which leave rows out, and "
-            f"bandwidth={name if criterion is None else criterion.name!r} leaves none out; use one of these, a number, "
-            "or gap=0"
-        )
-    low, high = order.place - order.place.min(initial=0), order.place.max(initial=0) - order.place
-    furthest = np.maximum(low, high)
-    alone = int(np.count_nonzero(furthest <= order.gap))
-    if alone:
-        most = int(furthest.min()) - 1
-        raise ValueError(
-            f"gap={order.gap} leaves no rows to predict {alone} of {len(furthest)} rows from; "
-            + (f"give at most {most}" if most > 0 else "the rows have too few places in their order for a gap")
-        )
-
-
-def check_groups(group: NDArray[np.int64] | None, criterion: Criterion | None, name: str = "") -> None:
-    """Raise ValueError if groups are given with a criterion that holds out no rows, or if all rows are in one group.
-
-    Parameters
-    ----------
-    group : ndarray of int, shape (n,), or None
-        Number of the group of each row.
+    exclusion : Exclusion or None
+        Which rows are left out together.
     criterion : Criterion or None
         None for a bandwidth that is estimated without a criterion.
     name : str
         Name of such an estimate, for the message.
-
-    Raises
-    ------
-    ValueError
-        If no rows would be held out, or none would remain.
-
-    Examples
-    --------
-    >>> check_groups(np.array([0, 0, 1]), CRITERIA["loo"])
-    >>> check_groups(np.array([0, 0, 0]), CRITERIA["loo"])
-    Traceback (most recent call last):
-    ValueError: groups has a single group, so that no rows are left to predict it from; give at least two, or none
     """
-    if group is None:
+    if exclusion is None:
         return
     if criterion is None or not criterion.exclude_self:
+        said, without = (f"gap={exclusion.gap} is", "gap=0") if exclusion.gap else ("groups are", "fit without groups")
         raise ValueError(
-            "groups are held out by 'loo', 'regularised' or, for classes, 'log_loss', and "
-            f"bandwidth={name if criterion is None else criterion.name!r} leaves no rows out; use one of these, a "
-            "number, or fit without groups"
+            f"{said} for 'loo', 'regularised' or, for classes, 'log_loss', which leave rows out, and "
+            f"bandwidth={name if criterion is None else criterion.name!r} leaves none out; use one of these, a number, "
+            f"or {without}"
         )
-    if len(group) and np.all(group == group[0]):
-        raise ValueError(
-            "groups has a single group, so that no rows are left to predict it from; give at least two, or none"
-        )
+    exclusion.refuse_alone()
 
 
 Array = NDArray[np.float64]
@@ -290,7 +235,7 @@ class LeaveOneOut:
     Parameters
     ----------
     prediction : ndarray of shape (n, c)
-        Row i predicted from the other rows, or from those of the other groups.
+        Row i predicted from the other rows, or from those that are not left out with it.
     error : float
         Weighted mean over rows of the squared error, summed over outputs.
     occupied : ndarray of bool, shape (n,)
@@ -324,8 +269,8 @@ def leave_one_out(
     Parameters
     ----------
     problem : Problem
-        With the training rows as queries and as keys, and ``exclude_self=True``, or with groups, which leaves all rows
-        of a cluster out (`Problem.with_groups`); local linear with ``degree=1``.
+        With the training rows as queries and as keys, and ``exclude_self=True``, or `Problem.excluding`
+        them; local linear with ``degree=1``.
     algorithm, n_jobs, progress
         As in `pool`.
     ridge : ndarray of shape (d,), optional

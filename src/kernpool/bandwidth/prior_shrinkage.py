@@ -5,11 +5,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.core.pair_factors import weight_left_out
+from kernpool.core.exclusion import Exclusion, sums_of_others
 
 Array = NDArray[np.float64]
 
-ROUNDING = 1e-12  # of the weight of a class
 TOLERANCE = 1e-10  # of the mixing weight; the log loss is flat at its minimum
 
 
@@ -100,10 +99,10 @@ def prior_share(probability: Array, prior: Array, weight: Array | None = None) -
     return PriorShare(share, mixed, -float(times @ np.log(mixed[kept])) / n)
 
 
-def prior_of_others(label: Array, weight: Array | None = None, group: NDArray[np.int64] | None = None) -> Array:
+def prior_of_others(label: Array, weight: Array | None = None, exclusion: Exclusion | None = None) -> Array:
     r"""Return the prior probability of each row's own class, estimated from the other rows.
 
-    Of the row's own frequency at most one is held out; with groups, all rows of its group are.
+    Of the row's own frequency at most one is held out; with an exclusion, all rows that are left out with it.
 
     Parameters
     ----------
@@ -111,8 +110,8 @@ def prior_of_others(label: Array, weight: Array | None = None, group: NDArray[np
         One-hot labels.
     weight : ndarray of shape (n,), optional
         Frequencies.
-    group : ndarray of int, shape (n,), optional
-        Number of the group of each row; then all rows of its group are held out.
+    exclusion : Exclusion, optional
+        Which rows are held out together.
 
     Returns
     -------
@@ -127,22 +126,21 @@ def prior_of_others(label: Array, weight: Array | None = None, group: NDArray[np
     """
     weight = np.ones(len(label)) if weight is None else weight
     total, of_class = float(weight.sum()), label @ (weight @ label)
-    itself, gone = weight_left_out(weight, label, group)
-    like = np.sum(label * gone, axis=1)
-    others = of_class - like
-    alone = others <= 0.0 if group is None else others <= ROUNDING * of_class
-    found = np.where(alone, of_class, others) / np.where(alone, total, np.maximum(total - itself, others))
+    others, like = sums_of_others(weight, label, exclusion)
+    of_others = np.sum(label * like, axis=1)
+    known = of_others > 0.0
+    found = np.where(known, of_others, of_class) / np.where(known, others, total)
     return np.where(found > 0.0, found, 1.0)  # a row of weight zero with its whole class: it is ignored
 
 
-def priors_of_others(label: Array, weight: Array | None = None, group: NDArray[np.int64] | None = None) -> Array:
+def priors_of_others(label: Array, weight: Array | None = None, exclusion: Exclusion | None = None) -> Array:
     r"""Return, for each row, the prior probabilities of all classes, estimated from the other rows.
 
-    Of the row's own frequency at most one is held out; with groups, all rows of its group are.
+    Of the row's own frequency at most one is held out; with an exclusion, all rows that are left out with it.
 
     Parameters
     ----------
-    label, weight, group
+    label, weight, exclusion
         As of `prior_of_others`.
 
     Returns
@@ -158,9 +156,6 @@ def priors_of_others(label: Array, weight: Array | None = None, group: NDArray[n
            [1. , 0. ]])
     """
     weight = np.ones(len(label)) if weight is None else weight
-    total, of_class = float(weight.sum()), weight @ label
-    like = of_class - weight_left_out(weight, label, group)[1]
-    like = np.where(like <= ROUNDING * of_class, 0.0, like)
-    others = like.sum(axis=1, keepdims=True)
-    others = np.where(others > 0.0, others, np.nan)
-    return np.where(np.isnan(others), of_class / total, like / others)
+    others, like = sums_of_others(weight, label, exclusion)
+    share = np.divide(like, others[:, None], where=others[:, None] > 0.0, out=np.zeros_like(like))
+    return np.where(others[:, None] > 0.0, share, weight @ label / float(weight.sum()))

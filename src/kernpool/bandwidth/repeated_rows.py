@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from kernpool.bandwidth.rules_of_thumb import RULES
 from kernpool.bandwidth.search.setup import TrainingRows
+from kernpool.core import Exclusion
 from kernpool.execution.warnings import warn_caller
 
 Array = NDArray[np.float64]
@@ -75,13 +76,13 @@ def warn_of_copies(rows: TrainingRows, *, takes_groups: bool = True, bandwidth: 
     searched = isinstance(bandwidth, str) and bandwidth not in RULES
     groups = ", or give groups= with one label for each distinct row, which holds its copies out together"
     if copies:
-        more = "" if rows.group is None else " in another group"
+        more = "" if rows.exclusion is None else " in another group"
         warn_caller(
             f"{copies:g} of {n} rows repeat another row{more}, with the same inputs and the same y: {TOO_SMALL}; drop "
             f"duplicates first (DataFrame.drop_duplicates of pandas){groups * takes_groups}",
             RepeatedRowsWarning,
         )
-    elif searched and rows.together is None:
+    elif searched and rows.exclusion is None:
         times = np.ceil(weight) if bandwidth in DECEIVED_BY_PARTS else np.maximum(np.floor(weight), 1.0)
         if np.any(times > 1.0) and count_copies(rows, times):
             warn_caller(
@@ -97,7 +98,7 @@ def count_copies(rows: TrainingRows, weight: Array | None = None) -> float:
     Parameters
     ----------
     rows : TrainingRows
-        Training rows; copies within a group, which are held out together, do no harm, and are not counted.
+        Training rows; copies that are held out together do no harm, and are not counted.
     weight : ndarray of shape (n,), optional
         Frequencies: a weight of 3 is a row and two copies. One each by default, whatever the weights of the rows.
 
@@ -125,7 +126,7 @@ def count_copies(rows: TrainingRows, weight: Array | None = None) -> float:
     every = kept = np.arange(len(hashes))
     if len(hashes) > SEEN:  # all copies of a row or none of them
         kept = np.flatnonzero(hashes < np.uint64(SEEN / len(hashes) * 2.0**64))
-    total, copies, first = _count_distinct(hashes, weight, rows.together, kept)
+    total, copies, first = _count_distinct(hashes, weight, rows.exclusion, kept)
     if copies < MANY * total or len(first) < max(DISTINCT, total / TIMES):
         return 0.0
     outputs = len(np.unique(_hash([*table[first].T])))
@@ -136,7 +137,7 @@ def count_copies(rows: TrainingRows, weight: Array | None = None) -> float:
             return 0.0
         if copies < CHANCE * _equal_by_chance([*X[first].T, *code[first].T], _hash([*table[first].T])):
             return 0.0
-    return copies if len(kept) == len(every) else _count_distinct(hashes, weight, rows.together, every)[1]
+    return copies if len(kept) == len(every) else _count_distinct(hashes, weight, rows.exclusion, every)[1]
 
 
 def _equal_by_chance(columns: list[NDArray[Any]], label: Hashes) -> float:
@@ -164,14 +165,14 @@ def _hash(columns: list[NDArray[Any]]) -> Hashes:
 
 
 def _count_distinct(
-    rows: Hashes, weight: Array | None, group: NDArray[np.int64] | None, kept: NDArray[np.intp]
+    rows: Hashes, weight: Array | None, exclusion: Exclusion | None, kept: NDArray[np.intp]
 ) -> tuple[float, float, NDArray[np.intp]]:
     """Return the number of rows at the indices `kept`, the number of copies among them, and one index per distinct row.
 
-    A row counts by its weight. With groups, equal rows of a group count as a single one, whatever their weights.
+    A row counts by its weight. Equal rows that are held out together count as a single one, whatever their weights.
     """
-    if group is not None:  # copies within a group are held out together
-        kept, weight = kept[np.unique(_hash([rows[kept], group[kept]]), return_index=True)[1]], None
+    if exclusion is not None:
+        kept, weight = kept[np.unique(_hash([rows[kept], exclusion.code[kept]]), return_index=True)[1]], None
     _, first, which = np.unique(rows[kept], return_index=True, return_inverse=True)
     times = np.bincount(which, None if weight is None else weight[kept])
     return float(times.sum()), float(np.maximum(times - 1.0, 0.0).sum()), kept[first]

@@ -95,8 +95,8 @@ def describe_fit(model: KernelSmoother, features: Sequence[str]) -> dict[str, An
         found["n_neighbors"] = neighbors
     if isinstance(model, NadarayaWatsonClassifier):
         found["classes"] = model.classes_.tolist()
-    if model.key_group_ is not None:
-        sizes = np.bincount(model.key_group_)
+    if model.smoother_.group is not None:
+        sizes = np.bincount(model.smoother_.group)
         found["clusters"] = {
             "count": len(sizes),
             "smallest": int(sizes.min()),

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.bandwidth import TrainingRows, count_copies
+from kernpool.core import Exclusion
 from kernpool.smoother.linear_smoother import EvaluationPoints, Smoother
 
 Array = NDArray[np.float64]
@@ -197,17 +198,17 @@ class ConformalProblem:
         """
         if self.known is not None:
             return self.known
-        return self.smoother.predict(self.smoother.left_out_problem(self.training_code))
+        return self.smoother.predict(self.smoother.left_out_problem(self.exclusion))
 
     @property
-    def training_code(self) -> Integers | None:
-        """Cluster number of each training row (zero at weight zero); None unless clustered training rows calibrate."""
+    def exclusion(self) -> Exclusion | None:
+        """Which training rows are left out together: those of a cluster if clustered training rows calibrate."""
         calibration = self.calibration
         if calibration.group is None or calibration.which is None:
-            return None
-        code = np.zeros(len(self.smoother.value), dtype=np.int64)
+            return self.smoother.exclusion
+        code = np.zeros(len(self.smoother.value), dtype=np.int64)  # also of rows of weight zero
         code[calibration.which] = calibration.group
-        return code
+        return Exclusion(code)
 
     @cached_property
     def doubt(self) -> str:
@@ -215,7 +216,7 @@ class ConformalProblem:
         if not self.calibration.own:
             return ""
         smoother = self.smoother
-        if smoother.order is not None:
+        if smoother.exclusion is not None and smoother.exclusion.gap:
             return "rows next to each other share noise, and are left out together, but are not exchangeable"
         if self.calibration.own and self.calibration.group is None and are_copied(smoother, smoother.value):
             return COPIED
@@ -226,7 +227,8 @@ class ConformalProblem:
         if self.calibration.own and self.calibration.group is None and smoother.widens:
             return WIDENED
         levels = smoother.key_code, self.places.code
-        if lonely_levels(*levels, smoother.weight, self.training_code, self.calibration.which):
+        clusters = None if self.exclusion is None else self.exclusion.clusters
+        if lonely_levels(*levels, smoother.weight, clusters, self.calibration.which):
             return LONELY
         whole = np.all(self.calibration.weight == np.floor(self.calibration.weight))
         return "" if whole else FRACTIONS

@@ -31,7 +31,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.conformal.calibration import ConformalProblem
-from kernpool.core.pair_factors import sums_of_groups
 from kernpool.execution.warnings import warn_caller
 from kernpool.inference import InferenceWarning, as_level
 
@@ -90,7 +89,7 @@ Integers = NDArray[np.int64]
 
 def cluster_weight(code: Integers, weight: Array) -> Array:
     """Return the weight of each row as a fraction of its cluster's total weight."""
-    return np.asarray(weight / sums_of_groups(code, weight))
+    return np.asarray(weight / np.bincount(code, weight)[code])
 
 
 def score_bound(setting: ConformalProblem, score: Array) -> Array:

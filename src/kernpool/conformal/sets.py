@@ -262,7 +262,7 @@ def _guarantee(setting: SetSetting) -> str:
     known = f"one of the {len(setting.classes)} classes of the fit"
     whose = f"a new row of {known}" + ", whichever it is," * setting.by_class
     if setting.others is None:
-        clusters = "" if setting.of.group is None else " in a new cluster"
+        clusters = "" if setting.of.smoother.exclusion is None else " in a new cluster"
         why = COPIED if setting.copied else "the training rows calibrate sets of a fit to these same rows"
         return (
             f"Holds the class of {whose}{clusters} with a probability of about {level} for new rows like these, "

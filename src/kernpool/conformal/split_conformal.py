@@ -79,7 +79,7 @@ def _scales(setting: ConformalProblem) -> tuple[Array, Array]:
     # at least a thousandth of their median over the training rows
     smoother, calibration = setting.smoother, setting.calibration
     scale = residual_scale(smoother.of_residuals(), smoother.value - setting.left_out)
-    whole = scale.predict(scale.left_out_problem(setting.training_code))
+    whole = scale.predict(scale.left_out_problem(setting.exclusion))
     there = scale.predict(scale.problem(setting.places))
     weight = smoother.weight
     floor = LEAST_SCALE * upper_statistic(whole[weight > 0].T, weight[weight > 0], 0.5 * weight.sum())
@@ -122,7 +122,7 @@ class _ConditionalQuantiles:
     """Conditional quantiles of the outputs; for a local linear fit, the fit plus quantiles of residuals."""
 
     def __init__(self, setting: ConformalProblem) -> None:
-        self.smoother, self.code = setting.smoother, setting.training_code
+        self.smoother, self.exclusion = setting.smoother, setting.exclusion
         self.value, self.known = self.smoother.value, np.ones(len(self.smoother.value), dtype=bool)
         if self.smoother.recipe.degree:
             with_nan = replace(self.smoother, recipe=replace(self.smoother.recipe, empty="nan"))
@@ -147,7 +147,7 @@ class _ConditionalQuantiles:
         """Return the `Problem` whose queries are given points; at training rows, the row (or cluster) is held out."""
         if which is None:
             return smoother.problem(places)
-        problem = smoother.left_out_problem(self.code)
+        problem = smoother.left_out_problem(self.exclusion)
         return problem if len(which) == len(problem.query) else problem.block(which)
 
     def _counted(self, problem: Problem) -> Problem:

@@ -4,12 +4,13 @@ START HERE. Read `state.py` first: three numbers per query that merge; the whole
 `similarity.py`, how a kernel and a bandwidth weight a pair, and `problem.py`, everything that an algorithm is given.
 `input_validation.py` validates the arrays that callers pass. `moments.py` lists the sums that local polynomial fits
 need, `local_fit.py` fits planes and quadratics from them, and `tangent_planes.py` those of columns on circles.
-`pair_factors.py` holds categorical columns and groups,
-`batch.py` leading batch dimensions, `robust_weights.py` weights of outliers, and `dependent_columns.py` columns whose
-slopes no plane determines.
+`pair_factors.py` holds categorical columns, `exclusion.py` rows that are left out together, `batch.py` leading batch
+dimensions, `robust_weights.py` weights of outliers, and `dependent_columns.py` columns whose slopes no plane
+determines.
 """
 
 from kernpool.core.batch import Stack
+from kernpool.core.exclusion import ExcludedPairs, Exclusion, sums_of_others
 from kernpool.core.input_validation import (
     Keys,
     Prepared,
@@ -23,7 +24,7 @@ from kernpool.core.input_validation import (
 )
 from kernpool.core.local_fit import LocalFit, RankDeficiencyWarning, solve, warn_of_curvature, with_ridge
 from kernpool.core.moments import MOST_COLUMNS, Layout, check_degree, monomials
-from kernpool.core.pair_factors import NO_CATEGORIES, Categories, Factors, Groups, RowOrder, weight_left_out
+from kernpool.core.pair_factors import NO_CATEGORIES, Categories, Factors
 from kernpool.core.problem import FLOAT64, FLOAT64_EPSILON, Problem
 from kernpool.core.similarity import KernelLogits
 from kernpool.core.state import (
@@ -44,8 +45,9 @@ __all__ = [
     "NO_CATEGORIES",
     "Categories",
     "EmptyWindowWarning",
+    "ExcludedPairs",
+    "Exclusion",
     "Factors",
-    "Groups",
     "KernelLogits",
     "Keys",
     "Layout",
@@ -54,7 +56,6 @@ __all__ = [
     "Prepared",
     "Problem",
     "RankDeficiencyWarning",
-    "RowOrder",
     "Rows",
     "Stack",
     "along_tangents",
@@ -73,7 +74,7 @@ __all__ = [
     "on_tangents",
     "solve",
     "subtract",
+    "sums_of_others",
     "warn_of_curvature",
-    "weight_left_out",
     "with_ridge",
 ]

@@ -1,4 +1,4 @@
-"""Weight factors of query-key pairs: categorical kernels, and exclusion of keys of the query's own group.
+"""Weight factors of query-key pairs: the kernels of categorical columns.
 
 With the factor ``T_a`` of the categories of a query and a key in the categorical column a, the weight of a pair is
 
@@ -6,9 +6,6 @@ With the factor ``T_a`` of the categories of a query and a key in the categorica
 
 Keys with the same categories in every column form a *cell*: within it the factors depend on the query alone.
 `Categories` holds the kernel of each categorical column of the training rows, and the range of its smoothing.
-
-`Groups` are rows that belong together, such as the pupils of a school: keys of the query's own group are excluded.
-With a gap they are places in an order such as time, and keys within so many places of the query are.
 """
 
 from __future__ import annotations
@@ -123,114 +120,6 @@ def _with_unknown_row(table: Array) -> Array:
     """Append a row for unknown categories (code -1) to a table: the entry for the first and the last category."""
     # An unknown category is as unlike each category as these two are.
     return np.vstack([table, np.full((1, len(table)), table[0, -1])])
-
-
-@dataclass(frozen=True)
-class Groups:
-    """Group codes of queries and keys, such as clusters: keys of the query's own group are excluded.
-
-    Parameters
-    ----------
-    query_code : ndarray of int64, shape (m,)
-        Number of the group of each query, -1 for a query for which all keys are included.
-    key_code : ndarray of int64, shape (n,)
-        Number of the group of each key, not negative.
-    gap : int, default=0
-        Keys are excluded whose number differs from that of the query by at most so much.
-
-    Notes
-    -----
-    The constructor does not check its arguments, because thousands of parts are made; `read` does, and
-    `Problem.with_groups` calls it.
-
-    Examples
-    --------
-    >>> code = np.array([0, 0, 1])
-    >>> Groups(code, code).takes_part()
-    array([[False, False,  True],
-           [False, False,  True],
-           [ True,  True, False]])
-    """
-
-    query_code: Codes
-    key_code: Codes
-    gap: int = 0
-
-    def block(self, queries: Some, keys: Some = slice(None)) -> Groups:
-        """Return the group codes of a subset of the queries and of the keys."""
-        return Groups(self.query_code[queries], self.key_code[keys], self.gap)
-
-    def takes_part(self) -> NDArray[np.bool_]:
-        """Return an (m, n) mask that is True where query and key are of different groups, more than the gap apart."""
-        query = self.query_code[:, None]
-        if not self.gap:
-            return np.asarray(query != self.key_code)
-        return np.asarray((np.abs(query - self.key_code) > self.gap) | (query < 0))
-
-
-class RowOrder(NamedTuple):
-    """Places of rows in an order such as time, and how many places next to a row are left out together with it.
-
-    Parameters
-    ----------
-    place : ndarray of int64, shape (n,)
-        Place of each row: 0, 1, ...; rows of equal time share one.
-    gap : int
-        Rows that are at most so many places away are left out together with a row.
-
-    Examples
-    --------
-    >>> order = RowOrder(np.array([2, 0, 1, 3]), 1)
-    >>> [part.ravel() for part in order.others(np.ones(4), np.array([[1.0], [2.0], [4.0], [8.0]]))]
-    [array([1., 2., 1., 2.]), array([2., 9., 8., 6.])]
-    """
-
-    place: Codes
-    gap: int
-
-    def take(self, rows: Some) -> RowOrder:
-        """Return the order of the rows with these indices; places keep their numbers."""
-        return self._replace(place=self.place[rows])
-
-    def others(self, weight: Array, number: Array) -> tuple[Array, Array]:
-        """Return for each row the weight, and the sum of weight times number, of all rows beyond its gap.
-
-        Those before it and those after it are added up, in O(n log n) time; nothing is subtracted.
-        """
-        row = np.argsort(self.place, kind="stable")
-        place, sums = self.place[row], np.column_stack([weight, weight[:, None] * number])[row]
-        nothing = np.zeros((1, sums.shape[1]))
-        before = np.vstack([nothing, np.cumsum(sums, axis=0)])[np.searchsorted(place, self.place - self.gap)]
-        after = np.vstack([np.cumsum(sums[::-1], axis=0)[::-1], nothing])
-        both = before + after[np.searchsorted(place, self.place + self.gap, side="right")]
-        return both[:, 0], both[:, 1:]
-
-
-def sums_of_groups(code: Codes, number: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Sum numbers within groups of rows, and return for each row the sum of its group."""
-    _, place = np.unique(code, return_inverse=True)
-    sums = np.zeros((int(place.max()) + 1, *number.shape[1:]))
-    np.add.at(sums, place, number)
-    return np.asarray(sums[place])
-
-
-def weight_left_out(
-    weight: NDArray[np.float64], number: NDArray[np.float64], code: Codes | None = None
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the weight, and weight times number, that leave-one-out or leave-cluster-out removes for each row.
-
-    Examples
-    --------
-    >>> weight, number = np.array([1.0, 3.0, 1.0]), np.array([[1.0], [2.0], [4.0]])
-    >>> [left.ravel() for left in weight_left_out(weight, number)]
-    [array([1., 1., 1.]), array([1., 2., 4.])]
-    >>> [left.ravel() for left in weight_left_out(weight, number, np.array([0, 1, 0]))]
-    [array([2., 3., 2.]), array([5., 6., 5.])]
-    """
-    if code is None:
-        unit = np.minimum(weight, 1.0)
-        return unit, unit[:, None] * number
-    return sums_of_groups(code, weight), sums_of_groups(code, weight[:, None] * number)
 
 
 @dataclass(frozen=True)

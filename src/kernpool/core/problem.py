@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool.core import input_validation
+from kernpool.core.exclusion import ExcludedPairs, Exclusion
 from kernpool.core.input_validation import Keys, Prepared, Rows, column_range, read_rows
 from kernpool.core.moments import Layout, check_degree, layout_of
-from kernpool.core.pair_factors import Factors, Groups
+from kernpool.core.pair_factors import Factors
 from kernpool.core.similarity import KernelLogits
 from kernpool.core.state import PoolState
 from kernpool.data import array_validation
@@ -69,8 +70,8 @@ class Problem:
         `kernpool.core.moments`.
     factors : Factors or None
         Of categorical columns, which multiply onto the weights.
-    groups : Groups or None
-        Which keys are excluded because they belong to the group of the query.
+    excluded : ExcludedPairs or None
+        Which keys are excluded because they are left out together with the query.
     tied : ndarray of int, shape (d,), or None
         Numbers of the columns, ascending; columns of equal number are a point on a circle or sphere about the origin,
         whose planes are along the tangent at the query (`kernpool.core.tangent_planes`).
@@ -92,7 +93,7 @@ class Problem:
     dtype: np.dtype[Any] = FLOAT64
     degree: int = 0
     factors: Factors | None = None
-    groups: Groups | None = None
+    excluded: ExcludedPairs | None = None
     tied: NDArray[np.intp] | None = None
     prepared: Prepared | None = field(default=None, repr=False, compare=False)
 
@@ -226,14 +227,14 @@ class Problem:
         return self.own[1]
 
     def multiplicity(self) -> Array:
-        """Return the frequency of each key for each query, (m, n), after masks, groups and leave-one-out."""
+        """Return the frequency of each key for each query, (m, n), after masks, exclusions and leave-one-out."""
         weight = np.ones(len(self.key)) if self.key_weight is None else self.key_weight
         times = np.repeat(weight[None, :], len(self.query), axis=0)
         if self.self_index is not None:
             (rows,) = np.nonzero(self.self_index >= 0)
             times[rows, self.self_index[rows]] = self.own_weight[rows]
-        if self.groups is not None:
-            times *= self.groups.takes_part()
+        if self.excluded is not None:
+            times *= self.excluded.takes_part()
         return times if self.attn_mask is None else times * self.attn_mask
 
     def block(self, queries: slice | NDArray[np.intp], keys: slice | NDArray[np.intp] = slice(None)) -> Problem:
@@ -261,7 +262,7 @@ class Problem:
             attn_mask=pairs(self.attn_mask),
             logit_bias=pairs(self.logit_bias),
             factors=None if self.factors is None else self.factors.block(queries, keys),
-            groups=None if self.groups is None else self.groups.block(queries, keys),
+            excluded=None if self.excluded is None else self.excluded.block(queries, keys),
         )
 
     def part(self, queries: slice | NDArray[np.intp], keys: slice | NDArray[np.intp]) -> Problem:
@@ -296,12 +297,9 @@ class Problem:
         """Return the problem of the numeric columns alone, without the kernels of categorical columns."""
         return replace(self, factors=None)
 
-    def with_groups(self, query_code: NDArray[np.int64], key_code: NDArray[np.int64], gap: int = 0) -> Problem:
-        """Return the problem with the given groups, in which keys of the query's own group are excluded.
-
-        Codes and the gap are those of `Groups`.
-        """
-        return replace(self, groups=Groups(query_code, key_code, gap))
+    def excluding(self, query_code: NDArray[np.int64], keys: Exclusion) -> Problem:
+        """Return the problem without the keys that are left out together with a row of the query's number."""
+        return replace(self, excluded=keys.pairs(query_code))
 
     def with_dense_factors(self) -> Problem:
         """Return the problem with its categorical kernels turned into an (m, n) bias of the logits."""

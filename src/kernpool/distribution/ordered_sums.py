@@ -56,7 +56,7 @@ class Way:
             return "has no loop for a kernel of the user's own"
         if problem.similarity.widening is not None:
             return "has no loop for windows of different widths"
-        if problem.logit_bias is not None or problem.groups is not None:
+        if problem.logit_bias is not None or problem.excluded is not None:
             return "has no loop for an additive mask or groups"
         return "would underflow" if kernel.is_compact and may_underflow(problem) else None
 

@@ -158,8 +158,8 @@ def sums_by_rank(recipe: Recipe, problem: Problem, rows: Index, rank: Index) -> 
             some = requests[piece]
             part = problem.part(rows[some], slice(keys[0], keys[-1] + 1))
             counts = np.ones((1, 1), dtype=bool) if part.attn_mask is None else part.attn_mask
-            if part.groups is not None:
-                counts, part = counts & part.groups.takes_part(), replace(part, groups=None)
+            if part.excluded is not None:
+                counts, part = counts & part.excluded.takes_part(), replace(part, excluded=None)
             lies_below = keys < rank[some, None]
             for mask, side in ((counts & lies_below, below), (counts & ~lies_below, above)):
                 if mask.any():

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from kernpool.bandwidth import warn_of_copies
-from kernpool.bandwidth.criteria import CRITERIA, LOG_LOSS, check_groups, check_order
+from kernpool.bandwidth.criteria import CRITERIA, LOG_LOSS, check_exclusion
 from kernpool.bandwidth.rules_of_thumb import RULES, rule_of_thumb
 from kernpool.bandwidth.search import (
     Found,
@@ -110,13 +110,11 @@ def choose_bandwidth(
     ridge = float(options.ridge or 0.0) if options.degree else None
     (kept,), named = np.nonzero(rows.weight > 0), isinstance(bandwidth, str)
     criterion = (CRITERIA | {LOG_LOSS.name: LOG_LOSS}).get(bandwidth) if named else None
-    if rows.group is not None:
-        # Given numbers and rules, which look at X alone, hold no rows out. They need two groups all the same, for
+    if rows.exclusion is not None:
+        # Given numbers and rules, which look at X alone, hold no rows out. They need two clusters all the same, for
         # methods of the fitted model that leave clusters out.
-        check_groups(rows.group[kept], criterion if named and bandwidth not in RULES else CRITERIA["loo"], bandwidth)
-    if rows.order is not None:
-        order = rows.order.take(kept)
-        check_order(order, criterion if named and bandwidth not in RULES else CRITERIA["loo"], bandwidth)
+        leaving = criterion if named and bandwidth not in RULES else CRITERIA["loo"]
+        check_exclusion(rows.exclusion.take(kept), leaving, bandwidth)
     if not named:
         return Found(given_bandwidth(bandwidth, rows.bandwidths), given_smoothing(smoothing, categories), ridge)
     rows = rows.take(kept)

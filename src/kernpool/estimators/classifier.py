@@ -199,7 +199,7 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
     def _with_more(self, fitted: dict[str, Any]) -> dict[str, Any]:
         """Add the class priors, their weight, and recalibration maps if requested."""
         label, weight, share = fitted["value_"].astype(np.float64), fitted["key_weight_"], self.prior_share
-        group, pooled = fitted["key_group_"], np.zeros(fitted["value_"].shape)
+        exclusion, pooled = fitted["exclusion_"], np.zeros(fitted["value_"].shape)
         fitted = fitted | {"class_prior_": class_prior(fitted["value_"], weight)}
         rows = len(label) if weight is None else float(weight.sum())
         if share == "loo":  # where rows were held out it is known: to leave out each of 1e5 took two of three parts
@@ -209,7 +209,7 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
             pooled = KernelSmoother.leave_one_out(self).prediction
         if share == "loo":
             own = np.sum(label * pooled, axis=1)
-            share = prior_share(own, prior_of_others(label, weight, group), weight).share
+            share = prior_share(own, prior_of_others(label, weight, exclusion), weight).share
         fitted["prior_share_"] = float(share)
         if self.recalibrate is not None:
             self._replace_fit(fitted)

@@ -35,6 +35,7 @@ from numpy.typing import NDArray
 
 from kernpool.bandwidth import CRITERIA, TrainingRows, canonical_rows, count_copies
 from kernpool.bandwidth.search import Found
+from kernpool.core import Exclusion
 from kernpool.estimators.fitted_model import smoother_of_rows
 from kernpool.estimators.limits import smoother_of
 from kernpool.estimators.methods.window_width import choose_windows
@@ -69,7 +70,7 @@ def expected_error(model: FittedModel) -> float:
     """
     smoother = smoother_of(model, "expected_error")
     rows = canonical_rows(smoother.rows_of(np.asarray(model.value_, dtype=np.float64)))
-    copies = rows.together is None and count_copies(rows, rows.weight) > 0
+    copies = rows.exclusion is None and count_copies(rows, rows.weight) > 0
     if not _was_searched(model):
         return _without_copies(model, rows) if copies else _left_out_error(model)
     refuse_few(rows)
@@ -94,7 +95,7 @@ def expected_error(model: FittedModel) -> float:
 
 def refuse_few(rows: TrainingRows) -> None:
     """Raise ValueError if there are fewer than four rows, or groups of them."""
-    unit, number = ("rows", rows.number) if rows.group is None else ("groups", rows.groups)
+    unit, number = ("rows", rows.number) if rows.clusters is None else ("groups", len(np.unique(rows.clusters)))
     if number < FEWEST:
         raise ValueError(f"expected_error needs at least four {unit} to search without some of them, got {number:g}")
 
@@ -139,9 +140,9 @@ def folds_of(rows: TrainingRows, *, together: bool = False) -> Iterator[Array]:
     """
     weight, generator = rows.weight, np.random.default_rng(0)
     folds = int(min(rows.number, FOLDS_OF_FEW if rows.number <= FEW_ROWS else FOLDS))
-    group = np.arange(len(weight)) if together else rows.together
-    if group is not None:
-        found, place = np.unique(group, return_inverse=True)
+    code = np.arange(len(weight)) if together else None if rows.exclusion is None else rows.exclusion.code
+    if code is not None:
+        found, place = np.unique(code, return_inverse=True)
         folds = min(folds, len(found))
         mine = (generator.permutation(len(found)) % folds)[place]
         for k in range(folds):
@@ -166,10 +167,10 @@ def _squared(value: Array, prediction: Array) -> Array:
 def _predict(model: FittedModel, found: Found, fold: TrainingRows, there: TrainingRows) -> Array:
     """Predict the held-out rows of a fold from its training rows; by the mean of these where all weights are zero."""
     smoother = smoother_of_rows(model, found, fold, model._categories())
-    if fold.order is not None and there.order is not None:
+    if fold.exclusion is not None and there.exclusion is not None and fold.exclusion.gap:
         of_mean = replace(smoother, recipe=replace(smoother.recipe, empty="mean"))
         problem = of_mean.problem(of_mean.points(there.X, there.code))
-        return of_mean.predict(problem.with_groups(there.order.place, fold.order.place, fold.order.gap))
+        return of_mean.predict(problem.excluding(there.exclusion.code, fold.exclusion))
     recipe = replace(smoother.recipe, empty="mean", widening=smoother.points(there.X, there.code).widening)
     factors = smoother.categories.factors(there.code, fold.code, smoother.smoothing)
     sums = KeyPairs(smoother.keys, factors).reduce(recipe, there.X)
@@ -181,7 +182,7 @@ def _left_out_error_of_fold(model: FittedModel, found: Found, fold: TrainingRows
     if found.loo_error is not None:
         return found.loo_error
     smoother = smoother_of_rows(model, found, fold, model._categories())
-    return float(smoother.leave_one_out(fold.group).error)
+    return float(smoother.leave_one_out().error)
 
 
 def _left_out_error(model: FittedModel) -> float:
@@ -193,7 +194,7 @@ def _left_out_error(model: FittedModel) -> float:
 
 def _without_copies(model: FittedModel, rows: TrainingRows) -> float:
     """Return the leave-one-out error of a model when each row is left out together with all of its copies."""
-    alone = replace(rows, group=np.arange(len(rows.X)))
+    alone = replace(rows, exclusion=Exclusion(np.arange(len(rows.X))))
     found = Found(
         model.coordinates_.distinct(model.bandwidth_),
         model.smoothing_,

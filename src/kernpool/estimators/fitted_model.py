@@ -22,7 +22,7 @@ from kernpool.data.chunks.sources import open_chunks
 from kernpool.data.circular import Closed, Coordinates, Globe, closed_columns
 from kernpool.data.encoding import Encoding
 from kernpool.estimators.extrapolation import Extent, warn_of_extrapolation
-from kernpool.estimators.model import FittedModel, names_of, order_of, robust_weight_of, source_of
+from kernpool.estimators.model import FittedModel, names_of, robust_weight_of, source_of
 from kernpool.estimators.training_rows import as_table, read_inputs
 from kernpool.execution.progress import current_progress
 from kernpool.execution.warnings import warn_caller
@@ -65,8 +65,7 @@ def smoother_of_fit(model: FittedModel) -> Smoother | StoredModel:
         np.asarray(model.smoothing_, dtype=np.float64) if has_levels else np.zeros(0),
         least_rows=model.min_effective_rows_,
         n_neighbors=getattr(model, "n_neighbors_", None),
-        order=order_of(model),
-        group=model.key_group_,
+        exclusion=model.exclusion_,
         robust_weight=robust,
         robustness=None if robust is None else Robustness.of(model.robust),
     )
@@ -83,8 +82,7 @@ def smoother_of_rows(model: FittedModel, found: Found, rows: TrainingRows, categ
         found.smoothing if has_levels else np.zeros(0),
         least_rows=found.min_effective_rows,
         n_neighbors=found.n_neighbors,
-        order=rows.order,
-        group=rows.group,
+        exclusion=rows.exclusion,
     )
 
 
@@ -95,7 +93,7 @@ def floor_in_words(model: FittedModel) -> str:
         return ""
     if smoother.n_neighbors is not None:
         return f", windows of the {smoother.n_neighbors} nearest rows"
-    if smoother.least_rows is None or smoother.training_points(smoother.group).widening is None:
+    if smoother.least_rows is None or smoother.training_points(smoother.exclusion).widening is None:
         return ""
     return f", windows of at least {smoother.least_rows:.3g} effective rows"
 

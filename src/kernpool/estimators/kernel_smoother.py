@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
 from kernpool.bandwidth import LeaveOneOut, TrainingRows, warn_of_copies
-from kernpool.core import NO_CATEGORIES, RowOrder, check_degree
+from kernpool.core import NO_CATEGORIES, Exclusion, check_degree
 from kernpool.core.dependent_columns import RankNotes
 from kernpool.data.encoding import group_codes
 from kernpool.estimators.expected_error import expected_error
@@ -59,9 +59,10 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
         if self.robust:
             refuse(self, "robust=")
         weight = None if sample_weight is None else frequencies(sample_weight, len(key))
-        group = None if groups is None else group_codes(groups, len(key))
-        order = RowOrder(place, self.gap) if self.gap and place is not None else None
-        rows_of_search = TrainingRows.from_arrays(key, value, weight, code, group, order)
+        exclusion = None if groups is None else Exclusion(group_codes(groups, len(key)))
+        if self.gap and place is not None:
+            exclusion = Exclusion(place, self.gap)
+        rows_of_search = TrainingRows.from_arrays(key, value, weight, code, exclusion)
         warn_of_copies(rows_of_search, bandwidth=self.bandwidth)
         coordinates = new_coordinates(self, key, encoding)
         if coordinates.closed:
@@ -73,8 +74,7 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
         found = found.of_table(coordinates, encoding, names)
         fitted = found.attributes() | {
             "key_": unshared(key), "value_": unshared(value), "key_weight_": weight, "key_code_": code,
-            "key_group_": group, "key_place_": place, "encoding_": encoding, "coordinates_": coordinates,
-            "target_name_": target,
+            "exclusion_": exclusion, "encoding_": encoding, "coordinates_": coordinates, "target_name_": target,
         }  # fmt: skip
         self._replace_fit(self._with_more(fitted))
 
@@ -205,4 +205,4 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
             all rows within it are.
         """
         smoother = smoother_of(self)
-        return smoother.leave_one_out(smoother.group)
+        return smoother.leave_one_out()

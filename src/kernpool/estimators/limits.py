@@ -33,7 +33,7 @@ KINDS: dict[str, tuple[Callable[[FittedModel], object], type[Exception], str]] =
         "degree=2 does not go with {answer}",
     ),
     "groups": (
-        lambda model: model.key_group_ is not None,
+        lambda model: model.exclusion_ is not None and model.exclusion_.clusters is not None,
         ValueError,
         "{answer} takes rows one by one, and this model was fitted with groups=, whose rows go together",
     ),

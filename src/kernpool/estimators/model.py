@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from kernpool.bandwidth import LeaveOneOut
-from kernpool.core import NO_CATEGORIES, Categories, RowOrder
+from kernpool.core import NO_CATEGORIES, Categories, Exclusion
 from kernpool.core.dependent_columns import RankNotes
 from kernpool.data.circular import Coordinates
 from kernpool.data.encoding import Encoding
@@ -148,21 +148,20 @@ class FittedModel(Parameters):
     """Base class of what a fitted kernel estimator holds: parameters as given, and attributes as `fit` left them.
 
     Parameters have the name of the argument, and fitted attributes end in an underscore. Training rows that are not in
-    memory are in `source_`; there are no groups of them, and keys, values, weights and codes raise AttributeError, with
+    memory are in `source_`; keys, values, weights and codes raise AttributeError, with
     advice.
     """
 
     robust: bool | int | str = False  # parameters of regressors alone
     gap: int = 0
 
-    # Training rows: keys (n, d), outputs (n,) or (n, c), weights (n,) or None, categories (n, k), groups (n,) or None,
-    # and places in their order, (n,) or None.
+    # Training rows: keys (n, d), outputs (n,) or (n, c), weights (n,) or None, categories (n, k), and which
+    # of them are left out together.
     key_ = RowAttribute()
     value_ = RowAttribute()
     key_weight_ = RowAttribute()
     key_code_ = RowAttribute()
-    key_group_ = RowAttribute()
-    key_place_ = RowAttribute()
+    exclusion_: Exclusion | None
     source_: StoredPairs
 
     # Found by the fit: bandwidths (d,), smoothings of categorical columns (k,), and how columns become numbers.
@@ -232,12 +231,6 @@ def source_of(model: FittedModel) -> StoredPairs | None:
 def follows_rows(model: FittedModel) -> bool:
     """Return whether the windows of a model reach to a number of rows."""
     return isinstance(getattr(model, "window", None), Nearest)
-
-
-def order_of(model: FittedModel) -> RowOrder | None:
-    """Return the places of the training rows in their order, with the gap of the model; None without a gap."""
-    gap = gap_of(model)
-    return RowOrder(model.key_place_, gap) if gap and model.key_place_ is not None else None
 
 
 def gap_of(model: FittedModel) -> int:

@@ -113,10 +113,10 @@ class KernelRegressor(
         Notes
         -----
         Groups are for ``bandwidth="regularised"``, the default, and ``"loo"``. With a number, or a rule that looks at X
-        alone, they are kept (`key_group_`) and change no prediction; ``"aicc"`` and ``"gcv"`` refuse them.
+        alone, they are kept (`exclusion_`) and change no prediction; ``"aicc"`` and ``"gcv"`` refuse them.
         `loo_error_`, `leave_one_out` and `expected_error` are of left-out clusters then. With G clusters a pass
         takes about as many plain ones as G has octal digits, and never more than all pairs
-        (`kernpool.pooling.group_plan`).
+        (`kernpool.pooling.excluded_plan`).
 
         For chunks a bandwidth that is a name is found on a sample of rows, 10 000 unless `search` has a number,
         drawn in one pass, and made that of all rows by the rate :math:`n^{-1/(4 + d)}`; `bandwidth_note_` says so, and
@@ -150,9 +150,10 @@ class KernelRegressor(
         refuse_other_labels(X, sample_weight=sample_weight, groups=groups, time=time)
         time = times_of(X, time)
         rows = read_rows(self, X, y, numbers=True)
-        self._fit_pairs(rows, rows.output, sample_weight, groups, places_of_rows(self, rows, time, groups))
+        place = places_of_rows(self, rows, time, groups)
+        self._fit_pairs(rows, rows.output, sample_weight, groups, place)
         if groups is None:
-            warn_of_correlated_noise(self, rows)
+            warn_of_correlated_noise(self, rows, place)
         return self
 
     @overload
@@ -350,10 +351,9 @@ class NadarayaWatsonRegressor(KernelRegressor):
     robust_weight_ : ndarray of shape (n,)
         Robustness weight of each training row, only with `robust`. With a compact kernel it is 1e-30 of that of the
         pass before in place of zero, by which a window of outliers alone is fitted, with a warning.
-    key_group_ : ndarray of int, shape (n,), or None
-        Number of the group of each training row, if `fit` had groups.
-    key_place_ : ndarray of int, shape (n,), or None
-        Place of each training row in their order, if there is a gap or `fit` had times.
+    exclusion_ : Exclusion or None
+        Which training rows are left out together, if `fit` had groups or there is a gap: `code` is the number of the
+        cluster of each row, or its place in the order, and `gap` is zero for clusters.
     search_rows_ : ndarray of int
         Numbers of the training rows that the bandwidth was searched on, if `search` has a number of rows below theirs,
         or of more than 2048 rows with `robust`; rows that equal one of them included. The others have not seen it: see

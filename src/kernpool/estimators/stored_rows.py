@@ -178,7 +178,7 @@ def fit_stored(model: FittedModel, pairs: StoredPairs, **given: Any) -> None:
     if pairs.kinds is not None:
         encoding = replace(Encoding.of_numbers(names, columns), kinds=tuple(pairs.kinds))
     reference, coordinates = getattr(pairs, "reference", None), Coordinates(columns)
-    fitted = {"source_": pairs, "reference_": reference, "encoding_": encoding, "key_group_": None}
+    fitted = {"source_": pairs, "reference_": reference, "encoding_": encoding, "exclusion_": None}
     fitted |= {"coordinates_": coordinates}
     model._replace_fit(found.of_table(coordinates, encoding, names).attributes() | fitted)
     model.n_features_in_ = columns

@@ -150,7 +150,7 @@ def _shows_windows(model: KernelSmoother) -> bool:
     """Return whether the page can compute windows that follow the rows of a fitted model."""
     is_plain = (model.encoding_ is None or model.encoding_.numbers_alone) and not model.coordinates_.closed
     is_line = len(model.bandwidth_) == 1 and is_plain
-    is_alone = not isinstance(model, NadarayaWatsonClassifier) and model.key_group_ is None
+    is_alone = not isinstance(model, NadarayaWatsonClassifier) and model.smoother_.group is None
     return shown_widths(model) == "nearest" and is_line and is_alone and 2 < len(model.key_) <= EXACT_ROWS
 
 
@@ -245,7 +245,7 @@ def payload_of(subject: ExplorerModel, *, language: str | None = None) -> dict[s
         "columns": _columns(subject, rows),
         "target": _target(subject, rows),
         "weight": None if model.key_weight_ is None else floats(model.key_weight_[rows]),
-        "group": None if model.key_group_ is None else integers(model.key_group_[rows]),
+        "group": None if model.smoother_.group is None else integers(model.smoother_.group[rows]),
         "truth": None if subject.truth is None else {"x": floats(subject.truth[0]), "y": floats(subject.truth[1])},
         "settings": fitted,
         "fitted": fitted,
@@ -267,7 +267,7 @@ def _python(subject: ExplorerModel) -> dict[str, Any]:
         "load": subject.load,
         "estimator": type(model).__name__,
         "weighted": model.key_weight_ is not None,
-        "grouped": model.key_group_ is not None,
+        "grouped": model.smoother_.group is not None,
         "unseen": model.unseen,
     }
 

@@ -60,14 +60,11 @@ class Probabilities:
         These outputs: one in the column of the class of a row.
     share : float
         Mixing weight of the class priors in all probabilities.
-    group : ndarray of int64, shape (n,), or None
-        Number of the cluster of each row; then whole clusters are held out.
     """
 
     smoother: Smoother
     label: Array
     share: float
-    group: Codes | None = None
 
     @property
     def weight(self) -> Array:
@@ -100,7 +97,7 @@ class Probabilities:
         """Leave-one-out (or leave-cluster-out) class probabilities of the training rows, computed in one pass."""
         fitted = self.smoother.left_out_fit
         fit = fitted.fit
-        prior = priors_of_others(self.label, self.weight, self.group)
+        prior = priors_of_others(self.label, self.weight, self.smoother.exclusion)
         pooled = np.where(fit.occupied[:, None], np.clip(fit.intercept, 0.0, 1.0), prior)
         return LeftOut(pooled, prior, (1.0 - self.share) * pooled + self.share * prior, fitted.log_mass)
 

@@ -387,11 +387,11 @@ FAR = 300.0  # log of a sum of weights, below that of a row at distance zero, be
 ISOLATED = 0.1  # attention, of that of an average row, below which a row is hardly used
 
 
-def attention_received(smoother: Smoother, code: Integers | None = None) -> Array:
+def attention_received(smoother: Smoother) -> Array:
     """Return the attention that one unit of each row receives in leave-one-out predictions of the other rows."""
     # one is that of an average row; two passes over pairs of rows
     smoother = smoother.of_degree(0).with_values(np.zeros((len(smoother.weight), 1)))
-    problem, weight = smoother.left_out_problem(code), smoother.weight
+    problem, weight = smoother.left_out_problem(smoother.exclusion), smoother.weight
     mass = log_mass(smoother.sums(problem))
     peak = problem.similarity.log_peak
     near = (weight > 0) & (mass > peak - FAR)

@@ -2,11 +2,12 @@
 
 Read `pool.py` first: the public functions, from pairs to pooled values in three steps. `recipe.py` has the parameters
 of pooling, chooses the plan for a sum, and turns sums into values. `plan.py` has the plan of a single algorithm,
-`category_cells.py` that of categorical columns, `group_plan.py` that of groups, and `widened_plan.py` that of windows
-which differ between queries. Pairs come from `in_memory.py`, or are not in memory: `stored_pairs.py` has the interface
-that chunks and memory maps (`out_of_core.py`) share with partitions of a cluster. `streaming.py` keeps the sums of
-pairs that arrive over time. `weights.py` computes the dense weights, `rounding_error.py` a bound of the rounding error.
-`lowess.py` smooths a scatterplot by robust fits; it loads compiled loops, so nothing is imported from it here.
+`category_cells.py` that of categorical columns, `excluded_plan.py` that of rows left out together, and
+`widened_plan.py` that of windows which differ between queries. Pairs come from `in_memory.py`, or are not in memory:
+`stored_pairs.py` has the interface that chunks and memory maps (`out_of_core.py`) share with partitions of a cluster.
+`streaming.py` keeps the sums of pairs that arrive over time. `weights.py` computes the dense weights,
+`rounding_error.py` a bound of the rounding error. `lowess.py` smooths a scatterplot by robust fits; it loads compiled
+loops, so nothing is imported from it here.
 """
 
 from kernpool.pooling.in_memory import ArrayPairs, KeyPairs, local_fit

@@ -27,7 +27,7 @@ from kernpool.execution.error_messages import check_choice, explain_calls
 from kernpool.execution.progress import Progress
 from kernpool.kernels import Kernel, get_kernel
 from kernpool.pooling.category_cells import choose_for_levels
-from kernpool.pooling.group_plan import plan_of_groups
+from kernpool.pooling.excluded_plan import plan_of_excluded
 from kernpool.pooling.plan import PoolingPlan, check_algorithm, choose_algorithm, name_of_each
 from kernpool.pooling.widened_plan import FEW, WidenedPlan
 from kernpool.pooling.widths import Window, count_neighbors, neighbors_in, with_neighbors
@@ -260,11 +260,11 @@ def choose(problem: Problem, algorithm: str = "auto", *, reuse: bool = False, au
         return WidenedPlan.of(widening, part, name_of_each(algorithm))
     if auxiliary and algorithm in ALGORITHMS and ALGORITHMS[algorithm].refusal(problem) is not None:
         algorithm = "auto"
-    if problem.groups is not None:
+    if problem.excluded is not None:
         if algorithm != "auto":
             choose_algorithm(problem, algorithm)  # raises where it does not support the problem
         part = partial(choose, algorithm=algorithm, reuse=reuse, auxiliary=True)  # parts of few pairs have a mask
-        return plan_of_groups(problem, part, name_of_each(algorithm))
+        return plan_of_excluded(problem, part, name_of_each(algorithm))
     if problem.factors is not None:
         return choose_for_levels(problem, algorithm)
     return choose_algorithm(problem, algorithm, reuse=reuse)

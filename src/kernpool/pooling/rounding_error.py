@@ -74,7 +74,7 @@ def _surroundings(problem: Problem) -> Surroundings:
     # Only keys that are included for the query are used: with weight, under its mask, of another group, and not itself.
     m, n = problem.shape
     similarity = problem.similarity
-    of_pairs = problem.attn_mask, problem.logit_bias, problem.groups
+    of_pairs = problem.attn_mask, problem.logit_bias, problem.excluded
     if m * n > FEW_PAIRS and all(x is None for x in of_pairs) and not may_underflow(problem):
         if similarity.kernel.is_compact:
             return _by_window(problem)

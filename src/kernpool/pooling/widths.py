@@ -163,7 +163,7 @@ def nearest_widths(problem: Problem, k: float) -> Array:
     problem = _counted(problem)
     m, n = problem.shape
     target = k / problem.weight_unit
-    if problem.attn_mask is not None or problem.groups is not None:
+    if problem.attn_mask is not None or problem.excluded is not None:
         found = _by_blocks(problem, target)
     elif problem.key.shape[1] == 1:
         found = _on_line(problem, target)
@@ -188,7 +188,7 @@ def width_finder(problem: Problem) -> Callable[[float], Array]:
     """Return the function `nearest_widths` of `k` alone, quick to call again and again."""
     # In several columns the distances of all keys are sorted once if they are few.
     m, n = problem.shape
-    plain = problem.attn_mask is None and problem.logit_bias is None and problem.groups is None
+    plain = problem.attn_mask is None and problem.logit_bias is None and problem.excluded is None
     if (plain and problem.key.shape[1] == 1) or problem.logit_bias is not None or m * n > MOST_DENSE:
         return partial(nearest_widths, problem)
     counted = _counted(problem)

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from kernpool.core import Exclusion
 from kernpool.smoother.bias_correction import inverse_designs
 from kernpool.smoother.linear_smoother import Fitted
 
@@ -115,6 +116,6 @@ class Designs:
         """Return fits at some queries, each without one row; NaN where no other row is in the window."""
         smoother, problem = self.fitted.smoother, self.fitted.problem
         part, row = problem.block(query), row.astype(np.int64)
-        part = part.with_groups(row, np.arange(len(problem.key))) if whole else replace(part, self_index=row)
+        part = part.excluding(row, Exclusion(np.arange(len(problem.key)))) if whole else replace(part, self_index=row)
         fit = smoother.solve(part, smoother.sums(part))
         return np.where(fit.occupied[:, None], fit.intercept, np.nan)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.bandwidth import LeaveOneOut, TrainingRows, leave_one_out
-from kernpool.core import NO_CATEGORIES, Categories, Keys, LocalFit, Prepared, RowOrder, merge
+from kernpool.core import NO_CATEGORIES, Categories, Exclusion, Keys, LocalFit, Prepared, merge
 from kernpool.core.input_validation import center_of_values, in_unit, subtract
 from kernpool.core.problem import FLOAT64, FLOAT64_EPSILON, LARGEST_TOL, Problem
 from kernpool.core.robust_weights import Robustness
@@ -86,10 +86,8 @@ class Smoother:
         fixed widths.
     first : Smoother or None
         The smoother by whose bandwidths windows are found; None for this one.
-    order : RowOrder or None
-        Places of the rows in an order; leave-one-out fits leave out all rows within the gap together with a row.
-    group : ndarray of int64, shape (n,), or None
-        Number of the cluster of each row, whose rows are left out together.
+    exclusion : Exclusion or None
+        Which rows leave-one-out fits leave out together with a row; by default none.
     robust_weight : ndarray of shape (n,), or None
         Robustness weights of the rows of a robust fit; `linear` is the smoother for its inference.
     robustness : Robustness or None
@@ -105,8 +103,7 @@ class Smoother:
     least_rows: float | None = None
     n_neighbors: int | None = None
     first: Smoother | None = None
-    order: RowOrder | None = None
-    group: Codes | None = None
+    exclusion: Exclusion | None = None
     robust_weight: Array | None = None
     robustness: Robustness | None = None
 
@@ -144,28 +141,28 @@ class Smoother:
         """The training rows as evaluation points; their windows are found without the row itself."""
         return self.training_points(None)
 
-    def training_points(self, code: Codes | None) -> EvaluationPoints:
-        """Return the training rows as evaluation points, with windows of leave-one-out, or leave-cluster-out, fits."""
+    def training_points(self, exclusion: Exclusion | None) -> EvaluationPoints:
+        """Return the training rows as evaluation points, whose windows are found without the rows that are left out."""
         rows, first = EvaluationPoints(self.keys.rows.array, self.key_code), self.first or self
         if not self.widens:
             return rows
-        if code is None:
+        if exclusion is None:
             return replace(rows, widening=first._widening_of_rows)
-        own = code is first.group
-        return replace(rows, widening=first._widening_of_clusters if own else first._widening_without(code))
+        own = exclusion is first.exclusion
+        return replace(rows, widening=first._widening_left_out if own else first._widening_without(exclusion))
 
     @cached_property
     def _widening_of_rows(self) -> Array | None:
         return self._widening_without(None)
 
     @cached_property
-    def _widening_of_clusters(self) -> Array | None:
-        return self._widening_without(self.group)
+    def _widening_left_out(self) -> Array | None:
+        return self._widening_without(self.exclusion)
 
-    def _widening_without(self, code: Codes | None) -> Array | None:
-        """Return the factors of the bandwidths at the rows, each without itself, or its cluster."""
+    def _widening_without(self, exclusion: Exclusion | None) -> Array | None:
+        """Return the factors of the bandwidths at the rows, each without itself and what is left out with it."""
         rows = EvaluationPoints(self.keys.rows.array, self.key_code)
-        return self._widening(self._without_related(rows, code))
+        return self._widening(self._without(rows, exclusion))
 
     @cached_property
     def training_fit(self) -> Training:
@@ -181,31 +178,34 @@ class Smoother:
     def rows_of(self, value: Array) -> TrainingRows:
         """Return the rows of a bandwidth search: those of the fit, with these values."""
         columns = self.keys.rows.array
-        return TrainingRows.from_arrays(
-            columns, value, self.weight, self.key_code, self.group, self.order, self.recipe.tied
-        )
+        return TrainingRows.from_arrays(columns, value, self.weight, self.key_code, self.exclusion, self.recipe.tied)
+
+    @property
+    def group(self) -> Codes | None:
+        """Number of the cluster of each row; None if there are none."""
+        return None if self.exclusion is None else self.exclusion.clusters
 
     @cached_property
     def clusters(self) -> Clusters | None:
         """Leave-cluster-out residuals of the rows for the clusters of the fit; None without any."""
-        return None if self.group is None else fit_clusters(self, self.group)
+        return None if self.exclusion is None or self.exclusion.gap else fit_clusters(self, self.exclusion)
 
     @cached_property
     def left_out(self) -> Array:
-        """Predictions of the training rows without each row, or its cluster, of shape (n, c)."""
-        return self.predict(self.left_out_problem(self.group))
+        """Predictions of the training rows without each row and what is left out with it, of shape (n, c)."""
+        return self.predict(self.left_out_problem(self.exclusion))
 
     @cached_property
     def left_out_fit(self) -> Fitted:
-        """Local fits at the training rows without each row, or its cluster."""
-        problem = self.left_out_problem(self.group)
+        """Local fits at the training rows without each row and what is left out with it."""
+        problem = self.left_out_problem(self.exclusion)
         state = self.sums(problem)
         return Fitted(self, problem, state, self.solve(problem, state))
 
-    def leave_one_out(self, code: Codes | None) -> LeaveOneOut:
-        """Compute leave-one-out predictions of the rows with their error; leave-cluster-out for cluster numbers."""
+    def leave_one_out(self) -> LeaveOneOut:
+        """Compute predictions of the rows without each row and what is left out with it, with their error."""
         return leave_one_out(
-            self.left_out_problem(code),
+            self.left_out_problem(self.exclusion),
             algorithm=self.recipe.algorithm,
             n_jobs=self.recipe.n_jobs,
             progress=current_progress(),
@@ -230,13 +230,11 @@ class Smoother:
         """Rows with the weights that they are pooled by: frequencies, times robustness weights if there are any."""
         return self.keys if self.robust_weight is None else self.with_weight(self.weight * self.robust_weight).keys
 
-    def _without_related(self, rows: EvaluationPoints, code: Codes | None) -> Problem:
-        """Return the problem of the training rows, each without itself, its cluster, or the rows within its gap."""
-        alone = code is None and self.order is None
-        problem = self.problem(rows, exclude_self=alone)
-        if code is not None:
-            return problem.with_groups(code, code)
-        return problem if self.order is None else problem.with_groups(self.order.place, *self.order)
+    def _without(self, rows: EvaluationPoints, exclusion: Exclusion | None) -> Problem:
+        """Return the problem of the training rows, each without itself, or without all that are left out with it."""
+        if exclusion is None:
+            return self.problem(rows, exclude_self=True)
+        return self.problem(rows).excluding(exclusion.code, exclusion)
 
     def points(self, query: Array, code: Codes | None = None) -> EvaluationPoints:
         """Return rows as evaluation points, with windows of enough effective rows."""
@@ -268,10 +266,6 @@ class Smoother:
             return self
         ridge = self.recipe.ridge if degree == 1 else 0.0
         return replace(self, recipe=replace(self.recipe, degree=degree, ridge=ridge), first=self.first or self)
-
-    def without_order(self) -> Smoother:
-        """Return the smoother whose leave-one-out fits leave out a row alone."""
-        return self if self.order is None else replace(self, order=None)
 
     def of_fixed_width(self) -> Smoother:
         """Return the smoother whose windows have the bandwidths of the recipe, at all points and for all rows."""
@@ -339,12 +333,9 @@ class Smoother:
         state = self.sums(problem)
         return Fitted(self, problem, state, self.solve(problem, state))
 
-    def left_out_problem(self, code: Codes | None = None) -> Problem:
-        """Return the pooling problem of leave-one-out fits at the training rows; leave-cluster-out for cluster numbers.
-
-        One unit of a row's frequency weight is left out; with an order, all rows within the gap.
-        """
-        return self._without_related(self.training_points(code), code)
+    def left_out_problem(self, exclusion: Exclusion | None) -> Problem:
+        """Return the pooling problem of fits at the training rows without one unit of each row, or what is left out."""
+        return self._without(self.training_points(exclusion), exclusion)
 
     def predict(self, problem: Problem, *, report: bool = False) -> Array:
         """Predict the outputs at the queries of a pooling problem of this smoother, as `fill_empty` says.
@@ -453,7 +444,7 @@ def fit_training(smoother: Smoother, *, with_shares: bool = False) -> Training:
     """Compute fitted values, leave-one-out values and leverages of the training rows in one pass.
 
     The sums of the fit are those of the leave-one-out fit plus the row itself: nothing is subtracted, so that a row of
-    leverage near one keeps its digits. With an order, values without the rows within the gap take a pass of their own.
+    leverage near one keeps its digits. With a gap, values without the rows within it take a pass of their own.
 
     Parameters
     ----------
@@ -474,11 +465,11 @@ def fit_training(smoother: Smoother, *, with_shares: bool = False) -> Training:
     """
     weight = smoother.weight
     need_rows(weight.sum(), "inference needs")
-    problem = smoother.without_order().left_out_problem()
+    problem = smoother.left_out_problem(None)
     training = _fit_rows(smoother, problem, with_shares=with_shares)
-    if smoother.order is None:
+    if smoother.exclusion is None or not smoother.exclusion.gap:
         return training
-    deleted, others = left_out_values(smoother)
+    deleted, others = left_out_values(smoother, smoother.exclusion)
     return replace(training, deleted=deleted, alone=int(np.count_nonzero(~others & (weight > 0))))
 
 
@@ -517,30 +508,17 @@ def _fit_rows(smoother: Smoother, problem: Problem, *, with_shares: bool) -> Tra
     return replace(training, shares=(mass, base, tilt))
 
 
-def left_out_values(smoother: Smoother, code: NDArray[np.int64] | None = None) -> tuple[Array, NDArray[np.bool_]]:
-    """Return leave-one-out or leave-cluster-out values of the training rows, and which of them have a window.
+def left_out_values(smoother: Smoother, exclusion: Exclusion) -> tuple[Array, NDArray[np.bool_]]:
+    """Return values of the training rows without those left out together, and which of them have a window.
 
     The others get the mean of the rows that are not left out.
     """
-    problem = smoother.left_out_problem(code)
+    problem = smoother.left_out_problem(exclusion)
     fit = smoother.solve(problem, smoother.sums(problem))
     return smoother.fill_empty(problem, fit.intercept, fit.occupied, empty="mean"), fit.occupied
 
 
-def fit_clusters(smoother: Smoother, code: Codes) -> Clusters:
-    """Compute leave-cluster-out residuals of the training rows.
-
-    Parameters
-    ----------
-    smoother : Smoother
-        Smoother of any degree.
-    code : ndarray of int64, shape (n,)
-        From `number_clusters`.
-
-    Returns
-    -------
-    Clusters
-        Takes one pass over pairs of rows, or several on a line (`kernpool.pooling.group_plan`).
-    """
-    without, _ = left_out_values(smoother, code)
-    return Clusters(code, np.where(smoother.weight[:, None] > 0, smoother.value - without, 0.0))
+def fit_clusters(smoother: Smoother, clusters: Exclusion) -> Clusters:
+    """Compute leave-cluster-out residuals of the rows: one pass over pairs, or several on a line (`excluded_plan`)."""
+    without, _ = left_out_values(smoother, clusters)
+    return Clusters(clusters.code, np.where(smoother.weight[:, None] > 0, smoother.value - without, 0.0))

@@ -84,7 +84,7 @@ def _are_same_pairs(problem: Problem, other: Problem) -> bool:
 
 def has_plain_pairs(problem: Problem) -> bool:
     """Return whether a pooling problem has no self-exclusion, groups, masks or biases of query-key pairs."""
-    return all(pairs is None for pairs in (problem.self_index, problem.groups, problem.attn_mask, problem.logit_bias))
+    return all(pairs is None for pairs in (problem.self_index, problem.excluded, problem.attn_mask, problem.logit_bias))
 
 
 def are_equal(one: NDArray[np.generic] | None, other: NDArray[np.generic] | None) -> bool:

@@ -58,7 +58,7 @@ def test_groups_are_left_out_as_a_whole(rows):
     X, y = rows
     group = np.arange(N) // 4
     model = KernelStackingClassifier(LOCAL).fit(X, y, groups=group)
-    assert model.members_["local"].key_group_ is not None
+    assert model.members_["local"].exclusion_ is not None
     alone = KernelStackingClassifier(LOCAL).fit(X, y)
     assert not np.allclose(model.members_["kernel_ridge"].left_out, alone.members_["kernel_ridge"].left_out)
 

@@ -438,8 +438,8 @@ def choose_way(objective: Objective) -> tuple[type[FastObjective] | None, str]:
     few = n <= MOST_ROWS_WITHOUT_COMPILER if means else n * n * (d + k + options.degree * d * d) < FEWEST_NUMBERS
     if options.algorithm != "auto":
         reason = f"algorithm={options.algorithm!r} was asked for"
-    elif objective.rows.together is not None:
-        reason = "rows of a group or within a gap are left out together"
+    elif objective.rows.exclusion is not None:
+        reason = "some rows are left out together"
     elif objective.rows.tied is not None and not means:
         reason = "columns that share a bandwidth have no faster method with categories or planes"
     elif n > MOST_ROWS:

@@ -143,8 +143,8 @@ class HeldOutRows:
         )
         factors = self.categories.factors(held.code, self.others.code, smoothing)
         problem = KeyPairs(self.keys, factors).problem(recipe, held.X)
-        if held.order is not None and self.others.order is not None:
-            problem = problem.with_groups(held.order.place, self.others.order.place, held.order.gap)
+        if held.exclusion is not None and self.others.exclusion is not None:
+            problem = problem.excluding(held.exclusion.code, self.others.exclusion)
         fit = local_fit(problem, recipe, self.options.progress)
         predicted = np.where(fit.occupied[:, None], fit.intercept, 0.0)
         off = (held.value - self.mean) / self.unit - predicted
@@ -173,19 +173,22 @@ class HeldOutRows:
 
 
 def hold_out(rows: TrainingRows, size: int, generator: Any) -> tuple[TrainingRows, TrainingRows]:
-    """Draw so many rows, or whole groups or places of at most so many, and return them and the rows of all others.
+    """Draw so many rows, or whole clusters or places of at most so many, and return them and the rows of all others.
 
-    If every group is larger, rows of the smallest one are drawn.
+    If every cluster is larger, rows of the smallest one are drawn.
     """
-    related = rows.together
-    group = np.arange(len(rows.X)) if related is None else np.unique(related, return_inverse=True)[1]
-    counts = np.bincount(group)
+    together = np.arange(len(rows.X))
+    if rows.exclusion is not None:
+        together = np.unique(rows.exclusion.code, return_inverse=True)[1]
+    counts = np.bincount(together)
     order = generator.permutation(len(counts))
     order = order[counts[order] <= size]
     chosen = order[np.cumsum(counts[order]) <= size] if order.size else [np.argmin(counts)]
-    is_held = np.isin(group, chosen)
+    is_held = np.isin(together, chosen)
     held = rows.take(np.flatnonzero(is_held))
-    return replace(held, group=None).draw(size, generator), rows.take(np.flatnonzero(~is_held))
+    if held.clusters is not None:  # none of which is among the others
+        held = replace(held, exclusion=None)
+    return held.draw(size, generator), rows.take(np.flatnonzero(~is_held))
 
 
 def adjust_to_all_rows(

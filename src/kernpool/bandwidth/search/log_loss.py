@@ -71,7 +71,7 @@ class LogLoss:
         self.chosen: Trial | None = None
         make, self.way = choose_way(objective)
         self._quickest = AllPairsObjective(objective) if make else objective
-        self.prior = prior_of_others(self.rows.value, self.rows.weight, self.rows.group)
+        self.prior = prior_of_others(self.rows.value, self.rows.weight, self.rows.exclusion)
         self.log_spread, self.is_mine = np.log(spread), self.rows.value > 0.5
         self.largest = objective.categories.largest
         (low, high, _), k = self.box, len(self.largest)

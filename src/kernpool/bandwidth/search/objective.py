@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from kernpool.bandwidth.criteria import LARGEST, CriterionResiduals, replace_at_high_leverage
 from kernpool.bandwidth.search.setup import SearchOptions, TrainingRows
-from kernpool.core import NO_CATEGORIES, Categories, PoolState, Problem, on_tangents, weight_left_out
+from kernpool.core import NO_CATEGORIES, Categories, PoolState, Problem, on_tangents, sums_of_others
 from kernpool.core.local_fit import LocalFit, change_by_ridge, ridge_weight, solve, with_ridge
 from kernpool.pooling.recipe import choose
 
@@ -217,8 +217,8 @@ class Objective:
     Parameters
     ----------
     rows : TrainingRows
-        In canonical form; several outputs should be in comparable units. With groups, which take a criterion that
-        leaves rows out, all rows of a group are held out, and with an order all within the gap.
+        In canonical form; several outputs should be in comparable units. Rows that are held out
+        together take a criterion that leaves rows out.
     options : SearchOptions
         Criterion and options of pooling. Its `progress` is called in queries of the evaluation at hand.
     categories : Categories, optional
@@ -247,11 +247,11 @@ class Objective:
             kernel=options.kernel,
             bandwidth=np.where(np.ptp(rows.X, axis=0) > 0, np.ptp(rows.X, axis=0), 1.0),
             key_weight=None if np.all(rows.weight == 1.0) else rows.weight,
-            exclude_self=criterion.exclude_self and rows.together is None,
+            exclude_self=criterion.exclude_self and rows.exclusion is None,
             degree=options.degree,
             tied=rows.tied,
         )
-        self.problem = rows.without_related(problem).without_center()
+        self.problem = rows.left_out(problem).without_center()
         self._share = np.sqrt(rows.weight / rows.total)[:, None]
         self._log_peak = self.problem.similarity.log_peak
 
@@ -486,12 +486,7 @@ class Objective:
         return np.hstack([part for part in (by_bandwidth, found.smoothing) if part is not None])
 
     def _mean_of_others(self) -> Array:
-        rows, value = self.rows, self.problem.value
-        if rows.order is not None:
-            others, total = rows.order.others(rows.weight, value)
-            return np.divide(total, others[:, None], where=others[:, None] > 0, out=np.zeros_like(total))
-        itself, gone = weight_left_out(rows.weight, value, rows.group)
-        others, total = rows.total - itself, rows.weight @ value - gone
+        others, total = sums_of_others(self.rows.weight, self.problem.value, self.rows.exclusion)
         return np.divide(total, others[:, None], where=others[:, None] > 0, out=np.zeros_like(total))
 
 

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.bandwidth.criteria import LOG_LOSS, check_groups, check_order, times_power
+from kernpool.bandwidth.criteria import LOG_LOSS, check_exclusion, times_power
 from kernpool.bandwidth.rules_of_thumb import canonical_ratio
 from kernpool.bandwidth.search import common_scale, log_loss, per_column
 from kernpool.bandwidth.search.fast_objectives import choose_way
 from kernpool.bandwidth.search.objective import Objective, Penalty, Trial
 from kernpool.bandwidth.search.setup import SearchOptions, TrainingRows, begin
 from kernpool.bandwidth.search.state import OutOfTimeError, SearchState
-from kernpool.core.pair_factors import NO_CATEGORIES, Categories
+from kernpool.core import NO_CATEGORIES, Categories, Exclusion
 from kernpool.execution.text_table import PrintedResult
 from kernpool.execution.threads import blas_threads
 from kernpool.execution.warnings import warn_caller
@@ -74,10 +74,8 @@ class BandwidthSearch(PrintedResult):
         How the criterion was evaluated for each bandwidth tried on the first rows, and why so.
     ridge : float, default=0.0
         On the slopes of local planes, in keys at the query.
-    groups : int, default=0
-        Number of groups, if all rows of a group were held out together; zero if rows were held out one by one.
-    gap : int, default=0
-        Rows at most so many places away in the order of the rows were held out together with a row.
+    exclusion : Exclusion or None
+        Which rows were held out together; None if they were held out one by one.
     expected_error : float, optional
         Expected error on new rows, in the units of `error`; None until the model's `expected_error` is called.
     """
@@ -101,17 +99,17 @@ class BandwidthSearch(PrintedResult):
     names: tuple[str, ...] | None = None
     way: str = ""
     ridge: float = 0.0
-    groups: int = 0
-    gap: int = 0
+    exclusion: Exclusion | None = None
     expected_error: float | None = None
 
     def _says_of_error(self) -> str:
-        if self.groups:
-            return f"leave-cluster-out mean squared error ({self.groups} clusters)"
+        together = self.exclusion
+        if together is not None and together.clusters is not None:
+            return f"leave-cluster-out mean squared error ({together.count} clusters)"
         if self.criterion == "bounded":
             return "leave-one-out error by a bounded loss, that of squares where residuals are small,"
-        if self.gap:
-            return f"leave-one-out mean squared error, with {self.gap} places on either side"
+        if together is not None:
+            return f"leave-one-out mean squared error, with {together.gap} places on either side"
         left_out = self.criterion in ("loo", "regularised", "log_loss")
         return "leave-one-out mean squared error" if left_out else "mean squared residual"
 
@@ -224,8 +222,7 @@ def search_bandwidth(
 
     started = time.perf_counter()
     criterion = options.criterion
-    check_groups(rows.group, criterion)
-    check_order(rows.order, criterion)
+    check_exclusion(rows.exclusion, criterion)
     start = begin(rows, options, categories)
     rows, one, classes = start.rows, start.one_factor, criterion is LOG_LOSS
     if not options.degree or (one and options.ridge is None):
@@ -345,8 +342,7 @@ def _outcome(objective: Any, theta: Array, state: SearchState, reason: str, star
         reason=reason,
         way=state.way,
         ridge=best.ridge,
-        groups=rows.groups,
-        gap=0 if rows.order is None else rows.order.gap,
+        exclusion=rows.exclusion,
     )
 
 

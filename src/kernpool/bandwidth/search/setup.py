@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from kernpool.bandwidth.criteria import CRITERIA, LOG_LOSS, Criterion
 from kernpool.bandwidth.rules_of_thumb import column_spread
-from kernpool.core import Categories, Layout, Problem, RowOrder
+from kernpool.core import Categories, Exclusion, Layout, Problem
 from kernpool.execution.progress import Progress
 from kernpool.kernels import Kernel
 
@@ -85,7 +85,7 @@ class ColumnOrder(NamedTuple):
 
 @dataclass(frozen=True)
 class TrainingRows:
-    """Inputs, outputs, frequency weights and groups of the training rows.
+    """Inputs, outputs and frequency weights of the training rows, and which of them are left out together.
 
     Parameters
     ----------
@@ -97,10 +97,8 @@ class TrainingRows:
         Outputs.
     weight : ndarray of shape (n,)
         Frequencies, positive.
-    group : ndarray of int, shape (n,), optional
-        Number of the group of each row; all rows of a group are held out together.
-    order : RowOrder, optional
-        Places of the rows in an order; all rows within a gap are held out together with a row. Not with groups.
+    exclusion : Exclusion, optional
+        Which rows are held out together; by default each is alone.
     tied : ndarray of int, shape (d,), optional
         Number of the bandwidth of each numeric column, ascending from zero, where several columns share one, as
         coordinates of a point on a circle do; by default each column has its own.
@@ -110,8 +108,7 @@ class TrainingRows:
     code: NDArray[np.int64]
     value: Array
     weight: Array
-    group: NDArray[np.int64] | None = None
-    order: RowOrder | None = None
+    exclusion: Exclusion | None = None
     tied: NDArray[np.intp] | None = None
 
     @classmethod
@@ -121,31 +118,23 @@ class TrainingRows:
         value: NDArray[Any],
         weight: Array | None = None,
         code: NDArray[np.int64] | None = None,
-        group: NDArray[np.int64] | None = None,
-        order: RowOrder | None = None,
+        exclusion: Exclusion | None = None,
         tied: NDArray[np.intp] | None = None,
     ) -> TrainingRows:
-        """Return the rows of arrays; by default each has weight one, and there are no categorical columns or groups."""
+        """Return the rows of arrays; by default each has weight one, and there are no categorical columns."""
         code = np.zeros((len(X), 0), dtype=np.int64) if code is None else code
         weight = np.ones(len(X)) if weight is None else weight
-        return cls(X, code, value.reshape(len(X), -1), weight, group, order, tied)
+        return cls(X, code, value.reshape(len(X), -1), weight, exclusion, tied)
 
     @property
     def columns(self) -> list[NDArray[Any]]:
-        """Numeric and categorical columns, outputs, and groups or places in an order, if any."""
-        related = self.together
-        return [*self.X.T, *self.code.T, *self.value.T, *([] if related is None else [related])]
+        """Numeric and categorical columns, outputs, and numbers of rows that are held out together, if any."""
+        together = [] if self.exclusion is None else [self.exclusion.code]
+        return [*self.X.T, *self.code.T, *self.value.T, *together]
 
-    @property
-    def together(self) -> NDArray[np.int64] | None:
-        """Number of the group of each row, or of its place in an order; rows of equal numbers are held out together."""
-        return self.group if self.order is None else self.order.place
-
-    def without_related(self, problem: Problem) -> Problem:
+    def left_out(self, problem: Problem) -> Problem:
         """Return a problem of these rows, in which rows that are held out together do not predict each other."""
-        if self.order is not None:
-            return problem.with_groups(self.order.place, self.order.place, self.order.gap)
-        return problem if self.group is None else problem.with_groups(self.group, self.group)
+        return problem if self.exclusion is None else problem.excluding(self.exclusion.code, self.exclusion)
 
     @property
     def total(self) -> float:
@@ -170,12 +159,14 @@ class TrainingRows:
 
     def take(self, rows: NDArray[np.intp]) -> TrainingRows:
         """Return the training rows with these indices."""
-        group = None if self.group is None else self.group[rows]
-        order = None if self.order is None else self.order.take(rows)
         return replace(
-            self, X=self.X[rows], code=self.code[rows], value=self.value[rows], weight=self.weight[rows], group=group,
-            order=order,
-        )  # fmt: skip
+            self,
+            X=self.X[rows],
+            code=self.code[rows],
+            value=self.value[rows],
+            weight=self.weight[rows],
+            exclusion=None if self.exclusion is None else self.exclusion.take(rows),
+        )
 
     @property
     def bandwidths(self) -> int:
@@ -197,10 +188,10 @@ class TrainingRows:
         return slopes if self.tied is None else np.add.reduceat(slopes, first_of_tied(self.tied), axis=-1)
 
     def draw(self, size: int, generator: Any) -> TrainingRows:
-        """Draw a random sample of distinct rows, kept in order, from at least two groups if rows are grouped."""
+        """Draw a random sample of distinct rows, kept in order, from at least two clusters if there are any."""
         order = generator.permutation(len(self.X))
-        if self.group is not None and size > 1:
-            (others,) = np.nonzero(self.group[order] != self.group[order[0]])
+        if self.clusters is not None and size > 1:
+            (others,) = np.nonzero(self.clusters[order] != self.clusters[order[0]])
             order = np.concatenate([order[[0]], order[others[:1]], np.delete(order, [0, *others[:1]])])
         return self.take(np.sort(order[:size]))
 
@@ -210,9 +201,9 @@ class TrainingRows:
         return int(k + (1 + Layout(c, d, degree).width if degree else d + c))
 
     @property
-    def groups(self) -> int:
-        """Number of groups of rows that are held out together; zero if rows are held out one by one."""
-        return 0 if self.group is None else len(np.unique(self.group))
+    def clusters(self) -> NDArray[np.int64] | None:
+        """Number of the cluster of each row; None if there are none."""
+        return None if self.exclusion is None else self.exclusion.clusters
 
 
 def first_of_tied(tied: NDArray[np.intp]) -> NDArray[np.intp]:
@@ -281,8 +272,8 @@ def column_order(rows: TrainingRows) -> ColumnOrder:
 def canonical_rows(rows: TrainingRows) -> TrainingRows:
     """Drop rows of weight zero, merge equal rows and sort, so that weighted and repeated rows are equivalent.
 
-    Equal rows of different groups or places stay two. Rows are sorted by the columns in the order of `column_order`,
-    outputs and groups last.
+    Equal rows of different clusters or places stay two. Rows are sorted by the columns in the order of `column_order`,
+    outputs and clusters last.
 
     Examples
     --------

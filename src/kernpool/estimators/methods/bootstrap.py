@@ -46,12 +46,12 @@ def bootstrap_of(
     if X is not None or smoother.widens:  # training rows as queries have other windows than left out
         at = _in_double_precision(problem_of(model, X))
     return bootstrap(
-        SmootherMatrix(smoother.problem(smoother.training_points(model.key_group_)), smoother.recipe),
+        SmootherMatrix(smoother.problem(smoother.training_points(smoother.exclusion)), smoother.recipe),
         value,
         at,
         how=how,
         statistic=statistic,
-        groups=model.key_group_ if groups is None else groups,
+        groups=smoother.group if groups is None else groups,
         flat=model.value_.ndim == 1,
         progress=current_progress(),
     )

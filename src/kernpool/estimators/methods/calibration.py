@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from kernpool.conformal import Calibration
 from kernpool.conformal.calibration import Origin
+from kernpool.core import Exclusion
 from kernpool.data.encoding import group_codes
 from kernpool.estimators.bandwidth import given_bandwidth
 from kernpool.estimators.fitted_model import output_shape, places_of
@@ -56,7 +57,7 @@ def other_rows(model: FittedModel, smoother: Smoother, X: Any, y: Any, groups: A
     except (ValueError, TypeError) as error:
         raise type(error)(f"X_calibration: {error}") from None
     table = read_outputs(y, (len(places.query), *output_shape(model)))
-    if groups is None and model.key_group_ is not None:
+    if groups is None and smoother.group is not None:
         raise ValueError(
             "groups must say which cluster each row of X_calibration is of, since the fit has groups, got None; give "
             "one label for each row, or, only if rows are independent of each other, fit without groups"
@@ -105,7 +106,7 @@ def training_rows(
         How the bandwidth came.
     """
     weight = smoother.weight
-    given = model.key_group_ if groups is None else groups
+    given = smoother.group if groups is None else groups
     code = None if given is None else number_clusters(given, weight)
     kept, origin = weight > 0, origin_of(model)
     searched: Integers | None = getattr(model, "search_rows_", None)
@@ -149,9 +150,9 @@ def _left_out(model: FittedModel, smoother: Smoother, code: Integers | None) -> 
     """
     if robust_weight_of(model) is not None:
         return np.full_like(smoother.value, np.nan)
-    group = smoother.group
-    own = code is None if group is None else code is not None and np.array_equal(code, group)
-    return smoother.left_out if own else smoother.predict(smoother.left_out_problem(code))
+    if code is None or (smoother.group is not None and np.array_equal(code, smoother.group)):
+        return smoother.left_out
+    return smoother.predict(smoother.left_out_problem(Exclusion(code)))
 
 
 def _check_searched(model: FittedModel, searched: Integers | None, code: Integers | None) -> None:

@@ -381,7 +381,7 @@ class ClassProbabilities(FittedClassifier):
             "rows": float(weight.sum()),
             "priors": dict(zip(model.classes_.tolist(), model.class_prior_.tolist(), strict=True)),
             "prior_share": model.prior_share_,
-            "left_out": "row" if model.key_group_ is None else "cluster",
+            "left_out": "row" if model.exclusion_ is None else "cluster",
             "log_loss": float(weight @ -np.log(np.maximum(own, np.finfo(float).tiny)) / weight.sum()),
             "accuracy": float(weight @ right / weight.sum()),
             "alone": int(found.empty_windows),
@@ -391,14 +391,14 @@ class ClassProbabilities(FittedClassifier):
     def _left_out_probability(self, pooled: Array, label: Array, weight: Array | None) -> Array:
         """Shrink leave-one-out pooled labels towards class priors that leave out the same row (or group)."""
         model: FittedClassifier = self
-        prior, share = priors_of_others(label, weight, model.key_group_), model.prior_share_
+        prior, share = priors_of_others(label, weight, model.exclusion_), model.prior_share_
         return np.asarray((1.0 - share) * np.clip(pooled, 0.0, 1.0) + share * prior)
 
 
 def probabilities_of(model: FittedClassifier) -> Probabilities:
     """Return smoother, one-hot labels and weight of the class priors as `Probabilities`."""
     label = np.asarray(model.value_, dtype=np.float64)
-    return Probabilities(smoother_of(model), label, float(model.prior_share_), model.key_group_)
+    return Probabilities(smoother_of(model), label, float(model.prior_share_))
 
 
 def _independent(model: FittedClassifier) -> Probabilities:
@@ -519,7 +519,7 @@ class ClassSets(FittedClassifier):
             by_class=bool(by_class),
             allow_empty=bool(allow_empty),
             others=_calibration_rows(model, of, X_calibration, y_calibration),
-            copied=of.group is None and are_copied(of.smoother, of.label),
+            copied=of.smoother.exclusion is None and are_copied(of.smoother, of.label),
         )
         return find_sets(setting, method)
 

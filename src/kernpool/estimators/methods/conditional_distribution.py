@@ -49,7 +49,7 @@ def array_outcomes(model: FittedModel, X: ArrayLike | None) -> tuple[ArrayOutcom
     output = output.reshape(len(output), -1)
     if X is None:
         places, dtype = smoother.training, np.result_type(model.key_, model.value_)
-        whole = constant.left_out_problem(model.key_group_)
+        whole = constant.left_out_problem(constant.exclusion)
     else:
         numeric, code = read_query(model, X)
         places = points_of(model, unshared(numeric), code)

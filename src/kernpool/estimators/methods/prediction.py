@@ -329,7 +329,7 @@ def row_diagnostics(model: Any, *, labels: ArrayLike | None = None) -> RowDiagno
     model = cast(Any, model)  # whose methods are those of its kind
     smoother = smoother_of(model, "row_diagnostics")
     names = None if labels is None else row_labels(labels, len(smoother.weight))
-    attention = attention_received(smoother, model.key_group_)
+    attention = attention_received(smoother)
     if not isinstance(model, ClassifierMixin):
         found = model.residuals()
         return RowDiagnostics(attention, found.residual, found.standardized, smoother.weight, None, names)

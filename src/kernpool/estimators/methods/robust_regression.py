@@ -142,15 +142,15 @@ def choose_robustly(model: FittedModel, bandwidth: Any, rows: TrainingRows, cate
 
 def _refuse_options(model: FittedModel, robust: bool | int | str, rows: TrainingRows, searched: bool) -> None:
     """Raise if a parameter or the rows do not go with a robust fit."""
-    units, gap = rows.weight.sum(), 0 if rows.order is None else rows.order.gap
+    units, gap = rows.weight.sum(), 0 if rows.exclusion is None else rows.exclusion.gap
     for refused, reason in (
         (rows.value.shape[1] > 1,
          f"is for one output, got {rows.value.shape[1]} columns of y; fit one model for each"),
-        (rows.group is not None,
+        (rows.clusters is not None,
          "finds bandwidths and weights by rows, not by groups; leave groups out of fit, and give them to "
          "confidence_interval, or use robust=False"),
         (follows_rows(model), f"is for windows of fixed width, got window={model.window}; use window='fixed'"),
-        (rows.order is not None, f"leaves out rows one by one, got gap={gap}; use gap=0, or robust=False"),
+        (gap, f"leaves out rows one by one, got gap={gap}; use gap=0, or robust=False"),
         (isinstance(model.window, Floor), f"has no floor of effective rows, got window={model.window}; leave it out"),
         (searched and model.bandwidth not in SEARCHES,
          "finds bandwidths by a bounded loss of leave-one-out residuals, which takes the place of 'regularised' and "

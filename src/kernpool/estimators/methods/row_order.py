@@ -133,7 +133,7 @@ def is_ordered(rows: ReadRows) -> bool:
     return rows.key.shape[1] == 1 and not (rows.encoding is not None and rows.encoding.categorical)
 
 
-def warn_of_correlated_noise(model: FittedModel, rows: ReadRows) -> None:
+def warn_of_correlated_noise(model: FittedModel, rows: ReadRows, place: Codes | None) -> None:
     """Warn if leave-one-out found the bandwidth, and residuals next to each other in the order of rows are correlated.
 
     Parameters
@@ -142,15 +142,16 @@ def warn_of_correlated_noise(model: FittedModel, rows: ReadRows) -> None:
         Just fitted, without groups.
     rows : ReadRows
         Its rows.
+    place : ndarray of int64, shape (n,), or None
+        Their places in an order, from `places_of_rows`.
     """
-    place: Codes | None = vars(model).get("key_place_")
     searched = isinstance(model.bandwidth, str) and "loo_error_" in vars(model)
     if model.gap or not searched or not (place is not None or is_ordered(rows)):
         return
     timed = place is not None
     if place is None:
         place = np.unique(model.key_[:, 0], return_inverse=True)[1]
-    rho, count = lag_one_correlation(model, place)
+    rho, count = lag_one_correlation(model, place, by_column=not timed)
     if not rho:
         return
     gap = named_gap(rho, int(np.max(place)) + 1)
@@ -177,7 +178,7 @@ def named_gap(rho: float, places: int) -> int:
     return max(1, min(max(enough, LEAST_GAP), places // LARGEST_SHARE))
 
 
-def lag_one_correlation(model: FittedModel, place: Codes) -> tuple[float, int]:
+def lag_one_correlation(model: FittedModel, place: Codes, *, by_column: bool) -> tuple[float, int]:
     """Return the lag-one correlation of pilot residuals along the order of rows, and the number of places.
 
     Residuals of rows that share a place are averaged, and correlations of several outputs. Zero where there are too few
@@ -198,14 +199,13 @@ def lag_one_correlation(model: FittedModel, place: Codes) -> tuple[float, int]:
         smoother,
         keys=Keys.read(smoother.keys.rows.array[kept], smoother.value[kept], smoother.weight[kept]),
         key_code=None if smoother.key_code is None else smoother.key_code[kept],
-        order=None,
+        exclusion=None,
         least_rows=None,
     )
-    by_column = vars(model).get("key_place_") is None
     rho, least = 1.0, max(CRITICAL / math.sqrt(len(starts)), LEAST)
     for pilot in _pilots(rows, place if by_column else None):
         own = pilot is rows and len(kept) == len(smoother.weight)
-        left_out = smoother.left_out[kept] if own else pilot.predict(pilot.left_out_problem())
+        left_out = smoother.left_out[kept] if own else pilot.predict(pilot.left_out_problem(None))
         rho = min(rho, _correlation(pilot, left_out, starts, model.loo_error_))
         if not rho > least:
             return 0.0, len(starts)

@@ -65,13 +65,15 @@ def find_floor(model: FittedModel, found: Found, rows: TrainingRows, categories:
         least = window.rows
     else:
         some = np.sort(np.random.default_rng(0).permutation(len(rows.X))[:MEDIAN_ROWS])
-        usual = np.median(effective_rows(smoother.left_out_problem(rows.group).block(some), smoother.sums)) / rows.unit
+        usual = (
+            np.median(effective_rows(smoother.left_out_problem(rows.exclusion).block(some), smoother.sums)) / rows.unit
+        )
         least = min(floor, max(float(usual), 1.0))
     found = replace(found, min_effective_rows=float(least))
     smoother = replace(smoother, least_rows=found.min_effective_rows)
     if found.loo_error is None or found.bandwidth_note is not None:
         return found
-    widened = smoother.training_points(rows.group).widening is not None
+    widened = smoother.training_points(rows.exclusion).widening is not None
     return _with_errors(found, smoother) if widened else found
 
 
@@ -80,19 +82,19 @@ def find_neighbors(model: FittedModel, found: Found, rows: TrainingRows, categor
 
     Leave-one-out errors become those in these windows, except for criteria that leave no row out.
     """
-    if rows.order is not None:
+    if rows.exclusion is not None and rows.exclusion.gap:
         raise ValueError(
-            f"gap must be 0 where windows follow the rows, got gap={rows.order.gap} and "
+            f"gap must be 0 where windows follow the rows, got gap={rows.exclusion.gap} and "
             f"window={model.window}; use window='fixed'"
         )
     named = model.bandwidth if isinstance(model.bandwidth, str) else "loo"
     criterion = CRITERIA.get(named, CRITERIA["loo"])  # rules of thumb and log losses of classes search nothing here
     smoother = smoother_of_rows(model, found, rows, categories)
-    in_sample = smoother.problem(smoother.training_points(rows.group))
+    in_sample = smoother.problem(smoother.training_points(rows.exclusion))
     asked = model.window.k if isinstance(model.window, Nearest) else None
     if asked is None:
         found = replace(found, search_rows=None)  # all rows have a say in the number
-        problem = smoother.left_out_problem(rows.group) if criterion.exclude_self else in_sample
+        problem = smoother.left_out_problem(rows.exclusion) if criterion.exclude_self else in_sample
         k = search_neighbors(problem, criterion, smoother.recipe, search_options(model).seconds)
     else:
         units = count_neighbors(asked, in_sample)
@@ -110,5 +112,5 @@ def find_neighbors(model: FittedModel, found: Found, rows: TrainingRows, categor
 
 def _with_errors(found: Found, smoother: Smoother) -> Found:
     """Add the leave-one-out error in windows of all rows, and the number of empty ones."""
-    one = smoother.leave_one_out(smoother.group)
+    one = smoother.leave_one_out()
     return replace(found, loo_error=one.error, loo_empty_windows=int(np.count_nonzero(~one.occupied)))

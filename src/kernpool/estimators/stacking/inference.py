@@ -259,10 +259,10 @@ def expected_error(stack: FittedStack, fit: FitMembers) -> float:
     """
     local = stack.local
     rows = canonical_rows(
-        TrainingRows.from_arrays(local.key_, values_of(local), row_weights(local), local.key_code_, local.key_group_)
+        TrainingRows.from_arrays(local.key_, values_of(local), row_weights(local), local.key_code_, local.exclusion_)
     )
     refuse_few(rows)
-    copies = rows.group is None and count_copies(rows, rows.weight) > 0
+    copies = rows.exclusion is None and count_copies(rows, rows.weight) > 0
     met = promised = held_out = 0.0
     for held in folds_of(rows, together=copies):
         there = held > 0
@@ -286,5 +286,5 @@ def _refitted(local: KernelSmoother, rows: TrainingRows, weight: Array) -> Kerne
     again: KernelSmoother = clone(local)
     read = ReadRows(rows.X[kept], rows.code[kept], rows.value[kept], local.encoding_, None)
     again.n_features_in_ = local.n_features_in_
-    again._fit_pairs(read, read.output, weight[kept], None if rows.group is None else rows.group[kept])
+    again._fit_pairs(read, read.output, weight[kept], None if rows.clusters is None else rows.clusters[kept])
     return again

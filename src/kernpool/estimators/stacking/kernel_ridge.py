@@ -51,6 +51,7 @@ from scipy.linalg import eigh, svd
 from scipy.spatial.distance import cdist
 
 from kernpool.bandwidth import TrainingRows, canonical_rows
+from kernpool.core import Exclusion
 from kernpool.data.circular import Coordinates
 from kernpool.estimators.expected_error import FEWEST, folds_of
 
@@ -481,8 +482,12 @@ def metric_optimism(
     columns, value, weight, group
         The rows of the fit. Fewer than four rows or groups have no folds, and optimism one.
     """
-    rows = canonical_rows(TrainingRows.from_arrays(columns, value / found.unit, weight, group=group))
-    if (rows.number if group is None else rows.groups) < FEWEST:
+    rows = canonical_rows(
+        TrainingRows.from_arrays(
+            columns, value / found.unit, weight, exclusion=None if group is None else Exclusion(group)
+        )
+    )
+    if (rows.number if rows.exclusion is None else rows.exclusion.count) < FEWEST:
         return np.ones(value.shape[1])
     length = found.kernel.length / distance_of(columns @ found.transform, weight)
     met = promised = np.zeros(value.shape[1])
@@ -490,7 +495,7 @@ def metric_optimism(
         some, there = np.flatnonzero(rows.weight > held), np.flatnonzero(held)
         fold = replace(rows, weight=rows.weight - held).take(some)
         fit = fit_metric_and_ridge(
-            found.kernel.name, fold.X, fold.value, fold.weight, fold.group, lengths=(length,)
+            found.kernel.name, fold.X, fold.value, fold.weight, fold.clusters, lengths=(length,)
         )  # fmt: skip
         met = met + held[there] @ (rows.value[there] - fit.predict(rows.X[there])) ** 2
         promised = promised + held.sum() * mean_of((fold.value - fit.left_out) ** 2, fold.weight)

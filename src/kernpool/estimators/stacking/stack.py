@@ -83,7 +83,7 @@ class FittedStack:
             Takes standardised columns, outputs, frequencies and clusters of rows; returns the global members.
         """
         weight = row_weights(local)
-        kept, encoding, group = weight > 0, local.encoding_, local.key_group_
+        kept, encoding, group = weight > 0, local.encoding_, local.smoother_.group
         weight, value = weight[kept], values_of(local)[kept]
         number = TrainingRows.from_arrays(local.key_[kept], value, weight).number
         if not number > 1.0:
@@ -127,7 +127,8 @@ class FittedStack:
     @property
     def group(self) -> Codes | None:
         """Cluster of each training row of positive weight; None without groups."""
-        return None if self.local.key_group_ is None else self.local.key_group_[self.kept]
+        group = self.local.smoother_.group
+        return None if group is None else group[self.kept]
 
     @property
     def error(self) -> float:

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool.algorithms.costs import may_underflow
-from kernpool.core import Problem
+from kernpool.core import Exclusion, Problem
 from kernpool.data.encoding import group_codes
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
 from kernpool.kernels import is_compiled
@@ -58,7 +58,7 @@ def number_clusters(groups: ArrayLike, weight: Array) -> Integers:
 def clusters_of(smoother: Smoother, groups: ArrayLike | None) -> Clusters | None:
     """Return leave-cluster-out residuals of the rows, by default for the clusters of the fit; None without any."""
     if groups is not None:
-        return fit_clusters(smoother, number_clusters(groups, smoother.weight))
+        return fit_clusters(smoother, Exclusion(number_clusters(groups, smoother.weight)))
     if smoother.group is not None:
         number_clusters(smoother.group, smoother.weight)  # which refuses too few
     return smoother.clusters

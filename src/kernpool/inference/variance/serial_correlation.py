@@ -27,7 +27,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.core import RowOrder
+from kernpool.core import Exclusion
 from kernpool.execution.threads import cut
 from kernpool.smoother import Estimate, Smoother, WeightTables
 
@@ -35,7 +35,7 @@ Array = NDArray[np.float64]
 LAGS = 2  # gaps
 
 
-def autocorrelation(residual: Array, weight: Array, order: RowOrder) -> Array:
+def autocorrelation(residual: Array, weight: Array, order: Exclusion) -> Array:
     """Estimate correlations of residuals at each lag up to twice the gap, by pairs of unit rows."""
     # correlation of two rows at the same place, then 1, 2, ... places apart, times the taper
     count, sums = sums_of_places(order, weight, weight[:, None] * residual)
@@ -54,12 +54,12 @@ def autocorrelation(residual: Array, weight: Array, order: RowOrder) -> Array:
     return found
 
 
-def sums_of_places(order: RowOrder, weight: Array, number: Array) -> tuple[Array, Array]:
+def sums_of_places(order: Exclusion, weight: Array, number: Array) -> tuple[Array, Array]:
     """Sum weights, and numbers of shape (n, c), over the rows of each place."""
-    places = int(order.place.max()) + 1
-    count = np.bincount(order.place, weight, places).astype(np.float64)
+    places = int(order.code.max()) + 1
+    count = np.bincount(order.code, weight, places).astype(np.float64)
     sums = np.zeros((places, number.shape[1]))
-    np.add.at(sums, order.place, number)
+    np.add.at(sums, order.code, number)
     return count, sums
 
 
@@ -80,8 +80,8 @@ def inflation(smoother: Smoother, found: Estimate, correlations: Array) -> Array
 def sandwich(smoother: Smoother, found: Estimate, residual: Array) -> Array:
     """Return the standard errors of an estimate from products of residuals up to twice the gap apart, (m, c)."""
     tables, m = _in_order(smoother, found), len(found.center)
-    assert smoother.order is not None
-    lags = LAGS * smoother.order.gap
+    assert smoother.exclusion is not None
+    lags = LAGS * smoother.exclusion.gap
     taper = np.append(1.0, 2.0 * (1.0 - np.arange(1, lags + 1) / (lags + 1.0)))
     variance = np.zeros((m, residual.shape[1]))
     for rows in cut(m, tables.places):
@@ -94,16 +94,16 @@ def sandwich(smoother: Smoother, found: Estimate, residual: Array) -> Array:
 
 def _in_order(smoother: Smoother, found: Estimate) -> WeightTables:
     """Return the linear weights of an estimate for the rows of positive weight, in their order."""
-    assert smoother.order is not None
-    order = np.argsort(smoother.order.place, kind="stable")
+    assert smoother.exclusion is not None
+    order = np.argsort(smoother.exclusion.code, kind="stable")
     order = order[smoother.weight[order] > 0]
     return WeightTables(found.terms, order, smoother.weight[order])
 
 
 def _by_place(smoother: Smoother, tables: WeightTables, share: Array) -> Array:
     """Sum numbers of rows in their order over the rows of each place; places without rows are zero."""
-    assert smoother.order is not None
-    place = smoother.order.place[tables.kept]
+    assert smoother.exclusion is not None
+    place = smoother.exclusion.code[tables.kept]
     starts = np.flatnonzero(np.append(True, np.diff(place) > 0))
     sums = np.zeros((len(share), int(place[-1] - place[0]) + 1))
     sums[:, place[starts] - place[0]] = np.add.reduceat(share, starts, axis=1)

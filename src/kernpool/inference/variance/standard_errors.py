@@ -71,7 +71,7 @@ def errors_of(
 ) -> list[Errors]:
     """Compute the standard errors of several estimates at the same points."""
     # local noise times the norm of the linear weights, or a sandwich of residuals; with clusters, sums over their rows
-    order = smoother.order if clusters is None else None
+    order = smoother.exclusion.order if clusters is None and smoother.exclusion is not None else None
     check_variance(variance, clustered=clusters is not None, gap=0 if order is None else order.gap)
     errors: list[Errors] = []
     if clusters is not None:

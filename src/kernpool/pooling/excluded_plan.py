@@ -14,10 +14,10 @@ mask of a million pairs. On a line a query costs more than a key: where a part i
 into halves they took 2.1 and 3.5 s, and sixteenths are no quicker. Half of the time is series, half some milliseconds
 for each part; less would take cells whose moments are merged group by group, inside each family of kernels.
 
-With a gap (`Groups.gap`) the groups are places in an order, and keys within so many places of the query are excluded.
-Parts overlap then: the queries of an eighth are summed with the keys that are further away from all of them than the
-gap, and the eighth with the keys around it is cut again. 1e5 rows of one column take
-1.6 s of a processor with gaps of five places, 2.4 s with 100 and 6 s with 2000, local planes half as much more.
+With a gap the numbers are places in an order, and keys within so many places of the query are excluded. Parts overlap
+then: the queries of an eighth are summed with the keys that are further away from all of them than the gap, and the
+eighth with the keys around it is cut again. 1e5 rows of one column take 1.6 s of a processor with gaps of five places,
+2.4 s with 100 and 6 s with 2000, local planes half as much more.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.algorithms import Gradients
-from kernpool.core import Groups, PoolState, Problem, empty_state
+from kernpool.core import ExcludedPairs, PoolState, Problem, empty_state
 from kernpool.execution.progress import Progress
 from kernpool.execution.warnings import underflow_is_zero
 from kernpool.pooling.plan import PoolingPlan, read_pullback, read_wanted
@@ -45,7 +45,7 @@ MASKED_PAIRS = 1 << 20  # under one mask: compiled tiles take a millisecond for 
 WAYS = 8  # parts that a range of groups is cut into, at most
 
 
-class GroupBlock(NamedTuple):
+class ExcludedBlock(NamedTuple):
     """Block of queries and keys to sum over, in which keys of the query's own group are excluded."""
 
     queries: Index  # which they are
@@ -65,7 +65,7 @@ class GroupBlock(NamedTuple):
 
 
 @dataclass(frozen=True)
-class GroupPlan:
+class ExcludedPlan:
     """Plan for pooling in which keys of the query's own group are excluded; `choose` builds it."""
 
     algorithm: str  # ``"groups"``
@@ -141,13 +141,13 @@ class GroupPlan:
         return Gradients(**sums)
 
 
-def plan_of_groups(problem: Problem, choose_part: Callable[[Problem], PoolingPlan], each: str) -> GroupPlan:
+def plan_of_excluded(problem: Problem, choose_part: Callable[[Problem], PoolingPlan], each: str) -> ExcludedPlan:
     """Return the plan for a problem in which keys of the query's own group are excluded."""
-    parts, count = len(_blocks(problem)), len(np.unique(cast(Groups, problem.groups).key_code))
-    return GroupPlan("groups", f"{count} groups, each left out, in {parts} part(s): each by {each}", choose_part)
+    parts, count = len(_blocks(problem)), len(np.unique(cast(ExcludedPairs, problem.excluded).key_code))
+    return ExcludedPlan("groups", f"{count} groups, each left out, in {parts} part(s): each by {each}", choose_part)
 
 
-def _parts(problem: Problem, progress: Progress | None) -> Iterator[tuple[GroupBlock, Problem, Progress | None]]:
+def _parts(problem: Problem, progress: Progress | None) -> Iterator[tuple[ExcludedBlock, Problem, Progress | None]]:
     """Yield the blocks of a problem with groups, each with its own pooling problem and progress callback."""
     blocks, m = _blocks(problem), len(problem.query)
     bare, done = problem.without_center(), 0
@@ -159,7 +159,7 @@ def _parts(problem: Problem, progress: Progress | None) -> Iterator[tuple[GroupB
         if block.masked:
             part = _masked(bare.block(block.queries, block.keys))
         else:
-            part = replace(bare, groups=None).part(block.queries, block.keys)
+            part = replace(bare, excluded=None).part(block.queries, block.keys)
         yield block, part, report
         done += pairs
     if progress is not None:
@@ -168,32 +168,32 @@ def _parts(problem: Problem, progress: Progress | None) -> Iterator[tuple[GroupB
 
 def _masked(problem: Problem) -> Problem:
     """Return the problem with its groups replaced by a mask of m x n booleans."""
-    mask = cast(Groups, problem.groups).takes_part()
-    return replace(problem, attn_mask=mask if problem.attn_mask is None else mask & problem.attn_mask, groups=None)
+    mask = cast(ExcludedPairs, problem.excluded).takes_part()
+    return replace(problem, attn_mask=mask if problem.attn_mask is None else mask & problem.attn_mask, excluded=None)
 
 
-def _blocks(problem: Problem) -> list[GroupBlock]:
-    groups, weight = cast(Groups, problem.groups), problem.key_weight
-    of = groups.query_code, groups.key_code, groups.gap, weight
-    return problem.prepare("groups", of, lambda: _cut(groups, weight))
+def _blocks(problem: Problem) -> list[ExcludedBlock]:
+    excluded, weight = cast(ExcludedPairs, problem.excluded), problem.key_weight
+    of = excluded.query_code, excluded.key_code, excluded.gap, weight
+    return problem.prepare("groups", of, lambda: _cut(excluded, weight))
 
 
-def _cut(groups: Groups, weight: Array | None) -> list[GroupBlock]:
+def _cut(excluded: ExcludedPairs, weight: Array | None) -> list[ExcludedBlock]:
     """Split the query-key pairs of different groups into blocks, leaving out keys of zero weight."""
     # The groups from `low` to `high` exclude no keys but those from ``key_first[low]`` to ``key_last[high - 1]``, which
     # are their own, and with a gap those around them.
-    kept = np.arange(len(groups.key_code)) if weight is None else np.flatnonzero(weight > 0)
-    keys = kept[np.argsort(groups.key_code[kept], kind="stable")]
-    key_code, gap = groups.key_code[keys], groups.gap
-    codes = np.unique(np.append(key_code, groups.query_code[groups.query_code >= 0]) if gap else key_code)
-    mine = np.isin(groups.query_code, codes)
+    kept = np.arange(len(excluded.key_code)) if weight is None else np.flatnonzero(weight > 0)
+    keys = kept[np.argsort(excluded.key_code[kept], kind="stable")]
+    key_code, gap = excluded.key_code[keys], excluded.gap
+    codes = np.unique(np.append(key_code, excluded.query_code[excluded.query_code >= 0]) if gap else key_code)
+    mine = np.isin(excluded.query_code, codes)
     free, queries = np.flatnonzero(~mine), np.flatnonzero(mine)
-    queries = queries[np.argsort(groups.query_code[queries], kind="stable")]
+    queries = queries[np.argsort(excluded.query_code[queries], kind="stable")]
     key_first, key_last = np.searchsorted(key_code, codes - gap), np.searchsorted(key_code, codes + gap, side="right")
-    query_start = np.append(np.searchsorted(groups.query_code[queries], codes), len(queries))
+    query_start = np.append(np.searchsorted(excluded.query_code[queries], codes), len(queries))
     key_middle = np.append(np.searchsorted(key_code, codes), len(keys))
     none = np.zeros(0, dtype=np.intp)
-    blocks = [GroupBlock(free, keys, none, False)] if free.size else []
+    blocks = [ExcludedBlock(free, keys, none, False)] if free.size else []
     waiting = [(0, len(codes))]
     while waiting:
         low, high = waiting.pop()
@@ -201,7 +201,7 @@ def _cut(groups: Groups, weight: Array | None) -> list[GroupBlock]:
         if high - low < 2 or not some.size:
             continue
         if some.size * (last - first) <= MASKED_PAIRS:
-            blocks.append(GroupBlock(some, keys[first:last], none, True))
+            blocks.append(ExcludedBlock(some, keys[first:last], none, True))
             continue
         # Group starts nearest to a split into equal numbers of keys; a large group may be nearest to several.
         enough = math.ceil(math.sqrt(some.size * (last - first) / MASKED_PAIRS))
@@ -213,7 +213,7 @@ def _cut(groups: Groups, weight: Array | None) -> list[GroupBlock]:
             asked = queries[query_start[begin] : query_start[end]]
             before, after = keys[first : key_first[begin]], keys[key_last[end - 1] : last]
             if asked.size and before.size + after.size:
-                blocks.append(GroupBlock(asked, before, after, False))
+                blocks.append(ExcludedBlock(asked, before, after, False))
         waiting += parts[::-1]
     return blocks
 
