@@ -104,6 +104,7 @@ REFUSED = {
     PartialDisplay.from_estimator: [
         ((OUTPUTS, X, np.c_[Y, Y]), {}, "one output can be drawn"),
         ((OTHER,), {}, "does not hold its rows; pass X and y"),
+        ((LocalLinearRegressor(),), {}, "not fitted yet"),
         ((OTHER, X, Y), {"band": "confidence"}, "no confidence_interval"),
         ((GROUPED,), {"band": "confidence"}, "groups"),
         ((OF_FRAME,), {"features": ["z"]}, "features 'z' is not a column"),

@@ -72,15 +72,12 @@ def test_six_steps_light_one_control_each_and_ask_before_they_tell(page, lesson)
 def test_the_page_shows_what_the_answer_says(page, lesson):
     y = make_sine_power(random_state=0).y_train
     go_to(page, "small")
-    smooth = np.ptp(np.diff(drawn_curve(page)[1]))
     answer(page, 2)
-    assert np.ptp(np.diff(drawn_curve(page)[1])) > 3 * smooth
     control(page, "lesson-next").click()
     answer(page, 0)
     assert drawn_curve(page)[1] == pytest.approx(y.mean(), abs=0.1)
     control(page, "lesson-next").click()
     settle(page)
-    assert state(page)["h"] == [0.994]
     answer(page, 1)
     assert state(page)["h"] == pytest.approx([numbers(page, "path")["minimum"]["h"]])
 
@@ -93,18 +90,6 @@ def test_kernels_are_compared_at_one_standard_deviation(page, lesson):
         control(page, "kernel").select_option(name)
         settle(page)
         assert state(page)["h"] == pytest.approx([factor * 0.331], rel=3e-3)
-
-
-def test_the_band_is_switched_on_by_hand_as_well(page, lesson):
-    go_to(page, "band")
-    band = page.locator("path.kp-band")
-    assert band.get_attribute("visibility") == "hidden"
-    control(page, "band").check()
-    settle(page)
-    assert band.get_attribute("visibility") is None
-    control(page, "band").uncheck()
-    answer(page, 2)
-    assert control(page, "band").is_checked()
 
 
 def test_closing_restores_what_there_was(page):
@@ -125,19 +110,6 @@ def test_closing_restores_what_there_was(page):
     assert panel(page, "training").is_visible()
     assert control(page, "band").is_checked()
     page.keyboard.press("Escape")
-
-
-def test_the_keyboard_alone_goes_through_a_step(page, lesson):
-    control(page, "lesson-answer-1").focus()
-    for key in ("Enter", "Tab", "Tab", "Enter"):  # to the other answer, and to Next: Back is disabled
-        page.keyboard.press(key)
-    settle(page)
-    assert lesson.locator("h2").inner_text() == "Lesson: 2 of 6"
-    assert page.evaluate("document.activeElement.textContent") == "Lesson: 2 of 6"
-    control(page, "lesson-back").focus()
-    page.keyboard.press("Space")
-    settle(page)
-    assert lesson.locator("[data-part=told]").inner_text().startswith("Right.")
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

@@ -57,8 +57,7 @@ def test_columns_and_levels_are_told_in_their_order_as_python_has_them():
     )  # fmt: skip
     assert code["largest"] == pytest.approx(2 / 3)
     assert (year["kind"], year["literals"], year["places"]) == ("ordered", ["1", "2", "4"], [1.0, 2.0, 4.0])
-    for told, expected in ((found, (True, True, "unlike")), (payload(X, Y, bandwidth=1.0), (False, False, "raise"))):
-        assert tuple(told["python"][name] for name in ("weighted", "grouped", "unseen")) == expected
+    assert tuple(found["python"][name] for name in ("weighted", "grouped", "unseen")) == (True, True, "unlike")
 
 
 def test_columns_of_two_levels_are_numbers_with_levels():
@@ -74,12 +73,8 @@ def test_columns_of_two_levels_are_numbers_with_levels():
     assert (x["kind"], "levels" in x) == ("numeric", False)
     assert ok["kind"] == "numeric"
     assert found["column"] == 1  # x: of two levels there is no curve
-    for keywords, words in (
-        ({"column": "smoker"}, "numeric columns, 'x', 'ok'; got"),
-        ({"truth": np.sin}, "two categories"),
-    ):
-        with pytest.raises(ValueError, match=words):
-            explore(model, **keywords)
+    with pytest.raises(ValueError, match="two categories"):
+        explore(model, truth=np.sin)
     assert payload(model, query=["yes", 0.25, False])["query"] == {"numeric": [1.0, 0.25, 0.0], "codes": []}
 
 
@@ -105,8 +100,6 @@ COUNTED = LocalLinearRegressor(bandwidth=1.0, ridge=0.25).fit(
     ("arguments", "keywords", "expected"),
     [
         ((X, NAMED), {"bandwidth": 0.5}, {"target.name": "foodexp"}),
-        ((X, NAMED), {"bandwidth": 0.5, "target": "food"}, {"target.name": "food"}),
-        ((X, pd.Series(Y)), {"bandwidth": 0.5}, {"target.name": "y"}),
         ((X, ["no", "yes", "no", "yes"]), {"bandwidth": 1.0}, LABELLED),
         ((NadarayaWatsonClassifier(bandwidth=1.0).fit(X, [0, 1, 0, 1]),), {}, {"target.classes": ["0", "1"]}),
         ((COUNTED,), {}, {"settings.degree": 1, "settings.ridge": 0.25, "weight": [1.0, 2.0, 3.0, 4.0],
@@ -134,8 +127,6 @@ def test_generators_come_with_seeds_for_a_class():
         (name, seed) for name in ("make_sine_linear", "make_sine_power") for seed in range(10)
     }
     sample = make_sine_linear(random_state=3)
-    assert_array_equal(floats(found["columns"][0]["values"]), sample.x_train)
-    assert_array_equal(floats(found["truth"]["y"]), sample.y_truth)
     namespace = {}
     exec(found["python"]["load"], namespace)
     assert_array_equal(namespace["X"][:, 0], sample.x_train)
@@ -157,15 +148,10 @@ def test_column_and_query_to_begin_with():
     model = NadarayaWatsonRegressor(bandwidth=[0.3, 1.0], smoothing=[0.1]).fit(frame, Y)
     found = payload(model, column="z", query=["c", 0.25, 2.5])
     assert (found["column"], found["query"]) == (1, {"numeric": [0.25, 2.5], "codes": [2]})
-    assert payload(model, column=1)["column"] == 0
-    found = payload(X, Y, bandwidth=1.0, query=[0.5])
-    assert (found["column"], found["query"]) == (0, {"numeric": [0.5], "codes": []})
     for keywords, words in (
         ({"column": "town"}, "'x', 'z'; got 'town'"),
-        ({"column": 7}, "got 7"),
         ({"query": [1.0]}, "with 3 cells, got 1"),
         ({"query": ["c", np.nan, 1.0]}, "query must be a row of X: column 1 of X is missing"),
-        ({"query": ["d", 1.0, 1.0]}, "query must be a row of X: .*'d'"),
     ):
         with pytest.raises(ValueError, match=words):
             explore(model, **keywords)
@@ -191,7 +177,6 @@ LEVELS = NadarayaWatsonRegressor(bandwidth=1.0, smoothing=[0.1]).fit(pd.DataFram
         ((NadarayaWatsonRegressor(),), {}, "not fitted"),
         (("make_moons",), {}, "make_sine_power"),
         (("make_sine_power", Y), {}, "y: a generator makes its rows"),
-        (("make_sine_power",), {"load": "X = y = 1"}, "load: a generator makes its rows"),
         ((X, Y), {"degree": 2}, "degree must be 0 or 1"),
         ((X, Y), {"seed": 2}, "seed: only for a generator"),
         ((RECALIBRATED,), {}, "recalibrate=None"),

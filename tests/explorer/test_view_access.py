@@ -36,19 +36,6 @@ def test_axe_finds_no_violation_of_level_a_or_aa(page, theme, language):
         assert found == []
 
 
-def test_full_screen_has_larger_type_and_ends_with_the_same_button(page):
-    control(page, "whole").press("Enter")
-    page.wait_for_function("() => document.fullscreenElement?.matches('.kp')")
-    settle(page)
-    assert control(page, "whole").get_attribute("aria-pressed") == "true"
-    assert page.evaluate("getComputedStyle(document.querySelector('.kp')).fontSize") == "20px"
-    assert violations(page) == []
-    control(page, "whole").press("Enter")
-    page.wait_for_function("() => !document.fullscreenElement")
-    settle(page)
-    assert control(page, "whole").get_attribute("aria-pressed") == "false"
-
-
 @pytest.mark.parametrize("width", [500, 900, 1600])
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_nothing_is_cut_off_or_scrolls_sideways(page, width, language):
@@ -98,24 +85,6 @@ def test_every_control_is_reached_by_tab_and_has_a_name(page):
     assert names.index("query") < names.index("bandwidth-0") < names.index("kernel")
 
 
-def test_two_columns_have_two_bandwidths_of_which_the_grip_drags_that_of_the_axis(page):
-    page.set_viewport_size({"width": 1200, "height": 1000})
-    page.evaluate("location.hash = '#kernpool?lang=en&column=1'")
-    settle(page)
-    assert page.locator("[data-panel=scatter] .kp-name").first.text_content() == "x2"
-    outputs = page.locator(".kp-slider output")
-    before = outputs.all_inner_texts()
-    box = page.locator("[data-part=strip]").bounding_box()
-    page.mouse.move(box["x"] + 10, box["y"] + 20)
-    page.mouse.down()
-    page.mouse.move(box["x"] + 40, box["y"] + 20)
-    page.mouse.up()
-    settle(page)
-    after = outputs.all_inner_texts()
-    assert after[0] == before[0]
-    assert after[1] != before[1]
-
-
 def test_more_rows_than_a_path_holds_are_painted(shown):
     rng = np.random.default_rng(0)
     X = rng.uniform(0, 5, (2500, 1))
@@ -134,22 +103,6 @@ def test_more_rows_than_a_path_holds_are_painted(shown):
         settle(page)
         assert page.evaluate(ink)[0] == points
         assert page.evaluate(ink)[1] != discs
-
-
-def test_keys_act_with_the_focus_inside_and_are_listed(page):
-    assert "Keyboard" in page.locator("[data-panel=controls]").inner_text()
-    page.mouse.move(300, 300)
-    page.evaluate("document.activeElement.blur()")
-    sliders = page.locator("[data-control^=bandwidth-]")
-    read = "(all) => all.map((slider) => slider.value)"
-    before = sliders.evaluate_all(read)
-    page.keyboard.press("]")
-    settle(page)
-    assert sliders.evaluate_all(read) == before
-    control(page, "query").focus()
-    page.keyboard.press("]")
-    settle(page)
-    assert sliders.evaluate_all(read) != before  # that of the axis
 
 
 def test_lines_of_classes_differ_in_more_than_colour_and_the_most_probable_are_told(shown):

@@ -1,4 +1,4 @@
-"""What Python tells the page, for tests of the page's numbers; and arrays that come back."""
+"""The functions of the page, and arrays on their way to it and back."""
 
 from base64 import b64decode, b64encode
 
@@ -26,44 +26,3 @@ def packed(array):
 def unpacked(reply, *shape):
     array = np.frombuffer(b64decode(reply.get("f64", reply.get("i32"))), "<f8" if "f64" in reply else "<i4")
     return array.reshape(shape) if shape else array
-
-
-def payload_of_arrays(x, y, weight=None, levels=(), classes=None):
-    """Return a payload of numeric columns and of categorical ones: (codes, number of levels, kernel, places)."""
-    columns = [
-        {"name": f"x{a}", "kind": "numeric", "values": packed(column)} for a, column in enumerate(np.asarray(x).T)
-    ]
-    for codes, count, kernel, places in levels:
-        columns.append(
-            {
-                "name": f"z{len(columns)}",
-                "kind": "unordered" if places is None else "ordered",
-                "levels": [str(level) for level in range(count)],
-                "codes": packed(codes),
-                "kernel": kernel,
-                "largest": 1.0,
-                "places": None if places is None else list(map(float, places)),
-            }
-        )
-    target = (
-        {"name": "y", "values": packed(y)} if classes is None else {"name": "y", "classes": classes, "codes": packed(y)}
-    )
-    return {
-        "version": 1,
-        "task": "regression" if classes is None else "classification",
-        "columns": columns,
-        "target": target,
-        "weight": None if weight is None else packed(np.asarray(weight, dtype=float)),
-        "truth": None,
-    }
-
-
-def settings(kernel, bandwidth, degree=0, composition="radial", smoothing=(), **more):
-    return {
-        "kernel": kernel,
-        "bandwidth": list(np.atleast_1d(bandwidth).astype(float)),
-        "composition": composition,
-        "degree": degree,
-        "smoothing": list(smoothing),
-        **more,
-    }

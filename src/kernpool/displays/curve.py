@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.core.state import EmptyWindowWarning
 from kernpool.displays import drawing
-from kernpool.displays.inputs import InputGrid, target_name, training_rows
+from kernpool.displays.inputs import Section
 from kernpool.execution.error_messages import check_choice
 from kernpool.inference import InferenceWarning
 
@@ -28,63 +27,55 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 BANDS = ("confidence", "simultaneous")
+OTHERS = ", or NadarayaWatsonRegressor or LocalLinearRegressor"  # which have intervals
 PALE, DARK = 0.16, 0.3  # opacity of the simultaneous band and of pointwise intervals
 PREDICTION_PALE = 0.13  # and of prediction intervals
 SEEN = 0.02  # in half widths: smaller distances between curve and center are invisible
 REACH = 1.0  # in spans of rows and curve: the most that a band adds to the y axis on either side
 
 
-def bands_of(estimator: Any, section: InputGrid, band: str | None, **options: Any) -> tuple[Interval, ...]:
+def bands_along(section: Section, band: str | None, **options: Any) -> list[Interval]:
     """Compute an estimator's confidence intervals along one column: none, pointwise, or simultaneous and pointwise."""
     if band is None:
-        return ()
+        return []
     check_choice("band", band, (*BANDS, None))
-    remedy = "use band=None, or NadarayaWatsonRegressor or LocalLinearRegressor"
-    ask = drawing.method_of(estimator, "confidence_interval", f", so that band={band!r} cannot be drawn; {remedy}")
-    with warnings.catch_warnings():
-        # The caller did not choose the points of the grid; where windows are empty, the band has gaps.
-        warnings.simplefilter("ignore", EmptyWindowWarning)
-        found = [ask(section.query, simultaneous=band == "simultaneous", **options)]
-        if band == "simultaneous":
+    remedy = f", so that band={band!r} cannot be drawn; use band=None{OTHERS}"
+    found = [section.ask("confidence_interval", remedy, simultaneous=band == "simultaneous", **options)]
+    if band == "simultaneous":
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # said once already
-            found.append(ask(section.query, **options))
+            found.append(section.ask("confidence_interval", remedy, **options))
     slopes = found[0].center.ndim > 1
-    return tuple(_part(one, (slice(None), section.column)) if slopes else one for one in found)
+    return [part_of(one, (slice(None), section.column)) for one in found] if slopes else found
 
 
-def curve_along(estimator: Any, section: InputGrid, quantity: str) -> Array:
-    """Return an estimator's predictions on a grid over one column, or its slopes if ``quantity="derivative"``."""
-    with warnings.catch_warnings():
-        # The caller did not choose the points of the grid; where windows are empty, the curve has gaps.
-        warnings.simplefilter("ignore", EmptyWindowWarning)
-        if quantity == "derivative":
-            curve = np.asarray(estimator.get_prediction(section.query).slope)[:, section.column]
-        else:
-            curve = np.asarray(estimator.predict(section.query))
+def prediction_interval_along(section: Section, level: float | None, method: str | None) -> Interval | None:
+    """Compute an estimator's prediction intervals along one column; None if no level is given."""
+    if level is None:
+        return None
+    remedy = f", so that prediction={level!r} cannot be drawn; use prediction=None{OTHERS}"
+    how = {} if method is None else {"method": method}
+    with warnings.catch_warnings():  # that there are too few rows for the level is said
+        warnings.filterwarnings("ignore", r"\d+ of \d+ prediction intervals", InferenceWarning)
+        found: Interval = section.ask("prediction_interval", remedy, level=level, **how)
+    return found
+
+
+def curve_along(section: Section, quantity: str) -> Array:
+    """Return an estimator's predictions along one column, or its slopes if ``quantity="derivative"``."""
+    if quantity == "derivative":
+        curve = np.asarray(section.ask("get_prediction", "").slope)[:, section.column]
+    else:
+        curve = np.asarray(section.ask("predict", ""))
     drawing.need_one_output(curve)
     return curve
 
 
-def check_confidence_intervals(bands: Sequence[Interval], x: Array) -> None:
-    """Raise ValueError unless each confidence interval has one entry per evaluation point of the curve."""
-    if any(np.shape(interval.center) != x.shape for interval in bands):
-        raise ValueError(
-            f"bands must hold intervals for the {x.size} points of the curve, of one output and one column, got "
-            f"shapes {[np.shape(interval.center) for interval in bands]}"
-        )
-
-
-def reorder_interval(interval: Interval, order: NDArray[np.intp]) -> Interval:
-    """Reorder the evaluation points of an interval; return it unchanged if `order` has another length."""
-    # the constructor of the display then raises the error
-    if np.shape(interval.center) != order.shape:
-        return interval
-    moved = _part(interval, order)
-    return moved if interval.df is None else replace(moved, df=interval.df[order])
-
-
-def _part(interval: Interval, which: Any) -> Interval:
-    arrays = {name: getattr(interval, name) for name in ("center", "lower", "upper", "standard_error")}
+def part_of(interval: Interval, which: Any) -> Interval:
+    """Return the limits of an interval at some points, or in another order."""
+    if len(interval.center) < np.size(which):
+        return interval  # which the constructor of the display refuses
+    arrays = {name: getattr(interval, name) for name in ("center", "lower", "upper", "standard_error", "df")}
     return replace(interval, **{name: array[which] for name, array in arrays.items() if array is not None})
 
 
@@ -97,15 +88,13 @@ def label_of(interval: Interval) -> str:
 
 
 def draw_bands(ax: Axes, x: Array, bands: Sequence[Interval], style: dict[str, Any]) -> list[Any]:
-    """Draw confidence intervals as bands, with gaps where a limit is not finite."""
-    # the widest comes first, and is the palest and lowest
-    shades = []
+    """Draw confidence intervals as bands: the widest comes first, and is the palest and lowest."""
+    drawn = []
     for depth, interval in enumerate(bands):
         alpha = PALE if len(bands) > 1 and depth == 0 else DARK
         default: dict[str, Any] = {"alpha": alpha, "linewidth": 0, "label": label_of(interval)}
-        where = np.isfinite(interval.lower) & np.isfinite(interval.upper)
-        shades.append(ax.fill_between(x, interval.lower, interval.upper, where=where, **(default | style)))
-    return shades
+        drawn.append(drawing.draw_band(ax, x, interval.lower, interval.upper, default | style))
+    return drawn
 
 
 def differs_visibly(curve: Array, interval: Interval) -> bool:
@@ -133,50 +122,19 @@ def limit_height(ax: Axes, drawn: Sequence[Array | None], bands: Sequence[Any]) 
     ax.set_ylim(bottom, top)
 
 
-def prediction_interval_along(
-    estimator: Any, section: InputGrid, level: float | None, method: str | None
-) -> Interval | None:
-    """Compute an estimator's prediction intervals on a grid over one column; None if no level is given."""
-    if level is None:
-        return None
-    remedy = "use prediction=None, or NadarayaWatsonRegressor or LocalLinearRegressor"
-    ask = drawing.method_of(
-        estimator, "prediction_interval", f", so that prediction={level!r} cannot be drawn; {remedy}"
-    )
-    with warnings.catch_warnings():
-        # The caller did not choose the points of the grid; where windows are empty, the band has gaps. That there are
-        # too few rows for the level is said.
-        warnings.simplefilter("ignore", EmptyWindowWarning)
-        warnings.filterwarnings("ignore", r"\d+ of \d+ prediction intervals", InferenceWarning)
-        how = {} if method is None else {"method": method}
-        found: Interval = ask(section.query, level=level, **how)
-    return found
-
-
-def check_prediction_interval(interval: Interval | None, x: Array) -> None:
-    """Raise ValueError unless the prediction interval has one entry per evaluation point of the curve."""
-    if interval is not None and np.shape(interval.lower) != x.shape:
-        raise ValueError(
-            f"prediction_interval must be for the {x.size} points of the curve, of one output, got shape "
-            f"{np.shape(interval.lower)}"
-        )
-
-
-def draw_prediction_interval(ax: Axes, x: Array, interval: Interval | None, style: dict[str, Any]) -> Any:
-    """Draw a prediction interval as a band between dashed lines, with gaps where a limit is not finite."""
-    if interval is None:
-        return None
+def draw_prediction_interval(ax: Axes, x: Array, interval: Interval, style: dict[str, Any]) -> Any:
+    """Draw a prediction interval as a band between dashed lines."""
     from matplotlib.colors import to_rgba
 
-    where = np.isfinite(interval.lower) & np.isfinite(interval.upper)
     default: dict[str, Any] = {
         "facecolor": to_rgba(drawing.BLUE, PREDICTION_PALE),
         "edgecolor": drawing.BLUE,
         "linestyle": "--",
         "linewidth": 1.0,
+        "label": f"{100 * interval.level:.6g} % prediction interval",
+        "zorder": 1.2,
     }
-    default |= {"label": f"{100 * interval.level:.6g} % prediction interval", "zorder": 1.2}
-    return ax.fill_between(x, interval.lower, interval.upper, where=where, **(default | style))
+    return drawing.draw_band(ax, x, interval.lower, interval.upper, default | style)
 
 
 CENTER = "bias-corrected curve"
@@ -243,8 +201,13 @@ class KernelCurveDisplay(drawing.Display):
     zero_line: bool = False
 
     def __post_init__(self) -> None:
-        check_confidence_intervals(self.bands, self.x)
-        check_prediction_interval(self.prediction_interval, self.x)
+        for name, intervals in (("bands", self.bands), ("prediction_interval", [self.prediction_interval])):
+            for interval in filter(None, intervals):
+                if np.shape(interval.lower) != self.x.shape:
+                    raise ValueError(
+                        f"{name} must hold intervals for the {self.x.size} points of the curve, of one output and one "
+                        f"column, got shape {np.shape(interval.lower)}"
+                    )
         self.bands = sorted(self.bands, key=lambda interval: interval.critical is None)  # the pointwise one above
 
     @classmethod
@@ -333,26 +296,22 @@ class KernelCurveDisplay(drawing.Display):
                 f"prediction={prediction!r} is for quantity='fit': prediction intervals are for observed values, and "
                 "no slope is observed; leave prediction out"
             )
-        found, y = training_rows(estimator, X, y)
-        section = InputGrid.of(estimator, found, feature, grid_resolution)
-        inputs, column = found.values, section.column
-        target = target_name(estimator, y, target)
-        output = drawing.outputs_of(y, len(inputs))
-        curve = curve_along(estimator, section, quantity)
-        bands = bands_of(estimator, section, band, level=level, quantity=quantity, method=method, variance=variance)
-        kept = drawing.evenly(len(inputs), subsample)
+        section = Section.of(
+            estimator, X, y, feature=feature, resolution=grid_resolution, subsample=subsample, target=target
+        )
+        curve = curve_along(section, quantity)
         per = "day" if section.kind != "numeric" else f"unit of {section.label}"
         return cls(
             x=section.x,
             prediction=curve,
-            x_train=None if is_slope else inputs[kept, column],
-            y_train=None if is_slope else output.ravel()[kept],
+            x_train=None if is_slope else section.x_train,
+            y_train=None if is_slope else section.y_train,
             truth=None if truth is None else np.broadcast_to(truth(section.x), section.x.shape),
-            bands=bands,
-            prediction_interval=prediction_interval_along(estimator, section, prediction, prediction_method),
+            bands=bands_along(section, band, level=level, quantity=quantity, method=method, variance=variance),
+            prediction_interval=prediction_interval_along(section, prediction, prediction_method),
             name=name if name is not None else "slope" if is_slope else "prediction",
             x_label=section.label,
-            y_label=f"slope of {target} per {per}" if is_slope else target,
+            y_label=f"slope of {section.target} per {per}" if is_slope else section.target,
             zero_line=is_slope,
             x_kind=section.kind,
         ).plot(ax=ax, **style)
@@ -414,8 +373,8 @@ class KernelCurveDisplay(drawing.Display):
             x_train=samples[0],
             y_train=samples[1],
             truth=None if truth is None else drawing.as_numbers("truth", truth).ravel()[order],
-            bands=[reorder_interval(interval, order) for interval in bands],
-            prediction_interval=None if prediction_interval is None else reorder_interval(prediction_interval, order),
+            bands=[part_of(interval, order) for interval in bands],
+            prediction_interval=None if prediction_interval is None else part_of(prediction_interval, order),
             name=name,
             x_label=x_label,
             y_label=y_label,
@@ -460,7 +419,11 @@ class KernelCurveDisplay(drawing.Display):
         color = curve.get("color", drawing.RED)
         if self.zero_line:
             ax.axhline(0.0, color=drawing.GRAY, linewidth=0.8, zorder=1)
-        self.expected_ = draw_prediction_interval(ax, self.x, self.prediction_interval, expected_kwargs or {})
+        shades: list[Any] = [*self.bands]
+        self.expected_: Any = None
+        if self.prediction_interval is not None:
+            self.expected_ = draw_prediction_interval(ax, self.x, self.prediction_interval, expected_kwargs or {})
+            shades.append(self.prediction_interval)
         self.bands_ = draw_bands(ax, self.x, self.bands, {"color": color, "zorder": 1.5} | (band_kwargs or {}))
         if self.truth is not None:
             style = {"color": drawing.BLACK, "linestyle": "--", "linewidth": 1.5, "label": "truth", "zorder": 2}
@@ -470,7 +433,6 @@ class KernelCurveDisplay(drawing.Display):
         if self.bands and differs_visibly(self.prediction, self.bands[-1]):
             style = {"color": color, "linestyle": ":", "linewidth": 1.5, "zorder": 2.5, "label": CENTER}
             (self.center_line_,) = ax.plot(self.x, self.bands[-1].center, **(style | (center_kwargs or {})))
-        shades: list[Any] = [*self.bands, *([] if self.prediction_interval is None else [self.prediction_interval])]
         if shades:
             limit_height(ax, [self.prediction, self.truth, self.y_train], shades)
         self._finish(frameon=bool(shades), framealpha=0.75, edgecolor="none")  # the legend lies on the bands

@@ -239,6 +239,11 @@ def evenly(n: int, at_most: int | None) -> NDArray[np.intp]:
 Array = NDArray[np.float64]
 
 
+def draw_band(ax: Axes, x: Array, lower: Array, upper: Array, style: dict[str, Any]) -> Any:
+    """Fill the area between two limits, with gaps where one is not finite."""
+    return ax.fill_between(x, lower, upper, where=np.isfinite(lower) & np.isfinite(upper), **style)
+
+
 def draw_samples(ax: Axes, x: Array | None, y: Array | None, style: dict[str, Any]) -> Any:
     """Draw training samples as circles, smaller and more transparent if there are many."""
     if x is None or y is None:

@@ -1,19 +1,25 @@
-"""Training inputs of an estimator as numbers, and grids over one of their columns."""
+"""Training inputs of an estimator as numbers, and the estimator along one of their columns."""
 
 from __future__ import annotations
 
 import textwrap
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from kernpool.core.robust_weights import weighted_median
+from kernpool.core.state import EmptyWindowWarning
 from kernpool.data import TIME_KINDS, Encoding, MixedTable, Times, refuse_foreign, series_as_frame
+from kernpool.displays.drawing import evenly, method_of, outputs_of
 
 Array = NDArray[np.float64]
+PER_BANDWIDTH, FEWEST, MOST = 8, 200, 4000  # points of a grid
 MOST_NAMED = 6  # columns whose typical cells have room above a picture
 
 
@@ -22,7 +28,6 @@ class TrainingInputs:
     """Training inputs of a fitted estimator as numbers, and the way back to what the estimator takes."""
 
     values: Array  # shape (n, d): numbers, dates in days, categories as indices into `levels`
-    labels: tuple[str, ...]  # shown for each column
     names: tuple[str, ...]  # by which columns are chosen; empty if they have none
     kinds: tuple[str, ...]
     levels: tuple[tuple[Any, ...] | None, ...]  # None for numbers
@@ -33,9 +38,14 @@ class TrainingInputs:
     def of(cls, estimator: Any, X: Any = None) -> TrainingInputs:
         """Return training inputs: those given, otherwise those that the estimator holds."""
         refuse_foreign("X", X)
-        if X is None and not hasattr(estimator, "key_"):
-            raise ValueError(f"this {type(estimator).__name__} does not hold its rows; pass X and y, the training rows")
-        weight = getattr(estimator, "key_weight_", None) if X is None else None
+        weight = None
+        if X is None:
+            check_is_fitted(estimator)
+            if not hasattr(estimator, "key_"):
+                kind = type(estimator).__name__
+                raise ValueError(f"this {kind} does not hold its rows; pass X and y, the training rows")
+            weight = estimator.key_weight_
+        weight = np.ones(len(estimator.key_ if X is None else X)) if weight is None else weight
         encoding, X = getattr(estimator, "encoding_", None), series_as_frame(X)
         if encoding is not None:
             numeric, code = (estimator.key_, estimator.key_code_) if X is None else encoding.encode(X)
@@ -50,22 +60,19 @@ class TrainingInputs:
         values = np.asarray(X, dtype=np.float64)
         if values.ndim not in (1, 2):
             raise ValueError(f"X must have shape (n,) or (n, columns), got {values.shape}")
-        values = values[:, None] if values.ndim == 1 else values
+        values = values.reshape(len(values), -1)
         make = MixedTable if hasattr(estimator, "encoding_") else type(X)
 
         def table(query: Array) -> Any:
             return make(dict(zip(names, query.T, strict=True))) if names else query
 
         d = values.shape[1]
-        weight = np.ones(len(values)) if weight is None else weight
-        return cls(values, _labels(names, d), tuple(names), ("numeric",) * d, (None,) * d, table, weight)
+        return cls(values, tuple(names), ("numeric",) * d, (None,) * d, table, weight)
 
     @classmethod
-    def _encoded(
-        cls, encoding: Encoding, numeric: Array, code: NDArray[np.int64], weight: Array | None
-    ) -> TrainingInputs:
-        d, names = len(encoding.kinds), encoding.names or ()
-        values = np.empty((len(numeric), d))
+    def _encoded(cls, encoding: Encoding, numeric: Array, code: NDArray[np.int64], weight: Array) -> TrainingInputs:
+        names = tuple(encoding.names or ())
+        values = np.empty((len(numeric), len(encoding.kinds)))
         values[:, encoding.categorical] = code
         values[:, encoding.numeric] = numeric[:, : len(encoding.numeric)]  # without numbers, keys are a column of zeros
         categories, pairs = iter(encoding.levels), iter(encoding.pairs)
@@ -85,8 +92,29 @@ class TrainingInputs:
                 columns[names[i] if names else str(i)] = cells
             return MixedTable(columns)
 
-        weight = np.ones(len(values)) if weight is None else weight
-        return cls(values, _labels(names, d), tuple(names), encoding.kinds, levels, table, weight)
+        return cls(values, names, encoding.kinds, levels, table, weight)
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """What each column is called in a picture."""
+        d = self.values.shape[1]
+        return self.names or (("x",) if d == 1 else tuple(f"column {i}" for i in range(d)))
+
+    def grid(self, estimator: Any, column: int, resolution: int | None = None) -> Array:
+        """Return increasing points over a numeric column, from its least value to its largest.
+
+        By default there are eight per bandwidth, at least 200 and at most 4000.
+        """
+        low, high = self.values[:, column].min(), self.values[:, column].max()
+        if resolution is None:
+            bandwidths = getattr(estimator, "bandwidth_", None)
+            # bandwidths are of columns that are read as numbers, those of two categories by local lines included
+            read = [levels is None or kind == "binary" for levels, kind in zip(self.levels, self.kinds, strict=True)]
+            bandwidth = high - low if bandwidths is None else bandwidths[sum(read[:column])]
+            resolution = int(np.clip(PER_BANDWIDTH * (high - low) / bandwidth, FEWEST, MOST))
+        if resolution < 2:
+            raise ValueError(f"grid_resolution must be at least 2, got {resolution}")
+        return np.linspace(low, high, resolution)
 
     @property
     def typical(self) -> Array:
@@ -144,10 +172,6 @@ def _text(kind: str, levels: tuple[Any, ...] | None, cell: float) -> str:
     return str(np.datetime64(round(cell), "D")) if kind.startswith("date") else f"{cell:.4g}"
 
 
-def _labels(names: Sequence[str], d: int) -> tuple[str, ...]:
-    return tuple(names) or (("x",) if d == 1 else tuple(f"column {i}" for i in range(d)))
-
-
 def training_rows(estimator: Any, X: Any, y: Any) -> tuple[TrainingInputs, Any]:
     """Return training inputs and outputs: those given, or those stored in the estimator if both are None."""
     if (X is None) != (y is None):
@@ -165,31 +189,46 @@ def target_name(estimator: Any, y: Any, target: str | None) -> str:
     return next((name for name in names if isinstance(name, str)), "y")
 
 
-PER_BANDWIDTH, FEWEST, MOST = 8, 200, 4000  # points of the grid
-
-
 @dataclass(frozen=True, eq=False)
-class InputGrid:
-    """Grid over one numeric column for a curve, with the others at medians and most frequent categories."""
+class Section:
+    """A fitted model along one numeric column, with the others at medians and most frequent categories."""
 
-    x: Array
-    query: Any  # shape (g, d): all columns, as the estimator takes them
-    column: int
+    estimator: Any
     inputs: TrainingInputs
+    column: int
+    x: Array  # shape (g,): increasing points over the column
+    x_train: Array  # of some training rows, evenly chosen
+    y_train: Array
+    target: str
 
     @classmethod
     def of(
-        cls, estimator: Any, inputs: TrainingInputs, feature: int | str | None = None, resolution: int | None = None
-    ) -> InputGrid:
-        """Create an `InputGrid` over one column of the training inputs, from its least value to its largest."""
-        # by default eight points per bandwidth, at least 200 and at most 4000
-        column = inputs.numeric_index(feature)
-        x = grid_over(estimator, inputs, column, resolution)
-        return cls(x, inputs.at_typical([column], [x]), column, inputs)
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        feature: int | str | None,
+        resolution: int | None,
+        subsample: int | None,
+        target: str | None,
+    ) -> Section:
+        """Create a `Section` over a column of the given rows, or of those that the estimator holds."""
+        inputs, y = training_rows(estimator, X, y)
+        column, target = inputs.numeric_index(feature), target_name(estimator, y, target)
+        x = inputs.grid(estimator, column, resolution)
+        output = outputs_of(y, len(inputs.values)).ravel()
+        kept = evenly(len(inputs.values), subsample)
+        return cls(estimator, inputs, column, x, inputs.values[kept, column], output[kept], target)
+
+    @cached_property
+    def query(self) -> Any:
+        """All columns at the points, as the estimator takes them."""
+        return self.inputs.at_typical([self.column], [self.x])
 
     @property
     def label(self) -> str:
-        """What to call the column."""
+        """What the column is called."""
         return self.inputs.labels[self.column]
 
     @property
@@ -197,20 +236,12 @@ class InputGrid:
         """What the column holds, as in `kernpool.data.columns.Column`."""
         return self.inputs.kinds[self.column]
 
-
-def grid_over(estimator: Any, inputs: TrainingInputs, column: int, resolution: int | None = None) -> Array:
-    """Return increasing points over a numeric column, as many as `InputGrid.of` says."""
-    values = inputs.values[:, column]
-    low, high = values.min(), values.max()
-    if resolution is None:
-        bandwidths = getattr(estimator, "bandwidth_", None)
-        # bandwidths are of columns that are read as numbers, those of two categories by local lines included
-        read = [levels is None or kind == "binary" for levels, kind in zip(inputs.levels, inputs.kinds, strict=True)]
-        bandwidth = high - low if bandwidths is None else bandwidths[sum(read[:column])]
-        resolution = int(np.clip(PER_BANDWIDTH * (high - low) / bandwidth, FEWEST, MOST))
-    if resolution < 2:
-        raise ValueError(f"grid_resolution must be at least 2, got {resolution}")
-    return np.linspace(low, high, resolution)
+    def ask(self, method: str, remedy: str, /, *arguments: Any, **options: Any) -> Any:
+        """Return what a method of the estimator answers at the points."""
+        with warnings.catch_warnings():
+            # The caller did not choose the points; where windows are empty, the picture has gaps.
+            warnings.simplefilter("ignore", EmptyWindowWarning)
+            return method_of(self.estimator, method, remedy)(self.query, *arguments, **options)
 
 
 def column_index(feature: int | str | None, names: list[str], d: int, *, name: str = "feature") -> int:

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from kernpool.core.state import EmptyWindowWarning
 from kernpool.displays import drawing
 from kernpool.displays.curve import CENTER, differs_visibly
-from kernpool.displays.inputs import TrainingInputs, grid_over, target_name, training_rows
+from kernpool.displays.inputs import TrainingInputs, target_name, training_rows
 from kernpool.execution.error_messages import abbreviate, check_choice
 from kernpool.execution.warnings import warn_caller
 from kernpool.inference.confidence.intervals import as_level
@@ -203,7 +203,7 @@ class PartialDisplay:
         if feature_names is not None:
             if len(feature_names) != d:
                 raise ValueError(f"feature_names must name {d} columns, got {abbreviate(list(feature_names))}")
-            inputs = replace(inputs, labels=tuple(feature_names), names=tuple(feature_names))
+            inputs = replace(inputs, names=tuple(feature_names))
         which = range(d) if features is None else [inputs.index(one, "features") for one in features]
         (rows,) = np.nonzero(inputs.weight > 0)
         chosen = rows[np.sort(np.random.default_rng(random_state).permutation(len(rows))[:subsample])]
@@ -410,7 +410,7 @@ def _panel(
     """Compute predictions along one column."""
     levels, categories = inputs.levels[column], None
     if levels is None:
-        x = grid_over(estimator, inputs, column, resolution)
+        x = inputs.grid(estimator, column, resolution)
     else:
         x, categories = _shown_categories(inputs, column)
     predict = estimator.predict if getattr(estimator, "classes_", None) is None else estimator.predict_proba

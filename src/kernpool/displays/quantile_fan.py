@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -10,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.core.state import EmptyWindowWarning
 from kernpool.data.array_validation import refuse_foreign
 from kernpool.displays import drawing
-from kernpool.displays.inputs import InputGrid, target_name, training_rows
+from kernpool.displays.inputs import Section
 from kernpool.distribution import as_levels
 
 if TYPE_CHECKING:
@@ -155,29 +153,22 @@ class QuantileFanDisplay(drawing.Display):
         TypeError
             If the estimator has no quantiles, or was fitted to chunks.
         """
-        ask = drawing.method_of(
-            estimator, "quantile", "; use NadarayaWatsonRegressor or LocalLinearRegressor, fitted in memory"
-        )
         level = np.atleast_1d(as_levels(levels))
-        found_inputs, y = training_rows(estimator, X, y)
-        section = InputGrid.of(estimator, found_inputs, feature, grid_resolution)
-        inputs = found_inputs.values
-        output = drawing.outputs_of(y, len(inputs))
-        with warnings.catch_warnings():
-            # The caller did not choose the points of the grid; where windows are empty, the fan has gaps.
-            warnings.simplefilter("ignore", EmptyWindowWarning)
-            found = np.asarray(ask(section.query, level))
+        section = Section.of(
+            estimator, X, y, feature=feature, resolution=grid_resolution, subsample=subsample, target=target
+        )
+        remedy = "; use NadarayaWatsonRegressor or LocalLinearRegressor, fitted in memory"
+        found = np.asarray(section.ask("quantile", remedy, level))
         drawing.need_one_output(found, axes=2)
-        kept = drawing.evenly(len(inputs), subsample)
         return cls(
             x=section.x,
             quantile=found,
             levels=level,
-            x_train=inputs[kept, section.column],
-            y_train=output.ravel()[kept],
+            x_train=section.x_train,
+            y_train=section.y_train,
             x_label=section.label,
-            y_label=target_name(estimator, y, target),
-            note=found_inputs.note(section.column) or None,
+            y_label=section.target,
+            note=section.inputs.note(section.column) or None,
             x_kind=section.kind,
         ).plot(ax=ax, **style)
 
@@ -280,8 +271,7 @@ class QuantileFanDisplay(drawing.Display):
             lower, upper = self.quantile[:, low], self.quantile[:, high]
             style = {"color": drawing.mixed_with_white(color, ink), "linewidth": 0, "zorder": 0.5 + depth / 100}
             style |= {"label": label_of(self.levels[low], self.levels[high])}
-            where = np.isfinite(lower) & np.isfinite(upper)
-            self.bands_.append(ax.fill_between(self.x, lower, upper, where=where, **(style | (band_kwargs or {}))))
+            self.bands_.append(drawing.draw_band(ax, self.x, lower, upper, style | (band_kwargs or {})))
         self.scatter_ = drawing.draw_samples(ax, self.x_train, self.y_train, scatter_kwargs or {})
         self.line_: Any = None
         if len(self.levels) % 2:

@@ -6,7 +6,9 @@ Suggestions are the names of the same thing in other libraries, or the closest s
 import re
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from difflib import get_close_matches
 from functools import wraps
+from inspect import signature
 from itertools import chain
 from operator import index
 from types import FunctionType
@@ -16,90 +18,53 @@ Public = TypeVar("Public", bound=Callable[..., Any])
 
 LONGEST = 80  # characters of a value in a message
 
-# Names in other libraries, and their equivalents here: the first one that the argument accepts.
+# Names here, and what other libraries call the same. Of a name with several meanings the first that fits counts.
 SYNONYMS: dict[str, tuple[str, ...]] = {
-    "rbf": ("gaussian",),
-    "normal": ("gaussian",),
-    "gauss": ("gaussian",),
-    "squared_exponential": ("gaussian",),
-    "uniform": ("boxcar",),
-    "rectangular": ("boxcar",),
-    "box": ("boxcar",),
-    "quadratic": ("epanechnikov",),
-    "parabolic": ("epanechnikov",),
-    "bisquare": ("biweight",),
-    "triangle": ("triangular",),
-    "laplacian": ("laplace",),
-    "flat": ("constant",),
-    "cv": ("loo",),
-    "cv.ls": ("loo",),
-    "cv_ls": ("loo",),
-    "cross_validation": ("loo",),
-    "leave_one_out": ("loo",),
-    "jackknife": ("loo",),
-    "cv.aic": ("aicc",),
-    "aic": ("aicc",),
-    "cv_ml": ("log_loss",),
-    "cross_entropy": ("log_loss",),
-    "auto": ("log_loss", "regularised"),
-    "default": ("log_loss", "regularised", "auto"),
-    "regularized": ("regularised",),
-    "normal_reference": ("scott",),
-    "aitchisonaitken": ("aitchison_aitken",),
-    "wangryzin": ("wang_van_ryzin",),
-    "liracine": ("li_racine", "li_racine_ordered"),
-    "tree": ("kd_tree",),
-    "ball_tree": ("kd_tree",),
-    "fft": ("nufft",),
-    "fourier": ("nufft",),
+    "gaussian": ("rbf", "normal", "gauss", "squared_exponential"),
+    "boxcar": ("uniform", "rectangular", "box"),
+    "epanechnikov": ("quadratic", "parabolic"),
+    "biweight": ("bisquare",),
+    "triangular": ("triangle",),
+    "laplace": ("laplacian",),
+    "constant": ("flat",),
+    "loo": ("cv", "cv.ls", "cv_ls", "cross_validation", "leave_one_out", "jackknife"),
+    "aicc": ("cv.aic", "aic"),
+    "log_loss": ("cv_ml", "cross_entropy", "auto", "default"),
+    "regularised": ("regularized", "auto", "default"),
+    "auto": ("default",),
+    "scott": ("normal_reference",),
+    "aitchison_aitken": ("aitchisonaitken",),
+    "wang_van_ryzin": ("wangryzin",),
+    "li_racine": ("liracine",),
+    "li_racine_ordered": ("liracine",),
+    "kd_tree": ("tree", "ball_tree"),
+    "nufft": ("fft", "fourier"),
 }
 
-# Names of arguments in other libraries, and their equivalents here: the first one that the method has.
+# The same for arguments.
 ARGUMENT_SYNONYMS: dict[str, tuple[str, ...]] = {
-    "gamma": ("bandwidth",),
-    "sigma": ("bandwidth",),
-    "length_scale": ("bandwidth",),
-    "h": ("bandwidth",),
-    "bw": ("bandwidth",),
-    "width": ("bandwidth",),
-    "alpha": ("level", "levels", "ridge"),
-    "conf_level": ("level",),
-    "confidence": ("level",),
-    "confidence_level": ("level",),
-    "coverage": ("level",),
-    "q": ("levels",),
-    "quantiles": ("levels",),
-    "probs": ("levels",),
-    "tau": ("levels",),
-    "n_boot": ("n_resamples",),
-    "n_bootstrap": ("n_resamples",),
-    "nboot": ("n_resamples",),
-    "seed": ("random_state", "search"),
-    "random_seed": ("random_state", "search"),
-    "random_state": ("search",),
-    "weights": ("sample_weight", "key_weight", "weight"),
-    "weight": ("sample_weight", "key_weight"),
-    "sample_weight": ("key_weight", "weight"),
-    "method": ("algorithm",),
-    "quantile": ("levels",),
-    "thresholds": ("y",),
-    "newdata": ("X",),
-    "cluster": ("groups",),
-    "clusters": ("groups",),
-    "categorical_features": ("unordered",),
-    "cat_features": ("unordered",),
-    "threads": ("n_jobs",),
-    "n_threads": ("n_jobs",),
-    "l2": ("ridge",),
-    "cv": ("bandwidth",),
-    "bandwidth_method": ("bandwidth",),
-    "return_se": ("return_std",),
-    "lr": ("learning_rate",),
-    "mask": ("attn_mask",),
-    "causal": ("is_causal",),
-    "need_weights": ("return_weights",),
-    "dropout_p": ("dropout",),
-    "scale": ("bandwidth",),
+    "bandwidth": ("gamma", "sigma", "length_scale", "h", "bw", "width", "cv", "bandwidth_method", "scale"),
+    "level": ("alpha", "conf_level", "confidence", "confidence_level", "coverage"),
+    "levels": ("alpha", "q", "quantile", "quantiles", "probs", "tau"),
+    "ridge": ("alpha", "l2"),
+    "n_resamples": ("n_boot", "n_bootstrap", "nboot"),
+    "random_state": ("seed", "random_seed"),
+    "search": ("seed", "random_seed", "random_state"),
+    "sample_weight": ("weight", "weights"),
+    "key_weight": ("weight", "weights", "sample_weight"),
+    "weight": ("weights", "sample_weight"),
+    "algorithm": ("method",),
+    "y": ("thresholds",),
+    "X": ("newdata",),
+    "groups": ("cluster", "clusters"),
+    "unordered": ("categorical_features", "cat_features"),
+    "n_jobs": ("threads", "n_threads"),
+    "return_std": ("return_se",),
+    "learning_rate": ("lr",),
+    "attn_mask": ("mask",),
+    "is_causal": ("causal",),
+    "return_weights": ("need_weights",),
+    "dropout": ("dropout_p",),
 }
 # Arguments of torch's attention, and what does the same in calls of ours that take `attn_mask`.
 ATTENTION_REMEDIES = {
@@ -115,12 +80,13 @@ DEGREES = (
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return a "did you mean" suggestion for an unknown name, or an empty string if no known name is close."""
     able, plain = list(known), name.strip().lower().replace("-", "_").replace(" ", "_")
-    found = [meant for meant in SYNONYMS.get(plain, ()) if meant in able]
-    if not found:
-        from difflib import get_close_matches
-
-        found = get_close_matches(plain, able, n=1, cutoff=0.5)
+    found = _ours(plain, SYNONYMS, able) or get_close_matches(plain, able, n=1, cutoff=0.5)
     return f"did you mean {found[0]!r}? " if found else ""
+
+
+def _ours(name: str, synonyms: dict[str, tuple[str, ...]], known: Iterable[str]) -> list[str]:
+    """Return the known names whose synonym a name is, in the order of the table."""
+    return [ours for ours, others in synonyms.items() if name in others and ours in known]
 
 
 def abbreviate(value: Any) -> str:
@@ -197,8 +163,6 @@ def _explained(function: Callable[..., Any], *, is_method: bool) -> Callable[...
         try:
             return function(*arguments, **keywords)
         except TypeError as error:
-            from inspect import signature  # loaded with the first such call
-
             try:
                 signature(function).bind(*arguments, **keywords)
             except TypeError:
@@ -213,8 +177,6 @@ def _explained(function: Callable[..., Any], *, is_method: bool) -> Callable[...
 
 def describe_call(owner: str, function: Callable[..., Any], keywords: dict[str, Any], error: str) -> str:
     """Return the error message for a call whose arguments do not fit: what is wrong, and the remedy."""
-    from inspect import signature
-
     called = owner if function.__name__ == "__init__" else f"{owner}.{function.__name__}".lstrip(".")
     known = [name for name in signature(function).parameters if name not in ("self", "cls")]
     unknown = [name for name in keywords if name not in known]
@@ -227,14 +189,10 @@ def describe_call(owner: str, function: Callable[..., Any], keywords: dict[str, 
 
 
 def _remedy(name: str, value: Any, known: Sequence[str]) -> str:
-    from difflib import get_close_matches
-
     if name in ATTENTION_REMEDIES and "attn_mask" in known:
         return ATTENTION_REMEDIES[name]
-    able = [other for other in ARGUMENT_SYNONYMS.get(name.lower(), ()) if other in known]
+    able = _ours(name.lower(), ARGUMENT_SYNONYMS, known) or get_close_matches(name.lower(), known, n=1, cutoff=0.6)
     number = value if isinstance(value, int | float) and not isinstance(value, bool) and value > 0 else None
-    if not able:
-        able = get_close_matches(name.lower(), known, n=1, cutoff=0.6)
     if not able:
         return f"it has {', '.join(known)}" if known else "it takes no arguments"
     use = f"use {able[0]}="

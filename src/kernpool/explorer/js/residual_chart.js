@@ -43,7 +43,7 @@ export function makeResidualChart(root, context) {
       }
       choose(nearest);
     },
-    step: (steps) => choose(order[within(row < 0 ? 0 : order.indexOf(row) + steps, 0, order.length - 1)]),
+    step: (steps) => choose(order[within(order.indexOf(row) + steps, 0, order.length - 1)]),
   });
   handle.element.classList.add("kx-point");
 
