@@ -8,7 +8,7 @@ from sklearn.base import clone
 
 from kernpool import NadarayaWatsonClassifier, NadarayaWatsonRegressor, open_chunks
 from kernpool.data import TableError
-from kernpool.data.chunks.sampling import draw_sample, seed_of
+from kernpool.data.chunks.sampling import seed_of
 from kernpool.pooling import ChunkPairs
 
 needs_pyarrow = pytest.mark.skipif(not find_spec("pyarrow"), reason="Parquet needs the extra 'arrow'")
@@ -89,7 +89,7 @@ def test_many_rows_give_that_of_a_sample_at_the_rate_of_all(name, generator):
     fits = [clone(make).fit(open_chunks(x, y, rows=size)) for size in (3000, 701, 64)]
     for model in fits[1:]:
         np.testing.assert_array_equal(model.bandwidth_, fits[0].bandwidth_)
-    sample = draw_sample(open_chunks(x, y, rows=500), 300, seed_of(3))
+    sample = ChunkPairs(open_chunks(x, y, rows=500)).sample(300, seed_of(3))
     alone = NadarayaWatsonRegressor(bandwidth=name, search={"random_state": 3}).fit(sample.key, sample.value[:, 0])
     np.testing.assert_allclose(fits[0].bandwidth_, alone.bandwidth_ * 0.1**0.2, rtol=1e-12)
     assert getattr(fits[0], "loo_error_", None) == getattr(alone, "loo_error_", None)
@@ -104,7 +104,7 @@ def test_samples_are_uniform_and_leave_rows_of_no_weight_out():
     x, hits = np.arange(40.0), np.zeros(40)
     weight = np.where(x < 10, 0.0, 2.0)
     for seed in range(400):
-        sample = draw_sample(open_chunks(x, x, weight, rows=7), 6, seed_of(seed))
+        sample = ChunkPairs(open_chunks(x, x, weight, rows=7)).sample(6, seed_of(seed))
         assert sample.rows == 30
         assert np.all(np.diff(sample.key[:, 0]) > 0)
         hits[sample.key[:, 0].astype(int)] += 1
@@ -118,7 +118,7 @@ def test_progress_counts_rows_of_the_sample_and_of_predict():
     seen = []
     x = np.arange(50.0)
     pairs = ChunkPairs(open_chunks(x, x, rows=20))
-    pairs.draw_sample(5, 0, progress=lambda *report: seen.append(report))
+    pairs.sample(5, 0, progress=lambda *report: seen.append(report))
     assert seen == [(20, 50), (40, 50), (50, 50)]
 
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, distribution_bandwidth, open_chunks
-from kernpool.data.chunks.sampling import draw_sample
 from kernpool.kernels import get_kernel
 from kernpool.kernels.product_kernels import products
+from kernpool.pooling import ChunkPairs
 from kernpool.smoother import quadratic_forms, stored_rows
 
 RNG = np.random.default_rng(0)
@@ -206,7 +206,7 @@ def test_noise_of_a_sample_is_that_of_all_rows_up_to_chance(monkeypatch):
 
 def test_a_sample_knows_the_places_of_its_rows():
     x = np.arange(40.0)
-    sample = draw_sample(open_chunks(x, x, np.where(x < 9, 0.0, 1.0), rows=7), 6, 3)
+    sample = ChunkPairs(open_chunks(x, x, np.where(x < 9, 0.0, 1.0), rows=7)).sample(6, 3)
     np.testing.assert_array_equal(sample.place, sample.key[:, 0])
 
 

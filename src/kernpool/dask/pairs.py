@@ -1,9 +1,8 @@
-"""Key-value pairs in Dask partitions: sums, samples and questions that workers compute and a tree merges.
+"""Key-value pairs in Dask partitions: workers answer questions about their rows, and a tree merges the answers.
 
-The tasks of a mean are the center of the values, the state of each block, and a tree that merges eight neighbours at
-a time, in order of partition number. Nothing in it depends on which worker computed what. So results have the same
-bits for any number of workers, with Dask's own schedulers, and after workers have died. Whatever else is asked of the
-partitions (`StoredPairs.ask`) is merged by the same tree.
+The tasks of a question are the answer of each block of rows, and a tree that merges eight neighbours at a time, in
+order of partition number. Nothing in it depends on which worker computed what. So results have the same bits for any
+number of workers, with Dask's own schedulers, and after workers have died.
 
 Tasks run on a cluster if there is a client, otherwise with the scheduler that Dask would use.
 """
@@ -11,7 +10,7 @@ Tasks run on a cluster if there is a client, otherwise with the scheduler that D
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
 from typing import Any
@@ -23,7 +22,6 @@ from dask.base import get_scheduler, is_dask_collection
 from dask.delayed import delayed
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.core.state import PoolState, empty_state
 from kernpool.dask.partitions import (
     Partitions,
     as_dask_array,
@@ -35,24 +33,11 @@ from kernpool.dask.partitions import (
     row_counts,
     select,
 )
-from kernpool.data import TIME_KINDS, Kind
-from kernpool.data.chunks.base import Chunks
-from kernpool.data.chunks.parquet import ColumnNames
+from kernpool.data import TIME_KINDS, Chunk, Kind
 from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.progress import Progress
-from kernpool.pooling import (
-    QueryBatch,
-    Recipe,
-    StoredPairs,
-    Sums,
-    center_of,
-    finalize,
-    found_in_pairs,
-    merge_states,
-    quotient,
-)
-from kernpool.pooling.out_of_core import reason_of_chunks
-from kernpool.pooling.stored_pairs import Answer, ChunkReason, Question, Task, answer_of, joined_answers, sum_chunks
+from kernpool.pooling import MapReduce, QueryBatch, Recipe, Source, finalize, found_in_rows, quotient
+from kernpool.pooling.source import Answer, CenteredState, KernelSums, Question, answer_of, joined_answers
 
 # Arrays of the caller are part of the graph so that they outlive any worker, and what Dask recommends of large ones is
 # nothing that a caller of ours can do. Settings belong to the process, so one thread changes them at a time.
@@ -116,143 +101,94 @@ def connect(address: str, timeout: float = SECONDS_TO_CONNECT) -> Any:
         ) from None
 
 
-def sent_once(value: Any) -> Any:
-    """Wrap a value in a Dask task, so that it is sent to the cluster once and copied between workers."""
-    return delayed(_same)(value)
-
-
-def _same(value: Any) -> Any:
-    return value
-
-
 Array = NDArray[np.float64]
 
 FAN_IN = 8
 
 
 @dataclass(frozen=True, eq=False)
-class PartitionPairs(StoredPairs):
+class PartitionPairs(Partitions, Source):
     """Key-value pairs in Dask partitions: workers compute on the parts, and a tree merges their results.
 
     Parameters
     ----------
-    partitions : Partitions
-        The pairs.
+    blocks, sizes, outputs, flat, labels, kinds
+        As of `Partitions`.
     client : distributed.Client, optional
         The cluster; by default the scheduler that Dask would use, which is that of the latest client if there is one.
     retries : int, default=3
         How often a task that failed is tried again.
     """
 
-    partitions: Partitions
     client: Any = None
     retries: int = RETRIES
 
     @property
-    def flat(self) -> bool:  # type: ignore[override]  # read only
-        """Whether values are one column without an axis of its own."""
-        return self.partitions.flat
-
-    @property
-    def outputs(self) -> int:  # type: ignore[override]  # read only
-        """Number of value columns."""
-        return self.partitions.outputs
-
-    @property
-    def labels(self) -> Sequence[Any] | None:  # type: ignore[override]  # read only
-        """Labels of the key columns, by which query columns are matched."""
-        return self.partitions.names
-
-    @property
-    def kinds(self) -> Sequence[Kind] | None:  # type: ignore[override]  # read only
-        """Kinds of the key columns, if some are dates or durations; None if all are numbers."""
-        return self.partitions.kinds
-
-    @property
-    def parts(self) -> int:  # type: ignore[override]  # read only
-        """Number of partitions."""
-        return len(self.partitions.blocks)
-
-    @property
     def rows(self) -> int | None:  # type: ignore[override]  # read only
         """Number of pairs; None if some partition has not been counted."""
-        rows = self.partitions.rows
-        return None if None in rows else sum(filter(None, rows))
+        return None if None in self.sizes else sum(filter(None, self.sizes))
 
     @cached_property
     def columns(self) -> int:
         """Number of key columns."""
-        if self.labels is not None:
-            return len(self.labels)
-        return int(max(self._compute([delayed(_key_columns)(block) for block in self.partitions.blocks])))
+        return self.ask(MapReduce(_key_columns, max)) if self.labels is None else len(self.labels)
 
     def counted(self) -> PartitionPairs:
         """Return the pairs with the rows of every partition counted; raise ValueError if there are none."""
-        rows = list(self.partitions.rows)
-        unknown = [i for i, size in enumerate(rows) if size is None]
-        sizes = self._compute([delayed(_row_count)(self.partitions.blocks[i]) for i in unknown])
-        for i, size in zip(unknown, sizes, strict=True):
-            rows[i] = size
-        if not sum(filter(None, rows)):
+        sizes = list(self.sizes)
+        unknown = [i for i, size in enumerate(sizes) if size is None]
+        counts = compute([delayed(_row_count)(self.blocks[i]) for i in unknown], self.client, self.retries)
+        for i, size in zip(unknown, counts, strict=True):
+            sizes[i] = size
+        if not sum(filter(None, sizes)):
             raise ValueError("there are no rows: all partitions are empty")
-        return replace(self, partitions=replace(self.partitions, rows=tuple(rows)))
+        return replace(self, sizes=tuple(sizes))
 
-    def center(self) -> Array:
-        """Return a center for all values, of shape (outputs,); raise ValueError if no pair has positive weight."""
-        (center,) = self._compute([center_task(self.partitions)])
-        return found_in_pairs(center)
+    def ask(self, question: Question[Answer], progress: Progress | None = None) -> Answer:  # noqa: ARG002  # Dask's own
+        """Return the answer to a map-reduce query, computed by Dask and merged in a tree."""
+        (answer,) = compute([self.delayed_answer(question)], self.client, self.retries)
+        found: Answer = found_in_rows(answer)
+        return found
 
-    def combine(
-        self,
-        task: Task[Answer],
-        joined: Callable[[Answer, Answer], Answer],
-        starts: Sequence[int] | None = None,
-        progress: Progress | None = None,  # noqa: ARG002  # the scheduler has its own
-    ) -> Answer:
-        """Call ``task(chunks, start)`` for each partition in a Dask task, and merge the results in a tree."""
-        (answer,) = self._compute([self._tree(task, joined, self._starts if starts is None else starts)])
-        return answer  # type: ignore[no-any-return]  # Dask is not typed
+    def delayed_answer(self, question: Any) -> Any:
+        """Return the Dask task of the answer to a map-reduce query, itself perhaps the result of a task.
 
-    def delayed_answer(self, question: Question[Answer]) -> Any:
-        """Return the Dask task of the answer to a map-reduce query, which is None if no pair has positive weight."""
-        return self._tree(partial(answer_of, question), partial(joined_answers, question), self._starts)
-
-    def _tree(self, task: Task[Answer], joined: Callable[[Answer, Answer], Answer], starts: Sequence[int]) -> Any:
-        once, parts = sent_once(task), zip(self.partitions.blocks, starts, strict=True)
-        return merge_tree([delayed(_of_block)(once, block, int(start)) for block, start in parts], joined)
+        The answer is None if no pair has positive weight.
+        """
+        once = delayed(_same)(question)  # sent to the cluster once, and copied between workers
+        sizes = [0] * len(self.blocks) if self.rows is None else self.sizes
+        starts = np.cumsum([0, *sizes[:-1]]).tolist()
+        parts = [
+            delayed(_answer_of_block)(once, block, start) for block, start in zip(self.blocks, starts, strict=True)
+        ]
+        while len(parts) > 1:
+            parts = [delayed(_merged)(once, parts[i : i + FAN_IN]) for i in range(0, len(parts), FAN_IN)]
+        return parts[0]
 
     def asked(self, recipe: Recipe, query: ArrayLike) -> QueryBatch:
         """Validate queries as a `QueryBatch`, with their columns in the order of the key columns; one thread a task."""
         return super().asked(replace(recipe, n_jobs=1), query)
 
-    def plan(self, recipe: Recipe, query: Any) -> ChunkReason:  # noqa: ARG002  # as of all pairs
-        """Return the algorithm that sums partitions, and the reason for the choice, without computing."""
-        return reason_of_chunks(recipe, f"{len(self.partitions.blocks)} partition(s)", "a tree merges their states")
-
-    def reduce(self, recipe: Recipe, query: Any, progress: Progress | None = None) -> Sums:  # noqa: ARG002
-        """Sum weights and weighted values over all partitions, at each query, on the cluster."""
-        asked, center = self.asked(recipe, query), center_task(self.partitions)
-        state, center = self._compute([state_tree(sent_once(asked), self.partitions, center), center])
-        center = found_in_pairs(center)
-
-        def fill(rows: NDArray[np.intp]) -> Array:
-            limit = sent_once(asked.at(rows, recipe.empty))
-            return quotient(*self._compute([state_tree(limit, self.partitions, center, recipe.empty)]))
-
-        return asked.sums(state, center, self.flat, fill=fill)
-
-    def pool(
-        self,
-        recipe: Recipe,
-        query: Any,
-        progress: Progress | None = None,
-    ) -> Any:
+    def pool(self, recipe: Recipe, query: Any, progress: Progress | None = None) -> Any:
         """Compute pooled values at queries in memory, or, lazily, at a Dask collection; parameters as of `finalize`."""
         if not is_dask_collection(query):
             return super().pool(recipe, query, progress)
         array = as_dask_array(select(query, self.labels) if is_frame(query) else query)
         with dask.annotate(retries=self.retries):
-            return _lazy(replace(recipe, n_jobs=1), array, self.partitions)
+            return self._pool_lazily(replace(recipe, n_jobs=1), array)
+
+    def _pool_lazily(self, recipe: Recipe, array: Any) -> Any:
+        parts = []
+        for block, rows in zip(delayed_blocks(array), row_counts(array), strict=True):
+            asked = delayed(partial(QueryBatch.of, recipe))(block)
+            sums, filled = self.delayed_answer(delayed(KernelSums)(asked)), None
+            if recipe.empty_value is None:
+                filled = self.delayed_answer(delayed(_sums_of_empty_windows)(asked, sums))
+            pooled = delayed(_finalized)(asked, sums, filled, self.flat)
+            length = np.nan if rows is None else rows
+            shape = (length,) if self.flat else (length, self.outputs)
+            parts.append(da.from_delayed(pooled, shape, dtype=np.float64))
+        return da.concatenate(parts, allow_unknown_chunksizes=True)
 
     def queries(self, X: Any, labels: Sequence[Any] | None, columns: int, kinds: Sequence[Kind] | None) -> Any:
         """Convert queries in a Dask collection to a Dask array of numbers; times become days, as in a fit."""
@@ -268,15 +204,6 @@ class PartitionPairs(StoredPairs):
             numbers: list[Kind] = ["numeric"] * columns
             array = in_days(array, kinds or numbers)
         return array
-
-    @property
-    def _starts(self) -> Sequence[int]:
-        """Index of the first pair of each partition among all; zeros if partitions have not been counted."""
-        rows = self.partitions.rows
-        return [0] * len(rows) if None in rows else np.cumsum([0, *rows[:-1]]).tolist()
-
-    def _compute(self, tasks: list[Any]) -> Any:
-        return compute(tasks, self.client, self.retries)
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"client": None}  # a connection cannot be saved
@@ -330,11 +257,9 @@ def open_partitions(
     Notes
     -----
     There are P tasks per block of queries for P partitions, and P / 7 that merge; each keeps a few numbers per query.
-    Tasks use one thread each: give workers as many threads as they have processors. Values are pooled less a center,
-    which is found in the first partition with rows; where Dask does not know how many rows partitions have, all are
-    looked at first, so persist them, or call ``compute_chunk_sizes()``. For queries on Dask, pooled values are a Dask
-    array that is not computed yet; ``empty="nearest"`` and ``"mean"`` then keep or read every partition for a
-    second time. Dask's ``KilledWorker`` usually means that workers have too little memory for a partition.
+    Tasks use one thread each: give workers as many threads as they have processors. For queries on Dask, pooled values
+    are a Dask array that is not computed yet; ``empty="nearest"`` and ``"mean"`` then keep or read every partition for
+    a second time. Dask's ``KilledWorker`` usually means that workers have too little memory for a partition.
 
     Examples
     --------
@@ -350,98 +275,37 @@ def open_partitions(
     array([1.])
     """
     partitions = as_partitions(key, value, key_weight, target=target, features=features)
-    return PartitionPairs(partitions, client, retries)
+    return PartitionPairs(**vars(partitions), client=client, retries=retries)
 
 
-def _of_block(task: Task[Answer], block: Any, start: int) -> Answer:
-    return task(read_block(block), start)
+def _same(value: Any) -> Any:
+    return value
+
+
+def _answer_of_block(question: Question[Answer], block: Any, start: int) -> Answer | None:
+    return answer_of(question, read_block(block), start)
+
+
+def _merged(question: Question[Answer], answers: list[Answer | None]) -> Answer | None:
+    return reduce(partial(joined_answers, question), answers)
 
 
 def _row_count(block: Any) -> int:
     return sum(len(chunk.key) for chunk in read_block(block))
 
 
-def _key_columns(block: Any) -> int:
-    return next((chunk.key.shape[1] for chunk in read_block(block)), 0)
+def _key_columns(chunk: Chunk) -> int:
+    return int(chunk.key.shape[1])
 
 
-def center_task(partitions: Partitions) -> Any:
-    """Return the Dask task that computes a center for all values, from the first partition with positive weights."""
-    known = [block for block, rows in zip(partitions.blocks, partitions.rows, strict=True) if rows]
-    one_will_do = known and None not in partitions.rows and not any(_may_lack_weight(block) for block in known)
-    blocks = known[:1] if one_will_do else list(partitions.blocks)
-    return delayed(_first)([block if isinstance(block, Chunks) else delayed(_center)(block) for block in blocks])
+def _sums_of_empty_windows(asked: QueryBatch, sums: CenteredState | None) -> KernelSums:
+    empty = np.flatnonzero(found_in_rows(sums).state.denominator == 0)
+    return KernelSums(asked.at(empty, asked.recipe.empty))
 
 
-def state_tree(asked: Any, partitions: Partitions, center: Any, limit: str | None = None) -> Any:
-    """Return the Dask task that computes the kernel sums of all partitions and merges them in a tree."""
-    states = [delayed(block_state)(asked, block, center, partitions.outputs) for block in partitions.blocks]
-    return merge_tree(states, partial(merge_states, limit=limit))
-
-
-def merge_tree(parts: list[Any], joined: Callable[[Any, Any], Any]) -> Any:
-    """Return the Dask task that merges results of partitions in a tree, eight at a time, in their order."""
-    while len(parts) > 1:
-        parts = [delayed(_merged)(parts[i : i + FAN_IN], joined) for i in range(0, len(parts), FAN_IN)]
-    return parts[0]
-
-
-def block_state(asked: QueryBatch, block: Any, center: Array | None, outputs: int) -> PoolState:
-    """Compute the kernel sums over one block of rows; this runs in a Dask task."""
-    if center is None or not len(asked):
-        return empty_state(len(asked), asked.layout(outputs).width)
-    return sum_chunks(asked, read_block(block), center)
-
-
-def _may_lack_weight(block: Any) -> bool:
-    """Return whether a block may have no pair of positive weight, though it has rows."""
-    if isinstance(block, tuple):
-        return len(block) > 3 or (isinstance(block[2], ColumnNames) and bool(block[2].weight))
-    return not isinstance(block, Chunks)  # rows without some
-
-
-def _center(block: Any) -> Array | None:
-    centers = (center_of(chunk) for chunk in read_block(block))
-    return next((center for center in centers if center is not None), None)
-
-
-def _first(found: list[Any]) -> Array | None:
-    centers = (part if part is None or isinstance(part, np.ndarray) else _center(part) for part in found)
-    return next((center for center in centers if center is not None), None)
-
-
-def _merged(parts: list[Answer], joined: Callable[[Answer, Answer], Answer]) -> Answer:
-    return reduce(joined, parts)
-
-
-def _lazy(recipe: Recipe, array: Any, partitions: Partitions) -> Any:
-    center, parts = center_task(partitions), []
-    for block, rows in zip(delayed_blocks(array), row_counts(array), strict=True):
-        asked = delayed(partial(QueryBatch.of, recipe))(block)
-        state, filled = state_tree(asked, partitions, center), None
-        if recipe.empty_value is None:
-            limit = delayed(_empty_windows)(asked, state)
-            filled = state_tree(limit, partitions, center, recipe.empty)
-        pooled = delayed(_finalized)(asked, state, center, filled, partitions.flat)
-        length = np.nan if rows is None else rows
-        shape = (length,) if partitions.flat else (length, partitions.outputs)
-        parts.append(da.from_delayed(pooled, shape, dtype=np.float64))
-    return da.concatenate(parts, allow_unknown_chunksizes=True)
-
-
-def _empty_windows(asked: QueryBatch, state: PoolState) -> QueryBatch:
-    return asked.at(np.flatnonzero(state.denominator == 0), asked.recipe.empty)
-
-
-def _finalized(
-    asked: QueryBatch,
-    state: PoolState,
-    center: Array | None,
-    filled: PoolState | None,
-    flat: bool,
-) -> Any:
-    center = found_in_pairs(center)
+def _finalized(asked: QueryBatch, sums: CenteredState | None, filled: CenteredState | None, flat: bool) -> Any:
+    state, center = found_in_rows(sums)
     if not len(asked):
         return np.empty(0) if flat else np.empty((0, len(center)))
-    sums = asked.sums(state, center, flat, fill=lambda _: quotient(filled or state))
-    return finalize(sums, asked.recipe)
+    limit = state if filled is None else filled.state
+    return finalize(asked.sums(state, center, flat, fill=lambda _: quotient(limit)), asked.recipe)

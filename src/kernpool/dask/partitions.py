@@ -26,10 +26,10 @@ class Partitions:
     """Keys, values and weights in blocks of rows, with row counts, and names and types of the key columns."""
 
     blocks: tuple[Any, ...]  # for `read_block`, each on its own
-    rows: tuple[int | None, ...]  # pairs in each block; None if unknown before it is read
+    sizes: tuple[int | None, ...]  # pairs in each block; None if unknown before it is read
     outputs: int  # columns of values
     flat: bool  # whether values are one column without an axis of its own
-    names: tuple[Any, ...] | None = None  # labels of the columns of keys
+    labels: tuple[Any, ...] | None = None  # of the columns of keys
     kinds: tuple[Kind, ...] | None = None  # None where all are numbers
 
 
@@ -69,7 +69,7 @@ def as_partitions(
         kinds = time_kinds(key)
         names = tuple(key.columns)
         found = _of_arrays(as_dask_array(key, kinds, fitting=True), value, key_weight)
-        return replace(found, names=names, kinds=_kinds_of(names, kinds))
+        return replace(found, labels=names, kinds=_kinds_of(names, kinds))
     if is_dask_collection(value) or is_dask_collection(key_weight):
         raise TypeError(f"value and key_weight are Dask collections, so key must be one too, got {type(key).__name__}")
     return _of_chunks(open_chunks(key, value, key_weight, target=target, features=features))

@@ -20,7 +20,7 @@ from kernpool.execution.error_messages import abbreviate, explain_calls
 from kernpool.execution.progress import Progress
 from kernpool.execution.warnings import underflow_is_zero
 from kernpool.kernels import Kernel
-from kernpool.pooling import ArrayPairs, Recipe, StoredPairs, as_pairs, choose
+from kernpool.pooling import ArrayPairs, Recipe, Source, as_pairs, choose
 
 Array = NDArray[np.float64]
 
@@ -58,7 +58,7 @@ def as_thresholds(y: Any, m: int, outputs: int = 1, *, several: bool = False) ->
 @explain_calls
 def pool_cdf(
     query: ArrayLike,
-    key: ArrayLike | Chunks | StoredPairs,
+    key: ArrayLike | Chunks | Source,
     value: ArrayLike | None = None,
     y: ArrayLike | None = None,
     *,
@@ -146,7 +146,7 @@ def pool_cdf(
     pairs = as_pairs(key, value, key_weight, attn_mask, exclude_self, self_index)
     if not isinstance(pairs, ArrayPairs):
         opened = pairs.opened(query)
-        stored = StoredOutcomes.of_pairs(recipe, opened.query, opened.pairs, progress)
+        stored = StoredOutcomes(opened.pairs, opened.pairs.asked(recipe, opened.query), progress)
         m = opened.leading[-1] if opened.leading else len(stored)
         threshold, with_axis = as_thresholds(y, m)
         if opened.leading and len(threshold) > 1:  # every item of a batch has the same thresholds

@@ -1,7 +1,7 @@
 """Functionals of conditional distributions: functions, quantiles, draws and scores, of values in memory or not.
 
 A `Functional` is a record of what is computed at each evaluation point: for values in arrays, and, where it can be
-done, from map-reduce queries over parts of the rows (`kernpool.pooling.MapReduce`); each query is one pass.
+done, from map-reduce queries over rows that are not in memory (`kernpool.pooling.Source`); each query is one pass.
 `Outcomes` are the values that kernel weights apply to, in arrays or in parts; `Outcomes.evaluate` is the only place
 that treats queries without any key of positive weight. A further functional is a further record.
 """
@@ -9,25 +9,25 @@ that treats queries without any key of positive weight. A further functional is 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from kernpool.core import FLOAT64, PoolState, Problem
 from kernpool.data.chunks.base import Chunk
-from kernpool.distribution.multipass_quantile import Ask, MultipassQuantile, NearestKeys, bare_problem
+from kernpool.distribution.multipass_quantile import NearestRows, bare_problem, stored_quantiles
 from kernpool.distribution.scoring_rules import known_crps
 from kernpool.distribution.smoothed_cdf import known_smooth, known_smooth_quantiles, normal_density
 from kernpool.distribution.weighted_cdf import FAR, TwoSidedSums, ranks, two_sided_sums
 from kernpool.distribution.weighted_quantile import KernelWeights, known_quantiles
-from kernpool.execution.progress import Progress
-from kernpool.kernels import get_kernel
-from kernpool.pooling import ChunkPairs, MapReduce, QueryBatch, Recipe, StoredPairs, limit_problem, merge_states
+from kernpool.execution.progress import Progress, current_progress
+from kernpool.pooling import MapReduce, QueryBatch, Recipe, Source, limit_problem, merge_states
+from kernpool.pooling.source import Answer, Question
 
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -36,9 +36,6 @@ Index = NDArray[np.intp]
 
 class Functional(ABC):
     """Abstract base class of functionals of the conditional distribution of each value column."""
-
-    in_one_pass = False
-    needs_rows: str | None = None  # subject and verb of the refusal of values not in arrays; None if parts are enough
 
     @property
     def at_zero(self) -> Any:
@@ -53,9 +50,12 @@ class Functional(ABC):
     def of_arrays(self, outcomes: ArrayOutcomes) -> tuple[Array, Flags]:
         """Return results of shape (m, c, t), and which queries have a key of positive weight."""
 
-    def of_parts(self, asked: QueryBatch, ask: Ask) -> tuple[Array, Flags, Index]:
-        """Return results from map-reduce queries, which queries have a key, and which are to be computed in arrays."""
-        raise NotImplementedError(self.needs_rows)
+    def of_stored(self, outcomes: StoredOutcomes) -> tuple[Array, Flags, Index]:
+        """Return results from map-reduce queries, which queries have a key, and which are to be computed in arrays.
+
+        By default the rows themselves are needed.
+        """
+        outcomes.in_memory()
 
 
 def _stacked(columns: Sequence[tuple[Array, Flags]]) -> tuple[Array, Flags]:
@@ -80,8 +80,6 @@ class DistributionFunction(Functional):
     threshold: Array
     widths: Array | None = None
     density: bool = False
-
-    in_one_pass = True
 
     @property
     def at_zero(self) -> Array:
@@ -119,9 +117,10 @@ class DistributionFunction(Functional):
             sides.append(two_sided_sums(outcomes.recipe, outcomes.problem, order, rank))
         return TwoSidedSums(*(np.stack(arrays, axis=1) for arrays in zip(*sides, strict=True)))
 
-    def of_parts(self, asked: QueryBatch, ask: Ask) -> tuple[Array, Flags, Index]:
+    def of_stored(self, outcomes: StoredOutcomes) -> tuple[Array, Flags, Index]:
         """Evaluate the function by one map-reduce query; queries far from all rows are for arrays."""
-        found, mass = self._from_sums(ask(MapReduce(partial(self._sums_of, asked), _joined_sums)))
+        asked = outcomes.asked
+        found, mass = self._from_sums(outcomes.ask(MapReduce(partial(self._sums_of, asked), _joined_sums)))
         occupied = ~np.isneginf(mass)
         far = occupied & (np.abs(np.where(occupied, mass, 0.0)) >= FAR)
         return found, occupied, np.flatnonzero(far & (not asked.recipe.kernel.is_compact))
@@ -132,7 +131,7 @@ class DistributionFunction(Functional):
         given, wanted = chunk.value.shape[1], self.threshold.shape[1]
         if given != wanted:
             raise ValueError(f"value must be {'one column' if wanted == 1 else f'{wanted} columns'}, got {given}")
-        problem = bare_problem(asked, chunk, np.arange(len(chunk.key)))
+        problem = bare_problem(asked, chunk)
         outcomes = ArrayOutcomes(asked.recipe, problem, chunk.value)
         if self.widths is None:
             return self.sides(outcomes)
@@ -176,11 +175,6 @@ class Quantiles(Functional):
     progress: Progress | None = None
 
     @property
-    def needs_rows(self) -> str | None:  # type: ignore[override]  # read only
-        """Say that each Newton step of a smoothed quantile would be a pass."""
-        return None if self.widths is None else "smoothed quantiles need"
-
-    @property
     def at_zero(self) -> Array:
         """Zero, or the quantiles of the error around it, (c, l)."""
         return np.zeros(1) if self.widths is None else np.asarray(self.widths[:, None] * ndtri(self.level))
@@ -201,13 +195,18 @@ class Quantiles(Functional):
             )
         return (found if outcomes.fit is None else found + outcomes.fit[:, :, None]), occupied
 
-    def of_parts(self, asked: QueryBatch, ask: Ask) -> tuple[Array, Flags, Index]:
-        """Find the quantiles in several passes over the rows."""
+    def of_stored(self, outcomes: StoredOutcomes) -> tuple[Array, Flags, Index]:
+        """Find the quantiles in several passes over the rows; each Newton step of a smoothed one would be a pass."""
+        if self.widths is not None:
+            outcomes.in_memory()
         # With equal weights, as of empty="mean", all queries have the quantiles of one.
-        alike = asked.recipe.kernel == get_kernel("constant") and self.level.ndim == 1
-        found, occupied, far = MultipassQuantile(asked.at(np.arange(1)) if alike else asked, ask).quantiles(self.level)
+        m, asked = len(outcomes), outcomes.asked
+        alike = asked.recipe.kernel.name == "constant" and self.level.ndim == 1
         if alike:
-            found, occupied = np.repeat(found, len(asked), axis=0), np.repeat(occupied, len(asked))
+            asked = asked.at(np.arange(1))
+        found, occupied, far = stored_quantiles(asked, outcomes.ask, outcomes.source.rows, self.level)
+        if alike:
+            found, occupied = np.repeat(found, m, axis=0), np.repeat(occupied, m)
         return found, occupied, far
 
 
@@ -224,8 +223,6 @@ class RandomDraws(Functional):
     """
 
     level: Array
-
-    needs_rows = "draws need"
 
     def at(self, rows: Index) -> RandomDraws:
         """Return the draws at the queries with these indices."""
@@ -258,8 +255,6 @@ class ProbabilityTransform(Functional):
     uniform: Array
     residual: Array | None = None
 
-    in_one_pass = True
-
     @property
     def at_zero(self) -> Array:
         """Transforms where the outcome is always zero, (m, c, 1)."""
@@ -275,9 +270,9 @@ class ProbabilityTransform(Functional):
         share, occupied = self._both_sides(seen).of_arrays(outcomes)
         return self._between(share), occupied
 
-    def of_parts(self, asked: QueryBatch, ask: Ask) -> tuple[Array, Flags, Index]:
+    def of_stored(self, outcomes: StoredOutcomes) -> tuple[Array, Flags, Index]:
         """Return the transforms by one map-reduce query."""
-        share, occupied, far = self._both_sides(self.y).of_parts(asked, ask)
+        share, occupied, far = self._both_sides(self.y).of_stored(outcomes)
         return self._between(share), occupied, far
 
     def _both_sides(self, seen: Array) -> DistributionFunction:
@@ -296,8 +291,6 @@ class RankedScore(Functional):
 
     y: Array
     residual: Array | None = None
-
-    needs_rows = "scores need"
 
     @property
     def at_zero(self) -> Array:
@@ -333,6 +326,10 @@ class Outcomes(ABC):
     @abstractmethod
     def limit(self, rows: Index) -> Outcomes:
         """Return the outcomes of vanishing or infinite bandwidth, as `Recipe.empty` says, at some of the queries."""
+
+    @abstractmethod
+    def in_memory(self) -> ArrayOutcomes:
+        """Return the outcomes with their rows; raise TypeError if these are not in memory."""
 
     def evaluate(self, functional: Functional) -> Array:
         """Compute a functional, (m, c, t); where no key has weight, that of the limit that `Recipe.empty` names."""
@@ -391,6 +388,10 @@ class ArrayOutcomes(Outcomes):
         """Return what to compare with the values: observed outputs, or residuals, to which no fit is added."""
         return (y, self) if residual is None else (residual, replace(self, fit=None))
 
+    def in_memory(self) -> ArrayOutcomes:
+        """Return the outcomes themselves."""
+        return self
+
     def compute(self, functional: Functional) -> tuple[Array, Flags]:
         """Return a functional, (m, c, t), and which queries have a key of positive weight."""
         return functional.of_arrays(self)
@@ -402,41 +403,25 @@ class ArrayOutcomes(Outcomes):
         return ArrayOutcomes(self.recipe, limit_problem(whole.block(rows), self.recipe.empty), value)
 
 
-def refuse_parts(what: str) -> NoReturn:
-    """Raise TypeError for a functional that needs all rows in memory."""
-    raise TypeError(f"{what} the rows themselves in memory; give arrays, such as a sample of the rows")
-
-
 @dataclass(frozen=True, eq=False)
 class StoredOutcomes(Outcomes):
-    """Values in chunks of files or in partitions of a cluster, which are read again for each functional.
+    """Values that are not in memory, which are read again for each functional.
 
     Parameters
     ----------
+    source : Source
+        The rows.
     asked : QueryBatch
         Evaluation points, and how weights are summed; of degree 0.
-    ask : callable
-        Takes a map-reduce query, evaluates it on every part of the rows, and returns the merged answer.
-    again : bool, default=True
-        Whether more than one pass over the rows is possible.
-    refuse : callable
-        Raises TypeError for what needs the rows in memory; takes the subject and verb of the message.
+    progress : callable, optional
+        Called in rows, anew in each pass; by default that of the calling method.
     """
 
+    source: Source
     asked: QueryBatch
-    ask: Ask
-    again: bool = True
-    refuse: Callable[[str], NoReturn] = refuse_parts
+    progress: Progress | None = None
 
     dtype = FLOAT64
-
-    @classmethod
-    def of_pairs(
-        cls, recipe: Recipe, query: ArrayLike, pairs: StoredPairs, progress: Progress | None = None
-    ) -> StoredOutcomes:
-        """Build the `StoredOutcomes` of stored pairs; `progress` is called in rows, anew in each pass."""
-        again = not isinstance(pairs, ChunkPairs) or pairs.chunks.again
-        return cls(pairs.asked(recipe, query), partial(pairs.ask, progress=progress), again)
 
     def __len__(self) -> int:
         return len(self.asked)
@@ -446,24 +431,26 @@ class StoredOutcomes(Outcomes):
         """How weights are summed, and what empty windows get."""
         return self.asked.recipe
 
+    def ask(self, question: Question[Answer]) -> Answer:
+        """Return the answer to a map-reduce query over all rows."""
+        return self.source.ask(question, self.progress or current_progress())
+
+    def in_memory(self) -> NoReturn:
+        """Raise TypeError."""
+        raise TypeError(
+            "the model was fitted to rows that are not in memory, and this answer needs the rows themselves; fit it to "
+            "arrays, such as a sample of the rows, with bandwidth=model.bandwidth_"
+        )
+
     def compute(self, functional: Functional) -> tuple[Array, Flags]:
         """Return a functional, (m, c, t), and which queries have a key; rows of far queries are read into memory."""
-        if functional.needs_rows is not None:
-            self.refuse(functional.needs_rows)
-        if not (self.again or functional.in_one_pass):
-            raise ValueError(
-                "quantiles go through the pairs several times, which an iterator does not allow; give a list, an array "
-                "or a file, or a sample of the rows in arrays"
-            )
-        found, occupied, far = functional.of_parts(self.asked, self.ask)
+        found, occupied, far = functional.of_stored(self)
         if len(far):
-            self._read_again("queries that are far from all rows")
             found[far] = functional.at(far).of_arrays(self._nearest(far, self.recipe))[0]
         return found, occupied
 
     def limit(self, rows: Index) -> Outcomes:
         """Return the nearest rows, in arrays, or all rows with equal weights, at some of the queries."""
-        self._read_again(f"empty windows, with empty={self.recipe.empty!r},")
         recipe = self.recipe.limit
         if recipe.kernel.name == "constant":
             return replace(self, asked=replace(self.asked.at(rows), recipe=recipe))
@@ -472,17 +459,8 @@ class StoredOutcomes(Outcomes):
     def _nearest(self, rows: Index, recipe: Recipe) -> ArrayOutcomes:
         """Return the rows that have weight, by some recipe, for queries far from all rows, read into memory."""
         asked = self.asked.at(rows)
-        question = partial(NearestKeys.of, replace(asked, recipe=recipe))
-        held = self.ask(MapReduce(question, NearestKeys.joined)).rows
-        problem = self.recipe.problem(asked.query, held.key, held.value, key_weight=held.weight)
-        return ArrayOutcomes(self.recipe, problem, held.value)
-
-    def _read_again(self, why: str) -> None:
-        if not self.again:
-            raise ValueError(
-                f"{why} go through the pairs once more, which an iterator does not allow; give a list, an array or a "
-                "file, or leave such queries out"
-            )
+        held = self.ask(NearestRows(replace(asked, recipe=recipe)))
+        return ArrayOutcomes(self.recipe, bare_problem(asked, held), held.value)
 
 
 def without_axes(found: Array, flat: bool, several: bool) -> Array:

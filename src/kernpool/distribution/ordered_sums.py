@@ -1,12 +1,11 @@
-"""Ways to sum kernel weights over keys in the order of their values, and the choice between them.
+"""Sums of kernel weights over keys in the order of their values: by compiled loops, or by tables of weights.
 
-`WAYS` lists them with what they cannot do and what they cost, and `choose_way` is the only place that chooses. Sums of
-parts of the keys are those of `kernpool.pooling.choose`. `sum_over_pairs` runs a compiled loop over all pairs of a
-query and a key, and tables of weights for the queries that it does not suit.
+Few pairs, and problems that have no compiled loop, are summed by tables of the weights of some queries.
+`sum_over_pairs` runs a compiled loop over all pairs of a query and a key, and tables for queries that it does not suit.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,8 +21,7 @@ Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
 LN_2 = float(np.log(2.0))
-PER_PAIR_IN_TABLE, PER_PAIR = 1e-8, 2e-9  # seconds
-LOADING = 8e-4  # seconds charged for compiled loops and for several sums: tables do 100 000 pairs before
+TABLE_PAIRS = 100_000  # that a table takes less time for than loops and several sums need to start
 FEWEST_KEYS = 512  # that are halved
 QUICK_PAIRS = 1 << 20  # looked at one by one in the time that a few more sums take to start
 # Of logarithms of sums: beyond, a power of two next to one is rounded to more than 1e-11. Such queries are ten thousand
@@ -32,51 +30,17 @@ FAR = 2.0**16
 PAIRS = 1 << 21  # of a block, which Ctrl-C waits for
 
 
-@dataclass(frozen=True)
-class Way:
-    """Way to sum weights over ordered keys, as chosen by `choose_way`."""
-
-    name: str
-    reason: str  # what it does, and when it is chosen
-    fixed: float  # estimated seconds per call
-    per_pair: float  # and per pair of a query and a key
-    needs_loop: bool = False  # only for problems with a compiled loop
-
-    def seconds(self, problem: Problem) -> float:
-        """Estimate the time for a problem."""
-        m, n = problem.shape
-        return self.fixed + self.per_pair * m * n
-
-    def refusal(self, problem: Problem) -> str | None:
-        """Say what of a problem the compiled loops do not support, if they are needed."""
-        kernel = problem.similarity.kernel
-        if not self.needs_loop:
-            return None
-        if not is_compiled(kernel):
-            return "has no loop for a kernel of the user's own"
-        if problem.similarity.widening is not None:
-            return "has no loop for windows of different widths"
-        if problem.logit_bias is not None or problem.excluded is not None:
-            return "has no loop for an additive mask or groups"
-        return "would underflow" if kernel.is_compact and may_underflow(problem) else None
+def is_small(problem: Problem) -> bool:
+    """Return whether a table of all weights is the quickest way to sum them."""
+    return problem.shape[0] * problem.shape[1] <= TABLE_PAIRS
 
 
-WAYS = {
-    way.name: way
-    for way in (
-        Way("table", "tables of the weights of some queries: few pairs, or no compiled loop", 0.0, PER_PAIR_IN_TABLE),
-        Way("pairs", "all pairs in a compiled loop: CRPS, and thresholds smoothed in y", LOADING, PER_PAIR, True),
-        Way("bisection", "sums over halves of the keys, then a loop over few: quantiles", LOADING, PER_PAIR, True),
-        Way("ranges", "sums over the keys between thresholds, the same for all queries", LOADING, PER_PAIR),
-        Way("ranks", "sums over halves of the keys on either side of thresholds of each query", LOADING, PER_PAIR),
-    )
-}
-
-
-def choose_way(problem: Problem, name: str) -> Way:
-    """Choose how to sum weights over ordered keys: as named, or by tables where these are quicker or alone possible."""
-    able = [way for way in (WAYS["table"], WAYS[name]) if way.refusal(problem) is None]
-    return min(able, key=lambda way: way.seconds(problem))
+def has_loop(problem: Problem) -> bool:
+    """Return whether the compiled loops over ordered keys support a problem, and are worth their start."""
+    kernel = problem.similarity.kernel
+    plain = problem.similarity.widening is None and problem.logit_bias is None and problem.excluded is None
+    underflows = kernel.is_compact and may_underflow(problem)
+    return plain and is_compiled(kernel) and not underflows and not is_small(problem)
 
 
 def bare(problem: Problem) -> Problem:
@@ -139,7 +103,7 @@ def sum_over_pairs(
     problem = bare(problem)
     m, n = problem.shape
     occupied, near = np.ones(m, dtype=bool), np.zeros(m, dtype=bool)
-    if choose_way(problem, "pairs").name == "pairs":
+    if has_loop(problem):
         if problem.key_weight is not None and not problem.key_weight.any():
             return near
         state = sum_problem(problem, replace(recipe, algorithm="auto"))

@@ -27,7 +27,7 @@ from kernpool.execution.error_messages import explain_calls
 from kernpool.execution.progress import Progress, progress_of_part
 from kernpool.execution.warnings import underflow_is_zero
 from kernpool.kernels import Kernel
-from kernpool.pooling import ArrayPairs, Recipe, StoredPairs, as_pairs
+from kernpool.pooling import ArrayPairs, Recipe, Source, as_pairs
 from kernpool.pooling.widths import Nearest, neighbors_in
 
 Array = NDArray[np.float64]
@@ -37,7 +37,7 @@ Array = NDArray[np.float64]
 @explain_calls
 def pool_quantile(
     query: ArrayLike,
-    key: ArrayLike | Chunks | StoredPairs,
+    key: ArrayLike | Chunks | Source,
     value: ArrayLike | None = None,
     levels: ArrayLike = 0.5,
     *,
@@ -113,9 +113,10 @@ def pool_quantile(
     A float mask, a user-defined kernel, and queries so far away that a logarithm of their weights is beyond 65 536 use
     tables of a few queries. Where few keys have weight, high and low orders are extremes of a small sample.
 
-    *Chunks* are read several times, and have to be a list, arrays or files: a first pass for the sums of all weights,
-    up to eight that narrow the range of values in which each quantile lies, and one for every 4 million rows in these
-    ranges. That is two passes for 4 million rows, and about five for a hundred million rows and a few hundred queries.
+    *Chunks* of up to 4 million rows are read at once. More are read several times, and have to be a list, arrays or
+    files: a pass for the sums of all weights, one for a sample of the values, up to eight that narrow the range of
+    values in which each quantile lies, and one for every 4 million rows in these ranges: about six in all for a hundred
+    million rows and a few hundred queries.
     The result equals that of arrays, the value of a row, except for orders that are reached within rounding.
 
     References
@@ -147,7 +148,7 @@ def pool_quantile(
     pairs = as_pairs(key, value, key_weight, attn_mask, exclude_self, self_index)
     if not isinstance(pairs, ArrayPairs):
         opened = pairs.opened(query)
-        stored = StoredOutcomes.of_pairs(recipe, opened.query, opened.pairs, progress)
+        stored = StoredOutcomes(opened.pairs, opened.pairs.asked(recipe, opened.query), progress)
         found = stored.evaluate(Quantiles(level.ravel()))
         return opened.shaped(found, *level.shape).astype(opened.dtype, copy=False)
     batch = pairs.batch(recipe, query)
@@ -176,7 +177,6 @@ def as_levels(levels: ArrayLike) -> Array:
     return level
 
 
-ROWS = 6  # of the table that is printed
 ROUNDING = 1e-9  # of a number of rows, which is an integer where weights are equal
 
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from kernpool.algorithms.reference import pair_weights
 from kernpool.core import PoolState, Problem, empty_state
-from kernpool.distribution.ordered_sums import FEWEST_KEYS, QUICK_PAIRS, bare, choose_way
+from kernpool.distribution.ordered_sums import FEWEST_KEYS, QUICK_PAIRS, bare, is_small
 from kernpool.execution.threads import cut
 from kernpool.pooling import Recipe, sum_problem
 
@@ -85,13 +85,12 @@ def two_sided_sums(recipe: Recipe, problem: Problem, order: Index, rank: Index) 
     if not len(order):
         return sides
     ordered = problem.block(slice(None), order)
-    match choose_way(ordered, "ranges" if len(rank) == 1 else "ranks").name:
-        case "ranges":
-            rest = _put_ranges(recipe, ordered, rank[0], sides)
-        case "ranks":
-            rest = _put_tree(recipe, ordered, ranks, sides)
-        case _:
-            rest = np.arange(m)
+    if is_small(ordered):
+        rest = np.arange(m)
+    elif len(rank) == 1:
+        rest = _put_ranges(recipe, ordered, rank[0], sides)
+    else:
+        rest = _put_tree(recipe, ordered, ranks, sides)
     _put_dense(ordered, rest, ranks, sides)
     return sides
 

@@ -11,7 +11,7 @@ with uniform tau, it is a random draw from it.
 decides in which half a quantile lies; that sum is computed by whichever algorithm suits it. Where pairs would be
 summed one by one, or are few, a compiled loop scans the keys of the node. Nothing is sorted per query, and nothing of
 size m x n is kept. `dense_places` uses tables of weights, for few pairs and for kernels without a loop.
-`ordered_sums.choose_way` decides; `KernelWeights` does as it says, and `known_quantiles` has values in arrays.
+`KernelWeights` chooses between them, and `known_quantiles` has values in arrays.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from kernpool.distribution.ordered_sums import (
     FEWEST_KEYS,
     QUICK_PAIRS,
     bare,
-    choose_way,
     common_units,
+    has_loop,
     in_unit,
     loop_arguments,
 )
@@ -53,7 +53,7 @@ def dense_places(problem: Problem, queries: Index, share: Array) -> Iterator[tup
     for which in cut(len(queries), max(1, PAIRS_IN_TABLE // problem.shape[1])):
         _, weight = pair_weights(problem.block(queries[which]).with_dense_factors())
         total = np.cumsum(weight, axis=1)
-        need = np.maximum(share[which] * total[:, -1:], LEAST_SUM)
+        need = np.clip(share[which] * total[:, -1:], LEAST_SUM, total[:, -1:])
         place = np.empty(need.shape, dtype=np.intp)
         if need.shape[1] < len(need):
             for number, column in enumerate(need.T):
@@ -77,36 +77,6 @@ class Node(NamedTuple):
     need: Array  # cumulative weight that each request has to reach, from the first of `keys` on
 
 
-@dataclass(eq=False)
-class SkippedRange:
-    """For each request, the last range of keys with positive weight that was skipped on the way down a tree."""
-
-    start: Index
-    stop: Index
-    mass: Array  # shape (r,); zero if none was skipped
-
-    @classmethod
-    def nothing(cls, requests: int) -> SkippedRange:
-        """Build a `SkippedRange` in which no request has skipped any keys."""
-        return cls(np.zeros(requests, dtype=np.intp), np.zeros(requests, dtype=np.intp), np.zeros(requests))
-
-    def put(self, requests: Index, keys: slice, mass: Array) -> None:
-        """Record `keys` as the last skipped range of those requests for which it has positive weight."""
-        some = requests[mass > 0]
-        self.start[some], self.stop[some], self.mass[some] = keys.start, keys.stop, mass[mass > 0]
-
-    def nodes(self, requests: Index) -> list[Node]:
-        """Return the skipped ranges of some requests as nodes, to find the last key of positive weight in them."""
-        ranges, inverse = np.unique(
-            np.stack([self.start[requests], self.stop[requests]], axis=1), axis=0, return_inverse=True
-        )
-        groups = [requests[inverse.ravel() == i] for i in range(len(ranges))]
-        return [
-            Node(slice(int(start), int(stop)), some, np.nextafter(self.mass[some], 0.0))
-            for (start, stop), some in zip(ranges, groups, strict=True)
-        ]
-
-
 @dataclass(frozen=True)
 class Bisection:
     """Search by bisection of the ordered keys for the key at which each request's cumulative weight is reached."""
@@ -117,16 +87,15 @@ class Bisection:
     recipe: Recipe
     report: Callable[[int], object]  # called with numbers of finished requests
 
-    def run(self, need: Array, nodes: list[Node] | None = None) -> Index:
-        """Return the index of the key at which each request reaches its cumulative weight; -1 without any weight."""
-        found, passed = np.full(len(need), -1), SkippedRange.nothing(len(need))
+    def run(self, need: Array) -> Index:
+        """Return the index of the key at which each request reaches its cumulative weight.
+
+        -1 where rounding of the sums has led to keys without weight.
+        """
+        found = np.full(len(need), -1)
         arguments = loop_arguments(self.problem, self.unit)
-        nodes = nodes or [Node(slice(0, self.problem.shape[1]), np.arange(len(need)), need)]
-        while nodes:
-            self._scan_keys(self._leaves(nodes, passed), arguments, found)
-            # Rounding of the sums has led some requests past all keys with weight: take the last such key before.
-            nodes = passed.nodes(np.flatnonzero((found < 0) & (passed.mass > 0)))
-            passed.mass[found < 0] = 0.0
+        whole = Node(slice(0, self.problem.shape[1]), np.arange(len(need)), need)
+        self._scan_keys(self._leaves(whole), arguments, found)
         return found
 
     def _scan_keys(self, leaves: list[Node], arguments: Callable[[Index], tuple[Any, ...]], found: Index) -> None:
@@ -156,9 +125,9 @@ class Bisection:
         blocks = [slice(i, i + 1) for i in range(len(leaves))]
         run_blocks(work, blocks, resolve_n_jobs(self.recipe.n_jobs), lambda *_: self.report(int((found >= 0).sum())))
 
-    def _leaves(self, nodes: list[Node], passed: SkippedRange) -> list[Node]:
+    def _leaves(self, whole: Node) -> list[Node]:
         """Descend the tree of keys, and return the nodes whose keys are to be scanned one by one."""
-        leaves, waiting = list[Node](), deque(nodes)
+        leaves, waiting = list[Node](), deque([whole])
         while waiting:
             node = waiting.popleft()
             size = node.keys.stop - node.keys.start
@@ -177,7 +146,6 @@ class Bisection:
                 sum_problem(part, self.recipe, auxiliary=True), self.unit[queries], self.problem.weight_unit
             )[inverse]
             left = (mass >= node.need) & (mass > 0)
-            passed.put(node.requests[~left], lower, mass[~left])
             for keys, some, need in (
                 (lower, left, node.need),
                 (slice(lower.stop, node.keys.stop), ~left, node.need - mass),
@@ -262,7 +230,7 @@ class KernelWeights:
         ordered = self.problem.block(slice(None), order)
         # Tables are for few pairs, problems without compiled loops, and queries far from all keys.
         unit, near, tables = np.zeros(m), np.zeros(m, dtype=bool), np.ones(m, dtype=bool)
-        if choose_way(ordered, "bisection").name == "bisection":
+        if has_loop(ordered):
             unit, near = common_units(ordered.similarity.kernel, self.state, ordered.weight_unit)
             tables = self.occupied & ~near
         else:
@@ -290,7 +258,6 @@ class KernelWeights:
         whole = in_unit(self.state.rows(rows), unit[rows], ordered.weight_unit)
         search = Bisection(ordered, np.repeat(rows, share.shape[1]), unit, self.recipe, report)
         found = search.run((share * whole[:, None]).ravel()).reshape(share.shape)
-        # A sum of rounding errors has led to keys without weight.
         lost = np.flatnonzero((found < 0).any(axis=1))
         for which, place in dense_places(ordered, rows[lost], share[lost]):
             found[lost[which]] = place

@@ -198,24 +198,19 @@ DEFAULT_SEARCH_ROWS = 10_000
 
 
 def bandwidth_of_sample(
-    sample: RowSample | None, labels: Any, bandwidth: str, options: SearchOptions, smoothing: Any = None
+    sample: RowSample, labels: Any, bandwidth: str, options: SearchOptions, smoothing: Any = None
 ) -> Found:
     """Choose the bandwidth on a sample of rows, and rescale it to the number of all rows.
 
     Parameters
     ----------
-    sample : RowSample or None
-        From `draw`.
+    sample : RowSample
+        Rows of positive weight.
     labels : sequence or None
         Names of the columns, which are looked at for row numbers.
     bandwidth, options, smoothing
         As in `choose_bandwidth`.
     """
-    if sample is None or not sample.rows:
-        raise ValueError(
-            "there are no rows of positive weight: the rows given as X are empty, or all of their weights are zero; "
-            "give at least one row of positive weight"
-        )
     if labels is not None:
         for sentence in suspect_numbers(labels, sample.key, whole=len(sample.key) == sample.rows):
             warn_caller(sentence, SuspectColumnWarning)

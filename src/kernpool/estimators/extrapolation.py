@@ -19,7 +19,7 @@ from kernpool.estimators.model import FittedModel, source_of
 from kernpool.execution.warnings import warn_caller
 from kernpool.inference.variance.standard_errors import ExtrapolationWarning
 from kernpool.kernels import get_kernel
-from kernpool.pooling import StoredPairs
+from kernpool.pooling import Source
 
 Array = NDArray[np.float64]
 
@@ -166,7 +166,7 @@ class Extent:
         Bandwidths, and whether planes are fitted, from `window_of`.
     key, weight : ndarray or None
         Training rows before any transformation, and their frequencies.
-    source : StoredPairs or None
+    source : Source or None
         Rows that are not in memory.
     key_range : ndarray of shape (2, d) or None
         Range of the latter, if the fit has found it.
@@ -176,7 +176,7 @@ class Extent:
     window: tuple[Array, bool]
     key: NDArray[Any] | None = None
     weight: Array | None = None
-    source: StoredPairs | None = None
+    source: Source | None = None
     key_range: Array | None = None
 
     @cached_property

@@ -28,7 +28,7 @@ from kernpool.execution.progress import current_progress
 from kernpool.execution.warnings import warn_caller
 from kernpool.inference.model_summary import ColumnSummary
 from kernpool.kernels import get_kernel
-from kernpool.pooling import Recipe, ReportRank, StoredPairs, Sums, finalize
+from kernpool.pooling import Recipe, ReportRank, Source, Sums, finalize
 from kernpool.smoother import EvaluationPoints, Smoother, StoredModel
 
 Array = NDArray[np.float64]
@@ -192,7 +192,7 @@ def output_shape(model: FittedModel) -> tuple[int, ...]:
     return model.value_.shape[1:] if source is None else () if source.flat else (source.outputs,)
 
 
-def pool_elsewhere(model: FittedModel, X: ArrayLike, pairs_of_chunks: Callable[[Chunks], StoredPairs]) -> NDArray[Any]:
+def pool_elsewhere(model: FittedModel, X: ArrayLike, pairs_of_chunks: Callable[[Chunks], Source]) -> NDArray[Any]:
     """Predict at new rows by sums that are made somewhere else, such as on a cluster.
 
     Parameters

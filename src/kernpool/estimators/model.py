@@ -26,7 +26,7 @@ from kernpool.data.encoding import Encoding
 from kernpool.execution.error_messages import describe_call
 from kernpool.execution.notices import bar_of_long_fits
 from kernpool.kernels import Kernel, kernel_of_family
-from kernpool.pooling import StoredPairs
+from kernpool.pooling import Source
 from kernpool.pooling.widths import Nearest, Window
 from kernpool.smoother import Smoother, StoredModel
 
@@ -162,7 +162,7 @@ class FittedModel(Parameters):
     key_weight_ = RowAttribute()
     key_code_ = RowAttribute()
     exclusion_: Exclusion | None
-    source_: StoredPairs
+    source_: Source
 
     # Found by the fit: bandwidths (d,), smoothings of categorical columns (k,), and how columns become numbers.
     bandwidth_: Array
@@ -222,9 +222,9 @@ def names_of(model: FittedModel) -> Sequence[Any] | None:
     return names
 
 
-def source_of(model: FittedModel) -> StoredPairs | None:
+def source_of(model: FittedModel) -> Source | None:
     """Return the rows that a model was fitted to if they are not in memory, otherwise None."""
-    source: StoredPairs | None = getattr(model, "source_", None)
+    source: Source | None = getattr(model, "source_", None)
     return source
 
 

@@ -25,13 +25,13 @@ from kernpool.estimators.parameter_validation import check_parameters
 from kernpool.estimators.training_rows import fitted_labels, is_on_dask, keep_labels, refuse_formula
 from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.progress import current_progress
-from kernpool.pooling import ChunkPairs, StoredPairs
+from kernpool.pooling import ChunkPairs, Source
 
 Array = NDArray[np.float64]
 
 
-def as_stored(X: Any, y: Any, sample_weight: Any) -> StoredPairs | None:
-    """Return the rows given to ``fit`` as `StoredPairs` if they are not in memory; None for other rows.
+def as_stored(X: Any, y: Any, sample_weight: Any) -> Source | None:
+    """Return the rows given to ``fit`` as `Source` if they are not in memory; None for other rows.
 
     These are chunks, a file or folder of files, an Arrow stream with y as the name of its target column, Dask
     collections, and what `kernpool.dask.open_partitions` returns.
@@ -43,7 +43,7 @@ def as_stored(X: Any, y: Any, sample_weight: Any) -> StoredPairs | None:
     ValueError
         If the rows can be gone through only once.
     """
-    if isinstance(X, StoredPairs):
+    if isinstance(X, Source):
         _refuse_own("partitions", y, sample_weight)
         return X
     if is_on_dask(X):
@@ -152,7 +152,7 @@ def refuse_stored(given: Mapping[str, Any]) -> None:
             )
 
 
-def fit_stored(model: FittedModel, pairs: StoredPairs, **given: Any) -> None:
+def fit_stored(model: FittedModel, pairs: Source, **given: Any) -> None:
     """Fit a regressor to rows that are not in memory: store a reference to the rows, and choose the bandwidth.
 
     Sets `source_`, `reference_`, `bandwidth_` and `bandwidth_note_`. `given` has the further arguments of ``fit``.
@@ -165,7 +165,7 @@ def fit_stored(model: FittedModel, pairs: StoredPairs, **given: Any) -> None:
     if isinstance(model.bandwidth, str):
         most, seed = options.rows, seed_of(options.random_state)
         size = DEFAULT_SEARCH_ROWS if most is None or isinstance(most, str) else most
-        sample = pairs.draw_sample(size, seed, progress=current_progress())
+        sample = pairs.sample(size, seed, current_progress())
         found = bandwidth_of_sample(sample, pairs.labels, model.bandwidth, replace(options, rows=None), model.smoothing)
         columns = len(found.bandwidth)
     else:

@@ -4,7 +4,7 @@ Read `pool.py` first: the public functions, from pairs to pooled values in three
 of pooling, chooses the plan for a sum, and turns sums into values. `plan.py` has the plan of a single algorithm,
 `category_cells.py` that of categorical columns, `excluded_plan.py` that of rows left out together, and
 `widened_plan.py` that of windows which differ between queries. Pairs come from `in_memory.py`, or are not in memory:
-`stored_pairs.py` has the interface that chunks and memory maps (`out_of_core.py`) share with partitions of a cluster.
+`source.py` has the interface that chunks and memory maps (`out_of_core.py`) share with partitions of a cluster.
 `streaming.py` keeps the sums of pairs that arrive over time. `weights.py` computes the dense weights,
 `rounding_error.py` a bound of the rounding error. `lowess.py` smooths a scatterplot by robust fits; it loads compiled
 loops, so nothing is imported from it here.
@@ -26,7 +26,7 @@ from kernpool.pooling.recipe import (
     sum_problem,
 )
 from kernpool.pooling.rounding_error import rounding_bound
-from kernpool.pooling.stored_pairs import MapReduce, QueryBatch, StoredPairs, center_of, found_in_pairs, merge_states
+from kernpool.pooling.source import MapReduce, QueryBatch, Source, found_in_rows, merge_states
 from kernpool.pooling.weights import pooling_weights, weight_rows, weight_tables
 from kernpool.pooling.widened_plan import queries_by_width
 from kernpool.pooling.widths import Floor, Nearest
@@ -42,13 +42,12 @@ __all__ = [
     "QueryBatch",
     "Recipe",
     "ReportRank",
-    "StoredPairs",
+    "Source",
     "Sums",
     "as_pairs",
-    "center_of",
     "choose",
     "finalize",
-    "found_in_pairs",
+    "found_in_rows",
     "limit_problem",
     "limit_values",
     "local_fit",

@@ -26,7 +26,7 @@ from kernpool.kernels import Kernel
 from kernpool.pooling.in_memory import ArrayPairs, sum_problems
 from kernpool.pooling.out_of_core import ChunkPairs, MapPairs, is_large_map
 from kernpool.pooling.recipe import Recipe, finalize
-from kernpool.pooling.stored_pairs import StoredPairs
+from kernpool.pooling.source import Source
 from kernpool.pooling.widths import Nearest
 
 
@@ -34,7 +34,7 @@ from kernpool.pooling.widths import Nearest
 @explain_calls
 def pool(
     query: ArrayLike,
-    key: ArrayLike | Chunks | StoredPairs,
+    key: ArrayLike | Chunks | Source,
     value: ArrayLike | None = None,
     *,
     kernel: str | Kernel = "gaussian",
@@ -211,30 +211,30 @@ def pool(
         window=window,
     )
     pairs = as_pairs(key, value, key_weight, attn_mask, exclude_self, self_index)
-    if isinstance(pairs, StoredPairs):
+    if isinstance(pairs, Source):
         return cast(NDArray[np.floating[Any]], pairs.pool(recipe, query, progress))
     return finalize(pairs.reduce(recipe, query, progress), recipe)
 
 
 def as_pairs(
-    key: ArrayLike | Chunks | StoredPairs,
+    key: ArrayLike | Chunks | Source,
     value: ArrayLike | None,
     key_weight: ArrayLike | None = None,
     attn_mask: ArrayLike | None = None,
     exclude_self: bool = False,
     self_index: ArrayLike | None = None,
-) -> ArrayPairs | StoredPairs | MapPairs:
-    """Wrap keys and values as `ArrayPairs`, `MapPairs` or `StoredPairs`, by their type; parameters as in `pool`."""
+) -> ArrayPairs | Source | MapPairs:
+    """Wrap keys and values as `ArrayPairs`, `MapPairs` or `Source`, by their type; parameters as in `pool`."""
     plain = attn_mask is None and not exclude_self and self_index is None
     if value is None:
-        if not isinstance(key, StoredPairs):
+        if not isinstance(key, Source):
             refuse_keys_alone(key)
         if not (plain and key_weight is None):
             raise ValueError(
                 "chunks bring their own weights, and take no key_weight, attn_mask, exclude_self or self_index; give "
                 "arrays, or for leave-one-out means merge pool_state(..., self_index=...) of each chunk"
             )
-        pairs = key if isinstance(key, StoredPairs) else ChunkPairs(open_chunks(key))
+        pairs = key if isinstance(key, Source) else ChunkPairs(open_chunks(key))
         refuse_dates(pairs.labels, pairs.kinds)
         return pairs
     if plain and isinstance(key, np.memmap) and is_large_map(key, value, key_weight):

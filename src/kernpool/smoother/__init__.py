@@ -18,7 +18,7 @@ from kernpool.smoother.linear_smoother import (
 )
 from kernpool.smoother.quadratic_forms import LinearWeights, WeightTables, inner, log_mass, squared_norm
 from kernpool.smoother.shared_sums import SharedSums
-from kernpool.smoother.stored_rows import MeanSlopes, StoredModel, StoredSmoother, mean_slopes
+from kernpool.smoother.stored_rows import StoredModel, StoredSmoother, mean_slopes, mean_slopes_of_stored
 from kernpool.smoother.training_fits import Clusters, Training, nothing_left
 
 __all__ = [
@@ -27,7 +27,6 @@ __all__ = [
     "EvaluationPoints",
     "Fitted",
     "LinearWeights",
-    "MeanSlopes",
     "SharedSums",
     "Smoother",
     "StoredModel",
@@ -42,6 +41,7 @@ __all__ = [
     "left_out_values",
     "log_mass",
     "mean_slopes",
+    "mean_slopes_of_stored",
     "nothing_left",
     "squared_norm",
     "value_shares",

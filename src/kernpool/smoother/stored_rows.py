@@ -9,7 +9,6 @@ Where the sample is all rows, standard errors are those of the rows in memory.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -22,8 +21,7 @@ from kernpool.core import Keys, PoolState, Problem
 from kernpool.data.chunks.base import Chunk
 from kernpool.data.chunks.sampling import RowSample, seed_of
 from kernpool.execution.progress import Progress, current_progress
-from kernpool.pooling import Recipe, StoredPairs, Sums, choose
-from kernpool.pooling.stored_pairs import QueryBatch, found_in_pairs, merge_states, sum_chunks
+from kernpool.pooling import MapReduce, QueryBatch, Recipe, Source, Sums, choose, merge_states
 from kernpool.smoother.linear_smoother import EvaluationPoints, Smoother
 from kernpool.smoother.quadratic_forms import Terms, norms_by_rows
 
@@ -36,7 +34,7 @@ class StoredSmoother(Smoother):
 
     Parameters
     ----------
-    source : StoredPairs
+    source : Source
         All rows.
     place : ndarray of int, shape (k,)
         Index among all rows of each row of the sample.
@@ -46,15 +44,14 @@ class StoredSmoother(Smoother):
         Bandwidths for the rows of the sample alone, in units of those for all rows.
     """
 
-    source: StoredPairs
+    source: Source
     place: NDArray[np.intp]
     total: float
     sample_factor: float
 
     @classmethod
-    def of(cls, source: StoredPairs, sample: RowSample | None, recipe: Recipe) -> StoredSmoother:
-        """Build the smoother of stored pairs from a sample of them; raise ValueError if none has a weight."""
-        sample = found_in_pairs(sample if sample is not None and sample.rows else None)
+    def of(cls, source: Source, sample: RowSample, recipe: Recipe) -> StoredSmoother:
+        """Build the smoother of stored pairs from a sample of them."""
         keys = Keys.read(sample.key, sample.value, sample.weight)
         factor = 1.0 / rate_factor(len(sample.key), sample.rows, sample.key.shape[1])
         total = sample.rows * float(sample.weight.mean())
@@ -87,32 +84,32 @@ class StoredSmoother(Smoother):
             ridge=0.0,  # no part of sums
         )
         asked = self.source.asked(recipe, problem.query)
+        center = self.keys.center[: problem.value.shape[1]]
         place = None if problem.self_index is None else self.place
-        task = partial(_state, asked, self.keys.center[: problem.value.shape[1]], place)
-        state: PoolState = self.source.combine(task, partial(merge_states, limit=None))
+        merged = partial(merge_states, limit=None)
+        state: PoolState = self.source.ask(MapReduce(partial(_centered_sums, asked, center, place), merged))
         return state
 
     def norms_by_rows(self, terms: Terms, rows: NDArray[np.intp], psi: Array | None = None) -> Array:
         """Return the squared norms of linear weights at some queries, by the weight of every row, in one pass."""
         assert psi is None  # residuals are those of a sample
-        return self.source.combine(partial(_norms, terms, rows), np.add)
+        norms: Array = self.source.ask(MapReduce(partial(_norms, terms, rows), np.add))
+        return norms
 
 
-def _state(
-    asked: QueryBatch, center: Array, place: NDArray[np.intp] | None, chunks: Iterable[Chunk], start: int
-) -> PoolState:
-    """Sum consecutive rows, the first of index `start`, with centred values; leave out the row in each `place`."""
-    centred = (chunk._replace(value=chunk.value[:, : len(center)] - center) for chunk in chunks)
-    return sum_chunks(asked, centred, np.zeros_like(center), place, start)
+def _centered_sums(asked: QueryBatch, center: Array, place: NDArray[np.intp] | None, chunk: Chunk) -> PoolState:
+    """Sum the rows of a chunk, with centred values, at each query; leave out the row of the query's own `place`."""
+    own = None
+    if place is not None:
+        inside = (place >= chunk.start) & (place < chunk.start + len(chunk.key))
+        own = np.where(inside, place - chunk.start, -1)
+    value = chunk.value[:, : len(center)] - center
+    return asked.state(chunk._replace(value=value), np.zeros_like(center), own)
 
 
-def _norms(terms: Terms, rows: NDArray[np.intp], chunks: Iterable[Chunk], _start: int) -> Array:
-    """Return the part of chunks in the squared norms of linear weights at some queries."""
-    total = np.zeros(len(rows))
-    for chunk in chunks:
-        if len(chunk.key):
-            total += norms_by_rows([(a, share.over(chunk.key, chunk.weight)) for a, share in terms], rows)
-    return total
+def _norms(terms: Terms, rows: NDArray[np.intp], chunk: Chunk) -> Array:
+    """Return the part of a chunk in the squared norms of linear weights at some queries."""
+    return norms_by_rows([(a, share.over(chunk.key, chunk.weight)) for a, share in terms], rows)
 
 
 NOISE_ROWS = 4000  # whose residuals say how large the noise is
@@ -124,7 +121,7 @@ class StoredModel:
 
     Parameters
     ----------
-    source : StoredPairs
+    source : Source
         All rows.
     recipe : Recipe
         Kernel, bandwidths, degree and ridge.
@@ -132,7 +129,7 @@ class StoredModel:
         Seed of the sample, which is drawn when it is first needed.
     """
 
-    source: StoredPairs
+    source: Source
     recipe: Recipe
     random_state: Any = 0
     n_neighbors = robust_weight = exclusion = group = None
@@ -148,7 +145,7 @@ class StoredModel:
     @cached_property
     def linear(self) -> StoredSmoother:
         """Linear smoother for inference, with a sample of the rows."""
-        sample = self.source.draw_sample(NOISE_ROWS, seed_of(self.random_state), current_progress())
+        sample = self.source.sample(NOISE_ROWS, seed_of(self.random_state), current_progress())
         return StoredSmoother.of(self.source, sample, self.recipe)
 
 
@@ -186,27 +183,14 @@ def mean_slopes(
     return slopes
 
 
-@dataclass(frozen=True, eq=False)
-class MeanSlopes:
-    """Map-reduce query for the derivatives of weighted means of rows that are not in memory.
+def mean_slopes_of_stored(source: Source, recipe: Recipe, query: Array, state: PoolState) -> Array:
+    """Return the derivatives of weighted means of rows that are not in memory, from their sums, in one pass."""
+    asked = source.asked(recipe, query)
+    question = MapReduce(partial(_mean_slopes_of_chunk, asked, state), np.add)
+    slopes: Array = source.ask(question, current_progress())
+    return slopes
 
-    Parameters
-    ----------
-    asked : QueryBatch
-        The queries.
-    state : PoolState
-        Sums over all rows.
-    """
 
-    asked: QueryBatch
-    state: PoolState
-
-    def of(self, chunk: Chunk) -> Array:
-        """Return what the rows of one chunk add to the derivatives."""
-        recipe = self.asked.recipe
-        problem = recipe.problem(self.asked.query, chunk.key, chunk.value, key_weight=chunk.weight)
-        return mean_slopes(problem, self.state, recipe.algorithm, recipe.n_jobs)
-
-    def joined(self, one: Array, other: Array) -> Array:
-        """Add the derivatives of two disjoint sets of rows."""
-        return one + other
+def _mean_slopes_of_chunk(asked: QueryBatch, state: PoolState, chunk: Chunk) -> Array:
+    problem = asked.recipe.problem(asked.query, chunk.key, chunk.value, key_weight=chunk.weight)
+    return mean_slopes(problem, state, asked.recipe.algorithm, asked.recipe.n_jobs)

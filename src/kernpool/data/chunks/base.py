@@ -43,11 +43,14 @@ class Chunk(NamedTuple):
         Values to pool.
     weight : ndarray of shape (rows,) or None
         Frequencies; None is one each.
+    start : int
+        Index of the first row among all, as a `kernpool.pooling.Source` counts them.
     """
 
     key: Array
     value: Array
     weight: Array | None = None
+    start: int = 0
 
     def take(self, which: NDArray[np.bool_] | NDArray[np.intp] | slice) -> Chunk:
         """Return some of the rows, given by a mask, indices or a slice."""
@@ -70,10 +73,20 @@ class Chunks(ABC):
     names: tuple[str, ...] | None = None
     kinds: tuple[Kind, ...] | None = None
     left_out: tuple[str, ...] = ()
+    _was_read = False
 
     @abstractmethod
     def __iter__(self) -> Iterator[Chunk]:
         """Iterate over the chunks of key-value pairs, in order."""
+
+    def _start_reading(self) -> None:
+        """Raise ValueError if the pairs can be read only once, and have been."""
+        if self._was_read and not self.again:
+            raise ValueError(
+                "quantiles, empty windows and queries far away need the pairs once more, which an iterator does not "
+                "allow; give a list, an array or a file"
+            )
+        self._was_read = True
 
     @property
     def labels(self) -> tuple[str, ...] | None:
@@ -162,7 +175,7 @@ class ArrayChunks(Chunks):
                 numbers = np.asarray(given, dtype=np.float64)
                 check_finite(numbers, self._source, place)
                 parts[name] = numbers if name == "weight" else numbers.reshape(len(numbers), -1)
-            yield Chunk(**parts)
+            yield Chunk(parts["key"], parts["value"], parts.get("weight"))
 
     def parts(self) -> list[Chunks]:
         """Return the slices of the arrays as a list of one `ArrayChunks` per chunk, for other processes.
@@ -195,6 +208,7 @@ class IteratedChunks(Chunks):
 
     def __iter__(self) -> Iterator[Chunk]:
         """Iterate over the chunks, in the order of the iterable; large arrays are cut into several."""
+        self._start_reading()
         for part in self._arrays():
             yield from part
 

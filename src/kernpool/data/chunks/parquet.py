@@ -300,6 +300,7 @@ class StreamChunks(Chunks):
         """Iterate over the chunks of the stream; each iteration opens a new stream if the source can make one."""
         from pyarrow import RecordBatchReader
 
+        self._start_reading()
         reader = self._reader if self._reader is not None else RecordBatchReader.from_stream(self._source)
         self._reader, start = None, 0
         collected = _Collected(self._names, min(self._step, max(1, self.rows or self._step)))

@@ -4,7 +4,7 @@ Every row has a pseudo-random number, uniform between 0 and 1, that follows from
 the rows with the smallest numbers, so it does not depend on how the rows are cut into chunks.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,45 +42,35 @@ def generator_at(seed: int, first: int) -> np.random.Generator:
     return np.random.Generator(bits)
 
 
-def draw_sample(
-    chunks: Iterable[Chunk],
-    size: int,
-    seed: int,
-    *,
-    first: int = 0,
-    limit: float = 1.0,
-) -> RowSample | None:
-    """Draw a uniform random sample of the rows of chunks in one pass."""
-    # O(n) time, and O(size) memory in addition to the chunk; the number of rows need not be known.
-    generator, sample = generator_at(seed, first), None
-    for chunk in chunks:
-        lots = generator.random(len(chunk.key))
-        weight = np.ones(len(lots)) if chunk.weight is None else chunk.weight
+class Sampling(NamedTuple):
+    """Map-reduce query for a uniform random sample of at most `size` rows of positive weight."""
+
+    size: int
+    seed: int
+
+    def of(self, chunk: Chunk) -> RowSample:
+        """Draw the sample of one chunk."""
+        lot = generator_at(self.seed, chunk.start).random(len(chunk.key))
+        weight = np.ones(len(lot)) if chunk.weight is None else chunk.weight
         if (weight < 0).any():
             raise TableError(f"weights must not be negative, got {weight.min()}; they are read as frequencies")
-        full = sample is not None and len(sample.lot) == size
-        taken = np.flatnonzero((lots < (sample.lot.max() if full and sample is not None else limit)) & (weight > 0))
-        taken = taken[_smallest(lots[taken], size)]
-        part = RowSample(
-            chunk.key[taken], chunk.value[taken], weight[taken], int(np.count_nonzero(weight > 0)), lots[taken],
-            range_of(chunk.key[weight > 0]), first + taken,
+        (rows,) = np.nonzero(weight > 0)
+        some = rows[_smallest(lot[rows], self.size)]
+        return RowSample(
+            chunk.key[some], chunk.value[some], weight[some], len(rows), lot[some], range_of(chunk.key[rows]),
+            chunk.start + some,
         )  # fmt: skip
-        sample = join_samples([sample, part], size)
-        first += len(lots)
-    return sample
 
-
-def join_samples(samples: Sequence[RowSample | None], size: int) -> RowSample | None:
-    """Merge row samples of consecutive chunks into one sample of at most `size` rows; None if all are None."""
-    some = [sample for sample in samples if sample is not None]
-    if not some:
-        return None
-    lot = np.concatenate([sample.lot for sample in some])
-    stay = _smallest(lot, size)
-    key, value, weight = (np.concatenate([sample[i] for sample in some])[stay] for i in range(3))
-    place = np.concatenate([sample.place for sample in some])[stay]
-    key_range = joined_ranges([sample.key_range for sample in some])
-    return RowSample(key, value, weight, sum(sample.rows for sample in some), lot[stay], key_range, place)
+    def joined(self, one: RowSample, other: RowSample) -> RowSample:
+        """Merge the samples of two disjoint sets of rows."""
+        lot = np.concatenate([one.lot, other.lot])
+        stay = _smallest(lot, self.size)
+        key, value, weight, place = (
+            np.concatenate([getattr(one, name), getattr(other, name)])[stay]
+            for name in ("key", "value", "weight", "place")
+        )
+        key_range = joined_ranges([one.key_range, other.key_range])
+        return RowSample(key, value, weight, one.rows + other.rows, lot[stay], key_range, place)
 
 
 def _smallest(lots: Array, size: int) -> NDArray[np.intp]:

@@ -395,11 +395,8 @@ class ConditionalDistribution(NamedCalls):
         """
         tau, level = as_levels(levels), as_level(level)
         self._refuse_smooth("intervals of quantiles")
-        outcomes, smoother = self.outcomes, self.smoother
-        if isinstance(outcomes, StoredOutcomes):
-            outcomes.refuse("intervals of quantiles need")
+        problem, smoother = self.outcomes.in_memory().problem, self.smoother
         assert smoother is not None
-        problem = outcomes.problem
         mass = log_mass(smoother.sums(problem))
         share = LinearWeights(problem, smoother.factor, mass, np.ones(len(mass)), np.zeros((len(mass), 0)))
         squared = squared_norm([(1.0, share)], smoother.sums)

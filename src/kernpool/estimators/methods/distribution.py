@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,9 +21,7 @@ from kernpool.estimators.methods.conditional_distribution import ConditionalDist
 from kernpool.estimators.model import FittedModel, as_fitted, names_of, source_of
 from kernpool.estimators.training_rows import unshared
 from kernpool.execution.error_messages import abbreviate, check_choice
-from kernpool.execution.progress import current_progress
 from kernpool.execution.warnings import underflow_is_zero
-from kernpool.pooling.stored_pairs import Answer, Question, StoredPairs
 
 Array = NDArray[np.float64]
 
@@ -50,18 +47,8 @@ def stored_outcomes(model: FittedModel, X: Any) -> StoredOutcomes:
         refuse(model, "a conditional distribution of residuals")
     if X is None:
         refuse(model, "a leave-one-out distribution")
-    pairs: StoredPairs = model.source_
-    asked = pairs.asked(model.smoother_.recipe, unshared(numeric_query(model, X)))
-    return StoredOutcomes(asked, partial(_ask, pairs), refuse=partial(_refuse_rows, model))  # type: ignore[arg-type]
-
-
-def _refuse_rows(model: FittedModel, _what: str) -> None:
-    """Refuse an answer that needs the rows themselves."""
-    refuse(model, "this answer")
-
-
-def _ask(pairs: StoredPairs, question: Question[Answer]) -> Answer:
-    return pairs.ask(question, current_progress())
+    source = model.source_
+    return StoredOutcomes(source, source.asked(model.smoother_.recipe, unshared(numeric_query(model, X))))
 
 
 def given_y_bandwidths(y_bandwidth: Any, outputs: int) -> Array:

@@ -39,7 +39,7 @@ from kernpool.inference.variance import standard_errors
 from kernpool.inference.variance.cluster_robust import clusters_of
 from kernpool.kernels import get_kernel
 from kernpool.pooling import choose
-from kernpool.smoother import Clusters, Estimate, MeanSlopes, Smoother, estimates, mean_slopes
+from kernpool.smoother import Clusters, Estimate, Smoother, estimates, mean_slopes, mean_slopes_of_stored
 from kernpool.smoother.bias_correction import METHODS
 
 Array = NDArray[np.float64]
@@ -217,7 +217,7 @@ class Prediction(PrintedResult, PredictionBase):
                 state = choose(problem, recipe.algorithm, reuse=True).reduce(problem, n_jobs=recipe.n_jobs)
             slopes = mean_slopes(problem, state, recipe.algorithm, recipe.n_jobs, progress)
         else:
-            slopes = source.ask(MeanSlopes(source.asked(recipe, self.query), state), progress)
+            slopes = mean_slopes_of_stored(source, recipe, self.query, state)
         m = len(slopes)
         flat = recipe.fill_empty(
             slopes.reshape(m, -1), state.denominator != 0, lambda rows: np.zeros((len(rows), slopes[0].size))

@@ -1,8 +1,9 @@
-"""Key-value pairs that are not in memory: the interface that chunks of files and partitions of a cluster share.
+"""Rows that are not in memory: the interface that chunks of files share with partitions of a cluster.
 
-Whatever is asked of such pairs is computed part by part and merged: kernel sums (`StoredPairs.reduce`), a `Question`
-(`StoredPairs.ask`), a random sample (`StoredPairs.draw_sample`). `ChunkPairs` (`out_of_core.py`) goes through the parts
-in turn, `kernpool.dask.PartitionPairs` lets the workers of a cluster do so.
+A `Source` answers a `Question` by map and reduce: every chunk of rows is answered separately, wherever it lies, and two
+answers are merged to one. Kernel sums (`KernelSums`), samples, ranges of columns and the passes of quantiles are
+questions. `ChunkPairs` (`out_of_core.py`) goes through the chunks in turn, `kernpool.dask.PartitionPairs` lets the
+workers of a cluster do so.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial, reduce
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -18,23 +18,21 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernpool.core import FLOAT64, Layout, PoolState, Rows, checked_rows, empty_state, merge
 from kernpool.data import Chunk, Kind, as_real_array, labels_of
-from kernpool.data.chunks.sampling import RowSample, draw_sample, join_samples
+from kernpool.data.chunks.sampling import RowSample, Sampling
 from kernpool.execution.progress import Progress
-from kernpool.pooling.recipe import Recipe, Sums, finalize, limit_problem, sum_problem
+from kernpool.pooling.recipe import Recipe, Sums, finalize, limit_problem, quotient, sum_problem
 
 Array = NDArray[np.float64]
 Answer = TypeVar("Answer")
-Task = Callable[[Iterable[Chunk], int], Answer]
+
+SAME_DISTANCE = 16 * float(np.finfo(np.float64).eps)
 
 
-def found_in_pairs(found: Answer | None) -> Answer:
-    """Return what was found in pairs; raise ValueError if it is None, as there are none of positive weight."""
+def found_in_rows(found: Answer | None) -> Answer:
+    """Return what was found in rows; raise ValueError if it is None, as there are none of positive weight."""
     if found is None:
         raise ValueError("there are no pairs of positive weight: the source is empty, or its weights are all zero")
     return found
-
-
-SAME_DISTANCE = 16 * float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +75,7 @@ class QueryBatch:
 
     def state(self, chunk: Chunk, center: Array, self_index: NDArray[np.intp] | None = None) -> PoolState:
         """Sum weights and weighted values over one chunk of pairs, at each query."""
-        if not len(chunk.key) or (chunk.weight is not None and not chunk.weight.any()):
+        if not len(self) or (chunk.weight is not None and not chunk.weight.any()):
             return empty_state(len(self), self.layout(chunk.value.shape[1]).width)
         problem = self.recipe.problem(
             self.query,
@@ -100,29 +98,10 @@ class QueryBatch:
         return QueryBatch(recipe, self.query._replace(array=self.query.array[rows]), limit)
 
     def sums(self, state: PoolState, center: Array, flat: bool, **more: Any) -> Sums:
-        """Wrap the sums over all chunks as `Sums`, ready for `finalize`; `more` are further fields of `Sums`."""
+        """Wrap the sums over all rows as `Sums`, ready for `finalize`; `more` are further fields of `Sums`."""
         layout, m = self.layout(len(center)), len(self)
         shape = (m,) if flat else (m, len(center))
         return Sums(state, layout, center if self.recipe.degree else None, shape=shape, **more)
-
-
-def sum_chunks(
-    asked: QueryBatch,
-    chunks: Iterable[Chunk],
-    center: Array,
-    places: NDArray[np.intp] | None = None,
-    start: int = 0,
-) -> PoolState:
-    """Sum weights and weighted values over chunks of consecutive rows."""
-    state, own = empty_state(len(asked), asked.layout(len(center)).width), None
-    for chunk in chunks:
-        if places is not None:
-            inside = (places >= start) & (places < start + len(chunk.key))
-            own = np.where(inside, places - start, -1)
-        if len(chunk.key):
-            state = merge_states(state, asked.state(chunk, center, own), asked.limit)
-        start += len(chunk.key)
-    return state
 
 
 def merge_states(a: PoolState, b: PoolState, limit: str | None) -> PoolState:
@@ -139,20 +118,11 @@ def merge_states(a: PoolState, b: PoolState, limit: str | None) -> PoolState:
     return merge(a, b)
 
 
-def center_of(chunk: Chunk) -> Array | None:
-    """Return a center for the values of all chunks: the median of each value column of one chunk, or of a sample.
-
-    The sample is every k-th row of a chunk of many.
-    """
-    value = chunk.value if chunk.weight is None else chunk.value[chunk.weight > 0]
-    return np.median(value[:: 1 + (len(value) >> 14)], axis=0) if len(value) else None
-
-
 class Question(Protocol[Answer]):
     """Interface of map-reduce queries: evaluated on every chunk separately, with answers that merge."""
 
     def of(self, chunk: Chunk) -> Answer:
-        """Evaluate the map-reduce query on one chunk of rows."""
+        """Evaluate the map-reduce query on one chunk of rows, some of which have a positive weight."""
 
     def joined(self, one: Answer, other: Answer) -> Answer:
         """Merge the answers to the map-reduce query for two disjoint sets of rows."""
@@ -165,45 +135,45 @@ class MapReduce(NamedTuple):
     joined: Callable[[Any, Any], Any]
 
 
-class StoredPairs(ABC):
+class CenteredState(NamedTuple):
+    """Kernel sums of values less a center."""
+
+    state: PoolState
+    center: Array  # shape (c,)
+
+
+class KernelSums(NamedTuple):
+    """Map-reduce query for sums of weights and weighted values at evaluation points.
+
+    Each chunk takes its own values less their median, as slopes of large values with small differences would lose their
+    digits. Weighted means have no center.
+    """
+
+    asked: QueryBatch
+
+    def of(self, chunk: Chunk) -> CenteredState:
+        """Return the sums of one chunk."""
+        value = chunk.value if chunk.weight is None else chunk.value[chunk.weight > 0]
+        center = np.quantile(value[:: 1 + (len(value) >> 14)], 0.5, axis=0, method="lower")  # of every k-th row of many
+        return CenteredState(self.asked.state(chunk, center), center)
+
+    def joined(self, one: CenteredState, other: CenteredState) -> CenteredState:
+        """Merge the sums of two disjoint sets of rows, with the center of the first."""
+        state = other.state
+        if self.asked.recipe.degree:
+            added, layout = other.center - one.center, self.asked.layout(len(one.center))
+            state = replace(state, numerator=layout.with_center(state.denominator, state.numerator, added))
+        return CenteredState(merge_states(one.state, state, self.asked.limit), one.center)
+
+
+class Source(ABC):
     """Abstract base class of key-value pairs that are not in memory."""
 
     flat: bool
     outputs: int
     rows: int | None
-    parts: int
     labels: Sequence[Any] | None
     kinds: Sequence[Kind] | None
-
-    @abstractmethod
-    def reduce(self, recipe: Recipe, query: ArrayLike, progress: Progress | None = None) -> Sums:
-        """Sum weights and weighted values over all pairs, at each query."""
-
-    @abstractmethod
-    def combine(
-        self,
-        task: Task[Answer],
-        joined: Callable[[Answer, Answer], Answer],
-        starts: Sequence[int] | None = None,
-        progress: Progress | None = None,
-    ) -> Answer:
-        """Call ``task(chunks, start)`` for each part of the pairs, and merge what it returns, in order."""
-
-    @abstractmethod
-    def counted(self) -> StoredPairs:
-        """Return the pairs with the number of each part known; raise ValueError if there are none."""
-
-    def pool(self, recipe: Recipe, query: Any, progress: Progress | None = None) -> Any:
-        """Compute pooled values at queries; parameters as of `finalize`."""
-        return finalize(self.reduce(recipe, query, progress), recipe)
-
-    @abstractmethod
-    def plan(self, recipe: Recipe, query: Any) -> ChunkReason:
-        """Return the algorithm that sums the pairs, and the reason for the choice, without reading them."""
-
-    def opened(self, query: ArrayLike) -> OpenedPairs:
-        """Return the queries together with the pairs."""
-        return OpenedPairs(query, self)
 
     @property
     @abstractmethod
@@ -211,48 +181,52 @@ class StoredPairs(ABC):
         """Number of key columns."""
 
     @abstractmethod
-    def center(self) -> Array:
-        """Return a center for all values, of shape (outputs,); raise ValueError if no pair has positive weight."""
+    def counted(self) -> Source:
+        """Return the pairs with the number of each part known; raise ValueError if there are none."""
+
+    @abstractmethod
+    def ask(self, question: Question[Answer], progress: Progress | None = None) -> Answer:
+        """Return the answer to a map-reduce query, merged over all chunks that have pairs of positive weight."""
+
+    def sample(self, size: int, seed: int, progress: Progress | None = None) -> RowSample:
+        """Draw a uniform random sample of at most `size` pairs of positive weight.
+
+        It depends on the seed and on the order of the pairs, not on how they are divided into parts.
+        """
+        return self.ask(Sampling(size, seed), progress)
+
+    def sum(self, asked: QueryBatch, progress: Progress | None = None) -> CenteredState:
+        """Return the kernel sums over all pairs at evaluation points."""
+        return self.ask(KernelSums(asked), progress)
+
+    def reduce(self, recipe: Recipe, query: ArrayLike, progress: Progress | None = None) -> Sums:
+        """Sum weights and weighted values over all pairs, at each query."""
+        asked = self.asked(recipe, query)
+
+        def fill(rows: NDArray[np.intp]) -> Array:
+            return quotient(self.ask(KernelSums(asked.at(rows, recipe.empty))).state)
+
+        return asked.sums(*self.sum(asked, progress), self.flat, fill=fill)
+
+    def pool(self, recipe: Recipe, query: Any, progress: Progress | None = None) -> Any:
+        """Compute pooled values at queries; parameters as of `finalize`."""
+        return finalize(self.reduce(recipe, query, progress), recipe)
+
+    def opened(self, query: ArrayLike) -> OpenedPairs:
+        """Return the queries together with the pairs."""
+        return OpenedPairs(query, self)
 
     def asked(self, recipe: Recipe, query: ArrayLike) -> QueryBatch:
         """Validate queries as a `QueryBatch`, with their columns in the order of the key columns."""
         recipe.refuse_nearest("chunks")
         return QueryBatch.of(recipe, query).in_order_of(self.labels)
 
-    def ask(self, question: Question[Answer], progress: Progress | None = None) -> Answer:
-        """Return the answer to a map-reduce query, merged over all chunks that have pairs of positive weight."""
-        answer: Answer | None = self.combine(
-            partial(answer_of, question), partial(joined_answers, question), progress=progress
-        )
-        return found_in_pairs(answer)
-
-    def draw_sample(self, size: int, seed: int, progress: Progress | None = None) -> RowSample | None:
-        """Draw a uniform random sample of at most `size` pairs of positive weight; None if there are no pairs.
-
-        It depends on the seed and on the order of the pairs, not on how they are divided into parts.
-        """
-        # Parts send few pairs more than are wanted; where most weights are zero, a second pass sends more.
-        limit = 1.0 if self.rows is None else min(1.0, 4.0 * (size + 16) / max(self.rows, 1))
-        while True:
-            task = partial(_sample_of, size=size, seed=seed, limit=limit)
-            sample: RowSample | None = self.combine(task, partial(_joined_samples, size=size), progress=progress)
-            if limit == 1.0 or sample is None or len(sample.key) == min(size, sample.rows):
-                return sample
-            limit = 1.0
-
-
-class ChunkReason(NamedTuple):
-    """Name of the algorithm that sums chunks, and the reason for the choice."""
-
-    algorithm: str
-    reason: str
-
 
 class OpenedPairs(NamedTuple):
     """Queries and pairs that are not in memory, with the original shape of the queries and the dtype of the result."""
 
     query: ArrayLike  # queries, without batch dimensions
-    pairs: StoredPairs  # the pairs
+    pairs: Source
     # shape of the queries as they were given, without their columns; None for (m,)
     leading: tuple[int, ...] | None = None
     dtype: np.dtype[Any] = FLOAT64  # of pooled values
@@ -264,10 +238,16 @@ class OpenedPairs(NamedTuple):
         return found.reshape(*leading, *columns, *more)
 
 
-def answer_of(question: Question[Answer], chunks: Iterable[Chunk], _start: int = 0) -> Answer | None:
-    """Evaluate a map-reduce query on chunks, one after the other; return None if none has a positive weight."""
-    some = (chunk for chunk in chunks if len(chunk.key) and (chunk.weight is None or chunk.weight.any()))
-    answer: Answer | None = reduce(partial(joined_answers, question), map(question.of, some), None)
+def answer_of(question: Question[Answer], chunks: Iterable[Chunk], start: int = 0) -> Answer | None:
+    """Evaluate a map-reduce query on consecutive chunks, of which the first row has the index `start` among all rows.
+
+    None if no row has a positive weight.
+    """
+    answer = None
+    for chunk in chunks:
+        if len(chunk.key) and (chunk.weight is None or chunk.weight.any()):
+            answer = joined_answers(question, answer, question.of(chunk._replace(start=start)))
+        start += len(chunk.key)
     return answer
 
 
@@ -276,14 +256,6 @@ def joined_answers(question: Question[Answer], one: Answer | None, other: Answer
     if one is None or other is None:
         return other if one is None else one
     return question.joined(one, other)
-
-
-def _sample_of(chunks: Iterable[Chunk], start: int, **options: Any) -> RowSample | None:
-    return draw_sample(chunks, first=start, **options)
-
-
-def _joined_samples(one: RowSample | None, other: RowSample | None, size: int) -> RowSample | None:
-    return join_samples([one, other], size)
 
 
 def read_queries(query: ArrayLike) -> Rows:
