@@ -5,7 +5,6 @@ columns, `pooled_from` sums into predictions.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -213,7 +212,7 @@ def pool_elsewhere(model: FittedModel, X: ArrayLike, pairs_of_chunks: Callable[[
         chunks = open_chunks(keys.rows.array, model.value_, weight)
     else:
         chunks = source.chunks  # type: ignore[union-attr]  # of chunks only
-    recipe = replace(smoother.recipe, widening=places.widening)
+    recipe = places.widen(smoother.recipe)
     sums = pairs_of_chunks(chunks).reduce(recipe, places.query, current_progress())
     return pooled_from(model, recipe, query, sums, model._report_rank)
 

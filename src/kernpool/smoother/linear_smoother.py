@@ -53,6 +53,10 @@ class EvaluationPoints:
     code: Codes | None = None
     widening: Array | None = None
 
+    def widen(self, recipe: Recipe) -> Recipe:
+        """Return a recipe with the windows of these points."""
+        return recipe if self.widening is None else replace(recipe, widening=self.widening)
+
     def rows(self, which: slice | NDArray[np.intp]) -> EvaluationPoints:
         """Return the evaluation points with these indices."""
         code, widening = self.code, self.widening
@@ -308,15 +312,17 @@ class Smoother:
         factors = None
         if len(self.categories) and places.code is not None and self.key_code is not None:
             factors = self.categories.factors(places.code, self.key_code, self.smoothing)
-        recipe = replace(self.recipe, widening=places.widening)
+        recipe = places.widen(self.recipe)
         problem = recipe.problem(places.query, self.pooled_keys, exclude_self=exclude_self, factors=factors)
+        if problem.dtype is FLOAT64:
+            return problem
         return replace(problem, tol=min(FLOAT64_EPSILON, LARGEST_TOL[problem.degree]), dtype=FLOAT64)
 
     def pool(self, places: EvaluationPoints, progress: Progress | None = None) -> Sums:
         """Sum weights and weighted outputs of the training rows at evaluation points, for predictions."""
-        problem, recipe = self.problem(places), replace(self.recipe, widening=places.widening)
+        problem = self.problem(places)
         centered = bool(problem.degree or problem.factors)
-        return sum_problems(lambda _: problem, recipe, progress=progress, centered=centered, reuse=True)
+        return sum_problems(lambda _: problem, self.recipe, progress=progress, centered=centered, reuse=True)
 
     def sums(self, problem: Problem) -> PoolState:
         """Return the kernel sums of a pooling problem, with centred values."""

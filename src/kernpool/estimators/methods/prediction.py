@@ -96,7 +96,7 @@ class PredictionBase(NamedCalls):
 
     @computed_once
     def _recipe(self) -> Recipe:
-        return replace(self.model.smoother_.recipe, widening=self._places.widening)
+        return self._places.widen(self.model.smoother_.recipe)
 
     @property
     def _widths(self) -> Array:
