@@ -37,8 +37,8 @@ def make_rows(n=60, d=2, outputs=1, weighted=False, levels="numbers", seed=0):
 
 def both(rows, categories, criterion="loo", **options):
     """The engine, and the quick way."""
-    engine = objective_of(rows, criterion, categories=categories, kernel=get_kernel("gaussian"), **options)
-    return engine, AllPairsObjective(engine)
+    options = {"categories": categories, "kernel": get_kernel("gaussian")} | options
+    return objective_of(rows, criterion, **options), objective_of(rows, criterion, kind=AllPairsObjective, **options)
 
 
 def check(engine, quick, theta, tolerance=1e-11, slopes=1e-10):

@@ -11,7 +11,7 @@ from kernpool.bandwidth.search import search
 from kernpool.bandwidth.search.log_loss import LogLoss
 from kernpool.core import Categories
 from kernpool.kernels import get_categorical_kernel
-from tests.support.searches import canonical_rows, objective_of, search_log_loss
+from tests.support.searches import canonical_rows, options_of, search_log_loss
 
 GAUSSIAN = get_kernel("gaussian")
 
@@ -29,8 +29,8 @@ def criterion_of(X, label, weight=None, code=None, kernel="gaussian"):
     levels = () if code is None else (3,)
     kernels = () if code is None else (get_categorical_kernel("aitchison_aitken"),)
     rows = canonical_rows(X, label, weight, code)
-    objective = objective_of(rows, "log_loss", categories=Categories(kernels, levels), kernel=get_kernel(kernel))
-    return LogLoss(objective, column_spread(rows.X, rows.weight))
+    options = options_of("log_loss", kernel=get_kernel(kernel))
+    return LogLoss(rows, options, column_spread(rows.X, rows.weight), Categories(kernels, levels))
 
 
 def test_the_criterion_is_that_of_a_dense_reference(table):
@@ -40,7 +40,7 @@ def test_the_criterion_is_that_of_a_dense_reference(table):
     pooled = np.sum(label * (kernel @ label), axis=1) / kernel.sum(axis=1)
     found = prior_share(pooled, prior_of_others(label, weight), weight)
     expected = found.log_loss + np.sum(spread / h) / weight.sum()
-    assert criterion_of(X, label, weight).at(np.log(h)).value == pytest.approx(expected, rel=1e-10)
+    assert criterion_of(X, label, weight).at(np.log(h)).penalised == pytest.approx(expected, rel=1e-10)
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "triweight"])
@@ -50,7 +50,7 @@ def test_slopes_are_those_of_differences(table, kernel):
     x = np.array([1.2, 0.9, 0.7])
 
     def value(x):
-        return criterion.at(x, slope=False).value
+        return criterion.at(x, slope=False).penalised
 
     off = check_grad(value, lambda x: criterion.at(x).slope, x, epsilon=1e-6)
     assert off < 1e-5 * np.linalg.norm(criterion.at(x).slope) + 1e-6
@@ -81,7 +81,7 @@ def test_one_factor_is_the_best_of_all(kernel):
     label = np.eye(2)[(generator.uniform(size=120) < 0.5 + 0.4 * np.sin(20 * X[:, 0])).astype(int)]
     found = search_log_loss(X, label, kernel=get_kernel(kernel))
     criterion = criterion_of(X, label, kernel=kernel)
-    values = [place.value for place in criterion.along(np.geomspace(0.02, 20, 150))]
+    values = [criterion.evaluate(criterion.log_spread + np.log([h])).penalised for h in np.geomspace(0.02, 20, 150)]
     assert found.value <= min(values) + 2e-3
     assert found.common_factor
 

@@ -51,7 +51,7 @@ def test_residuals_have_the_derivatives_that_they_say(criterion, kernel, width):
 def test_the_ridge_is_one_more_number_with_a_slope():
     rows, categories = rows_with_levels()
     objective = objective_of(rows, "loo", categories=categories, degree=1, kernel=get_kernel("gaussian"))
-    check_derivatives(WithRidge(objective, objective), np.array([-0.4, 0.1, 0.3, np.log(0.5)]))
+    check_derivatives(WithRidge(objective), np.array([-0.4, 0.1, 0.3, np.log(0.5)]))
 
 
 @pytest.mark.slow  # ten columns

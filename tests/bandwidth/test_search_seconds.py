@@ -7,7 +7,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor, get_kernel
-from kernpool.bandwidth.search import search, state
+from kernpool.bandwidth.search import search
 from kernpool.core import Categories
 from kernpool.kernels import get_categorical_kernel
 from tests.support.searches import search_bandwidth
@@ -31,7 +31,7 @@ def ticks(monkeypatch):
         looks.append(1)
         return float(len(looks))
 
-    monkeypatch.setattr(state, "perf_counter", clock)
+    monkeypatch.setattr(search, "perf_counter", clock)
     monkeypatch.setattr(search, "MOST_ROWS_FOR_GRID", 500)
     monkeypatch.setattr(search, "MOST_ROWS_FOR_STARTS", 500)
     return looks
@@ -70,12 +70,22 @@ def test_a_stopped_search_returns_the_best_so_far(situation, seconds, ticks):
     assert found.value == pytest.approx(left_out.error / occupied**2, rel=1e-9)
 
 
+@pytest.mark.parametrize("kernel", ["boxcar", "epanechnikov"])
+def test_a_stopped_search_does_not_leave_all_windows_empty(kernel, ticks):
+    """A grid begins with its narrowest windows."""
+    X, y = make_table()
+    with pytest.warns(ConvergenceWarning, match="rule of Scott"):
+        found = search_bandwidth(X, y[:, None], kernel=get_kernel(kernel), degree=2, seconds=3.5)
+    assert found.empty_windows < len(X)
+    assert NadarayaWatsonRegressor(kernel, found.bandwidth).fit(X, y).leave_one_out().empty_windows < len(X)
+
+
 def test_it_is_stopped_within_a_look_at_the_clock(ticks):
     """Nothing is evaluated once the seconds are over, but once where all rows had no turn yet."""
     X, y = make_table(700, 2)
     with pytest.warns(ConvergenceWarning):
         found = search_bandwidth(X, y[:, None], kernel=GAUSSIAN, seconds=30.5)
-    assert len(ticks) == 31 + 1  # one more for when it began
+    assert len(ticks) == 31 + 3  # and when it began, for the limit and for the record, and ended
     assert found.evaluations <= 31 + 1
     assert found.rows == 500
     sample = found.bandwidth * (700 / 500) ** (1 / (4 + np.count_nonzero(found.relevance)))
@@ -139,7 +149,7 @@ def test_classes_of_many_rows_are_searched_within_the_seconds(seconds, reason, t
     X, y = make_table(700, 2)
     with pytest.warns(ConvergenceWarning):
         found = NadarayaWatsonClassifier(search={"seconds": seconds}).fit(X, y > 0).bandwidth_search_
-    assert len(ticks) <= np.ceil(seconds) + 1  # one more for when it began
+    assert len(ticks) <= np.ceil(seconds) + 3
     assert (found.rows, np.isfinite(found.value)) == (500, True)
     assert reason in found.reason
 

@@ -6,7 +6,7 @@ import pytest
 dask = pytest.importorskip("dask", reason="clusters need the extra 'dask'")
 da = pytest.importorskip("dask.array", reason="clusters need the extra 'dask'")
 
-from kernpool import NadarayaWatsonRegressor, open_chunks
+from kernpool import LocalPolynomialRegressor, NadarayaWatsonRegressor, open_chunks
 from kernpool.dask import open_partitions
 
 RNG = np.random.default_rng(1)
@@ -92,6 +92,15 @@ def test_arrays_and_chunks_are_corrected_by_one_rule(bandwidth, chunked, generat
     np.testing.assert_allclose(model.bandwidth_, expected, rtol=1e-12)
     assert f"times {factor:.6g}" in model.bandwidth_note_
     assert matters.tolist() == [True, not chunked]  # of noise in a sample of its own
+
+
+def test_the_rate_of_quadratics_is_their_own(generator):
+    """Their squared bias is of order h^8."""
+    x = generator.normal(size=(600, 1))
+    model = LocalPolynomialRegressor(degree=2, search={"rows": 150}).fit(x, np.sin(2 * x[:, 0]))
+    expected = model.bandwidth_search_.bandwidth * (150 / 600) ** (1 / (8 + 1))
+    np.testing.assert_allclose(model.bandwidth_, expected, rtol=1e-12)
+    assert model.bandwidth_note_.endswith("rows^(-1/(8 + d))")
 
 
 def test_a_search_on_some_rows_of_an_array_is_near_that_on_all():

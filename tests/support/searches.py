@@ -30,9 +30,9 @@ def search_log_loss(X, label, weight=None, **options):
     return search_bandwidth(X, label, weight, criterion="log_loss", **options)
 
 
-def objective_of(rows, criterion="loo", *, categories=NO_CATEGORIES, penalty=None, **options):
+def objective_of(rows, criterion="loo", *, kind=Objective, categories=NO_CATEGORIES, penalty=None, **options):
     """A criterion as a function of log bandwidths."""
-    return Objective(rows, options_of(criterion, **options), categories, penalty)
+    return kind(rows, options_of(criterion, **options), categories, penalty)
 
 
 def gradient_of(objective, at):

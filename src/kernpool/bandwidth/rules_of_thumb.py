@@ -154,10 +154,12 @@ def canonical_ratio(kernel: str | Kernel) -> float:
     return 1.0 if math.isnan(ratio) else ratio
 
 
-def rate_factor(few: float, many: float, columns: int) -> float:
+def rate_factor(few: float, many: float, columns: int, degree: int = 0) -> float:
     r"""Return the factor by which the optimal bandwidth shrinks as the number of rows grows.
 
-    .. math:: (n_{\text{few}} / n_{\text{many}})^{1 / (4 + d)}
+    .. math:: (n_{\text{few}} / n_{\text{many}})^{1 / (s + d)}
+
+    with s = 4, and s = 8 for local quadratics.
 
     Parameters
     ----------
@@ -165,6 +167,8 @@ def rate_factor(few: float, many: float, columns: int) -> float:
         Numbers of rows.
     columns : int
         Number of relevant columns; the best bandwidth of an irrelevant one is infinite with any number of rows.
+    degree : {0, 1, 2}, default=0
+        Of the local fit.
 
     Returns
     -------
@@ -173,19 +177,24 @@ def rate_factor(few: float, many: float, columns: int) -> float:
 
     Notes
     -----
-    The squared bias of a local constant or a local linear fit is of order :math:`h^4`, its variance of order
-    :math:`1/(n h^d)`; the sum is least where both shrink alike.
+    The squared bias of a local constant or a local linear fit is of order :math:`h^4`, that of a local quadratic of
+    order :math:`h^8`, the variance of order :math:`1/(n h^d)`; the sum is least where both shrink alike.
 
     Examples
     --------
     >>> round(rate_factor(1_000, 32_000, 1), 12)
     0.5
     """
-    return float((few / many) ** (1.0 / (4.0 + columns)))
+    return float((few / many) ** (1.0 / (rate_order(degree) + columns)))
+
+
+def rate_order(degree: int) -> int:
+    """Return the power of the bandwidth in the squared bias of a local fit."""
+    return 8 if degree == 2 else 4
 
 
 def bring_to_rows(
-    bandwidth: Array, smoothing: Array, matters: NDArray[np.bool_], few: float, many: float
+    bandwidth: Array, smoothing: Array, matters: NDArray[np.bool_], few: float, many: float, degree: int = 0
 ) -> tuple[Array, Array, float]:
     r"""Rescale bandwidths and categorical smoothings found on a sample to all rows, by their optimal rates in n.
 
@@ -199,6 +208,8 @@ def bring_to_rows(
         Which columns are not smoothed away. The bandwidth of a smoothed-away column stays as it is.
     few, many : float
         Rows of the sample, and in all.
+    degree : {0, 1, 2}, default=0
+        Of the local fit.
 
     Returns
     -------
@@ -220,6 +231,6 @@ def bring_to_rows(
     array([ 0.1, 50. ])
     """
     d = len(bandwidth)
-    factor = rate_factor(few, many, int(np.count_nonzero(matters[:d])))
+    factor = rate_factor(few, many, int(np.count_nonzero(matters[:d])), degree)
     shrunk = np.where(matters, np.concatenate([bandwidth * factor, smoothing * factor**2]), [*bandwidth, *smoothing])
     return shrunk[:d], shrunk[d:], factor

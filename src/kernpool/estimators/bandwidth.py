@@ -153,7 +153,7 @@ def choose_bandwidth(
     few, limit = len(searched.X), options.seconds
     if automatic and (limit is None or search.seconds < limit):  # a search that was stopped has no time left
         return adjust_to_all_rows(found, distinct, options, categories, few, said_seed)
-    found = rescale_to_all_rows(found, bandwidth, few, len(distinct.X), said_seed)
+    found = rescale_to_all_rows(found, bandwidth, few, len(distinct.X), replace(options, random_state=said_seed))
     if automatic:
         return found
     # All rows that equal one of these, so that the other rows can be used to validate the result.
@@ -220,4 +220,4 @@ def bandwidth_of_sample(
     found, few, many = replace(found, key_range=sample.key_range), len(sample.key), sample.rows
     if few == many:
         return replace(found, bandwidth_note=f"{bandwidth!r} on all {many} rows")
-    return rescale_to_all_rows(found, bandwidth, few, many, options.random_state)
+    return rescale_to_all_rows(found, bandwidth, few, many, options)

@@ -1,11 +1,11 @@
 """Bandwidth search: minimisation of a cross-validation criterion over bandwidths and smoothings.
 
-Read `search.py` first: it chooses the rows and the strategy, and reports the result. `setup.py` has the options and
-the rows of a search. `objective.py` is the criterion with its derivatives, `fast_objectives.py` the same by quicker
-sums for small tables, and the choice between them. `common_scale.py` searches one common factor, `per_column.py` one
-bandwidth per column and the ridge, by Gauss-Newton steps; `log_loss.py` is the criterion and the strategy for class
-probabilities. `found.py` is what a fit keeps of all this, and `held_out.py` makes bandwidths of a sample those of all
-rows. `state.py` has the progress and the time limit of a search.
+Read `search.py` first: it chooses the rows and the driver, keeps the time limit, and reports the result. `setup.py` has
+the options and the rows of a search. `objective.py` is the criterion with its derivatives, `fast_objectives.py` the
+same by quicker sums for small tables, and the choice between them. `common_scale.py` searches one common factor,
+`per_column.py` one bandwidth per column and the ridge, by Gauss-Newton steps; `log_loss.py` is the criterion, and the
+descent, for class probabilities. `found.py` is what a fit keeps of all this, and `held_out.py` makes bandwidths of a
+sample those of all rows.
 """
 
 from kernpool.bandwidth.search.found import Found, rescale_to_all_rows

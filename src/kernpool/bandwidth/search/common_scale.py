@@ -6,31 +6,20 @@ its best factor is refined on all rows.
 """
 
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.bandwidth.rules_of_thumb import rate_factor
-from kernpool.bandwidth.search.objective import Objective
+from kernpool.bandwidth.search.objective import Objective, SearchObjective
 from kernpool.bandwidth.search.setup import SearchOptions
-from kernpool.bandwidth.search.state import SearchState
 
 Array = NDArray[np.float64]
-
-
-class ObjectiveFunction(Protocol):
-    """What is minimised: a criterion as a function of log bandwidths."""
-
-    def evaluate(self, theta: Array) -> Any:
-        """Evaluate the criterion; the result has it as ``penalised``."""
-
 
 GRID_SIZE = 64
 FINE_GRID_SIZE, FINE_GRID_ROWS = 256, 1000  # for compact kernels, whose error has kinks
 STEP_ROWS = 64  # for the boxcar: up to 2016 distances, each tried
-REFINED_MINIMA = 3
-TOLERANCE = 1e-7  # in log h
 UNDEFINED = 1e100  # instead of infinity, whose differences are not numbers
 # On all rows of a large problem, where an evaluation takes as long as sorting twice, by polynomials, until one promises
 # to lower the criterion by less than this fraction of it, errors of its own included.
@@ -38,15 +27,17 @@ LARGE_TOLERANCE, STRIDE, MOST_EVALUATIONS = 1e-8, 0.2, 40
 NARROWEST = 1e-6  # in log h: kinks and noise need no closer look
 
 
-def search(objective: Objective, first: Objective, state: SearchState) -> str:
+def search(objective: SearchObjective, first: SearchObjective, spread: Array, options: SearchOptions) -> str:
     """Minimise a criterion over one factor common to all bandwidths: on a grid, then by local refinement.
 
     Parameters
     ----------
-    objective, first : Objective
+    objective, first : SearchObjective
         Criteria of all rows, and of the rows that starts are tried on: the same, or a sample.
-    state : SearchState
-        The running search.
+    spread : ndarray of shape (d,)
+        Bandwidths at the factor one.
+    options : SearchOptions
+        Options of the search.
 
     Returns
     -------
@@ -55,26 +46,21 @@ def search(objective: Objective, first: Objective, state: SearchState) -> str:
     """
     from scipy.optimize import minimize_scalar
 
-    spread = state.start.spread
-    grid = candidates(first.rows.X / first.rows.per_column(spread), state.options)
-    state.starts, quickest = len(grid), state.quickest(first)
-    logs, penalised = np.log(grid), partial(_penalised, quickest, np.log(spread))
+    grid = candidates(first.rows.X / first.rows.per_column(spread), options)
+    first.starts = len(grid)
+    logs, penalised = np.log(grid), partial(_penalised, first, np.log(spread))
     values = np.array([penalised(point) for point in logs])
-    if first is objective or quickest is not first:
-        for bounds in _valleys(logs, values):
-            minimize_scalar(penalised, bounds=bounds, method="bounded", options={"xatol": TOLERANCE})
-        state.hand_over(quickest.best.theta)
+    # Where the engine evaluates, and more rows follow, the grid is enough.
+    if first is objective or type(first) is not Objective:
+        for bounds in _valleys(logs, values, first.refined_minima):
+            minimize_scalar(penalised, bounds=bounds, method="bounded", options={"xatol": first.tolerance})
+        first.confirm(first.best)
     if first is objective:
         return "the best of a grid, refined" if len(grid) > 1 else "no column varies"
-    rate = rate_factor(len(first.rows.X), len(objective.rows.X), len(spread))
+    rate = rate_factor(len(first.rows.X), len(objective.rows.X), len(spread), options.degree)
     minimise_near(objective, spread, np.exp(first.best.theta[0]) / spread[0] * rate)
+    objective.confirm(objective.best)
     return f"the best of a grid on {len(first.rows.X)} rows, refined on all"
-
-
-def expected_minimum(objective: Objective, before: Objective, theta: Array) -> Array:
-    """Return the parameters expected to be best for more rows, given the best ones for fewer rows."""
-    rate = rate_factor(len(before.rows.X), len(objective.rows.X), len(theta))
-    return theta + float(np.log(rate))
 
 
 def candidates(scaled: Array, options: SearchOptions) -> Array:
@@ -116,7 +102,7 @@ def candidates(scaled: Array, options: SearchOptions) -> Array:
 
 
 def minimise_near(
-    objective: ObjectiveFunction,
+    objective: Any,
     spread: Array,
     factor: float,
     *,
@@ -127,8 +113,8 @@ def minimise_near(
 
     Parameters
     ----------
-    objective : Objective
-        Criterion of all rows.
+    objective : object
+        Criterion of all rows: ``evaluate(log_bandwidths).penalised``.
     spread : ndarray of shape (d,)
         Bandwidths at the factor one.
     factor : float
@@ -180,15 +166,15 @@ def _predicted_minimum(logs: list[float], values: list[float], best: int) -> tup
     return float(b + step), float(promised)
 
 
-def _valleys(logs: Array, values: Array) -> list[tuple[float, float]]:
-    """Return the intervals of log factors around the lowest local minima of a criterion on a grid, at most three."""
+def _valleys(logs: Array, values: Array, most: int) -> list[tuple[float, float]]:
+    """Return the intervals of log factors around the lowest local minima of a criterion on a grid, so many at most."""
     padded = np.concatenate([[np.inf], values, [np.inf]])
     minima = np.flatnonzero((values <= padded[:-2]) & (values <= padded[2:]) & (values < UNDEFINED))
-    best = minima[np.argsort(values[minima], kind="stable")][:REFINED_MINIMA]
+    best = minima[np.argsort(values[minima], kind="stable")][:most]
     ends = [(float(logs[max(i - 1, 0)]), float(logs[min(i + 1, len(logs) - 1)])) for i in best]
     return [(low, high) for low, high in ends if low < high]
 
 
-def _penalised(objective: ObjectiveFunction, log_spread: Array, log_factor: float) -> float:
+def _penalised(objective: Any, log_spread: Array, log_factor: float) -> float:
     penalised = objective.evaluate(log_spread + log_factor).penalised
     return penalised if np.isfinite(penalised) else UNDEFINED

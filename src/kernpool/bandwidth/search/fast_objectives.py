@@ -21,17 +21,17 @@ their digits, and any c and beta will do.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.bandwidth.criteria import LOG_LOSS
-from kernpool.bandwidth.search.objective import Evaluation, Objective, Trial, best_of, log_factor
-from kernpool.core import PoolState, Problem
+from kernpool.bandwidth.criteria import LOG_LOSS, CriterionResiduals
+from kernpool.bandwidth.search.objective import Evaluation, Objective, Penalty, Trial
+from kernpool.bandwidth.search.setup import SearchOptions, TrainingRows
+from kernpool.core import NO_CATEGORIES, Categories, PoolState, Problem
+from kernpool.core.local_fit import LocalFit
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
 from kernpool.kernels import get_kernel
 
@@ -41,34 +41,21 @@ LN_2 = float(np.log(2.0))
 PER_BANDWIDTH = float(np.sqrt(0.5 / LN_2))  # units in which a Gaussian weight is a power of two
 
 
-class FastObjective(ABC):
-    """Bandwidth-selection criterion of a small data set, evaluated by compiled loops over all pairs of rows.
+class FastObjective(Objective):
+    """Bandwidth-selection criterion of a small data set, evaluated by compiled loops over all pairs of rows."""
 
-    Parameters
-    ----------
-    engine : Objective
-        The same criterion, evaluated by the engine.
-    """
-
-    def __init__(self, engine: Objective) -> None:
+    def prepare(self) -> None:
+        """Load the compiled loops."""
         from kernpool.bandwidth.loops import all_pairs
 
-        self.engine, self.rows, self.box = engine, engine.rows, engine.box
         self.loops = all_pairs
-        self.tried: list[Trial] = []
 
-    @abstractmethod
-    def evaluate(self, theta: Array) -> Any:
-        """Evaluate the criterion at given log bandwidths and categorical smoothings, and record it in `tried`."""
-
-    @abstractmethod
-    def jacobian(self, at: Any) -> Array:
-        """Return derivatives of the residuals with respect to log bandwidths and smoothings, of shape (n c, p)."""
-
-    @property
-    def best(self) -> Trial:
-        """Evaluated point with the smallest criterion; among ties, the one with the largest bandwidths."""
-        return best_of(self.tried)
+    def confirm(self, best: Trial | Evaluation) -> None:
+        """Evaluate the best point by the engine; its value is the one reported."""
+        self.tried_quickly += self.tried
+        self.tried = []
+        self.ridge = best.ridge
+        Objective.evaluate(self, best.theta)
 
 
 LONGEST_REACH = 36.0  # bandwidths: the weight of a row there is 5e-282
@@ -76,103 +63,75 @@ SMALLEST_SUM = 1e-260  # fraction of the largest weight of a row: far above all 
 LOG_SHARE = 40.0  # what weighs less than exp(-40) of a row's nearest neighbour, 4e-18, does not show in its sums
 
 
-@dataclass(frozen=True)
-class PairwiseEvaluation:
-    """Criterion at one set of bandwidths, with the predictions and weight sums that its derivatives need.
-
-    Parameters
-    ----------
-    theta, penalised, error, residual, penalty_slope
-        As in `Evaluation`.
-    prediction : ndarray of shape (n, c)
-        Predictions from the other rows, or from all, depending on the criterion.
-    denominator : ndarray of shape (n,)
-        Sums of weights of the predictions; infinite where a row of one column is isolated, so that its slopes are zero.
-    """
-
-    theta: Array
-    penalised: float
-    error: float
-    residual: Array
-    penalty_slope: float
-    prediction: Array
-    denominator: Array
-
-
 class PairwiseObjective(FastObjective):
-    """Criterion of local constant Gaussian fits on numeric columns; each pair's weight is computed once for both rows.
+    """Criterion of local constant Gaussian fits on numeric columns; each pair's weight is computed once for both rows."""
 
-    Parameters
-    ----------
-    engine : Objective
-        The same criterion by the engine, for bandwidths at which rows have no neighbours within reach.
-    """
-
-    def __init__(self, engine: Objective) -> None:
-        super().__init__(engine)
-        rows, self._value = engine.rows, engine.problem.value
-        self._share = np.sqrt(rows.weight / rows.total)[:, None]
+    def prepare(self) -> None:
+        """Arrange the rows for loops over their pairs."""
+        super().prepare()
+        rows = self.rows
         self._columns = np.ascontiguousarray(rows.X.T)
-        counted = np.vstack([np.ones(len(rows.X)), self._value.T])
+        counted = np.vstack([np.ones(len(rows.X)), self.problem.value.T])
         self._weighted = rows.weight * counted
         # Weight of a row for itself: all but one unit, or everything.
-        unit = np.minimum(rows.weight, 1.0) if engine.options.criterion.exclude_self else 0.0
+        unit = np.minimum(rows.weight, 1.0) if self.options.criterion.exclude_self else 0.0
         self._own = (rows.weight - unit) * counted
         gap = np.concatenate([[np.inf], np.diff(self._columns[0]), [np.inf]])
         self._gap = np.minimum(gap[:-1], gap[1:])
-        self._log_share = LOG_SHARE + float(np.log(rows.weight.max() / rows.weight.min()))
+        self._log_ratio = LOG_SHARE + float(np.log(rows.weight.max() / rows.weight.min()))
 
-    def evaluate(self, theta: Array) -> Evaluation | PairwiseEvaluation:
+    def evaluate(self, theta: Array) -> Evaluation:
         """Evaluate the criterion at given log bandwidths, to about twelve digits, and record it in `tried`.
 
         The engine does so if there are several columns and a row's sum of weights is negligible.
         """
-        rows, (scaled, reach) = self.rows, self._scaled(theta)
-        sums, alone = self._own.copy(), np.zeros(len(rows.X), dtype=bool)
-        self.loops.add_others(scaled, self._weighted, reach, sums, np.empty(len(rows.X)))
+        (scaled, reach), n = self._scaled(theta), len(self.rows.X)
+        sums = self._own.copy()
+        self.loops.add_others(scaled, self._weighted, reach, sums, np.empty(n))
         self._report()
-        if len(self._columns) > 1 and np.any(sums[0] <= SMALLEST_SUM * rows.weight.max()):
-            return self.engine.evaluate(theta)
         if len(self._columns) == 1:
             # Decide by distance, not by the sum: near the end of the reach part of the weight is already dropped.
-            far = (self._gap * np.exp(-theta[0])) ** 2 > LONGEST_REACH**2 - 2.0 * self._log_share
+            far = (self._gap * np.exp(-theta[0])) ** 2 > LONGEST_REACH**2 - 2.0 * self._log_ratio
             alone = far & (self._own[0] == 0.0)
             if alone.any():
-                self.loops.sum_nearest(scaled, self._weighted, alone, self._log_share / LN_2, sums)
-        prediction = (sums[1:] / sums[0]).T
-        denominator = np.where(alone, np.inf, sums[0])
-        residual = (self._value - prediction) * self._share
-        penalised, error, residual, slope = self.engine.penalise(theta, residual, 1.0 / denominator)
-        self.tried.append(Trial(theta, penalised, error, 0))
-        return PairwiseEvaluation(theta, penalised, error, residual, slope, prediction, denominator)
+                self.loops.sum_nearest(scaled, self._weighted, alone, self._log_ratio / LN_2, sums)
+        elif np.any(sums[0] <= SMALLEST_SUM * self.rows.weight.max()):
+            return super().evaluate(theta)
+        denominator, empty = sums[0], np.empty((n, 0))
+        prediction = (sums[1:] / denominator).T
+        hat = 1.0 / denominator if self.options.criterion.log_penalty is not None else np.empty(0)
+        counted = CriterionResiduals((self.problem.value - prediction) * self._share, 1.0, 0.0)
+        root, slope = self.penalty_of(theta, hat)
+        state = PoolState(np.zeros(n), denominator, empty)
+        fit = LocalFit(prediction, empty[:, :, None], np.ones(n), empty, np.zeros(n, np.intp), np.ones(n, np.bool_))
+        at = Evaluation(theta, counted, root, slope, self.problem, state, fit, hat)
+        self.tried.append(at.tried)
+        return at
 
-    def jacobian(self, at: Evaluation | PairwiseEvaluation) -> Array:
+    def jacobian(self, at: Evaluation) -> Array:
         """Return the derivatives of the residuals with respect to the log bandwidths, of shape (n c, p)."""
-        if isinstance(at, Evaluation):
-            return self.engine.jacobian(at)
-        rows, (scaled, reach) = self.rows, self._scaled(at.theta)
+        if at.problem is not self.problem:  # evaluated by the engine
+            return super().jacobian(at)
+        scaled, reach = self._scaled(at.theta)
         sums, (kernel, moved_row) = np.zeros((len(scaled), *self._weighted.shape)), np.empty((2, scaled.shape[1]))
         self.loops.add_derivatives(scaled, self._weighted, reach, sums, kernel, moved_row)
         self._report()
-        moved = np.moveaxis(sums, 0, 2) / (PER_BANDWIDTH**2 * at.denominator[:, None])
-        moved = rows.per_bandwidth(moved)
+        moved = np.moveaxis(sums, 0, 2) / (PER_BANDWIDTH**2 * at.state.denominator[:, None])
+        moved = self.rows.per_bandwidth(moved)
         weight, value = moved[0], np.moveaxis(moved[1:], 0, 1)
-        factor = np.exp(0.5 * log_factor(at.penalised, at.error)) * self._share
-        result = -factor[:, :, None] * (value - at.prediction[:, :, None] * weight[:, None])
         # The diagonal of the hat matrix is one over the denominator.
-        share = rows.weight / at.denominator
-        result += at.residual[:, :, None] * (-0.5 * at.penalty_slope * (share @ weight))
-        return self.engine.add_penalty(result, at.theta, at.residual)
+        by_log_hat = -weight if at.hat.size else None
+        return self.differentiate(at, value - at.fit.intercept[:, :, None] * weight[:, None], by_log_hat)
 
     def _report(self) -> None:
-        if self.engine.options.progress is not None:
-            self.engine.options.progress(len(self.rows.X), len(self.rows.X))
+        if self.options.progress is not None:
+            self.options.progress(len(self.rows.X), len(self.rows.X))
 
     def _scaled(self, theta: Array) -> tuple[Array, float]:
         """Return the columns scaled for the compiled loops, and the kernel's cut-off distance in the first column."""
         reach = LONGEST_REACH
         if len(self._columns) == 1:
-            reach = min(reach, float(np.hypot(self._gap.max() / np.exp(theta[0]), np.sqrt(2.0 * self._log_share))))
+            reach = min(reach, float(np.hypot(self._gap.max() / np.exp(theta[0]), np.sqrt(2.0 * self._log_ratio))))
         unit = PER_BANDWIDTH * np.exp(-self.rows.per_column(theta))
         return self._columns * unit[:, None], float(reach * PER_BANDWIDTH)
 
@@ -231,20 +190,16 @@ class Buffers:
 class AllPairsObjective(FastObjective):
     """Criterion of some thousand rows, evaluated from dense weight matrices of blocks of rows against all rows.
 
-    Parameters
-    ----------
-    engine : Objective
-        As in `FastObjective`.
-
     Notes
     -----
     An evaluation takes O(n^2 (d + k)) for means and O(n^2 (d^2 + k)) for local lines, a Jacobian O(n^2 (d + k) c).
     Memory is O(n (d + c)) and a few megabytes for each thread. The bits are the same for any number of threads.
     """
 
-    def __init__(self, engine: Objective) -> None:
-        super().__init__(engine)
-        problem, code = engine.problem, engine.rows.code
+    def prepare(self) -> None:
+        """Arrange the rows by their categories, for loops over blocks of rows and all rows."""
+        super().prepare()
+        problem, code = self.problem, self.rows.code
         # Rows of the same categories are adjacent, so that a row of factors is looked up once for all of them.
         # Without categories nothing is reordered or copied: sums of planes in many columns take most of the memory.
         self._order: Selection = slice(None)
@@ -253,7 +208,7 @@ class AllPairsObjective(FastObjective):
             self._order = np.lexsort(code.T[::-1])
             self._back = np.argsort(self._order)
         weight = np.ones(len(code)) if problem.key_weight is None else problem.key_weight
-        own = problem.own_weight if engine.options.criterion.exclude_self else weight
+        own = problem.own_weight if self.options.criterion.exclude_self else weight
         # Copies, because loops are compiled once more for arrays that are read-only.
         self._weight, self._own, self._key = (np.array(part[self._order]) for part in (weight, own, problem.key))
         self._columns = np.ascontiguousarray(self._key.T)
@@ -269,8 +224,8 @@ class AllPairsObjective(FastObjective):
 
         It is accurate to ten digits or more.
         """
-        problem = self.engine.at(theta)
-        at = self.engine.judge(theta, problem, self._sum(problem))
+        problem = self.at(theta)
+        at = self.judge(theta, problem, self._sum(problem))
         self.tried.append(at.tried)
         # Descents keep several evaluations, and no derivative here looks at moments: n d^2 / 2 numbers each.
         return replace(at, state=PoolState(at.state.shift, at.state.denominator, np.empty((len(self._key), 0))))
@@ -278,7 +233,7 @@ class AllPairsObjective(FastObjective):
     def jacobian(self, at: Evaluation) -> Array:
         """Return derivatives of the residuals with respect to log bandwidths and smoothings, of shape (n c, p)."""
         moved, c = self._differentiate(at), at.residual.shape[1]
-        return self.engine.differentiate(at, moved[:, :c], moved[:, c] if at.hat.size else None)
+        return self.differentiate(at, moved[:, :c], moved[:, c] if at.hat.size else None)
 
     def pullback(self, at: Evaluation, cotangent: Array) -> Array:
         """Return, for each row, the derivatives of its prediction times its cotangent with respect to all parameters.
@@ -402,7 +357,7 @@ class AllPairsObjective(FastObjective):
             self._free.append(buffers)
             yield
 
-        run_blocks(one, cut(n, self._size), resolve_n_jobs(self.engine.options.n_jobs), self.engine.options.progress)
+        run_blocks(one, cut(n, self._size), resolve_n_jobs(self.options.n_jobs), self.options.progress)
 
 
 def _inverse(x: Array) -> Array:
@@ -418,42 +373,41 @@ MANY_COLUMNS = 8  # with fewer numeric columns the engine is as quick for local 
 MOST_ROWS = 4096  # beyond, the engine gains from going through the rows in order of distance
 
 
-def choose_way(objective: Objective) -> tuple[type[FastObjective] | None, str]:
-    """Choose between the general and the fast methods of evaluating a criterion on given rows.
+def fastest_objective(
+    rows: TrainingRows,
+    options: SearchOptions,
+    categories: Categories = NO_CATEGORIES,
+    penalty: Penalty | None = None,
+) -> Objective:
+    """Return the criterion of some rows, to be evaluated by the engine or, for a few thousand rows, by a faster method.
 
-    Parameters
-    ----------
-    objective : Objective
-        Criterion of these rows.
-
-    Returns
-    -------
-    type or None, str
-        Class of the fast objective, built from the engine's, or None; and the reason in words. It depends on the rows
-        and options alone, so that results are the same to the last digit whether or not the compiled loops are already
-        loaded.
+    The choice depends on the rows and options alone, so that results are the same to the last digit whether or not the
+    compiled loops are already loaded. Its reason is the `way` of the objective, in words.
     """
-    (n, d), k, options = objective.rows.X.shape, objective.rows.code.shape[1], objective.options
+    (n, d), k = rows.X.shape, rows.code.shape[1]
     means = not k and not options.degree
     few = n <= MOST_ROWS_WITHOUT_COMPILER if means else n * n * (d + k + options.degree * d * d) < FEWEST_NUMBERS
+    kind: type[Objective] = Objective
     if options.algorithm != "auto":
-        reason = f"algorithm={options.algorithm!r} was asked for"
-    elif objective.rows.exclusion is not None:
-        reason = "some rows are left out together"
-    elif objective.rows.tied is not None and not means:
-        reason = "columns that share a bandwidth have no faster method with categories or planes"
+        way = f"algorithm={options.algorithm!r} was asked for"
+    elif rows.exclusion is not None:
+        way = "some rows are left out together"
+    elif rows.tied is not None and not means:
+        way = "columns that share a bandwidth have no faster method with categories or planes"
     elif n > MOST_ROWS:
-        reason = f"{n} rows are too many for a faster method"
+        way = f"{n} rows are too many for a faster method"
     elif options.kernel is not get_kernel("gaussian"):
-        reason = f"faster methods are for the Gaussian, not {options.kernel.name}"
+        way = f"faster methods are for the Gaussian, not {options.kernel.name}"
     elif means and options.criterion is LOG_LOSS:
-        reason = "there is no faster method for class probabilities without categories"
+        way = "there is no faster method for class probabilities without categories"
     elif not means and not k and d < MANY_COLUMNS:
-        reason = "there is no faster method for planes of few columns"
+        way = "there is no faster method for planes of few columns"
     elif few:
-        reason = f"{n} rows take less time than loading compiled loops"
+        way = f"{n} rows take less time than loading compiled loops"
     elif means:
-        return PairwiseObjective, f"every pair of {n} rows once, by compiled loops"
+        kind, way = PairwiseObjective, f"every pair of {n} rows once, by compiled loops"
     else:
-        return AllPairsObjective, f"all pairs of {n} rows in blocks, by compiled loops"
-    return None, f"by the engine: {reason}"
+        kind, way = AllPairsObjective, f"all pairs of {n} rows in blocks, by compiled loops"
+    objective = kind(rows, options, categories, penalty)
+    objective.way = way if kind is not Objective else f"by the engine: {way}"
+    return objective

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.bandwidth.rules_of_thumb import bring_to_rows
+from kernpool.bandwidth.rules_of_thumb import bring_to_rows, rate_order
 from kernpool.bandwidth.search.search import BandwidthSearch
+from kernpool.bandwidth.search.setup import SearchOptions
 from kernpool.data.circular import Coordinates
 from kernpool.data.encoding import Encoding
 
@@ -74,7 +75,7 @@ class Found:
         return replace(found, bandwidth_search=search, relevance=relevance)
 
 
-def rescale_to_all_rows(found: Found, name: str, few: int, many: int, random_state: Any) -> Found:
+def rescale_to_all_rows(found: Found, name: str, few: int, many: int, options: SearchOptions) -> Found:
     """Rescale bandwidths found on a sample of rows to the number of all rows, and describe this in a note.
 
     Parameters
@@ -85,15 +86,15 @@ def rescale_to_all_rows(found: Found, name: str, few: int, many: int, random_sta
         The criterion or the rule.
     few, many : int
         Rows of the sample, and in all.
-    random_state : int, RandomState or None
-        By which it was drawn.
+    options : SearchOptions
+        Degree of the fit, and the random state by which the sample was drawn.
     """
     matters = found.matters
-    bandwidth, smoothing, factor = bring_to_rows(found.bandwidth, found.smoothing, matters, few, many)
+    bandwidth, smoothing, factor = bring_to_rows(found.bandwidth, found.smoothing, matters, few, many, options.degree)
     d = int(np.count_nonzero(matters[: len(bandwidth)]))
     note = (
-        f"{name!r} on a sample of {few} of {many} rows ({seed_as_text(random_state)}), then times {factor:.6g}: "
-        f"with d = {d} the best bandwidth shrinks as rows^(-1/(4 + d))"
+        f"{name!r} on a sample of {few} of {many} rows ({seed_as_text(options.random_state)}), then times "
+        f"{factor:.6g}: with d = {d} the best bandwidth shrinks as rows^(-1/({rate_order(options.degree)} + d))"
     )
     return replace(found, bandwidth=bandwidth, smoothing=smoothing, bandwidth_note=note)
 

@@ -22,7 +22,7 @@ from kernpool.bandwidth.prior_shrinkage import prior_share
 from kernpool.bandwidth.rules_of_thumb import bring_to_rows
 from kernpool.bandwidth.search.common_scale import minimise_near
 from kernpool.bandwidth.search.found import Found, seed_as_text
-from kernpool.bandwidth.search.objective import Trial, best_of, cost_of_empty
+from kernpool.bandwidth.search.objective import SearchObjective, Trial, cost_of_empty
 from kernpool.bandwidth.search.setup import SearchOptions, TrainingRows
 from kernpool.core import Categories, Keys
 from kernpool.data.array_validation import as_bandwidth
@@ -82,7 +82,7 @@ def affordable_rows(rows: TrainingRows, options: SearchOptions) -> int:
 
 
 @dataclass
-class HeldOutRows:
+class HeldOutRows(SearchObjective):
     """Criterion of some rows, predicted from other rows, as a function of one factor on all bandwidths.
 
     Parameters
@@ -126,12 +126,7 @@ class HeldOutRows:
             ridge=options.ridge or 0.0,
             tied=others.tied,
         )
-        self.tried: list[Trial] = []
-
-    @property
-    def best(self) -> Trial:
-        """Evaluated factor with the smallest criterion."""
-        return best_of(self.tried)
+        super().__init__()
 
     def evaluate(self, theta: Array) -> Trial:
         """Evaluate the criterion at the logarithm of a factor, an array of one number."""
@@ -149,7 +144,7 @@ class HeldOutRows:
         predicted = np.where(fit.occupied[:, None], fit.intercept, 0.0)
         off = (held.value - self.mean) / self.unit - predicted
         squares = weight @ off**2 / held.total
-        error = float(np.sum(squares * self.unit**2))
+        error = squares * self.unit**2
         cost = cost_of_empty(~fit.occupied, weight) + (float(theta[0]) / PRIOR_SPREAD) ** 2 / held.number
         share_of_priors = np.nan
         if self.options.criterion is LOG_LOSS:
@@ -230,7 +225,7 @@ def adjust_to_all_rows(
     rows = rows.draw(most, generator)
     held, others = hold_out(rows, min(HELD_ROWS, len(rows.X) // 5), generator)
     few = len(others.X)
-    bandwidth, smoothing, rate = bring_to_rows(found.bandwidth, found.smoothing, matters, searched, few)
+    bandwidth, smoothing, rate = bring_to_rows(found.bandwidth, found.smoothing, matters, searched, few, options.degree)
     criterion = HeldOutRows(held, others, bandwidth, smoothing, matters, categories, options)
     if matters.any():
         minimise_near(criterion, np.ones(1), 1.0, tolerance=TOLERANCE, max_evaluations=MOST_EVALUATIONS)
@@ -238,12 +233,12 @@ def adjust_to_all_rows(
         criterion.evaluate(np.zeros(1))
     best = criterion.best
     factor = float(np.exp(best.theta[0]))
-    bandwidth, smoothing, last = bring_to_rows(*criterion.at(factor), matters, few, whole)
+    bandwidth, smoothing, last = bring_to_rows(*criterion.at(factor), matters, few, whole, options.degree)
     note = (
         f"{options.criterion.name!r} on a sample of {searched} of {whole} rows ({seed_as_text(random_state)}), then "
         f"times {rate * factor * last:.6g}: {len(held.X)} rows held out are predicted best so from {few} others"
     )
     found = replace(found, bandwidth=bandwidth, smoothing=smoothing, bandwidth_note=note)
     if found.loo_error is not None:
-        found = replace(found, loo_error=best.error, loo_empty_windows=best.empty_windows)
+        found = replace(found, loo_error=float(best.error.sum()), loo_empty_windows=best.empty_windows)
     return found if np.isnan(best.prior_share) else replace(found, prior_share=best.prior_share)

@@ -20,14 +20,16 @@ penalty.
 """
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.bandwidth.criteria import LARGEST, CriterionResiduals, replace_at_high_leverage
+from kernpool.bandwidth.rules_of_thumb import bring_to_rows
 from kernpool.bandwidth.search.setup import SearchOptions, TrainingRows
 from kernpool.core import NO_CATEGORIES, Categories, PoolState, Problem, on_tangents, sums_of_others
 from kernpool.core.local_fit import LocalFit, change_by_ridge, ridge_weight, solve, with_ridge
@@ -48,8 +50,8 @@ class Trial(NamedTuple):
         Logarithms of the bandwidths, and the smoothings of categorical columns.
     penalised : float
         Mean of squares times penalty.
-    error : float
-        Mean of squares.
+    error : ndarray of shape (c,)
+        Mean of squares of each output.
     empty_windows : int
         Rows that have no other row in their window, and are predicted by the weighted mean of the others.
     ridge : float, default=0.0
@@ -60,15 +62,74 @@ class Trial(NamedTuple):
 
     theta: Array
     penalised: float
-    error: float
+    error: Array
     empty_windows: int
     ridge: float = 0.0
     prior_share: float = float("nan")
 
 
-def best_of(tried: list[Trial]) -> Trial:
-    """Return the evaluation with the smallest criterion; among ties, the one with the largest bandwidths."""
-    return min(tried, key=lambda one: (one.penalised, -one.theta.sum()))
+class SearchObjective(ABC):
+    """Criterion of some rows as a function of log bandwidths and smoothings, and a record of its evaluations.
+
+    Attributes
+    ----------
+    rows : TrainingRows
+        The rows.
+    columns : int
+        Number of bandwidths; the other parameters are smoothings.
+    box : tuple of three ndarrays of shape (p,)
+        Bounds of the parameters, and thresholds beyond which the criterion is nearly flat; see `bounds`.
+    ridge : float
+        On the slopes of planes; may be changed between evaluations.
+    way : str
+        How the criterion is evaluated, and why so.
+    starts : int
+        Number of starts on these rows, or of points of a grid.
+    tried : list of Trial
+        Evaluations whose values may be reported.
+    tried_quickly : list of Trial
+        Evaluations by a faster method, once `confirm` has evaluated the best of them by the engine.
+    """
+
+    rows: TrainingRows
+    columns: int
+    box: tuple[Array, Array, Array]
+    ridge = 0.0
+    way = ""
+    starts = 0
+    # Local minima of a grid of common factors that are refined, and how far, in log bandwidths.
+    refined_minima, tolerance = 3, 1e-7
+
+    def __init__(self) -> None:
+        self.tried: list[Trial] = []
+        self.tried_quickly: list[Trial] = []
+
+    @abstractmethod
+    def evaluate(self, theta: Array) -> Any:
+        """Evaluate the criterion at log bandwidths and smoothings; the result has it as ``penalised``."""
+
+    def confirm(self, best: Any) -> None:
+        """Evaluate the best point by the engine if a faster method has found it."""
+
+    @property
+    def best(self) -> Trial:
+        """Evaluated point with the smallest criterion; among ties, the one with the largest bandwidths."""
+        return min(self.tried, key=lambda one: (one.penalised, -one.theta.sum()))
+
+    def relevant(self, theta: Array) -> NDArray[np.bool_]:
+        """Return which columns matter: bandwidths below 1e2 ranges, and smoothings below their upper ends."""
+        _, high, flat = self.box
+        return np.asarray(np.where(np.isinf(flat), theta < high, theta < high - np.log(100.0)))
+
+    def expected_minimum(self, fewer: "SearchObjective", theta: Array, degree: int) -> Array:
+        """Return the parameters expected to be best for these rows, given the best ones for fewer rows.
+
+        They are within the box, and columns that are smoothed away stay so.
+        """
+        (low, high, _), d = self.box, self.columns
+        matter, rows = fewer.relevant(theta), (len(fewer.rows.X), len(self.rows.X))
+        bandwidth, smoothing, _ = bring_to_rows(np.exp(theta[:d]), theta[d:], matter, *rows, degree)
+        return np.where(matter, np.clip(np.concatenate([np.log(bandwidth), smoothing]), low, high), high)
 
 
 def cost_of_empty(empty: NDArray[np.bool_], weight: Array) -> float:
@@ -101,11 +162,6 @@ def cost_of_empty(empty: NDArray[np.bool_], weight: Array) -> float:
     return -2.0 * math.log(max(occupied, least))
 
 
-def log_factor(penalised: float, error: float) -> float:
-    """Return ``log(penalised / error)``, the logarithm of the penalty factor; zero if the error is zero."""
-    return float(np.log(penalised / error)) if error > 0 else 0.0
-
-
 @dataclass(frozen=True)
 class Evaluation:
     """Criterion at one set of bandwidths, with the kernel sums and local fits that its derivatives need.
@@ -114,33 +170,44 @@ class Evaluation:
     ----------
     theta : ndarray of shape (p,)
         Logarithms of the bandwidths, and the smoothings of categorical columns.
-    penalised, error : float
-        See `Trial`.
-    residual : ndarray of shape (n, c)
-        Residuals times the roots of their weights and of the penalty: their squares add up to `penalised`.
+    counted : CriterionResiduals
+        Residuals times the roots of their normalised weights, before the penalty.
+    root : float
+        Root of the penalty, which multiplies the residuals; infinite where the criterion is not defined.
+    penalty_slope : float
+        Derivative of the logarithm of the penalty by the trace of the hat matrix.
     problem, state, fit
         Pooling problem, its sums, and the local fits.
     hat : ndarray of shape (n,)
         Diagonal of the hat matrix; empty for criteria that do not use it.
-    penalty_slope : float
-        Derivative of the logarithm of the penalty by the trace of the hat matrix.
-    counted : CriterionResiduals
-        Residuals before the penalty.
     ridge : float, default=0.0
         On the slopes of planes.
     """
 
     theta: Array
-    penalised: float
-    error: float
-    residual: Array
+    counted: CriterionResiduals
+    root: float
+    penalty_slope: float
     problem: Problem
     state: PoolState
     fit: LocalFit
     hat: Array
-    penalty_slope: float
-    counted: CriterionResiduals
     ridge: float = 0.0
+
+    @cached_property
+    def residual(self) -> Array:
+        """Residuals whose squares add up to the criterion, of shape (n, c)."""
+        return np.asarray(self.counted.residual * self.root)
+
+    @cached_property
+    def error(self) -> Array:
+        """Mean of squares of each output, without penalty."""
+        return np.asarray(np.sum(self.counted.residual**2, axis=0))
+
+    @cached_property
+    def penalised(self) -> float:
+        """Mean of squares of all outputs times the penalty."""
+        return float(np.sum(self.residual**2)) if self.root < np.inf else np.inf
 
     @property
     def tried(self) -> Trial:
@@ -211,7 +278,7 @@ STEEPEST = 1e30  # slope of a prediction, in ranges of the outputs
 ROUNDING = 1e-12
 
 
-class Objective:
+class Objective(SearchObjective):
     """Bandwidth-selection criterion of training rows as a function of log bandwidths and smoothings.
 
     Parameters
@@ -234,12 +301,10 @@ class Objective:
         categories: Categories = NO_CATEGORIES,
         penalty: Penalty | None = None,
     ) -> None:
+        super().__init__()
         self.rows, self.options, self.categories, self.penalty = rows, options, categories, penalty
-        self.columns, criterion = rows.bandwidths, options.criterion
-        # On the slopes of planes; may be changed between evaluations.
+        self.columns, self.box, criterion = rows.bandwidths, bounds(rows, categories), options.criterion
         self.ridge = FIRST_RIDGE * rows.unit if options.ridge is None else options.ridge
-        self.tried: list[Trial] = []
-        self.tried_quickly: list[Trial] = []  # and not by the engine, whose value is the final one
         problem = Problem.from_arrays(
             rows.X,
             rows.X,
@@ -254,28 +319,10 @@ class Objective:
         self.problem = rows.left_out(problem).without_center()
         self._share = np.sqrt(rows.weight / rows.total)[:, None]
         self._log_peak = self.problem.similarity.log_peak
+        self.prepare()
 
-    @cached_property
-    def box(self) -> tuple[Array, Array, Array]:
-        """Bounds of log bandwidths and smoothings, and thresholds beyond which the criterion is nearly flat.
-
-        From a tenth of a small gap between neighbouring values, where a Gaussian window holds equal values alone, to
-        1e4 ranges, where all values weigh the same. A constant column stays there. Criteria begin to be flat at three
-        ranges. Smoothings have no flat part, so that theirs begins at infinity.
-        """
-        ends, tied = [], self.rows.per_column(np.arange(self.columns))
-        for a, extent in enumerate(self.rows.extent):
-            columns = self.rows.X[:, tied == a]
-            gaps = distances_to_next(columns)
-            length = gaps.sum() if columns.shape[1] == 1 else extent
-            ends.append((0.1 * np.quantile(gaps, 0.1), FLAT * length) if gaps.size else (FLAT, FLAT))
-        low, high = np.log(np.array(ends)).T
-        largest = self.categories.largest
-        return (
-            np.concatenate([low, np.zeros(len(largest))]),
-            np.concatenate([high, largest]),
-            np.concatenate([high - np.log(FLAT) + 1.0, np.full(len(largest), np.inf)]),
-        )
+    def prepare(self) -> None:
+        """Prepare a faster method of evaluation, where there is one."""
 
     def evaluate(self, theta: Array) -> Evaluation:
         """Evaluate the criterion at given log bandwidths and categorical smoothings, and record it in `tried`."""
@@ -303,7 +350,7 @@ class Objective:
     def by_log_ridge(self, at: Evaluation) -> Array:
         """Return derivatives of leave-one-out residuals with respect to the logarithm of the ridge, of shape (n c,)."""
         moved = self._change_by_ridge(at, at.fit.slope).sum(axis=2)
-        return np.ravel(-np.exp(0.5 * log_factor(at.penalised, at.error)) * self._share * moved)
+        return np.ravel(-at.root * self._share * moved)
 
     def at(self, theta: Array) -> Problem:
         """Return the `Problem` of pooling the training rows at given log bandwidths and smoothings."""
@@ -350,21 +397,16 @@ class Objective:
         counted = CriterionResiduals(residual, 1.0, 0.0)
         if hat.size and problem.degree:
             counted = replace_at_high_leverage(residual, self.alone, hat, self.bound)
-        cost = cost_of_empty(empty, weight)
-        penalised, error, residual, slope = self.penalise(theta, counted.residual, hat, cost)
-        return Evaluation(theta, penalised, error, residual, problem, state, fit, hat, slope, counted, self.ridge)
+        root, slope = self.penalty_of(theta, hat, cost_of_empty(empty, weight))
+        return Evaluation(theta, counted, root, slope, problem, state, fit, hat, self.ridge)
 
-    def penalise(
-        self, theta: Array, residual: Array, hat: Array, cost: float = 0.0
-    ) -> tuple[float, float, Array, float]:
-        """Apply the penalties on degrees of freedom and on bandwidths to the mean square and to the residuals.
+    def penalty_of(self, theta: Array, hat: Array, cost: float = 0.0) -> tuple[float, float]:
+        """Return the root of the penalty on degrees of freedom and on bandwidths, and its slope by the trace.
 
         Parameters
         ----------
         theta : ndarray of shape (p,)
             Log bandwidths and smoothings.
-        residual : ndarray of shape (n, c)
-            Residuals times the roots of normalised weights.
         hat : ndarray of shape (n,)
             Diagonal of the hat matrix; ignored by criteria without a penalty on degrees of freedom.
         cost : float, default=0.0
@@ -372,31 +414,20 @@ class Objective:
 
         Returns
         -------
-        penalised, error : float
-            Mean of squares with and without penalties.
-        residual : ndarray of shape (n, c)
-            Times the root of the penalties.
+        root : float
+            Infinite where the criterion is not defined.
         slope : float
             Derivative of the logarithm of the penalty by the trace of the hat matrix.
         """
-        rows, freedom = self.rows, self.options.criterion.log_penalty
-        error = float(np.sum(residual**2))
-        log_penalty, slope = (0.0, 0.0) if freedom is None else freedom(float(rows.weight @ hat), rows.total)
-        log_penalty += cost
-        if log_penalty >= LARGEST_LOG_PENALTY:  # beyond, it overflows
-            return np.inf, error, np.full_like(residual, np.inf), slope
-        residual = residual * np.exp(0.5 * log_penalty)
-        penalised = float(np.sum(residual**2))
+        rows, freedom, slope = self.rows, self.options.criterion.log_penalty, 0.0
+        if freedom is not None:
+            penalty, slope = freedom(float(rows.weight @ hat), rows.total)
+            cost += penalty
+        if cost >= LARGEST_LOG_PENALTY:  # beyond, it overflows
+            return np.inf, slope
         if self.penalty is not None:
-            factor = np.exp(self.penalty(theta, rows.number)[0])
-            penalised, residual = penalised * factor, residual * np.sqrt(factor)
-        return penalised, error, residual, slope
-
-    def add_penalty(self, slopes: Array, theta: Array, residual: Array) -> Array:
-        """Add the derivatives of the penalty on bandwidths to those of the residuals, and return them as (n c, p)."""
-        if self.penalty is not None:
-            slopes += residual[:, :, None] * (0.5 * self.penalty(theta, self.rows.number)[1])
-        return np.asarray(slopes.reshape(-1, len(theta)))
+            cost += self.penalty(theta, rows.number)[0]
+        return math.exp(0.5 * cost), slope
 
     def differentiate(self, at: Evaluation, moved: Array, log_hat_moved: Array | None) -> Array:
         """Return the derivatives of the residuals, of shape (n c, p), given those of the fitted values.
@@ -416,8 +447,7 @@ class Objective:
         ndarray of shape (n c, p)
             Including normalised weights and the penalty.
         """
-        root = np.exp(0.5 * log_factor(at.penalised, at.error))
-        factor = root * self._share * at.counted.by_fit
+        factor = at.root * self._share * at.counted.by_fit
         if at.ridge:
             own = np.divide(at.fit.tilt, at.fit.base[:, None])
             moved[:, :, : self.columns] += 2.0 * self._change_by_ridge(at, at.fit.slope)
@@ -426,8 +456,10 @@ class Objective:
         result = -factor[:, :, None] * _bounded(moved)
         if log_hat_moved is not None:
             by_trace, by_hat = self._penalty_gradient(at, log_hat_moved)
-            result += at.residual[:, :, None] * (0.5 * by_trace) + root * by_hat
-        return self.add_penalty(result, at.theta, at.residual)
+            result += at.residual[:, :, None] * (0.5 * by_trace) + at.root * by_hat
+        if self.penalty is not None:
+            result += at.residual[:, :, None] * (0.5 * self.penalty(at.theta, self.rows.number)[1])
+        return np.asarray(result.reshape(-1, len(at.theta)))
 
     @cached_property
     def alone(self) -> Array:
@@ -439,11 +471,6 @@ class Objective:
         """Bounds on the residuals of rows of leverage one, times the square roots of the rows' normalised weights."""
         deviation = np.sqrt(np.sum(self.alone**2, axis=0))
         return np.asarray(LARGEST * np.where(deviation > 0, deviation, 1.0) * self._share)
-
-    @property
-    def best(self) -> Trial:
-        """Evaluated point with the smallest criterion; among ties, the one with the largest bandwidths."""
-        return best_of(self.tried)
 
     def _ridge_weight(self, ridge: float) -> Array:
         return ridge_weight(ridge, self.rows.X.shape[1], self._log_peak)
@@ -488,6 +515,28 @@ class Objective:
     def _mean_of_others(self) -> Array:
         others, total = sums_of_others(self.rows.weight, self.problem.value, self.rows.exclusion)
         return np.divide(total, others[:, None], where=others[:, None] > 0, out=np.zeros_like(total))
+
+
+def bounds(rows: TrainingRows, categories: Categories) -> tuple[Array, Array, Array]:
+    """Return bounds of log bandwidths and smoothings, and thresholds beyond which criteria are nearly flat.
+
+    From a tenth of a small gap between neighbouring values, where a Gaussian window holds equal values alone, to
+    1e4 ranges, where all values weigh the same. A constant column stays there. Criteria begin to be flat at three
+    ranges. Smoothings have no flat part, so that theirs begins at infinity.
+    """
+    ends, tied = [], rows.per_column(np.arange(rows.bandwidths))
+    for a, extent in enumerate(rows.extent):
+        columns = rows.X[:, tied == a]
+        gaps = distances_to_next(columns)
+        length = gaps.sum() if columns.shape[1] == 1 else extent
+        ends.append((0.1 * np.quantile(gaps, 0.1), FLAT * length) if gaps.size else (FLAT, FLAT))
+    low, high = np.log(np.array(ends)).T
+    largest = categories.largest
+    return (
+        np.concatenate([low, np.zeros(len(largest))]),
+        np.concatenate([high, largest]),
+        np.concatenate([high - np.log(FLAT) + 1.0, np.full(len(largest), np.inf)]),
+    )
 
 
 def distances_to_next(points: Array) -> Array:

@@ -31,15 +31,14 @@ from dataclasses import dataclass, replace
 from heapq import nsmallest
 from itertools import chain
 from operator import attrgetter, itemgetter
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.bandwidth.rules_of_thumb import bring_to_rows
 from kernpool.bandwidth.search.common_scale import candidates
+from kernpool.bandwidth.search.fast_objectives import fastest_objective
 from kernpool.bandwidth.search.objective import Evaluation, Objective
-from kernpool.bandwidth.search.state import SearchState
 
 Array = NDArray[np.float64]
 
@@ -51,51 +50,18 @@ FAST = 0.25  # of the gain before: all that follow gain a third of it
 LARGE_GAIN = 1e-3  # of the sum of squares: after such a step other columns may matter than before
 
 
-class Iterate(Protocol):
-    """Evaluation of a sum of squares at one parameter vector."""
-
-    @property
-    def theta(self) -> Array:
-        """Parameter vector of the evaluation, of shape (p,)."""
-
-    @property
-    def residual(self) -> Array:
-        """Residuals whose squares are summed, of any shape."""
-
-    @property
-    def penalised(self) -> float:
-        """Sum of the squared residuals."""
-
-
-class SumOfSquares(Protocol):
-    """Objective of a nonlinear least-squares search within bounds."""
-
-    @property
-    def box(self) -> tuple[Array, Array, Array]:
-        """Lower and upper bounds of the parameters, and thresholds beyond which the objective is nearly flat.
-
-        Steps beyond a threshold go to the upper bound.
-        """
-
-    def evaluate(self, theta: Array) -> Any:
-        """Evaluate the sum of squares at a parameter vector."""
-
-    def jacobian(self, at: Any) -> Array:
-        """Return the derivatives of the residuals at an evaluated point, of shape (size of residual, p)."""
-
-
 @dataclass(frozen=True)
 class GaussNewton:
     """Result of a Gauss-Newton descent: final point, reason for stopping, and learned second-order Hessian term."""
 
-    end: Any
+    end: Evaluation
     reason: str
     curvature: Array
 
 
 def descend(
-    objective: SumOfSquares,
-    start: Iterate,
+    objective: "Objective | WithRidge",
+    start: Evaluation,
     *,
     max_steps: int,
     tolerance: float,
@@ -106,9 +72,9 @@ def descend(
 
     Parameters
     ----------
-    objective : SumOfSquares
+    objective : Objective
         Residuals, their derivatives, and the box to stay in.
-    start : Iterate
+    start : Evaluation
         Evaluation at a point inside the box.
     max_steps : int
         Steps at most, failed leaps to infinity and back included.
@@ -225,89 +191,57 @@ MOST_TRIED_ONE_BY_ONE = 8  # columns: up to so many, all of them are
 BATCHES, LINES, PLACES = 2, 10, 4
 
 
-def gain_without(objective: SumOfSquares, at: Iterate, jacobian: Array, numeric: NDArray[np.bool_]) -> Array:
+def gain_without(objective: Objective, at: Evaluation, jacobian: Array) -> Array:
     """Return, for each column, the predicted decrease of the sum of squares if that column alone is removed.
 
     Parameters
     ----------
-    objective : SumOfSquares
+    objective : Objective
         The criterion, for its bounds.
-    at : Iterate
+    at : Evaluation
         The evaluated point.
     jacobian : ndarray of shape (size of residual, p)
         Derivatives of the residuals there.
-    numeric : ndarray of bool, shape (p,)
-        Which parameters are bandwidths rather than smoothings.
 
     Returns
     -------
     ndarray of shape (p,)
         Minus infinity where it is smoothed away already.
     """
-    _, high, _ = objective.box
-    length = np.where(numeric, 0.5, high - at.theta)
+    _, high, flat = objective.box
+    length = np.where(np.isfinite(flat), 0.5, high - at.theta)
     squares = np.einsum("ij,ij->j", jacobian, jacobian)
     gain = -2.0 * length * (jacobian.T @ at.residual.ravel()) - length**2 * squares
     return np.where(at.theta >= high, -np.inf, gain)
 
 
-def without_batches(objective: SumOfSquares, at: Iterate, columns: int) -> Iterator[Any]:
-    """Smooth the 1, 2, 4 and so on least useful columns nearly away, and yield the best of these evaluations.
-
-    Parameters
-    ----------
-    objective : SumOfSquares
-        The criterion.
-    at : Iterate
-        The best common factor.
-    columns : int
-        Number of bandwidths; the other parameters are smoothings.
-
-    Yields
-    ------
-    Iterate
-        The best few of them.
-    """
-    _, high, _ = objective.box
-    numeric = np.arange(len(high)) < columns
-    order = np.argsort(-gain_without(objective, at, objective.jacobian(at), numeric), kind="stable")
-    best: list[Any] = []  # no more than are wanted: an evaluation of planes has n d^2 / 2 numbers
+def without_batches(objective: Objective, at: Evaluation) -> Iterator[Evaluation]:
+    """Smooth the 1, 2, 4 and so on least useful columns nearly away, and yield the best few of these evaluations."""
+    _, high, flat = objective.box
+    wide = np.where(np.isfinite(flat), np.minimum(at.theta + 3.0, high), high)
+    order = np.argsort(-gain_without(objective, at, objective.jacobian(at)), kind="stable")
+    best: list[Evaluation] = []  # no more than are wanted: an evaluation of planes has n d^2 / 2 numbers
     size = 1
     while size < len(order):
         theta = at.theta.copy()
-        theta[order[:size]] = np.where(numeric, theta + 3.0, high)[order[:size]]
-        place = objective.evaluate(np.minimum(theta, high))
-        best = sorted([*best, place], key=by_criterion)[:BATCHES]
+        theta[order[:size]] = wide[order[:size]]
+        best = nsmallest(BATCHES, [*best, objective.evaluate(theta)], key=by_criterion)
         size *= 2
     yield from best
 
 
-def promising(objective: SumOfSquares, at: Iterate, columns: int) -> NDArray[np.intp]:
-    """Return indices of the columns whose bandwidths are worth scanning; about half of them are relevant so far.
+def promising(objective: Objective, at: Evaluation) -> NDArray[np.intp]:
+    """Return, in order, the columns whose bandwidths are worth scanning; about half of them are relevant so far.
 
     These are the relevant columns whose removal costs least, and the smoothed-away columns whose slopes correlate most
     with the residuals.
-
-    Parameters
-    ----------
-    objective : SumOfSquares
-        The criterion.
-    at : Iterate
-        Final point of a descent.
-    columns : int
-        Number of bandwidths; the other parameters are smoothings.
-
-    Returns
-    -------
-    ndarray of int
-        In increasing order.
     """
-    _, high, far = objective.box
-    numeric, jacobian = np.arange(len(high)) < columns, objective.jacobian(at)
-    gain = gain_without(objective, at, jacobian, numeric)
+    _, high, flat = objective.box
+    jacobian = objective.jacobian(at)
+    gain = gain_without(objective, at, jacobian)
     size = np.sqrt(np.einsum("ij,ij->j", jacobian, jacobian))
     along = np.divide(jacobian.T @ at.residual.ravel(), size, where=size > 0, out=np.zeros_like(size))
-    unused = at.theta > np.where(np.isinf(far), high - 1e-9, far)
+    unused = at.theta > np.where(np.isinf(flat), high - 1e-9, flat)
     used = np.flatnonzero(~unused)
     missed = used[np.argsort(-gain[used], kind="stable")]
     missing = np.flatnonzero(unused)[np.argsort(-along[unused], kind="stable")]
@@ -322,12 +256,12 @@ MOST_VALLEYS = 4
 LINE = 10  # points along each bandwidth
 
 
-def starts(objective: SumOfSquares, spread: Array, grid: Array, generator: Any) -> Iterator[Any]:
+def starts(objective: Objective, spread: Array, grid: Array, generator: Any) -> Iterator[Evaluation]:
     """Yield evaluated starting points of a search over all bandwidths, the most promising first.
 
     Parameters
     ----------
-    objective : SumOfSquares
+    objective : Objective
         The criterion, for finding the best common factor.
     spread : ndarray of shape (d,)
         Spreads of the columns.
@@ -339,53 +273,56 @@ def starts(objective: SumOfSquares, spread: Array, grid: Array, generator: Any) 
 
     Yields
     ------
-    Iterate
+    Evaluation
         Whether or not the criterion is finite there.
     """
-    low, high, _ = objective.box
-    d, k = len(spread), len(high) - len(spread)
-    many = d + k > MOST_TRIED_ONE_BY_ONE
+    low, high, flat = objective.box
+    d, p, numeric = len(spread), len(high), np.isfinite(flat)
+    many = p > MOST_TRIED_ONE_BY_ONE
     size = LADDER_OF_MANY if many else LADDER
     ladder = np.log(np.geomspace(grid[0] * 3, grid[-1], size) if len(grid) > 1 else grid)
-    numeric = np.arange(d + k) < d
-    middles = [np.concatenate([np.log(spread), share * high[d:]]) for share in (FIRST_SMOOTHINGS if k else (0.0,))]
+    middles = [np.append(np.log(spread), share * high[d:]) for share in (FIRST_SMOOTHINGS if p > d else (0.0,))]
     common = (
         valleys_of(objective.evaluate(np.clip(middle + numeric * log_factor, low, high)) for log_factor in ladder)
         for middle in middles
     )
     valleys = nsmallest(MOST_VALLEYS, chain.from_iterable(common), key=by_criterion)
-    if not valleys or not np.isfinite(valleys[0].penalised):
-        return
-    best = valleys[0]
-    yield from valleys
-    if many:
-        yield from without_batches(objective, best, d)
-        return
-    for a in range(d + k):
-        without = np.where(np.arange(d + k) == a, np.where(numeric, best.theta + 3.0, high), best.theta)
-        yield objective.evaluate(np.minimum(without, high))
-    drawn = best.theta + generator.uniform(-1.5, 3.0, (DRAWN, d + k))
-    drawn = np.clip(np.where(numeric, drawn, high * generator.uniform(size=(DRAWN, d + k))), low, high)
-    yield from nsmallest(DRAWN_STARTS, (objective.evaluate(place) for place in drawn), key=by_criterion)
+    if valleys:
+        others = without_batches(objective, valleys[0]) if many else around(objective, valleys[0], generator)
+        for start in chain(valleys, others):
+            objective.starts += 1
+            yield start
 
 
-def valleys_of(places: Iterable[Any]) -> Iterator[Any]:
+def around(objective: Objective, at: Evaluation, generator: Any) -> Iterator[Evaluation]:
+    """Yield evaluations with one column after the other smoothed nearly away, and the best of random points nearby."""
+    low, high, flat = objective.box
+    p, numeric = len(high), np.isfinite(flat)
+    wide = np.where(numeric, np.minimum(at.theta + 3.0, high), high)
+    for a in range(p):
+        yield objective.evaluate(np.where(np.arange(p) == a, wide, at.theta))
+    drawn = at.theta + generator.uniform(-1.5, 3.0, (DRAWN, p))
+    drawn = np.clip(np.where(numeric, drawn, high * generator.uniform(size=(DRAWN, p))), low, high)
+    yield from nsmallest(DRAWN_STARTS, map(objective.evaluate, drawn), key=by_criterion)
+
+
+def valleys_of(points: Iterable[Evaluation]) -> Iterator[Evaluation]:
     """Yield the local minima among evaluations along a line; of equal neighbours, the last one.
 
     At most two evaluations are held at a time: one of planes in d columns has n d^2 / 2 numbers.
     """
     before, here = np.inf, None
-    for place in places:
+    for point in points:
         if here is not None:
-            if here.penalised <= before and here.penalised < place.penalised:
+            if here.penalised <= before and here.penalised < point.penalised:
                 yield here
             before = here.penalised
-        here = place
+        here = point
     if here is not None and here.penalised <= before and here.penalised < np.inf:
         yield here
 
 
-def lines(objective: SumOfSquares, spread: Array, grid: Array) -> list[Array]:
+def lines(objective: Objective, spread: Array, grid: Array) -> list[Array]:
     """Return the values at which each log bandwidth or smoothing is scanned while the others stay fixed.
 
     Parameters
@@ -419,86 +356,65 @@ GROWTH, TOLERANCE_BETWEEN, TOLERANCE_ON_ALL = 3, 1e-5, 1e-6
 ENOUGH_ON_FEW, ENOUGH_ON_MOST, ENOUGH_ON_ALL = 1e-4, 1e-3, 2e-4
 
 
-def search(objective: Objective, first: Objective, state: SearchState) -> str:
+def search(objectives: list[Objective], spread: Array, generator: Any) -> str:
     """Search for one bandwidth per column: descend from several starts on a sample of rows, then on ever more rows.
 
     Parameters
     ----------
-    objective, first : Objective
-        Criteria of all rows, and of the rows that starts are tried on: the same, or a sample.
-    state : SearchState
-        The running search.
+    objectives : list of Objective
+        Criteria of the rows that starts are tried on, and of all rows: the same, or a sample. Those of samples between
+        are added to the list.
+    spread : ndarray of shape (d,)
+        Spreads of the columns.
+    generator : numpy.random.RandomState
+        For random rows and starting points.
 
     Returns
     -------
     str
         Reason why the search ended; the evaluated points are recorded in the objectives.
     """
-    spread = state.start.spread
-    grid = candidates(first.rows.X / first.rows.per_column(spread), state.options)
-    on_few = state.quickest(first)
-    begun = state.count(starts(on_few, spread, grid, state.generator))
-    found = minimise(on_few, begun, lines(on_few, spread, grid), len(spread))
+    first, objective = objectives[0], objectives[-1]
+    options = first.options
+    grid = candidates(first.rows.X / first.rows.per_column(spread), options)
+    found = minimise(first, starts(first, spread, grid, generator), lines(first, spread, grid))
     if found is None:
         return "undefined everywhere"
-    if state.options.kernel.is_compact:
-        found = descend_without_slopes(on_few, found)
-    best = flatten(on_few, found)
-    if state.options.ridge is None:
-        theta, ridge = find_ridge(on_few, first, best.end.theta)
-        objective.ridge, state.options = ridge, replace(state.options, ridge=ridge)
-        best = flatten(on_few, replace(best, end=on_few.evaluate(theta)))
-    state.hand_over(best.end.theta)
+    if options.kernel.is_compact:
+        found = descend_without_slopes(first, found)
+    best = flatten(first, found)
+    if options.ridge is None:
+        theta, ridge = find_ridge(first, best.end.theta)
+        objective.ridge, options = ridge, replace(options, ridge=ridge)
+        best = flatten(first, replace(best, end=first.evaluate(theta)))
+    first.confirm(best.end)
     if first is objective:
         return best.reason
-    before = first
-    sizes = sizes_between(len(first.rows.X), len(objective.rows.X))
+    before, sizes = first, sizes_between(len(first.rows.X), len(objective.rows.X))
     for size in sizes:
+        rows = objective.rows.draw(size, generator)
+        between = fastest_objective(rows, options, objective.categories, objective.penalty)
+        objectives.insert(-1, between)
         enough = ENOUGH_ON_MOST if size == sizes[-1] else ENOUGH_ON_FEW
-        between = state.objective(objective.rows.draw(size, state.generator))
-        state.fewer.append(between)
-        _, best = _with_more_rows(between, before, best, TOLERANCE_BETWEEN, enough, state)
-        state.hand_over(best.end.theta)
+        best = _with_more_rows(between, before, best, TOLERANCE_BETWEEN, enough)
+        between.confirm(best.end)
         before = between
-    on_all, best = _with_more_rows(objective, before, best, TOLERANCE_ON_ALL, ENOUGH_ON_ALL, state)
-    best = flatten(on_all, best, TOLERANCE_ON_ALL, ENOUGH_ON_ALL)
-    state.hand_over(best.end.theta)
+    best = _with_more_rows(objective, before, best, TOLERANCE_ON_ALL, ENOUGH_ON_ALL)
+    best = flatten(objective, best, TOLERANCE_ON_ALL, ENOUGH_ON_ALL)
+    objective.confirm(best.end)
     return f"{best.reason}, from the best of {len(before.rows.X)} rows"
 
 
 def _with_more_rows(
-    objective: Objective, before: Objective, best: GaussNewton, tolerance: float, enough: float, state: SearchState
-) -> tuple[SumOfSquares, GaussNewton]:
-    """Descend on more rows from the rescaled minimum of fewer rows; return the objective used and the result."""
-    theta = expected_minimum(objective, before, best.end.theta)
-    quickly = state.quickest(objective)
-    start, steps = quickly.evaluate(theta), STEPS_ON_MANY_ROWS
-    found = descend(quickly, start, max_steps=steps, tolerance=tolerance, enough=enough, curvature=best.curvature)
-    return quickly, found
+    objective: Objective, before: Objective, best: GaussNewton, tolerance: float, enough: float
+) -> GaussNewton:
+    """Descend on more rows from the rescaled minimum of fewer rows."""
+    start = objective.evaluate(objective.expected_minimum(before, best.end.theta, objective.options.degree))
+    steps, curvature = STEPS_ON_MANY_ROWS, best.curvature
+    return descend(objective, start, max_steps=steps, tolerance=tolerance, enough=enough, curvature=curvature)
 
 
-def expected_minimum(objective: Objective, before: Objective, theta: Array) -> Array:
-    """Return the parameters expected to be best for more rows, given the best ones for fewer rows.
-
-    Parameters
-    ----------
-    objective, before : Objective
-        Criteria of more and of fewer rows.
-    theta : ndarray of shape (p,)
-        Minimum for the fewer rows.
-
-    Returns
-    -------
-    ndarray of shape (p,)
-        Within the box; smoothed-away columns stay so.
-    """
-    (low, high, _), d = objective.box, before.columns
-    matter, rows = relevant(before, theta), (len(before.rows.X), len(objective.rows.X))
-    bandwidth, smoothing, _ = bring_to_rows(np.exp(theta[:d]), theta[d:], matter, *rows)
-    return np.where(matter, np.clip(np.concatenate([np.log(bandwidth), smoothing]), low, high), high)
-
-
-def minimise(objective: SumOfSquares, from_starts: Iterable[Iterate], along: list[Array], d: int) -> GaussNewton | None:
+def minimise(objective: Objective, from_starts: Iterable[Evaluation], along: list[Array]) -> GaussNewton | None:
     """Minimise a criterion: descend from all starts, continue from the best, and scan each column at the end.
 
     Starts miss minima that differ in one bandwidth, so from the best point every bandwidth is scanned from end
@@ -507,9 +423,9 @@ def minimise(objective: SumOfSquares, from_starts: Iterable[Iterate], along: lis
 
     Parameters
     ----------
-    objective : SumOfSquares
+    objective : Objective
         Criterion of the same rows as the starts.
-    from_starts : iterable of Iterate
+    from_starts : iterable of Evaluation
         Starting points.
     along : list of ndarray
         Result of `lines`.
@@ -523,20 +439,20 @@ def minimise(objective: SumOfSquares, from_starts: Iterable[Iterate], along: lis
     if best is None:
         return None
     for _ in range(MOST_ROUNDS if len(along) <= MOST_TRIED_ONE_BY_ONE else ROUNDS_OF_MANY):
-        found = _best_from(objective, _valleys_around(objective, best.end, along, d))
+        found = _best_from(objective, _valleys_around(objective, best.end, along))
         if found is None or found.end.penalised >= best.end.penalised * (1.0 - SECOND_TOLERANCE):
             break
         best = found
     return go_on(objective, best, TOLERANCE)
 
 
-def _best_from(objective: SumOfSquares, from_starts: Iterable[Any]) -> GaussNewton | None:
+def _best_from(objective: Objective, from_starts: Iterable[Evaluation]) -> GaussNewton | None:
     """Descend from all starts and return the best result; None if the criterion is finite at none of them."""
     begun: list[tuple[float, Array, Array]] = []  # criterion, end and curvature: evaluations hold large arrays
     for start in from_starts:
         if np.isfinite(start.penalised):
             one = descend(objective, start, max_steps=FIRST_STEPS, tolerance=FIRST_TOLERANCE)
-            begun.append((float(one.end.penalised), one.end.theta, one.curvature))
+            begun.append((one.end.penalised, one.end.theta, one.curvature))
     finalists: list[tuple[Array, Array]] = []
     for _, theta, curvature in sorted(begun, key=itemgetter(0)):
         if all(np.abs(theta - other).max() > 0.05 for other, _ in finalists):
@@ -548,17 +464,17 @@ def _best_from(objective: SumOfSquares, from_starts: Iterable[Any]) -> GaussNewt
     return best
 
 
-def _valleys_around(objective: SumOfSquares, at: Iterate, along: list[Array], d: int) -> Iterator[Iterate]:
-    columns = np.arange(len(along)) if len(along) <= MOST_TRIED_ONE_BY_ONE else promising(objective, at, d)
-    for a in columns:
-        line = along[a]
-        thetas = [np.where(np.arange(len(along)) == a, value, at.theta) for value in line]
-        here = int(np.searchsorted(line, at.theta[a]))
+def _valleys_around(objective: Objective, at: Evaluation, along: list[Array]) -> Iterator[Evaluation]:
+    """Yield the local minima, other than the point itself, along the line of each bandwidth through a point."""
+    for a in range(len(along)) if len(along) <= MOST_TRIED_ONE_BY_ONE else promising(objective, at):
+        thetas = np.tile(at.theta, (len(along[a]), 1))
+        thetas[:, a] = along[a]
+        here = int(np.searchsorted(along[a], at.theta[a]))
         left, right = (map(objective.evaluate, part) for part in (thetas[:here], thetas[here:]))
-        yield from (place for place in valleys_of(chain(left, [at], right)) if place is not at)
+        yield from (point for point in valleys_of(chain(left, [at], right)) if point is not at)
 
 
-def descend_without_slopes(objective: SumOfSquares, descent: GaussNewton) -> GaussNewton:
+def descend_without_slopes(objective: Objective, descent: GaussNewton) -> GaussNewton:
     """Continue a descent by the Nelder-Mead simplex, and from its best point with derivatives again.
 
     The criterion has a kink where a row enters a compact window, and a jump where the last row leaves it; a descent
@@ -566,7 +482,7 @@ def descend_without_slopes(objective: SumOfSquares, descent: GaussNewton) -> Gau
 
     Parameters
     ----------
-    objective : SumOfSquares
+    objective : Objective
         The criterion.
     descent : GaussNewton
         Result of a descent.
@@ -578,10 +494,10 @@ def descend_without_slopes(objective: SumOfSquares, descent: GaussNewton) -> Gau
     """
     from scipy.optimize import minimize
 
-    (low, high, _), free = objective.box, np.flatnonzero(relevant(objective, descent.end.theta))
+    (low, high, _), free = objective.box, np.flatnonzero(objective.relevant(descent.end.theta))
     if not 0 < len(free) <= MOST_TRIED_ONE_BY_ONE:
         return descent
-    lowest: Iterate = descent.end
+    lowest: Evaluation = descent.end
 
     def height(x: Array) -> float:
         nonlocal lowest
@@ -599,7 +515,7 @@ def descend_without_slopes(objective: SumOfSquares, descent: GaussNewton) -> Gau
     return descent if lowest is descent.end else go_on(objective, replace(descent, end=lowest), TOLERANCE)
 
 
-def go_on(objective: SumOfSquares, descent: GaussNewton, tolerance: float, enough: float = 0.0) -> GaussNewton:
+def go_on(objective: Objective, descent: GaussNewton, tolerance: float, enough: float = 0.0) -> GaussNewton:
     """Continue a Gauss-Newton descent from its final point, with its learned second-order Hessian term."""
     return descend(
         objective, descent.end, max_steps=MOST_STEPS, tolerance=tolerance, enough=enough, curvature=descent.curvature
@@ -607,7 +523,7 @@ def go_on(objective: SumOfSquares, descent: GaussNewton, tolerance: float, enoug
 
 
 def flatten(
-    objective: SumOfSquares, descent: GaussNewton, tolerance: float = TOLERANCE, enough: float = 0.0
+    objective: Objective, descent: GaussNewton, tolerance: float = TOLERANCE, enough: float = 0.0
 ) -> GaussNewton:
     """Set each bandwidth that is already wide to its upper bound if this does not increase the criterion.
 
@@ -615,7 +531,7 @@ def flatten(
 
     Parameters
     ----------
-    objective : SumOfSquares
+    objective : Objective
         The criterion.
     descent : GaussNewton
         Result of a descent.
@@ -633,7 +549,7 @@ def flatten(
     if wide.any():
         # Trying one after the other took most evaluations of searches in a hundred columns. Where the residuals are
         # linear in h^-2, as for wide windows, their derivatives say which of them may go.
-        gain = gain_without(objective, at, objective.jacobian(at), np.isfinite(far))
+        gain = gain_without(objective, at, objective.jacobian(at))
         untried = [np.flatnonzero(wide & (gain >= 0.0))]
         while untried:
             part = untried.pop()
@@ -674,25 +590,6 @@ def sizes_between(few: int, all_rows: int) -> list[int]:
     return sizes
 
 
-def relevant(objective: SumOfSquares, theta: Array) -> NDArray[np.bool_]:
-    """Return a mask of relevant columns, whose bandwidths are not practically infinite; of shape (p,).
-
-    Parameters
-    ----------
-    objective : SumOfSquares
-        The criterion.
-    theta : ndarray of shape (p,)
-        Log bandwidths and smoothings.
-
-    Returns
-    -------
-    ndarray of bool, shape (p,)
-        Bandwidths below 1e2 ranges, smoothings below their upper ends.
-    """
-    _, high, far = objective.box
-    return np.asarray(np.where(np.isinf(far), theta < high, theta < high - np.log(100.0)))
-
-
 RIDGES = (0.03, 0.3, 3.0)  # keys at the query, to start from
 SMALLEST_RIDGE, LARGEST_RIDGE = 1e-4, 1e3
 FIRST_STEPS_OF_RIDGE, STEPS_OF_RIDGE = 12, 60
@@ -704,46 +601,33 @@ class WithRidge:
 
     Parameters
     ----------
-    objective : SumOfSquares
-        The criterion at the engine's ridge, evaluated by the engine or by a faster method.
-    engine : Objective
-        The engine's objective, whose ridge is changed.
+    objective : Objective
+        The criterion, whose ridge is changed.
     """
 
-    def __init__(self, objective: SumOfSquares, engine: Objective) -> None:
-        self.objective, self.engine = objective, engine
-        low, high, flat = objective.box
-        self.unit = engine.rows.unit
-        self.box = (
-            np.append(low, np.log(SMALLEST_RIDGE * self.unit)),
-            np.append(high, np.log(LARGEST_RIDGE * self.unit)),
-            np.append(flat, np.inf),
-        )
+    def __init__(self, objective: Objective) -> None:
+        self.objective, unit = objective, objective.rows.unit
+        ends = (np.log(SMALLEST_RIDGE * unit), np.log(LARGEST_RIDGE * unit), np.inf)
+        self.box = tuple(np.append(bounds, end) for bounds, end in zip(objective.box, ends, strict=True))
 
     def evaluate(self, theta: Array) -> Evaluation:
         """Evaluate the criterion at log bandwidths, smoothings and, as last parameter, the log ridge."""
-        self.engine.ridge = float(np.exp(theta[-1]))
-        at: Evaluation = self.objective.evaluate(theta[:-1])
-        return replace(at, theta=theta)
+        self.objective.ridge = float(np.exp(theta[-1]))
+        return replace(self.objective.evaluate(theta[:-1]), theta=theta)
 
     def jacobian(self, at: Evaluation) -> Array:
-        """Return derivatives of the residuals with respect to all parameters, the log ridge last.
-
-        Of shape (n c, p + 1).
-        """
+        """Return derivatives of the residuals with respect to all parameters, the log ridge last."""
         at = replace(at, theta=at.theta[:-1])
-        return np.column_stack([self.objective.jacobian(at), self.engine.by_log_ridge(at)])
+        return np.column_stack([self.objective.jacobian(at), self.objective.by_log_ridge(at)])
 
 
-def find_ridge(objective: SumOfSquares, engine: Objective, theta: Array) -> tuple[Array, float]:
+def find_ridge(objective: Objective, theta: Array) -> tuple[Array, float]:
     """Minimise a criterion over bandwidths and ridge together, from bandwidths that were found at a fixed ridge.
 
     Parameters
     ----------
-    objective : SumOfSquares
-        Criterion of local linear fits, evaluated by the engine or by a faster method.
-    engine : Objective
-        Its ridge is set to the one found.
+    objective : Objective
+        Criterion of local linear fits; its ridge is set to the one found.
     theta : ndarray of shape (p,)
         Log bandwidths and smoothings.
 
@@ -754,14 +638,13 @@ def find_ridge(objective: SumOfSquares, engine: Objective, theta: Array) -> tupl
     ridge : float
         In keys at the query.
     """
-    joint = WithRidge(objective, engine)
+    joint = WithRidge(objective)
     begun: list[GaussNewton] = []
     for ridge in RIDGES:
-        start = joint.evaluate(np.append(theta, np.log(ridge * joint.unit)))
+        start = joint.evaluate(np.append(theta, np.log(ridge * objective.rows.unit)))
         if np.isfinite(start.penalised):
             begun.append(descend(joint, start, max_steps=FIRST_STEPS_OF_RIDGE, tolerance=FIRST_TOLERANCE_OF_RIDGE))
     best = min(begun, key=attrgetter("end.penalised"))
     best = descend(joint, best.end, max_steps=STEPS_OF_RIDGE, tolerance=TOLERANCE_OF_RIDGE, curvature=best.curvature)
-    ridge = float(np.exp(best.end.theta[-1]))
-    engine.ridge = ridge
-    return best.end.theta[:-1], ridge
+    objective.ridge = float(np.exp(best.end.theta[-1]))
+    return best.end.theta[:-1], objective.ridge

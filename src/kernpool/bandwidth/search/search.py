@@ -4,26 +4,68 @@
 objective); with more rows they run on a sample, and the best goes on to all rows. `BandwidthSearch` is the result.
 """
 
-import time
 from dataclasses import dataclass, replace
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.bandwidth.criteria import LOG_LOSS, check_exclusion, times_power
+from kernpool.bandwidth.criteria import LOG_LOSS, Criterion, check_exclusion
 from kernpool.bandwidth.rules_of_thumb import canonical_ratio
 from kernpool.bandwidth.search import common_scale, log_loss, per_column
-from kernpool.bandwidth.search.fast_objectives import choose_way
-from kernpool.bandwidth.search.objective import Objective, Penalty, Trial
-from kernpool.bandwidth.search.setup import SearchOptions, TrainingRows, begin
-from kernpool.bandwidth.search.state import OutOfTimeError, SearchState
+from kernpool.bandwidth.search.fast_objectives import FastObjective, fastest_objective
+from kernpool.bandwidth.search.log_loss import LogLoss
+from kernpool.bandwidth.search.objective import Penalty, SearchObjective
+from kernpool.bandwidth.search.setup import SearchOptions, SearchStart, TrainingRows, begin
 from kernpool.core import NO_CATEGORIES, Categories, Exclusion
+from kernpool.execution.progress import Progress
 from kernpool.execution.text_table import PrintedResult
 from kernpool.execution.threads import blas_threads
 from kernpool.execution.warnings import warn_caller
 
 Array = NDArray[np.float64]
+
+EXPECTED_PASSES = 120  # for the progress report only
+
+
+class OutOfTimeError(Exception):
+    """Error raised inside a bandwidth search at its time limit, which the search itself catches."""
+
+
+class Clock:
+    """Progress and time limit of a bandwidth search, both looked at after every piece of a pass over the rows.
+
+    A pass that is stopped is lost; earlier evaluations are kept.
+
+    Parameters
+    ----------
+    options : SearchOptions
+        With the caller's `progress` and `seconds`.
+    rows : int
+        Number of rows of the search.
+    """
+
+    def __init__(self, options: SearchOptions, rows: int) -> None:
+        self._listener, self._expected, self._done = options.progress, EXPECTED_PASSES * rows, 0
+        self._end = np.inf if options.seconds is None else perf_counter() + options.seconds
+
+    @property
+    def progress(self) -> Progress | None:
+        """Callback of each pass; None if there is neither a callback of the caller nor a limit."""
+        return self.report if self._listener is not None or self._end < np.inf else None
+
+    def report(self, done: int, total: int) -> None:
+        """Report progress of a pass over the rows as progress of the search; raise OutOfTimeError after the limit."""
+        if self._listener is not None:
+            self._listener(self._done + done, max(self._expected, self._done + total))
+            self._done += total if done == total else 0
+        if self._end < np.inf and perf_counter() >= self._end:
+            raise OutOfTimeError
+
+    def lift(self) -> None:
+        """Remove the time limit."""
+        self._end = np.inf
 
 
 @dataclass(frozen=True)
@@ -220,50 +262,60 @@ def search_bandwidth(
     """
     from sklearn.utils import check_random_state
 
-    started = time.perf_counter()
-    criterion = options.criterion
+    began, criterion = perf_counter(), options.criterion
     check_exclusion(rows.exclusion, criterion)
     start = begin(rows, options, categories)
-    rows, one, classes = start.rows, start.one_factor, criterion is LOG_LOSS
-    if not options.degree or (one and options.ridge is None):
-        options = replace(options, ridge=0.0)
+    rows, spread, one = start.rows, start.spread, start.one_factor
+    clock = Clock(options, len(rows.X))
+    ridge = 0.0 if not options.degree or (one and options.ridge is None) else options.ridge
+    options = replace(options, ridge=ridge, progress=clock.progress)
+    generator = check_random_state(options.random_state)
     penalty = None
     if criterion.regular and not one:  # one number hardly overfits
-        penalty = Penalty(np.log(start.spread), rows.extent > 0, start.categories.largest)
-    state = SearchState(start, options, check_random_state(options.random_state), penalty)
-    strategy: Any = log_loss if classes else common_scale if one else per_column
+        penalty = Penalty(np.log(spread), rows.extent > 0, start.categories.largest)
 
-    def criterion_of(rows: TrainingRows) -> Any:
-        found = state.objective(rows)
-        return log_loss.LogLoss(found, start.spread) if classes else found
+    def objective_of(rows: TrainingRows) -> Any:
+        if criterion is LOG_LOSS:
+            return LogLoss(rows, options, spread, start.categories)
+        return fastest_objective(rows, options, start.categories, penalty)
 
-    objective = criterion_of(rows)
-    many = one or classes or (len(rows.X) <= MOST_ROWS_FOR_GRID and choose_way(objective)[0] is not None)
-    limit = MOST_ROWS_FOR_GRID if many else MOST_ROWS_FOR_STARTS
-    first = objective if len(rows.X) <= limit else criterion_of(rows.draw(limit, state.generator))
-    state.fewer += [] if first is objective else [first]
-    judged, theta = objective, None
+    # The criteria of the rows that starts are tried on and of all rows, which are the same for few rows.
+    objectives = [objective_of(rows)]
+    quick = isinstance(objectives[0], FastObjective) and len(rows.X) <= MOST_ROWS_FOR_GRID
+    limit = MOST_ROWS_FOR_GRID if one or quick or criterion is LOG_LOSS else MOST_ROWS_FOR_STARTS
+    if len(rows.X) > limit:
+        objectives.insert(0, objective_of(rows.draw(limit, generator)))
     with blas_threads():  # products of few rows: with threads of their own 570 rows of 30 columns took twice as long
         try:
-            reason = strategy.search(objective, first, state)
+            if one:
+                reason = common_scale.search(objectives[-1], objectives[0], spread, options)
+            elif criterion is LOG_LOSS:
+                reason = log_loss.search(objectives[-1], objectives[0])
+            else:
+                reason = per_column.search(objectives, spread, generator)
+            judged = objectives[-1]
+            theta = judged.best.theta
         except OutOfTimeError:
-            judged, theta, reason = _finish_early(objective, first, state)
+            clock.lift()
+            judged, theta, reason = _finish_early(objectives, spread, options)
     if not np.isfinite(judged.best.penalised):
         raise ValueError(
             f"the criterion {criterion.name!r} is not defined for {rows.total:g} rows at any bandwidth; use "
             "bandwidth='loo', a rule of thumb such as 'scott', or more rows"
         )
-    return _outcome(judged, judged.best.theta if theta is None else theta, state, reason, started)
+    return _outcome(objectives, judged, theta, start, criterion, reason, perf_counter() - began)
 
 
-def _finish_early(objective: Any, first: Any, state: SearchState) -> tuple[Any, Array, str]:
+def _finish_early(
+    objectives: list[SearchObjective], spread: Array, options: SearchOptions
+) -> tuple[SearchObjective, Array, str]:
     """Conclude a search that ran out of time at its best bandwidths, and warn.
 
     Nothing is evaluated on all rows, which may take longer than the search was given.
 
     Returns
     -------
-    judged : Objective or LogLoss
+    judged : SearchObjective
         The criterion whose best evaluation is reported: of all rows, or of the largest sample that was evaluated.
     theta : ndarray of shape (p,)
         Bandwidths and smoothings of all rows.
@@ -272,27 +324,23 @@ def _finish_early(objective: Any, first: Any, state: SearchState) -> tuple[Any, 
     """
     from sklearn.exceptions import ConvergenceWarning
 
-    state.lift_limit()
-    if state.quick is not None and state.quick.tried:
-        state.quick.engine.ridge = state.quick.best.ridge
-        state.hand_over(state.quick.best.theta)
-    reason = f"stopped after {state.options.seconds:g} seconds: "
-    known = [one for one in (*state.fewer, objective) if one.tried and np.isfinite(one.best.penalised)]
+    objective, reason = objectives[-1], f"stopped after {options.seconds:g} seconds: "
+    known = [one for one in objectives if one.tried and _is_usable(one)]
     if known:
         judged = known[-1]
+        if not judged.tried_quickly:
+            judged.confirm(judged.best)
         theta, reason = judged.best.theta, reason + "the best so far"
         if judged is not objective:
-            strategy = common_scale if state.start.one_factor else per_column
-            theta = strategy.expected_minimum(objective, judged, theta)
+            theta = objective.expected_minimum(judged, theta, options.degree)
             reason += f" on {len(judged.rows.X)} rows, rescaled to all rows by the optimal rate"
     else:
-        judged, (low, high, _) = first, objective.box
-        spread, d = state.start.spread, len(state.start.spread)
-        scott = spread * (objective.rows.total ** (-1.0 / (4 + d)) * canonical_ratio(state.options.kernel))
+        judged, (low, high, _), d = objectives[0], objective.box, len(spread)
+        scott = spread * (objective.rows.total ** (-1.0 / (4 + d)) * canonical_ratio(options.kernel))
         theta = np.clip(np.concatenate([np.log(scott), 0.3 * high[d:]]), low, high)
         judged.evaluate(theta)
         reason += "the rule of Scott"
-        if not np.isfinite(judged.best.penalised):
+        if not _is_usable(judged):
             theta = high
             judged.evaluate(theta)
             reason += ", where the criterion is not defined, so that bandwidths are practically infinite"
@@ -303,21 +351,33 @@ def _finish_early(objective: Any, first: Any, state: SearchState) -> tuple[Any, 
     return judged, theta, reason
 
 
-def _outcome(objective: Any, theta: Array, state: SearchState, reason: str, started: float) -> BandwidthSearch:
+def _is_usable(objective: SearchObjective) -> bool:
+    """Return whether the criterion is defined at its best point, with another row in the window of at least one row."""
+    return bool(np.isfinite(objective.best.penalised)) and objective.best.empty_windows < len(objective.rows.X)
+
+
+def _outcome(
+    objectives: list[SearchObjective],
+    judged: SearchObjective,
+    theta: Array,
+    start: SearchStart,
+    criterion: Criterion,
+    reason: str,
+    seconds: float,
+) -> BandwidthSearch:
     """Build the `BandwidthSearch` of `theta` and the best evaluation, in the caller's units and column order."""
-    best, start, criterion = objective.best, state.start, state.options.criterion
-    tried = [*objective.tried_quickly, *objective.tried]
-    rows, spread, one, d = start.rows, start.spread, start.one_factor, len(start.spread)
-    scale, exponent = start.scale, start.exponent
-    several = bool(np.any(exponent != exponent[0]) or np.any(scale != 1.0))
-    power = 0 if several else 2 * int(exponent[0])  # of two, for squares in the unit of the outputs
+    best, rows, spread, one, d = judged.best, start.rows, start.spread, start.one_factor, len(start.spread)
+    tried = [*judged.tried_quickly, *judged.tried]
+    # Of two, for the criterion in the unit of a single kind of outputs; several kinds have no common unit.
+    power = 0 if start.has_several_units else 2 * int(start.exponent[0])
     bandwidth, smoothing = np.exp(theta[:d]), theta[d:]
-    matters = per_column.relevant(objective, theta)[:d]
+    matters = judged.relevant(theta)[:d]
     if one and criterion is not LOG_LOSS:
         matters = bandwidth < FLAT_FACTOR * rows.extent
     relevance = np.concatenate([np.where(matters, spread / bandwidth, 0.0), start.categories.relevance(smoothing)])
-    error = _error(objective, best, np.ldexp(scale, exponent)) if several else times_power(best.error, power)
-    if best.error > 0 and not 0 < error < np.inf:
+    with np.errstate(over="ignore", under="ignore"):
+        error = float(np.sum(np.ldexp(best.error * start.scale**2, 2 * start.exponent)))
+    if np.any(best.error > 0) and not 0 < error < np.inf:
         warn_caller(
             f"the mean squared residual of the outputs is {error} in float64: their squares are beyond its range; "
             "bandwidths are not affected, but rescale y for errors and intervals"
@@ -335,20 +395,12 @@ def _outcome(objective: Any, theta: Array, state: SearchState, reason: str, star
         empty_windows=best.empty_windows,
         tried=start.restore(np.array([[*np.exp(at.theta[:d]), *at.theta[d:]] for at in tried]), np.inf),
         values=np.array([criterion.value(at.penalised, power) for at in tried]),
-        evaluations=sum(len(one.tried_quickly) + len(one.tried) for one in {*state.fewer, objective}),
-        starts=state.starts,
-        rows=len(objective.rows.X),
-        seconds=time.perf_counter() - started,
+        evaluations=sum(len(one.tried_quickly) + len(one.tried) for one in objectives),
+        starts=objectives[0].starts,
+        rows=len(judged.rows.X),
+        seconds=seconds,
         reason=reason,
-        way=state.way,
+        way=objectives[0].way,
         ridge=best.ridge,
         exclusion=rows.exclusion,
     )
-
-
-def _error(objective: Objective, best: Trial, scale: Array) -> float:
-    """Return the unpenalised mean squared residual at the best bandwidths, summed over outputs in their own units."""
-    objective.ridge = best.ridge
-    at = objective.evaluate(best.theta)
-    objective.tried.pop()
-    return float(np.sum((at.residual * scale) ** 2) * (at.error / at.penalised if at.penalised else 1.0))

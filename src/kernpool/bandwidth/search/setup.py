@@ -336,6 +336,11 @@ class SearchStart(NamedTuple):
     scale: Array
     exponent: NDArray[np.int32]
 
+    @property
+    def has_several_units(self) -> bool:
+        """Whether outputs have units of their own, so that the criterion has none."""
+        return bool(np.any(self.exponent != self.exponent[0]) or np.any(self.scale != 1.0))
+
     def restore(self, found: Array, of_constant: float) -> Array:
         """Map numbers per searched column, of shape (..., p), to the caller's columns, constant ones included.
 

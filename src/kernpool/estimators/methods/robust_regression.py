@@ -221,7 +221,7 @@ def _search(
     found = Found(bandwidth, found.smoothing, found.ridge, search)
     if drawn is rows:
         return found
-    found = rescale_to_all_rows(found, str(model.bandwidth), len(drawn.X), len(rows.X), options.random_state)
+    found = rescale_to_all_rows(found, str(model.bandwidth), len(drawn.X), len(rows.X), options)
     return replace(found, search_rows=counted[equal_rows(rows.columns, drawn.columns)].astype(np.int64))
 
 
