@@ -140,7 +140,10 @@ def test_every_pair_once_of_rows_that_are_alone():
     """Small bandwidths: the nearest other row, whichever side, or the mean of two that are equally near."""
     rows = canonical_rows(np.array([[0.0], [1.0], [2.0], [5.0]]), np.array([[1.0], [2.0], [4.0], [8.0]]))
     engine = make_objective(rows, "loo")
-    exact, quick = engine.evaluate(np.log([1e-3])), make_objective(rows, "loo", kind=PairwiseObjective).evaluate(np.log([1e-3]))
+    exact, quick = (
+        engine.evaluate(np.log([1e-3])),
+        make_objective(rows, "loo", kind=PairwiseObjective).evaluate(np.log([1e-3])),
+    )
     assert quick.penalised == exact.penalised
     both = canonical_rows(np.column_stack([rows.X, rows.X]), rows.value)
     pairwise = make_objective(both, "loo", kind=PairwiseObjective)

@@ -4,12 +4,11 @@ Read `search.py` first: it chooses the rows and the driver, keeps the time limit
 the options and the rows of a search. `objective.py` is the criterion with its derivatives, `fast_objectives.py` the
 same by quicker sums for small tables, and the choice between them. `common_scale.py` searches one common factor,
 `per_column.py` one bandwidth per column and the ridge, by Gauss-Newton steps; `log_loss.py` is the criterion, and the
-descent, for class probabilities. `found.py` is what a fit keeps of all this, and `held_out.py` makes bandwidths of a
-sample those of all rows.
+descent, for class probabilities. `held_out.py` makes bandwidths of a sample those of all rows, and
+`neighbors.py` finds the number of neighbors of a window.
 """
 
-from kernpool.bandwidth.search.found import Found, rescale_to_all_rows
-from kernpool.bandwidth.search.search import BandwidthSearch, search_bandwidth
+from kernpool.bandwidth.search.search import BandwidthSearch, Found, search_bandwidth
 from kernpool.bandwidth.search.setup import SearchOptions, TrainingRows, canonical_rows
 
 __all__ = [
@@ -18,6 +17,5 @@ __all__ = [
     "SearchOptions",
     "TrainingRows",
     "canonical_rows",
-    "rescale_to_all_rows",
     "search_bandwidth",
 ]

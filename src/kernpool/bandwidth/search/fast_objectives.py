@@ -64,7 +64,7 @@ LOG_SHARE = 40.0  # what weighs less than exp(-40) of a row's nearest neighbour,
 
 
 class PairwiseObjective(FastObjective):
-    """Criterion of local constant Gaussian fits on numeric columns; each pair's weight is computed once for both rows."""
+    """Criterion of local constant Gaussian fits on numeric columns; each pair's weight is computed once for both."""
 
     def prepare(self) -> None:
         """Arrange the rows for loops over their pairs."""

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from kernpool.bandwidth.criteria import LOG_LOSS
 from kernpool.bandwidth.prior_shrinkage import prior_share
-from kernpool.bandwidth.rules_of_thumb import bring_to_rows
+from kernpool.bandwidth.rules_of_thumb import bring_to_rows, rate_order
 from kernpool.bandwidth.search.common_scale import minimise_near
-from kernpool.bandwidth.search.found import Found, seed_as_text
 from kernpool.bandwidth.search.objective import SearchObjective, Trial, cost_of_empty
+from kernpool.bandwidth.search.search import Found
 from kernpool.bandwidth.search.setup import SearchOptions, TrainingRows
 from kernpool.core import Categories, Keys
 from kernpool.data.array_validation import as_bandwidth
@@ -184,6 +184,35 @@ def hold_out(rows: TrainingRows, size: int, generator: Any) -> tuple[TrainingRow
     if held.clusters is not None:  # none of which is among the others
         held = replace(held, exclusion=None)
     return held.draw(size, generator), rows.take(np.flatnonzero(~is_held))
+
+
+def rescale_to_all_rows(found: Found, name: str, few: int, many: int, options: SearchOptions) -> Found:
+    """Rescale bandwidths found on a sample of rows to the number of all rows, and describe this in a note.
+
+    Parameters
+    ----------
+    found : Found
+        From the sample.
+    name : str
+        The criterion or the rule.
+    few, many : int
+        Rows of the sample, and in all.
+    options : SearchOptions
+        Degree of the fit, and the random state by which the sample was drawn.
+    """
+    matters = found.matters
+    bandwidth, smoothing, factor = bring_to_rows(found.bandwidth, found.smoothing, matters, few, many, options.degree)
+    d = int(np.count_nonzero(matters[: len(bandwidth)]))
+    note = (
+        f"{name!r} on a sample of {few} of {many} rows ({seed_as_text(options.random_state)}), then times "
+        f"{factor:.6g}: with d = {d} the best bandwidth shrinks as rows^(-1/({rate_order(options.degree)} + d))"
+    )
+    return replace(found, bandwidth=bandwidth, smoothing=smoothing, bandwidth_note=note)
+
+
+def seed_as_text(random_state: Any) -> str:
+    """Return by which seed a sample was drawn, for notes."""
+    return f"random_state={random_state}" if isinstance(random_state, int | np.integer) else "drawn at random"
 
 
 def adjust_to_all_rows(

@@ -20,7 +20,7 @@ penalty.
 """
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -68,7 +68,7 @@ class Trial(NamedTuple):
     prior_share: float = float("nan")
 
 
-class SearchObjective(ABC):
+class SearchObjective:
     """Criterion of some rows as a function of log bandwidths and smoothings, and a record of its evaluations.
 
     Attributes

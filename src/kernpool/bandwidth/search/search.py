@@ -4,6 +4,7 @@
 objective); with more rows they run on a sample, and the best goes on to all rows. `BandwidthSearch` is the result.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
@@ -15,10 +16,11 @@ from kernpool.bandwidth.criteria import LOG_LOSS, Criterion, check_exclusion
 from kernpool.bandwidth.rules_of_thumb import canonical_ratio
 from kernpool.bandwidth.search import common_scale, log_loss, per_column
 from kernpool.bandwidth.search.fast_objectives import FastObjective, fastest_objective
-from kernpool.bandwidth.search.log_loss import LogLoss
 from kernpool.bandwidth.search.objective import Penalty, SearchObjective
 from kernpool.bandwidth.search.setup import SearchOptions, SearchStart, TrainingRows, begin
 from kernpool.core import NO_CATEGORIES, Categories, Exclusion
+from kernpool.data.circular import Coordinates
+from kernpool.data.encoding import Encoding
 from kernpool.execution.progress import Progress
 from kernpool.execution.text_table import PrintedResult
 from kernpool.execution.threads import blas_threads
@@ -179,6 +181,65 @@ class BandwidthSearch(PrintedResult):
         return "\n".join(line for line in lines if line)
 
 
+@dataclass(frozen=True)
+class Found:
+    """Result of a bandwidth search; what was not found is None.
+
+    Fields are the attributes of a fitted estimator, without the underscore at the end.
+    """
+
+    bandwidth: Array
+    smoothing: Array
+    ridge: float | None = None
+    bandwidth_search: BandwidthSearch | None = None
+    relevance: Array | None = None  # in the order of the columns of the table, from `of_table`
+    loo_error: float | None = None
+    loo_empty_windows: int | None = None
+    bandwidth_note: str | None = None
+    search_rows: NDArray[np.int64] | None = None
+    prior_share: float | None = None
+    robust_weight: Array | None = None
+    min_effective_rows: float | None = None
+    n_neighbors: int | None = None
+    key_range: Array | None = None
+
+    @property
+    def matters(self) -> NDArray[np.bool_]:
+        """Which columns are not smoothed away, numeric ones first; all where nothing was searched for."""
+        if self.bandwidth_search is None:
+            return np.ones(len(self.bandwidth) + len(self.smoothing), dtype=np.bool_)
+        return self.bandwidth_search.relevance > 0
+
+    def attributes(self) -> dict[str, Any]:
+        """Return the attributes of a fitted estimator."""
+        return {f"{name}_": found for name, found in vars(self).items() if found is not None} | {
+            "min_effective_rows_": self.min_effective_rows
+        }
+
+    def of_table(self, coordinates: Coordinates, encoding: Encoding | None, names: Sequence[Any] | None) -> "Found":
+        """Return what was found for pooled columns, numeric ones first, as that of the columns of the table."""
+        of_numbers = coordinates.bandwidth_of
+
+        def spread(of: Array) -> Array:
+            return of[..., np.append(of_numbers, np.arange(of_numbers.max() + 1, of.shape[-1]))]
+
+        found, search = replace(self, bandwidth=spread(self.bandwidth)), self.bandwidth_search
+        if search is None:
+            return found
+        relevance = spread(search.relevance)
+        order = range(relevance.size) if encoding is None else (*encoding.numeric, *encoding.categorical)
+        search = replace(
+            search, bandwidth=spread(search.bandwidth), relevance=relevance, spread=spread(search.spread),
+            tried=spread(search.tried),
+            names=tuple(str(names[i]) for i in order) if names is not None and len(order) == relevance.size else None,
+        )  # fmt: skip
+        if encoding is not None:
+            # Levels alone are searched with one column of zeros before them, which is no column of the table.
+            relevance, by_search = np.zeros(len(encoding.kinds)), relevance[relevance.size - len(order) :]
+            relevance[list(order)] = by_search
+        return replace(found, bandwidth_search=search, relevance=relevance)
+
+
 # Up to this many rows all starts run on all of them; beyond, on a sample of this size, and the best goes on. The
 # first is for a common factor, for classes, and where the criterion has a faster objective than the engine's.
 MOST_ROWS_FOR_GRID, MOST_ROWS_FOR_STARTS = 2048, 1024
@@ -276,7 +337,7 @@ def search_bandwidth(
 
     def objective_of(rows: TrainingRows) -> Any:
         if criterion is LOG_LOSS:
-            return LogLoss(rows, options, spread, start.categories)
+            return log_loss.LogLoss(rows, options, spread, start.categories)
         return fastest_objective(rows, options, start.categories, penalty)
 
     # The criteria of the rows that starts are tried on and of all rows, which are the same for few rows.
