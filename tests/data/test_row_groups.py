@@ -23,13 +23,13 @@ RAISED = make_kernel("raised", lambda u: np.where(u < 2, 1 + np.cos(np.pi * u / 
 @pytest.fixture
 def read(monkeypatch):
     """Number of rows that have been read from files so far, as a list of one number."""
-    rows, add = [0], chunks_of_parquet._Collected.add
+    rows, columns = [0], chunks_of_parquet._Batch.columns
 
-    def counted(self, batch, *rest):
-        rows[0] += batch.num_rows
-        return add(self, batch, *rest)
+    def counted(self, names):
+        rows[0] += self.rows.num_rows
+        return columns(self, names)
 
-    monkeypatch.setattr(chunks_of_parquet._Collected, "add", counted)
+    monkeypatch.setattr(chunks_of_parquet._Batch, "columns", counted)
     return rows
 
 
@@ -139,6 +139,7 @@ TYPES = {
     "int8": np.arange(1000) // 8 - 62,
     "uint64": np.arange(1000).astype(np.uint64),
     "float32": np.arange(1000, dtype=np.float32),
+    "duration": pyarrow.array(np.arange(1000), pyarrow.duration("s")),
     "date32": DAYS,
     "timestamp": pyarrow.array(DAYS).cast(pyarrow.timestamp("ms")),
     "with a time zone": pyarrow.array(DAYS).cast(pyarrow.timestamp("us", "Asia/Tokyo")),
@@ -159,6 +160,11 @@ def test_ranges_are_those_of_the_columns_as_they_are_read(kind, generator, tmp_p
         found.state.finalize()[:, 0], pool(query, key, value, kernel="epanechnikov", bandwidth=h), rtol=1e-12
     )
     assert read[0] == 100
+
+
+def test_half_floats_whose_statistics_arrow_cannot_read(generator, tmp_path):
+    columns = table_of(generator) | {"a": np.arange(ROWS).astype(np.float16)}
+    assert_as_in_memory(tmp_path, columns, [[3.0, 0.5]], {"bandwidth": [0.3, 2.0], "kernel": "boxcar"})
 
 
 def test_errors_name_the_row_of_the_file(generator, tmp_path):

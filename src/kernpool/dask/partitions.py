@@ -184,7 +184,7 @@ def _of_frame(frame: Any, target: Any, features: Sequence[str] | None, weight: A
         raise TypeError("target must name the column of values, or the columns, of a Dask dataframe; or give value=")
     labels = {str(label): label for label in frame.columns}
     frame = frame.rename(columns=str)
-    names = ColumnNames("the Dask dataframe", list(frame.columns), features, target, weight)
+    names = ColumnNames("the Dask dataframe", list(frame.columns), None, features, target, weight)
     kinds = time_kinds(frame[names.features])
     # One table, not three arrays: what makes a partition runs once.
     table = as_dask_array(_as_numbers(frame[names.all], kinds, True).astype("float64"))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from functools import partial
+from abc import abstractmethod
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +21,7 @@ from kernpool.data.dates import arrow_kind, times_of
 from kernpool.data.suspect_columns import row_labels
 
 BATCH_ROWS = 1 << 17
+Array = NDArray[np.float64]
 
 
 class ColumnNames:
@@ -28,10 +31,10 @@ class ColumnNames:
         self,
         source: str,
         present: Sequence[str],
+        metadata: Mapping[Any, Any] | None,
         features: Sequence[str] | None,
         target: str | Sequence[str],
         weight: str | None,
-        metadata: Mapping[str, Any] | None = None,
     ) -> None:
         self.flat = isinstance(target, str)
         self.target = [target] if isinstance(target, str) else list(target)
@@ -82,195 +85,20 @@ class ColumnNames:
         return Chunk(table[:d].T, table[d : d + c].T, table[-1] if self.weight else None)
 
 
-class _Collected:
-    """Buffer that joins Arrow batches into chunks of a fixed number of rows."""
+class NamedChunks(Chunks):
+    """Chunks of the named columns of a file or a stream.
 
-    # One buffer is in memory at a time.
-
-    def __init__(self, names: ColumnNames, rows: int) -> None:
-        self.names, self.filled = names, 0
-        self.table = np.empty((len(names.all), rows))
-
-    def add(self, batch: Any, source: str, place: Callable[[int, str], str]) -> Iterator[Chunk]:
-        """Copy an Arrow batch into the buffer, and yield a `Chunk` whenever the buffer is full."""
-        start, rows = 0, self.table.shape[1]
-        columns = [_numbers(f"{source}: column {name!r}", batch.column(name)) for name in self.names.all]
-        for column, name in zip(columns, self.names.all, strict=True):
-            check_exact(column, source, lambda row, _: place(row, name))  # noqa: B023  # called at once
-        while start < batch.num_rows:
-            stop = min(batch.num_rows, start + rows - self.filled)
-            for i, name in enumerate(self.names.all):
-                part = self.table[i, self.filled : self.filled + stop - start]
-                part[:] = columns[i][start:stop]
-                check_finite(part, source, lambda row, _: place(start + row, name))  # noqa: B023  # called at once
-            self.filled += stop - start
-            start = stop
-            if self.filled == rows:
-                yield from self.rest()
-
-    def rest(self) -> Iterator[Chunk]:
-        """Yield the rows of the buffer as a `Chunk`, if there are any, and start an empty buffer."""
-        if self.filled:
-            yield self.names.chunk(self.table[:, : self.filled])
-            self.filled, self.table = 0, np.empty_like(self.table)
-
-
-class ParquetChunks(Chunks):
-    """Chunks of a Parquet file, or of all Parquet files of a folder in the order of their names."""
-
-    # A folder that is partitioned by a column, into folders such as ``year=2020``, has that column.
-
-    def __init__(
-        self,
-        path: str | Path,
-        *,
-        target: str | Sequence[str],
-        features: Sequence[str] | None = None,
-        weight: str | None = None,
-        rows: int | None = None,
-        memory: int | None = None,
-    ) -> None:
-        self.path = Path(path).absolute()  # a model may look for it from another folder
-        self.files = parquet_files(self.path)
-        self._schema, fragments = _dataset(self.path, self.files)
-        files = [fragment.physical_schema for fragment in fragments]
-        constants = {name for name in self._schema.names if name not in files[0].names}
-        self._names = names = ColumnNames(
-            str(self.files[0]), self._schema.names, features, target, weight, files[0].pandas_metadata
-        )
-        self.left_out = names.left_out
-        for file, schema in zip(self.files, files, strict=True):
-            _check_schema(file, schema, self.files[0], self._schema, names, constants)
-        self.flat, self.names, self.outputs = names.flat, tuple(names.features), len(names.target)
-        self.kinds = _time_kinds(self._schema, names.features)
-        self._groups = [group for fragment in fragments for group in fragment.split_by_row_group()]
-        self.rows = sum(map(_rows, self._groups))
-        self._step = rows or rows_per_chunk(len(names.all), memory)
-
-    def __iter__(self) -> Iterator[Chunk]:
-        """Iterate over the chunks of all files, in the order of the files."""
-        return iter(self._of(self._groups))
-
-    def parts(self) -> list[Chunks]:
-        """Return the row groups of the files as a list of `ParquetGroups`, for other processes."""
-        # They refer to the files by name. Adjacent row groups of a file are joined up to the chunk size.
-        parts: list[list[Any]] = []
-        for group in self._groups:
-            last = parts[-1] if parts and parts[-1][0].path == group.path else None
-            if last is not None and sum(map(_rows, last)) + _rows(group) <= self._step:
-                last.append(group)
-            else:
-                parts.append([group])
-        return [self._of(groups) for groups in parts if any(map(_rows, groups))]
-
-    def split_by_box(self, low: NDArray[np.float64], high: NDArray[np.float64]) -> Split | None:
-        """Split the row groups by the statistics of the files; one that lacks some may lie in any box."""
-        from pyarrow import ArrowInvalid
-
-        box = _box(self._schema, self._names.features, low, high)
-        try:
-            reached = [bool(group.split_by_row_group(box, self._schema)) for group in self._groups]
-        except ArrowInvalid:  # an integer that float64 rounds, which reading refuses
-            return None
-        largest = np.array([_largest(group, self._names) for group in self._groups])
-        outside = ~np.array(reached, dtype=bool) & np.isfinite(largest).all(axis=1)
-        if not outside.any() or not np.any(largest[~outside, 0] > 0):
-            return None
-        here, there = (np.fmax.reduce(largest[which], axis=0) for which in (~outside, outside))
-        with np.errstate(all="ignore"):
-            heaviest = there[0] * np.where(there <= here, 1.0, there / here)[1:].max()
-        near, far = (self._of([self._groups[i] for i in np.flatnonzero(which)]) for which in (~outside, outside))
-        return Split(near, far, float(heaviest))
-
-    def _of(self, groups: Sequence[Any]) -> ParquetGroups:
-        return ParquetGroups(groups, self._schema, self._names, self._step)
-
-    def is_boolean(self, name: str) -> bool:
-        """Return whether a column of the Parquet files holds booleans."""
-        return name in self._schema.names and str(self._schema.field(name).type) == "bool"
-
-    def reference(self) -> dict[str, Any]:
-        """Return a dictionary with the path, the columns used and a fingerprint of each file, for `reopen`."""
-        return self._names.reference("parquet", self.path, self.files)
-
-
-class ParquetGroups(Chunks):
-    """Chunks of row groups of Parquet files; nothing is read before iteration."""
-
-    def __init__(self, groups: Sequence[Any], schema: Any, names: ColumnNames, step: int) -> None:
-        self._groups, self._schema, self._names, self._step = groups, schema, names, step
-        self.rows = sum(map(_rows, groups))
-        self.flat, self.names, self.outputs = names.flat, tuple(names.features), len(names.target)
-
-    def __iter__(self) -> Iterator[Chunk]:
-        """Iterate over the chunks of the row groups, in order."""
-        from pyarrow import ArrowException
-
-        collected = _Collected(self._names, min(self._step, max(1, self.rows or 1)))
-        for group in self._groups:
-            start = 0
-            try:
-                for batch in group.to_batches(
-                    self._schema,
-                    columns=self._names.all,
-                    batch_size=BATCH_ROWS,
-                    fragment_scan_options=_scan_options(),
-                    use_threads=Path(group.path).stat().st_size > SMALL,
-                ):
-                    yield from collected.add(batch, group.path, partial(_in_group, group, start))
-                    start += batch.num_rows
-            except (ArrowException, OSError) as error:
-                raise TableError(f"{group.path} is truncated or damaged: {error}") from None
-        yield from collected.rest()
-
-    def parts(self) -> list[Chunks]:
-        """Return a list of this object alone, as it is not split further."""
-        return [self]
-
-
-def _rows(group: Any) -> int:
-    return int(group.row_groups[0].num_rows)
-
-
-def _largest(group: Any, names: ColumnNames) -> list[float]:
-    """Return the largest weight and absolute values of a row group; NaN where the file does not say."""
-    stated = group.row_groups[0].statistics or {}
-
-    def size(name: str, default: float = np.nan) -> float:
-        return max(abs(float(end)) for end in stated[name].values()) if name in stated else default
-
-    weight = [size(name) for name in names.weight] or [1.0]
-    return [*weight, *map(size, names.target)]
-
-
-def _box(schema: Any, names: Sequence[str], low: NDArray[np.float64], high: NDArray[np.float64]) -> Any:
-    """Return the Arrow expression of rows in a box, by the columns whose numbers Arrow compares."""
-    from pyarrow import compute, types
-
-    inside = compute.scalar(True)
-    for name, *ends in zip(names, low, high, strict=True):
-        form = schema.field(name).type
-        if arrow_kind(form) and not types.is_duration(form):
-            ends = _times_around(form, *ends)
-        elif not (types.is_integer(form) or types.is_floating(form)):
-            continue
-        inside &= (compute.field(name) >= ends[0]) & (compute.field(name) <= ends[1])
-    return inside
-
-
-def _times_around(form: Any, low: float, high: float) -> list[Any]:
-    """Return days as scalars of an Arrow type of dates, just before `low` and just after `high`."""
-    from pyarrow import int32, int64, scalar, types
-
-    whole = types.is_date32(form)
-    per_day = 1 if whole else 86_400 * 1000 ** ["s", "ms", "us", "ns"].index(getattr(form, "unit", "ms"))
-    most = 2.0**31 - 1 if whole else 2.0**63 - 2048
-    ticks = np.clip([np.floor(low * per_day) - 1, np.ceil(high * per_day) + 1], -most, most)
-    return [scalar(int(tick), int32() if whole else int64()).cast(form) for tick in ticks]
-
-
-class StreamChunks(Chunks):
-    """Chunks of an Arrow stream, such as a frame of pandas, polars or DuckDB, or a table or reader of pyarrow."""
+    Parameters
+    ----------
+    source : object
+        What is opened.
+    target, features, weight
+        As in `ColumnNames`.
+    rows : int, optional
+        Per chunk.
+    memory : int, optional
+        Bytes from which `rows` follows.
+    """
 
     def __init__(
         self,
@@ -282,42 +110,195 @@ class StreamChunks(Chunks):
         rows: int | None = None,
         memory: int | None = None,
     ) -> None:
+        self._names = names = ColumnNames(*self._open(source), features, target, weight)
+        self.left_out = names.left_out
+        self.flat, self.names, self.outputs = names.flat, tuple(names.features), len(names.target)
+        self._check()
+        self._step = rows or rows_per_chunk(len(names.all), memory)
+
+    @abstractmethod
+    def _open(self, source: Any) -> tuple[str, Sequence[str], Mapping[Any, Any] | None]:
+        """Open the source; return its name, and the names of its columns with what pandas says of them."""
+
+    @abstractmethod
+    def _check(self) -> None:
+        """Raise TableError if the columns of keys, values and weights are not as they should be."""
+
+
+class _Batch(NamedTuple):
+    """Arrow batch, the source and the part of it that messages name, and the index of its first row there."""
+
+    rows: Any
+    source: str
+    part: str
+    first: int
+
+    def columns(self, names: Sequence[str]) -> Iterator[NDArray[Any]]:
+        """Yield columns as arrays of numbers; raise TableError for what float64 would round, NaN and infinity."""
+        for name in names:
+            column = _numbers(f"{self.source}: column {name!r}", self.rows.column(name))
+            place = lambda row, _: f"{self.part}row {self.first + row}, column {name!r}"  # noqa: B023, E731  # at once
+            check_exact(column, self.source, place)
+            check_finite(column.astype(np.float64, copy=False), self.source, place)
+            yield column
+
+
+def _chunks_of(batches: Iterable[_Batch], names: ColumnNames, rows: int) -> Iterator[Chunk]:
+    """Join Arrow batches to chunks of a fixed number of rows, of which one at a time is in memory."""
+    table, filled = np.empty((len(names.all), rows)), 0
+    for batch in batches:
+        columns, start, size = list(batch.columns(names.all)), 0, batch.rows.num_rows
+        while start < size:
+            stop = min(size, start + rows - filled)
+            for row, column in zip(table, columns, strict=True):
+                row[filled : filled + stop - start] = column[start:stop]
+            filled, start = filled + stop - start, stop
+            if filled == rows:
+                yield names.chunk(table)
+                table, filled = np.empty_like(table), 0
+    if filled:
+        yield names.chunk(table[:, :filled])
+
+
+class ParquetChunks(NamedChunks):
+    """Chunks of a Parquet file, or of all Parquet files of a folder in the order of their names."""
+
+    # A folder that is partitioned by a column, into folders such as ``year=2020``, has that column.
+
+    def _open(self, source: str | Path) -> tuple[str, Sequence[str], Mapping[Any, Any] | None]:
+        self.path = Path(source).absolute()  # a model may look for it from another folder
+        self.files = parquet_files(self.path)
+        self._schema, fragments = _dataset(self.path, self.files)
+        self._schemas = [fragment.physical_schema for fragment in fragments]
+        self._groups = [group for fragment in fragments for group in fragment.split_by_row_group()]
+        self.rows = sum(map(_rows, self._groups))
+        return str(self.files[0]), self._schema.names, self._schemas[0].pandas_metadata
+
+    def _check(self) -> None:
+        constants = {name for name in self._schema.names if name not in self._schemas[0].names}
+        for file, schema in zip(self.files, self._schemas, strict=True):
+            _check_schema(file, schema, self.files[0], self._schema, self._names, constants)
+        self.kinds = _time_kinds(self._schema, self._names.features)
+
+    def __iter__(self) -> Iterator[Chunk]:
+        """Iterate over the chunks of all files, in the order of the files."""
+        return _chunks_of(self._batches(), self._names, min(self._step, max(1, self.rows or 1)))
+
+    def _batches(self) -> Iterator[_Batch]:
+        from pyarrow import ArrowException
+
+        for group in self._groups:
+            number = group.row_groups[0].id
+            first = sum(group.metadata.row_group(i).num_rows for i in range(number))
+            try:
+                for batch in group.to_batches(
+                    self._schema,
+                    columns=self._names.all,
+                    batch_size=BATCH_ROWS,
+                    fragment_scan_options=_scan_options(),
+                    use_threads=Path(group.path).stat().st_size > SMALL,
+                ):
+                    yield _Batch(batch, group.path, f"row group {number}, ", first)
+                    first += batch.num_rows
+            except (ArrowException, OSError) as error:
+                raise TableError(f"{group.path} is truncated or damaged: {error}") from None
+
+    def parts(self) -> list[Chunks]:
+        """Return chunks of some row groups each, for other processes, which open the files by name."""
+        # Adjacent row groups of a file are joined up to the chunk size.
+        parts: list[list[Any]] = []
+        for group in self._groups:
+            last = parts[-1] if parts and parts[-1][0].path == group.path else None
+            if last is not None and sum(map(_rows, last)) + _rows(group) <= self._step:
+                last.append(group)
+            else:
+                parts.append([group])
+        return [self._of(groups) for groups in parts if any(map(_rows, groups))]
+
+    def _of(self, groups: Sequence[Any]) -> ParquetChunks:
+        part = copy(self)
+        part._groups, part.rows = list(groups), sum(map(_rows, groups))
+        vars(part).pop("_ranges", None)
+        return part
+
+    def split_by_box(self, low: Array, high: Array) -> Split | None:
+        """Split the row groups by the statistics of the files; one that lacks some may lie in any box."""
+        d, ranges = len(self._names.features), self._ranges
+        outside = ((ranges[:, :d, 0] > high) | (ranges[:, :d, 1] < low)).any(axis=1)
+        largest = np.abs(ranges[:, d:]).max(axis=2)  # of values, and of weights if there are any
+        outside &= np.isfinite(largest).all(axis=1)
+        weight = largest[:, -1] if self._names.weight else np.ones(len(largest))
+        if not outside.any() or not np.any(weight[~outside] > 0):
+            return None
+        targets = slice(0, len(self._names.target))
+        here, there = (np.fmax.reduce(largest[which, targets], axis=0) for which in (~outside, outside))
+        with np.errstate(all="ignore"):
+            heaviest = weight[outside].max() * np.where(there <= here, 1.0, there / here).max()
+        near, far = (self._of([self._groups[i] for i in np.flatnonzero(which)]) for which in (~outside, outside))
+        return Split(near, far, float(heaviest))
+
+    @cached_property
+    def _ranges(self) -> Array:
+        """Least and largest number of each column in each row group, NaN where the files do not say."""
+        names = self._names.all
+        ranges = [self._range(group, name) for group in self._groups for name in names]
+        return np.reshape(ranges, (len(self._groups), len(names), 2))
+
+    def _range(self, group: Any, name: str) -> tuple[float, float]:
+        from pyarrow import ArrowException, array, dataset
+
+        try:
+            stated = dataset.get_partition_keys(group.partition_expression)
+            ends = [stated[name]] if name in stated else list(group.row_groups[0].statistics[name].values())
+            numbers = np.asarray(_numbers(name, array(ends, self._schema.field(name).type)), dtype=np.float64)
+            return float(numbers.min()), float(numbers.max())
+        except (ArrowException, LookupError, TypeError, ValueError, OverflowError):  # such as of half floats
+            return np.nan, np.nan
+
+    def is_boolean(self, name: str) -> bool:
+        """Return whether a column of the Parquet files holds booleans."""
+        return name in self._schema.names and str(self._schema.field(name).type) == "bool"
+
+    def reference(self) -> dict[str, Any]:
+        """Return a dictionary with the path, the columns used and a fingerprint of each file, for `reopen`."""
+        return self._names.reference("parquet", self.path, self.files)
+
+
+def _rows(group: Any) -> int:
+    return int(group.row_groups[0].num_rows)
+
+
+class StreamChunks(NamedChunks):
+    """Chunks of an Arrow stream, such as a frame of pandas, polars or DuckDB, or a table or reader of pyarrow."""
+
+    def _open(self, source: Any) -> tuple[str, Sequence[str], Mapping[Any, Any] | None]:
         from pyarrow import RecordBatchReader
 
         self._source, self.again = source, not isinstance(source, RecordBatchReader)
-        reader = self._reader = RecordBatchReader.from_stream(source)
-        schema = reader.schema
-        self._names = ColumnNames("the stream", schema.names, features, target, weight, schema.pandas_metadata)
-        _check_schema("the stream", schema, "the stream", schema, self._names)
-        self.left_out = () if hasattr(source, "iloc") else self._names.left_out  # a frame of pandas has an index
-        self.flat, self.names = self._names.flat, tuple(self._names.features)
-        self.kinds = _time_kinds(schema, self._names.features)
-        self.outputs = len(self._names.target)
+        self._reader = RecordBatchReader.from_stream(source)
+        self._schema = self._reader.schema
         self.rows = len(source) if hasattr(source, "__len__") else None
-        self._step = rows or rows_per_chunk(len(self._names.all), memory)
+        return "the stream", self._schema.names, self._schema.pandas_metadata
+
+    def _check(self) -> None:
+        _check_schema("the stream", self._schema, "the stream", self._schema, self._names)
+        self.kinds = _time_kinds(self._schema, self._names.features)
+        if hasattr(self._source, "iloc"):  # a frame of pandas has an index
+            self.left_out = ()
 
     def __iter__(self) -> Iterator[Chunk]:
         """Iterate over the chunks of the stream; each iteration opens a new stream if the source can make one."""
+        self._start_reading()
+        return _chunks_of(self._batches(), self._names, min(self._step, max(1, self.rows or self._step)))
+
+    def _batches(self) -> Iterator[_Batch]:
         from pyarrow import RecordBatchReader
 
-        self._start_reading()
         reader = self._reader if self._reader is not None else RecordBatchReader.from_stream(self._source)
-        self._reader, start = None, 0
-        collected = _Collected(self._names, min(self._step, max(1, self.rows or self._step)))
+        self._reader, first = None, 0
         for batch in reader:
-            yield from collected.add(batch, "the stream", partial(_in_stream, start))
-            start += batch.num_rows
-        yield from collected.rest()
-
-
-def _in_group(group: Any, start: int, row: int, name: str) -> str:
-    number = group.row_groups[0].id
-    before = sum(group.metadata.row_group(i).num_rows for i in range(number))
-    return f"row group {number}, row {before + start + row}, column {name!r}"
-
-
-def _in_stream(start: int, row: int, name: str) -> str:
-    return f"row {start + row}, column {name!r}"
+            yield _Batch(batch, "the stream", "", first)
+            first += batch.num_rows
 
 
 def parquet_files(path: Path) -> list[Path]:

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kernpool.data.array_validation import TableError, dates_refused, in_words
-from kernpool.data.chunks.base import (
-    ArrayChunks,
-    Chunk,
-    Chunks,
-    IteratedChunks,
-    check_exact,
-    check_finite,
-    rows_per_chunk,
-)
-from kernpool.data.chunks.parquet import ColumnNames, ParquetChunks, StreamChunks
+from kernpool.data.chunks.base import ArrayChunks, Chunk, Chunks, IteratedChunks, check_exact, check_finite
+from kernpool.data.chunks.parquet import NamedChunks, ParquetChunks, StreamChunks
 from kernpool.data.columns import Kind
 from kernpool.data.suspect_columns import SuspectColumnWarning
 from kernpool.execution.warnings import warn_caller
@@ -26,22 +20,13 @@ from kernpool.execution.warnings import warn_caller
 Names = str | Sequence[str]
 
 
-class NpyChunks(Chunks):
+class NpyChunks(NamedChunks):
     """Chunks of a memory-mapped `.npy` file: a matrix with columns named "0", "1", ..., or a structured array."""
 
-    def __init__(
-        self,
-        path: str | Path,
-        *,
-        target: Names,
-        features: Sequence[str] | None = None,
-        weight: str | None = None,
-        rows: int | None = None,
-        memory: int | None = None,
-    ) -> None:
-        self.path = Path(path).absolute()  # a model may look for it from another folder
+    def _open(self, source: str | Path) -> tuple[str, Sequence[str], None]:
+        self.path = Path(source).absolute()  # a model may look for it from another folder
         try:
-            self._table = table = np.load(self.path, mmap_mode="r", allow_pickle=False)
+            table = self._table()
         except FileNotFoundError:
             raise
         except Exception as error:  # a damaged header can make NumPy raise nearly anything
@@ -51,48 +36,33 @@ class NpyChunks(Chunks):
                 f"{self.path}: expected one array, a matrix (rows, columns) or a one-dimensional array with named "
                 "columns; save such an array with numpy.save"
             )
-        present = table.dtype.names or [str(i) for i in range(table.shape[1])]
-        self._names = names = ColumnNames(str(self.path), present, features, target, weight)
-        for name in names.all:
-            kind = table.dtype[name] if table.dtype.names else table.dtype
+        self._first, self.rows, self._dtype = 0, len(table), table.dtype
+        return str(self.path), table.dtype.names or [str(i) for i in range(table.shape[1])], None
+
+    def _table(self) -> Any:
+        return np.load(self.path, mmap_mode="r", allow_pickle=False)
+
+    def _check(self) -> None:
+        for name in self._names.all:
+            kind = self._dtype[name] if self._dtype.names else self._dtype
             if kind.kind not in "fiub":
                 raise TableError(
                     f"{self.path}: column {name!r} holds {kind}, not real numbers; convert it to numbers first"
                 )
-        self.rows, self.flat, self.names = len(table), names.flat, tuple(names.features)
-        self.outputs = len(names.target)
-        self._step = rows or rows_per_chunk(len(names.all), memory)
 
     def __iter__(self) -> Iterator[Chunk]:
         """Iterate over the chunks of the file, which are ranges of its rows."""
-        for part in self._ranges(self.path):
-            yield from part
+        table = self._table()
+        for start, stop in self._ends():
+            yield self._chunk(table[start:stop], start)
 
-    def parts(self) -> list[Chunks]:
-        """Return one `NpyRows` per chunk, which refers to the file by name, for other processes."""
-        return [*self._ranges(self.path.absolute())]
+    def _ends(self) -> Iterator[tuple[int, int]]:
+        last = self._first + (self.rows or 0)
+        for start in range(self._first, last, self._step):
+            yield start, min(start + self._step, last)
 
-    def _ranges(self, path: Path) -> Iterator[NpyRows]:
-        for start in range(0, len(self._table), self._step):
-            yield NpyRows(path, self._names, start, min(start + self._step, len(self._table)))
-
-    def reference(self) -> dict[str, Any]:
-        """Return a dictionary with the path, the columns used and a fingerprint of the file, for `reopen`."""
-        return self._names.reference("npy", self.path, [self.path])
-
-
-class NpyRows(Chunks):
-    """One range of rows of a `.npy` file, held by file name and row numbers; nothing is read before iteration."""
-
-    def __init__(self, path: Path, names: ColumnNames, start: int, stop: int) -> None:
-        self.path, self._names, self._start, self.rows = path, names, start, stop - start
-        self.flat, self.names = names.flat, tuple(names.features)
-        self.outputs = len(names.target)
-
-    def __iter__(self) -> Iterator[Chunk]:
-        """Read the rows from the file, and yield them as a single chunk."""
-        names, start = self._names.all, self._start
-        block = np.load(self.path, mmap_mode="r", allow_pickle=False)[start : start + (self.rows or 0)]
+    def _chunk(self, block: NDArray[Any], start: int) -> Chunk:
+        names = self._names.all
         numbers = np.empty((len(names), len(block)))
 
         def place(row: int, i: int) -> str:
@@ -103,11 +73,20 @@ class NpyRows(Chunks):
             check_exact(column, str(self.path), lambda row, _: place(row, i))  # noqa: B023  # called at once
             numbers[i] = column
         check_finite(numbers.T, str(self.path), place)
-        yield self._names.chunk(numbers)
+        return self._names.chunk(numbers)
 
     def parts(self) -> list[Chunks]:
-        """Return a list of this object alone, as it is not split further."""
-        return [self]
+        """Return the rows of each chunk, for other processes, which open the file by name."""
+        parts: list[Chunks] = []
+        for start, stop in self._ends():
+            part = copy(self)
+            part._first, part.rows = start, stop - start
+            parts.append(part)
+        return parts
+
+    def reference(self) -> dict[str, Any]:
+        """Return a dictionary with the path, the columns used and a fingerprint of the file, for `reopen`."""
+        return self._names.reference("npy", self.path, [self.path])
 
 
 def open_chunks(
@@ -174,14 +153,15 @@ def open_chunks(
                 "target must name the column of values, or the columns, of a file or a stream: open it with "
                 "open_chunks(source, target=...), and give what that returns to pool"
             )
-        options: dict[str, Any] = {
-            "target": target,
-            "features": features,
-            "weight": weight,
-            "rows": rows,
-            "memory": memory,
-        }
-        return _with_warning(_open_named(source, **options))
+        kind = StreamChunks if not isinstance(source, str | Path) else _kind_of_file(Path(source))
+        chunks = kind(source, target=target, features=features, weight=weight, rows=rows, memory=memory)
+        if chunks.left_out:  # never columns that the caller names
+            warn_caller(
+                f"{in_words(chunks.left_out)} labels of rows, and no column of keys is made of them; name the columns "
+                "of keys in features= to choose",
+                SuspectColumnWarning,
+            )
+        return chunks
     if value is not None:
         return ArrayChunks(source, value, weight, rows=rows)
     if isinstance(source, np.ndarray | tuple) or not hasattr(source, "__iter__"):
@@ -192,24 +172,8 @@ def open_chunks(
     return IteratedChunks(source, rows=rows)
 
 
-def _open_named(source: Any, **options: Any) -> Chunks:
-    """Open a `.npy` file, a Parquet file or folder, or an Arrow stream as chunks."""
-    if not isinstance(source, str | Path):
-        return StreamChunks(source, **options)
-    path = Path(source)
-    return NpyChunks(path, **options) if path.suffix == ".npy" else ParquetChunks(path, **options)
-
-
-def _with_warning(chunks: Chunks) -> Chunks:
-    """Return the chunks, and warn if columns that hold row labels were excluded from the keys."""
-    # Columns that the caller names are never excluded.
-    if chunks.left_out:
-        warn_caller(
-            f"{in_words(chunks.left_out)} labels of rows, and no column of keys is made of them; name the columns of "
-            "keys in features= to choose",
-            SuspectColumnWarning,
-        )
-    return chunks
+def _kind_of_file(path: Path) -> type[NamedChunks]:
+    return NpyChunks if path.suffix == ".npy" else ParquetChunks
 
 
 def refuse_keys_alone(key: Any) -> None:
