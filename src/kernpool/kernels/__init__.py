@@ -40,9 +40,13 @@ from kernpool.kernels.registry import (
     registered_name,
 )
 
-# The compiled loops number kernels by their index in this list; the powers in products come last.
 BUILT_IN = tuple(kernel_names())
-COMPILED = (*BUILT_IN, *INTERNAL)
+# Kernels that `algorithms/loops/kernel_weights.py` has a branch for, numbered by their index in this list; the powers
+# in products come last. Others are summed by NumPy.
+COMPILED = (
+    "gaussian", "boxcar", "constant", "epanechnikov", "triangular", "biweight", "triweight", "tricube", "cosine",
+    "laplace", "logistic", *INTERNAL,
+)  # fmt: skip
 
 
 def is_built_in(kernel: Kernel) -> bool:

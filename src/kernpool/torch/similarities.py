@@ -26,7 +26,7 @@ from torch import Tensor, nn
 
 from kernpool.data.array_validation import refuse_foreign
 from kernpool.execution.error_messages import abbreviate, as_count, check_choice, explain_calls
-from kernpool.kernels import Kernel, get_kernel, is_built_in
+from kernpool.kernels import BUILT_IN, Kernel, Polynomial, get_kernel, is_built_in
 from kernpool.torch.masks import at_least_single, check_tensors, without_autocast
 
 LogProfile = Callable[[Tensor], Tensor]
@@ -52,31 +52,19 @@ def _gaussian(squared: Tensor) -> Tensor:
     return -0.5 * squared
 
 
-def _boxcar(squared: Tensor) -> Tensor:
-    return _flat(squared).masked_fill(squared > 1, -torch.inf)  # the edge belongs to the window
+def _polynomial(form: Polynomial) -> LogProfile:
+    """Return the logarithm of ``height (1 - u**inner)**outer`` as a function of the squared distance."""
+    if not form.outer:
+        return lambda squared: _flat(squared).masked_fill(squared > 1, -torch.inf)  # the edge belongs to the window
 
+    def log_profile(u: Tensor) -> Tensor:
+        logarithm = torch.log1p(-u)
+        if degree > 1:  # 1 - u^3 = (1 - u)(1 + u + u^2): near the edge 1 - u is exact, so small weights keep all digits
+            logarithm = logarithm + torch.log1p(sum((u**power for power in range(2, degree)), start=u))
+        return math.log(form.height) + form.outer * logarithm
 
-def _epanechnikov(squared: Tensor) -> Tensor:
-    return _log_within_support(squared, lambda s: math.log(3 / 4) + torch.log1p(-s))
-
-
-def _biweight(squared: Tensor) -> Tensor:
-    return _log_within_support(squared, lambda s: math.log(15 / 16) + 2.0 * torch.log1p(-s))
-
-
-def _triweight(squared: Tensor) -> Tensor:
-    return _log_within_support(squared, lambda s: math.log(35 / 32) + 3.0 * torch.log1p(-s))
-
-
-def _triangular(squared: Tensor) -> Tensor:
-    return _log_within_support(_root(squared), lambda u: torch.log1p(-u))
-
-
-def _tricube(squared: Tensor) -> Tensor:
-    # 1 - u^3 = (1 - u)(1 + u + u^2): near the edge 1 - u is exact, so small weights keep all their digits.
-    return _log_within_support(
-        _root(squared), lambda u: math.log(70 / 81) + 3.0 * (torch.log1p(-u) + torch.log1p(u * (1.0 + u)))
-    )
+    degree = form.inner if form.inner % 2 else form.inner // 2  # in the distance, or in its square
+    return lambda squared: _log_within_support(_root(squared) if form.inner % 2 else squared, log_profile)
 
 
 def _cosine(squared: Tensor) -> Tensor:
@@ -95,20 +83,21 @@ def _logistic(squared: Tensor) -> Tensor:
     return -u - 2.0 * torch.log1p(torch.exp(-u))
 
 
-# By name; a test holds them against every kernel that `kernpool` comes with.
-LOG_PROFILES: dict[str, LogProfile] = {
+def _log_profile_of(name: str) -> LogProfile:
+    """Return the logarithm of a built-in kernel, by its form where that says all."""
+    form = get_kernel(name).form
+    return _polynomial(form) if isinstance(form, Polynomial) else OTHERS[name]
+
+
+OTHERS: dict[str, LogProfile] = {
     "gaussian": _gaussian,
-    "boxcar": _boxcar,
     "constant": _flat,
-    "epanechnikov": _epanechnikov,
-    "triangular": _triangular,
-    "biweight": _biweight,
-    "triweight": _triweight,
-    "tricube": _tricube,
     "cosine": _cosine,
     "laplace": _laplace,
     "logistic": _logistic,
 }
+# A test holds them against every kernel that `kernpool` comes with.
+LOG_PROFILES = {name: _log_profile_of(name) for name in BUILT_IN}
 
 
 Form = Literal["shared", "per_feature", "linear"]
