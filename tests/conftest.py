@@ -23,7 +23,7 @@ SWEEP = ("algorithms/sweep/",)
 OTHERS = ("algorithms/", "core/", "laws/", "pooling/", "fuzz/")
 # Files whose slow tests interrupt processes or watch clocks, and run one after the other.
 ALONE = ("cli/test_chunked", "cli/test_cli", "cli/test_explore", "dask/test_dask", "data/test_temporaries",
-         "execution/test_compiling", "execution/test_notices", "execution/test_threads")  # fmt: skip
+         "execution/test_compiling", "execution/test_progress", "execution/test_threads")  # fmt: skip
 
 
 @pytest.hookimpl(wrapper=True)

@@ -14,9 +14,9 @@ from numpy.testing import assert_allclose
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, load_model, pool, save_model
 from kernpool.cli import main
-from kernpool.cli.terminal import parse_memory
+from kernpool.cli.options import number_of_bytes
 from kernpool.data.chunks.base import FEWEST_ROWS
-from kernpool.execution.notices import bar
+from kernpool.execution.progress import bar
 from kernpool.pooling import Recipe
 from tests.support.parquet import write_parquet
 
@@ -228,7 +228,7 @@ def test_recipes_are_tried_on_a_cluster_field_by_field():
 
 def test_the_bar_shows_rows_and_starts_again(capsys, monkeypatch):
     now = [0.0]
-    monkeypatch.setattr("kernpool.execution.notices.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("kernpool.execution.progress.time.monotonic", lambda: now[0])
     listener = bar("fitting", unit="rows")
     for now[0], done in ((100.0, 1000), (200.0, 4000), (201.0, 1000), (203.0, 2000)):
         listener(done, 4000)
@@ -244,7 +244,7 @@ def test_rows_are_reported(fitted, monkeypatch):
     with report_progress(lambda done, total: seen.append((done, total))):
         assert main(["predict", "model", "new.parquet", "--memory", "1MiB", "--quiet", "--out", "o.npy"]) == 0
     sizes = {"512MiB": 512 << 20, "1.5GB": 1_500_000_000, "3000000": 3_000_000, "2 gib": 2 << 30}
-    assert {text: parse_memory(text) for text in sizes} == sizes
+    assert {text: number_of_bytes(text) for text in sizes} == sizes
     total = 5 * FEWEST_ROWS
     assert seen[-1] == (total, total)
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)

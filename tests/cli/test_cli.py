@@ -17,7 +17,7 @@ import pytest
 from kernpool import NadarayaWatsonRegressor, load_model, save_model
 from kernpool.cli import main
 from kernpool.estimators.persistence import ModelFileError
-from kernpool.execution.notices import bar, progress_bar
+from kernpool.execution.progress import bar, progress_bar
 from tests.support.commands import kernpool, process
 from tests.support.thinning import slow
 
@@ -148,7 +148,7 @@ def test_a_bar_on_a_terminal_and_none_elsewhere(tmp_path):
     generator = np.random.default_rng(0)
     np.save(tmp_path / "data.npy", generator.normal(size=(4000, 2)))
     # Without patience: on a fast machine the fit is over before a bar would show.
-    program = "from kernpool.execution import notices as n; n.PATIENCE = n.INTERVAL = 0.0"
+    program = "from kernpool.execution import progress as n; n.PATIENCE = n.INTERVAL = 0.0"
     program += "; from kernpool.cli import main; main()"
     command = [sys.executable, "-c", program, "fit", "data.npy", "--target", "1"]
     terminal, side = os.openpty()
@@ -171,8 +171,8 @@ def test_a_bar_on_a_terminal_and_none_elsewhere(tmp_path):
 
 def test_a_bar_shows_before_any_work_is_done(capsys, monkeypatch):
     """The first of 25 fits takes seconds, and a library may read a file in one go."""
-    monkeypatch.setattr("kernpool.execution.notices.is_terminal", lambda: True)
-    monkeypatch.setattr("kernpool.execution.notices.PATIENCE", 0.05)
+    monkeypatch.setattr("kernpool.execution.progress.is_terminal", lambda: True)
+    monkeypatch.setattr("kernpool.execution.progress.PATIENCE", 0.05)
     with progress_bar("working", quiet=False):
         time.sleep(0.3)
     assert capsys.readouterr().err == f"\r\033[Kworking [{'.' * 30}]   0%\r\033[K"

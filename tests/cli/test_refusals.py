@@ -85,7 +85,7 @@ REFUSED = [
     (f"{MIXED} --sep . --decimal .", 2, "must differ"),
     (f"{MIXED} --encoding klingon", 2, "--encoding klingon is unknown"),
     (f"{MIXED} --features x --bandwidth log_loss", 2, "--bandwidth log_loss is for probabilities of classes"),
-    (f"{MIXED} --features x,side --bandwidth 1 --smoothing a", 2, "--smoothing must be"),
+    (f"{MIXED} --features x,side --bandwidth 1 --smoothing a", 2, "--smoothing: must be"),
     ("fit mixed.csv --target side --features x --degree 1", 2, "--degree is for targets of numbers, and 'side' holds"),
     (f"{MIXED} --features x --groups room", 1, "mixed.csv: no column 'room'; columns are 'x'"),
     (f"{MIXED} --features x --groups side --bandwidth aicc", 2, "--bandwidth aicc leaves no rows out; use one of"),
@@ -103,7 +103,7 @@ REFUSED = [
     (FILE.replace("big", "nowhere"), 1, "nowhere.parquet does not exist"),
     (f"{FILE} --features x --dates x", 1, "--dates names 'x', which is no column of dates to predict from"),
     ("fit days.parquet --target y --memory 1GiB", 1, "column 'day' holds dates; say --dates day"),
-    *((f"fit big.parquet --target y --memory={size}", 2, "--memory must be") for size in (
+    *((f"fit big.parquet --target y --memory={size}", 2, "--memory: must be") for size in (
         "''", "lots", "-1GiB", "nan", "100", "٣GiB")),
     ("predict nothing t.csv", 1, "nothing is no file"),
     ("predict model new.csv --empty near", 2, "invalid choice: 'near'; did you mean 'nearest'? kernpool "),
@@ -114,7 +114,7 @@ REFUSED = [
     ("predict model bad.parquet --memory 1GiB --out out.csv", 1, "row 1, column 'x' is nan"),
     ("predict model days.parquet --memory 1GiB --out out.csv", 1, "no column 'x'"),
     (f"{PREDICT} --quantiles 50", 2, "--quantiles must be between 0 and 1, got 50.0; a median is 0.5"),
-    (f"{PREDICT} --quantiles 0.5,0.50", 2, "--quantiles must differ, as each is one column; got 0.5,0.50"),
+    (f"{PREDICT} --quantiles 0.5,0.50", 2, "--quantiles must differ, as each is one column; got [0.5, 0.5]"),
     (f"{PREDICT} --quantiles 0.1,-1", 2, "--quantiles must be between 0 and 1, got -1"),
     (f"{PREDICT} --quantiles nan", 2, "--quantiles holds nan"),
     (f"{PREDICT} --quantiles 0.5 --cluster tcp://nowhere:1", 2, "--quantiles cannot be had from a cluster"),
@@ -178,7 +178,7 @@ REFUSED = [
     ("explore filed --out n.html", 1, "explore needs the rows themselves; fit a sample of the rows without"),
     ("compile --processes 0", 2, "--processes must be at least 1"),
     ("compile --kernels foo", 2, "--kernels 'foo' is unknown"),
-    ("compile --columns a", 2, "--columns must be numbers of columns"),
+    ("compile --columns a", 2, "--columns: must be whole numbers"),
 ]  # fmt: skip
 
 

@@ -3,12 +3,11 @@
 import argparse
 import time
 import warnings
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.compose import make_column_transformer
+from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.ensemble import (
     HistGradientBoostingClassifier,
@@ -16,7 +15,7 @@ from sklearn.ensemble import (
     RandomForestClassifier,
     RandomForestRegressor,
 )
-from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
+from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from threadpoolctl import threadpool_limits
@@ -27,17 +26,15 @@ from kernpool.cli.terminal import UsageError, need_output, print_json
 from kernpool.data import TableError
 from kernpool.data.dates import times_of
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
-from kernpool.execution.notices import progress_bar
-from kernpool.execution.progress import current_progress, report_progress
+from kernpool.execution.progress import current_progress, progress_bar, report_progress
 from kernpool.execution.text_table import columns_of_text
 from kernpool.execution.threads import resolve_n_jobs
 
-Array = NDArray[np.float64]
-Make = Callable[[], Any]
+Folds = list[tuple[NDArray[np.intp], NDArray[np.intp]]]  # rows of the fit and of the test
 
 OURS = ("NadarayaWatson", "LocalLinear")
 FEW_ROWS = 10_000  # with fewer, OpenMP threads wait for each other and make boosting many times slower
-MOST_BINS = 255  # of a column in boosting, and so most categories of a categorical one
+MOST_BINS = 255  # of a column in boosting, and so most categories of a nominal one
 
 
 def run_compare(options: argparse.Namespace) -> None:
@@ -62,7 +59,7 @@ def run_compare(options: argparse.Namespace) -> None:
     print("\n".join(columns_of_text(["", *names[1:]], rows)))
 
 
-def folds_of(training: TrainingTable, folds: int, seed: int) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+def folds_of(training: TrainingTable, folds: int, seed: int) -> Folds:
     """Return indices of the training and test rows of each fold, stratified by class; folds do not split clusters."""
     y, groups = training.target, training.groups
     assert y is not None
@@ -90,96 +87,70 @@ def folds_of(training: TrainingTable, folds: int, seed: int) -> list[tuple[NDArr
     return found
 
 
-def compare(
-    training: TrainingTable, folds: Sequence[tuple[NDArray[np.intp], NDArray[np.intp]]], seed: int, jobs: int
-) -> list[dict[str, Any]]:
+def compare(training: TrainingTable, folds: Folds, seed: int, jobs: int) -> list[dict[str, Any]]:
     """Cross-validate all estimators on the training table, and return their scores, best first."""
-    makers, y = _estimators(training, seed, jobs), training.target
+    makers, y, scores = _estimators(training, seed, jobs), training.target, list[dict[str, Any]]()
     assert y is not None
-    listener, total, done, scores = current_progress(), len(makers) * len(folds), 0, []
+    listener, labels, others = current_progress(), np.unique(y), _for_trees(training)
     measure, share = ("log_loss", "wrong") if training.classes else ("mean_squared_error", "r2")
-    labels, numbers = np.unique(y), _as_numbers(training)
-    for name, make in makers.items():
-        ours, loss, wrong = name.startswith(OURS), np.full(len(y), np.nan), np.zeros(len(y))
-        X = training.X if ours else numbers
+    for done, (name, estimator) in enumerate(makers.items(), start=1):
+        ours = name.startswith(OURS)
         started = time.perf_counter()
-        for fit, test in folds:
-            with (
-                report_progress(lambda _, __: None),
-                warnings.catch_warnings(),
-                threadpool_limits(1 if len(y) < FEW_ROWS else resolve_n_jobs(jobs), "openmp"),
-            ):
-                warnings.simplefilter("ignore")  # of one fold of many
-                clusters = {"groups": training.groups[fit]} if ours and training.groups is not None else {}
-                model = make().fit(_rows(X, fit), y[fit], **clusters)
-                loss[test], wrong[test] = _losses(model, _rows(X, test), y[test], labels)
-            done += 1
-            if listener is not None:
-                listener(done, total)
-        seconds, error = time.perf_counter() - started, float(loss.mean())
+        with (
+            report_progress(lambda _, __: None),
+            warnings.catch_warnings(),
+            threadpool_limits(1 if len(y) < FEW_ROWS else resolve_n_jobs(jobs), "openmp"),
+        ):
+            warnings.simplefilter("ignore")  # of one fold of many
+            predicted = cross_val_predict(
+                estimator,
+                training.X if ours else others,
+                y,
+                cv=folds,
+                method="predict_proba" if training.classes else "predict",
+                params={"groups": training.groups} if ours and training.groups is not None else None,
+            )
+        seconds = time.perf_counter() - started
+        if training.classes:
+            true = np.searchsorted(labels, y)
+            said = np.maximum(predicted[np.arange(len(y)), true], np.finfo(float).eps)  # as `sklearn.metrics.log_loss`
+            loss, second = -np.log(said), float((predicted.argmax(axis=1) != true).mean())
+        else:
+            loss = (predicted - y) ** 2
+            second = 1 - float(loss.mean()) / (float(np.var(y)) or np.nan)
         errors = np.array([loss[test].mean() for _, test in folds])
-        spread = np.nan if training.classes else float(np.var(y)) or np.nan
         scores.append(
             {
                 "name": name,
-                measure: error,
+                measure: float(loss.mean()),
                 "standard_error": float(errors.std(ddof=1) / len(folds) ** 0.5),
-                share: float(wrong.mean()) if training.classes else 1 - error / spread,
+                share: second,
                 "seconds": seconds,
             }
         )
+        if listener is not None:
+            listener(done, len(makers))
     return sorted(scores, key=lambda score: score[measure])
 
 
-def _losses(model: Any, X: Any, y: NDArray[Any], labels: NDArray[Any]) -> tuple[Array, Array]:
-    """Return the squared error or log loss of each row, and for classes whether the predicted class is wrong."""
-    if not hasattr(model, "predict_proba"):
-        return (model.predict(X) - y) ** 2, np.zeros(len(y))
-    probability = np.zeros((len(y), len(labels)))
-    probability[:, np.searchsorted(labels, model.classes_)] = model.predict_proba(X)
-    true = np.searchsorted(labels, y)
-    said = np.maximum(probability[np.arange(len(y)), true], np.finfo(float).eps)  # as `sklearn.metrics.log_loss`
-    return -np.log(said), (probability.argmax(axis=1) != true).astype(float)
-
-
-def _rows(X: Any, rows: NDArray[np.intp]) -> Any:
-    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
-
-
-def _as_numbers(training: TrainingTable) -> Array:
-    """Return the features as a matrix of numbers; categories become their indices in the order of categories."""
-    X = training.X
-    if isinstance(X, np.ndarray):
-        return X
-    columns = []
-    for name in X:
-        times = times_of(name, X[name])
+def _for_trees(training: TrainingTable) -> Any:
+    """Return the features for trees: dates in days, ordered categories by their codes, others as categories."""
+    pandas, columns = import_pandas(), dict[str, Any]()
+    for name, column in pandas.DataFrame(training.X, columns=training.names).items():
+        times = times_of(name, column)
         if times is not None:
-            columns.append(times.days())
-        elif name in _categorical(training):
-            kind = X[name] if hasattr(X[name], "cat") else X[name].astype("category")
-            columns.append(kind.cat.codes.to_numpy(np.float64))
+            columns[name] = times.days()
+        elif pandas.api.types.is_numeric_dtype(column):
+            columns[name] = column.to_numpy(np.float64)
         else:
-            columns.append(X[name].to_numpy(np.float64))
-    return np.column_stack(columns)
+            kinds = column if hasattr(column, "cat") else column.astype("category")
+            is_nominal = name not in training.ordered and len(kinds.cat.categories) <= MOST_BINS
+            columns[name] = kinds.cat.as_unordered() if is_nominal else kinds.cat.codes.to_numpy(np.float64)
+    return pandas.DataFrame(columns)
 
 
-def _categorical(training: TrainingTable) -> list[str]:
-    X = training.X
-    is_number = import_pandas().api.types.is_numeric_dtype
-    return [name for name in X if not is_number(X[name]) and times_of(name, X[name]) is None]
-
-
-def _unordered(training: TrainingTable) -> list[int]:
-    X = training.X
-    if isinstance(X, np.ndarray):
-        return []
-    return [X.columns.get_loc(name) for name in _categorical(training) if name not in training.ordered]
-
-
-def _estimators(training: TrainingTable, seed: int, jobs: int) -> dict[str, Make]:
-    """Return functions that make the estimators to compare, by name; names of this package begin with `OURS`."""
-    levels, numbers = _unordered(training), _as_numbers(training)
+def _estimators(training: TrainingTable, seed: int, jobs: int) -> dict[str, Any]:
+    """Return the estimators to compare, by name; names of this package begin with `OURS`."""
     named: Any = {
         "unordered": training.unordered or None,
         "ordered": training.ordered or None,
@@ -187,30 +158,25 @@ def _estimators(training: TrainingTable, seed: int, jobs: int) -> dict[str, Make
         "n_jobs": jobs,
     }
     forest: Any = {"random_state": seed, "n_jobs": jobs}
-    boosting: Any = {"categorical_features": _few_categories(levels, numbers), "random_state": seed}
+    boosting: Any = {"categorical_features": "from_dtype", "random_state": seed}
     if training.classes:
         return {
-            "NadarayaWatsonClassifier": lambda: NadarayaWatsonClassifier(**named),
-            "RandomForestClassifier": lambda: _one_hot(levels, RandomForestClassifier(**forest)),
-            "HistGradientBoostingClassifier": lambda: HistGradientBoostingClassifier(**boosting),
-            "class frequencies": lambda: DummyClassifier(strategy="prior"),
+            "NadarayaWatsonClassifier": NadarayaWatsonClassifier(**named),
+            "RandomForestClassifier": _one_hot(RandomForestClassifier(**forest)),
+            "HistGradientBoostingClassifier": HistGradientBoostingClassifier(**boosting),
+            "class frequencies": DummyClassifier(strategy="prior"),
         }
     return {
-        "NadarayaWatsonRegressor": lambda: NadarayaWatsonRegressor(empty="nearest", **named),
-        "LocalLinearRegressor": lambda: LocalLinearRegressor(empty="nearest", **named),
-        "RandomForestRegressor": lambda: _one_hot(levels, RandomForestRegressor(**forest)),
-        "HistGradientBoostingRegressor": lambda: HistGradientBoostingRegressor(**boosting),
-        "mean of y": DummyRegressor,
+        "NadarayaWatsonRegressor": NadarayaWatsonRegressor(empty="nearest", **named),
+        "LocalLinearRegressor": LocalLinearRegressor(empty="nearest", **named),
+        "RandomForestRegressor": _one_hot(RandomForestRegressor(**forest)),
+        "HistGradientBoostingRegressor": HistGradientBoostingRegressor(**boosting),
+        "mean of y": DummyRegressor(),
     }
 
 
-def _one_hot(levels: list[int], forest: Any) -> Any:
-    if not levels:
-        return forest
-    encoder = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), levels), remainder="passthrough")
-    return make_pipeline(encoder, forest)
-
-
-def _few_categories(levels: list[int], numbers: Array) -> list[int]:
-    """Return the indices of the categorical columns with few enough categories for gradient boosting."""
-    return [i for i in levels if numbers[:, i].max() < MOST_BINS]
+def _one_hot(forest: Any) -> Any:
+    """Return a forest that reads categories as one column of zeros and ones each."""
+    encoder = OneHotEncoder(handle_unknown="ignore")
+    categories = make_column_selector(dtype_include="category")
+    return make_pipeline(make_column_transformer((encoder, categories), remainder="passthrough"), forest)

@@ -3,8 +3,8 @@
 import argparse
 import sys
 
-from kernpool.cli.terminal import UsageError, need_output, print_json, say, split_names
-from kernpool.execution.notices import bar, is_terminal
+from kernpool.cli.terminal import UsageError, need_output, print_json, say
+from kernpool.execution.progress import bar, is_terminal
 
 
 def run_compile(options: argparse.Namespace) -> None:
@@ -16,8 +16,8 @@ def run_compile(options: argparse.Namespace) -> None:
     from kernpool.estimators.compile_ahead import COLUMNS, compile_ahead
 
     found = compile_ahead(
-        None if options.kernels is None else split_names(options.kernels),
-        COLUMNS if options.columns is None else _numbers(options.columns),
+        options.kernels,
+        options.columns or COLUMNS,
         processes=options.processes,
         progress=bar("compiling", unit="tasks") if show else None,
     )
@@ -31,10 +31,3 @@ def run_compile(options: argparse.Namespace) -> None:
             f"{found.folder}: "
             "for this version and this kind of processor"
         )
-
-
-def _numbers(text: str) -> list[int]:
-    try:
-        return [int(part) for part in text.split(",")]
-    except ValueError:
-        raise UsageError(f"--columns must be numbers of columns such as 1,2,3, got {text!r}") from None

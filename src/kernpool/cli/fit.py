@@ -12,16 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from kernpool.cli.info import describe_fit, fitted_columns, named_summary
+from kernpool.cli.info import describe_fit, named_summary
 from kernpool.cli.tables import TrainingTable, training_rows
-from kernpool.cli.terminal import UsageError, given, need_output, parse_numbers, print_json, say
+from kernpool.cli.terminal import UsageError, given, need_output, print_json, say
 from kernpool.data.atomic_files import refuse_existing, whole_file
 from kernpool.displays import PartialDisplay, cover_glyphs, import_pyplot
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
 from kernpool.estimators.fitted_model import problem_of
 from kernpool.estimators.model import gap_of
 from kernpool.estimators.persistence import check_model_file, save_model
-from kernpool.execution.notices import progress_bar
+from kernpool.execution.progress import progress_bar
 from kernpool.execution.text_table import lines_of
 from kernpool.inference import InferenceWarning
 from kernpool.pooling import choose
@@ -80,25 +80,16 @@ def fit_rows(options: argparse.Namespace) -> tuple[Any, TrainingTable]:
 
 def closed_columns_of(options: argparse.Namespace, names: list[str]) -> dict[str, Any]:
     """Return the parameters of features that come round, by position: arrays have no names."""
-
-    def place(option: str, name: str) -> int:
-        if name not in names:
-            raise UsageError(f"{option} names {name!r}, which is no feature; features are {', '.join(names)}")
-        return names.index(name)
-
-    parameters: dict[str, Any] = {}
-    if options.periodic is not None:
-        pairs = [text.partition("=") for text in options.periodic.split(",")]
-        if not all(sign for _, sign, _ in pairs):
-            raise UsageError(f"--periodic must be columns and periods such as hour=24, got {options.periodic!r}")
-        periods = [parse_numbers(period, "--periodic") for _, _, period in pairs]
-        found = zip(pairs, periods, strict=True)
-        parameters["periodic"] = {place("--periodic", name): period for (name, _, _), period in found}
-    if options.geographic is not None:
-        both = options.geographic.split(",")
-        if len(both) != 2:
-            raise UsageError(f"--geographic must name two columns, latitude,longitude, got {options.geographic!r}")
-        parameters["geographic"] = [place("--geographic", name) for name in both]
+    for option in ("periodic", "geographic"):
+        unknown = [name for name in vars(options)[option] or () if name not in names]
+        if unknown:
+            known = ", ".join(names)
+            raise UsageError(f"--{option} names {unknown[0]!r}, which is no feature; features are {known}")
+    parameters = given(options, "periodic", "geographic")
+    if "periodic" in parameters:
+        parameters["periodic"] = {names.index(name): period for name, period in options.periodic.items()}
+    if "geographic" in parameters:
+        parameters["geographic"] = [names.index(name) for name in options.geographic]
     return parameters
 
 
@@ -123,8 +114,8 @@ def build_model(options: argparse.Namespace, *, classes: bool = False) -> Any:
     if "ridge" in parameters and not planes:
         raise UsageError("--ridge is for --degree 1: local means have no slopes, and stay in the range of Y")
     if options.bandwidth is not None:
-        parameters["bandwidth"] = parse_numbers(options.bandwidth)
-    parameters["smoothing"] = parse_numbers(options.smoothing, "--smoothing")
+        parameters["bandwidth"] = options.bandwidth
+    parameters["smoothing"] = options.smoothing
     kind = NadarayaWatsonClassifier if classes else LocalLinearRegressor if planes else NadarayaWatsonRegressor
     return kind(**parameters)
 
@@ -136,7 +127,8 @@ def check_outputs(options: argparse.Namespace) -> None:
     if options.model is not None:
         check_model_file(Path(options.model), options.force)
     if options.plot is not None:
-        import_matplotlib_early()
+        os.environ.setdefault("MPLBACKEND", "Agg")  # which needs no screen
+        import_pyplot()  # fails before the computation if matplotlib is missing
         refuse_existing(Path(options.plot), options.force)
         if options.model is not None and Path(options.plot).resolve() == Path(options.model).resolve():
             raise UsageError(f"--model and --plot both name {options.plot!r}; give them different names")
@@ -145,18 +137,12 @@ def check_outputs(options: argparse.Namespace) -> None:
             raise UsageError(f"--plot must end in one of {', '.join(PICTURES)}, got {options.plot!r}")
 
 
-def import_matplotlib_early() -> None:
-    """Import matplotlib with a backend that needs no screen; fail before the computation if it is missing."""
-    os.environ.setdefault("MPLBACKEND", "Agg")
-    import_pyplot()
-
-
 def draw(model: Any, names: list[str], target: str, path: Path) -> None:
     """Plot the fit over each feature into a file."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of points that nobody asked for; predict warns of those that somebody does
         warnings.simplefilter("always", InferenceWarning)  # of the band that is drawn
-        display = PartialDisplay.from_estimator(model, feature_names=fitted_columns(model, names), target=target)
+        display = PartialDisplay.from_estimator(model, feature_names=names, target=target)
     cover_glyphs(display.figure_)  # its warning is of the picture that is asked for
     display.figure_.savefig(path, dpi=150)
     import_pyplot().close(display.figure_)

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from kernpool.cli.column_types import numbers_of, refuse_missing
 from kernpool.cli.info import need_method
 from kernpool.cli.tables import choose_features, open_table, without_missing
-from kernpool.cli.terminal import given, need_output, parse_numbers, print_json, say_notes
+from kernpool.cli.terminal import given, need_output, print_json, say_notes
 from kernpool.data import TableError
 from kernpool.estimators.persistence import load_model, read_header
-from kernpool.execution.notices import progress_bar
+from kernpool.execution.progress import progress_bar
 from kernpool.inference import TestResult, specification_test
 
 Array = NDArray[np.float64]
@@ -71,5 +71,5 @@ def _of_table(options: argparse.Namespace) -> Tested:
     refuse_missing(table, numbers, "")
     say_notes(table.notes, options)
     *X, y = (numbers_of(table, name, "tests of a table take numeric columns; choose others") for name in numbers)
-    how = {"bandwidth": parse_numbers(options.bandwidth), "n_jobs": options.jobs}
+    how = {"bandwidth": options.bandwidth, "n_jobs": options.jobs}
     return specification_test(np.column_stack(X), y, **_arguments(options, "kind"), **how), table.notes

@@ -50,34 +50,18 @@ def named_summary(model: Any, features: Sequence[str]) -> Summary:
 def describe_model(model: Any, header: dict[str, Any]) -> dict[str, Any]:
     """Return the settings of a saved model as a JSON-compatible dictionary."""
     if not isinstance(model, KernelSmoother):
-        return {"estimator": type(model).__name__, "parameters": _plain(model.get_params())}
+        return {"estimator": type(model).__name__, "parameters": model.get_params()}
     found = describe_fit(model, header["features"]) | {"target": header["target"], "features": header["features"]}
-    found["parameters"] = _plain(model.get_params())
+    found["parameters"] = model.get_params()
     if source_of(model) is not None:
         found["data"] = model.reference_["path"]
     results = {name: getattr(model, f"{name}_", None) for name in RESULTS}
     return found | {name: result for name, result in results.items() if result is not None}
 
 
-def _plain(value: Any) -> Any:
-    """Return parameters as JSON has them; what it has no numbers for, such as a model, as text."""
-    if isinstance(value, dict):
-        return {str(name): _plain(item) for name, item in value.items()}
-    if isinstance(value, tuple | list):
-        return [_plain(item) for item in value]
-    value = value.tolist() if hasattr(value, "tolist") else value
-    return value if isinstance(value, str | int | float | list | None) else str(value)
-
-
-def fitted_columns(model: KernelSmoother, features: Sequence[str]) -> list[str]:
-    """Return the columns of a fitted model: those of its table, and those that say where cells are missing."""
-    names = None if model.encoding_ is None else model.encoding_.names
-    return [*features, *([] if names is None else names[len(features) :])]
-
-
 def describe_fit(model: KernelSmoother, features: Sequence[str]) -> dict[str, Any]:
     """Return what a model was fitted to and what it found, as a JSON-compatible dictionary."""
-    source, encoding, features = source_of(model), model.encoding_, fitted_columns(model, features)
+    source, encoding = source_of(model), model.encoding_
     numeric, categorical = (range(len(features)), ()) if encoding is None else (encoding.numeric, encoding.categorical)
     found: dict[str, Any] = {
         "estimator": type(model).__name__,

@@ -13,7 +13,7 @@ from importlib import import_module
 
 from kernpool.cli.options import COMMANDS, build_parser
 from kernpool.cli.terminal import UsageError, describe, in_options, json_line, name_columns, say
-from kernpool.execution.notices import silence
+from kernpool.execution.progress import silence
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

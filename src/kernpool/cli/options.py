@@ -19,6 +19,8 @@ shows them, each with its help text:
 """
 
 import argparse
+import csv
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -27,6 +29,65 @@ from kernpool.cli.terminal import Parser, stream_name
 Options = dict[str, str]  # declarations of options, and their help
 
 EXPLAINED = 3  # training rows of a prediction, by default
+
+
+LEAST_MEMORY = 1 << 20
+
+
+def names(text: str) -> list[str]:
+    """Split names that are separated by commas; a name that contains a comma is quoted."""
+    try:
+        return [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]
+    except csv.Error as error:
+        raise argparse.ArgumentTypeError(f"names are separated by commas, as in A,B; got {text!r} ({error})") from None
+
+
+def numbers(text: str) -> float | list[float]:
+    """Read a number, or numbers separated by commas."""
+    try:
+        found = [float(part) for part in text.split(",")]
+    except ValueError:
+        what = "must be a number, or numbers separated by commas"
+        raise argparse.ArgumentTypeError(f"{what}; got {text!r}") from None
+    return found[0] if len(found) == 1 else found
+
+
+def numbers_or_name(text: str) -> float | list[float] | str:
+    """Read numbers as `numbers` does; other text is a name, for the library to judge."""
+    try:
+        return numbers(text)
+    except argparse.ArgumentTypeError:
+        return text
+
+
+def whole_numbers(text: str) -> list[int]:
+    """Read whole numbers that are separated by commas."""
+    if re.fullmatch(r"\d+(,\d+)*", text, re.ASCII) is None:
+        raise argparse.ArgumentTypeError(f"must be whole numbers such as 1,2,3, got {text!r}")
+    return [int(part) for part in text.split(",")]
+
+
+def periods(text: str) -> dict[str, float]:
+    """Read the periods of columns, such as hour=24,month=12."""
+    try:
+        return {name: float(period) for name, period in (pair.split("=") for pair in names(text))}
+    except ValueError:
+        what = "must be columns and periods such as hour=24"
+        raise argparse.ArgumentTypeError(f"{what}, got {text!r}") from None
+
+
+def number_of_bytes(text: str) -> int:
+    """Read a size such as 512MiB, 1.5GB or 2000000."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?) *(?:([KMGT])(I?)B|B?)", text.strip().upper(), re.ASCII)
+    if found is None:
+        what = "must be a size such as 512MiB, 2GiB, 1.5GB or a number of bytes"
+        raise argparse.ArgumentTypeError(f"{what}, got {text!r}")
+    number, letter, binary = found.groups()
+    power = " KMGT".index(letter or " ")
+    size = int(float(number) * (1024 if binary else 1000) ** power)
+    if size < LEAST_MEMORY:
+        raise argparse.ArgumentTypeError(f"must be at least 1MiB, got {text!r}")
+    return size
 
 
 def number_of_rows(text: str) -> int:
@@ -44,7 +105,9 @@ def number_of_neighbors(text: str) -> int | float | str:
 
 
 TYPES: dict[str, Callable[[str], Any]] = {"N": int, "K": int, "R": float, "LEVEL": float}
-TYPES |= {"ROWS": number_of_rows, "K|SHARE": number_of_neighbors}
+TYPES |= {"ROWS": number_of_rows, "K|SHARE": number_of_neighbors, "SIZE": number_of_bytes, "A,B": names}
+TYPES |= {"H": numbers_or_name, "S": numbers, "LEVELS": numbers, "1,2": whole_numbers}
+TYPES |= {"PERIODS": periods, "LAT,LON": names}
 TYPES |= dict.fromkeys(("DATA", "FILE"), stream_name)
 
 READING = {
@@ -317,11 +380,11 @@ def _add_option(command: argparse._ActionsContainer, usage: str, help: str) -> N
     elif value.endswith("..."):
         settings["action"] = "append"
     elif value.startswith("["):
-        settings |= {"nargs": "?", "const": ""}
+        settings |= {"nargs": "?", "const": TYPES[settings["metavar"]]("")}
     if name.startswith("--"):
         settings["required"] = usage.endswith("!")
     if default:
         settings["default"] = default
-    if (kind := TYPES.get(settings.get("metavar", ""))) is not None:
-        settings["type"] = kind
+    if settings.get("metavar") in TYPES:
+        settings["type"] = TYPES[settings["metavar"]]
     command.add_argument(name, **settings)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from kernpool.cli import column_types
 from kernpool.cli.table_files import MISSING, Table, as_separator, import_pandas, input_format, read_table, table_format
-from kernpool.cli.terminal import UsageError, parse_memory, say_notes, split_names
+from kernpool.cli.terminal import UsageError, say_notes
 from kernpool.data import TIME_KINDS, Chunks, MixedTable, TableError, Times, in_words
 from kernpool.data.atomic_files import is_same_file
 from kernpool.data.chunks.parquet import ParquetChunks
@@ -83,7 +83,7 @@ def text_format(options: argparse.Namespace) -> dict[str, Any]:
         how |= {"decimal": options.decimal, "thousands": "." if options.decimal == "," else ","}
     if options.na is None:
         return how | {"na_values": [*MISSING]}
-    return how | {"na_values": ["", *split_names(options.na)], "keep_default_na": False}
+    return how | {"na_values": ["", *options.na], "keep_default_na": False}
 
 
 def without_missing(table: Table, names: Sequence[str], options: argparse.Namespace) -> Table:
@@ -105,9 +105,9 @@ def without_missing(table: Table, names: Sequence[str], options: argparse.Namesp
 
 def choice_of(options: argparse.Namespace) -> column_types.Choice:
     """Return the column types given by --unordered, --ordered and --dates; raise UsageError if they conflict."""
-    unordered = [] if options.unordered is None else split_names(options.unordered)
+    unordered = options.unordered or []
     ordered: dict[str, list[str] | None] = {}
-    for item in [] if options.ordered is None else split_names(options.ordered):
+    for item in options.ordered or ():
         name, declared, levels = item.partition("=")
         order = [level.strip() for level in levels.split(":")] if declared else None
         if order is not None and (len(set(order)) < len(order) or len(order) < 2 or "" in order):
@@ -118,7 +118,7 @@ def choice_of(options: argparse.Namespace) -> column_types.Choice:
     both = sorted(set(unordered) & set(ordered))
     if both:
         raise UsageError(f"--unordered and --ordered both name {both[0]!r}; name it in only one of them")
-    dates = () if options.dates is None else split_names(options.dates) or None
+    dates = () if options.dates is None else options.dates or None
     twice = sorted({*unordered, *ordered} & set(dates or ()))
     if twice:
         raise UsageError(f"{twice[0]!r} is named in --dates, and in --unordered or --ordered; leave one of them out")
@@ -127,9 +127,8 @@ def choice_of(options: argparse.Namespace) -> column_types.Choice:
 
 def training_rows(options: argparse.Namespace) -> TrainingTable:
     """Read the features, the target, the clusters and the times of training rows; with --memory, open chunks."""
-    memory = parse_memory(vars(options).get("memory"))
-    if memory is not None:
-        return _training_chunks(options, memory)
+    if vars(options).get("memory") is not None:
+        return _training_chunks(options)
     choice = choice_of(options)
     table = open_table(options)
     names = choose_features(table, options)
@@ -157,11 +156,11 @@ def training_rows(options: argparse.Namespace) -> TrainingTable:
     return TrainingTable(names, X, unordered, ordered, target, classes, group, time, table.notes)
 
 
-def _training_chunks(options: argparse.Namespace, memory: int) -> TrainingTable:
-    chunks = open_in_chunks(options, memory, target=options.target, features=parse_features(options))
+def _training_chunks(options: argparse.Namespace) -> TrainingTable:
+    chunks = open_in_chunks(options, target=options.target, features=parse_features(options))
     names, kinds = list(chunks.names or ()), chunks.kinds or ()
     dates = [name for name, kind in zip(names, kinds, strict=False) if kind != "numeric"]
-    asked = dates if options.dates == "" else split_names(options.dates or "")
+    asked = dates if options.dates == [] else options.dates or []
     for name in dates:
         if name not in asked:
             raise TableError(
@@ -182,9 +181,7 @@ def _training_chunks(options: argparse.Namespace, memory: int) -> TrainingTable:
     return TrainingTable(names, chunks, [], [], None, False, None, None, notes)
 
 
-def open_in_chunks(
-    options: argparse.Namespace, memory: int, *, target: str | list[str], features: list[str] | None
-) -> Chunks:
+def open_in_chunks(options: argparse.Namespace, *, target: str | list[str], features: list[str] | None) -> Chunks:
     """Open the input table in chunks: a Parquet or `.npy` file, or a folder of Parquet files."""
     needing = [name for name in IN_MEMORY if vars(options).get(name) not in (None, False)]
     needing += ["missing drop"] * (options.missing == "drop")
@@ -200,7 +197,9 @@ def open_in_chunks(
             f"--memory reads Parquet and .npy files in chunks, and {options.data!r} is neither; convert it, or leave "
             "--memory out"
         )
-    chunks = (NpyChunks if kind == "npy" else ParquetChunks)(path, target=target, features=features, memory=memory)
+    chunks = (NpyChunks if kind == "npy" else ParquetChunks)(
+        path, target=target, features=features, memory=options.memory
+    )
     if not chunks.rows:
         raise TableError(f"{options.data} has no rows")
     return chunks
@@ -278,9 +277,9 @@ def parse_features(options: argparse.Namespace) -> list[str] | None:
     for option, meaning in (("groups", "clusters"), ("time", "times")):
         if vars(options).get(option) == options.target:
             raise UsageError(f"--{option} names the target {options.target!r}; name the column of the {meaning}")
-    if options.features is None:
+    features: list[str] | None = options.features
+    if features is None:
         return None
-    features = split_names(options.features)
     if options.target in features:
         raise UsageError(f"--features names the target {options.target!r} too; a column cannot predict itself")
     if not features or len(set(features)) < len(features):
@@ -291,14 +290,14 @@ def parse_features(options: argparse.Namespace) -> list[str] | None:
 def query_rows(options: argparse.Namespace, model: Any, header: dict[str, Any]) -> tuple[Any, Table]:
     """Read the rows to predict: return the feature columns that the model needs, and the table with all columns."""
     table = open_table(options)
-    column_types.need(table, split_names(options.keep) if options.keep else ())
+    column_types.need(table, options.keep or ())
     table = without_missing(table, header["features"], options)
     return column_types.queries_of(table, header["features"], model.encoding_), table
 
 
-def query_chunks(options: argparse.Namespace, memory: int, features: list[str]) -> tuple[int, Iterator[Any]]:
+def query_chunks(options: argparse.Namespace, features: list[str]) -> tuple[int, Iterator[Any]]:
     """Open the rows to predict in chunks: return their number, and an iterator over the features of each chunk."""
-    chunks = open_in_chunks(options, memory, target=[], features=features)
+    chunks = open_in_chunks(options, target=[], features=features)
     if chunks.kinds is None:
         return chunks.rows or 0, (chunk.key for chunk in chunks)
     columns = list(zip(features, chunks.kinds, strict=True))
@@ -311,6 +310,34 @@ def query_chunks(options: argparse.Namespace, memory: int, features: list[str]) 
         )
         for chunk in chunks
     )
+
+
+def calibration_rows(options: argparse.Namespace, model: Any, header: dict[str, Any]) -> dict[str, NDArray[Any]]:
+    """Read the table of calibration rows, in the format that the options describe."""
+    target = header["target"]
+    if target is None:
+        raise TableError(
+            f"{options.model} has no name of its target column, which --calibration needs; save the model with target="
+        )
+    table = without_missing(open_table(options, options.calibration), [*header["features"], target], options)
+    X = column_types.queries_of(table, header["features"], model.encoding_)
+    column_types.refuse_missing(table, [target], "")
+    y = column_types.numbers_of(table, target) if options.sets is None else _classes(table, target, model.classes_)
+    notes = [f"{table.source}: {note}" for note in table.notes]
+    say_notes(notes, options, records=True)
+    return {"X_calibration": X, "y_calibration": y}
+
+
+def _classes(table: Table, name: str, classes: NDArray[Any]) -> NDArray[Any]:
+    """Return a column of a table as class labels, with the type and spelling of the model's class labels."""
+    known = classes.tolist()
+    labels = column_types.levels_of(table, name, known)
+    new = table.frame[name].map(lambda _: False)
+    new[:] = [label not in known for label in labels]
+    column_types.refuse_cells(
+        table, name, new, "which is no class of the model", f"its classes are {', '.join(map(str, known))}"
+    )
+    return np.array(labels, dtype=classes.dtype)
 
 
 OUTPUTS = {"fit": {"model": "--model", "plot": "--plot"}}
@@ -347,7 +374,7 @@ def beside_inputs(columns: dict[str, Any], table: Table, target: str, options: a
     kept: dict[str, Any] = {}
     if options.keep is not None:
         as_text = not options.json and table_format(options.out) in ("csv", "tsv")
-        kept = {name: _kept(table, name, as_text) for name in split_names(options.keep) or table.frame.columns}
+        kept = {name: _kept(table, name, as_text) for name in options.keep or table.frame.columns}
     if target in kept:
         columns = {f"{target}_predicted{name.removeprefix(target)}": column for name, column in columns.items()}
     twice = sorted(set(kept) & set(columns))

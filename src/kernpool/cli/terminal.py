@@ -7,7 +7,6 @@ of the command line: options for arguments, names of columns for their numbers.
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import math
 import re
@@ -118,15 +117,12 @@ WORDS = {
         r"drop duplicates first \(.*\), or give groups= with": "drop duplicates first, or name a --groups column with",
         "or with groups= where": "or name a --groups column where",
         r"; pass the times of the rows, fit\(X, y, time=times\)": "; name their column with --time",
-        "gap= and time= are for": "--gap is for",
         "use NadarayaWatsonRegressor for numbers, .*": "leave it out of --unordered for numbers",
     },
     "predict": {
         EMPTY: "; fit again with a larger --bandwidth, or say --empty nearest, mean, nan or zero",
         r", or degree=1 \(for intervals: method='robust'\)": "",
         r"; drop such rows, or use SimpleImputer.*": "; drop such rows with --missing drop",
-        "keys, values and weights must be finite numbers, so .*": "--memory reads finite numbers only; "
-        "leave it out for rows with missing cells",
         "leave variance out, or groups": "leave --variance out",
         "drop duplicates or give groups=": "drop duplicates, or fit again with --groups",
         r" with groups 'jackknife\+',": "",
@@ -173,49 +169,6 @@ def name_columns(text: str, names: Sequence[str] | None) -> str:
         lambda found: "column(s) " + ", ".join(repr(names[int(place)]) for place in found[1].split(",")),
         text,
     )
-
-
-UNITS = {"": 1, "B": 1} | {
-    name: base**power
-    for power, letter in enumerate("KMGT", start=1)
-    for name, base in ((f"{letter}IB", 1024), (f"{letter}B", 1000))
-}
-LEAST_MEMORY = 1 << 20
-
-
-def parse_memory(text: str | None) -> int | None:
-    """Return the number of bytes of a size such as 512MiB, 1.5GB or 2000000."""
-    if text is None:
-        return None
-    found = re.fullmatch(r"(\d+(?:\.\d+)?) *([A-Z]*)", text.strip().upper(), re.ASCII)
-    if found is None or found[2] not in UNITS:
-        raise UsageError(f"--memory must be a size such as 512MiB, 2GiB, 1.5GB or a number of bytes, got {text!r}")
-    size = int(float(found[1]) * UNITS[found[2]])
-    if size < LEAST_MEMORY:
-        raise UsageError(f"--memory must be at least 1MiB, got {text!r}")
-    return size
-
-
-def split_names(text: str) -> list[str]:
-    """Split a comma-separated list of names; a name that contains a comma is quoted."""
-    try:
-        return [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]
-    except csv.Error as error:
-        raise UsageError(f"names are separated by commas, as in A,B; got {text!r} ({error})") from None
-
-
-def parse_numbers(text: str | None, option: str = "") -> Any:
-    """Parse a number, or numbers separated by commas; other text is returned as it is, for the library to judge."""
-    # with the name of an option, other text is an error
-    if text is None:
-        return None
-    try:
-        numbers = [float(part) for part in text.split(",")]
-    except ValueError:
-        if not option:
-            return text
-        raise UsageError(f"{option} must be a number, or numbers separated by commas; got {text!r}") from None
-    return numbers[0] if len(numbers) == 1 else numbers
 
 
 def given(options: argparse.Namespace, *names: str) -> dict[str, Any]:

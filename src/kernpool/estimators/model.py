@@ -24,7 +24,7 @@ from kernpool.core.dependent_columns import RankNotes
 from kernpool.data.circular import Coordinates
 from kernpool.data.encoding import Encoding
 from kernpool.execution.error_messages import describe_call
-from kernpool.execution.notices import bar_of_long_fits
+from kernpool.execution.progress import bar_of_long_fits
 from kernpool.kernels import Kernel, kernel_of_family
 from kernpool.pooling import Source
 from kernpool.pooling.widths import Nearest, Window

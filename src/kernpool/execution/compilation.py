@@ -28,7 +28,7 @@ from numba import njit, types
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.extending import intrinsic, overload
 
-from kernpool.execution.notices import CompileNotice
+from kernpool.execution.progress import CompileNotice
 
 DIGEST_SIZE = hashlib.sha256().digest_size
 
