@@ -2,8 +2,10 @@
 
 python benchmarks/walks.py                  the table
 python benchmarks/walks.py predict          besides, the path of one call, file by file, in the order of first visits
+python benchmarks/walks.py --counts         files and functions of each call alone, as JSON
 """
 
+import json
 import os
 import sys
 import tempfile
@@ -83,10 +85,15 @@ def calls(folder: Path) -> dict[str, Callable[[], object]]:
     return found | {"torch layer": lambda: layer(*tensors)}
 
 
-def benchmark(shown: list[str]) -> None:
+def walk_all() -> dict[str, Walk]:
+    """Walk through every call."""
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        walks = {name: Walk(call) for name, call in calls(Path(folder)).items()}
+        return {name: Walk(call) for name, call in calls(Path(folder)).items()}
+
+
+def benchmark(shown: list[str]) -> None:
+    walks = walk_all()
     for name in shown:
         for file, functions in walks[name].files.items():
             print(f"{name}: {file}: {', '.join(sorted(functions))}")
@@ -99,4 +106,7 @@ def benchmark(shown: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    benchmark(sys.argv[1:])
+    if sys.argv[1:] == ["--counts"]:
+        print(json.dumps({name: walk.row[:2] for name, walk in walk_all().items()}))
+    else:
+        benchmark(sys.argv[1:])
