@@ -21,7 +21,7 @@ from kernpool.algorithms import ALGORITHMS
 from kernpool.algorithms import algorithm as pair_costs
 from kernpool.algorithms.brute.brute import reduce_staged
 from kernpool.algorithms.tree.blocks import PreparedTree, visit_blocks
-from kernpool.execution.vector_width import vector_bits
+from kernpool.execution.threads import vector_bits
 
 THREADS, ROUNDS = 2, 3
 # Tables of costs, and their numbers of columns.

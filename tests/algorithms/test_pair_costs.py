@@ -8,7 +8,7 @@ import pytest
 from kernpool import kernel_names
 from kernpool.algorithms import algorithm
 from kernpool.algorithms.algorithm import FILE, pair_cost
-from kernpool.execution import vector_width
+from kernpool.execution import threads
 
 STORED = json.loads((resources.files("kernpool.algorithms") / FILE).read_text(encoding="utf-8"))
 BUILT_IN = [name for name in kernel_names() if name in STORED["256"]["nanoseconds"]["radial"]["kernels"]]
@@ -49,11 +49,11 @@ def test_a_kernel_that_was_not_measured_costs_what_the_slowest_does(bits):
 )
 def test_what_is_compiled_for_counts(features, bits, monkeypatch):
     monkeypatch.setenv("NUMBA_CPU_FEATURES", features)
-    vector_width.vector_bits.cache_clear()
-    assert vector_width.vector_bits() == bits
+    threads.vector_bits.cache_clear()
+    assert threads.vector_bits() == bits
     monkeypatch.delenv("NUMBA_CPU_FEATURES")
-    vector_width.vector_bits.cache_clear()
-    assert vector_width.vector_bits() == (512 if has_avx512() else 256)
+    threads.vector_bits.cache_clear()
+    assert threads.vector_bits() == (512 if has_avx512() else 256)
 
 
 def has_avx512():

@@ -88,7 +88,7 @@ REFUSED = [
     (f"{MIXED} --features x,side --bandwidth 1 --smoothing a", 2, "--smoothing: must be"),
     ("fit mixed.csv --target side --features x --degree 1", 2, "--degree is for targets of numbers, and 'side' holds"),
     (f"{MIXED} --features x --groups room", 1, "mixed.csv: no column 'room'; columns are 'x'"),
-    (f"{MIXED} --features x --groups side --bandwidth aicc", 2, "--bandwidth aicc leaves no rows out; use one of"),
+    (f"{MIXED} --features x --groups side --bandwidth aicc", 2, "--bandwidth aicc leaves none out; use one of"),
     (f"{FIT} --groups a", 2, "--features must name at least one column, and t.csv has none besides 'y' and 'a'"),
     ("fit wrong.csv --target y --features x --groups empty", 1, "row 1, column 'empty' is empty, a missing cell"),
     ("fit wrong.csv --target y --features x --groups same", 2, "--groups has a single group"),

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from kernpool import EmptyWindowWarning, Problem, choose, kernel_names, pool, pool_state, pooling_weights
 from kernpool.datasets import make_sine_linear, make_sine_power
-from kernpool.execution.vector_width import vector_bits
+from kernpool.execution.threads import vector_bits
 from tests.support.capabilities import algorithms, fitting_columns
 
 

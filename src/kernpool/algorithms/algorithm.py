@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from kernpool.core import PoolState, Problem
 from kernpool.execution.progress import Progress
-from kernpool.execution.vector_width import vector_bits
+from kernpool.execution.threads import vector_bits
 from kernpool.kernels import Exponential, Flat, Gaussian, Kernel, NearlyExponential, is_compiled, power_of_square
 from kernpool.kernels.registry import Form
 

@@ -7,14 +7,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import ensemble
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.dummy import DummyClassifier, DummyRegressor
-from sklearn.ensemble import (
-    HistGradientBoostingClassifier,
-    HistGradientBoostingRegressor,
-    RandomForestClassifier,
-    RandomForestRegressor,
-)
 from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
@@ -162,15 +157,15 @@ def _estimators(training: TrainingTable, seed: int, jobs: int) -> dict[str, Any]
     if training.classes:
         return {
             "NadarayaWatsonClassifier": NadarayaWatsonClassifier(**named),
-            "RandomForestClassifier": _one_hot(RandomForestClassifier(**forest)),
-            "HistGradientBoostingClassifier": HistGradientBoostingClassifier(**boosting),
+            "RandomForestClassifier": _one_hot(ensemble.RandomForestClassifier(**forest)),
+            "HistGradientBoostingClassifier": ensemble.HistGradientBoostingClassifier(**boosting),
             "class frequencies": DummyClassifier(strategy="prior"),
         }
     return {
         "NadarayaWatsonRegressor": NadarayaWatsonRegressor(empty="nearest", **named),
         "LocalLinearRegressor": LocalLinearRegressor(empty="nearest", **named),
-        "RandomForestRegressor": _one_hot(RandomForestRegressor(**forest)),
-        "HistGradientBoostingRegressor": HistGradientBoostingRegressor(**boosting),
+        "RandomForestRegressor": _one_hot(ensemble.RandomForestRegressor(**forest)),
+        "HistGradientBoostingRegressor": ensemble.HistGradientBoostingRegressor(**boosting),
         "mean of y": DummyRegressor(),
     }
 

@@ -1,9 +1,9 @@
 """Execution: threads, progress, Ctrl-C, compilation of loops, warnings and error messages.
 
 Read `threads.py` first: blocks of work on Python threads, with results that do not depend on their number.
-`compilation.py` compiles the loops and caches them on disk, `vector_width.py` detects the vector width, `progress.py`
-reports progress and shows it where it takes long, `warnings.py` attributes warnings to the calling line,
-`error_messages.py` has parts of error messages, and `text_table.py` formats numbers in printed results.
+`compilation.py` compiles the loops and caches them on disk, `progress.py` reports progress and shows it where it takes
+long, `warnings.py` attributes warnings to the calling line, `error_messages.py` has parts of error messages, and
+`text_table.py` formats numbers in printed results.
 """
 
 from kernpool.execution.progress import report_progress

@@ -1,4 +1,4 @@
-"""Blocks of work on Python threads: interruptible, with progress, and reproducible for any number of threads.
+"""Work on the processor: blocks on Python threads, interruptible and reproducible, and the width of vectors.
 
 `OrderedSum` adds terms in the order of their numbers, not of their arrival, so that the bits of a sum do not depend
 on the threads. `blas_threads` limits the threads of the BLAS libraries, because the threads that work on blocks already
@@ -213,3 +213,16 @@ def _forget(*_: Any) -> None:
 
 if hasattr(os, "register_at_fork"):  # the lock may be held by a thread that the child does not have
     os.register_at_fork(after_in_child=_forget)
+
+
+@cache
+def vector_bits() -> int:
+    """Return the width of vectors in compiled loops in bits: 512 with AVX-512, 256 elsewhere."""
+    # NumPy knows what the processor has, and ``NUMBA_CPU_FEATURES`` overrules it, since that is what is compiled for.
+    # ARM counts as 256: narrower vectors, but as many in flight.
+    asked = os.environ.get("NUMBA_CPU_FEATURES")
+    if asked is not None:
+        return 512 if "+avx512f" in asked.split(",") else 256
+    from numpy._core._multiarray_umath import __cpu_features__  # type: ignore[import-not-found]  # no public way tells
+
+    return 512 if __cpu_features__.get("AVX512F") else 256

@@ -24,8 +24,7 @@ from kernpool.algorithms.verification import corrected
 from kernpool.core import PoolState, Problem, column_range
 from kernpool.execution.error_messages import abbreviate, did_you_mean
 from kernpool.execution.progress import Progress
-from kernpool.execution.threads import cut, resolve_n_jobs
-from kernpool.execution.vector_width import vector_bits
+from kernpool.execution.threads import cut, resolve_n_jobs, vector_bits
 from kernpool.execution.warnings import underflow_is_zero
 
 # Seconds charged to a single call for compiled loops. They take half a second to a second to load, once in a process,
