@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from contextlib import nullcontext
 
 import numpy as np
 import pandas
@@ -97,11 +98,14 @@ def test_pandas_and_polars_and_arrays_are_the_same_table():
     encoding = Encoding.fit(frame)
     rows = [list(row) for row in other.iter_rows()]
     for same in (other, rows):
-        for expected, found in zip(encoding.encode(frame), encoding.encode(same), strict=True):
+        with nullcontext() if same is other else pytest.warns(UserWarning, match="feature names"):
+            encoded = encoding.encode(same)
+        for expected, found in zip(encoding.encode(frame), encoded, strict=True):
             assert_array_equal(found, expected)
     unnamed = Encoding.fit(rows, unordered=[1, 3, 2])
     assert unnamed.names is None
-    assert_array_equal(unnamed.encode(frame)[0], encoding.encode(frame)[0])
+    with pytest.warns(UserWarning, match="feature names"):
+        assert_array_equal(unnamed.encode(frame)[0], encoding.encode(frame)[0])
 
 
 def test_arrays_declare_nothing():
@@ -111,7 +115,7 @@ def test_arrays_declare_nothing():
     assert encoding.levels == ((2.0, 5.0), (0.0, 1.0))
     assert encoding.places == ((2.0, 5.0), None)
     numeric, code = encoding.encode(X.astype(int))  # 2 is 2.0
-    assert numeric.shape == (3, 0)
+    assert_array_equal(numeric, np.zeros((3, 1)))  # one column at least
     assert_array_equal(code, [[0, 1], [1, 0], [0, 1]])
     text = np.array([["a", "1.5"], ["b", "2.5"]])
     with pytest.raises(ValueError, match=r"column 1 of X holds text such as '1.5' .* name it in unordered="):
@@ -150,7 +154,7 @@ def test_rows_that_an_encoding_refuses(make):
         (changed(frame, height=of([1.0, None, 2.0])), r"'height' of X is missing .* in row 1 \(counted from"),
         (changed(frame, city=of(["Oslo", None, "Rome"])), "'city' of X is missing in row 1"),
         (changed(frame, height=of(["1.5", "2.5", "3.5"])), "column 'height' of X holds text such as '1.5'"),
-        (frame[names[::-1]], r"another order than in fit: .*; use X\[\['height', "),
+        (frame[names[::-1]], r"another order than in fit: .*; use X\[model.feature_names_in_\]"),
         (frame[names[:5]], "X lacks columns of fit: missing are"),
         (renamed, r"new are \['town'\], missing are \['city'\]"),
     ):
@@ -166,7 +170,6 @@ def test_missing_cells_are_named(missing):
         lambda: Encoding.fit(frame),
         lambda: Encoding.fit(frame.assign(city=frame["city"].astype("category"))),
         lambda: whole.encode(frame),
-        lambda: whole.encode(frame.to_numpy()),
     ):
         with pytest.raises(ValueError, match=r"column .* of X is missing in row 2 \(counted from 0\)"):
             fails()
@@ -198,10 +201,7 @@ def test_what_is_refused():
         (text, {"ordered": ["kind"]}, "'kind' of X is to be ordered .* order is not declared"),
         (text.set_axis(["a", 1], axis=1), {}, "names of columns must be all strings or none"),
         (text.set_axis(["a", "a"], axis=1), {}, "two columns of X have the same name"),
-        *(
-            (rows, {}, r"X must be a frame or an array|X is empty")
-            for rows in ([1.0], [], np.empty((0, 2)), "abc", None)
-        ),
+        *((rows, {}, r"X must have shape|X is empty") for rows in ([], np.empty((0, 2)), "abc", None)),
     ):
         with pytest.raises((TypeError, ValueError), match=message):
             Encoding.fit(rows, **options)

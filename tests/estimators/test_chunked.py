@@ -138,7 +138,7 @@ def test_a_refit_forgets_the_other_kind(rows):
     X, y, _ = rows
     model = NadarayaWatsonRegressor(bandwidth=0.5).fit(open_chunks(X, y))
     model.fit(X[:100], y[:100])
-    assert not hasattr(model, "source_")
+    assert model.source_ is None
     assert not hasattr(model, "bandwidth_note_")
     model.attention_weights(X[:2])
     model.fit(open_chunks(X, y))

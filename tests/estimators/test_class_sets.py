@@ -113,7 +113,7 @@ PLACE = [[0.0, 0.0]]
         ),
         (rows_that_calibrate(PLACE, [1]), "classes that no training row has: 1;"),
         (rows_that_calibrate(np.empty((0, 2)), []), "X_calibration or y_calibration: Found array with 0 sample"),
-        (rows_that_calibrate([[0.0, np.nan]], ["a"]), "X_calibration or y_calibration: X is NaN in row 0, column 1"),
+        (rows_that_calibrate([[0.0, np.nan]], ["a"]), "X_calibration or y_calibration: column 1 of X is missing"),
         (rows_that_calibrate(PLACE, [["a", "b"]]), "X_calibration or y_calibration: y should be a 1d array"),
     ],
 )

@@ -197,7 +197,7 @@ def test_models_that_are_not_fitted_say_so(regressor):
 def test_places_that_are_none(regressor):
     model = regressor(bandwidth=0.2).fit(X, Y)
     wrong = {
-        "3 features": np.zeros((2, 3)), "NaN": [[np.nan]], "X is inf in row 0, column 0": [[np.inf]], "0 sample": X[:0],
+        "3 features": np.zeros((2, 3)), "NaN": [[np.nan]], "column 0 of X is inf": [[np.inf]], "0 sample": X[:0],
     }  # fmt: skip
     for message, at in wrong.items():
         for name, ask in asked(model, at):

@@ -196,15 +196,13 @@ def _in_order(table: Table, name: str, order: Sequence[str] | None) -> Any:
     return import_pandas().Series(import_pandas().Categorical(cells, order, ordered=True))
 
 
-def queries_of(table: Table, names: Sequence[str], encoding: Encoding | None) -> Any:
+def queries_of(table: Table, names: Sequence[str], encoding: Encoding) -> Any:
     """Read the predictor columns of new rows with the types that they had when the model was fitted."""
     need(table, names)
     refuse_missing(table, names, ": the model predicts from this column")
-    kinds = ("numeric",) * len(names) if encoding is None else encoding.kinds
-    known = iter(()) if encoding is None else iter(encoding.levels)
-    pairs = iter(()) if encoding is None else iter(encoding.pairs)
+    known, pairs = iter(encoding.levels), iter(encoding.pairs)
     columns: dict[str, Any] = {}
-    for name, kind in zip(names, kinds, strict=True):
+    for name, kind in zip(names, encoding.kinds, strict=True):
         if kind in TIME_KINDS:
             columns[name] = days_of(table, name)
         elif kind == "numeric":

@@ -19,7 +19,6 @@ from kernpool.data.atomic_files import refuse_existing, whole_file
 from kernpool.displays import PartialDisplay, cover_glyphs, import_pyplot
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
 from kernpool.estimators.fitted_model import problem_of
-from kernpool.estimators.model import gap_of
 from kernpool.estimators.persistence import check_model_file, save_model
 from kernpool.execution.progress import progress_bar
 from kernpool.execution.text_table import lines_of
@@ -153,7 +152,7 @@ def report_of(model: Any, training: TrainingTable, groups: str | None) -> Report
     report: Report = describe_fit(model, training.names)
     report |= {"columns": training.names, "kernel": model.kernel, "notes": training.notes}
     report["left_out"] = "row" if groups is None else "cluster"
-    if gap_of(model):
+    if model.gap:
         report["gap"] = model.gap
     if groups is not None:
         report["clusters"] |= {"column": groups}

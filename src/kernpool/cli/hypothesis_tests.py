@@ -4,6 +4,7 @@ Significance of columns, and parametric specification.
 """
 
 import argparse
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -58,8 +59,8 @@ def _significance(options: argparse.Namespace) -> Tested:
         known = ", ".join(map(repr, features))
         raise TableError(f"{options.model}: no column {unknown[0]!r}; it predicts from {known}")
     model.set_params(n_jobs=options.jobs)
-    if model.encoding_ is None:
-        model.feature_names_in_ = np.array(features, dtype=object)  # so that the null hypothesis names columns
+    if model.encoding_.labels is None:
+        model.encoding_ = replace(model.encoding_, labels=tuple(features))  # so that the null hypothesis names columns
     return model.significance_test(options.column, **_arguments(options, "method", "kind")), []
 
 

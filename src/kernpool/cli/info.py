@@ -10,7 +10,6 @@ import numpy as np
 from kernpool.cli.terminal import need_output, print_json
 from kernpool.estimators.classifier import NadarayaWatsonClassifier
 from kernpool.estimators.kernel_smoother import KernelSmoother
-from kernpool.estimators.model import neighbors_of, source_of
 from kernpool.estimators.persistence import load_model, read_header
 from kernpool.inference import Summary
 
@@ -41,7 +40,7 @@ def need_method(model: Any, method: str, what: str, folder: str) -> None:
 def named_summary(model: Any, features: Sequence[str]) -> Summary:
     """Return the summary of a fitted model, with the column names of the table."""
     summary: Summary = model.summary()
-    if model.encoding_ is not None:  # which knows them
+    if model.encoding_.names is not None:
         return summary
     named = [replace(column, name=name) for column, name in zip(summary.columns, features, strict=True)]
     return replace(summary, values=summary.values | {"columns": tuple(named)})
@@ -53,7 +52,7 @@ def describe_model(model: Any, header: dict[str, Any]) -> dict[str, Any]:
         return {"estimator": type(model).__name__, "parameters": model.get_params()}
     found = describe_fit(model, header["features"]) | {"target": header["target"], "features": header["features"]}
     found["parameters"] = model.get_params()
-    if source_of(model) is not None:
+    if model.source_ is not None:
         found["data"] = model.reference_["path"]
     results = {name: getattr(model, f"{name}_", None) for name in RESULTS}
     return found | {name: result for name, result in results.items() if result is not None}
@@ -61,20 +60,20 @@ def describe_model(model: Any, header: dict[str, Any]) -> dict[str, Any]:
 
 def describe_fit(model: KernelSmoother, features: Sequence[str]) -> dict[str, Any]:
     """Return what a model was fitted to and what it found, as a JSON-compatible dictionary."""
-    source, encoding = source_of(model), model.encoding_
-    numeric, categorical = (range(len(features)), ()) if encoding is None else (encoding.numeric, encoding.categorical)
+    source, encoding = model.source_, model.encoding_
+    numeric, categorical = encoding.numeric, encoding.categorical
     found: dict[str, Any] = {
         "estimator": type(model).__name__,
         "rows": len(model.key_) if source is None else source.rows,
         # a model of categorical columns alone has one key column of zeros, without a name
         "bandwidth": {features[i]: h for i, h in zip(numeric, model.bandwidth_.tolist(), strict=False)},
     }
-    if encoding is not None and categorical:
+    if categorical:
         found["smoothing"] = {features[i]: x for i, x in zip(categorical, model.smoothing_.tolist(), strict=True)}
         found["levels"] = {features[i]: list(levels) for i, levels in zip(categorical, encoding.levels, strict=True)}
-    if encoding is not None and encoding.dates:
+    if encoding.dates:
         found["dates"] = [features[i] for i in encoding.dates]
-    neighbors = neighbors_of(model)
+    neighbors = model.smoother_.n_neighbors
     if neighbors is not None:
         found["n_neighbors"] = neighbors
     if isinstance(model, NadarayaWatsonClassifier):

@@ -24,7 +24,6 @@ from kernpool.cli.terminal import UsageError, given, in_options, need_output, pr
 from kernpool.data.atomic_files import refuse_existing
 from kernpool.estimators.fitted_model import pool_elsewhere
 from kernpool.estimators.kernel_smoother import KernelSmoother
-from kernpool.estimators.model import source_of
 from kernpool.estimators.parameter_validation import check_parameters
 from kernpool.estimators.persistence import load_model, read_header
 from kernpool.estimators.regressors import KernelRegressor
@@ -87,8 +86,8 @@ def _load(options: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
     )
     check_parameters(model)
     model._freeze()
-    if model.encoding_ is None or model.encoding_.is_plain:
-        model.__dict__.pop("feature_names_in_", None)  # columns are chosen by their names here, and come without them
+    if model.encoding_.is_plain:  # columns are chosen by their names here, and come without them
+        model.encoding_ = replace(model.encoding_, labels=None)
     return model, read_header(options.model)
 
 
@@ -115,7 +114,7 @@ def _predict_chunks(
 ) -> tuple[list[str], int, list[str]]:
     """Predict a table block by block, and write each block."""
     rows, blocks = query_chunks(options, header["features"])
-    source, read, frame = source_of(columns.model), list[int](), import_pandas().DataFrame
+    source, read, frame = columns.model.source_, list[int](), import_pandas().DataFrame
     with progress_bar("predicting", options.quiet):
         predicted = _predicted(blocks, rows, columns, predict, read)
         first = next(predicted)
@@ -156,8 +155,7 @@ def _predictor(model: Any, cluster: str | None) -> Iterator[Predict]:
     if cluster is None:
         yield model.predict
         return
-    encoding = getattr(model, "encoding_", None)
-    if not isinstance(model, KernelRegressor) or not (encoding is None or encoding.numbers_alone):
+    if not isinstance(model, KernelRegressor) or not model.encoding_.numbers_alone:
         raise TypeError("--cluster is for regressors of columns of numbers and dates; predict here, without --cluster")
     dask = import_module("kernpool.dask")  # which loads Dask
     with closing(dask.connect(cluster)) as client:

@@ -83,7 +83,7 @@ def is_frame(collection: Any) -> bool:
 def select(frame: Any, labels: Sequence[Any] | None) -> Any:
     """Return a Dask dataframe with only the columns of these labels, in this order; all its columns for None."""
     if labels is None or not set(labels) <= set(frame.columns):
-        refuse_other_columns(list(frame.columns), labels, "take X[labels of the fit]")
+        refuse_other_columns(list(frame.columns), labels, "labels of the fit")
         return frame
     return frame[list(labels)]
 

@@ -58,12 +58,16 @@ class Circle:
         """Return the bandwidth in units of the column."""
         return (bandwidth,)
 
+    def refuse_outside(self, X: NDArray[Any]) -> None:
+        """Accept all rows: every number is an angle."""
+
 
 @dataclass(frozen=True)
 class Globe:
     """Latitude and longitude in degrees, as a point on the Earth taken as a sphere, in km."""
 
     columns: tuple[int, int]  # positions of latitude and longitude among the numeric columns
+    label: str | int = "latitude"  # of this column, in messages
     size = 3  # coordinates
 
     def place(self, X: NDArray[Any]) -> Array:
@@ -98,15 +102,15 @@ class Globe:
         smallest = float(np.cos(np.radians(np.abs(X[:, self.columns[0]]).max())))
         return degrees, degrees / smallest if smallest > 1e-6 else np.inf
 
-    def refuse_beyond_poles(self, X: NDArray[Any], label: Any) -> None:
+    def refuse_outside(self, X: NDArray[Any]) -> None:
         """Raise ValueError if a latitude is beyond a pole."""
         latitude = X[:, self.columns[0]]
         (wrong,) = np.nonzero(np.abs(latitude) > POLE)
         if wrong.size:
             raise ValueError(
-                f"column {label!r} is {latitude[wrong[0]]} in row {wrong[0]} (counted from 0), and geographic takes it "
-                "as a latitude, from -90 to 90 degrees; name the columns as geographic=(latitude, longitude), in "
-                "degrees"
+                f"column {self.label!r} is {latitude[wrong[0]]} in row {wrong[0]} (counted from 0), and geographic "
+                "takes it as a latitude, from -90 to 90 degrees; name the columns as geographic=(latitude, longitude), "
+                "in degrees"
             )
 
 
@@ -282,5 +286,5 @@ def closed_columns(
         found.append(Circle((place("periodic", column),), float(period)))
     if geographic is not None:
         latitude, longitude = (place("geographic", column) for column in geographic)
-        found.append(Globe((latitude, longitude)))
+        found.append(Globe((latitude, longitude), geographic[0]))
     return tuple(found)

@@ -22,8 +22,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Literal
 
 import numpy as np
@@ -33,6 +34,7 @@ from kernpool.data import array_validation
 from kernpool.data.array_validation import is_missing
 from kernpool.data.arrow_numbers import arrow_numbers, is_real
 from kernpool.data.dates import TIME_KINDS, TimeKind, Times, times_of
+from kernpool.execution.error_messages import abbreviate
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,44 +155,28 @@ def _others(items: Sequence[Any], row: int) -> str:
     return f" and in {count} more" if count else ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Columns:
-    """Columns of a frame or array of any supported library, with their names and the number of rows.
+    """Columns of a frame or array of any supported library, with their labels; cells are read when they are needed.
 
     Parameters
     ----------
-    names : tuple of str or None
-        Their names; None for arrays, and for frames whose names are not strings.
-    columns : tuple of Column
-        The columns.
-    rows : int
-        How many rows they have.
+    table : frame, or ndarray of shape (rows, columns)
+        From `as_table`.
     """
 
-    names: tuple[str, ...] | None
-    columns: tuple[Column, ...]
-    rows: int
+    table: Any
 
     @classmethod
     def of(cls, X: Any) -> Columns:
-        """Return the `Columns` of a frame or array, with their names and kinds; cells are read later.
-
-        Parameters
-        ----------
-        X : pandas.DataFrame, polars.DataFrame, pyarrow.Table or array_like of shape (n, columns)
-            The table.
-
-        Returns
-        -------
-        Columns
-            Its columns.
+        """Return the columns of a frame, of an array-like of shape (n, columns), or of one column.
 
         Raises
         ------
         TypeError
             If some names are strings and some are not, or X is no table.
         ValueError
-            If X has not two dimensions, no row or no column, or two columns of one name.
+            If X has more than two dimensions, no row or no column, or two columns of one name.
 
         Examples
         --------
@@ -198,37 +184,115 @@ class Columns:
         >>> table.rows, [column.label for column in table.columns], table.columns[1].numbers()
         (2, ['column 0 of X', 'column 1 of X'], array([1.5, 2.5]))
         """
-        array_validation.refuse_foreign("X", X)
-        labels, series, make = _parts(X)
-        names = None if labels is None else _names(labels)
-        rows = len(series[0]) if series else 0
-        if not rows:
-            raise ValueError(f"X is empty, of shape {(rows, len(series))}; at least one row and one column are needed")
-        columns = tuple(make(cells, _label(i, names)) for i, cells in enumerate(series))
-        if isinstance(X, MixedTable):
-            columns = tuple(
-                _in_order(column, X.ordered.get(name)) for name, column in zip(X.columns, columns, strict=True)
+        return X if isinstance(X, Columns) else cls(as_table(X))
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return len(self.table)
+
+    @cached_property
+    def numbers(self) -> NDArray[np.floating[Any]] | None:
+        """The rows, if they are an array of finite floats, as nearly always; None for other tables."""
+        X = self.table
+        usual = type(X) is np.ndarray and X.dtype in (np.float64, np.float32) and X.size > 0
+        return X if usual and np.isfinite(X).all() else None
+
+    @cached_property
+    def labels(self) -> tuple[Any, ...] | None:
+        """Labels of the columns; None for arrays."""
+        if isinstance(self.table, np.ndarray):
+            return None
+        return tuple(self.table.column_names if is_arrow_table(self.table) else self.table.columns)
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """Labels of the columns, if they are strings."""
+        return self.labels if self.labels is not None and all_text(self.labels) else None
+
+    def refuse_labels(self) -> None:
+        """Raise TypeError or ValueError unless all labels are strings, or none is, and no name is there twice."""
+        labels = self.labels or ()
+        if len({isinstance(label, str) for label in labels}) > 1:
+            raise TypeError(
+                f"names of columns must be all strings or none, got {list(labels)}; use X.columns = "
+                "X.columns.astype(str)"
             )
-        return cls(names, columns, rows)
+        if len(set(labels)) < len(labels) and all_text(labels):
+            raise ValueError(
+                f"two columns of X have the same name; rename one of them. Columns are {', '.join(map(repr, labels))}"
+            )
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns, with their kinds."""
+        series, make = _parts(self.table)
+        if not (self.rows and series):
+            raise ValueError(  # in the words that scikit-learn's tests of estimators look for
+                f"X is empty: {self.rows} sample(s), {len(series)} feature(s) (shape={(self.rows, len(series))}) while "
+                "a minimum of 1 is required."
+            )
+        names = self.names
+        columns = tuple(make(cells, _label(i, names)) for i, cells in enumerate(series))
+        if isinstance(self.table, MixedTable):
+            ordered = self.table.ordered
+            columns = tuple(map(_in_order, columns, (ordered.get(name) for name in self.table.columns)))
+        return columns
 
 
-def _parts(X: Any) -> tuple[list[Any] | None, list[Any], Callable[[Any, str], Column]]:
-    """Return the column labels of a table, its columns, and the function that converts each to a `Column`."""
-    if _is_frame(X, "pandas"):
-        return list(X.columns), [X.iloc[:, i] for i in range(X.shape[1])], _pandas_column
-    if _is_frame(X, "polars"):
-        return X.columns, X.get_columns(), _polars_column
-    if is_arrow_table(X):
-        return X.column_names, X.columns, _arrow_column
-    if isinstance(X, MixedTable):
-        return list(X.columns), list(X.columns.values()), _list_column
-    cells = np.asarray(X, dtype=None if hasattr(X, "dtype") else object)
-    if cells.ndim != 2:
+def as_table(X: Any, columns: int | None = None) -> Any:
+    """Convert X to a data frame or a two-dimensional array; a one-dimensional X becomes one column.
+
+    Parameters
+    ----------
+    X : object
+        What the caller passed.
+    columns : int, optional
+        How many a model was fitted to; unless it is one, X with one dimension is an error.
+    """
+    if type(X) is np.ndarray and X.ndim == 2 and X.dtype.kind == "f":  # as nearly always
+        return X
+    array_validation.refuse_foreign("X", X)
+    given, X = X, series_as_frame(X)
+    if is_frame(X):
+        return X
+    X = _listed(X)
+    read = None
+    if not hasattr(X, "dtype"):
+        with suppress(TypeError, ValueError):
+            read = np.asarray(X)
+    if read is not None and read.dtype.kind in "fiubcmM":
+        array_validation.refuse_inexact("X", X, read)
+        X = read
+    X = np.asarray(X, dtype=None if hasattr(X, "dtype") else object)
+    if X.ndim not in (1, 2):
         raise ValueError(
-            f"X must be a frame or an array of shape (rows, columns), got {type(X).__name__} of shape "
-            f"{cells.shape}; one column is X.reshape(-1, 1)"
+            f"X must have shape (rows,) or (rows, columns), got {type(given).__name__} of shape {tuple(X.shape)}"
         )
-    return None, list(cells.T), _array_column
+    if X.dtype.kind == "c":
+        raise ValueError(  # in the words that scikit-learn's tests of estimators look for, without all of the numbers
+            f"Complex data not supported: X must hold real numbers, got {abbreviate(X)}; pass X.real, or real and "
+            "imaginary parts as columns"
+        )
+    if X.ndim == 1 and columns not in (None, 1):
+        raise ValueError(
+            f"X has one dimension, which is one column, and the model was fitted to {columns} columns. Reshape your "
+            "data: one row is X.reshape(1, -1)"
+        )
+    return X[:, None] if X.ndim == 1 else X
+
+
+def _parts(X: Any) -> tuple[list[Any], Callable[[Any, str], Column]]:
+    """Return the columns of a table, and the function that converts each to a `Column`."""
+    if _is_frame(X, "pandas"):
+        return [X.iloc[:, i] for i in range(X.shape[1])], _pandas_column
+    if _is_frame(X, "polars"):
+        return X.get_columns(), _polars_column
+    if is_arrow_table(X):
+        return X.columns, _arrow_column
+    if isinstance(X, MixedTable):
+        return list(X.columns.values()), _list_column
+    return list(X.T), _array_column
 
 
 def with_days(name: str, X: Any, kinds: Sequence[Kind] | None = None) -> tuple[Any, tuple[Kind, ...] | None]:
@@ -253,7 +317,8 @@ def with_days(name: str, X: Any, kinds: Sequence[Kind] | None = None) -> tuple[A
         table = table[:, None] if table.ndim == 1 else table
         if table.ndim != 2:
             return X, None
-    labels, series, make = _parts(table)
+    labels = labels_of(table)
+    series, make = _parts(table)
     columns = [
         make(cells, f"column {i if labels is None else repr(plain_label(labels[i]))} of {name}")
         for i, cells in enumerate(series)
@@ -307,7 +372,7 @@ def series_as_frame(X: Any) -> Any:
 
 
 def labels_of(X: Any) -> list[Any] | None:
-    """Return the column labels of a pandas or polars frame or a pyarrow table; None for anything else.
+    """Return the column labels of a frame; None for anything else.
 
     Examples
     --------
@@ -316,7 +381,7 @@ def labels_of(X: Any) -> list[Any] | None:
     """
     if is_arrow_table(X):
         return list(X.column_names)
-    return list(X.columns) if is_frame(X) and not isinstance(X, MixedTable) else None  # scikit-learn knows no Mixed
+    return list(X.columns) if is_frame(X) else None
 
 
 def order_of_columns(query: Sequence[Any] | None, key: Sequence[Any] | None) -> list[int] | None:
@@ -341,13 +406,15 @@ def order_of_columns(query: Sequence[Any] | None, key: Sequence[Any] | None) -> 
     )
 
 
-def refuse_other_columns(given: Sequence[Any] | None, fitted: Sequence[Any] | None, remedy: str) -> None:
+def refuse_other_columns(given: Sequence[Any] | None, fitted: Sequence[Any] | None, where: str) -> None:
     """Raise ValueError unless a table has the columns that a model was fitted to, in the same order.
+
+    `where` is the expression by which a caller gets the labels of the fit, for the remedy.
 
     Examples
     --------
     >>> refuse_other_columns([0, 1], None, "")
-    >>> refuse_other_columns([(2, 1), (2, 0)], [(2, 0), (2, 1)], "use X[labels]")
+    >>> refuse_other_columns([(2, 1), (2, 0)], [(2, 0), (2, 1)], "labels")
     Traceback (most recent call last):
     ...
     ValueError: X has its columns in another order than in fit: X has [(2, 1), (2, 0)], fit had [(2, 0), (2, 1)];
@@ -359,12 +426,13 @@ def refuse_other_columns(given: Sequence[Any] | None, fitted: Sequence[Any] | No
     if fitted is None:  # an array, whose columns have their positions for labels
         if set(ours) != set(positions):
             return
-        fitted, remedy = positions, "use X[range(X.shape[1])]"
+        fitted, where = positions, "range(X.shape[1])"
     theirs = list(map(plain_label, fitted))
     if ours == theirs or (all_text(ours) != all_text(theirs) and positions in (ours, theirs)):
         return
+    remedy = f"use X[{where}]"
     if set(theirs) <= set(ours) and not set(fitted) <= set(given):  # labels of the fit have become text in a file
-        remedy = "use X.iloc[:, [list(map(str, X)).index(str(label)) for label in model.column_labels_]]"
+        remedy = f"use X.iloc[:, [list(map(str, X)).index(str(label)) for label in {where}]]"
     new = [label for label, one in zip(given, ours, strict=True) if one not in theirs]
     missing = [label for label, one in zip(fitted, theirs, strict=True) if one not in ours]
     found = f"X has {listed(given)}, fit had {listed(fitted)}"
@@ -412,21 +480,6 @@ def is_arrow_table(X: Any) -> bool:
     """Return whether an object is a table of pyarrow, which is not imported."""
     module = sys.modules.get("pyarrow")
     return module is not None and isinstance(X, module.Table)
-
-
-def _names(names: list[Any]) -> tuple[str, ...] | None:
-    named = [isinstance(name, str) for name in names]
-    if not any(named):
-        return None
-    if not all(named):
-        raise TypeError(
-            f"names of columns must be all strings or none, got {names}; use X.columns = X.columns.astype(str)"
-        )
-    if len(set(names)) < len(names):
-        raise ValueError(
-            f"two columns of X have the same name; rename one of them. Columns are {', '.join(map(repr, names))}"
-        )
-    return tuple(names)
 
 
 def _label(position: int, names: tuple[str, ...] | None) -> str:

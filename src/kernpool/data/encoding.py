@@ -7,17 +7,20 @@ Group labels are one per row, none of them missing.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.data.array_validation import is_missing, refuse_foreign
-from kernpool.data.columns import Column, Columns, Kind, Level, refuse_other_columns
+from kernpool.data.circular import Closed, Coordinates, closed_columns
+from kernpool.data.columns import Column, Columns, Kind, Level, MixedTable, all_text, as_table, refuse_other_columns
 from kernpool.data.dates import TIME_KINDS
 from kernpool.execution.error_messages import abbreviate, check_choice
+from kernpool.execution.warnings import warn_caller
 
 LEVELS_SHOWN = 20
 
@@ -80,44 +83,51 @@ class Encoding:
 
     Parameters
     ----------
-    names : tuple of str or None
-        Names of the columns; None if they had none.
+    labels : tuple or None
+        Labels of the columns, strings or others; None if they had none.
     kinds : tuple of str
         What each column is: "numeric", "unordered", "ordered", "binary", "date", "date with a time zone" or "duration".
         Binary ones have two unordered categories, which are read as the numbers 0 and 1; dates are read as days since
         1970-01-01 UTC, durations as days.
-    levels : tuple of tuple
+    levels : tuple of tuple, default=()
         The categories of each categorical column; the code of a category is its index here.
-    places : tuple of tuple of float, or None
+    places : tuple of tuple of float, or None, default=()
         For each categorical column the coordinates of its categories on a line, increasing or decreasing, if it is
         ordered.
     pairs : tuple of tuple, default=()
         The two categories of each binary column.
+    closed : tuple of Circle or Globe, default=()
+        Circles and globes among the numeric columns.
     """
 
-    names: tuple[str, ...] | None
+    labels: tuple[Any, ...] | None
     kinds: tuple[Kind, ...]
-    levels: tuple[tuple[Level, ...], ...]
-    places: tuple[tuple[float, ...] | None, ...]
+    levels: tuple[tuple[Level, ...], ...] = ()
+    places: tuple[tuple[float, ...] | None, ...] = ()
     pairs: tuple[tuple[Level, ...], ...] = ()
+    closed: tuple[Closed, ...] = ()
 
     @classmethod
     def fit(
         cls,
         X: Any,
         *,
-        unordered: Collection[str | int] = (),
-        ordered: Collection[str | int] = (),
+        unordered: Collection[str | int] | None = None,
+        ordered: Collection[str | int] | None = None,
+        periodic: Mapping[str | int, float] | None = None,
+        geographic: Sequence[str | int] | None = None,
         binary: bool = False,
     ) -> Encoding:
         """Return the `Encoding` of training rows: the kind of each column, and the categories of categorical ones.
 
         Parameters
         ----------
-        X : pandas.DataFrame, polars.DataFrame or array_like of shape (n, columns)
+        X : Columns, frame or array_like of shape (n, columns)
             The training rows.
-        unordered, ordered : collection of str or int
+        unordered, ordered : collection of str or int, or None
             Names or positions of columns that are categorical, whatever their types in the table.
+        periodic, geographic
+            Numeric columns on a circle, with their periods, and the pair of columns on the globe.
         binary : bool, default=False
             Read unordered columns of two categories, unless they are named, as 0 and 1: a plane has a slope in them.
 
@@ -150,16 +160,28 @@ class Encoding:
         """
         table = Columns.of(X)
         asked: dict[int, Kind] = {}
-        requests: tuple[tuple[Kind, Collection[str | int]], ...] = (("unordered", unordered), ("ordered", ordered))
+        requests: tuple[tuple[Kind, Collection[str | int] | None], ...] = (
+            ("unordered", unordered),
+            ("ordered", ordered),
+        )
         for kind, named in requests:
-            for position in _positions(kind, named, table):
+            for position in _positions(kind, () if named is None else named, table):
                 if position in asked:
                     raise ValueError(f"{table.columns[position].label} is named twice in unordered= and ordered=")
                 asked[position] = kind
+        if table.numbers is not None and not asked:
+            encoding = cls.of_numbers(None, table.table.shape[1])
+        else:
+            encoding = cls._of_columns(table, asked, binary=binary and len(table.columns) > 1)
+        closed = closed_columns(periodic, geographic, len(encoding.kinds), encoding.names, encoding.numeric)
+        return replace(encoding, closed=closed) if closed else encoding
+
+    @classmethod
+    def _of_columns(cls, table: Columns, asked: Mapping[int, Kind], *, binary: bool) -> Encoding:
+        """Return the encoding of columns, some of which are asked to be categorical."""
+        table.refuse_labels()
         kinds: tuple[Kind, ...] = tuple(
-            "binary"
-            if binary and len(table.columns) > 1 and i not in asked and is_pair(column)
-            else asked.get(i, column.kind)
+            "binary" if binary and i not in asked and is_pair(column) else asked.get(i, column.kind)
             for i, column in enumerate(table.columns)
         )
         for column, kind in zip(table.columns, kinds, strict=True):
@@ -172,10 +194,10 @@ class Encoding:
             coordinates_of(column, some) if kind == "ordered" else None
             for (column, kind), some in zip(categorical, levels, strict=True)
         )
-        return cls(table.names, kinds, levels, places, pairs)
+        return cls(table.labels, kinds, levels, places, pairs)
 
     @classmethod
-    def of_numbers(cls, names: Sequence[str] | None, columns: int) -> Encoding:
+    def of_numbers(cls, labels: Sequence[Any] | None, columns: int) -> Encoding:
         """Return the `Encoding` of a table with numeric columns only.
 
         Examples
@@ -184,7 +206,12 @@ class Encoding:
         array([[1. , 2.5]])
         """
         kinds: list[Kind] = ["numeric"] * columns
-        return cls(None if names is None else tuple(names), tuple(kinds), (), ())
+        return cls(None if labels is None else tuple(labels), tuple(kinds))
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """Labels of the columns, if they are strings."""
+        return self.labels if self.labels is not None and all_text(self.labels) else None
 
     @property
     def is_plain(self) -> bool:
@@ -201,15 +228,20 @@ class Encoding:
         """Indices of the columns of dates and durations, which are read as days."""
         return tuple(i for i, kind in enumerate(self.kinds) if kind in TIME_KINDS)
 
-    @property
+    @cached_property
     def numeric(self) -> tuple[int, ...]:
         """Indices of the columns that are encoded as numbers: numeric, binary, date and duration columns."""
         return tuple(i for i, kind in enumerate(self.kinds) if kind in NUMBERS)
 
-    @property
+    @cached_property
     def categorical(self) -> tuple[int, ...]:
         """Indices of the columns that are encoded as category codes: unordered and ordered columns."""
         return tuple(i for i, kind in enumerate(self.kinds) if kind not in NUMBERS)
+
+    @cached_property
+    def coordinates(self) -> Coordinates:
+        """Map from the numeric columns to those that are pooled: points on circles and globes."""
+        return Coordinates(max(1, len(self.numeric)), self.closed)
 
     @property
     def table_levels(self) -> tuple[int | Array, ...]:
@@ -222,8 +254,17 @@ class Encoding:
             for levels, places in zip(self.levels, self.places, strict=True)
         )
 
-    def encode(self, X: Any, unseen: str = "raise") -> tuple[Array, NDArray[np.int64]]:
-        """Convert a table to two arrays: one of numbers and one of category codes.
+    def numeric_labels(self) -> list[Any] | None:
+        """Return the names of the numeric columns; an empty name where there are none, None without names."""
+        names = self.names
+        return None if names is None else [names[i] for i in self.numeric] or [""]
+
+    def numeric_kinds(self) -> list[Kind]:
+        """Return the kinds of the numeric columns."""
+        return [self.kinds[i] for i in self.numeric] or ["numeric"]
+
+    def encode(self, X: Any, unseen: str = "raise") -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """Convert a table to two arrays: one of numbers, of one column at least, and one of category codes.
 
         Examples
         --------
@@ -231,9 +272,20 @@ class Encoding:
         >>> encoding.encode([["c"], ["b"]], unseen="unlike")[1].tolist()
         [[-1], [1]]
         """
+        table = X if isinstance(X, Columns) else Columns(as_table(X, len(self.kinds)))
+        plain = table.numbers if self.is_plain else None
+        self._check_columns(table, len(table.columns) if plain is None else plain.shape[1])
+        if plain is not None:
+            numeric, code = plain, np.zeros((len(plain), 0), dtype=np.int64)
+        else:
+            numeric, code = self._encoded(table, unseen)
+        for one in self.closed:
+            one.refuse_outside(numeric)
+        return numeric, code
+
+    def _encoded(self, table: Columns, unseen: str) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """Encode a table column by column."""
         check_choice("unseen", unseen, ("raise", "unlike"))
-        table = Columns.of(X)
-        self._check_names(table)
         code, pairs = np.empty((table.rows, len(self.levels)), np.int64), iter(self.pairs)
         numbers: list[NDArray[np.floating[Any]]] = []
         for i in self.numeric:
@@ -242,21 +294,31 @@ class Encoding:
                 numbers.append(np.where(codes < 0, 0.5, codes))
             else:
                 numbers.append(table.columns[i].numbers(self.kinds[i]))
-        single = bool(numbers) and all(column.dtype == np.float32 for column in numbers)
-        numeric = np.empty((table.rows, len(numbers)), np.float32 if single else np.float64)
-        for place, column in enumerate(numbers):
-            numeric[:, place] = column
         for place, i in enumerate(self.categorical):
             code[:, place] = codes_of(table.columns[i], self.levels[place], unseen)
+        single = bool(numbers) and all(column.dtype == np.float32 for column in numbers)
+        numeric = np.zeros((table.rows, max(1, len(numbers))), np.float32 if single else np.float64)
+        for place, column in enumerate(numbers):
+            numeric[:, place] = column
         return numeric, code
 
-    def _check_names(self, table: Columns) -> None:
-        if self.names is not None and table.names is not None:
-            refuse_other_columns(table.names, self.names, f"use X[{list(self.names)}]")
-        if len(table.columns) != len(self.kinds):
-            raise ValueError(
-                f"X has {len(table.columns)} columns, but {len(self.kinds)} columns were fitted; pass the same columns"
+    def _check_columns(self, table: Columns, columns: int) -> None:
+        """Raise ValueError unless new rows have the columns of the fit; warn if only one of both has names."""
+        labels = table.labels
+        if labels != self.labels:
+            attribute = "column_labels_" if self.labels is not None and self.names is None else "feature_names_in_"
+            refuse_other_columns(labels, self.labels, f"model.{attribute}")
+        if columns != len(self.kinds):
+            raise ValueError(  # in the words that scikit-learn's tests of estimators look for
+                f"X has {columns} features, but kernpool is expecting {len(self.kinds)} features as input; pass the "
+                "columns of the fit"
             )
+        if isinstance(table.table, MixedTable):
+            return
+        if labels is None and self.names is not None:
+            warn_caller("X does not have valid feature names, and the model was fitted with some; pass a frame")
+        elif self.names is None and labels is not None and all_text(labels):
+            warn_caller("X has feature names, and the model was fitted without; pass X.to_numpy(), or fit a frame")
 
 
 def _positions(argument: str, columns: Collection[str | int], table: Columns) -> list[int]:

@@ -102,9 +102,7 @@ class BandwidthPathDisplay:
             return display.plot(ax=ax, **style)
         tried = search.tried[:, : len(spread)]
         factors, best, label = tried / spread, search.bandwidth / spread, "bandwidth h in spreads of the columns"
-        encoding, names = getattr(estimator, "encoding_", None), getattr(estimator, "feature_names_in_", None)
-        if names is not None:
-            names = [str(names[i]) for i in (range(len(names)) if encoding is None else encoding.numeric)]
+        names = estimator.encoding_.numeric_labels()
         if search.common_factor:
             factors, best, names = factors[:, :1], best[:1], None
         display = cls(bandwidths=factors, values=search.values, best=best, names=names, x_label=label, y_label=title)

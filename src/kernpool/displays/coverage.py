@@ -68,7 +68,7 @@ def _ends(interval: Any, level: float | None) -> tuple[Array, Array, float]:
 def is_training(estimator: Any, X: Any) -> bool:
     """Return whether X equals the numeric training inputs that a fitted estimator stores."""
     key = getattr(estimator, "key_", None)
-    if key is None or getattr(estimator, "encoding_", None) is not None:
+    if key is None or not estimator.encoding_.is_plain:
         return False
     refuse_foreign("X", X)
     given = np.asarray(X)

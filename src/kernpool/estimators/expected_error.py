@@ -39,7 +39,7 @@ from kernpool.core import Exclusion
 from kernpool.estimators.fitted_model import smoother_of_rows
 from kernpool.estimators.limits import smoother_of
 from kernpool.estimators.methods.window_width import choose_windows
-from kernpool.estimators.model import FittedModel, neighbors_of
+from kernpool.estimators.model import FittedModel
 from kernpool.execution.progress import current_progress, report_progress
 from kernpool.pooling import KeyPairs, finalize
 
@@ -187,9 +187,8 @@ def _left_out_error_of_fold(model: FittedModel, found: Found, fold: TrainingRows
 
 def _left_out_error(model: FittedModel) -> float:
     """Return the leave-one-out error of a fitted model."""
-    if "loo_error_" in vars(model):
-        return float(vars(model)["loo_error_"])
-    return float(model.leave_one_out().error)
+    known: float | None = getattr(model, "loo_error_", None)
+    return float(model.leave_one_out().error) if known is None else float(known)
 
 
 def _without_copies(model: FittedModel, rows: TrainingRows) -> float:
@@ -200,7 +199,7 @@ def _without_copies(model: FittedModel, rows: TrainingRows) -> float:
         model.smoothing_,
         getattr(model, "ridge_", None),
         min_effective_rows=model.min_effective_rows_,
-        n_neighbors=neighbors_of(model),
+        n_neighbors=model.smoother_.n_neighbors,
     )
     return _left_out_error_of_fold(model, found, alone)
 

@@ -3,19 +3,19 @@
 A local plane at the edge of the training rows has the slope of a few rows, extended as far as the query is away.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.data.chunks.base import Chunk
 from kernpool.data.chunks.sampling import joined_ranges, range_of
-from kernpool.data.circular import Coordinates, Cuts
+from kernpool.data.circular import Cuts
 from kernpool.data.dates import in_words
-from kernpool.estimators.model import FittedModel, source_of
+from kernpool.data.encoding import Encoding
+from kernpool.estimators.model import FittedModel
 from kernpool.execution.warnings import warn_caller
 from kernpool.inference.variance.standard_errors import ExtrapolationWarning
 from kernpool.kernels import get_kernel
@@ -160,10 +160,12 @@ class Extent:
 
     Parameters
     ----------
-    coordinates : Coordinates
-        Circles and globes among the columns.
-    window : tuple of (ndarray of shape (d,), bool)
-        Bandwidths, and whether planes are fitted, from `window_of`.
+    encoding : Encoding
+        Columns of the fit, circles and globes among them.
+    bandwidth : ndarray of shape (d,)
+        Infinite for a constant kernel.
+    planes : bool
+        Whether planes are fitted.
     key, weight : ndarray or None
         Training rows before any transformation, and their frequencies.
     source : Source or None
@@ -172,8 +174,9 @@ class Extent:
         Range of the latter, if the fit has found it.
     """
 
-    coordinates: Coordinates
-    window: tuple[Array, bool]
+    encoding: Encoding
+    bandwidth: Array
+    planes: bool
     key: NDArray[Any] | None = None
     weight: Array | None = None
     source: Source | None = None
@@ -182,26 +185,49 @@ class Extent:
     @cached_property
     def reach(self) -> tuple[Reach, Array, Array, Cuts]:
         """Limits of unrolled columns, the lower and upper end of their range, and where circles are cut open."""
-        bandwidth, planes = self.window
         if self.key is None:
-            assert self.source is not None
-            low, high = self.source.ask(Ranges("key")) if self.key_range is None else self.key_range
-            return reach_of_range(low, high, bandwidth, planes), low, high, ()
+            known = self.key_range
+            low, high = cast(Source, self.source).ask(Ranges("key")) if known is None else known
+            return reach_of_range(low, high, self.bandwidth, self.planes), low, high, ()
+        coordinates = self.encoding.coordinates
         counted = self.key if self.weight is None else self.key[self.weight > 0]
-        cuts = self.coordinates.cuts(counted)
-        unrolled = self.coordinates.unrolled(counted, cuts)
-        reach = reach_of_rows(unrolled, None, self.coordinates.in_units(bandwidth, counted), planes)
+        cuts = coordinates.cuts(counted)
+        unrolled = coordinates.unrolled(counted, cuts)
+        reach = reach_of_rows(unrolled, None, coordinates.in_units(self.bandwidth, counted), self.planes)
         return reach, *range_of(unrolled), cuts
+
+    def warn(self, query: NDArray[Any]) -> None:
+        """Issue one warning if queries, before any transformation, are far beyond the training rows."""
+        reach, low, high, cuts = self.reach
+        beyond = reach.beyond(self.encoding.coordinates.unrolled(query, cuts) if cuts else query)
+        if beyond is None:
+            return
+        (far,) = np.nonzero(beyond.any(axis=1))
+        first, column = int(far[0]), int(np.argmax(beyond[far[0]]))
+        names, kind = self.encoding.numeric_labels(), self.encoding.numeric_kinds()[column]
+        for digits in range(6, 18):  # enough to tell the query from the ends
+            value, least, most = (in_words(x[column], kind, digits) for x in (query[first], low, high))
+            if value not in (least, most):
+                break
+        warn_caller(
+            f"{far.size} of {len(query)} queries (the first is query {first}) are far beyond the range of the training "
+            f"rows: column {column if names is None else repr(names[column])} is {value}, the training rows have "
+            f"{least} to {most}. The answer is extrapolation, and intervals promise nothing there; leave such queries "
+            "out, or fit rows that reach as far",
+            ExtrapolationWarning,
+        )
 
 
 def extent_of(model: FittedModel) -> Extent | None:
     """Return where the training rows of a fitted model are; None if no query is extrapolation to it."""
     if not may_extrapolate(model):
         return None
-    window, source = window_of(model), source_of(model)
-    if source is not None:
-        return Extent(model.coordinates_, window, source=source, key_range=getattr(model, "key_range_", None))
-    return Extent(model.coordinates_, window, model.key_, model.key_weight_)
+    constant, planes = get_kernel(model.kernel).name == "constant", model._degree > 0
+    bandwidth = np.full_like(model.bandwidth_, np.inf) if constant else model.bandwidth_
+    if model.source_ is not None:
+        key_range = getattr(model, "key_range_", None)
+        return Extent(model.encoding_, bandwidth, planes, source=model.source_, key_range=key_range)
+    return Extent(model.encoding_, bandwidth, planes, model.key_, model.key_weight_)
 
 
 def may_extrapolate(model: FittedModel) -> bool:
@@ -215,62 +241,3 @@ def may_extrapolate(model: FittedModel) -> bool:
         return bool(model._degree)
     priors = hasattr(model, "prior_share") and model.empty == "mean"
     return not kernel.is_compact or priors or bool(model._degree and np.isinf(model.bandwidth_).any())
-
-
-def window_of(model: FittedModel) -> tuple[Array, bool]:
-    """Return the bandwidths of a model, infinite for the constant kernel, and whether it fits local planes."""
-    constant = get_kernel(model.kernel).name == "constant"
-    return np.full_like(model.bandwidth_, np.inf) if constant else model.bandwidth_, model._degree > 0
-
-
-def warn_of_extrapolation(
-    reach: Reach,
-    query: NDArray[Any],
-    low: Array | None = None,
-    high: Array | None = None,
-    names: Sequence[Any] | None = None,
-    given: NDArray[Any] | None = None,
-    kinds: Sequence[str] | None = None,
-) -> None:
-    """Issue one warning if any queries are beyond the extrapolation limits.
-
-    Parameters
-    ----------
-    reach : Reach
-        Of the model.
-    query : ndarray of shape (m, d)
-        In the units of the reach.
-    low, high : ndarray of shape (d,), optional
-        Range of the training rows, in the units of `given`; None if columns have no meaning to a caller.
-    names : sequence of d names, optional
-        Of the columns.
-    given : ndarray of shape (m, d), optional
-        The queries as the caller knows them; by default `query`.
-    kinds : sequence of d str, optional
-        What the columns hold; days are shown as dates and durations.
-    """
-    beyond = reach.beyond(query) if len(query) else None
-    if beyond is None:
-        return
-    (far,) = np.nonzero(beyond.any(axis=1))
-    first, column = int(far[0]), int(np.argmax(beyond[far[0]]))
-    where = "in the space that the model maps rows to"
-    if low is not None and high is not None:
-        label = column if names is None else repr(str(names[column]))
-        numbers = (query if given is None else given)[first, column], low[column], high[column]
-        kind = "numeric" if kinds is None else kinds[column]
-        value, least, most = next(  # enough digits to tell the query from the ends
-            (
-                text
-                for text in ([in_words(x, kind, digits) for x in numbers] for digits in range(6, 17))
-                if text[0] not in text[1:]
-            ),
-            [in_words(x, kind, 17) for x in numbers],
-        )
-        where = f"column {label} is {value}, the training rows have {least} to {most}"
-    warn_caller(
-        f"{far.size} of {len(query)} queries (the first is query {first}) are far "
-        f"beyond the range of the training rows: {where}. The answer is extrapolation, and intervals promise nothing "
-        "there; leave such queries out, or fit rows that reach as far",
-        ExtrapolationWarning,
-    )

@@ -4,7 +4,7 @@ The fitted model itself is `smoother_`, made once at the end of `fit` by `smooth
 columns, `pooled_from` sums into predictions.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +18,7 @@ from kernpool.core import Categories, Keys, PoolState, Problem
 from kernpool.core.robust_weights import RESERVE, Robustness
 from kernpool.data.chunks.base import Chunks
 from kernpool.data.chunks.sources import open_chunks
-from kernpool.data.circular import Closed, Coordinates, Globe, closed_columns
-from kernpool.data.encoding import Encoding
-from kernpool.estimators.extrapolation import Extent, warn_of_extrapolation
-from kernpool.estimators.model import FittedModel, names_of, robust_weight_of, source_of
-from kernpool.estimators.training_rows import as_table, read_inputs
+from kernpool.estimators.model import FittedModel, as_fitted
 from kernpool.execution.progress import current_progress
 from kernpool.execution.warnings import warn_caller
 from kernpool.inference.model_summary import ColumnSummary
@@ -51,10 +47,10 @@ def smoother_of_fit(model: FittedModel) -> Smoother | StoredModel:
     """Build the smoother that a fit leaves, from the attributes that it has found."""
     coordinates = model.coordinates_
     recipe = _recipe(model, coordinates.pooled(model.bandwidth_), coordinates.tied, getattr(model, "ridge_", 0.0))
-    source = source_of(model)
+    source = model.source_
     if source is not None:
         return StoredModel(source, recipe, (model.search or {}).get("random_state", 0))
-    categories, robust = model._categories(), robust_weight_of(model)
+    categories, robust = model._categories(), model.robust_weight_
     has_levels = len(categories) > 0
     return Smoother(
         Keys.read(coordinates.apply(model.key_), model.value_, model.key_weight_),
@@ -102,57 +98,35 @@ def numeric_query(model: FittedModel, X: ArrayLike, *, warn: bool = True) -> Arr
     return read_query(model, X, warn=warn)[0]
 
 
-def _refuse_parts(X: Any) -> None:
+def read_query(model: FittedModel, X: ArrayLike, *, warn: bool = True) -> tuple[Array, Codes]:
+    """Convert queries to numeric columns, before any transformation, and category codes, as the fit encoded X.
+
+    There is no warning of extrapolation, with `warn` false, where the same queries are read again, or are calibration
+    rows, and where the answer is about how far away they are.
+    """
     if isinstance(X, Chunks | str | Path):
         raise TypeError(
             f"X must be rows in memory, got {type(X).__name__}; pass one part of the rows after the other, such "
             "as each batch of pyarrow.parquet.ParquetFile.iter_batches"
         )
-
-
-def read_query(model: FittedModel, X: ArrayLike, *, warn: bool = True) -> tuple[Array, Codes | None]:
-    """Convert queries to numeric columns, before any transformation, and category codes, as the fit encoded X.
-
-    The codes are None if all columns are plain numbers. There is no warning of extrapolation, with `warn` false, where
-    the same queries are read again, or are calibration rows, and where the answer is about how far away they are.
-    """
-    _refuse_parts(X)
-    encoding = model.encoding_
-    table = as_table(X, model.n_features_in_)
-    numeric, code = read_inputs(model, table, encoding, reset=False, unseen=model.unseen)
-    refuse_outside(model, model.coordinates_.closed, numeric)
+    numeric, code = model.encoding_.encode(X, model.unseen)
     if warn and model._extent is not None:
-        _warn_of_extrapolation(model, model._extent, numeric)
-    return numeric, None if encoding is None else code
+        model._extent.warn(numeric)
+    return numeric, code
 
 
-def _warn_of_extrapolation(model: FittedModel, extent: Extent, query: Array) -> None:
-    """Warn if queries, before any transformation, are far beyond the training rows."""
-    encoding, names = model.encoding_, names_of(model)
-    kinds = None if encoding is None else [encoding.kinds[place] for place in encoding.numeric] or ["numeric"]
-    reach, low, high, cuts = extent.reach
-    if encoding is not None and names is not None:
-        names = [names[place] for place in encoding.numeric] or [""]
-    warn_of_extrapolation(reach, model.coordinates_.unrolled(query, cuts), low, high, names, query, kinds)
+def predicted(model: FittedModel, X: ArrayLike) -> NDArray[Any]:
+    """Predict at new rows: encode them, sum over the training rows around them, and divide or solve."""
+    model = as_fitted(model)
+    numeric, code = read_query(model, X)
+    points = points_of(model, numeric, code)
+    sums = model.smoother_.pool(points, current_progress())
+    return pooled_from(model, points, numeric, sums)
 
 
-def new_coordinates(model: FittedModel, key: NDArray[Any], encoding: Encoding | None) -> Coordinates:
-    """Return the `Coordinates` of a model: circles and globes, where asked for."""
-    if encoding is None:
-        columns: tuple[Any, ...] = (key.shape[1], getattr(model, "feature_names_in_", None))
-    else:
-        columns = (len(encoding.kinds), encoding.names, encoding.numeric)
-    closed = closed_columns(model.periodic, model.geographic, *columns)
-    refuse_outside(model, closed, key)
-    return Coordinates(key.shape[1], closed)
-
-
-def refuse_outside(model: FittedModel, closed: Sequence[Closed], numeric: NDArray[Any]) -> None:
-    """Raise ValueError if a model cannot have circles and globes, or a row is beyond a pole."""
-    for one in closed:
-        if isinstance(one, Globe):
-            one.refuse_beyond_poles(numeric, model.geographic[0])
-    if closed and get_kernel(model.kernel).composition == "product":
+def refuse_product(model: FittedModel) -> None:
+    """Raise ValueError if a model of circles and globes has a product of kernels, which depends on their axes."""
+    if get_kernel(model.kernel).composition == "product":
         raise ValueError(
             f"kernel must be radial with periodic= or geographic=, got {model.kernel!r}: a product over coordinates of "
             "a circle would depend on where it begins"
@@ -181,13 +155,13 @@ def per_unit(model: FittedModel, query: Array, slopes: Array) -> Array:
 
 def has_one_output(model: FittedModel) -> bool:
     """Return whether y had one dimension, so that predictions have no axis of outputs."""
-    source = source_of(model)
+    source = model.source_
     return bool(model.value_.ndim == 1 if source is None else source.flat)
 
 
 def output_shape(model: FittedModel) -> tuple[int, ...]:
     """Return the shape of the outputs of one row."""
-    source = source_of(model)
+    source = model.source_
     return model.value_.shape[1:] if source is None else () if source.flat else (source.outputs,)
 
 
@@ -205,7 +179,7 @@ def pool_elsewhere(model: FittedModel, X: ArrayLike, pairs_of_chunks: Callable[[
     """
     check_is_fitted(model)
     query, code = read_query(model, X)
-    smoother, source, places = model.smoother_, source_of(model), points_of(model, query, code)
+    smoother, source, places = model.smoother_, model.source_, points_of(model, query, code)
     if isinstance(smoother, Smoother):
         keys = smoother.pooled_keys
         weight = None if keys.weight is None else keys.weight * keys.unit
@@ -214,17 +188,18 @@ def pool_elsewhere(model: FittedModel, X: ArrayLike, pairs_of_chunks: Callable[[
         chunks = source.chunks  # type: ignore[union-attr]  # of chunks only
     recipe = places.widen(smoother.recipe)
     sums = pairs_of_chunks(chunks).reduce(recipe, places.query, current_progress())
-    return pooled_from(model, recipe, query, sums, model._report_rank)
+    return pooled_from(model, places, query, sums)
 
 
-def pooled_from(model: FittedModel, recipe: Recipe, query: Array, sums: Sums, report_rank: ReportRank) -> NDArray[Any]:
+def pooled_from(model: FittedModel, points: EvaluationPoints, query: Array, sums: Sums) -> NDArray[Any]:
     """Compute predictions from their sums, in the shape and type of the outputs."""
     smoother = model.smoother_
+    recipe = points.widen(smoother.recipe)
     if isinstance(smoother, StoredModel):
-        return finalize(sums, recipe, report_rank)
+        return finalize(sums, recipe, model._report_rank)
     if smoother.robust_weight is not None and recipe.kernel.is_compact:
         _warn_of_outliers(sums.state)
-    pooled = finalize(sums, recipe, report_rank)
+    pooled = finalize(sums, recipe, model._report_rank)
     dtype = np.result_type(query, model.key_, model.value_)
     return pooled.reshape(len(pooled), *model.value_.shape[1:]).astype(dtype, copy=False)
 
@@ -276,22 +251,17 @@ def shaped(model: FittedModel, query: Array, values: Array) -> Array:
 
 def printed_columns(model: FittedModel) -> tuple[ColumnSummary, ...]:
     """Return name, bandwidth (smoothing if categorical) and relevance of each column, in table order, for summaries."""
-    encoding = model.encoding_
-    names = names_of(model)
-    count = len(model.bandwidth_) if encoding is None else len(encoding.kinds)
-    names = [str(i) if names is None else str(names[i]) for i in range(count)]
-    relevance = getattr(model, "relevance_", None)
-    numeric = range(count) if encoding is None else encoding.numeric
-    levels = () if encoding is None else encoding.categorical
-    widths = dict(zip(numeric, model.bandwidth_, strict=False)) | dict(zip(levels, model.smoothing_, strict=False))
-    in_days = encoding.dates if encoding is not None else ()
+    encoding, relevance = model.encoding_, getattr(model, "relevance_", None)
+    names = [str(i) for i in range(len(encoding.kinds))] if encoding.names is None else encoding.names
+    widths = dict(zip(encoding.numeric, model.bandwidth_, strict=False))
+    widths |= dict(zip(encoding.categorical, model.smoothing_, strict=False))
     return tuple(
         ColumnSummary(
-            names[i],
+            name,
             float(widths[i]),
-            i in levels,
+            i in encoding.categorical,
             None if relevance is None else float(relevance[i]),
-            "days" if i in in_days else "",
+            "days" if i in encoding.dates else "",
         )
-        for i in range(count)
+        for i, name in enumerate(names)
     )

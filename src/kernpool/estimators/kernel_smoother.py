@@ -13,17 +13,17 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
 from kernpool.bandwidth import LeaveOneOut, TrainingRows, warn_of_copies
-from kernpool.core import NO_CATEGORIES, Exclusion, check_degree
+from kernpool.core import Exclusion, check_degree
 from kernpool.core.dependent_columns import RankNotes
 from kernpool.data.encoding import group_codes
 from kernpool.estimators.expected_error import expected_error
 from kernpool.estimators.extrapolation import extent_of
-from kernpool.estimators.fitted_model import new_coordinates, smoother_of_fit
+from kernpool.estimators.fitted_model import refuse_product, smoother_of_fit
 from kernpool.estimators.limits import refuse, smoother_of
 from kernpool.estimators.methods.prediction import PredictionBase, prediction_at
 from kernpool.estimators.methods.window_width import choose_windows
 from kernpool.estimators.model import FittedModel, NamedCalls, as_fitted
-from kernpool.estimators.training_rows import OF_COLUMNS, ReadRows, frequencies, unshared
+from kernpool.estimators.training_rows import ReadRows, frequencies, unshared
 from kernpool.kernels import Kernel
 from kernpool.kernels.registry import is_registered
 
@@ -64,17 +64,15 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
             exclusion = Exclusion(place, self.gap)
         rows_of_search = TrainingRows.from_arrays(key, value, weight, code, exclusion)
         warn_of_copies(rows_of_search, bandwidth=self.bandwidth)
-        coordinates = new_coordinates(self, key, encoding)
+        coordinates = encoding.coordinates
         if coordinates.closed:
             refuse(self, "a periodic or geographic column")
+            refuse_product(self)
         rows_of_search = replace(rows_of_search, X=coordinates.apply(key), tied=coordinates.tied)
-        categories = NO_CATEGORIES if encoding is None else self._categories_of(encoding)
-        found = choose_windows(self, rows_of_search, coordinates, categories)
-        names = vars(self).get("feature_names_in_") if encoding is None else encoding.names
-        found = found.of_table(coordinates, encoding, names)
+        found = choose_windows(self, rows_of_search, coordinates, self._categories(encoding)).of_table(encoding)
         fitted = found.attributes() | {
             "key_": unshared(key), "value_": unshared(value), "key_weight_": weight, "key_code_": code,
-            "exclusion_": exclusion, "encoding_": encoding, "coordinates_": coordinates, "target_name_": target,
+            "exclusion_": exclusion, "encoding_": encoding, "target_name_": target,
         }  # fmt: skip
         self._replace_fit(self._with_more(fitted))
 
@@ -84,7 +82,7 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
 
     def _replace_fit(self, fitted: dict[str, Any]) -> None:
         """Replace all fitted attributes; `NamedCalls` has `fit` do so on a copy."""
-        kept = {name: value for name, value in vars(self).items() if name in OF_COLUMNS or not name.endswith("_")}
+        kept = {name: value for name, value in vars(self).items() if not name.endswith("_")}
         self.__dict__ = kept | fitted
         self._freeze()
 

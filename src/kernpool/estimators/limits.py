@@ -8,7 +8,7 @@ from typing import TypeVar, cast
 from sklearn.utils.validation import check_is_fitted
 
 from kernpool.data.circular import Globe
-from kernpool.estimators.model import FittedModel, gap_of, robust_weight_of, source_of
+from kernpool.estimators.model import FittedModel
 from kernpool.smoother import Smoother
 
 IN_MEMORY = "fit it to arrays, such as a sample of the rows, with bandwidth=model.bandwidth_"
@@ -18,12 +18,12 @@ WITHOUT_CIRCLES = "fit it without periodic= and geographic=, or use get_predicti
 # Kinds of models: who belongs to one, the error, and why an answer is refused to it.
 KINDS: dict[str, tuple[Callable[[FittedModel], object], type[Exception], str]] = {
     "stored": (
-        lambda model: source_of(model) is not None,
+        lambda model: model.source_ is not None,
         TypeError,
         "this {model} was fitted to rows that are not in memory, and {answer} needs the rows themselves",
     ),
     "robust": (
-        lambda model: robust_weight_of(model) is not None,
+        lambda model: model.robust_weight_ is not None,
         TypeError,
         "{answer} is for linear fits, and this {model} is robust: its weights of rows depend on y",
     ),
@@ -38,7 +38,7 @@ KINDS: dict[str, tuple[Callable[[FittedModel], object], type[Exception], str]] =
         "{answer} takes rows one by one, and this model was fitted with groups=, whose rows go together",
     ),
     "gap": (
-        gap_of,
+        lambda model: model.gap,
         ValueError,
         "{answer} takes rows one by one, and the fit has gap={gap}, for rows that share noise with their neighbours",
     ),
@@ -139,7 +139,7 @@ def refuse(model: FittedModel, answer: str) -> None:
     for kind, remedy in LIMITS[answer].items():
         belongs, error, reason = KINDS[kind]
         if belongs(model):
-            words = reason.format(answer=answer, model=type(model).__name__, gap=gap_of(model))
+            words = reason.format(answer=answer, model=type(model).__name__, gap=model.gap)
             raise error(f"{words}; {remedy}")
 
 

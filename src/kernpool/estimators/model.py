@@ -7,7 +7,7 @@ that takes a model says so by this type, and the estimators and their mixins inh
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import KW_ONLY, dataclass
 from inspect import signature
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from kernpool.bandwidth import LeaveOneOut
-from kernpool.core import NO_CATEGORIES, Categories, Exclusion
+from kernpool.core import Categories, Exclusion
 from kernpool.core.dependent_columns import RankNotes
 from kernpool.data.circular import Coordinates
 from kernpool.data.encoding import Encoding
@@ -27,7 +27,7 @@ from kernpool.execution.error_messages import describe_call
 from kernpool.execution.progress import bar_of_long_fits
 from kernpool.kernels import Kernel, kernel_of_family
 from kernpool.pooling import Source
-from kernpool.pooling.widths import Nearest, Window
+from kernpool.pooling.widths import Window
 from kernpool.smoother import Smoother, StoredModel
 
 Array = NDArray[np.float64]
@@ -101,6 +101,8 @@ def with_parameters(kind: type[Kind]) -> type[Kind]:
     made = dataclass(eq=False, repr=False, match_args=False)(kind)
     # the base classes' methods are wrapped before there is this one
     made.__init__ = _named(cast(FunctionType, made.__init__))  # type: ignore[method-assign]
+    for name in vars(made).keys() & vars(made)["__annotations__"].keys():  # defaults are the constructor's
+        delattr(made, name)
     return made
 
 
@@ -136,7 +138,7 @@ class RowAttribute:
     def __get__(self, model: FittedModel, owner: type) -> Any:
         if model is None:
             return self
-        if "source_" not in vars(model):
+        if model.source_ is None:
             raise AttributeError(f"{owner.__name__!r} object has no attribute {self._name!r}")
         raise AttributeError(
             f"this {owner.__name__} was fitted to rows that are not in memory, so there is no {self._name}; fit it to "
@@ -162,20 +164,17 @@ class FittedModel(Parameters):
     key_weight_ = RowAttribute()
     key_code_ = RowAttribute()
     exclusion_: Exclusion | None
-    source_: Source
+    source_: Source | None = None
+    robust_weight_: Array | None = None
 
     # Found by the fit: bandwidths (d,), smoothings of categorical columns (k,), and how columns become numbers.
     bandwidth_: Array
     smoothing_: Array
     loo_error_: float  # after a search that leaves rows out
     min_effective_rows_: float | None
-    encoding_: Encoding | None
-    coordinates_: Coordinates
+    encoding_: Encoding
     smoother_: Smoother | StoredModel
     target_name_: str | None
-    n_features_in_: int
-    feature_names_in_: NDArray[Any]
-    column_labels_: list[Any]
     leave_one_out: Callable[[], LeaveOneOut]
     _replace_fit: Callable[[dict[str, Any]], None]
     _rank_notes: RankNotes
@@ -187,14 +186,36 @@ class FittedModel(Parameters):
     _floor = 0.0  # least effective rows of windows by default; zero for no floor
 
     @property
+    def n_features_in_(self) -> int:
+        """Number of columns of the fit."""
+        return len(self.encoding_.kinds)
+
+    @property
+    def feature_names_in_(self) -> NDArray[Any]:
+        """Names of the columns of the fit, if they are strings; AttributeError otherwise."""
+        if self.encoding_.names is None:
+            raise AttributeError(f"this {type(self).__name__} was fitted to columns without names")
+        return np.array(self.encoding_.names, dtype=object)
+
+    @property
+    def column_labels_(self) -> list[Any]:
+        """Labels of the columns of the fit, if they are no strings; AttributeError otherwise."""
+        if self.encoding_.labels is None or self.encoding_.names is not None:
+            raise AttributeError(f"this {type(self).__name__} was fitted to columns without labels other than names")
+        return list(self.encoding_.labels)
+
+    @property
+    def coordinates_(self) -> Coordinates:
+        """Circles and globes among the columns of the fit."""
+        return self.encoding_.coordinates
+
+    @property
     def _reads_pairs_as_numbers(self) -> bool:
         """Whether columns of two categories are coded 0 and 1, so that planes have a slope in them."""
         return False
 
-    def _categories(self) -> Categories:
-        return NO_CATEGORIES if self.encoding_ is None else self._categories_of(self.encoding_)
-
-    def _categories_of(self, encoding: Encoding) -> Categories:
+    def _categories(self, encoding: Encoding | None = None) -> Categories:
+        encoding = self.encoding_ if encoding is None else encoding
         kinds = [encoding.kinds[i] for i in encoding.categorical]
         kernels = [kernel_of_family(self.categorical_kernel, ordered=kind == "ordered") for kind in kinds]
         return Categories(tuple(kernels), encoding.table_levels)
@@ -213,39 +234,3 @@ def as_fitted(model: Fitted) -> Fitted:
     taken = object.__new__(type(model))
     taken.__dict__ = model.__dict__ | model._given
     return taken
-
-
-def names_of(model: FittedModel) -> Sequence[Any] | None:
-    """Return the names of all columns that a model was fitted with; None if they had none."""
-    if model.encoding_ is not None:
-        return model.encoding_.names
-    names: Sequence[Any] | None = getattr(model, "feature_names_in_", None)
-    return names
-
-
-def source_of(model: FittedModel) -> Source | None:
-    """Return the rows that a model was fitted to if they are not in memory, otherwise None."""
-    source: Source | None = getattr(model, "source_", None)
-    return source
-
-
-def follows_rows(model: FittedModel) -> bool:
-    """Return whether the windows of a model reach to a number of rows."""
-    return isinstance(getattr(model, "window", None), Nearest)
-
-
-def gap_of(model: FittedModel) -> int:
-    """Return the gap of a model; zero for kinds of models that have none."""
-    gap: int = getattr(model, "gap", 0)
-    return gap
-
-
-def robust_weight_of(model: FittedModel) -> Array | None:
-    """Return the robustness weights of the training rows; None unless the fit is robust."""
-    weight: Array | None = getattr(model, "robust_weight_", None)
-    return weight
-
-
-def neighbors_of(model: FittedModel) -> int | None:
-    """Return the number of neighbors in the windows of a fitted model; None for windows of fixed width."""
-    return model.smoother_.n_neighbors

@@ -27,7 +27,7 @@ from kernpool.data.chunks.sources import reopen
 from kernpool.data.circular import Circle, Coordinates, Cuts, Globe
 from kernpool.estimators.classifier import NadarayaWatsonClassifier
 from kernpool.estimators.kernel_smoother import KernelSmoother
-from kernpool.estimators.model import as_fitted, source_of
+from kernpool.estimators.model import as_fitted
 from kernpool.estimators.parameter_validation import check_restored
 from kernpool.estimators.regressors import LocalLinearRegressor, LocalPolynomialRegressor, NadarayaWatsonRegressor
 from kernpool.estimators.stacking.averaging import ScoreCalibration
@@ -143,8 +143,8 @@ def _without_built(model: Any) -> Any:
     saved = as_fitted(model)
     for name in ("source_", *BUILT):
         saved.__dict__.pop(name, None)
-    if "column_labels_" in vars(saved):
-        saved.column_labels_ = list(map(plain_label, saved.column_labels_))
+    if saved.encoding_.labels is not None:
+        saved.encoding_ = replace(saved.encoding_, labels=tuple(map(plain_label, saved.encoding_.labels)))
     return saved
 
 
@@ -152,7 +152,7 @@ def _columns_of(model: Any, features: Sequence[str] | None, target: str | None) 
     """Return what the header says of columns and data files."""
     check_restored(model)
     reference = getattr(model, "reference_", None)
-    if source_of(model) is not None:
+    if model.source_ is not None:
         if reference is None:
             raise TypeError(
                 "the rows of this model lie in no file, so that there is nothing to refer to; fit it to a Parquet or "

@@ -16,13 +16,14 @@ from sklearn.base import RegressorMixin
 from kernpool.bandwidth.search.setup import is_flat
 from kernpool.core.local_fit import warn_of_curvature
 from kernpool.data.chunks.base import Chunks
+from kernpool.estimators.fitted_model import predicted
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.methods.bootstrap import BootstrapMethods
 from kernpool.estimators.methods.distribution import ConditionalDistributions
 from kernpool.estimators.methods.inference import Inference
 from kernpool.estimators.methods.prediction_intervals import PredictionIntervals
 from kernpool.estimators.methods.row_order import places_of_rows, times_of, warn_of_correlated_noise
-from kernpool.estimators.model import as_fitted, names_of, source_of, with_parameters
+from kernpool.estimators.model import as_fitted, with_parameters
 from kernpool.estimators.parameter_validation import check_parameters
 from kernpool.estimators.stored_rows import as_stored, fit_stored, predict_lazily
 from kernpool.estimators.training_rows import Scoring, is_on_dask, read_rows, refuse_other_labels
@@ -197,12 +198,13 @@ class KernelRegressor(
             If a local linear fit is not determined by the rows of its window; once per fit.
         """
         check_flag("return_std", return_std)
-        source = source_of(self)
-        if not (return_std or source is None or isinstance(source, ChunkPairs)) and is_on_dask(X):
+        if return_std:
+            prediction = self.get_prediction(X)
+            return prediction.mean.copy(), prediction.observation_std.copy()  # the caller's to change
+        source = getattr(self, "source_", None)
+        if not (source is None or isinstance(source, ChunkPairs)) and is_on_dask(X):
             return predict_lazily(as_fitted(self), source, X)  # type: ignore[no-any-return]  # a Dask array
-        prediction = self.get_prediction(X)
-        mean = prediction.mean.copy()  # the caller's to change
-        return (mean, prediction.observation_std.copy()) if return_std else mean
+        return predicted(self, X)
 
     @property
     def _reads_pairs_as_numbers(self) -> bool:
@@ -217,19 +219,19 @@ class KernelRegressor(
 
         Of quadratics it warns each time.
         """
-        if self._degree == 2:
+        if not np.any(occupied & (rank < columns)):
+            return
+        smoother, encoding = self.smoother_, self.encoding_
+        if smoother.recipe.degree == 2:
             d = len(self.bandwidth_)
             warn_of_curvature(rank, occupied, d * (d + 3) // 2)
-        if self._degree == 2 or (self.encoding_ is not None and not self.encoding_.numeric):
-            return
-        names = names_of(self)
-        if self.coordinates_.closed:  # their coordinates have no names, and depend on each other: tangents do not
-            labels, key = [str(i) for i in range(columns)], None
-        else:
-            places = range(columns) if self.encoding_ is None else self.encoding_.numeric
-            labels = [str(i) if names is None else repr(str(names[i])) for i in places]
-            key = self.smoother_.keys.rows.array if isinstance(self.smoother_, Smoother) else None
-        self._rank_notes.warn(rank, occupied, key, labels, getattr(self.smoother_, "weight", None))
+        elif smoother.recipe.degree == 1 and encoding.numeric:
+            key = smoother.keys.rows.array if isinstance(smoother, Smoother) and not encoding.closed else None
+            # coordinates of circles have no names, and depend on each other: tangents do not
+            labels = [str(i) for i in (range(columns) if encoding.closed else encoding.numeric)]
+            if encoding.names is not None and not encoding.closed:
+                labels = [repr(name) for name in encoding.numeric_labels() or ()]
+            self._rank_notes.warn(rank, occupied, key, labels, getattr(smoother, "weight", None))
 
 
 class NadarayaWatsonRegressor(KernelRegressor):
@@ -323,8 +325,8 @@ class NadarayaWatsonRegressor(KernelRegressor):
         for a column that does not vary; of a column of dates or durations in days.
     smoothing_ : ndarray of shape (k,)
         One lambda per categorical column.
-    encoding_ : Encoding or None
-        How columns were read, if any holds categories, dates or durations; ``encoding_.kinds`` says what each is.
+    encoding_ : Encoding
+        How columns are read; ``encoding_.kinds`` says what each is.
     relevance_ : ndarray of shape (columns,)
         Spread of each numeric column over its bandwidth; zero where the best bandwidth is infinite, so that the column
         plays no role. Of a categorical one, how far its smoothing is from that. Only after a search.

@@ -15,14 +15,12 @@ from numpy.typing import NDArray
 from kernpool.bandwidth import TrainingRows
 from kernpool.data import Chunks, Encoding, is_arrow_table, is_frame, open_chunks
 from kernpool.data.chunks.sampling import seed_of
-from kernpool.data.circular import Coordinates
-from kernpool.data.columns import all_text
 from kernpool.estimators.bandwidth import DEFAULT_SEARCH_ROWS, bandwidth_of_sample, choose_bandwidth, search_options
-from kernpool.estimators.extrapolation import Ranges, may_extrapolate, reach_of_range, warn_of_extrapolation, window_of
+from kernpool.estimators.extrapolation import Extent, Ranges
 from kernpool.estimators.limits import refuse
 from kernpool.estimators.model import FittedModel
 from kernpool.estimators.parameter_validation import check_parameters
-from kernpool.estimators.training_rows import fitted_labels, is_on_dask, keep_labels, refuse_formula
+from kernpool.estimators.training_rows import is_on_dask, refuse_formula
 from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.progress import current_progress
 from kernpool.pooling import ChunkPairs, Source
@@ -159,7 +157,7 @@ def fit_stored(model: FittedModel, pairs: Source, **given: Any) -> None:
     """
     check_parameters(model)
     refuse(model, "rows that are not in memory")
-    refuse_stored(vars(model) | given)
+    refuse_stored(model.__dict__ | given)
     pairs = pairs.counted()
     options = search_options(model)
     if isinstance(model.bandwidth, str):
@@ -173,16 +171,12 @@ def fit_stored(model: FittedModel, pairs: Source, **given: Any) -> None:
         rows = TrainingRows.from_arrays(np.zeros((1, columns)), np.zeros(1))
         found = choose_bandwidth(model.bandwidth, rows, options, smoothing=model.smoothing)
         found = replace(found, bandwidth_note="as given")
-    names = pairs.labels if all_text(pairs.labels or ()) else None
-    encoding = None
+    encoding = Encoding.of_numbers(pairs.labels, columns)
     if pairs.kinds is not None:
-        encoding = replace(Encoding.of_numbers(names, columns), kinds=tuple(pairs.kinds))
-    reference, coordinates = getattr(pairs, "reference", None), Coordinates(columns)
+        encoding = replace(encoding, kinds=tuple(pairs.kinds))
+    reference = getattr(pairs, "reference", None)
     fitted = {"source_": pairs, "reference_": reference, "encoding_": encoding, "exclusion_": None}
-    fitted |= {"coordinates_": coordinates}
-    model._replace_fit(found.of_table(coordinates, encoding, names).attributes() | fitted)
-    model.n_features_in_ = columns
-    keep_labels(model, pairs.labels)
+    model._replace_fit(found.of_table(encoding).attributes() | fitted)
 
 
 def predict_lazily(model: FittedModel, pairs: Any, X: Any) -> Any:
@@ -190,22 +184,17 @@ def predict_lazily(model: FittedModel, pairs: Any, X: Any) -> Any:
 
     Nothing is computed yet. Queries far beyond the training rows are warned of where a block is computed.
     """
-    columns, encoding = model.n_features_in_, model.encoding_
-    array = pairs.queries(X, fitted_labels(model), columns, None if encoding is None else encoding.kinds)
-    if may_extrapolate(model):
-        known = vars(model).get("key_range_")
-        options = {
-            "key_range": pairs.delayed_answer(Ranges("key")) if known is None else known,
-            "window": window_of(model),
-            "names": vars(model).get("feature_names_in_"),
-            "kinds": None if encoding is None else encoding.kinds,
-        }
-        array = array.map_blocks(_warned, **options, dtype=array.dtype, meta=array._meta)
+    encoding, extent = model.encoding_, model._extent
+    array = pairs.queries(X, encoding.labels, len(encoding.kinds), encoding.kinds)
+    if extent is not None:
+        known = pairs.delayed_answer(Ranges("key")) if extent.key_range is None else extent.key_range
+        extent = replace(extent, source=None)
+        array = array.map_blocks(_warned, extent=extent, key_range=known, dtype=array.dtype, meta=array._meta)
     return pairs.pool(model.smoother_.recipe, array)
 
 
-def _warned(query: NDArray[Any], key_range: Any, window: Any, names: Any, kinds: Any) -> NDArray[Any]:
+def _warned(query: NDArray[Any], extent: Extent, key_range: Any) -> NDArray[Any]:
     """Return a block of queries; warn if some are far beyond the training rows. This runs in a Dask task."""
-    low, high = key_range
-    warn_of_extrapolation(reach_of_range(low, high, *window), np.asarray(query), low, high, names, kinds=kinds)
+    if len(query):
+        replace(extent, key_range=key_range).warn(np.asarray(query))
     return query

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -14,25 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
 
-from kernpool.data.array_validation import (
-    as_key_weight,
-    as_real_array,
-    find_inexact,
-    is_missing,
-    refuse_foreign,
-    refuse_inexact,
-)
-from kernpool.data.columns import (
-    IMPUTE,
-    MixedTable,
-    all_text,
-    is_frame,
-    labels_of,
-    refuse_other_columns,
-    series_as_frame,
-)
+from kernpool.data.array_validation import as_key_weight, as_real_array, find_inexact, is_missing, refuse_foreign
+from kernpool.data.columns import Columns, MixedTable
 from kernpool.data.encoding import Encoding
 from kernpool.data.suspect_columns import SuspectColumnWarning, suspect_columns
 from kernpool.estimators.model import FittedModel
@@ -226,50 +209,47 @@ def mixed(pooled: NDArray[Any], prior: NDArray[np.float64], share: float) -> NDA
 Array = NDArray[np.float64]
 
 UNUSUAL_MEAN_WEIGHT = 10.0
-NAMES, LABELS = "feature_names_in_", "column_labels_"  # of columns: strings, and labels of any other type
-OF_COLUMNS = ("n_features_in_", NAMES, LABELS)  # attributes that a model has before its fit is found
 
 
 class ReadRows(NamedTuple):
     """Training rows as read: numeric columns, category codes, outputs or labels, and the encoding of the columns.
 
-    Where no column is numeric, there is one numeric column of zeros. The encoding is None if all columns are numeric,
-    and the target is the name of a Series of outputs.
+    Where no column is numeric, there is one numeric column of zeros. The target is the name of a Series of outputs.
     """
 
     key: NDArray[Any]
     code: NDArray[np.int64]
     output: NDArray[Any]
-    encoding: Encoding | None
+    encoding: Encoding
     target: str | None
 
 
-def read_rows(model: FittedModel, X: Any, y: Any, *, numbers: bool, reset: bool = True) -> ReadRows:
-    """Convert X and y to numeric columns, category codes and outputs or labels; store or check column names.
+def read_rows(model: FittedModel, X: Any, y: Any, *, numbers: bool) -> ReadRows:
+    """Convert X and y to numeric columns, category codes and outputs or labels.
 
     Parameters
     ----------
     model : KernelSmoother
-        Whose parameters say which columns are categorical.
+        Whose parameters say which columns are categorical, on circles and on the globe.
     X, y : array_like or frame
         Inputs and outputs.
     numbers : bool
         Whether outputs are numbers, of one column or several, and not labels.
-    reset : bool, default=True
-        False compares the columns with those of an earlier fit.
     """
     refuse_formula(X, y)
     refuse_name(y, numbers=numbers)
     refuse_other_labels(X, y=y)
-    table = as_table(X)
-    encoding = encoding_of(model, table) if reset else model.encoding_
-    key, code = read_inputs(model, table, encoding, reset=reset)
+    table = Columns.of(X)
+    encoding = Encoding.fit(
+        table, unordered=model.unordered, ordered=model.ordered, periodic=model.periodic, geographic=model.geographic,
+        binary=model._reads_pairs_as_numbers,
+    )  # fmt: skip
+    key, code = encoding.encode(table)
     key = as_real_array("X", key)
     output = as_outputs(y, type(model).__name__) if numbers else as_labels(y, type(model).__name__)
-    _refuse_other_length(key, output)
-    if (
-        reset and is_frame(table) and not isinstance(table, MixedTable)
-    ):  # columns of files are looked at where they are read
+    if len(key) != len(output):
+        raise ValueError(f"X has {len(key)} rows and y {len(output)}; pass one value of y for each row of X")
+    if not isinstance(table.table, np.ndarray | MixedTable):  # columns of files are looked at where they are read
         named = [name for some in (model.unordered, model.ordered) if some is not None for name in some]
         for sentence in suspect_columns(table, named):
             warn_caller(sentence, SuspectColumnWarning)
@@ -280,12 +260,6 @@ def read_rows(model: FittedModel, X: Any, y: Any, *, numbers: bool, reset: bool 
 def _refuse_no_y(y: Any, owner: str) -> None:
     if y is None:
         raise ValueError(f"{owner} requires y to be passed, but the target y is None")
-
-
-def _refuse_other_length(key: NDArray[Any], output: NDArray[Any]) -> None:
-    """Raise ValueError unless y has one output or label per row of X."""
-    if len(key) != len(output):
-        raise ValueError(f"X has {len(key)} rows and y {len(output)}; pass one value of y for each row of X")
 
 
 def refuse_formula(X: Any, y: Any) -> None:
@@ -338,153 +312,6 @@ def selection(name: Any) -> str:
     return f"fit(frame.drop(columns={name!r}), frame[{name!r}])"
 
 
-def as_table(X: Any, columns: int | None = None) -> Any:
-    """Convert X to a data frame or a two-dimensional array; a one-dimensional X becomes one column.
-
-    Every method of an estimator that takes inputs reads them by this and `read_inputs`.
-
-    Parameters
-    ----------
-    X : object
-        What the caller passed.
-    columns : int, optional
-        How many a model was fitted to; unless it is one, X with one dimension is an error.
-    """
-    if type(X) is np.ndarray and X.ndim == 2 and X.dtype.kind == "f":  # as nearly always
-        return X
-    refuse_foreign("X", X)
-    given, X = X, series_as_frame(X)
-    if is_frame(X):
-        return X
-    if hasattr(X, "to_pylist"):  # of pyarrow, whose arrays NumPy reads without their time zones
-        X = np.array(X.to_pylist(), dtype=object)
-    if not hasattr(X, "dtype"):
-        try:
-            read = np.asarray(X)
-        except (TypeError, ValueError):
-            read = np.asarray(X, dtype=object)
-        X = read if read.dtype.kind in "fiubcmM" and _is_exact(X, read) else np.asarray(X, dtype=object)
-    if X.ndim not in (1, 2):
-        raise ValueError(
-            f"X must have shape (rows,) or (rows, columns), got {type(given).__name__} of shape {tuple(X.shape)}"
-        )
-    if X.dtype.kind == "c":
-        raise ValueError(  # in the words that scikit-learn's tests of estimators look for, without all of the numbers
-            f"Complex data not supported: X must hold real numbers, got {abbreviate(X)}; pass X.real, or real and "
-            "imaginary parts as columns"
-        )
-    if X.ndim == 1 and columns not in (None, 1):
-        raise ValueError(
-            f"X has one dimension, which is one column, and the model was fitted to {columns} columns. Reshape your "
-            "data: one row is X.reshape(1, -1)"
-        )
-    return X[:, None] if X.ndim == 1 else X
-
-
-def _is_exact(given: Any, read: NDArray[Any]) -> bool:
-    refuse_inexact("X", given, read)
-    return True
-
-
-def validated(model: FittedModel, X: Any, *, reset: bool = True, **options: Any) -> Any:
-    """Validate X by scikit-learn's `validate_data`; also store or compare column labels that are not strings."""
-    if _is_plain(X) and (reset or (fitted_labels(model) is None and X.shape[1] == model.n_features_in_)):
-        if reset:  # all that is left to do, in a tenth of the time: it would be a fifth of a call for 1000 rows
-            model.n_features_in_ = X.shape[1]
-            keep_labels(model, None)
-        return X
-    labels = labels_of(X)
-    if not reset:
-        refuse_other_columns(labels, fitted_labels(model), f"use X[model.{_label_attribute(model)}]")
-    if isinstance(X, MixedTable) and not reset:  # scikit-learn knows no names of its columns
-        if X.shape[1] != model.n_features_in_:
-            raise ValueError(
-                f"X has {X.shape[1]} columns, and the model was fitted to {model.n_features_in_}; pass the "
-                "columns of the fit"
-            )
-        return X
-    read = validate_data(model, X, reset=reset, **options)
-    if reset:
-        keep_labels(model, labels)
-    return read
-
-
-def _is_plain(X: Any) -> bool:
-    """Return whether X is a non-empty float32 or float64 array of finite numbers."""
-    usual = type(X) is np.ndarray and X.ndim == 2 and X.dtype in (np.float64, np.float32) and X.size > 0
-    return usual and bool(np.isfinite(X).all())
-
-
-def fitted_labels(model: FittedModel) -> Sequence[Any] | None:
-    """Return the column labels of the training rows; None if they had none."""
-    labels: Sequence[Any] | None = getattr(model, _label_attribute(model), None)
-    return labels
-
-
-def keep_labels(model: FittedModel, labels: Sequence[Any] | None) -> None:
-    """Store column labels in a model: strings in `feature_names_in_`, as scikit-learn, others in `column_labels_`."""
-    for name in (NAMES, LABELS):
-        model.__dict__.pop(name, None)
-    if labels is not None and all_text(labels):
-        model.feature_names_in_ = np.array(labels, dtype=object)
-    elif labels is not None:
-        model.column_labels_ = list(labels)
-
-
-def _label_attribute(model: FittedModel) -> str:
-    return LABELS if hasattr(model, LABELS) else NAMES
-
-
-def encoding_of(model: FittedModel, table: Any) -> Encoding | None:
-    """Fit the encoding that turns table columns into numbers and category codes; None if all columns are numeric."""
-    unordered = () if model.unordered is None else model.unordered
-    ordered = () if model.ordered is None else model.ordered
-    if not (_has_columns(table) or len(unordered) or len(ordered)):
-        return None
-    encoding = Encoding.fit(table, unordered=unordered, ordered=ordered, binary=model._reads_pairs_as_numbers)
-    return None if encoding.is_plain else encoding
-
-
-def _has_columns(table: Any) -> bool:
-    """Return whether a table may have non-numeric columns: a data frame, or an array of objects, text or times."""
-    return is_frame(table) or (isinstance(table, np.ndarray) and table.ndim == 2 and table.dtype.kind in "OSUmM")
-
-
-def read_inputs(
-    model: FittedModel, table: Any, encoding: Encoding | None, *, reset: bool, unseen: str = "raise"
-) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Convert a table to numeric columns and category codes; store or check its column names in the model.
-
-    Parameters
-    ----------
-    model : BaseEstimator
-        Whose columns they are.
-    table : frame or ndarray of shape (m, d)
-        From `as_table`.
-    encoding : Encoding or None
-        How columns are read; None for numbers alone.
-    reset : bool
-        Whether the model is fitted to them.
-    unseen : {"raise", "unlike"}
-        What unknown levels are.
-    """
-    if encoding is None and not _has_columns(table):
-        try:
-            key = validated(model, table, dtype=[np.float64, np.float32], reset=reset)
-        except ValueError:
-            _refuse_not_finite("X", table)
-            raise
-        if isinstance(table, np.ndarray) and table.dtype.kind in "iu":
-            refuse_inexact("X", table, table)
-        return key, np.zeros((len(key), 0), dtype=np.int64)
-    if reset or not isinstance(table, MixedTable):
-        validated(model, table, skip_check_array=True, reset=reset)
-    if encoding is None:
-        encoding = Encoding.of_numbers(getattr(model, NAMES, None), model.n_features_in_)
-    numeric, code = encoding.encode(table, unseen)
-    return at_least_one_column(numeric), code
-
-
 def _refuse_not_finite(name: str, array: Any) -> None:
     """Raise ValueError if a float array has a NaN or infinite entry, naming row and column of the first."""
     if not (isinstance(array, np.ndarray) and array.dtype.kind == "f" and array.ndim in (1, 2)):
@@ -496,7 +323,7 @@ def _refuse_not_finite(name: str, array: Any) -> None:
         column = f", column {wrong[0][1]}" if array.ndim == 2 else ""
         raise ValueError(
             f"{name} is {what} in row {wrong[0][0]}{column} (counted from 0), and NaN and inf are not accepted; drop "
-            f"such rows{IMPUTE if name == 'X' else ''}"
+            "such rows"
         )
 
 
@@ -573,11 +400,6 @@ class Scoring:
         if sample_weight is not None:
             sample_weight = as_real_array("sample_weight", sample_weight)
         return float(model.score(X, target, sample_weight))
-
-
-def at_least_one_column(numeric: Array) -> Array:
-    """Return the numeric columns; a column of zeros if there are only categorical columns."""
-    return numeric if numeric.shape[1] else np.zeros((len(numeric), 1))
 
 
 def frequencies(sample_weight: ArrayLike, n: int) -> Array:

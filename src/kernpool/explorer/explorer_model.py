@@ -26,7 +26,7 @@ from kernpool.datasets import make_sine_linear, make_sine_power
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.limits import refuse
-from kernpool.estimators.model import as_fitted, names_of, neighbors_of
+from kernpool.estimators.model import as_fitted
 from kernpool.execution.error_messages import abbreviate, check_choice
 from kernpool.kernels import BUILT_IN, Kernel, get_kernel
 
@@ -66,8 +66,7 @@ class ExplorerModel:
     def start_at(self, column: int | str | None, query: Sequence[Any] | None) -> ExplorerModel:
         """Return a copy that opens with the curve along this column and with this query."""
         encoding, names = self.model.encoding_, self.names
-        numeric = range(len(names)) if encoding is None else encoding.numeric
-        places = {numeric[a]: a for a in axes_of(self.model)}
+        places = {encoding.numeric[a]: a for a in axes_of(self.model)}
         if column is not None:
             place = names.index(column) if isinstance(column, str) and column in names else column
             if place not in places:
@@ -78,10 +77,8 @@ class ExplorerModel:
             if len(query) != len(names):
                 raise ValueError(f"query must be a row of X, with {len(names)} cells, got {len(query)}")
             try:
-                if encoding is None:
-                    numbers, codes = np.asarray(query, dtype=np.float64), np.empty(0, dtype=np.int64)
-                else:
-                    (numbers,), (codes,) = encoding.encode(np.array([list(query)], dtype=object), self.model.unseen)
+                row = np.array([list(query)], dtype=object)
+                (numbers,), (codes,) = replace(encoding, labels=None).encode(row, self.model.unseen)
             except (TypeError, ValueError) as error:
                 raise ValueError(f"query must be a row of X: {error}") from None
             if not np.all(np.isfinite(numbers)):
@@ -92,7 +89,7 @@ class ExplorerModel:
 
 def _why_not_drawn(model: KernelSmoother) -> str:
     """Return why the explorer cannot draw a fitted model, with the remedy; an empty string if it can."""
-    if model.encoding_ is not None and not model.encoding_.numeric:
+    if not model.encoding_.numeric:
         return (
             "the explorer draws a curve along a numeric column, and this model has categorical columns alone; fit it "
             "with a numeric one"
@@ -103,7 +100,7 @@ def _why_not_drawn(model: KernelSmoother) -> str:
             f"a column of this model comes round, which the explorer shows for up to {EXACT_ROWS} rows, got "
             f"{len(model.key_)}; fit to a sample of them with bandwidth=model.bandwidth_"
         )
-    if neighbors_of(model) is not None and not _shows_windows(model):
+    if model.smoother_.n_neighbors is not None and not _shows_windows(model):
         return (
             f"this model has window={model.window}, and the explorer shows windows that follow the rows only "
             f"for regressions of 3 to {EXACT_ROWS} rows of one numeric column without groups; fit with "
@@ -143,12 +140,12 @@ def subject_of_model(
 
 def shown_widths(model: KernelSmoother) -> str:
     """Return whether windows of a fitted model are "fixed" or reach to the "nearest" rows."""
-    return "fixed" if neighbors_of(model) is None else "nearest"
+    return "fixed" if model.smoother_.n_neighbors is None else "nearest"
 
 
 def _shows_windows(model: KernelSmoother) -> bool:
     """Return whether the page can compute windows that follow the rows of a fitted model."""
-    is_plain = (model.encoding_ is None or model.encoding_.numbers_alone) and not model.coordinates_.closed
+    is_plain = model.encoding_.numbers_alone and not model.coordinates_.closed
     is_line = len(model.bandwidth_) == 1 and is_plain
     is_alone = not isinstance(model, NadarayaWatsonClassifier) and model.smoother_.group is None
     return shown_widths(model) == "nearest" and is_line and is_alone and 2 < len(model.key_) <= EXACT_ROWS
@@ -156,7 +153,7 @@ def _shows_windows(model: KernelSmoother) -> bool:
 
 def column_names(model: KernelSmoother) -> tuple[str, ...]:
     """Return the input column names of a fitted estimator; unnamed columns are x, or x1, x2 and so on."""
-    known = names_of(model)
+    known = model.encoding_.names
     if known is not None:
         return tuple(str(name) for name in known)
     columns = model.n_features_in_
@@ -167,7 +164,7 @@ def axes_of(model: KernelSmoother) -> list[int]:
     """Return the indices, among the numeric columns, of those that a curve can be drawn along."""
     # binary columns only if there are no others
     encoding = model.encoding_
-    kinds = ["numeric"] * model.key_.shape[1] if encoding is None else [encoding.kinds[a] for a in encoding.numeric]
+    kinds = encoding.numeric_kinds()
     lines = [a for a, kind in enumerate(kinds) if kind != "binary"]
     return lines or [*range(len(kinds))]
 
@@ -278,8 +275,7 @@ def _relevance(model: KernelSmoother) -> list[float] | None:
     if found is None:
         return None
     encoding = model.encoding_
-    order = range(len(found)) if encoding is None else (*encoding.numeric, *encoding.categorical)
-    return [float(found[position]) for position in order]
+    return [float(found[position]) for position in encoding.numeric + encoding.categorical]
 
 
 def settings_of(model: KernelSmoother) -> dict[str, Any]:
@@ -292,7 +288,7 @@ def settings_of(model: KernelSmoother) -> dict[str, Any]:
         "composition": recipe.kernel.composition,
         "degree": recipe.degree,
         "widths": shown_widths(model),
-        "neighbors": neighbors_of(model),
+        "neighbors": model.smoother_.n_neighbors,
         "smoothing": np.asarray(model.smoothing_, dtype=np.float64).tolist(),
         "ridge": float(model.ridge_) if recipe.degree and np.any(recipe.ridge) else None,
         "empty": model.empty,
@@ -316,11 +312,6 @@ def _columns(subject: ExplorerModel, rows: NDArray[np.intp]) -> list[dict[str, A
     model, encoding = subject.model, subject.model.encoding_
     turns = (one.turn for one in model.coordinates_.closed)
     periods = {column: {"period": period} for column, period in turns}
-    if encoding is None:
-        return [
-            {"name": name, "kind": "numeric", "values": floats(model.key_[rows, a]), **periods.get(a, {})}
-            for a, name in enumerate(subject.names)
-        ]
     categories, numeric, categorical = model._categories(), list(encoding.numeric), list(encoding.categorical)
     pairs = iter(encoding.pairs)
     described: list[dict[str, Any]] = []

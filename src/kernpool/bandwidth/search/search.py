@@ -4,7 +4,6 @@
 objective); with more rows they run on a sample, and the best goes on to all rows. `BandwidthSearch` is the result.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
@@ -19,7 +18,6 @@ from kernpool.bandwidth.search.fast_objectives import FastObjective, fastest_obj
 from kernpool.bandwidth.search.objective import Penalty, SearchObjective
 from kernpool.bandwidth.search.setup import SearchOptions, SearchStart, TrainingRows, begin
 from kernpool.core import NO_CATEGORIES, Categories, Exclusion
-from kernpool.data.circular import Coordinates
 from kernpool.data.encoding import Encoding
 from kernpool.execution.progress import Progress
 from kernpool.execution.text_table import PrintedResult
@@ -216,9 +214,9 @@ class Found:
             "min_effective_rows_": self.min_effective_rows
         }
 
-    def of_table(self, coordinates: Coordinates, encoding: Encoding | None, names: Sequence[Any] | None) -> "Found":
+    def of_table(self, encoding: Encoding) -> "Found":
         """Return what was found for pooled columns, numeric ones first, as that of the columns of the table."""
-        of_numbers = coordinates.bandwidth_of
+        of_numbers, names = encoding.coordinates.bandwidth_of, encoding.names
 
         def spread(of: Array) -> Array:
             return of[..., np.append(of_numbers, np.arange(of_numbers.max() + 1, of.shape[-1]))]
@@ -227,16 +225,15 @@ class Found:
         if search is None:
             return found
         relevance = spread(search.relevance)
-        order = range(relevance.size) if encoding is None else (*encoding.numeric, *encoding.categorical)
+        order = encoding.numeric + encoding.categorical
         search = replace(
             search, bandwidth=spread(search.bandwidth), relevance=relevance, spread=spread(search.spread),
             tried=spread(search.tried),
             names=tuple(str(names[i]) for i in order) if names is not None and len(order) == relevance.size else None,
         )  # fmt: skip
-        if encoding is not None:
-            # Levels alone are searched with one column of zeros before them, which is no column of the table.
-            relevance, by_search = np.zeros(len(encoding.kinds)), relevance[relevance.size - len(order) :]
-            relevance[list(order)] = by_search
+        # Levels alone are searched with one column of zeros before them, which is no column of the table.
+        relevance, by_search = np.zeros(len(encoding.kinds)), relevance[relevance.size - len(order) :]
+        relevance[list(order)] = by_search
         return replace(found, bandwidth_search=search, relevance=relevance)
 
 

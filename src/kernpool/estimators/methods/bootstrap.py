@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool.bandwidth import CRITERIA, TrainingRows
-from kernpool.core import NO_CATEGORIES, Problem, as_tol
+from kernpool.core import Problem, as_tol
 from kernpool.estimators.bandwidth import choose_bandwidth, search_options
 from kernpool.estimators.fitted_model import problem_of
 from kernpool.estimators.limits import refuse, smoother_of
-from kernpool.estimators.model import FittedModel, as_fitted, names_of
+from kernpool.estimators.model import FittedModel, as_fitted
 from kernpool.execution.error_messages import check_choice
 from kernpool.execution.progress import current_progress
 from kernpool.inference.hypothesis_tests.base import TestResult, TestSample, WildBootstrap
@@ -76,7 +76,8 @@ def significance(
     how = WildBootstrap.of(kind, n_resamples, random_state)
     refuse(model, "significance_test")
     sample = sample_of(model)
-    names, numeric, categorical = _names(model), *_column_positions(model)
+    encoding = model.encoding_
+    names, numeric, categorical = encoding.names, list(encoding.numeric), list(encoding.categorical)
     tested = _tested(columns, names, len(numeric) + len(categorical))
     labels = [str(i) if names is None else repr(names[i]) for i in tested]
     _refuse_constant(sample, tested, labels, numeric, categorical)
@@ -104,26 +105,13 @@ def sample_of(model: FittedModel) -> TestSample:
         raise ValueError(
             f"significance_test is of one output, and the model has {value.shape[1]}; fit one output after the other"
         )
-    categories = NO_CATEGORIES if model.encoding_ is None else model._categories_of(model.encoding_)
-    numeric, _ = _column_positions(model)
+    numeric = model.encoding_.numeric
     X = smoother_of(model).keys.rows.array[:, : len(numeric)]  # levels alone have one column of zeros
     what = "significance_test"
-    return TestSample.of(X, value.ravel(), model.key_weight_, model.key_code_, categories, what=what)
+    return TestSample.of(X, value.ravel(), model.key_weight_, model.key_code_, model._categories(), what=what)
 
 
-def _names(model: FittedModel) -> list[str] | None:
-    names = names_of(model)
-    return None if names is None else [str(name) for name in names]
-
-
-def _column_positions(model: FittedModel) -> tuple[list[int], list[int]]:
-    """Return the table positions of the numeric columns, and those of the categorical columns, in storage order."""
-    if model.encoding_ is None:
-        return list(range(model.key_.shape[1])), []
-    return list(model.encoding_.numeric), list(model.encoding_.categorical)
-
-
-def _tested(columns: Any, names: list[str] | None, count: int) -> list[int]:
+def _tested(columns: Any, names: Sequence[str] | None, count: int) -> list[int]:
     """Convert the tested columns, given by position or name, to sorted positions without repetitions."""
     asked = [columns] if isinstance(columns, str) or not np.iterable(columns) else list(columns)
     if not asked:

@@ -16,7 +16,7 @@ from kernpool.core import Exclusion
 from kernpool.data.encoding import group_codes
 from kernpool.estimators.bandwidth import given_bandwidth
 from kernpool.estimators.fitted_model import output_shape, places_of
-from kernpool.estimators.model import FittedModel, neighbors_of, robust_weight_of
+from kernpool.estimators.model import FittedModel
 from kernpool.estimators.training_rows import as_outputs
 from kernpool.execution.error_messages import check_choice
 from kernpool.inference import number_clusters
@@ -133,7 +133,7 @@ def origin_of(model: FittedModel) -> Origin:
     """
     bandwidth, window = model.bandwidth, model.window
     asked = window.k if isinstance(window, Nearest) else None
-    if isinstance(bandwidth, str) or hasattr(model, "relevance_") or neighbors_of(model) != asked:
+    if isinstance(bandwidth, str) or hasattr(model, "relevance_") or model.smoother_.n_neighbors != asked:
         return "found"
     try:
         given = given_bandwidth(bandwidth, len(model.bandwidth_))
@@ -148,7 +148,7 @@ def _left_out(model: FittedModel, smoother: Smoother, code: Integers | None) -> 
     A robust fit has none: rows that are left out have a say in the weights of the others, so methods for it fit the
     others again.
     """
-    if robust_weight_of(model) is not None:
+    if model.robust_weight_ is not None:
         return np.full_like(smoother.value, np.nan)
     if code is None or (smoother.group is not None and np.array_equal(code, smoother.group)):
         return smoother.left_out

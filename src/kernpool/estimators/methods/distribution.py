@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,10 +18,11 @@ from kernpool.estimators.bandwidth import choose_bandwidth, search_options
 from kernpool.estimators.fitted_model import numeric_query
 from kernpool.estimators.limits import refuse, smoother_of
 from kernpool.estimators.methods.conditional_distribution import ConditionalDistribution, array_outcomes
-from kernpool.estimators.model import FittedModel, as_fitted, names_of, source_of
+from kernpool.estimators.model import FittedModel, as_fitted
 from kernpool.estimators.training_rows import unshared
 from kernpool.execution.error_messages import abbreviate, check_choice
 from kernpool.execution.warnings import underflow_is_zero
+from kernpool.pooling import Source
 
 Array = NDArray[np.float64]
 
@@ -47,7 +48,7 @@ def stored_outcomes(model: FittedModel, X: Any) -> StoredOutcomes:
         refuse(model, "a conditional distribution of residuals")
     if X is None:
         refuse(model, "a leave-one-out distribution")
-    source = model.source_
+    source = cast(Source, model.source_)
     return StoredOutcomes(source, source.asked(model.smoother_.recipe, unshared(numeric_query(model, X))))
 
 
@@ -141,7 +142,7 @@ class ConditionalDistributions(FittedModel):
         True
         """
         model: FittedModel = as_fitted(self)
-        source = source_of(model)
+        source = model.source_
         if source is not None:
             stored = stored_outcomes(model, X)
             widths = None if y_bandwidth is None else given_y_bandwidths(y_bandwidth, source.outputs)
@@ -274,6 +275,6 @@ def distribution_bandwidth(model: FittedModel, criterion: str = "loo", *, thresh
         replace(search_options(model), standardise=False),
         categories=model._categories(),
     )
-    found = found.of_table(model.coordinates_, model.encoding_, names_of(model))
+    found = found.of_table(model.encoding_)
     assert found.bandwidth_search is not None
     return replace(found.bandwidth_search, bandwidth=found.bandwidth, smoothing=found.smoothing)  # of all rows

@@ -27,7 +27,7 @@ from kernpool.estimators.fitted_model import (
 from kernpool.estimators.limits import refuse, smoother_of
 from kernpool.estimators.methods.calibration import origin_of
 from kernpool.estimators.methods.prediction import PredictionBase, computed_once, prediction_at
-from kernpool.estimators.model import FittedModel, as_fitted, gap_of, source_of
+from kernpool.estimators.model import FittedModel, as_fitted
 from kernpool.execution.error_messages import check_choice
 from kernpool.execution.progress import current_progress
 from kernpool.execution.text_table import ROWS, PrintedResult, digits_beside, frame_of, printed_table
@@ -209,7 +209,7 @@ class Prediction(PrintedResult, PredictionBase):
 
     def _slopes_of_constants(self) -> Array:
         """Return the slopes of weighted means: those of the sums, one output after the other."""
-        source, recipe, progress = source_of(self.model), self._recipe, current_progress()
+        source, recipe, progress = self.model.source_, self._recipe, current_progress()
         state = self._sums.state
         if source is None:
             problem = self._problem
@@ -327,7 +327,7 @@ class Prediction(PrintedResult, PredictionBase):
 
     def _first_means(self) -> Array | None:
         """Return predictions at the first rows; None if they need another pass over a file, or empty='raise' raises."""
-        if source_of(self.model) is not None:
+        if self.model.source_ is not None:
             return None
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the interval warns of the same rows
@@ -356,7 +356,7 @@ class Prediction(PrintedResult, PredictionBase):
         if isinstance(critical, np.ndarray):
             critical = shaped(self.model, self.query, critical)
         axes = ("output",) if quantity == "fit" else ("column", "output")
-        first = None if source_of(self.model) is not None else smoother.effective_rows(places.rows(slice(0, ROWS)))
+        first = None if self.model.source_ is not None else smoother.effective_rows(places.rows(slice(0, ROWS)))
         return replace(
             found, center=center, lower=lower, upper=upper, standard_error=error, critical=critical, axes=axes,
             effective_rows=first,
@@ -671,7 +671,7 @@ class Inference(FittedModel):
         chosen = f"bandwidth by {name!r}" if isinstance(name, str) else "bandwidth as given"
         ridge = float(np.max(smoother.recipe.ridge))
         chosen += (f", ridge {ridge:.3g}" if ridge > 0 else "") + floor_in_words(model)
-        chosen += f", gap of {gap_of(model)} on either side" if gap_of(model) else ""
+        chosen += f", gap of {model.gap} on either side" if model.gap else ""
         training = smoother.training_with_shares()
         return summarise(smoother, training, type(model).__name__, chosen, printed_columns(model), smoother.clusters)
 
@@ -725,7 +725,7 @@ def _default_method(model: FittedModel, quantity: str) -> str:
     """
     if model._degree == 2:
         return "naive"
-    columns = model.bandwidth_.shape[0] if model.encoding_ is None else len(model.encoding_.numeric)
+    columns = len(model.encoding_.numeric)
     if model.coordinates_.closed:
         return "robust"  # squares of coordinates of a circle are linear in each other
     chosen = origin_of(model) == "found" and not (isinstance(model.bandwidth, str) and model.bandwidth in RULES)

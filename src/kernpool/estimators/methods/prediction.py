@@ -63,7 +63,7 @@ def prediction_at(kind: type[Kind], model: FittedModel, X: ArrayLike, **options:
     """Return the prediction, of a class of `PredictionBase`, of a fitted model at X; later fits do not change it."""
     taken = as_fitted(model)
     query, code = read_query(taken, X)
-    return kind(taken, unshared(query), None if code is None else unshared(code), **options)
+    return kind(taken, unshared(query), code, **options)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -76,13 +76,13 @@ class PredictionBase(NamedCalls):
         Fitted, as it was when the prediction was made.
     query : ndarray of shape (m, d)
         Numeric columns of the rows.
-    code : ndarray of int64, shape (m, k), or None
-        Category codes of the rows, if the model has an encoding.
+    code : ndarray of int64, shape (m, k)
+        Category codes of the rows.
     """
 
     model: FittedModel
     query: Array
-    code: Codes | None
+    code: Codes
 
     def __len__(self) -> int:
         return len(self.query)
@@ -123,7 +123,7 @@ class PredictionBase(NamedCalls):
         return self._sums.fit(self._recipe.ridge_weight(self._sums.layout.columns))
 
     def _pooled(self) -> NDArray[Any]:
-        return pooled_from(self.model, self._recipe, self.query, self._sums, self.model._report_rank)
+        return pooled_from(self.model, self._places, self.query, self._sums)
 
     @computed_once
     def has_support(self) -> NDArray[np.bool_]:

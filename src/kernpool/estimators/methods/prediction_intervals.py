@@ -28,7 +28,7 @@ from kernpool.estimators.methods.calibration import (
     training_rows,
 )
 from kernpool.estimators.methods.robust_regression import refit_robustly
-from kernpool.estimators.model import FittedModel, as_fitted, robust_weight_of, source_of
+from kernpool.estimators.model import FittedModel, as_fitted
 from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.interval import Interval
 from kernpool.execution.text_table import ROWS
@@ -71,7 +71,7 @@ def chosen_method(model: FittedModel, method: Any, others: bool, grouped: bool) 
         Whether calibration rows, and clusters of rows, are given.
     """
     chosen, name = as_method(method, METHODS), type(model).__name__
-    if robust_weight_of(model) is None:
+    if model.robust_weight_ is None:
         return chosen
     only = "split" if others else "jackknife+" if grouped else "cv+"
     if method not in ("auto", only):
@@ -204,7 +204,7 @@ class PredictionIntervals(FittedModel):
         """
         model = as_fitted(self)
         others = check_rows(X_calibration, y_calibration, calibration)
-        stored = source_of(model)
+        stored = model.source_
         method = chosen_method(model, method, others, groups is not None)
         if stored is not None:
             given = {"calibration": calibration, "groups": groups}

@@ -41,9 +41,9 @@ from kernpool.core import Categories
 from kernpool.core.robust_weights import EXACT, NORMAL, RESERVE, VISIBLE, Robustness, median_magnitude
 from kernpool.estimators.bandwidth import choose_bandwidth, equal_rows, search_options
 from kernpool.estimators.fitted_model import smoother_of_rows
-from kernpool.estimators.model import FittedModel, follows_rows
+from kernpool.estimators.model import FittedModel
 from kernpool.execution.warnings import warn_caller
-from kernpool.pooling.widths import Floor
+from kernpool.pooling.widths import Floor, Nearest
 from kernpool.smoother import Smoother
 
 Array = NDArray[np.float64]
@@ -150,7 +150,7 @@ def _refuse_options(model: FittedModel, robust: bool | int | str, rows: Training
         (rows.clusters is not None,
          "finds bandwidths and weights by rows, not by groups; leave groups out of fit, and give them to "
          "confidence_interval, or use robust=False"),
-        (follows_rows(model), f"is for windows of fixed width, got window={model.window}; use window='fixed'"),
+        (isinstance(model.window, Nearest), f"is for fixed windows, got window={model.window}; use window='fixed'"),
         (gap, f"leaves out rows one by one, got gap={gap}; use gap=0, or robust=False"),
         (isinstance(model.window, Floor), f"has no floor of effective rows, got window={model.window}; leave it out"),
         (searched and model.bandwidth not in SEARCHES,

@@ -32,7 +32,7 @@ from kernpool.core import Keys
 from kernpool.data import is_frame
 from kernpool.data.encoding import group_codes
 from kernpool.estimators.limits import smoother_of
-from kernpool.estimators.model import FittedModel, names_of
+from kernpool.estimators.model import FittedModel
 from kernpool.estimators.training_rows import ReadRows
 from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.warnings import SerialCorrelationWarning, warn_caller
@@ -120,7 +120,7 @@ def places_of_rows(model: FittedModel, rows: ReadRows, time: Any, groups: Any) -
     if not model.gap:
         return None
     if not is_ordered(rows):
-        columns = "categorical ones" if rows.encoding is not None and rows.encoding.categorical else rows.key.shape[1]
+        columns = "categorical ones" if rows.encoding.categorical else rows.key.shape[1]
         raise ValueError(
             f"gap={model.gap} needs an order of the rows, which a single numeric column is, and X has columns: "
             f"{columns}; pass the times of the rows, fit(X, y, time=times)"
@@ -130,7 +130,7 @@ def places_of_rows(model: FittedModel, rows: ReadRows, time: Any, groups: Any) -
 
 def is_ordered(rows: ReadRows) -> bool:
     """Return whether the inputs are a single column of numbers or dates."""
-    return rows.key.shape[1] == 1 and not (rows.encoding is not None and rows.encoding.categorical)
+    return len(rows.encoding.numeric) == 1 and not rows.encoding.categorical
 
 
 def warn_of_correlated_noise(model: FittedModel, rows: ReadRows, place: Codes | None) -> None:
@@ -145,7 +145,7 @@ def warn_of_correlated_noise(model: FittedModel, rows: ReadRows, place: Codes | 
     place : ndarray of int64, shape (n,), or None
         Their places in an order, from `places_of_rows`.
     """
-    searched = isinstance(model.bandwidth, str) and "loo_error_" in vars(model)
+    searched = isinstance(model.bandwidth, str) and hasattr(model, "loo_error_")
     if model.gap or not searched or not (place is not None or is_ordered(rows)):
         return
     timed = place is not None
@@ -155,7 +155,7 @@ def warn_of_correlated_noise(model: FittedModel, rows: ReadRows, place: Codes | 
     if not rho:
         return
     gap = named_gap(rho, int(np.max(place)) + 1)
-    names = names_of(model)
+    names = model.encoding_.names
     order = "time" if timed else "X" if names is None else abbreviate(str(names[0]))
     warn_caller(
         f"residuals of rows next to each other in the order of {order} are correlated: lag-one correlation {rho:.2g}, "

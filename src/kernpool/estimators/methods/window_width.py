@@ -14,7 +14,7 @@ from kernpool.data.circular import Coordinates
 from kernpool.estimators.bandwidth import choose_bandwidth, search_options
 from kernpool.estimators.fitted_model import smoother_of_rows
 from kernpool.estimators.methods.robust_regression import choose_robustly
-from kernpool.estimators.model import FittedModel, follows_rows
+from kernpool.estimators.model import FittedModel
 from kernpool.pooling.widths import Floor, Nearest, count_neighbors
 from kernpool.smoother import Smoother
 from kernpool.smoother.windows import effective_rows
@@ -39,7 +39,7 @@ def choose_windows(model: FittedModel, rows: TrainingRows, coordinates: Coordina
     """
     bandwidth = coordinates.given(model.bandwidth)
     single = rows.X.shape[1] == 1 and (rows.code is None or not rows.code.shape[1])
-    if follows_rows(model) and single and isinstance(bandwidth, str) and bandwidth not in RULES:
+    if isinstance(model.window, Nearest) and single and isinstance(bandwidth, str) and bandwidth not in RULES:
         bandwidth = "scott"  # the ratio of a single column needs no search
     if model.robust:
         found = choose_robustly(model, bandwidth, rows, categories)
@@ -47,7 +47,7 @@ def choose_windows(model: FittedModel, rows: TrainingRows, coordinates: Coordina
         options = search_options(model)
         found = choose_bandwidth(bandwidth, rows, options, categories=categories, smoothing=model.smoothing)
     rows = rows.take(np.flatnonzero(rows.weight > 0))
-    return (find_neighbors if follows_rows(model) else find_floor)(model, found, rows, categories)
+    return (find_neighbors if isinstance(model.window, Nearest) else find_floor)(model, found, rows, categories)
 
 
 def find_floor(model: FittedModel, found: Found, rows: TrainingRows, categories: Categories) -> Found:

@@ -24,7 +24,7 @@ from kernpool.estimators.stacking.averaging import ScoreCalibration, average, mi
 from kernpool.estimators.stacking.forest import ForestMember, check_forest
 from kernpool.estimators.stacking.kernel_ridge import Array, Codes, fit_table
 from kernpool.estimators.stacking.stack import FittedStack, GlobalMembers, squared_error
-from kernpool.estimators.training_rows import OF_COLUMNS, Scoring
+from kernpool.estimators.training_rows import Scoring
 from kernpool.execution.error_messages import check_choice, check_flag
 from kernpool.inference import Interval, Residuals, Summary, as_level, as_random
 from kernpool.inference.model_summary import MemberSummary, summary_of_classes
@@ -67,9 +67,11 @@ class StackedEstimator(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scik
     def _keep(self, stack: FittedStack) -> None:
         """Replace all fitted attributes by those of a stack."""
         local = stack.local
-        for name in (*OF_COLUMNS, "_expected_error"):
+        for name in ("feature_names_in_", "column_labels_", "_expected_error"):
             self.__dict__.pop(name, None)
-        self.__dict__ |= {name: vars(local)[name] for name in OF_COLUMNS if name in vars(local)}
+        for name in ("n_features_in_", "feature_names_in_", "column_labels_"):
+            if hasattr(local, name):
+                setattr(self, name, getattr(local, name))
         self._stack = stack
         self.members_ = stack.members
 

@@ -269,7 +269,7 @@ def expected_error(stack: FittedStack, fit: FitMembers) -> float:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what the fit of all rows has said already
             without = FittedStack.of(_refitted(local, rows, rows.weight - held), fit)
-            key, code = rows.X[there], None if local.encoding_ is None else rows.code[there]
+            key, code = rows.X[there], rows.code[there]
             found = without.predict(Queries(key, code, without.columns.matrix(key, code)))
         total = float(held.sum())
         met += total * squared_error(rows.value[there] - found, held[there])
@@ -285,6 +285,5 @@ def _refitted(local: KernelSmoother, rows: TrainingRows, weight: Array) -> Kerne
     kept = weight > 0
     again: KernelSmoother = clone(local)
     read = ReadRows(rows.X[kept], rows.code[kept], rows.value[kept], local.encoding_, None)
-    again.n_features_in_ = local.n_features_in_
     again._fit_pairs(read, read.output, weight[kept], None if rows.clusters is None else rows.clusters[kept])
     return again

@@ -37,11 +37,11 @@ class Queries:
     """Rows at which a stack predicts: numeric columns, category codes, and both as standardised columns."""
 
     key: Array
-    code: Codes | None
+    code: Codes
     columns: Array
 
     def __getitem__(self, rows: slice) -> Queries:
-        return Queries(self.key[rows], None if self.code is None else self.code[rows], self.columns[rows])
+        return Queries(self.key[rows], self.code[rows], self.columns[rows])
 
     def __len__(self) -> int:
         return len(self.key)
@@ -88,8 +88,8 @@ class FittedStack:
         number = TrainingRows.from_arrays(local.key_[kept], value, weight).number
         if not number > 1.0:
             raise ValueError(f"leave-one-out predictions need at least two rows, got {number:g} sample")
-        levels = () if encoding is None else tuple(len(names) for names in encoding.levels)
-        columns = StandardColumns.of(local.key_[kept], weight, levels, local.coordinates_)
+        levels = tuple(len(names) for names in encoding.levels)
+        columns = StandardColumns.of(local.key_[kept], weight, levels, encoding.coordinates)
         matrix = columns.matrix(local.key_[kept], local.key_code_[kept])
         with blas_threads(resolve_n_jobs(local.n_jobs)):  # 442 rows of 4 columns: 18 s with two threads, 1.4 with one
             others = fit(matrix, value, weight, None if group is None else group[kept])
@@ -149,7 +149,6 @@ class FittedStack:
     def training(self) -> Queries:
         """The training rows of positive weight as queries."""
         key, code = self.local.key_[self.kept], self.local.key_code_[self.kept]
-        code = None if self.local.encoding_ is None else code
         return Queries(key, code, self.columns.matrix(key, code))
 
     def read(self, X: ArrayLike, *, warn: bool = True) -> Queries:
