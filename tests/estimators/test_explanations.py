@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor, make_kernel, open_chunks
 from kernpool.core import EmptyWindowWarning
-from kernpool.inference import explanation
 
 REGRESSORS = [NadarayaWatsonRegressor, LocalLinearRegressor]
 N = 60
@@ -54,15 +53,9 @@ def queries(case):
     return CASES[case][0][[3, 17, 30, 44]]
 
 
-@pytest.fixture(params=["tables", "loops"])
-def path(request, monkeypatch):
-    """Both ways to find the largest weights."""
-    monkeypatch.setattr(explanation, "FEW_PAIRS", {"tables": 1 << 16, "loops": 0}[request.param])
-
-
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("Regressor", REGRESSORS)
-def test_rows_are_those_of_largest_weight(Regressor, case, path):
+def test_rows_are_those_of_largest_weight(Regressor, case):
     prediction = fitted(Regressor, case).get_prediction(queries(case))
     found, weight = prediction.explain(k=6), prediction.weights()
     size = np.sort(np.abs(weight), axis=1)[:, :-7:-1]

@@ -43,7 +43,7 @@ def expected(dense, share, residual, code):
     ("kernel", "situation", "degree"),
     [*product(KERNELS, SITUATIONS, [1]), *product(["gaussian", "epanechnikov"], SITUATIONS, [0])],
 )
-def test_standard_errors_are_those_of_the_reference(kernel, situation, degree, monkeypatch):
+def test_standard_errors_are_those_of_the_reference(kernel, situation, degree):
     smoother, dense, places = pair(kernel, situation, degree)
     clusters, residual, kept, w = fit_clusters(smoother, Exclusion(CODE)), left_out(dense, CODE), dense.w > 0, dense.w
     assert_allclose(clusters.residual[kept], residual[kept], rtol=1e-9, atol=1e-11)
@@ -52,14 +52,11 @@ def test_standard_errors_are_those_of_the_reference(kernel, situation, degree, m
         found = estimate(smoother, places, method, column)
         share = dense.shares(places.query, places.code, method, row=0 if column is None else 1 + column)
         error, df = expected(dense, share, residual, CODE)
-        for few in (1 << 16, 0):  # by tables, and by compiled loops
-            monkeypatch.setattr("kernpool.inference.variance.cluster_robust.FEW_PAIRS", few)
-            one, one_df, one_size = cluster_errors(smoother, found, clusters)
-            assert_allclose(one, error, rtol=1e-11, atol=0)
-            assert_allclose(one_df, df, rtol=1e-11, atol=1e-11)
-            size = np.sqrt(np.sum(share[:, kept] ** 2 / w[kept], axis=1))
-            assert_allclose(one_size, size, rtol=1e-11)
-            assert_allclose(one_size, np.sqrt(squared_norm(found.terms, smoother.sums)), rtol=1e-11)
+        one, one_df, one_size = cluster_errors(smoother, found, clusters)
+        assert_allclose(one, error, rtol=1e-11, atol=0)
+        assert_allclose(one_df, df, rtol=1e-11, atol=1e-11)
+        assert_allclose(one_size, np.sqrt(np.sum(share[:, kept] ** 2 / w[kept], axis=1)), rtol=1e-11)
+        assert_allclose(one_size, np.sqrt(squared_norm(found.terms, smoother.sums)), rtol=1e-11)
         # Residuals of the fit itself have the usual corrections, and both other names are those left out.
         own = np.where(kept[:, None], dense.y - dense.coefficients(dense.x, dense.code)[:, 0] @ dense.y, 0.0)
         count, by_fit = len(np.unique(CODE[kept])), expected(dense, share, own, CODE)[0]
@@ -74,10 +71,8 @@ def test_standard_errors_are_those_of_the_reference(kernel, situation, degree, m
             assert_allclose(one_df, df, rtol=1e-11, atol=1e-11)
 
 
-@pytest.mark.parametrize("few", [1 << 16, 0])
-def test_the_norm_is_unknown_where_a_window_is_empty_and_zero_where_no_row_has_a_share(few, monkeypatch):
+def test_the_norm_is_unknown_where_a_window_is_empty_and_zero_where_no_row_has_a_share():
     """In a slope of rows at one place, every share is zero; that is told as such, and is no empty window."""
-    monkeypatch.setattr("kernpool.inference.variance.cluster_robust.FEW_PAIRS", few)
     x = np.repeat([0.0, 1.0, 2.0], 10)[:, None]
     smoother = Smoother(Keys.read(x, np.arange(30.0) % 7), Recipe.of("epanechnikov", [0.5], degree=1))
     clusters = fit_clusters(smoother, Exclusion(np.arange(30) % 6))
@@ -87,23 +82,6 @@ def test_the_norm_is_unknown_where_a_window_is_empty_and_zero_where_no_row_has_a
     assert_array_equal(size, [0.0, np.nan])
     assert np.isnan(errors).all()
     assert np.isnan(df).all()
-
-
-@pytest.mark.parametrize("sizes", [[511, 1, 1, 512, 3, 900, 2], [1] * 1100, [1500, 2, 2, 2, 2, 2], [256] * 6])
-@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "logistic"])
-def test_clusters_may_begin_and_end_anywhere(kernel, sizes, monkeypatch):
-    """Loops go through keys 512 at a time, and rows of a cluster lie anywhere in the table."""
-    g = np.random.default_rng(0)
-    code = g.permutation(np.repeat(np.arange(len(sizes)), sizes))
-    x, at = g.uniform(size=(len(code), 2)), EvaluationPoints(g.uniform(0.2, 0.8, size=(5, 2)))
-    smoother = Smoother(Keys.read(x, g.normal(size=len(code))), Recipe.of(kernel, [0.4, 0.6], degree=1))
-    clusters, found = fit_clusters(smoother, Exclusion(code)), estimate(smoother, at)
-    results = []
-    for few in (1 << 30, 0):
-        monkeypatch.setattr("kernpool.inference.variance.cluster_robust.FEW_PAIRS", few)
-        results.append(cluster_errors(smoother, found, clusters))
-    for by_tables, by_loops in zip(*results, strict=True):
-        assert_allclose(by_tables, by_loops, rtol=1e-11)
 
 
 @pytest.mark.parametrize("degree", [0, 1])

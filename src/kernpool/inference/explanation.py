@@ -19,13 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.algorithms.costs import may_underflow
 from kernpool.execution.text_table import PrintedResult, columns_of_text, frame_of, lines_of
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks, weighted_sum
-from kernpool.inference.variance.cluster_robust import FEW_PAIRS, PAIRS_AT_ONCE, category_tables
-from kernpool.kernels import is_compiled
-from kernpool.pooling import queries_by_width
-from kernpool.smoother import EvaluationPoints, Fitted, LinearWeights, Smoother, WeightTables, value_shares
+from kernpool.smoother import EvaluationPoints, Fitted, Smoother, WeightTables, value_shares
 from kernpool.smoother.deletion import Designs
 
 Array = NDArray[np.float64]
@@ -288,7 +284,7 @@ def explain(
     """Explain predictions by their k training rows of largest weight."""
     # `value` are the outputs as given: those of the smoother are rounded
     fit, weight = fitted.fit, smoother.weight
-    row, effective = largest_weights(smoother, fitted, places, min(k, int(np.count_nonzero(weight > 0))))
+    row = largest_weights(smoother, fitted, min(k, int(np.count_nonzero(weight > 0))))
     pooling, offsets = _pooling_weights(smoother, fitted, row)
     designs = Designs.of(fitted)
     linear = pooling * designs.linear_weights(offsets)
@@ -304,7 +300,7 @@ def explain(
     return Explanation(
         np.where(occupied[:, None], fit.intercept, np.nan),
         smoother.keys.center + first + mean,
-        effective,
+        smoother.effective_rows(places),
         row,
         np.where(occupied[:, None], np.where(known, linear, 0.0), np.nan),
         output,
@@ -314,59 +310,29 @@ def explain(
     )
 
 
-def largest_weights(smoother: Smoother, fitted: Fitted, places: EvaluationPoints, k: int) -> tuple[Integers, Array]:
-    """Return the k keys of largest absolute linear weight of each query, and its effective number of rows."""
-    weights = value_shares(fitted)
-    problem, tables = weights.problem, WeightTables.of([(1.0, weights)])
-    row, kernel = np.full((len(problem.query), k), -1, dtype=np.int64), problem.similarity.kernel
-    loops = is_compiled(kernel) and not (kernel.is_compact and may_underflow(problem))
-    if loops and len(row) * len(tables.kept) > FEW_PAIRS:
-        effective = np.empty(len(row))
-        for rows, part in queries_by_width(problem):
-            mass, base, tilt = weights.log_mass[rows], weights.base[rows], weights.tilt[rows]
-            some, found = LinearWeights(part, weights.factor, mass, base, tilt), row[rows]
-            effective[rows] = _search_by_loops(WeightTables.of([(1.0, some)]), some, found, smoother.recipe.n_jobs)
-            row[rows] = found
-    else:
-        effective = smoother.effective_rows(places)
-        for rows in cut(len(row), tables.places):
-            _keep_largest(np.abs(tables.rows(rows)), row[rows])
-    return np.where(row >= 0, tables.kept[row], -1), effective
+def largest_weights(smoother: Smoother, fitted: Fitted, k: int) -> Integers:
+    """Return the k keys of largest absolute linear weight of each query; -1 where fewer have a weight."""
+    tables = WeightTables.of([(1.0, value_shares(fitted))])
+    row = np.full((len(fitted.problem.query), k), -1, dtype=np.int64)
+
+    def work(rows: slice) -> Iterator[None]:
+        _keep_largest(np.abs(tables.rows(rows)), row[rows])
+        yield
+
+    run_blocks(work, cut(len(row), tables.places), resolve_n_jobs(smoother.recipe.n_jobs), None)
+    return np.where(row >= 0, tables.kept[row], -1)
 
 
 def _keep_largest(size: Array, row: Integers) -> None:
     """Write the columns of the largest numbers of each row of a table to `row`; zeros and NaN are left out."""
-    size = np.where(size > 0, size, 0.0)
-    k = row.shape[1]
-    least = np.partition(size, size.shape[1] - k, axis=1)[:, size.shape[1] - k]
-    at, column = np.nonzero((size >= least[:, None]) & (size > 0))
+    k, tiny = row.shape[1], np.finfo(np.float64).smallest_subnormal
+    least = np.maximum(np.partition(size, size.shape[1] - k, axis=1)[:, size.shape[1] - k], tiny)
+    at, column = np.nonzero(size >= least[:, None])
     order = np.lexsort((column, -size[at, column], at))
     at, column = at[order], column[order]
     place = np.arange(len(at)) - np.searchsorted(at, at)
     kept = place < k
     row[at[kept], place[kept]] = column[kept]
-
-
-def _search_by_loops(tables: WeightTables, weights: LinearWeights, row: Integers, n_jobs: int | None) -> Array:
-    """Fill `row` as `largest_weights` does, by compiled loops on threads; return the effective numbers of rows."""
-    from kernpool.algorithms.brute.fused import read_only
-    from kernpool.algorithms.brute.tiles import kernel_of  # with code that loads Numba, which small problems never do
-    from kernpool.inference.loops.largest_weights import find_largest
-
-    problem, squares = weights.problem, np.zeros(len(row))
-    query_level, level, factors = category_tables(problem, [problem], tables.kept)
-    keys = read_only(problem.key[tables.kept].T), read_only(tables.weight), read_only(1.0 / tables.weight)
-
-    def work(rows: slice) -> Iterator[None]:
-        fits = tuple(read_only(part[rows]) for part in (weights.log_mass, weights.base, weights.tilt))
-        find_largest(
-            read_only(problem.query[rows]), *keys, read_only(query_level[rows]), level, read_only(factors[0]),
-            *kernel_of(problem), *fits, row[rows], squares[rows],
-        )  # fmt: skip
-        yield
-
-    run_blocks(work, cut(len(row), max(1, PAIRS_AT_ONCE // len(tables.kept))), resolve_n_jobs(n_jobs), None)
-    return np.divide(1.0, squares, where=squares > 0, out=np.zeros(len(row)))
 
 
 def _pooling_weights(smoother: Smoother, fitted: Fitted, row: Integers) -> tuple[Array, list[Array]]:

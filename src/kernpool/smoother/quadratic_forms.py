@@ -78,7 +78,7 @@ class LinearWeights:
 
 Terms = Sequence[tuple[float, LinearWeights]]
 
-PAIRS = 1 << 21  # in one table
+PAIRS = 1 << 18  # in one table: two megabytes, which caches hold
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,16 +100,17 @@ class WeightTables:
     weight: Array
 
     @classmethod
-    def of(cls, terms: Terms) -> WeightTables:
-        """Build a `WeightTables` from linear weights, over the keys of positive frequency, in their order."""
+    def of(cls, terms: Terms, order: NDArray[np.intp] | None = None) -> WeightTables:
+        """Build a `WeightTables` from linear weights, over the keys of positive frequency, in a given order."""
         problem = terms[0][1].problem
         weight = np.ones(len(problem.key)) if problem.key_weight is None else problem.key_weight * problem.weight_unit
-        (kept,) = np.nonzero(weight > 0)
-        return cls(terms, kept, weight[kept])
+        kept = np.flatnonzero(weight > 0) if order is None else order[weight[order] > 0]
+        some = [(a, replace(share, problem=share.problem.block(slice(None), kept))) for a, share in terms]
+        return cls(some, kept, weight[kept])
 
     @property
     def places(self) -> int:
-        """Number of queries per block, so that the weight matrix of a block holds at most about two million numbers."""
+        """Number of queries per block."""
         return max(1, PAIRS // max(1, len(self.kept)))
 
     def summed(self, product: Array, psi: Array | None = None) -> Array:
@@ -124,7 +125,7 @@ class WeightTables:
         return np.asarray(sum(factor * self._one(shares, which) for factor, shares in self.terms))
 
     def _one(self, shares: LinearWeights, which: slice | NDArray[np.intp]) -> Array:
-        part = shares.problem.block(which, self.kept)
+        part = shares.problem.block(which)
         logits = part.similarity.logits(part.query, part.key)
         if part.factors is not None:
             logits = np.asarray(sum(part.factors.logarithms(), start=logits))
@@ -133,9 +134,10 @@ class WeightTables:
         tilted, tilt = np.repeat(shares.base[which][:, None], len(self.kept), axis=1), shares.tilt[which]
         if tilt.shape[1]:
             d = part.key.shape[1]
-            offsets = [part.similarity.offset(part.query, part.key, a) for a in range(d)]
-            products = [offsets[a] * offsets[b] for a, b in zip(*np.triu_indices(d), strict=True)]
-            for regressor, column in zip([*offsets, *products], tilt.T, strict=False):
+            regressors = [part.similarity.offset(part.query, part.key, a) for a in range(d)]
+            if part.degree == 2:
+                regressors += [regressors[a] * regressors[b] for a, b in zip(*np.triu_indices(d), strict=True)]
+            for regressor, column in zip(regressors, tilt.T, strict=True):
                 tilted += column[:, None] * regressor
         return np.asarray(alpha * tilted)
 

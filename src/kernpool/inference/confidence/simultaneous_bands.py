@@ -74,6 +74,7 @@ NOTHING = 1e-10  # a spread below this fraction of the largest is rounding
 # Draws up to which they are multiplied by tables. 400 rows of two columns at 225 points take 0.3 s, most of it for
 # drawing, where pooling takes 1.5, and 9 for a slope.
 NUMBERS = 1 << 23
+TABLE = 1 << 21  # linear weights in one table, which is multiplied by all of them
 
 
 def largest_errors(
@@ -109,7 +110,7 @@ def _errors_by_tables(found: Estimate, value: Array, inverse: Array) -> Array:
     """Return the largest studentised error over points, for each draw and output, from tables of linear weights."""
     tables, largest = WeightTables.of(found.terms), np.zeros(value.shape[1:])
     flat = np.ascontiguousarray(value[tables.kept].reshape(len(tables.kept), -1))
-    step = max(1, min(tables.places, NUMBERS // flat.shape[1]))
+    step = max(1, min(TABLE // len(tables.kept), NUMBERS // flat.shape[1]))
     with blas_threads():  # of BLAS: the same bits wherever it runs
         for start in range(0, len(inverse), step):
             rows = slice(start, start + step)

@@ -95,9 +95,7 @@ def sandwich(smoother: Smoother, found: Estimate, residual: Array) -> Array:
 def _in_order(smoother: Smoother, found: Estimate) -> WeightTables:
     """Return the linear weights of an estimate for the rows of positive weight, in their order."""
     assert smoother.exclusion is not None
-    order = np.argsort(smoother.exclusion.code, kind="stable")
-    order = order[smoother.weight[order] > 0]
-    return WeightTables(found.terms, order, smoother.weight[order])
+    return WeightTables.of(found.terms, np.argsort(smoother.exclusion.code, kind="stable"))
 
 
 def _by_place(smoother: Smoother, tables: WeightTables, share: Array) -> Array:
