@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kernpool import get_kernel
-from kernpool.bandwidth.prior_shrinkage import prior_of_others, prior_share
+from kernpool.bandwidth.criteria import prior_of_others, prior_share
 from kernpool.bandwidth.search import search
 from kernpool.core import Categories, Exclusion
 from kernpool.kernels import get_categorical_kernel

@@ -117,7 +117,9 @@ def test_groups_are_held_out_as_a_whole():
 def adjusted(X, y, bandwidth, relevance, searched):
     search = SimpleNamespace(relevance=np.array(relevance))
     found = Found(bandwidth, np.zeros(0), bandwidth_search=search)
-    return adjust_to_all_rows(found, TrainingRows.from_arrays(X, y), OPTIONS, NO_CATEGORIES, searched, 0)
+    return adjust_to_all_rows(
+        found, TrainingRows.from_arrays(X, y), OPTIONS, NO_CATEGORIES, searched, np.random.RandomState(0)
+    )
 
 
 @pytest.mark.parametrize("off", [0.5, 2.0])

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import check_grad
 
 from kernpool import get_kernel
-from kernpool.bandwidth.prior_shrinkage import prior_of_others, prior_share
+from kernpool.bandwidth.criteria import prior_of_others, prior_share
 from kernpool.bandwidth.rules_of_thumb import column_spread
 from kernpool.bandwidth.search import search
 from kernpool.bandwidth.search.log_loss import LogLoss

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernpool.bandwidth.prior_shrinkage import prior_of_others, prior_share
+from kernpool.bandwidth.criteria import prior_of_others, prior_share
 
 probabilities = st.lists(st.sampled_from([0.0, 1e-40, 1e-6, 0.2, 0.5, 0.9, 1.0]), min_size=1, max_size=12)
 

@@ -9,7 +9,7 @@ from sklearn.datasets import load_iris
 from sklearn.metrics import accuracy_score, log_loss
 
 from kernpool import EmptyWindowWarning, NadarayaWatsonClassifier, NadarayaWatsonRegressor, pool
-from kernpool.bandwidth.prior_shrinkage import prior_of_others, prior_share
+from kernpool.bandwidth.criteria import prior_of_others, prior_share
 
 BANDWIDTHS = ["loo", "log_loss", 0.5]
 

@@ -1,13 +1,11 @@
 """Bandwidth selection: rules of thumb, and searches that minimise a criterion.
 
-Read `criteria.py` first: leave-one-out, AICc and GCV, the quantities that are minimised. The folder `search` has the
+Read `criteria.py` first: leave-one-out, AICc, GCV and log loss, which are minimised. The folder `search` has the
 minimisation, the folder `loops` its compiled sums over pairs. `rules_of_thumb.py` has rules of thumb and the rate at
-which bandwidths shrink with the number of rows. `prior_shrinkage.py` finds the mixing weight of class priors in a
-classifier. `repeated_rows.py` detects duplicated rows, which bias leave-one-out.
+which bandwidths shrink with the number of rows. `repeated_rows.py` detects duplicated rows, which bias leave-one-out.
 """
 
-from kernpool.bandwidth.criteria import CRITERIA, LOG_LOSS, LeaveOneOut, leave_one_out
-from kernpool.bandwidth.prior_shrinkage import prior_of_others, prior_share, priors_of_others
+from kernpool.bandwidth.criteria import CRITERIA, LOG_LOSS, LeaveOneOut, leave_one_out, priors_of_others
 from kernpool.bandwidth.repeated_rows import RepeatedRowsWarning, count_copies, warn_of_copies
 from kernpool.bandwidth.rules_of_thumb import RULES, canonical_ratio, rule_of_thumb
 from kernpool.bandwidth.search import BandwidthSearch, SearchOptions, TrainingRows, canonical_rows, search_bandwidth
@@ -25,8 +23,6 @@ __all__ = [
     "canonical_rows",
     "count_copies",
     "leave_one_out",
-    "prior_of_others",
-    "prior_share",
     "priors_of_others",
     "rule_of_thumb",
     "search_bandwidth",

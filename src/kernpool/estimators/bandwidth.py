@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state
 from kernpool.bandwidth import warn_of_copies
 from kernpool.bandwidth.criteria import CRITERIA, LOG_LOSS, check_exclusion
 from kernpool.bandwidth.rules_of_thumb import RULES, rule_of_thumb
-from kernpool.bandwidth.search import Found, SearchOptions, TrainingRows, canonical_rows, search_bandwidth
+from kernpool.bandwidth.search import Found, SearchOptions, TrainingRows, distinct_rows, search_bandwidth
 from kernpool.bandwidth.search.held_out import adjust_to_all_rows, affordable_rows, rescale_to_all_rows
 from kernpool.core.pair_factors import NO_CATEGORIES, Categories
 from kernpool.data.array_validation import INFINITE, as_bandwidth
@@ -31,25 +31,6 @@ from kernpool.kernels import Kernel, get_kernel
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
-
-
-def equal_rows(columns: list[NDArray[Any]], of: list[NDArray[Any]]) -> Integers:
-    """Return the indices of the rows of one table that equal some row of another table in all columns.
-
-    Examples
-    --------
-    >>> equal_rows([np.array([1.0, 2.0, 1.0]), np.array([5, 5, 6])], [np.array([1.0]), np.array([5])])
-    array([0])
-    """
-    (found,) = np.nonzero(np.isin(columns[0], of[0]))
-    for column, other in zip(columns[1:], of[1:], strict=True):  # few are left where a column is continuous
-        found = found[np.isin(column[found], other)]
-    both = np.column_stack(
-        [np.concatenate([column[found], other]) + 0.0 for column, other in zip(columns, of, strict=True)]
-    )
-    _, place = np.unique(both, axis=0, return_inverse=True)
-    place = place.ravel()
-    return found[np.isin(place[: len(found)], place[len(found) :])].astype(np.int64)
 
 
 def search_options(model: FittedModel) -> SearchOptions:
@@ -124,33 +105,29 @@ def choose_bandwidth(
             f"smoothing is searched for with bandwidth={bandwidth!r} and must be None, "
             f"got {abbreviate(smoothing)}; leave it out, or give bandwidths as numbers too"
         )
-    options = replace(options, criterion=criterion)
-    if options.ridge is None and not criterion.regular:
-        options = replace(options, ridge=0.0)
+    ridge_of_search = 0.0 if options.ridge is None and not criterion.regular else options.ridge
+    options = replace(options, criterion=criterion, ridge=ridge_of_search)
+    generator, automatic = check_random_state(options.random_state), isinstance(options.rows, str)
     searched = distinct = rows
-    said_seed = options.random_state
-    automatic = isinstance(options.rows, str)
     most: Any = affordable_rows(rows, options) if automatic else options.rows
     if most is not None and len(rows.X) > most:
-        options = replace(options, random_state=check_random_state(said_seed))
-        distinct = canonical_rows(rows)
+        distinct, which = distinct_rows(rows)
         most = affordable_rows(distinct, options) if automatic else most
         if len(distinct.X) > most:
-            searched = distinct.draw(most, options.random_state)
-    search = search_bandwidth(searched, options, categories)
+            drawn = distinct.drawn(most, generator)
+            searched = distinct.take(drawn)
+    search = search_bandwidth(searched, replace(options, random_state=generator), categories)
     found = Found(search.bandwidth, search.smoothing, search.ridge if options.degree else None, search)
     if criterion.exclude_self:
         found = replace(found, loo_error=search.error, loo_empty_windows=search.empty_windows)
     if searched is rows:
         return found
-    few, limit = len(searched.X), options.seconds
+    limit = options.seconds
     if automatic and (limit is None or search.seconds < limit):  # a search that was stopped has no time left
-        return adjust_to_all_rows(found, distinct, options, categories, few, said_seed)
-    found = rescale_to_all_rows(found, bandwidth, few, len(distinct.X), replace(options, random_state=said_seed))
-    if automatic:
-        return found
+        return adjust_to_all_rows(found, distinct, options, categories, len(searched.X), generator)
+    found = rescale_to_all_rows(found, bandwidth, len(searched.X), len(distinct.X), options)
     # All rows that equal one of these, so that the other rows can be used to validate the result.
-    return replace(found, search_rows=kept[equal_rows(rows.columns, searched.columns)].astype(np.int64))
+    return found if automatic else replace(found, search_rows=kept[np.isin(which, drawn)])
 
 
 def given_bandwidth(bandwidth: Any, columns: int) -> Array:

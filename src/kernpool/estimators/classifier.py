@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 
-from kernpool.bandwidth.prior_shrinkage import prior_of_others, prior_share
+from kernpool.bandwidth.criteria import prior_of_others, prior_share
 from kernpool.data.chunks.base import Chunks
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.methods.classification import ClassProbabilities, ClassSets

@@ -58,7 +58,7 @@ def isotonic_maps(probability: Array, label: Array, weight: Array | None = None)
     Notes
     -----
     `sklearn.isotonic.IsotonicRegression`, between :math:`\pi_c / (W + 1)` and :math:`(W + \pi_c) / (W + 1)` by
-    Laplace's rule of succession, as `kernpool.bandwidth.prior_shrinkage`: W rows prove no class to be impossible.
+    Laplace's rule of succession, as `kernpool.bandwidth.criteria`: W rows prove no class to be impossible.
     """
     from sklearn.isotonic import IsotonicRegression
 

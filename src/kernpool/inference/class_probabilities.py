@@ -26,7 +26,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.bandwidth.prior_shrinkage import priors_of_others
+from kernpool.bandwidth.criteria import priors_of_others
 from kernpool.core.state import EmptyWindowWarning
 from kernpool.execution.warnings import warn_caller
 from kernpool.inference.variance.residuals import fit_squares

@@ -9,7 +9,7 @@ descent, for class probabilities. `held_out.py` makes bandwidths of a sample tho
 """
 
 from kernpool.bandwidth.search.search import BandwidthSearch, Found, search_bandwidth
-from kernpool.bandwidth.search.setup import SearchOptions, TrainingRows, canonical_rows
+from kernpool.bandwidth.search.setup import SearchOptions, TrainingRows, canonical_rows, distinct_rows
 
 __all__ = [
     "BandwidthSearch",
@@ -17,5 +17,6 @@ __all__ = [
     "SearchOptions",
     "TrainingRows",
     "canonical_rows",
+    "distinct_rows",
     "search_bandwidth",
 ]

@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.bandwidth.criteria import LOG_LOSS
-from kernpool.bandwidth.prior_shrinkage import prior_share
+from kernpool.bandwidth.criteria import LOG_LOSS, prior_share
 from kernpool.bandwidth.rules_of_thumb import bring_to_rows, rate_order
 from kernpool.bandwidth.search.common_scale import minimise_near
 from kernpool.bandwidth.search.objective import SearchObjective, Trial, cost_of_empty
@@ -216,7 +215,7 @@ def seed_as_text(random_state: Any) -> str:
 
 
 def adjust_to_all_rows(
-    found: Found, rows: TrainingRows, options: SearchOptions, categories: Categories, searched: int, random_state: Any
+    found: Found, rows: TrainingRows, options: SearchOptions, categories: Categories, searched: int, generator: Any
 ) -> Found:
     """Make bandwidths that were found on a sample those of all rows: by the rate, and a factor by rows held out.
 
@@ -232,7 +231,7 @@ def adjust_to_all_rows(
         Categories of the codes.
     searched : int
         Rows of the sample.
-    random_state : int, RandomState or None
+    generator : RandomState
         By which it was drawn.
 
     Returns
@@ -246,9 +245,7 @@ def adjust_to_all_rows(
     The factor is that of 2000 rows, predicted from all others, or from as many of them as a second allows; from there
     the rate leads to all rows. O(2000 n d) time for each of about six factors, d^2 for planes.
     """
-    from sklearn.utils import check_random_state
-
-    whole, generator, matters = len(rows.X), check_random_state(options.random_state), found.matters
+    whole, matters = len(rows.X), found.matters
     options = replace(options, ridge=found.ridge or 0.0)
     most = HELD_ROWS + int(HELD_SUMS / HELD_ROWS / rows.sums_per_pair(options.degree))
     rows = rows.draw(most, generator)
@@ -264,8 +261,8 @@ def adjust_to_all_rows(
     factor = float(np.exp(best.theta[0]))
     bandwidth, smoothing, last = bring_to_rows(*criterion.at(factor), matters, few, whole, options.degree)
     note = (
-        f"{options.criterion.name!r} on a sample of {searched} of {whole} rows ({seed_as_text(random_state)}), then "
-        f"times {rate * factor * last:.6g}: {len(held.X)} rows held out are predicted best so from {few} others"
+        f"{options.criterion.name!r} on a sample of {searched} of {whole} rows ({seed_as_text(options.random_state)}), "
+        f"then times {rate * factor * last:.6g}: {len(held.X)} rows held out are predicted best so from {few} others"
     )
     found = replace(found, bandwidth=bandwidth, smoothing=smoothing, bandwidth_note=note)
     if found.loo_error is not None:

@@ -5,7 +5,7 @@ The criterion, with n rows in all::
     -(1/n) sum_i w_i log((1 - s) p_i + s prior_i) + (1/n) sum_a r_a
 
 p_i and prior_i are the leave-one-out probability and prior of the class of row i. The mixing weight s of the priors
-is at its minimum (see `kernpool.bandwidth.prior_shrinkage`). The relevance r_a of a numeric column is spread_a /
+is at its minimum (see `kernpool.bandwidth.criteria`). The relevance r_a of a numeric column is spread_a /
 h_a; that of a categorical column is how far its smoothing is from the upper end. The penalty is an exponential
 prior on relevances, so that the bandwidths are those of largest posterior density, with the leave-one-out
 likelihood [1]_ in place of the likelihood. Without it, a search among many bandwidths finds some that separate a
@@ -29,7 +29,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.bandwidth.prior_shrinkage import prior_of_others, prior_share
+from kernpool.bandwidth.criteria import prior_of_others, prior_share
 from kernpool.bandwidth.rules_of_thumb import canonical_ratio
 from kernpool.bandwidth.search.common_scale import candidates
 from kernpool.bandwidth.search.fast_objectives import fastest_objective

@@ -167,15 +167,16 @@ class BandwidthSearch(PrintedResult):
             + ("" if self.expected_error is None else f", to be expected of new rows {self.expected_error:.6g}"),
             f"ridge {self.ridge:.3g}" if self.ridge else "",
             f"{self.empty_windows} empty windows" if self.empty_windows else "",
-            f"{'column':>{wide}} {'bandwidth':>12} {'relevance':>10}",
         ]
         shown = np.where(self.relevance[:d] > 0, self.bandwidth, np.inf)
-        for name, bandwidth, relevance in zip(names[:d], shown, self.relevance[:d], strict=True):
-            lines.append(f"{name:>{wide}} {bandwidth:>12.6g} {relevance:>10.4g}")
-        if k:
-            lines.append(f"{'category':>{wide}} {'smoothing':>12} {'relevance':>10}")
-        for name, smoothing, relevance in zip(names[d:], self.smoothing, self.relevance[d:], strict=True):
-            lines.append(f"{name:>{wide}} {smoothing:>12.6g} {relevance:>10.4g}")
+        for kind, name, numbers, part in (
+            ("column", "bandwidth", shown, slice(d)),
+            ("category", "smoothing", self.smoothing, slice(d, None)),
+        ):
+            if len(numbers):
+                lines.append(f"{kind:>{wide}} {name:>12} {'relevance':>10}")
+            for label, number, relevance in zip(names[part], numbers, self.relevance[part], strict=True):
+                lines.append(f"{label:>{wide}} {number:>12.6g} {relevance:>10.4g}")
         return "\n".join(line for line in lines if line)
 
 

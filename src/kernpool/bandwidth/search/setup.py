@@ -68,21 +68,6 @@ class SearchOptions:
 DIGITS = 9  # of a correlation: those that the order of rows does not change
 
 
-class ColumnOrder(NamedTuple):
-    """Canonical order of the columns in a search, independent of the caller's order.
-
-    Parameters
-    ----------
-    numeric : ndarray of int, shape (d,)
-        Positions of the numeric columns.
-    categorical : ndarray of int, shape (k,)
-        Positions of the categorical columns.
-    """
-
-    numeric: NDArray[np.intp]
-    categorical: NDArray[np.intp]
-
-
 @dataclass(frozen=True)
 class TrainingRows:
     """Inputs, outputs and frequency weights of the training rows, and which of them are left out together.
@@ -188,12 +173,16 @@ class TrainingRows:
         return slopes if self.tied is None else np.add.reduceat(slopes, first_of_tied(self.tied), axis=-1)
 
     def draw(self, size: int, generator: Any) -> TrainingRows:
-        """Draw a random sample of distinct rows, kept in order, from at least two clusters if there are any."""
+        """Draw a random sample of distinct rows, as `drawn` says."""
+        return self.take(self.drawn(size, generator))
+
+    def drawn(self, size: int, generator: Any) -> NDArray[np.intp]:
+        """Draw indices of so many rows, in increasing order, from at least two clusters if there are any."""
         order = generator.permutation(len(self.X))
         if self.clusters is not None and size > 1:
             (others,) = np.nonzero(self.clusters[order] != self.clusters[order[0]])
             order = np.concatenate([order[[0]], order[others[:1]], np.delete(order, [0, *others[:1]])])
-        return self.take(np.sort(order[:size]))
+        return np.sort(order[:size])
 
     def sums_per_pair(self, degree: int) -> int:
         """Return how many sums over the pairs of rows a fit takes: moments of inputs, and products with outputs."""
@@ -217,7 +206,7 @@ def first_of_tied(tied: NDArray[np.intp]) -> NDArray[np.intp]:
     return np.flatnonzero(np.diff(tied, prepend=-1))
 
 
-def column_order(rows: TrainingRows) -> ColumnOrder:
+def column_order(rows: TrainingRows) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Order columns by the fraction of output variance that each explains, the largest first.
 
     Ties keep their order.
@@ -233,8 +222,8 @@ def column_order(rows: TrainingRows) -> ColumnOrder:
 
     Returns
     -------
-    ColumnOrder
-        The identity for a single column.
+    numeric, categorical : ndarray of int
+        Positions of the numeric and of the categorical columns; in their order if each kind has one column at most.
 
     Notes
     -----
@@ -243,54 +232,62 @@ def column_order(rows: TrainingRows) -> ColumnOrder:
     Examples
     --------
     >>> X = np.array([[0.0, 3.0], [1.0, 1.0], [0.0, 2.0], [1.0, 0.0]])
-    >>> column_order(TrainingRows(X, np.zeros((4, 0), dtype=np.int64), X[:, 1:] ** 2, np.ones(4))).numeric
+    >>> column_order(TrainingRows(X, np.zeros((4, 0), dtype=np.int64), X[:, 1:] ** 2, np.ones(4)))[0]
     array([1, 0])
     """
     (d, k), share = (rows.X.shape[1], rows.code.shape[1]), rows.weight / rows.total
-    numeric, categorical = np.arange(d), np.arange(k)
     if max(d, k) < 2 or not len(rows.X):
-        return ColumnOrder(numeric, categorical)
+        return np.arange(d), np.arange(k)
     extent = np.ptp(rows.value, axis=0)
     value = (rows.value - rows.value.min(axis=0)) / np.where(extent > 0, extent, 1.0)
     value -= share @ value
     variance = share @ value**2
-    unit = np.where(variance > 0, variance, 1.0)
-    explained = np.zeros((d + k, len(unit)))
+    value /= np.sqrt(np.where(variance > 0, variance, 1.0))
+    explained = np.zeros(d + k)
     for a, column in enumerate(rows.X.T if d > 1 else ()):
         rank = np.unique(column, return_inverse=True)[1].astype(np.float64)
         rank -= share @ rank
         square = share @ rank**2
-        explained[a] = (share * rank @ value) ** 2 / (square if square > 0 else 1.0) / unit
+        explained[a] = np.sum((share * rank @ value) ** 2) / (square if square > 0 else 1.0)
     for a, level in enumerate(rows.code.T if k > 1 else ()):
-        of_level = np.array([np.bincount(level - level.min(), share * column) for column in value.T])
-        weight = np.bincount(level - level.min(), share)
-        explained[d + a] = np.sum(of_level**2 / np.where(weight > 0, weight, 1.0), axis=1) / unit
-    size = np.round(explained.sum(axis=1), DIGITS)
-    return ColumnOrder(np.argsort(-size[:d], kind="stable"), np.argsort(-size[d:], kind="stable"))
+        of_level = np.array([np.bincount(level, share * column) for column in value.T])
+        weight = np.bincount(level, share)
+        explained[d + a] = np.sum(of_level**2 / np.where(weight > 0, weight, 1.0))
+    size = np.round(explained, DIGITS)
+    return np.argsort(-size[:d], kind="stable"), np.argsort(-size[d:], kind="stable")
 
 
-def canonical_rows(rows: TrainingRows) -> TrainingRows:
-    """Drop rows of weight zero, merge equal rows and sort, so that weighted and repeated rows are equivalent.
+def distinct_rows(rows: TrainingRows) -> tuple[TrainingRows, NDArray[np.intp]]:
+    """Return rows in canonical form, and for each row the index of the one that it is equal to.
 
-    Equal rows of different clusters or places stay two. Rows are sorted by the columns in the order of `column_order`,
-    outputs and clusters last.
+    Rows of weight zero are dropped; their index is -1. Equal rows are merged, those of different clusters or places
+    stay two. Rows are sorted by the columns in the order of `column_order`, outputs and clusters last, so that weighted
+    and repeated rows are equivalent.
 
     Examples
     --------
     >>> rows = TrainingRows.from_arrays(np.array([[2.0], [1.0], [2.0]]), np.array([5.0, 6.0, 5.0]))
-    >>> rows = canonical_rows(rows)
-    >>> rows.X.ravel(), rows.value.ravel(), rows.weight
-    (array([1., 2.]), array([6., 5.]), array([1., 2.]))
+    >>> rows, which = distinct_rows(rows)
+    >>> rows.X.ravel(), rows.value.ravel(), rows.weight, which
+    (array([1., 2.]), array([6., 5.]), array([1., 2.]), array([1, 0, 1]))
     """
+    which = np.full(len(rows.X), -1)
+    (kept,) = np.nonzero(rows.weight > 0)
     rows = replace(rows, X=rows.X + 0.0, value=rows.value + 0.0)  # -0.0 becomes 0.0
-    if not np.all(rows.weight > 0):
-        rows = rows.take(np.flatnonzero(rows.weight > 0))
-    by = column_order(rows)
-    columns = replace(rows, X=rows.X[:, by.numeric], code=rows.code[:, by.categorical]).columns
+    if len(kept) < len(which):
+        rows = rows.take(kept)
+    numeric, categorical = column_order(rows)
+    columns = replace(rows, X=rows.X[:, numeric], code=rows.code[:, categorical]).columns
     order = np.lexsort(columns[::-1])
     new = np.any([column[order[1:]] != column[order[:-1]] for column in columns], axis=0)
     first = np.flatnonzero(np.append(True, new))
-    return replace(rows.take(order[first]), weight=np.add.reduceat(rows.weight[order], first))
+    which[kept[order]] = np.cumsum(np.append(0, new))
+    return replace(rows.take(order[first]), weight=np.add.reduceat(rows.weight[order], first)), which
+
+
+def canonical_rows(rows: TrainingRows) -> TrainingRows:
+    """Return rows in canonical form, as `distinct_rows` says."""
+    return distinct_rows(rows)[0]
 
 
 def is_flat(kernel: Kernel) -> bool:
@@ -316,8 +313,8 @@ class SearchStart(NamedTuple):
         Spreads of their numeric columns.
     one_factor : bool
         Whether one factor on the spreads is searched for, instead of one bandwidth per column.
-    order : ColumnOrder
-        Order of the columns of `rows` among the caller's, of numeric ones by their bandwidths.
+    numeric, categorical : ndarray of int
+        Positions of the columns of `rows` among the caller's, of numeric ones by their bandwidths.
     columns : int
         Number of bandwidths of the caller's numeric columns.
     scale : ndarray of shape (c,)
@@ -331,7 +328,8 @@ class SearchStart(NamedTuple):
     categories: Categories
     spread: Array
     one_factor: bool
-    order: ColumnOrder
+    numeric: NDArray[np.intp]
+    categorical: NDArray[np.intp]
     columns: int
     scale: Array
     exponent: NDArray[np.int32]
@@ -351,12 +349,11 @@ class SearchStart(NamedTuple):
         of_constant : float
             Number for numeric columns that do not vary.
         """
-        numeric, categorical = self.order
         searched = self.rows.bandwidths
         restored = np.full((*found.shape[:-1], self.columns + found.shape[-1] - searched), of_constant)
-        restored[..., numeric] = found[..., : len(numeric)]
+        restored[..., self.numeric] = found[..., : len(self.numeric)]
         if restored.shape[-1] > self.columns:
-            restored[..., self.columns + categorical] = found[..., searched:]
+            restored[..., self.columns + self.categorical] = found[..., searched:]
         return restored
 
 
@@ -382,24 +379,26 @@ def begin(rows: TrainingRows, options: SearchOptions, categories: Categories) ->
     rows = canonical_rows(rows)
     # A table with only categorical columns has one column of zeros, which is no reason to warn.
     spread = np.ones(1) if len(categories) and not rows.X.any() else column_spread(rows.X, rows.weight, rows.tied)
-    order, columns, varies = column_order(rows), rows.bandwidths, rows.extent > 0
+    (by_column, categorical), varies = column_order(rows), rows.extent > 0
     # Bandwidths by the first of their columns, and all columns of one together.
-    ordered = rows.per_column(np.arange(columns))[order.numeric]
-    numeric = np.array([a for a in dict.fromkeys(ordered.tolist()) if varies[a]], dtype=np.intp)
-    together = [order.numeric[ordered == a] for a in numeric]
-    searched = rows.X[:, np.concatenate(together)] if together else np.zeros((len(rows.X), 1))
-    tied = None
-    if rows.tied is not None and together:
-        tied = np.repeat(np.arange(len(numeric)), [len(some) for some in together])
+    bandwidth_of = rows.per_column(np.arange(rows.bandwidths))[by_column]
+    numeric = np.array([a for a in dict.fromkeys(bandwidth_of.tolist()) if varies[a]], dtype=np.intp)
+    together = [by_column[bandwidth_of == a] for a in numeric]
     value, scale, exponent = _standardised(rows, options)
-    code = np.ascontiguousarray(rows.code[:, order.categorical])
+    searched = replace(rows, code=np.ascontiguousarray(rows.code[:, categorical]), value=value)
+    if len(numeric):
+        tied = None if rows.tied is None else np.repeat(np.arange(len(numeric)), [len(some) for some in together])
+        searched = replace(searched, X=np.ascontiguousarray(rows.X[:, np.concatenate(together)]), tied=tied)
+    else:
+        searched = replace(searched, X=np.zeros((len(rows.X), 1)), tied=None)
     return SearchStart(
-        replace(rows, X=np.ascontiguousarray(searched), code=code, value=value, tied=tied),
-        categories.take(order.categorical),
+        searched,
+        categories.take(categorical),
         spread[numeric] if len(numeric) else np.ones(1),
         factor_alone or (len(numeric) <= 1 and not len(categories)),
-        ColumnOrder(numeric, order.categorical),
-        columns,
+        numeric,
+        categorical,
+        rows.bandwidths,
         scale,
         exponent,
     )

@@ -33,13 +33,13 @@ from sklearn.utils import check_random_state
 
 from kernpool.bandwidth import TrainingRows
 from kernpool.bandwidth.rules_of_thumb import RULES, column_spread
-from kernpool.bandwidth.search import BandwidthSearch, Found, canonical_rows
+from kernpool.bandwidth.search import BandwidthSearch, Found, distinct_rows
 from kernpool.bandwidth.search.common_scale import candidates
 from kernpool.bandwidth.search.held_out import rescale_to_all_rows
 from kernpool.bandwidth.search.objective import cost_of_empty
 from kernpool.core import Categories
 from kernpool.core.robust_weights import EXACT, NORMAL, RESERVE, VISIBLE, Robustness, median_magnitude
-from kernpool.estimators.bandwidth import choose_bandwidth, equal_rows, search_options
+from kernpool.estimators.bandwidth import choose_bandwidth, search_options
 from kernpool.estimators.fitted_model import smoother_of_rows
 from kernpool.estimators.model import FittedModel
 from kernpool.execution.warnings import warn_caller
@@ -195,7 +195,9 @@ def _search(
     drawn, most = rows, options.rows
     most = min(most, SEARCH_ROWS) if isinstance(most, int | np.integer) else SEARCH_ROWS
     if len(rows.X) > most:
-        drawn = canonical_rows(rows).draw(most, check_random_state(options.random_state))
+        distinct, which = distinct_rows(rows)
+        some = distinct.drawn(most, check_random_state(options.random_state))
+        drawn = distinct.take(some)
     spread = column_spread(drawn.X, drawn.weight, drawn.tied)
     one_factor = not len(categories) and drawn.bandwidths == 1
     seconds = time.perf_counter()
@@ -223,7 +225,7 @@ def _search(
     if drawn is rows:
         return found
     found = rescale_to_all_rows(found, str(model.bandwidth), len(drawn.X), len(rows.X), options)
-    return replace(found, search_rows=counted[equal_rows(rows.columns, drawn.columns)].astype(np.int64))
+    return replace(found, search_rows=counted[np.isin(which, some)])
 
 
 def best_factor(rows: RobustRows, grid: Array) -> tuple[float, dict[float, float]]:
