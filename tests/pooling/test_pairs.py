@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from kernpool import open_chunks, pool
-from kernpool.core import Factors, Keys
-from kernpool.pooling import ArrayPairs, ChunkPairs, KeyPairs, Recipe, finalize
+from kernpool.pooling import ArrayPairs, ChunkPairs, Recipe, finalize
 from kernpool.pooling.out_of_core import MapPairs
 
 
@@ -29,16 +28,8 @@ def partitions(_):
     return open_partitions(array.from_array(key, chunks=(150, 2)), array.from_array(value, chunks=(150, 3)))
 
 
-def levels(_):
-    _, key, value = rows()
-    level = np.zeros((400, 1), dtype=np.int64), np.ones((1, 1))
-    return KeyPairs(Keys.read(key, value), Factors(level[0][:30], level[0], (level[1],), (level[1],)))
-
-
 PAIRS = {
     "arrays": lambda _: ArrayPairs(*rows()[1:]),
-    "keys": lambda _: KeyPairs(Keys.read(*rows()[1:])),
-    "levels": levels,
     "chunks": lambda _: ChunkPairs(open_chunks(*rows()[1:], rows=90)),
     "memory maps": memory_maps,
     "partitions": partitions,
@@ -54,10 +45,10 @@ def test_every_kind_sums_to_the_same(kind, degree, tmp_path):
     np.testing.assert_allclose(finalize(pairs.reduce(recipe, query), recipe), expected, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("kind", ["arrays", "keys", "levels"])
-def test_pairs_in_memory_say_why(kind):
-    query, _, _ = rows()
-    plan = PAIRS[kind](None).plan(Recipe.of(bandwidth=0.7), query)
+def test_arrays_say_why():
+    query, key, value = rows()
+    pairs = ArrayPairs(key, value)
+    plan = pairs.plan(Recipe.of(bandwidth=0.7), query)
     assert plan.algorithm
     assert len(plan.reason.split()) >= 5
-    assert "as asked" in PAIRS[kind](None).plan(Recipe.of(bandwidth=0.7, algorithm="brute"), query).reason
+    assert "as asked" in pairs.plan(Recipe.of(bandwidth=0.7, algorithm="brute"), query).reason

@@ -159,7 +159,9 @@ class Problem:
         mask, bias = (None, None) if attn_mask is None else input_validation.as_mask(attn_mask, (m, n))
         keys = key if isinstance(key, Keys) else Keys.read(rows, cast("ArrayLike | Rows", value), key_weight, mask)
         similarity = KernelLogits(
-            get_kernel(kernel).in_columns(d), array_validation.as_bandwidth(bandwidth, d), widening
+            (kernel if isinstance(kernel, Kernel) else get_kernel(kernel)).in_columns(d),
+            array_validation.as_bandwidth(bandwidth, d),
+            widening,
         )
         input_validation.check_range(asked, rows, similarity.bandwidth)
         share = max(input_validation.as_tol(tol, asked.dtype, rows.dtype, keys.dtypes[0]), input_validation.LEAST_TOL)

@@ -41,7 +41,6 @@ from kernpool.estimators.limits import smoother_of
 from kernpool.estimators.methods.window_width import choose_windows
 from kernpool.estimators.model import FittedModel
 from kernpool.execution.progress import current_progress, report_progress
-from kernpool.pooling import KeyPairs, finalize
 
 Array = NDArray[np.float64]
 
@@ -167,14 +166,11 @@ def _squared(value: Array, prediction: Array) -> Array:
 def _predict(model: FittedModel, found: Found, fold: TrainingRows, there: TrainingRows) -> Array:
     """Predict the held-out rows of a fold from its training rows; by the mean of these where all weights are zero."""
     smoother = smoother_of_rows(model, found, fold, model._categories())
+    of_mean = replace(smoother, recipe=replace(smoother.recipe, empty="mean"))
+    problem = of_mean.problem(of_mean.points(there.X, there.code))
     if fold.exclusion is not None and there.exclusion is not None and fold.exclusion.gap:
-        of_mean = replace(smoother, recipe=replace(smoother.recipe, empty="mean"))
-        problem = of_mean.problem(of_mean.points(there.X, there.code))
-        return of_mean.predict(problem.excluding(there.exclusion.code, fold.exclusion))
-    recipe = replace(smoother.recipe, empty="mean", widening=smoother.points(there.X, there.code).widening)
-    factors = smoother.categories.factors(there.code, fold.code, smoother.smoothing)
-    sums = KeyPairs(smoother.keys, factors).reduce(recipe, there.X)
-    return finalize(sums, recipe, _say_nothing).astype(np.float64)
+        problem = problem.excluding(there.exclusion.code, fold.exclusion)
+    return of_mean.predict(problem)
 
 
 def _left_out_error_of_fold(model: FittedModel, found: Found, fold: TrainingRows) -> float:
@@ -202,7 +198,3 @@ def _without_copies(model: FittedModel, rows: TrainingRows) -> float:
         n_neighbors=model.smoother_.n_neighbors,
     )
     return _left_out_error_of_fold(model, found, alone)
-
-
-def _say_nothing(rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:
-    """Ignore reports of rank-deficient local fits, as the callback for predictions within folds."""

@@ -10,7 +10,7 @@ of pooling, chooses the plan for a sum, and turns sums into values. `plan.py` ha
 loops, so nothing is imported from it here.
 """
 
-from kernpool.pooling.in_memory import ArrayPairs, KeyPairs, local_fit
+from kernpool.pooling.in_memory import ArrayPairs, local_fit
 from kernpool.pooling.out_of_core import ChunkPairs
 from kernpool.pooling.plan import Plan
 from kernpool.pooling.pool import as_pairs, pool, pool_state
@@ -35,7 +35,6 @@ __all__ = [
     "ArrayPairs",
     "ChunkPairs",
     "Floor",
-    "KeyPairs",
     "MapReduce",
     "Nearest",
     "Plan",

@@ -24,9 +24,9 @@ from kernpool.algorithms import reference
 from kernpool.algorithms.algorithm import PairSample
 from kernpool.algorithms.costs import dense_seconds, may_underflow
 from kernpool.algorithms.verification import SLACK
-from kernpool.core import FLOAT64, Factors, KernelLogits, LocalFit, PoolState, Problem, empty_state
+from kernpool.core import FLOAT64, KernelLogits, LocalFit, PoolState, Problem, empty_state
 from kernpool.core.batch import Batch, Stack
-from kernpool.core.input_validation import EPSILON, Keys, center_of_values
+from kernpool.core.input_validation import EPSILON, center_of_values
 from kernpool.data.array_validation import LARGEST
 from kernpool.execution.progress import Progress, progress_of_part
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
@@ -198,36 +198,6 @@ class ArrayPairs:
         return replace(sums, shape=batch.output_shape, dtype=batch.dtype)
 
 
-@dataclass(frozen=True, eq=False)
-class KeyPairs:
-    """Validated key-value pairs, kept for pooling at several sets of queries.
-
-    Parameters
-    ----------
-    keys : Keys
-        The pairs.
-    factors : Factors, optional
-        Of the queries that come, where there are categorical columns.
-    """
-
-    keys: Keys
-    factors: Factors | None = None
-
-    def problem(self, recipe: Recipe, query: ArrayLike) -> Problem:
-        """Build the pooling problem of the given queries with the stored keys and values."""
-        return recipe.problem(query, self.keys, factors=self.factors)
-
-    def plan(self, recipe: Recipe, query: ArrayLike) -> PoolingPlan:
-        """Return the algorithm that sums the pairs at these queries, and the reason for the choice."""
-        return choose(self.problem(recipe, query), recipe.algorithm, reuse=True)
-
-    def reduce(self, recipe: Recipe, query: ArrayLike, progress: Progress | None = None) -> Sums:
-        """Sum weights and weighted values over all keys, at each query."""
-        problem = self.problem(recipe, query)
-        centered = bool(problem.degree or problem.factors)
-        return sum_problems(lambda _: problem, recipe, progress=progress, centered=centered, reuse=True)
-
-
 def sum_problems(
     problem: Callable[[int], Problem],
     recipe: Recipe,
@@ -235,7 +205,6 @@ def sum_problems(
     progress: Progress | None = None,
     *,
     centered: bool,
-    reuse: bool = False,
 ) -> Sums:
     """Sum weights and weighted values of equally shaped problems, one problem after the other."""
     states, centers = [], []
@@ -243,7 +212,7 @@ def sum_problems(
         one = problem(i)
         centers.append(one.value_center)
         report = progress_of_part(progress, i, items) if items > 1 else progress
-        states.append(sum_problem(one.without_center() if centered else one, recipe, report, reuse=reuse))
+        states.append(sum_problem(one.without_center() if centered else one, recipe, report, reuse=False))
     state = states[0]
     if items > 1:
         sums = zip(*((state.shift, state.denominator, state.numerator) for state in states), strict=True)

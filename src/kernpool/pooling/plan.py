@@ -150,7 +150,6 @@ class Plan:
     def __repr__(self) -> str:
         return f"Plan(algorithm={self.algorithm!r}, reason={self.reason!r})"
 
-    @underflow_is_zero
     def reduce(self, problem: Problem, *, n_jobs: int | None = None, progress: Progress | None = None) -> PoolState:
         """Sum weights and weighted values over all keys by the chosen algorithm.
 
@@ -169,15 +168,16 @@ class Plan:
             The sums over all keys, of values with their center.
         """
         refuse_factors(problem)
-        larger, exponents = scaled_up(problem)
-        state = self._chosen.reduce(larger, resolve_n_jobs(n_jobs), progress)
-        if self._chosen is not REFERENCE:  # which it would be compared with
-            state, _ = corrected(larger, state, self.algorithm)
-        if exponents is not None:
-            return problem.restored(multiplied(problem, state, -exponents))
-        center = np.abs(problem.value_center)  # must not underflow in the unit of the sums either
-        tiny = np.any((center > 0.0) & (center < SMALL))
-        return problem.restored(near_one(state, np.inf if tiny else FAINT))
+        with np.errstate(under="ignore"):
+            larger, exponents = scaled_up(problem)
+            state = self._chosen.reduce(larger, resolve_n_jobs(n_jobs), progress)
+            if self._chosen is not REFERENCE:  # which it would be compared with
+                state, _ = corrected(larger, state, self.algorithm)
+            if exponents is not None:
+                return problem.restored(multiplied(problem, state, -exponents))
+            center = np.abs(problem.value_center)  # must not underflow in the unit of the sums either
+            tiny = np.any((center > 0.0) & (center < SMALL))
+            return problem.restored(near_one(state, np.inf if tiny else FAINT))
 
     @underflow_is_zero
     def pullback(

@@ -23,7 +23,7 @@ from kernpool.core.local_fit import LocalFit, as_ridge, ridge_weight, solve, war
 from kernpool.core.similarity import KernelLogits
 from kernpool.core.state import EMPTIES, EMPTY_VALUES, Empty, Fill, PoolState, fill_empty
 from kernpool.data.array_validation import as_bandwidth
-from kernpool.execution.error_messages import check_choice, explain_calls
+from kernpool.execution.error_messages import check_choice
 from kernpool.execution.progress import Progress
 from kernpool.kernels import Kernel, get_kernel
 from kernpool.pooling.category_cells import choose_for_levels
@@ -202,7 +202,6 @@ class Recipe:
         return same and self.degree == other.degree and self.n_neighbors == other.n_neighbors
 
 
-@explain_calls
 def choose(problem: Problem, algorithm: str = "auto", *, reuse: bool = False, auxiliary: bool = False) -> PoolingPlan:
     """Choose the algorithm for a pooling problem and state the reason, without pooling anything.
 
@@ -356,6 +355,14 @@ class Sums:
         return replace(fit, intercept=np.where(fit.occupied[:, None], fit.intercept + center, 0.0))
 
 
+def sum_pairs(problem: Problem, recipe: Recipe, progress: Progress | None = None) -> Sums:
+    """Sum weights and weighted values of one problem, with values for empty windows."""
+    centered = bool(problem.degree or problem.factors)
+    state = sum_problem(problem.without_center() if centered else problem, recipe, progress)
+    fill = partial(limit_values, problem, empty=recipe.empty, n_jobs=recipe.n_jobs)
+    return Sums(state, problem.layout, problem.value_center if centered else None, fill)
+
+
 def finalize(
     sums: Sums,
     recipe: Recipe,
@@ -397,7 +404,8 @@ def finalize(
         fit = sums.fit(recipe.ridge_weight(sums.layout.columns))
         if recipe.degree:
             report = report_rank or (warn_of_rank if recipe.degree == 1 else warn_of_curvature)
-            report(fit.rank, fit.occupied, sums.layout.regressors)
+            if np.any(fit.rank[fit.occupied] < sums.layout.regressors):
+                report(fit.rank, fit.occupied, sums.layout.regressors)
         values, occupied = fit.intercept, fit.occupied
     values = fill_empty(values, occupied, recipe.empty, sums.fill, warn=recipe.warns_of_nearest)
     values = values if sums.shape is None else values.reshape(sums.shape)

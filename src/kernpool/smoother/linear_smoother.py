@@ -23,7 +23,7 @@ from kernpool.core.state import Empty, PoolState, fill_in_silence
 from kernpool.execution.progress import Progress, current_progress
 from kernpool.execution.threads import cut
 from kernpool.pooling import Recipe, Sums, limit_values, sum_problem
-from kernpool.pooling.in_memory import sum_problems
+from kernpool.pooling.recipe import sum_pairs
 from kernpool.pooling.widths import nearest_widths
 from kernpool.smoother.quadratic_forms import Terms, log_mass, norms_by_rows
 from kernpool.smoother.training_fits import Clusters, Training, need_rows
@@ -310,7 +310,7 @@ class Smoother:
     def problem(self, places: EvaluationPoints, *, exclude_self: bool = False) -> Problem:
         """Return the pooling problem with given evaluation points as queries; its sums are exact to rounding."""
         factors = None
-        if len(self.categories) and places.code is not None and self.key_code is not None:
+        if places.code is not None and self.key_code is not None:
             factors = self.categories.factors(places.code, self.key_code, self.smoothing)
         recipe = places.widen(self.recipe)
         problem = recipe.problem(places.query, self.pooled_keys, exclude_self=exclude_self, factors=factors)
@@ -320,9 +320,7 @@ class Smoother:
 
     def pool(self, places: EvaluationPoints, progress: Progress | None = None) -> Sums:
         """Sum weights and weighted outputs of the training rows at evaluation points, for predictions."""
-        problem = self.problem(places)
-        centered = bool(problem.degree or problem.factors)
-        return sum_problems(lambda _: problem, self.recipe, progress=progress, centered=centered, reuse=True)
+        return sum_pairs(self.problem(places), self.recipe, progress)
 
     def sums(self, problem: Problem) -> PoolState:
         """Return the kernel sums of a pooling problem, with centred values."""

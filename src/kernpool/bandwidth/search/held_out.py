@@ -25,7 +25,7 @@ from kernpool.bandwidth.search.search import Found
 from kernpool.bandwidth.search.setup import SearchOptions, TrainingRows
 from kernpool.core import Categories, Keys
 from kernpool.data.array_validation import as_bandwidth
-from kernpool.pooling import KeyPairs, Recipe, local_fit
+from kernpool.pooling import Recipe, local_fit
 
 Array = NDArray[np.float64]
 
@@ -136,7 +136,7 @@ class HeldOutRows(SearchObjective):
             self.held.weight,
         )
         factors = self.categories.factors(held.code, self.others.code, smoothing)
-        problem = KeyPairs(self.keys, factors).problem(recipe, held.X)
+        problem = recipe.problem(held.X, self.keys, factors=factors)
         if held.exclusion is not None and self.others.exclusion is not None:
             problem = problem.excluding(held.exclusion.code, self.others.exclusion)
         fit = local_fit(problem, recipe, self.options.progress)
