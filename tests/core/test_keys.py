@@ -97,7 +97,9 @@ def test_entries_belong_to_the_very_arrays():
 @pytest.mark.parametrize("empty", ["nearest", "mean"])
 def test_filling_empty_windows_leaves_the_tree_in_place(empty, generator, monkeypatch):
     X, far = generator.normal(size=(3000, 2)), 4.0 * generator.normal(size=(3000, 2))
-    model = NadarayaWatsonRegressor("epanechnikov", 0.1, empty=empty, algorithm="kd_tree").fit(X, X[:, 0])
+    model = NadarayaWatsonRegressor("epanechnikov", 0.1, empty=empty).fit(X, X[:, 0])
+    smoother = model.smoother_
+    model.smoother_ = replace(smoother, recipe=replace(smoother.recipe, algorithm="kd_tree"))
     model.predict(far)
     bandwidths = []
     monkeypatch.setattr(
