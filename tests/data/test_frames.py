@@ -162,19 +162,6 @@ def test_rows_that_an_encoding_refuses(make):
             encoding.encode(other)
 
 
-@pytest.mark.parametrize("missing", [None, np.nan, pandas.NA, pandas.NaT])
-def test_missing_cells_are_named(missing):
-    frame = pandas.DataFrame({"a": [1.0, 2.0, 3.0], "city": np.array(["x", "y", missing], dtype=object)})
-    whole = Encoding.fit(frame.iloc[:2])
-    for fails in (
-        lambda: Encoding.fit(frame),
-        lambda: Encoding.fit(frame.assign(city=frame["city"].astype("category"))),
-        lambda: whole.encode(frame),
-    ):
-        with pytest.raises(ValueError, match=r"column .* of X is missing in row 2 \(counted from 0\)"):
-            fails()
-
-
 def test_objects_without_text_are_numbers_and_dates_are_days():
     frame = pandas.DataFrame({"a": np.array([1, 2.5], dtype=object), "b": np.array([1, "x"], dtype=object)})
     encoding = Encoding.fit(frame)

@@ -5,21 +5,10 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from scipy.spatial.transform import Rotation
 from scipy.special import iv
 from scipy.stats import vonmises, vonmises_fisher
 
-from kernpool import (
-    ExtrapolationWarning,
-    NadarayaWatsonClassifier,
-    NadarayaWatsonRegressor,
-    PartialDisplay,
-    load_model,
-    open_chunks,
-    save_model,
-)
+from kernpool import ExtrapolationWarning, NadarayaWatsonClassifier, NadarayaWatsonRegressor, open_chunks
 from kernpool.bandwidth import SearchOptions
 from kernpool.cli.main import main
 from kernpool.data.circular import EARTH_RADIUS, Circle, Coordinates, Globe
@@ -58,14 +47,6 @@ def test_weights_on_the_globe_are_those_of_von_mises_and_fisher(places):
     np.testing.assert_allclose(model.predict(where[:9] + 1.0), weight @ y / weight.sum(axis=1), rtol=1e-12)
 
 
-@given(st.floats(-50.0, 50.0))
-def test_it_does_not_matter_where_a_circle_begins(shift):
-    generator = np.random.default_rng(3)
-    x, y = generator.uniform(0.0, 24.0, (30, 1)), generator.normal(size=30)
-    before, after = (NadarayaWatsonRegressor(**FIXED).fit(x + by, y).predict(HOURS + by) for by in (0.0, shift))
-    np.testing.assert_allclose(after, before, atol=1e-12)
-
-
 def test_a_search_does_not_depend_on_where_a_circle_begins(day):
     x, y = day
     one, other = (NadarayaWatsonRegressor(periodic={0: 24}).fit(x + by, y) for by in (0.0, 7.3))
@@ -80,24 +61,6 @@ def test_the_ends_of_a_period_are_neighbours(day):
     assert abs(late - early) < 0.05
     np.testing.assert_allclose([whole, turns], model.predict([[0.0]])[0], rtol=1e-13)
     assert Circle((0,), 24.0).place(np.array([[-1e-20]]))[0, 1] == 0.0  # its remainder rounds to the whole period
-
-
-def test_a_turn_of_the_globe_changes_nothing(places):
-    where, y = places
-    unit = Globe((0, 1)).place(where) / EARTH_RADIUS
-    turned = Rotation.from_euler("xyz", [0.4, 1.1, -2.0]).apply(unit)
-    moved = np.degrees(np.column_stack([np.arcsin(turned[:, 2]), np.arctan2(turned[:, 1], turned[:, 0])]))
-    one, other = (NadarayaWatsonRegressor(geographic=(0, 1)).fit(rows, y) for rows in (where, moved))
-    np.testing.assert_allclose(other.bandwidth_, one.bandwidth_, rtol=1e-5)
-    np.testing.assert_allclose(other.predict(moved[:20]), one.predict(where[:20]), atol=1e-6)
-
-
-def test_a_pole_is_one_place_and_longitudes_come_round(places):
-    where, y = places
-    model = NadarayaWatsonRegressor(bandwidth=3000.0, geographic=(0, 1)).fit(where, y)
-    pole = model.predict([[90.0, longitude] for longitude in (-180.0, 0.0, 77.0)])
-    np.testing.assert_allclose(pole, pole[0], rtol=1e-13)  # products round rows of one call by their places
-    np.testing.assert_allclose(*(model.predict([[10.0, longitude]]) for longitude in (-170.0, 190.0)), rtol=1e-13)
 
 
 def test_a_bandwidth_on_the_globe_is_in_km():
@@ -184,19 +147,6 @@ def test_queries_are_far_only_from_rows_of_all_turns(generator):
         globe.predict([[0.0, 0.0]])
 
 
-def test_models_are_saved(day, places, tmp_path):
-    x, _ = day
-    frame = pd.DataFrame({"hour": x[:120, 0], "lat": places[0][:, 0], "lon": places[0][:, 1]})
-    options = {"bandwidth": [2.0, 3e3, 3e3], "periodic": {"hour": 24}, "geographic": ("lat", "lon")}
-    saved = NadarayaWatsonRegressor(**options).fit(frame, places[1])
-    save_model(saved, tmp_path / "model")
-    loaded = load_model(tmp_path / "model")
-    assert loaded.periodic == {"hour": 24}
-    assert tuple(loaded.geographic) == ("lat", "lon")
-    np.testing.assert_array_equal(loaded.predict(frame), saved.predict(frame))
-    assert "hour" in str(saved.summary())
-
-
 def test_the_command_line_names_columns(day, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     x, y = day
@@ -207,31 +157,16 @@ def test_the_command_line_names_columns(day, tmp_path, monkeypatch, capsys):
     assert main(["predict", "saved", "asked.csv", "--out", "said.npy", "--quiet"]) == 0
     expected = NadarayaWatsonRegressor(**FIXED).fit(x, y).predict(HOURS)
     np.testing.assert_allclose(np.load("said.npy")[:, 0], expected, rtol=1e-12)
-    for wrong, words in (
-        (["--periodic", "hour"], "such as hour=24"),
-        (["--periodic", "minute=60"], "names 'minute', which is no feature; features are hour"),
-        (["--geographic", "hour"], "must name two columns"),
-        (["--periodic", "hour=0"], "positive periods"),
-        (["--periodic", "hour=1e300"], "--periodic must be a dict from columns to their positive periods, 1e-100 to"),
-    ):
+    for wrong, words in ((["--periodic", "minute=60"], "names 'minute', which is no feature; features are hour"),):
         assert main([*fit, *wrong]) > 0
         assert words in capsys.readouterr().err
-
-
-def test_a_picture_goes_round_once(day):
-    pytest.importorskip("matplotlib", reason="pictures need the extra 'plot'")
-    x, y = day
-    display = PartialDisplay.from_estimator(NadarayaWatsonRegressor(bandwidth=0.7, periodic={0: 24}).fit(x, y))
-    assert display.figure_ is not None
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
         ({"periodic": {"hour": 0}}, "positive periods, 1e-100 to 1e100, such as {'hour': 24}, got 0 for 'hour'"),
-        ({"periodic": {"hour": 1e-300}}, "positive periods, 1e-100 to 1e100, .* got 1e-300 for 'hour'"),
         ({"periodic": {"hour": 1e300}}, r"positive periods, 1e-100 to 1e100, .* got 1e\+300 for 'hour'"),
-        ({"periodic": {"hour": 10**400}}, "positive periods, 1e-100 to 1e100"),
         ({"periodic": {"hour": float("nan")}}, "got nan for 'hour'"),
         ({"periodic": {"hour": True}}, "got True for 'hour'"),
         ({"periodic": {"minute": 60}}, "periodic names column 'minute', which is not there"),
@@ -240,7 +175,6 @@ def test_a_picture_goes_round_once(day):
         ({"periodic": {"hour": 24, 0: 24}}, "column 0 is named twice"),
         ({"periodic": {"lon": 360}, "geographic": ("lat", "lon")}, "column 'lon' is named twice"),
         ({"geographic": ("lat",)}, "two columns in degrees"),
-        ({"geographic": "lat"}, "two columns in degrees"),
         ({"geographic": ("hour", "lon")}, "column 'hour' is 91.0 in row 0"),
         ({"geographic": ("lat", "lon"), "bandwidth": [1.0, 5.0, 6.0], "smoothing": [0.1]}, "of km for both columns"),
         ({"periodic": {"hour": 24}, "kernel": "product biweight"}, "kernel must be radial"),
@@ -303,11 +237,3 @@ def test_rows_at_one_place_of_a_circle_have_their_mean():
     with pytest.warns(UserWarning, match="do not vary over the training rows"):
         model = NadarayaWatsonRegressor(periodic={0: 24.0}).fit(x, y)
     np.testing.assert_allclose(model.predict([[3.0]]), y.mean())
-
-
-def test_classifiers_name_columns_as_regressors_do():
-    hour = np.random.default_rng(3).uniform(0.0, 24.0, (60, 1))
-    label, frame = np.sin(hour[:, 0] / 4.0) > 0.0, pd.DataFrame({"hour": hour[:, 0]})
-    named = NadarayaWatsonClassifier(periodic={"hour": 24.0}).fit(frame, label)
-    placed = NadarayaWatsonClassifier(periodic={0: 24.0}).fit(hour, label)
-    np.testing.assert_array_equal(named.predict_proba(frame), placed.predict_proba(hour))

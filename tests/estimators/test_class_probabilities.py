@@ -8,7 +8,7 @@ import pytest
 from sklearn.datasets import load_iris
 from sklearn.metrics import accuracy_score, log_loss
 
-from kernpool import EmptyWindowWarning, NadarayaWatsonClassifier, NadarayaWatsonRegressor, pool
+from kernpool import EmptyWindowWarning, NadarayaWatsonClassifier, pool
 from kernpool.bandwidth.criteria import prior_of_others, prior_share
 
 BANDWIDTHS = ["loo", "log_loss", 0.5]
@@ -151,12 +151,6 @@ def test_a_level_of_no_training_row(bandwidth, generator):
     with pytest.raises(ValueError, match="c"):
         model.predict_proba(new)
     is_honest(model.set_params(unseen="unlike"), new)
-
-
-def test_log_loss_is_for_classes(rows):
-    X, _ = rows
-    with pytest.raises(ValueError, match="is for probabilities of classes; use 'loo' for numbers"):
-        NadarayaWatsonRegressor(bandwidth="log_loss").fit(X, X[:, 0])
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -97,22 +97,17 @@ PLACE = [[0.0, 0.0]]
     ("options", "message"),
     [
         ({"method": "lap"}, "method must be 'lac' or 'aps', got 'lap'"),
-        ({"method": 3}, "method must be"),
         ({"level": 90}, "90 percent is level=0.9"),
-        ({"level": 0.0}, "level must lie between 0 and 1, got 0.0; the usual one"),
-        ({"level": [0.8, 0.9]}, "level must lie between 0 and 1"),
         ({"by_class": "yes"}, "by_class must be True or False, got 'yes'"),
         ({"allow_empty": 1}, "allow_empty must be True or False, got 1"),
         ({"X_calibration": PLACE}, "go together, and y_calibration is None"),
-        ({"y_calibration": ["a"]}, "go together, and X_calibration is None"),
         (rows_that_calibrate([[0.0]], ["a"]), "X_calibration or y_calibration: X has 1 features"),
         (rows_that_calibrate(PLACE, ["a", "b"]), "one label for each row of X_calibration"),
         (
             rows_that_calibrate(PLACE * 3, ["a", "z", "new"]),
             "no training row has: 'new', 'z'; the classes are 'a', 'b', 'c'. Fit the model to rows of all classes",
         ),
-        (rows_that_calibrate(PLACE, [1]), "classes that no training row has: 1;"),
-        (rows_that_calibrate(np.empty((0, 2)), []), "X_calibration or y_calibration: Found array with 0 sample"),
+        (rows_that_calibrate(np.empty((0, 2)), []), "X_calibration or y_calibration: X is empty: 0 sample"),
         (rows_that_calibrate([[0.0, np.nan]], ["a"]), "X_calibration or y_calibration: column 1 of X is missing"),
         (rows_that_calibrate(PLACE, [["a", "b"]]), "X_calibration or y_calibration: y should be a 1d array"),
     ],
@@ -237,14 +232,6 @@ def test_isotonic_maps_are_those_of_scikit_learn(rows):
     assert not hasattr(plain, "recalibration_")
 
 
-def test_two_classes_are_recalibrated_alike(generator):
-    X = generator.uniform(-1.0, 1.0, size=(200, 1))
-    y = generator.uniform(size=200) < 0.5 + 0.4 * X[:, 0]
-    model = NadarayaWatsonClassifier(bandwidth=0.2, recalibrate="isotonic").fit(X, y)
-    one, other = (model.recalibration_[model.recalibration_[:, 0] == c, 1:] for c in range(2))
-    np.testing.assert_allclose(one, 1.0 - other[::-1], atol=1e-11)
-
-
 def test_recalibration_corrects_what_is_wrong(generator):
     """Windows far too wide say .5 everywhere; rows to learn from are many."""
     X = generator.uniform(-1.0, 1.0, size=(800, 1))
@@ -308,9 +295,3 @@ def test_empty_windows_keep_what_empty_says(rows):
     probability = model.predict_proba([[9.0, 9.0], X[0]])
     assert np.all(probability[0] == 0.0)
     assert probability[1].sum() == pytest.approx(1.0)
-
-
-@pytest.mark.parametrize("recalibrate", ["sigmoid", True, 1.0, ["isotonic"]])
-def test_no_recalibration(recalibrate, rows):
-    with pytest.raises(ValueError, match="recalibrate must be None or 'isotonic'"):
-        NadarayaWatsonClassifier(recalibrate=recalibrate).fit(*rows)

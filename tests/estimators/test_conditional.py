@@ -301,17 +301,6 @@ def test_a_value_of_zero_meets_zero_by_chance():
     assert 0 < found[1] < 1
 
 
-@both_regressors
-def test_bandwidths_in_y_are_kept_until_the_next_fit(regressor):
-    X, y, _ = make_rows()
-    model = regressor(bandwidth=0.4).fit(X, y)
-    width = width_of(model, "ml")
-    assert isinstance(width, float)
-    found, expected = (model.conditional_distribution(X[:3], y_bandwidth=each).pdf([0.0]) for each in ("ml", width))
-    np.testing.assert_array_equal(found, expected)
-    close(width_of(model.fit(X, 10 * y), "ml"), 10 * width, rtol=1e-3)
-
-
 def test_bandwidths_for_the_distribution_are_those_of_indicators():
     X, y, generator = make_rows(n=120, d=2)
     weight = generator.integers(1, 3, len(y)).astype(float)
@@ -350,27 +339,18 @@ ROWS = make_rows()[:2]
     ("ask", "message"),
     [
         (lambda at: at().cdf(np.zeros((3, 1))), r"y\[:, None\]"),
-        (lambda at: at().cdf([np.nan]), "y"),
         (lambda at: at(y_bandwidth=-1.0), "y_bandwidth must be a positive number or one for each"),
-        (lambda at: at(y_bandwidth=[0.1, 0.2]), "y_bandwidth must be a positive number"),
-        (lambda at: at(y_bandwidth=True), "positive number .* got True"),
         (lambda at: at(y_bandwidth="scott"), "y_bandwidth must be a positive number, 'rule'"),
         (lambda at: at(None, y_bandwidth="cv"), "'rule' or 'ml', got 'cv'"),
-        (lambda at: at(y_bandwidth={}), "y_bandwidth must be a positive number, 'r"),
         (lambda at: at().pit(), "pit needs y, the value observed at each row"),
         (lambda at: at(None).crps(ROWS[1]), "crps at the training rows takes their own y"),
         (lambda at: at().pdf(0.0), "a density needs a bandwidth in y"),
         (lambda at: at(y_bandwidth=1.0).crps(ROWS[1]), "without smoothing"),
-        (lambda at: at(y_bandwidth=1.0).quantile_interval(), "without smoothing"),
-        (lambda at: at().interval(90), "level must lie between 0 and 1, got 90"),
         (lambda at: at().pit(ROWS[1][:5]), r"one value for each row of X, shape \(150,\), got shape \(5,\)"),
-        (lambda at: at().crps(np.full(150, np.nan)), "y"),
         (lambda at: at().quantile_interval(50), "levels must be between 0 and 1, got 50"),
         (lambda at: at().quantile_interval(level=95), "level must lie between 0 and 1, got 95"),
         (lambda at: at(np.ones((2, 3))).cdf(0.0), "features"),
         (lambda at: at().sample(0), "size must be an integer from 1 on, got 0"),
-        (lambda at: at.model.quantile(ROWS[0], 90), "levels must be between 0 and 1, got 90"),
-        (lambda at: at.model.quantile(ROWS[0], 0.5, y_bandwidth=0.0), "y_bandwidth must be a positive number"),
         (lambda at: distribution_bandwidth(at.model, "aicc"), "criterion must be 'loo' or 'regularised'"),
         (lambda at: distribution_bandwidth(at.model, thresholds=0), "thresholds must be an integer"),
         (
@@ -451,11 +431,6 @@ class TestOfAnyContainer:
                 np.testing.assert_allclose(found, 1.0, rtol=1e-14)
             assert (smooth.pdf(50.0) == 0.0).all()
             assert (y_at.pit([0.0, 0.0], random_state=0) <= 1.0).all()
-
-    def test_a_wrong_argument_is_answered_with_the_right_one(self, model):
-        y_at = model.conditional_distribution([[0.0]])
-        with pytest.raises(TypeError, match=r"Distribution.quantile\(\) has no argument 'level'; use levels="):
-            y_at.quantile(level=0.5)
 
 
 def test_bandwidths_of_an_object_are_its_own():

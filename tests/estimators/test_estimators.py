@@ -41,13 +41,6 @@ def sample():
     return make_sine_power(random_state=0)
 
 
-def test_prediction_is_pooling(sample):
-    X = sample.x_train[:, None]
-    model = NadarayaWatsonRegressor(bandwidth=0.4).fit(X, sample.y_train)
-    expected = pool(sample.x_test, sample.x_train, sample.y_train, bandwidth=0.4)
-    np.testing.assert_array_equal(model.predict(sample.x_test[:, None]), expected)
-
-
 @pytest.mark.parametrize("kernel", kernel_names())
 def test_attention_weights_make_the_prediction(kernel, sample):
     X, query = sample.x_train[:, None], sample.x_test[:, None]
@@ -115,32 +108,8 @@ def test_outside_the_support(sample):
     )
 
 
-ANSWERS = ("predict", "confidence_interval", "prediction_interval", "quantile", "attention_weights", "bootstrap")
-
-
-@pytest.mark.parametrize("make", [NadarayaWatsonRegressor, LocalLinearRegressor])
-def test_parameters_that_are_set_after_a_fit_count_from_the_next_one(make, sample, tmp_path):
-    """They reached some answers, and not others."""
-    X, at = sample.x_train[:, None], sample.x_train[:5, None] + 0.01
-    model = make(bandwidth=0.5).fit(X, sample.y_train)
-
-    def answers(model):
-        found = [getattr(model, name)(at) for name in ANSWERS]
-        return [one if isinstance(one, np.ndarray) else np.stack([one.lower, one.upper]) for one in found]
-
-    before = answers(model)
-    model.set_params(kernel="product boxcar", bandwidth=2.0, empty="nan")
-    for other in (model, pickle.loads(pickle.dumps(model))):
-        for one, two in zip(before, answers(other), strict=True):
-            np.testing.assert_array_equal(one, two)
-    save_model(model, tmp_path / "model")
-    for one, two in zip(before, answers(load_model(tmp_path / "model")), strict=True):
-        np.testing.assert_array_equal(one, two)
-    after = make("boxcar", bandwidth=2.0, empty="nan").fit(X, sample.y_train)
-    np.testing.assert_array_equal(model.fit(X, sample.y_train).predict(at), after.predict(at))
-
-
 SET_LATER = {
+    "kernel": (LocalLinearRegressor(bandwidth=0.5), {"kernel": "product boxcar", "bandwidth": 2.0, "empty": "nan"}),
     "degree": (LocalPolynomialRegressor(bandwidth=0.5, degree=2), {"degree": 1}),
     "gap": (NadarayaWatsonRegressor(bandwidth=0.5), {"gap": 3}),
     "window": (LocalLinearRegressor(bandwidth=1.0, window=Nearest(20)), {"window": "fixed"}),
@@ -259,19 +228,6 @@ def test_normalised_weights_are_searched_like_others(sample):
         with pytest.warns(UserWarning, match="weights are read as frequencies"):
             model = NadarayaWatsonRegressor().fit(X, sample.y_train, sample_weight=np.full(50, total / 50))
         assert model.loo_error_ == pytest.approx(NadarayaWatsonRegressor().fit(X, sample.y_train).loo_error_, rel=1e-6)
-
-
-def test_a_failed_refit_leaves_the_old_fit_whole(sample):
-    model = NadarayaWatsonRegressor(bandwidth=0.2).fit(sample.x_train[:, None], sample.y_train)
-    with pytest.raises(ValueError, match="bandwidth must be positive"):
-        model.set_params(bandwidth=-1.0).fit(np.zeros((9, 1)), np.zeros(9))
-    assert model.key_.shape == (50, 1)
-    assert model.predict([[2.0]]) == pool([2.0], sample.x_train, sample.y_train, bandwidth=0.2)
-
-
-def test_fit_checks_what_predict_will_need(sample):
-    with pytest.raises(ValueError, match="n_jobs"):
-        NadarayaWatsonRegressor(bandwidth=1.0, n_jobs=0).fit(sample.x_train[:, None], sample.y_train)
 
 
 def test_what_the_caller_may_change_is_copied_read_only_views_too(sample):

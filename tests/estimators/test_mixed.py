@@ -159,12 +159,6 @@ def test_parameters_that_cannot_be_meant(options, message):
         NadarayaWatsonRegressor(**options).fit(frame, y)
 
 
-def test_missing_cells_are_named():
-    frame, y = make_frame(n=30)
-    with pytest.raises(ValueError, match=r"'city'.*row 4"):
-        NadarayaWatsonRegressor().fit(frame.assign(city=frame.city.where(frame.index != 4, None)), y)
-
-
 @pytest.mark.covering
 @pytest.mark.parametrize(("seed", "bandwidth"), thinned([0, 4], ["loo", "aicc", "gcv"]))
 @pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")

@@ -8,14 +8,7 @@ import pandas as pd
 import pytest
 
 import kernpool
-from kernpool import (
-    LocalLinearRegressor,
-    NadarayaWatsonClassifier,
-    NadarayaWatsonRegressor,
-    Nearest,
-    load_model,
-    save_model,
-)
+from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor, Nearest
 from kernpool.bandwidth.search.neighbors import minimise_over_whole_numbers
 
 RNG = np.random.default_rng(5)
@@ -171,16 +164,6 @@ def test_classes():
     assert searched.n_neighbors_ >= 2
 
 
-@pytest.mark.parametrize("kind", [*KINDS, NadarayaWatsonClassifier])
-def test_saved_models_keep_their_windows(tmp_path, kind):
-    y = Y > 0 if kind is NadarayaWatsonClassifier else Y
-    model = kind("tricube", window=Nearest()).fit(X, y)
-    save_model(model, tmp_path / "model")
-    again = load_model(tmp_path / "model")
-    assert again.n_neighbors_ == model.n_neighbors_
-    np.testing.assert_array_equal(again.predict(NEW), model.predict(NEW))
-
-
 def test_answers_about_rows():
     model = made(LocalLinearRegressor, 20, two=True).fit(TWO, Y)
     assert model.get_prediction(NEW_TWO).slope.shape == (20, 2)
@@ -222,11 +205,6 @@ def test_a_stopped_search_says_so():
 def test_what_cannot_be_done_says_what_can(options, message):
     with pytest.raises(ValueError, match=message):
         LocalLinearRegressor("tricube", **options).fit(X, Y)
-
-
-def test_chunks_are_refused():
-    with pytest.raises(ValueError, match="fit a sample of them in memory"):
-        LocalLinearRegressor(window=Nearest()).fit(kernpool.open_chunks([(X, Y)]))
 
 
 def test_a_share_of_weights_that_is_no_whole_number_of_rows_is_refused():

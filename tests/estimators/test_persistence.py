@@ -12,11 +12,14 @@ import pytest
 import skops.io
 
 from kernpool import (
+    Floor,
     KernelStackingClassifier,
     KernelStackingRegressor,
     LocalLinearRegressor,
+    LocalPolynomialRegressor,
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
+    Nearest,
     load_model,
     make_kernel,
     open_chunks,
@@ -35,10 +38,14 @@ DATES = pandas.DataFrame({"day": pandas.date_range("2024", periods=60), "a": X[:
 MODELS = {
     "means": lambda: NadarayaWatsonRegressor().fit(X, Y),
     "columns": lambda: LocalLinearRegressor(bandwidth=[1.0, 6.0], smoothing=0.5, periodic={"hour": 24}).fit(FRAME, Y),
+    "globe": lambda: NadarayaWatsonRegressor(bandwidth=2000.0, geographic=(0, 1)).fit(20.0 * X, Y),
+    "floor": lambda: LocalLinearRegressor(bandwidth=0.3, window=Floor(9)).fit(X, Y),
+    "nearest": lambda: LocalLinearRegressor("tricube", 1.0, window=Nearest(20)).fit(X, Y),
+    "quadratic": lambda: LocalPolynomialRegressor(bandwidth=1.0, degree=2).fit(X, Y),
     "dates": lambda: LocalLinearRegressor(bandwidth=[20.0, 1.0]).fit(DATES, Y),
     "groups": lambda: LocalLinearRegressor().fit(X, Y, groups=np.arange(60) // 5),
     "gap": lambda: LocalLinearRegressor(bandwidth=0.5, gap=1).fit(X[:, :1], Y),
-    "robust": lambda: LocalLinearRegressor(bandwidth=1.0, robust=True).fit(X, Y),
+    "robust": lambda: LocalLinearRegressor(bandwidth=1.0, robust="huber").fit(X, Y),
     "weights": lambda: NadarayaWatsonRegressor("tricube", 1.0).fit(X, np.c_[Y, -Y], np.arange(60.0) % 3),
     "classes": lambda: NadarayaWatsonClassifier(bandwidth=0.5, recalibrate="isotonic").fit(FRAME[["a"]], LABEL),
     "stack": lambda: KernelStackingRegressor().fit(FRAME, Y),
@@ -104,7 +111,8 @@ def test_a_kernel_of_ones_own_goes_by_its_name(tmp_path):
     register_kernel(mine)
     save_model(model, tmp_path / "model")
     np.testing.assert_array_equal(load_model(tmp_path / "model").predict(X), model.predict(X))
-    del registry._KERNELS["test-saved"], registry._NAMES["test-saved"]
+    registry._REGISTERED.remove("test-saved")
+    del registry._NAMES["test-saved"]
     with pytest.raises(ModelFileError, match=r"unknown kernel 'test-saved'.*register a kernel of your own before"):
         load_model(tmp_path / "model")
 

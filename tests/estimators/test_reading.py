@@ -172,14 +172,6 @@ def test_sparse_matrices_and_tensors_are_refused(entrance):
         ENTRANCES[entrance](lambda array: torch.ones(np.shape(array), requires_grad=True))
 
 
-@pytest.mark.parametrize("scalar", [pandas.NA, pandas.NaT, pandas.Timedelta("2D"), pandas.Timestamp("2023-05-04")])
-def test_scalars_of_pandas_are_refused_in_words(scalar):
-    with pytest.raises((TypeError, ValueError), match=r"bandwidth (holds|must hold real numbers)"):
-        NadarayaWatsonRegressor(bandwidth=scalar).fit(V[:, None], V)
-    with pytest.raises((TypeError, ValueError), match=r"query (holds|must hold real numbers)"):
-        pool(scalar, V, V, bandwidth=1.0)
-
-
 def test_sparse_columns_of_frames_are_refused():
     table = pandas.DataFrame({"v": pandas.arrays.SparseArray(V), "w": V})
     for ask in (lambda: MODEL.fit(table, Y), lambda: MODEL.predict(table[["v"]]), lambda: pool(table, table, Y)):
@@ -306,10 +298,3 @@ def test_decimals_are_rounded_once(generator):
         assert model.key_[:, 0].tolist() == expected
     (chunk,) = open_chunks(tables[2].append_column("y", column), target="y")
     assert chunk.key[:, 0].tolist() == expected
-
-
-def test_labels_in_another_container_are_the_same_classes():
-    expected = CLASSES.predict(X)
-    for y in (SIDE.tolist(), pandas.Series(SIDE, dtype="string"), TEXTS["arrow large"](), TEXTS["category"]()):
-        found = NadarayaWatsonClassifier(bandwidth=0.5, prior_share=0.1).fit(X, y)
-        assert found.predict(X).tolist() == expected.tolist()

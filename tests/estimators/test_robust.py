@@ -1,7 +1,5 @@
 """Robust kernel regression: a dense fit, bandwidths by the bounded loss, laws, inference, files and refusals."""
 
-import copy
-import pickle
 import warnings
 
 import numpy as np
@@ -15,10 +13,8 @@ from kernpool import (
     LocalLinearRegressor,
     NadarayaWatsonRegressor,
     explore,
-    load_model,
     open_chunks,
     row_diagnostics,
-    save_model,
 )
 from kernpool.core.robust_weights import median_magnitude
 
@@ -227,19 +223,6 @@ def test_weighted_medians_count_units():
     for n in (4, 5, 8, 9):
         size, weight = random.normal(size=n), random.integers(1, 4, n)
         assert median_magnitude(size, weight.astype(float)) == np.median(np.abs(np.repeat(size, weight)))
-
-
-def test_files_pickles_and_copies_keep_the_weights(tmp_path):
-    X, y = rows()
-    model = LocalLinearRegressor(bandwidth=0.1, robust="huber").fit(X, y)
-    save_model(model, tmp_path / "model")
-    for again in (load_model(tmp_path / "model"), pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
-        np.testing.assert_array_equal(again.robust_weight_, model.robust_weight_)
-        np.testing.assert_array_equal(again.predict(GRID), model.predict(GRID))
-        found, expected = (one.get_prediction(GRID).standard_error for one in (again, model))
-        np.testing.assert_array_equal(found, expected)
-    plain = model.set_params(robust=False).fit(X, y)
-    assert not hasattr(plain, "robust_weight_")
 
 
 ANSWERS = {
