@@ -12,7 +12,7 @@ from kernpool.bandwidth.search import fast_objectives
 from kernpool.bandwidth.search.fast_objectives import AllPairsObjective
 from kernpool.core import NO_CATEGORIES, Categories
 from kernpool.kernels import get_categorical_kernel
-from tests.support.searches import canonical_rows, check_derivatives, objective_of
+from tests.support.searches import canonical_rows, objective_of
 
 LEVELS = {
     "numbers": (),
@@ -134,14 +134,6 @@ def test_any_number_of_columns(columns):
         check(*both(rows, categories, criterion, degree=degree), theta)
 
 
-@pytest.mark.parametrize("degree", [0, 1])
-def test_slopes_are_those_of_differences(degree):
-    """Not the engine's formula a second time: five points of the criterion itself."""
-    rows, categories = make_rows(n=70, outputs=2, levels="levels")
-    theta = np.concatenate([np.log([0.8, 1.4]), 0.4 * categories.largest])
-    check_derivatives(both(rows, categories, "aicc", degree=degree)[1], theta, 1e-7)
-
-
 def test_the_same_bits_for_any_number_of_threads(monkeypatch):
     monkeypatch.setattr(fast_objectives, "NUMBERS_AT_ONCE", 1500)
     rows, categories = make_rows(n=150, outputs=2, levels="levels")
@@ -152,14 +144,6 @@ def test_the_same_bits_for_any_number_of_threads(monkeypatch):
         at = quick.evaluate(theta)
         answers.append(np.concatenate([at.residual.ravel(), quick.jacobian(at).ravel()]))
     np.testing.assert_array_equal(*answers)
-
-
-def test_progress_is_in_rows():
-    reports = []
-    rows, categories = make_rows(n=150, levels="levels")
-    _, quick = both(rows, categories, progress=lambda done, total: reports.append((done, total)))
-    quick.evaluate(np.concatenate([[0.0, 0.0], 0.4 * categories.largest]))
-    assert reports[-1] == (150, 150)
 
 
 @pytest.mark.covering

@@ -19,7 +19,6 @@ from kernpool.bandwidth import leave_one_out, rule_of_thumb
 from kernpool.bandwidth.rules_of_thumb import column_spread
 from kernpool.datasets import make_sine_linear, make_sine_power
 from tests.support.problems import with_products
-from tests.support.searches import search_bandwidth
 from tests.support.thinning import slow
 
 
@@ -134,14 +133,6 @@ def test_a_single_row_and_rows_at_one_place():
     with pytest.warns(UserWarning, match="do not vary"):
         model = NadarayaWatsonRegressor().fit([[1.0], [1.0], [1.0]], [1.0, 2.0, 6.0])
     np.testing.assert_allclose(model.predict([[1.0]]), [3.0])
-
-
-def test_progress_of_a_search(generator):
-    X, y = generator.normal(size=(30, 1)), generator.normal(size=(30, 1))
-    seen = []
-    search_bandwidth(X, y, kernel=get_kernel("gaussian"), progress=lambda done, total: seen.append((done, total)))
-    assert [done for done, _ in seen] == [30 * (i + 1) for i in range(len(seen))]
-    assert all(done <= total for done, total in seen)
 
 
 @pytest.mark.covering

@@ -104,13 +104,6 @@ def test_a_weight_of_three_is_three_rows_of_the_group():
     assert one.value == other.value
 
 
-def test_equal_rows_of_two_groups_stay_two():
-    X, y, group = np.array([[1.0], [1.0], [1.0], [2.0]]), np.zeros((4, 1)), np.array([0, 1, 0, 1])
-    rows = canonical_rows(X, y, group=group)
-    assert rows.clusters.tolist() == [0, 1, 1]
-    assert rows.weight.tolist() == [2.0, 1.0, 1.0]
-
-
 @pytest.mark.parametrize("d", [1, 2])
 def test_starts_on_drawn_rows_know_the_groups(monkeypatch, d):
     monkeypatch.setattr(search, "MOST_ROWS_FOR_GRID", 40)
@@ -152,11 +145,8 @@ def test_priors_of_the_other_groups():
     np.testing.assert_allclose(prior_of_others(label, weight, Exclusion(group)), expected, rtol=1e-14)
 
 
-@pytest.mark.parametrize("criterion", ["aicc", "gcv"])
-def test_criteria_that_leave_nothing_out_refuse(criterion):
-    X, y, group = make_table()
-    with pytest.raises(
-        ValueError,
-        match=f"'loo', 'regularised' or, for classes, 'log_loss', which leave rows out, and bandwidth='{criterion}'",
-    ):
-        search_bandwidth(X, y, group=group, criterion=criterion, kernel=GAUSSIAN)
+def test_equal_rows_of_two_groups_stay_two():
+    X, y, group = np.array([[1.0], [1.0], [1.0], [2.0]]), np.zeros((4, 1)), np.array([0, 1, 0, 1])
+    rows = canonical_rows(X, y, group=group)
+    assert rows.clusters.tolist() == [0, 1, 1]
+    assert rows.weight.tolist() == [2.0, 1.0, 1.0]

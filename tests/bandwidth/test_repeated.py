@@ -77,11 +77,6 @@ def test_rounded_tables_have_equal_rows_by_chance(generator):
     assert copies(exact[:, None], exact**2) == 0
 
 
-def test_equal_answers_at_one_point_are_no_copies(generator):
-    x = np.repeat(np.arange(30.0), 20)[:, None]
-    assert copies(x, np.sin(x[:, 0]) + generator.normal(size=600)) == 0
-
-
 def test_weights_are_copies():
     X, y = curve(80)
     times = np.arange(80) % 3 + 1

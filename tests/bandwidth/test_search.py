@@ -80,15 +80,6 @@ def test_what_is_learned_of_nearly_perfect_fits(scale, generator):
     np.testing.assert_allclose(found, scale * _learn(np.eye(4), step, of_residuals, of_gradient), rtol=1e-10)
 
 
-def test_searches_repeat_themselves():
-    X, y = make_table()
-    one, again = (search_bandwidth(X, y[:, None], kernel=GAUSSIAN) for _ in range(2))
-    np.testing.assert_array_equal(one.bandwidth, again.bandwidth)
-    np.testing.assert_array_equal(one.tried, again.tried)
-    other = search_bandwidth(X, y[:, None], kernel=GAUSSIAN, random_state=np.random.RandomState(7))
-    np.testing.assert_allclose(other.value, one.value, rtol=1e-9)
-
-
 def test_outputs_count_in_units_of_their_standard_deviations():
     X, y = make_table()
     Y = np.column_stack([y, np.cos(3 * X[:, 2])])
@@ -114,13 +105,6 @@ def test_many_rows_start_from_few_and_end_on_all(columns, monkeypatch):
     assert quick.value == pytest.approx(whole.value, rel=1e-5)
     model = NadarayaWatsonRegressor(bandwidth=quick.bandwidth).fit(X, y)
     assert quick.value == pytest.approx(model.leave_one_out().error, rel=1e-10)
-
-
-def test_a_search_on_some_rows_says_so():
-    X, y = make_table(n=300)
-    model = NadarayaWatsonRegressor(search={"rows": 100}).fit(X, y)
-    assert model.bandwidth_search_.rows == 100
-    assert len(model.key_) == 300
 
 
 def test_the_table_of_a_search_has_the_names_of_the_columns():

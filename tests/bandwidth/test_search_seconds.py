@@ -104,16 +104,6 @@ def test_more_seconds_are_never_worse(ticks):
     assert values[-1] == search_bandwidth(X, y[:, None], kernel=GAUSSIAN).value
 
 
-def test_a_search_in_time_says_nothing(ticks):
-    X, y = make_table()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        limited = search_bandwidth(X, y[:, None], kernel=GAUSSIAN, seconds=1e9)
-    free = search_bandwidth(X, y[:, None], kernel=GAUSSIAN)
-    np.testing.assert_array_equal(limited.tried, free.tried)
-    assert limited.reason == free.reason
-
-
 @pytest.mark.parametrize("seconds", [0.5, 40.5])
 def test_levels_are_searched_within_the_seconds(seconds, ticks):
     X, y = make_table()
@@ -134,14 +124,6 @@ def test_a_criterion_that_is_not_defined_at_the_rule_falls_back_to_infinity(tick
     assert np.all(found.relevance == 0)
 
 
-@pytest.mark.parametrize("make", [NadarayaWatsonRegressor, LocalLinearRegressor, NadarayaWatsonClassifier])
-def test_estimators_pass_it_on(make, ticks):
-    X, y = make_table()
-    with pytest.warns(ConvergenceWarning, match="after 5 seconds"):
-        model = make(search={"seconds": 5}).fit(X, (y > 0) if make is NadarayaWatsonClassifier else y)
-    assert "stopped after 5 seconds" in model.bandwidth_search_.reason
-
-
 @pytest.mark.parametrize(
     ("seconds", "reason"), [(0.5, "the rule of Scott"), (30.5, "on 500 rows, rescaled to all rows")]
 )
@@ -152,10 +134,3 @@ def test_classes_of_many_rows_are_searched_within_the_seconds(seconds, reason, t
     assert len(ticks) <= np.ceil(seconds) + 3
     assert (found.rows, np.isfinite(found.value)) == (500, True)
     assert reason in found.reason
-
-
-@pytest.mark.parametrize("seconds", [0, -1.0, True, "10", float("nan")])
-def test_seconds_that_cannot_be_meant(seconds):
-    X, y = make_table(20)
-    with pytest.raises(ValueError, match=r"search\['seconds'\] must be None or a positive number"):
-        NadarayaWatsonRegressor(search={"seconds": seconds}).fit(X, y)

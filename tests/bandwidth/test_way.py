@@ -1,17 +1,14 @@
 """Which way a criterion is evaluated, and that a search says so."""
 
-from unittest import mock
-
 import numpy as np
 import pytest
 
 from kernpool import get_kernel
-from kernpool.bandwidth.search import search
 from kernpool.bandwidth.search.fast_objectives import AllPairsObjective, PairwiseObjective, fastest_objective
 from kernpool.bandwidth.search.objective import Objective
 from kernpool.core import NO_CATEGORIES, Categories
 from kernpool.kernels import get_categorical_kernel
-from tests.support.searches import canonical_rows, objective_of, search_bandwidth, search_log_loss
+from tests.support.searches import canonical_rows, objective_of, search_bandwidth
 
 
 def make_objective(n, d, levels=(), kernel="gaussian", criterion="loo", **options):
@@ -59,28 +56,3 @@ def test_a_search_says_which_way(n, d, options):
     searched = search_bandwidth(rows.X, rows.value, kernel=get_kernel("gaussian"), **options)
     assert searched.way == objective.way
     assert searched.way in str(searched)
-
-
-@pytest.mark.parametrize(
-    ("n", "first", "way"),
-    [
-        (350, 2048, "all pairs of 350 rows in blocks, by compiled loops"),
-        (350, 300, "all pairs of 300 rows in blocks, by compiled loops"),
-        (60, 2048, "by the engine: 60 rows take less time than loading compiled loops"),
-    ],
-)
-def test_a_search_for_probabilities_says_which_way(monkeypatch, n, first, way):
-    monkeypatch.setattr(search, "MOST_ROWS_FOR_GRID", first)
-    X, label, code = np.random.default_rng(0).normal(size=(n, 1)), np.eye(2)[np.arange(n) % 2], np.arange(n) % 3
-    categories = Categories((get_categorical_kernel("li_racine"),) * 2, (3, 3))
-    with count_evaluations(AllPairsObjective) as of_all_pairs, count_evaluations(Objective) as by_engine:
-        found = search_log_loss(
-            X, label, code=np.column_stack([code, code]), categories=categories, kernel=get_kernel("gaussian")
-        )
-    assert found.way == way
-    assert of_all_pairs.called == way.startswith("all pairs")
-    assert by_engine.called == way.startswith("by the engine")
-
-
-def count_evaluations(of):
-    return mock.patch.object(of, "evaluate", autospec=True, side_effect=of.evaluate)

@@ -74,14 +74,10 @@ def draw(seed, index, regime="all"):
         away = bandwidth * g.normal(size=(m, d)) * 10 ** g.uniform(-3, farthest, (m, 1))
         query = np.where((g.random(m) < 0.3)[:, None], query + away, query)
     kernel = kernel_of(g, plan)
-    if kind != "torch":
-        kernel = str(g.choice(["", "product "], p=[0.7, 0.3])) + kernel
     options = {
-        "kernel": kernel,
-        "bandwidth": bandwidth if kind != "torch" else float(np.median(bandwidth)),
-        "tol": float(g.choice(TOLERANCES))
-        if g.random() < 0.15 and kind in ("pool", "chunks", "public function")
-        else None,
+        "kernel": str(g.choice(["", "product "], p=[0.7, 0.3])) + kernel,
+        "bandwidth": bandwidth,
+        "tol": float(g.choice(TOLERANCES)) if g.random() < 0.15 and kind in ("pool", "chunks") else None,
         "degree": int(kind == "linear" or (kind in ("chunks", "levels", *plan.may_be_linear) and g.random() < 0.3)),
     }
     if options["degree"] and kind in ("linear", "chunks", "levels") and d <= MOST_COLUMNS:
@@ -90,7 +86,7 @@ def draw(seed, index, regime="all"):
     value = g.normal((0.0, 1e4, -3.0) * 3, (1.0, 1.0, 1e-3) * 3, size=(n, 9))[:, :c]
     if g.random() < 0.2:
         value = value * np.exp(3 * g.normal(size=(n, 1)))
-    if kind != "torch" and g.random() < 0.35:
+    if g.random() < 0.35:
         options["key_weight"] = _weights(g, n)
     if plan.own == "all":
         options |= {"exclude_self": True, "self_index": own}

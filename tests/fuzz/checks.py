@@ -7,9 +7,7 @@ from kernpool.algorithms.verification import FAULTS
 from tests.fuzz.containers import chunks, levels
 from tests.fuzz.estimators import model
 from tests.fuzz.gradients import gradients
-from tests.fuzz.layers import layers
 from tests.fuzz.planes import linear
-from tests.fuzz.public_functions import public_function
 from tests.fuzz.sums import pooled
 
 CHECKS = {
@@ -18,9 +16,7 @@ CHECKS = {
     "gradients": gradients,
     "chunks": chunks,
     "levels": levels,
-    "torch": layers,
     "model": model,
-    "public function": public_function,
 }
 
 

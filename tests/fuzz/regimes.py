@@ -11,8 +11,7 @@ from tests.fuzz.natures import normal, uniform
 PAIR_COLUMNS = 3e7  # the most pairs of a query and a key, times columns, of a problem
 DENSE_PAIRS = 1e6  # of those with a table of pairs
 KINDS = {
-    "pool": 0.42, "linear": 0.13, "gradients": 0.12, "chunks": 0.07, "levels": 0.07, "torch": 0.06, "model": 0.06,
-    "public function": 0.07,
+    "pool": 0.5, "linear": 0.15, "gradients": 0.14, "chunks": 0.07, "levels": 0.07, "model": 0.07,
 }  # fmt: skip
 KERNELS = tuple(kernel_names())  # before anybody registers one
 WEIGHTS = {"gaussian": 4.0, "laplace": 2.0, "epanechnikov": 2.0}
@@ -41,11 +40,11 @@ def anything(g):
     kind = str(g.choice(list(KINDS), p=list(KINDS.values())))
     d = int(g.choice([1, 2, 3, g.integers(4, 11)], p=[0.27, 0.27, 0.26, 0.2]))
     n, m = int(10 ** g.uniform(0, np.log10(50_000))), int(10 ** g.uniform(0, 3.8))
-    without = kind in ("chunks", "model", "torch", "public function")
+    without = kind in ("chunks", "model")
     mask = "none" if without else str(g.choice(["none", "bool", "float"], p=[0.86, 0.09, 0.05]))
-    few = mask != "none" or kind in ("gradients", "levels", "torch")
+    few = mask != "none" or kind in ("gradients", "levels")
     m = int(np.clip(m, 1, max(1, (DENSE_PAIRS if few else PAIR_COLUMNS / d) / n)))
-    single = 0.15 if kind in ("pool", "linear", "torch", "public function") else 0.0
+    single = 0.15 if kind in ("pool", "linear") else 0.0
     return Plan(kind, m, n, d, mask=mask, own="none" if without else "some", single=single)
 
 

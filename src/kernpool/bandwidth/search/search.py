@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.bandwidth.criteria import LOG_LOSS, Criterion, check_exclusion
+from kernpool.bandwidth.criteria import LOG_LOSS, Criterion
 from kernpool.bandwidth.rules_of_thumb import canonical_ratio
 from kernpool.bandwidth.search import common_scale, log_loss, per_column
 from kernpool.bandwidth.search.fast_objectives import FastObjective, fastest_objective
@@ -271,7 +271,7 @@ def search_bandwidth(
     Raises
     ------
     ValueError
-        If there are too few rows for the criterion, a single group, or groups with a criterion that leaves none out.
+        If there are too few rows for the criterion.
 
     Warns
     -----
@@ -322,7 +322,6 @@ def search_bandwidth(
     from sklearn.utils import check_random_state
 
     began, criterion = perf_counter(), options.criterion
-    check_exclusion(rows.exclusion, criterion)
     start = begin(rows, options, categories)
     rows, spread, one = start.rows, start.spread, start.one_factor
     clock = Clock(options, len(rows.X))
