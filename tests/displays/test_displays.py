@@ -71,13 +71,6 @@ def test_the_grid_is_fine_enough_for_the_bandwidth(generator):
     assert np.diff(grid).max() < 0.5 / 7
 
 
-def test_one_column_of_one_dimension(generator):
-    x, y = np.sort(generator.uniform(0, 5, 60)), generator.normal(size=60)
-    model = NadarayaWatsonRegressor(bandwidth=0.5).fit(x, y)
-    found, expected = (KernelCurveDisplay.from_estimator(model, rows, y) for rows in (x, x[:, None]))
-    assert_array_equal(found.prediction, expected.prediction)
-
-
 def test_one_of_several_columns(generator):
     X = generator.normal(size=(3000, 2))
     y = X[:, 0] + X[:, 1] ** 2
@@ -180,12 +173,6 @@ def test_more_keys_than_pixels_lose_no_weight(generator):
     assert_allclose(cells.sum(axis=1), 1)  # a lone heavy key does not fall between pixels
     assert display.colorbar_.ax.get_ylabel() == "weight of 8 keys"
     assert display.axes_[0, 0].get_xlim() == (-0.5, 3999.5)
-
-
-@pytest.mark.parametrize(("weights", "are"), [([[0.5, 0.5], [0.0, 0.0]], True), ([[3.0, 4.0]], False)])
-def test_masked_rows_and_any_matrix(weights, are):
-    display = AttentionDisplay.from_weights(weights, distributions=are)
-    assert_array_equal(display.weights[0, 0], weights)
 
 
 def test_the_path_of_a_search(sample):

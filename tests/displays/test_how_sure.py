@@ -115,26 +115,6 @@ def test_one_of_two_columns_has_intervals_at_each_place(rows):
     assert_array_equal(ends(both.bands_[0])[1], wide.lower)
 
 
-STYLES = [
-    ("curve_kwargs", lambda display: display.lines_[-1].get_color()),
-    ("scatter_kwargs", lambda display: display.scatter_.get_facecolor()[0]),
-    ("truth_kwargs", lambda display: display.lines_[0].get_color()),
-    ("band_kwargs", lambda display: display.bands_[1].get_facecolor()[0]),
-    ("center_kwargs", lambda display: display.center_line_.get_color()),
-]
-
-
-@pytest.mark.parametrize(("name", "color"), STYLES, ids=[name for name, _ in STYLES])
-def test_every_style_of_a_curve(rows, model, name, color):
-    style = {name: {"color": "green", "alpha": 1.0, "label": "mine"}}
-    display = KernelCurveDisplay.from_estimator(model, *rows, band="simultaneous", truth=np.sin, **style)
-    assert to_rgba(color(display)) == to_rgba("green")
-    assert "mine" in entries(display.ax_)
-    if name == "curve_kwargs":  # which the shades follow
-        assert tuple(display.bands_[0].get_facecolor()[0][:3]) == to_rgba("green")[:3]
-        assert to_rgba(display.center_line_.get_color()) == to_rgba("green")
-
-
 @pytest.mark.parametrize("against", [None, 0])
 def test_residuals(rows, model, against):
     display = ResidualDisplay.from_estimator(model, against=against, target="yield")

@@ -1,7 +1,6 @@
 """Pictures of what to expect of the next value: what is drawn are the numbers of the model."""
 
 import numpy as np
-import pandas
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -210,17 +209,6 @@ def test_infinite_and_missing_intervals_are_counted():
     display = CoverageDisplay.from_intervals(x, y, (lower, upper), level=0.9, slices=2)
     assert title(display.ax_) == "all 38 rows: 100.0 % inside, 4 intervals infinite, 2 rows without interval left out"
     assert display.slices.rows.tolist() == [19, 19]
-
-
-def test_coverage_by_a_column_of_a_frame(new_rows):
-    frame = pandas.DataFrame({"size": new_rows[0][:, 0], "street": np.array(["elm", "oak"])[np.arange(60) % 2]})
-    random = np.random.default_rng(2)
-    train = pandas.DataFrame({"size": random.uniform(0, 5, 80), "street": np.array(["elm", "oak"])[np.arange(80) % 2]})
-    model = NadarayaWatsonRegressor(bandwidth=0.4, smoothing=0.3).fit(train, np.sin(train["size"]))
-    display = CoverageDisplay.from_estimator(model, frame, np.sin(frame["size"]), against="street")
-    assert [text.get_text() for text in display.ax_.get_xticklabels()] == ["elm", "oak"]
-    assert display.slices.rows.tolist() == [30, 30]
-    assert display.ax_.get_xlabel() == "street"
 
 
 def test_confidence_intervals_are_asked_about_the_truth(rows, model):

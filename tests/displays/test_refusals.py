@@ -66,8 +66,6 @@ REFUSED = {
     ],
     QuantileFanDisplay.from_estimator: [
         ((OUTPUTS, X, np.c_[Y, Y]), {}, "one output can be drawn"),
-        ((OF_TWO, TWO, Y), {}, "feature= must say"),
-        ((OF_FRAME,), {"feature": "street"}, "column 'street' holds categories.*PartialDisplay"),
         ((CLASSES, X, Y > 0), {}, "NadarayaWatsonClassifier has no quantile; use"),
     ],
     QuantileFanDisplay.from_quantiles: [

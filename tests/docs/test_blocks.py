@@ -10,7 +10,7 @@ from io import StringIO
 import numpy as np
 import pytest
 
-from tests.support.blocks import ROOT, WORDS, Block, blocks, pages
+from tests.support.blocks import ROOT, WORDS, blocks, pages
 from tests.support.shell import run as run_lines
 
 OPTIONAL = {
@@ -142,22 +142,6 @@ def test_what_is_not_run_is_known():
     assert {(name_of(block.page), block.reason) for block in marked if block.mark == "run by"} == RUN_BY
     for page, test in RUN_BY:
         assert page.rpartition("/")[2] in (ROOT / test).read_text(encoding="utf-8")
-
-
-def test_what_is_wrong_is_found(folder):
-    def block(language, code):
-        return Block(ROOT / "README.md", 1, language, code)
-
-    with pytest.raises(ZeroDivisionError):
-        run_page([block("python", "1 / 0")], folder)
-    with pytest.raises(UserWarning, match="beware"):
-        run_page([block("python", "import warnings\nwarnings.warn('beware')")], folder)
-    with pytest.raises(AssertionError, match="Expected"):
-        run_page([block("pycon", ">>> 1 + 1\n3\n")], folder)
-    with pytest.raises(AssertionError, match=r"nothing\.csv"):
-        run_page([block("sh", "kernpool fit nothing.csv --target y")], folder)
-    names = run_page([block("python", "a = 1"), block("pycon", ">>> b = a + 1\n"), block("python", "c = b")], folder)
-    assert names["c"] == 2
 
 
 def test_blocks_of_a_page(tmp_path):

@@ -7,7 +7,6 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="the layers need the extra 'torch'")
 
-import kernpool.torch
 from kernpool import pool
 from kernpool.torch import (
     AdditiveSimilarity,
@@ -17,7 +16,6 @@ from kernpool.torch import (
     GaussianSimilarity,
     KernelSimilarity,
     MultiheadPooling,
-    Request,
     attention_pool,
     dispatch,
     masked_softmax,
@@ -214,47 +212,25 @@ def test_lengths_and_empty_windows_compile_in_one_graph(few, monkeypatch):
     torch.testing.assert_close(*found, rtol=1e-12, atol=0)
 
 
-SIMILARITIES = {
-    "KernelSimilarity": lambda: KernelSimilarity("laplace"),
-    "GaussianSimilarity": lambda: GaussianSimilarity(form="linear", size=2),
-    "DotProductSimilarity": DotProductSimilarity,
-    "AdditiveSimilarity": lambda: AdditiveSimilarity(2, 2, 3),
-    "BilinearSimilarity": lambda: BilinearSimilarity(2, 2),
-}
-TAKES_TENSORS = {
-    **SIMILARITIES,
-    "AttentionPooling": lambda: lambda *given: AttentionPooling(GaussianSimilarity())(*given, given[1]),
-    "attention_pool": lambda: lambda *given: attention_pool(*given, given[0], similarity=DotProductSimilarity()),
-    "Request": lambda: lambda *given: Request.check(*given, given[1], similarity=GaussianSimilarity()),
-    "masked_softmax": lambda: lambda query, key: masked_softmax(query if query.is_nested else key),
-    "MultiheadPooling": lambda: lambda *given: MultiheadPooling(2, 1)(*given, given[0]),
-}
-
-
-def test_all_that_takes_tensors_is_tried_with_nested_ones():
-    assert set(TAKES_TENSORS) == {*kernpool.torch.__all__} - {"Route", "choose_route"}
-
-
-@pytest.mark.parametrize("layout", [torch.jagged, torch.strided])
-@pytest.mark.parametrize("nested", ["query", "key", "both"])
-@pytest.mark.parametrize("name", TAKES_TENSORS)
+@pytest.mark.parametrize("layout", [torch.jagged, torch.strided, torch.sparse_coo])
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors is in prototype stage")
-def test_nested_tensors_are_refused_with_the_remedy(name, nested, layout):
-    sequences = torch.nested.nested_tensor([torch.ones(3, 2), torch.zeros(5, 2)], layout=layout)
-    given = [sequences if nested in (which, "both") else torch.ones(2, 5, 2) for which in ("query", "key")]
-    with pytest.raises(TypeError, match=r"got a nested tensor; pad it with .* as valid_lens"):
-        TAKES_TENSORS[name]()(*given)
-
-
-@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors is in prototype stage")
-def test_nested_conditions_are_refused():
-    nested = torch.nested.nested_tensor([torch.ones(3, 2), torch.zeros(5, 2)], layout=torch.jagged)
-    for name in ("valid_lens", "attn_mask"):
-        with pytest.raises(TypeError, match=rf"{name} must be .* got a nested tensor"):
-            attention_pool(*[torch.ones(2, 5, 2)] * 3, similarity=gaussian(), **{name: nested})
-
-
-@pytest.mark.parametrize("name", SIMILARITIES)
-def test_sparse_tensors_are_refused(name):
-    with pytest.raises(TypeError, match=r"key must be a dense tensor, got .*; use key.to_dense"):
-        SIMILARITIES[name]()(torch.ones(4, 2), torch.eye(3, 2).to_sparse())
+def test_nested_and_sparse_tensors_are_refused_with_the_remedy(layout):
+    plain = torch.ones(2, 5, 2)
+    if layout == torch.sparse_coo:
+        wrong, words = plain.to_sparse(), "must be a dense tensor, got .*to_dense"
+    else:
+        wrong = torch.nested.nested_tensor([torch.ones(3, 2), torch.zeros(5, 2)], layout=layout)
+        words = "got a nested tensor; pad it with .* as valid_lens"
+    for takes_tensors in (
+        KernelSimilarity("laplace"),
+        DotProductSimilarity(),
+        AdditiveSimilarity(2, 2, 3),
+        BilinearSimilarity(2, 2),
+        lambda query, key: attention_pool(query, key, query, similarity=gaussian()),
+        lambda query, key: masked_softmax(query if key is plain else key),
+        lambda query, key: MultiheadPooling(2, 1)(query, key, query),
+        lambda query, key: attention_pool(plain, plain, plain, query if key is plain else key, similarity=gaussian()),
+    ):
+        for given in ((wrong, plain), (plain, wrong)):
+            with pytest.raises(TypeError, match=words):
+                takes_tensors(*given)

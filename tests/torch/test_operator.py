@@ -155,15 +155,3 @@ def test_gradients_of_far_queries(far, columns):
     assert inverse.grad[0].item() == pytest.approx(2.0 * moved, rel=rounding)
     for tensor in (query, key, inverse):
         assert not tensor.grad[..., 1:].any()
-
-
-@pytest.mark.parametrize("algorithm", ["dense", "fused"])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_a_far_query_with_one_nearest_key_pulls_on_nothing_but_its_value(dtype, algorithm):
-    query, key = torch.tensor([[2e9]], dtype=dtype), torch.tensor([[0.0], [-1e4], [-3e4]], dtype=dtype)
-    value, similarity = torch.tensor([[0.3], [7.0], [2.0]], dtype=dtype), GaussianSimilarity(0.7, dtype=dtype)
-    tensors = [tensor.requires_grad_() for tensor in (query, key, value)]
-    attention_pool(*tensors, similarity=similarity, algorithm=algorithm).sum().backward()
-    assert value.grad.tolist() == [[1.0], [0.0], [0.0]]
-    for tensor in (query, key, similarity.log_bandwidth):
-        assert not tensor.grad.any()

@@ -159,13 +159,6 @@ def test_an_inverse_bandwidth_of_zero_is_a_stationary_point(kernel):
     assert layer.similarity.w.grad == 0
 
 
-def test_a_nan_key_of_another_query_does_not_leak_through_the_map():
-    similarity = GaussianSimilarity(form="linear", size=1)
-    key, mask = torch.tensor([[0.0], [torch.nan]]), torch.tensor([[True, False], [False, True]])
-    found = attention_pool(torch.zeros(2, 1), key, torch.tensor([[3.0], [4.0]]), mask, similarity=similarity)
-    assert found[0] == 3
-
-
 def test_second_derivatives_with_a_query_on_a_key(generator):
     x, value = tensors(generator.uniform(size=(4, 2)), generator.normal(size=(4, 1)))
     for kernel in ("gaussian", "epanechnikov", "biweight", "triweight"):

@@ -4,7 +4,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="the layers need the extra 'torch'")
 
-from kernpool.torch import AdditiveSimilarity, GaussianSimilarity, KernelSimilarity, algorithms, attention_pool
+from kernpool.torch import GaussianSimilarity, KernelSimilarity, algorithms, attention_pool
 
 INF, NAN = torch.inf, torch.nan
 double = {"dtype": torch.float64}
@@ -24,9 +24,7 @@ SITUATIONS = {
     "leave-one-out": (lambda: GaussianSimilarity(0.7, **double), lambda tensors: tensors, {"exclude_self": True}),
     "infinite key": (lambda: GaussianSimilarity(0.7, **double), with_entry(INF, 1), {}),
     "infinite query": (lambda: KernelSimilarity("constant", **double), with_entry(INF, 0), {}),
-    "infinite score": (lambda: AdditiveSimilarity(2, 2, 3, **double), with_entry(-INF, 0), {}),
     "NaN": (lambda: GaussianSimilarity(0.7, **double), with_entry(NAN, 2), {}),
-    "infinite value": (lambda: GaussianSimilarity(0.7, **double), with_entry(INF, 2), {}),
     "far query": (lambda: KernelSimilarity("tricube", 2.0, **double), with_entry(1e3, 0), {}),
     "no earlier key": (
         lambda: GaussianSimilarity(0.7, **double), lambda tensors: tensors, {"is_causal": True, "exclude_self": True}
@@ -55,9 +53,7 @@ def test_what_is_not_ordinary_is_pooled_with_care(situation, generator, monkeypa
     monkeypatch.setattr(algorithms, "_pool_ordinary", lambda _: None)
     for one, other in zip(found, outcome(), strict=True):
         torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-12, equal_nan=True)
-    assert bool(torch.isnan(found[0]).any()) is situation.startswith(
-        ("infinite key", "infinite q", "infinite s", "NaN")
-    )
+    assert bool(torch.isnan(found[0]).any()) is situation.startswith(("infinite key", "infinite q", "NaN"))
 
 
 @pytest.mark.parametrize("columns", [1, 3])

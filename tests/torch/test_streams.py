@@ -208,15 +208,6 @@ def test_what_users_change_is_what_they_get(generator):
     assert_allclose(attention_pool(*tensors, similarity=plain).detach(), narrower.detach(), rtol=0, atol=1e-12)
 
 
-def test_a_float_mask_of_another_precision(generator):
-    tensors = [tensor.float() for tensor in make(generator)]
-    mask = torch.tensor(generator.normal(size=(6, 6)))
-    dense, auto = (
-        attention_pool(*tensors, mask, similarity=DotProductSimilarity(), algorithm=name) for name in ("dense", "auto")
-    )
-    assert_allclose(auto, dense, rtol=0, atol=1e-6)
-
-
 def test_autocast_gives_one_type_at_any_size(generator):
     for rows in (5, 300):
         tensors = [tensor.float() for tensor in make(generator, rows=rows, keys=rows)]
@@ -240,10 +231,7 @@ def test_other_devices_go_in_blocks(similarity, generator, monkeypatch):
 
 EXPORTED = {
     "gaussian": (lambda: GaussianSimilarity(dtype=torch.float64), {}),
-    "linear map": (lambda: GaussianSimilarity(form="linear", size=2, dtype=torch.float64), {}),
-    "compact": (lambda: KernelSimilarity("epanechnikov", 2.0, dtype=torch.float64), {}),
     "dot product": (DotProductSimilarity, {}),
-    "additive": (lambda: AdditiveSimilarity(2, 2, 3, dtype=torch.float64), {}),
     "fused": (lambda: GaussianSimilarity(dtype=torch.float64), {"algorithm": "fused"}),
     "planes": (lambda: GaussianSimilarity(dtype=torch.float64), {"degree": 1}),
 }
