@@ -12,7 +12,14 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
 
-from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor, explore, open_chunks
+from kernpool import (
+    LocalLinearRegressor,
+    LocalPolynomialRegressor,
+    NadarayaWatsonClassifier,
+    NadarayaWatsonRegressor,
+    explore,
+    open_chunks,
+)
 from kernpool.datasets import make_sine_linear
 from kernpool.explorer.explorer_model import BUNDLE, packed_module, payload_of
 from tests.support.explorer_payloads import unpacked
@@ -106,7 +113,7 @@ COUNTED = LocalLinearRegressor(bandwidth=1.0, ridge=0.25).fit(
                           "group": [0, 0, 1, 1]}),
         (("make_sine_power",), {"degree": 1, "kernel": "boxcar", "bandwidth": 0.3, "target": "height"},
          {"settings.degree": 1, "settings.kernel": "boxcar", "settings.bandwidth": [0.3], "target.name": "height",
-          "python.estimator": "LocalLinearRegressor"}),
+          "python.unseen": "raise"}),
     ],
 )  # fmt: skip
 def test_the_page_is_told_what_was_asked_for(arguments, keywords, expected):
@@ -187,6 +194,7 @@ LEVELS = NadarayaWatsonRegressor(bandwidth=1.0, smoothing=[0.1]).fit(pd.DataFram
         ((X, np.column_stack([Y, Y])), {"bandwidth": 1.0}, "one output"),
         ((NadarayaWatsonRegressor(bandwidth=1.0).fit(open_chunks([(X, Y)])),), {}, "not in memory"),
         ((LEVELS,), {}, "categorical columns alone"),
+        ((LocalPolynomialRegressor(degree=2, bandwidth=2.0).fit(X, Y),), {}, "degree=2 .*use LocalLinearRegressor"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_explored_is_refused_with_the_remedy(arguments, keywords, words):

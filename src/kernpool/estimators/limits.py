@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar, cast
 
+import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from kernpool.data.circular import Globe
@@ -61,6 +62,16 @@ KINDS: dict[str, tuple[Callable[[FittedModel], object], type[Exception], str]] =
         lambda model: getattr(model, "recalibrate", None) is not None,
         ValueError,
         "{answer} changes the bandwidth, and the map by which probabilities are recalibrated holds at that of the fit",
+    ),
+    "levels alone": (
+        lambda model: not model.encoding_.numeric,
+        ValueError,
+        "{answer} draws a curve along a numeric column, and this model has categorical columns alone",
+    ),
+    "outputs": (
+        lambda model: np.size(model.value_) > len(model.value_) and not hasattr(model, "classes_"),
+        TypeError,
+        "{answer} shows one output, and this model has several",
     ),
     "globe": (
         lambda model: any(isinstance(one, Globe) for one in model.coordinates_.closed),
@@ -120,8 +131,11 @@ LIMITS: dict[str, dict[str, str]] = {  # answer: kinds of models that do not hav
         "stored": "explore a model of some of them: NadarayaWatsonRegressor(bandwidth=model.bandwidth_).fit(X_some, "
         "y_some)",
         "robust": LINEAR,
+        "quadratic": "use LocalLinearRegressor, or draw KernelCurveDisplay.from_estimator(model)",
         "gap": "fit with gap=0 and bandwidth=model.bandwidth_ to explore it",
         "recalibrated": "fit with recalibrate=None to explore it",
+        "levels alone": "fit it with a numeric one",
+        "outputs": "fit one of them",
         "globe": "fit without geographic= to explore it, or draw PartialDisplay.from_estimator(model, X, features)",
     },
     # what a fit of degree 2 cannot have

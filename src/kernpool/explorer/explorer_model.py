@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from kernpool.data.array_validation import INFINITE
 from kernpool.datasets import make_sine_linear, make_sine_power
@@ -88,12 +89,7 @@ class ExplorerModel:
 
 
 def _why_not_drawn(model: KernelSmoother) -> str:
-    """Return why the explorer cannot draw a fitted model, with the remedy; an empty string if it can."""
-    if not model.encoding_.numeric:
-        return (
-            "the explorer draws a curve along a numeric column, and this model has categorical columns alone; fit it "
-            "with a numeric one"
-        )
+    """Return why the page cannot compute windows of a fitted model, with the remedy; an empty string if it can."""
     circles = model.coordinates_.closed
     if circles and len(model.key_) > EXACT_ROWS:
         return (
@@ -113,17 +109,14 @@ def subject_of_model(
     model: Any, *, truth: Truth | None, target: str, title: str | None, load: str | None
 ) -> ExplorerModel:
     """Create an `ExplorerModel` from a fitted estimator."""
-    if not isinstance(model, MODELS):
+    if not isinstance(model, KernelSmoother):
         raise TypeError(
             f"explore takes a fitted {', '.join(kind.__name__ for kind in MODELS)}, rows X and y, or the name of a "
             f"generator ({', '.join(GENERATORS)}); got {type(model).__name__}"
         )
-    if not hasattr(model, "smoother_"):
-        raise ValueError(f"this {type(model).__name__} is not fitted; call fit(X, y) first")
+    check_is_fitted(model)
     model = as_fitted(model)
     refuse(model, "explore")
-    if model.value_.ndim > 1 and model.value_.shape[1] > 1 and not isinstance(model, NadarayaWatsonClassifier):
-        raise TypeError(f"the explorer shows one output, and the model has {model.value_.shape[1]}; fit one of them")
     why_not = _why_not_drawn(model)
     if why_not:
         raise ValueError(why_not)
@@ -262,7 +255,6 @@ def _python(subject: ExplorerModel) -> dict[str, Any]:
     model = subject.model
     return {
         "load": subject.load,
-        "estimator": type(model).__name__,
         "weighted": model.key_weight_ is not None,
         "grouped": model.smoother_.group is not None,
         "unseen": model.unseen,
