@@ -38,36 +38,34 @@ class TrainingInputs:
     def of(cls, estimator: Any, X: Any = None) -> TrainingInputs:
         """Return training inputs: those given, otherwise those that the estimator holds."""
         refuse_foreign("X", X)
-        weight = None
         if X is None:
             check_is_fitted(estimator)
             if not hasattr(estimator, "key_"):
                 kind = type(estimator).__name__
                 raise ValueError(f"this {kind} does not hold its rows; pass X and y, the training rows")
-            weight = estimator.key_weight_
-        weight = np.ones(len(estimator.key_ if X is None else X)) if weight is None else weight
-        encoding, X = getattr(estimator, "encoding_", None), series_as_frame(X)
-        if encoding is not None:
-            numeric, code = (estimator.key_, estimator.key_code_) if X is None else encoding.encode(X)
-            return cls._encoded(encoding, numeric, code, weight)
-        if X is None:
-            X, known = estimator.key_, getattr(estimator, "feature_names_in_", None)
-            names = [] if known is None else known.tolist()
-        else:
-            names = list(getattr(X, "columns", []))
+        encoding, frame = getattr(estimator, "encoding_", None), series_as_frame(X)
+        if encoding is None:
+            return cls._plain(frame)
+        numeric, code = (estimator.key_, estimator.key_code_) if X is None else encoding.encode(frame)
+        weight = estimator.key_weight_ if X is None else None
+        return cls._encoded(encoding, numeric, code, np.ones(len(numeric)) if weight is None else weight)
+
+    @classmethod
+    def _plain(cls, X: Any) -> TrainingInputs:
+        """Return the inputs of an estimator of another library: numbers, with the names that a frame has."""
+        names = list(getattr(X, "columns", []))
         if not all(isinstance(name, str) for name in names):  # scikit-learn ignores other names too
             names, X = [], np.asarray(X)
         values = np.asarray(X, dtype=np.float64)
         if values.ndim not in (1, 2):
             raise ValueError(f"X must have shape (n,) or (n, columns), got {values.shape}")
         values = values.reshape(len(values), -1)
-        make = MixedTable if hasattr(estimator, "encoding_") else type(X)
 
         def table(query: Array) -> Any:
-            return make(dict(zip(names, query.T, strict=True))) if names else query
+            return type(X)(dict(zip(names, query.T, strict=True))) if names else query
 
-        d = values.shape[1]
-        return cls(values, tuple(names), ("numeric",) * d, (None,) * d, table, weight)
+        n, d = values.shape
+        return cls(values, tuple(names), ("numeric",) * d, (None,) * d, table, np.ones(n))
 
     @classmethod
     def _encoded(cls, encoding: Encoding, numeric: Array, code: NDArray[np.int64], weight: Array) -> TrainingInputs:
