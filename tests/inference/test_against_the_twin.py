@@ -1,5 +1,7 @@
 """Every formula against tables of shares: kernels, degrees, frequencies, several outputs, ridges and levels."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -9,7 +11,7 @@ from kernpool.core import Exclusion, Keys
 from kernpool.inference import interval, local_noise, squared_residuals
 from kernpool.inference.variance.residuals import RESIDUALS
 from kernpool.inference.variance.standard_errors import errors_of
-from kernpool.smoother import Smoother, estimate, fit_clusters, fit_training
+from kernpool.smoother import Smoother, estimate, fit_training
 from kernpool.smoother.bias_correction import METHODS
 from tests.support.inference_cases import NAMES, pair
 
@@ -27,13 +29,12 @@ CLOSE = {"rtol": 1e-11, "atol": 0}
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_standard_errors(kernel, situation, degree):
     smoother, dense, places = pair(kernel, situation, degree)
-    training = fit_training(smoother)
     for method in ("naive", "robust", "quadratic", "undersmoothed"):
         share, found = dense.shares(places.query, places.code, method), estimate(smoother, places, method)
         assert_allclose(found.center, share @ dense.y, rtol=1e-11, atol=1e-12, err_msg=method)
         for variance in ("local", "sandwich"):
             target = dense.standard_error(share, places.query, places.code, variance)
-            error = errors_of(smoother, training, places, [found], variance)[0].standard_error
+            error = errors_of(smoother, places, [found], variance)[0].standard_error
             assert_allclose(error, target, **CLOSE, err_msg=f"{method}, {variance}")
 
 
@@ -42,14 +43,13 @@ def test_standard_errors(kernel, situation, degree):
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_slopes_of_planes(kernel, situation):
     smoother, dense, places = pair(kernel, situation, 1)
-    training = fit_training(smoother)
     for column in range(smoother.columns):
         for method in ("naive", "robust", "quadratic"):
             share = dense.shares(places.query, places.code, method, row=1 + column)
             found = estimate(smoother, places, method, column)
             assert_allclose(found.center, share @ dense.y, rtol=1e-10, atol=1e-11)
             target = dense.standard_error(share, places.query, places.code)
-            errors = errors_of(smoother, training, places, [found])[0]
+            errors = errors_of(smoother, places, [found])[0]
             assert_allclose(errors.standard_error, target, **CLOSE)
 
 
@@ -63,7 +63,7 @@ def test_slopes_of_a_local_constant_gaussian_fit(situation):
         slope = share * (offset - np.sum(share * offset, axis=1, keepdims=True)) / h
         found = estimate(smoother, places, "naive", column)
         assert_allclose(found.center, slope @ dense.y, rtol=1e-11, atol=1e-12)
-        error = errors_of(smoother, fit_training(smoother), places, [found], "sandwich")[0].standard_error
+        error = errors_of(smoother, places, [found], "sandwich")[0].standard_error
         target = dense.standard_error(slope, places.query, places.code, "sandwich")
         assert_allclose(error, target, **CLOSE)
 
@@ -107,7 +107,7 @@ def test_a_weight_of_three_is_three_equal_rows(method, variance, degree):
     code, options, found = np.arange(70) % 9, {"method": method, "variance": variance}, []
     for each, groups in ((smoother, code), (rows, np.repeat(code, times))):
         if variance == "clusters":
-            options |= {"variance": "local", "clusters": fit_clusters(each, Exclusion(groups))}
-        found.append(interval(each, fit_training(each), places, simultaneous="multiplier", n_resamples=99, **options))
+            each, options["variance"] = replace(each, exclusion=Exclusion(groups)), "local"
+        found.append(interval(each, places, simultaneous="multiplier", n_resamples=99, **options))
     for name in (*NAMES, "critical"):
         assert_allclose(*(getattr(one, name) for one in found), rtol=1e-10, err_msg=name)

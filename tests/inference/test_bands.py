@@ -1,5 +1,7 @@
 """Bands: paths and largest errors against tables of shares, published constants, and what has no band."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -17,7 +19,7 @@ from kernpool.inference.confidence.simultaneous_bands import (
 )
 from kernpool.inference.resampling import random_draws
 from kernpool.inference.variance.standard_errors import errors_of
-from kernpool.smoother import EvaluationPoints, Smoother, estimate, fit_clusters, fit_training
+from kernpool.smoother import EvaluationPoints, Smoother, estimate, fit_clusters
 from kernpool.smoother.bias_correction import METHODS
 from tests.support.inference_cases import bend, pair, smoother_of_bend
 
@@ -150,15 +152,16 @@ def largest(dense, share, residual, n_resamples, seed, code=None):
 @pytest.mark.parametrize("kernel", kernel_names())
 def test_largest_errors_are_those_of_the_reference(kernel, situation, monkeypatch):
     smoother, dense, places = pair(kernel, situation, 1)
-    training, code = fit_training(smoother), np.arange(70) % 9
-    clusters, last = fit_clusters(smoother, Exclusion(code)), smoother.columns - 1
+    code, last = np.arange(70) % 9, smoother.columns - 1
+    clusters = fit_clusters(smoother, Exclusion(code))
     for column, method, variance, residual, groups in [
         (None, "robust", "sandwich", np.sqrt(dense.squared("hc3")), None),
         (last, "quadratic", "local", np.ones((70, 1)), None),
         (None, "robust", "local", clusters.residual, code),
     ]:
         found = estimate(smoother, places, method, column)
-        (errors,) = errors_of(smoother, training, places, [found], variance, None if groups is None else clusters)
+        grouped = smoother if groups is None else replace(smoother, exclusion=Exclusion(code))
+        (errors,) = errors_of(grouped, places, [found], variance)
         share = dense.shares(places.query, places.code, method, row=0 if column is None else 1 + column)
         target = largest(dense, share, residual, 20, 7, groups)
         for numbers, pairs, most in ((1 << 23, 1 << 20, 64), (1 << 23, 200, 7), (0, 1 << 20, 7)):  # tables, pooling
@@ -174,7 +177,7 @@ def test_fractions_of_weights_have_the_law_of_whole_numbers():
     smoother, dense, places = pair("gaussian", "ridge", 1)
     near = Smoother(Keys.read(dense.x, dense.y, np.where(dense.w > 0, dense.w + 1e-9, 0.0)), smoother.recipe)
     options = {"simultaneous": True, "variance": "sandwich", "n_resamples": 1999}
-    one, other = (interval(each, fit_training(each), places, **options) for each in (smoother, near))
+    one, other = (interval(each, places, **options) for each in (smoother, near))
     assert_allclose(other.critical, one.critical, rtol=0.04)
 
 
@@ -183,15 +186,15 @@ def test_fractions_of_weights_have_the_law_of_whole_numbers():
 def test_a_band_is_wider_than_its_intervals_and_of_one_place_it_is_one(level, variance):
     """By draws of a single place, which may happen to be small, it is no narrower."""
     smoother, options = smoother_of_bend(), {"level": level, "variance": variance}
-    training, alone, at = fit_training(smoother), EvaluationPoints(np.array([[0.3]])), grid(21)
-    wide, narrow = (interval(smoother, training, at, simultaneous=kind, **options) for kind in ("tube", False))
+    alone, at = EvaluationPoints(np.array([[0.3]])), grid(21)
+    wide, narrow = (interval(smoother, at, simultaneous=kind, **options) for kind in ("tube", False))
     assert np.all(wide.width > 1.3 * narrow.width)
     assert_array_equal(wide.center, narrow.center)
-    one, single = (interval(smoother, training, alone, simultaneous=kind, **options) for kind in ("tube", False))
+    one, single = (interval(smoother, alone, simultaneous=kind, **options) for kind in ("tube", False))
     assert one.critical == pytest.approx(-ndtri(0.5 - 0.5 * level), rel=1e-12)
     for seed in range(5):
         options |= {"n_resamples": 99, "random_state": seed}
-        drawn = interval(smoother, training, alone, simultaneous="multiplier", **options)
+        drawn = interval(smoother, alone, simultaneous="multiplier", **options)
         assert drawn.critical >= one.critical * (1 - 1e-12)
         assert drawn.width >= single.width * (1 - 1e-12)
 
@@ -199,10 +202,8 @@ def test_a_band_is_wider_than_its_intervals_and_of_one_place_it_is_one(level, va
 @pytest.mark.parametrize("method", METHODS)
 def test_the_tube_formula_and_the_draws_agree(method):
     smoother, at = smoother_of_bend(), EvaluationPoints(np.linspace(0, 1, 201)[:, None])
-    training = fit_training(smoother)
     tube, drawn = (
-        interval(smoother, training, at, method=method, simultaneous=kind, n_resamples=3999)
-        for kind in ("tube", "multiplier")
+        interval(smoother, at, method=method, simultaneous=kind, n_resamples=3999) for kind in ("tube", "multiplier")
     )
     assert drawn.critical == pytest.approx(tube.critical, abs=0.06)
     assert_array_equal(tube.center, drawn.center)
@@ -215,4 +216,4 @@ def test_too_few_draws_are_told():
     assert critical_values(np.full((19, 1), 5.0), 0.95) == 5.0
     smoother = smoother_of_bend()
     with pytest.raises(ValueError, match="n_resamples must be an integer from 1 on"):
-        interval(smoother, fit_training(smoother), grid(3), simultaneous="multiplier", n_resamples=0)
+        interval(smoother, grid(3), simultaneous="multiplier", n_resamples=0)

@@ -1,5 +1,6 @@
 """Rows in clusters: against tables of shares, one cluster after the other, and their laws."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -13,7 +14,7 @@ from kernpool.inference import InferenceWarning, interval, number_clusters
 from kernpool.inference.variance.cluster_robust import cluster_errors
 from kernpool.inference.variance.standard_errors import errors_of
 from kernpool.pooling import Recipe
-from kernpool.smoother import EvaluationPoints, Smoother, estimate, fit_clusters, fit_training, squared_norm
+from kernpool.smoother import EvaluationPoints, Smoother, estimate, fit_clusters, squared_norm
 from tests.support.inference_cases import NAMES, bend, pair, smoother_of_bend
 
 # Samples of tests are not about the bias that these bandwidths leave.
@@ -66,7 +67,7 @@ def test_standard_errors_are_those_of_the_reference(kernel, situation, degree):
             ("hc1", np.sqrt(usual) * by_fit),
             *product(["hc3", "sandwich"], [error]),
         ):
-            one = errors_of(smoother, fit_training(smoother), places, [found], variance, clusters)[0]
+            one = errors_of(replace(smoother, exclusion=Exclusion(CODE)), places, [found], variance)[0]
             assert_allclose(one.standard_error, target, rtol=1e-10, err_msg=variance)
             assert_allclose(one_df, df, rtol=1e-11, atol=1e-11)
 
@@ -149,12 +150,11 @@ def test_clusters_without_weight_do_not_count():
 
 @pytest.mark.parametrize("variance", ["nn", "hc2"])
 def test_variances_of_single_rows_are_refused(variance):
-    smoother = smoother_of_bend()
-    clusters = fit_clusters(smoother, Exclusion(np.arange(200) % 20))
+    smoother = replace(smoother_of_bend(), exclusion=Exclusion(np.arange(200) % 20))
     with pytest.raises(ValueError, match=f"variance='{variance}' is for independent rows"):
-        interval(smoother, fit_training(smoother), smoother.training, clusters=clusters, variance=variance)
+        interval(smoother, smoother.training, variance=variance)
     with pytest.raises(ValueError, match=r"independent rows, and groups make clusters.*simultaneous='multiplier'"):
-        interval(smoother, fit_training(smoother), smoother.training, clusters=clusters, simultaneous="tube")
+        interval(smoother, smoother.training, simultaneous="tube")
 
 
 def test_groups_of_the_fit_are_the_default():

@@ -13,7 +13,7 @@ from kernpool.core import Keys
 from kernpool.inference import InferenceWarning, interval
 from kernpool.inference.variance.residuals import nearest_residuals
 from kernpool.pooling import Recipe
-from kernpool.smoother import EvaluationPoints, Smoother, fit_training
+from kernpool.smoother import EvaluationPoints, Smoother
 from tests.support.inference_cases import NAMES, bend
 from tests.support.problems import with_algorithm
 
@@ -22,7 +22,7 @@ def found(x, y, q, w=None, h=0.2, degree=1, recipe=None, **options):
     x, q = np.reshape(x, (len(y), -1)), np.reshape(q, (-1, np.reshape(x, (len(y), -1)).shape[1]))
     h = np.broadcast_to(h, (x.shape[1],))
     smoother = Smoother(Keys.read(x, y, w), Recipe.of(bandwidth=h, degree=degree, **(recipe or {})))
-    return interval(smoother, fit_training(smoother), EvaluationPoints(q), **options)
+    return interval(smoother, EvaluationPoints(q), **options)
 
 
 @given(a=st.floats(-10, 10), b=st.floats(0.1, 10), seed=st.integers(0, 99))

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor
 from kernpool.inference import interval
 from kernpool.inference.variance.standard_errors import errors_of
-from kernpool.smoother import EvaluationPoints, estimate, fit_training
+from kernpool.smoother import EvaluationPoints, estimate
 from tests.support.inference_cases import PLACES, smoother_of_bend
 from tests.support.inference_cases import bend as curve
 
@@ -60,8 +60,7 @@ DIGITS = {"rtol": 1e-12, "atol": 1e-14}
 
 @pytest.fixture(scope="module")
 def bend():
-    smoother = smoother_of_bend()
-    return smoother, fit_training(smoother)
+    return smoother_of_bend()
 
 
 @pytest.mark.parametrize("method", NPROBUST)
@@ -69,7 +68,7 @@ def bend():
 def test_nprobust(algorithm, method):
     smoother = smoother_of_bend(algorithm=algorithm)
     found = estimate(smoother, AT, method)
-    error = errors_of(smoother, fit_training(smoother), AT, [found], "nn")[0].standard_error
+    error = errors_of(smoother, AT, [found], "nn")[0].standard_error
     assert_allclose(np.hstack([found.center, error]), NPROBUST[method], **DIGITS)
 
 
@@ -86,21 +85,21 @@ def test_quadratics_of_a_fitted_model(regressor):
 
 @pytest.mark.parametrize("kind", ERRORS)
 def test_sandwiches(bend, kind):
-    error = errors_of(*bend, AT, [estimate(bend[0], AT, "naive")], kind)[0].standard_error[:, 0]
+    error = errors_of(bend, AT, [estimate(bend, AT, "naive")], kind)[0].standard_error[:, 0]
     assert_allclose(error, ERRORS[kind], **DIGITS)
 
 
 def test_slopes(bend):
-    found = estimate(bend[0], AT, "naive", column=0)
+    found = estimate(bend, AT, "naive", column=0)
     assert_allclose(found.center[:, 0], SLOPES, **DIGITS)
-    error = errors_of(*bend, AT, [found], "sandwich")[0].standard_error[:, 0]
+    error = errors_of(bend, AT, [found], "sandwich")[0].standard_error[:, 0]
     assert_allclose(error, SLOPE_ERRORS, **DIGITS)
 
 
 def test_the_default_interval(bend):
-    found = interval(*bend, AT)
+    found = interval(bend, AT)
     for name, target in DEFAULT.items():
         assert_allclose(getattr(found, name).ravel(), target, **DIGITS, err_msg=name)
-    errors = errors_of(*bend, AT, [estimate(bend[0], AT)])[0]
+    errors = errors_of(bend, AT, [estimate(bend, AT)])[0]
     assert_allclose(np.sqrt(errors.noise.variance[:, 0]), NOISE, **DIGITS)
     assert_allclose(errors.spread[:, 0], NORMS, **DIGITS)

@@ -13,8 +13,9 @@ import numpy as np
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep  # noqa: PTH120  # pathlib takes longer to load
-# Libraries that only pass calls on: pipelines call estimators, and decorators of torch and NumPy wrap functions.
-_PASSING_THROUGH = {"sklearn", "joblib", "torch", "numpy"}
+# Libraries that only pass calls on: pipelines call estimators, decorators of torch and NumPy wrap functions, and
+# cached properties of functools compute.
+_PASSING_THROUGH = {"sklearn", "joblib", "torch", "numpy", "functools"}
 
 
 class SerialCorrelationWarning(UserWarning):

@@ -26,7 +26,7 @@ from kernpool.pooling import Recipe, Sums, limit_values, sum_problem
 from kernpool.pooling.recipe import sum_pairs
 from kernpool.pooling.widths import nearest_widths
 from kernpool.smoother.quadratic_forms import Terms, log_mass, norms_by_rows
-from kernpool.smoother.training_fits import Clusters, Training, need_rows
+from kernpool.smoother.training_fits import Clusters, Training, need_rows, nothing_left
 from kernpool.smoother.windows import effective_rows, widening
 
 Array = NDArray[np.float64]
@@ -134,6 +134,11 @@ class Smoother:
     def value(self) -> Array:
         """Outputs of the training rows, of shape (n, c)."""
         return np.asarray(self.keys.value + self.keys.center)
+
+    @cached_property
+    def rounding(self) -> Array:
+        """Size below which residuals of each output are only rounding error."""
+        return nothing_left(self.value[self.weight > 0])
 
     @property
     def widens(self) -> bool:

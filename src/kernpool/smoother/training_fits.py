@@ -63,11 +63,6 @@ class Training:
             )
         return freedom
 
-    @property
-    def rounding(self) -> Array:
-        """Size below which residuals of each output are only rounding error."""
-        return nothing_left(self.value[self.weight > 0])
-
 
 @dataclass(frozen=True, eq=False)
 class Clusters:

@@ -7,15 +7,14 @@ explanations of `PredictionBase`. `Inference` has the methods of regressors. The
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool.bandwidth import RULES
-from kernpool.core import MOST_COLUMNS, Prepared, fill_empty
+from kernpool.core import MOST_COLUMNS, Exclusion, fill_empty
 from kernpool.estimators.fitted_model import (
     floor_in_words,
     has_one_output,
@@ -36,10 +35,9 @@ from kernpool.inference.confidence.intervals import check_options
 from kernpool.inference.explanation import AdditiveTerms
 from kernpool.inference.model_summary import Residuals, residuals
 from kernpool.inference.variance import standard_errors
-from kernpool.inference.variance.cluster_robust import clusters_of
 from kernpool.kernels import get_kernel
 from kernpool.pooling import choose
-from kernpool.smoother import Clusters, Estimate, Smoother, estimates, mean_slopes, mean_slopes_of_stored
+from kernpool.smoother import Estimate, Smoother, StoredModel, estimates, mean_slopes, mean_slopes_of_stored
 from kernpool.smoother.bias_correction import METHODS
 
 Array = NDArray[np.float64]
@@ -104,7 +102,6 @@ class Prediction(PrintedResult, PredictionBase):
 
     variance: str = "local"
     groups: Codes | None = None
-    _known: Prepared = field(default_factory=Prepared, init=False)  # intervals, by their options
 
     @computed_once
     def mean(self) -> Array:
@@ -115,18 +112,13 @@ class Prediction(PrintedResult, PredictionBase):
     def _smoother(self) -> Smoother:
         if self.variance != "local":
             refuse(self.model, "another variance than 'local'")
-        return self.model.smoother_.linear
-
-    @computed_once
-    def _clusters(self) -> Clusters | None:
-        return clusters_of(self._smoother, self.groups)
+        smoother = self.model.smoother_.linear
+        return smoother if self.groups is None else replace(smoother, exclusion=Exclusion(self.groups))
 
     def _estimated(self, quantity: str) -> tuple[list[Estimate], list[standard_errors.Errors]]:
         """Return the fit or its slopes, without bias correction, with their standard errors before any warning."""
-        smoother, places = self._smoother, self._places
-        training, clusters = smoother.training_fit, self._clusters
-        found = estimates(smoother, places, "naive", self._columns_of(quantity) or (None,))
-        return found, standard_errors.errors_of(smoother, training, places, found, self.variance, clusters)
+        found = estimates(self._smoother, self._places, "naive", self._columns_of(quantity) or (None,))
+        return found, standard_errors.errors_of(self._smoother, self._places, found, self.variance)
 
     def _columns_of(self, quantity: str) -> range | None:
         """Return the columns to differentiate by: all numeric columns for slopes, None for the fit itself."""
@@ -176,11 +168,11 @@ class Prediction(PrintedResult, PredictionBase):
         (found,), (errors,) = self._curve
         if not self._recipe.warns_of_empty:  # otherwise `mean` warns
             standard_errors.warn_of_empty(found)
-        clusters = self._clusters
-        noise = errors.noise if clusters is None else local_noise(self._smoother, self._places, clusters.residual**2)
-        assert noise is not None
+        smoother, noise = self._smoother, errors.noise
+        if noise is None:
+            noise = local_noise(smoother, self._places, errors.residual**2)
         error, _ = standard_errors.checked_errors(found, errors)
-        quiet = noise.variance <= self._smoother.training_fit.rounding**2
+        quiet = noise.variance <= smoother.rounding**2
         std = np.sqrt(np.where(quiet, 0.0, noise.variance) + error**2)
         return shaped(self.model, self.query, std)
 
@@ -298,70 +290,52 @@ class Prediction(PrintedResult, PredictionBase):
         Returns
         -------
         Interval
-            Kept for the next call with equal options, unless `random_state` is a generator.
+            As of the `confidence_interval` of a regressor.
         """
+        model, smoother, places = self.model, self._smoother, self._places
         level = as_level(level)
         check_options(method, self.variance, simultaneous, ("auto", *METHODS))
         if method not in ("auto", "naive"):
-            refuse(self.model, "a corrected confidence interval")
+            refuse(model, "a corrected confidence interval")
         if simultaneous:
-            refuse(self.model, "a simultaneous band")
+            refuse(model, "a simultaneous band")
         check_choice("quantity", quantity, QUANTITIES)
-        options = {
-            "level": level,
-            "method": _default_method(self.model, quantity) if method == "auto" else method,
-            "simultaneous": simultaneous,
-            "n_resamples": n_resamples,
-            "random_state": random_state,
-        }
-        if not isinstance(random_state, int) or not isinstance(n_resamples, int):
-            return self._interval(quantity, options)
-        asked = (quantity, *options.values())
-        return self._known.get(asked, (), lambda: self._interval(quantity, options))
+        found = interval(
+            smoother,
+            places,
+            self._columns_of(quantity),
+            level=level,
+            method=_default_method(model, quantity) if method == "auto" else method,
+            variance=self.variance,
+            simultaneous=simultaneous,
+            n_resamples=n_resamples,
+            random_state=random_state,
+            report_rank=rank_reporter(model),
+        )
+        center, lower, upper, error = (
+            shaped(model, self.query, values)
+            for values in (found.center, found.lower, found.upper, np.asarray(found.standard_error))
+        )
+        critical = found.critical
+        if isinstance(critical, np.ndarray):
+            critical = shaped(model, self.query, critical)
+        axes = ("output",) if quantity == "fit" else ("column", "output")
+        found = replace(
+            found, center=center, lower=lower, upper=upper, standard_error=error, critical=critical, axes=axes
+        )
+        fit = model.smoother_
+        if isinstance(fit, StoredModel):  # which would read its rows again
+            return found
+        first, predicted = places.rows(slice(0, ROWS)), None  # of the printed table
+        if quantity == "fit" and found.method != "naive":
+            predicted = shaped(model, self.query, fit.predict(fit.problem(first)))
+        return replace(found, effective_rows=smoother.effective_rows(first), first_predictions=predicted)
 
     def _few(self) -> Prediction:
         """Return the prediction at the first rows, those of printed tables."""
         if len(self) <= ROWS:
             return self
         return replace(self, query=self.query[:ROWS], code=None if self.code is None else self.code[:ROWS])
-
-    def _first_means(self) -> Array | None:
-        """Return predictions at the first rows; None if they need another pass over a file, or empty='raise' raises."""
-        if self.model.source_ is not None:
-            return None
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the interval warns of the same rows
-            try:
-                return self._few().mean
-            except ValueError:
-                return None
-
-    def _interval(self, quantity: str, options: dict[str, Any]) -> Interval:
-        smoother, places = self._smoother, self._places
-        found = interval(
-            smoother,
-            smoother.training_fit,
-            places,
-            self._columns_of(quantity),
-            variance=self.variance,
-            clusters=self._clusters,
-            report_rank=rank_reporter(self.model),
-            **options,
-        )
-        center, lower, upper, error = (
-            shaped(self.model, self.query, values)
-            for values in (found.center, found.lower, found.upper, np.asarray(found.standard_error))
-        )
-        critical = found.critical
-        if isinstance(critical, np.ndarray):
-            critical = shaped(self.model, self.query, critical)
-        axes = ("output",) if quantity == "fit" else ("column", "output")
-        first = None if self.model.source_ is not None else smoother.effective_rows(places.rows(slice(0, ROWS)))
-        return replace(
-            found, center=center, lower=lower, upper=upper, standard_error=error, critical=critical, axes=axes,
-            effective_rows=first,
-            first_predictions=self._first_means() if quantity == "fit" and found.method != "naive" else None,
-        )  # fmt: skip
 
     def to_frame(self, level: float = 0.95) -> Any:
         """Return mean, standard error, confidence limits, slopes and effective sample size as a frame of pandas.

@@ -6,9 +6,10 @@ of one pass over the training rows serve several of them. `row_diagnostics` find
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
-from typing import Any, Self, TypeVar, cast, overload
+from functools import cached_property, wraps
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -34,29 +35,21 @@ Found = TypeVar("Found")
 Kind = TypeVar("Kind", bound="PredictionBase")
 
 
-class computed_once(cached_property[Found]):
-    """Property that is computed once; its array is read-only, because all who ask share it.
+def computed_once(function: Callable[[Any], Found]) -> cached_property[Found]:
+    """Return a `functools.cached_property` whose array is read-only, because all who ask share it.
 
-    Two threads may compute it at the same time, and get equal arrays. `functools.cached_property` itself would be the
-    place in the code that warnings name, and does not let small weights underflow, as `NamedCalls` does.
+    Weights that underflow are zeros, as `NamedCalls` has it.
     """
 
-    @overload
-    def __get__(self, instance: None, owner: type[Any] | None = None) -> Self: ...
-
-    @overload
-    def __get__(self, instance: object, owner: type[Any] | None = None) -> Found: ...
-
-    def __get__(self, instance: object | None, owner: type[Any] | None = None) -> Self | Found:
-        """Compute the value, and store it in the instance, where it is found the next time."""
-        if instance is None:
-            return self
+    @wraps(function)
+    def compute(prediction: Any) -> Found:
         with np.errstate(under="ignore"):
-            found = self.func(instance)
+            found = function(prediction)
         if isinstance(found, np.ndarray):
             found.flags.writeable = False
-        vars(instance)[self.attrname or ""] = found
         return found
+
+    return cached_property(compute)
 
 
 def prediction_at(kind: type[Kind], model: FittedModel, X: ArrayLike, **options: Any) -> Kind:

@@ -28,7 +28,6 @@ from kernpool.inference.variance.standard_errors import (
     warn_of_ranks,
 )
 from kernpool.pooling.recipe import ReportRank
-from kernpool.smoother import Clusters, Training
 from kernpool.smoother.bias_correction import METHODS, estimates
 from kernpool.smoother.linear_smoother import EvaluationPoints, Smoother
 
@@ -37,14 +36,12 @@ Array = NDArray[np.float64]
 
 def interval(
     smoother: Smoother,
-    training: Training,
     places: EvaluationPoints,
     columns: Sequence[int | None] | None = None,
     *,
     level: float = 0.95,
     method: str = "robust",
     variance: str = "local",
-    clusters: Clusters | None = None,
     simultaneous: bool | str = False,
     n_resamples: int = 999,
     random_state: Any = 0,
@@ -55,9 +52,7 @@ def interval(
     Parameters
     ----------
     smoother : Smoother
-        The fit.
-    training : Training
-        Its rows, of `fit_training`.
+        The fit, with the clusters of its rows where these are not independent.
     places : EvaluationPoints
         Evaluation points.
     columns : sequence of int, optional
@@ -68,8 +63,6 @@ def interval(
         As of `estimates`.
     variance : str, default="local"
         As of `errors_of`.
-    clusters : Clusters, optional
-        From `fit_clusters`, where rows are not independent.
     simultaneous : bool or {"tube", "multiplier"}, default=False
         Whether to cover all points simultaneously; as of `choose_band`.
     n_resamples, random_state
@@ -99,9 +92,9 @@ def interval(
     """
     from scipy.special import ndtr, stdtrit
 
-    kind = choose_band(smoother, places, simultaneous, clusters is not None) if simultaneous else None
+    kind = choose_band(smoother, places, simultaneous) if simultaneous else None
     found = estimates(smoother, places, method, (None,) if columns is None else columns)
-    of_each = errors_of(smoother, training, places, found, variance, clusters)
+    of_each = errors_of(smoother, places, found, variance)
     if smoother.recipe.degree or method != "naive":
         warn_of_ranks(found[0], smoother.columns, report_rank)
     warn_of_empty(found[0])

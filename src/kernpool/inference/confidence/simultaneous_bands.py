@@ -264,6 +264,8 @@ def curve_grid(smoother: Smoother, places: EvaluationPoints) -> EvaluationPoints
 
 def why_no_tube(smoother: Smoother, places: EvaluationPoints) -> str | None:
     """Return the reason why the tube formula does not apply, in words; None if it does."""
+    if smoother.group is not None:
+        return "the tube formula is for independent rows, and groups make clusters"
     if smoother.columns != 1:
         return f"the tube formula is for curves, of one numeric column, and there are {smoother.columns}"
     if places.code is not None and len(places.code) and np.any(places.code != places.code[0]):
@@ -287,12 +289,11 @@ def _has_edge(kernel: Kernel) -> bool:
     )
 
 
-def choose_band(smoother: Smoother, places: EvaluationPoints, simultaneous: bool | str, clustered: bool = False) -> str:
+def choose_band(smoother: Smoother, places: EvaluationPoints, simultaneous: bool | str) -> str:
     """Choose the method of a simultaneous band: the tube formula where it applies, else the multiplier bootstrap."""
     if simultaneous == "multiplier":
         return "multiplier"
-    reason = "the tube formula is for independent rows, and groups make clusters" if clustered else None
-    reason = reason or why_no_tube(smoother, places)
+    reason = why_no_tube(smoother, places)
     if reason is not None and simultaneous == "tube":
         raise ValueError(f"{reason}; use simultaneous='multiplier', which covers all places of X at once")
     return "tube" if reason is None else "multiplier"

@@ -25,10 +25,9 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.core import Exclusion
 from kernpool.data.encoding import group_codes
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
-from kernpool.smoother import Clusters, Estimate, Smoother, Training, WeightTables, fit_clusters
+from kernpool.smoother import Clusters, Estimate, Smoother, Training, WeightTables
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -50,15 +49,6 @@ def number_clusters(groups: ArrayLike, weight: Array) -> Integers:
             "independent of each other, groups of one row each"
         )
     return code
-
-
-def clusters_of(smoother: Smoother, groups: ArrayLike | None) -> Clusters | None:
-    """Return leave-cluster-out residuals of the rows, by default for the clusters of the fit; None without any."""
-    if groups is not None:
-        return fit_clusters(smoother, Exclusion(number_clusters(groups, smoother.weight)))
-    if smoother.group is not None:
-        number_clusters(smoother.group, smoother.weight)  # which refuses too few
-    return smoother.clusters
 
 
 def of_whole_fit(clusters: Clusters, training: Training, *, corrected: bool) -> Clusters:

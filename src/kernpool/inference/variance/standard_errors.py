@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 from kernpool.core import EmptyWindowWarning, Problem, RankDeficiencyWarning, warn_of_curvature
 from kernpool.execution.error_messages import check_choice
 from kernpool.execution.warnings import warn_caller
-from kernpool.inference.variance.cluster_robust import cluster_errors, of_whole_fit
+from kernpool.inference.variance.cluster_robust import cluster_errors, number_clusters, of_whole_fit
 from kernpool.inference.variance.residuals import Noise, local_noise, squared_residuals
 from kernpool.inference.variance.serial_correlation import autocorrelation, inflation, sandwich
 from kernpool.pooling.recipe import ReportRank
-from kernpool.smoother import Clusters, Estimate, EvaluationPoints, SharedSums, Smoother, Training, squared_norm
+from kernpool.smoother import Estimate, EvaluationPoints, SharedSums, Smoother, squared_norm
 
 Array = NDArray[np.float64]
 
@@ -62,38 +62,27 @@ def check_variance(variance: str, *, clustered: bool = False, gap: int = 0) -> N
 
 
 def errors_of(
-    smoother: Smoother,
-    training: Training,
-    places: EvaluationPoints,
-    found: Sequence[Estimate],
-    variance: str = "local",
-    clusters: Clusters | None = None,
+    smoother: Smoother, places: EvaluationPoints, found: Sequence[Estimate], variance: str = "local"
 ) -> list[Errors]:
     """Compute the standard errors of several estimates at the same points."""
     # local noise times the norm of the linear weights, or a sandwich of residuals; with clusters, sums over their rows
-    order = smoother.exclusion.order if clusters is None and smoother.exclusion is not None else None
-    check_variance(variance, clustered=clusters is not None, gap=0 if order is None else order.gap)
-    errors: list[Errors] = []
-    if clusters is not None:
-        if variance not in LEFT_OUT:
-            clusters = of_whole_fit(clusters, training, corrected=variance == "hc1")
-        quiet = np.max(np.abs(clusters.residual), axis=0) <= training.rounding
-        for one in found:
-            spread, df, size = cluster_errors(smoother, one, clusters)
-            error = _where_identified(one, np.where(quiet & np.isfinite(spread), 0.0, spread), size, training)
-            errors.append(Errors(error, df, None, clusters.residual, spread, clusters.code))
-        return errors
+    order = None if smoother.exclusion is None else smoother.exclusion.order
+    check_variance(variance, clustered=smoother.group is not None, gap=0 if order is None else order.gap)
+    if smoother.group is not None:
+        return _errors_of_clusters(smoother, found, variance)
+    training = smoother.training_fit
     squared = squared_residuals(smoother, training, VARIANCES[variance])
     sums = SharedSums(smoother.sums, [pair for one in found for pair in one.known])
     known = smoother.of_residuals()
     noise = local_noise(known, places, squared, sums if known is smoother else None)
-    quiet = noise.variance <= training.rounding**2
+    quiet = noise.variance <= smoother.rounding**2
     noise = replace(noise, variance=np.where(quiet, 0.0, noise.variance))
     correlations, df = None, noise.df
     if order is not None:
         left = np.where(training.weight[:, None] > 0, training.value - training.deleted, 0.0)
         correlations = autocorrelation(left, training.weight, order)
         df = df / (1.0 + 2.0 * float(np.mean(np.sum(correlations[1:] ** 2, axis=0))))
+    errors: list[Errors] = []
     for one in found:
         size = np.empty(0)
         if variance == "local" or one.column is not None:
@@ -106,17 +95,33 @@ def errors_of(
             residual = np.sqrt(squared)
             spread = np.sqrt(np.stack([squared_norm(one.terms, sums, psi) for psi in squared.T], axis=1))
             error = np.where(quiet, 0.0, spread if order is None else sandwich(smoother, one, left))
-        errors.append(Errors(_where_identified(one, error, size, training), df, noise, residual, spread))
+        errors.append(Errors(_where_identified(one, error, size, smoother), df, noise, residual, spread))
     return errors
 
 
-def _where_identified(found: Estimate, error: Array, size: Array, training: Training) -> Array:
+def _errors_of_clusters(smoother: Smoother, found: Sequence[Estimate], variance: str) -> list[Errors]:
+    """Compute the cluster-robust standard errors of several estimates, by residuals without the cluster of a row."""
+    clusters = smoother.clusters
+    assert clusters is not None
+    number_clusters(clusters.code, smoother.weight)  # which refuses too few
+    if variance not in LEFT_OUT:
+        clusters = of_whole_fit(clusters, smoother.training_fit, corrected=variance == "hc1")
+    quiet = np.max(np.abs(clusters.residual), axis=0) <= smoother.rounding
+    errors: list[Errors] = []
+    for one in found:
+        spread, df, size = cluster_errors(smoother, one, clusters)
+        error = _where_identified(one, np.where(quiet & np.isfinite(spread), 0.0, spread), size, smoother)
+        errors.append(Errors(error, df, None, clusters.residual, spread, clusters.code))
+    return errors
+
+
+def _where_identified(found: Estimate, error: Array, size: Array, smoother: Smoother) -> Array:
     """Return standard errors, with NaN in empty windows, and with a warning where rows do not identify a slope."""
     # a plane that degenerates to a constant has a slope near zero that would look precise
     error = np.where(found.occupied[:, None], error, np.nan)
     if found.column is None:
         return error
-    size = size * math.sqrt(training.rows)
+    size = size * math.sqrt(smoother.rows)
     bandwidth = found.terms[0][1].problem.similarity.widths[..., found.column]
     (flat,) = np.nonzero((size * bandwidth < NO_SLOPE) | ((found.rank == 0) & np.isfinite(size)))
     if flat.size:
