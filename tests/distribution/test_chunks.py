@@ -218,7 +218,7 @@ MODEL = NadarayaWatsonRegressor(bandwidth=0.4)
         (lambda: pool_cdf(QUERY, ROWS, y=0.0, y_bandwidth=0.0), ValueError, "positive number.*got 0.0"),
         (lambda: pool_cdf(QUERY, ROWS, y=0.0, y_bandwidth="rule"), TypeError, "positive number here"),
         (lambda: pool_cdf(QUERY, NOTHING, y=0.0), ValueError, "no pairs of positive weight"),
-        (lambda: pool_cdf(EMPTY, ROWS, y=0.0), ValueError, "query must have shape"),
+        (lambda: pool_cdf(EMPTY, ROWS, y=0.0), ValueError, "query must have at least one row"),
         (
             lambda: MODEL.fit(ROWS).conditional_distribution(QUERY, y_bandwidth="rule").pdf(0.0),
             TypeError,
@@ -228,7 +228,7 @@ MODEL = NadarayaWatsonRegressor(bandwidth=0.4)
         (lambda: pool_quantile(QUERY, ROWS, key_weight=np.ones(300)), ValueError, "chunks bring their own weights"),
         (lambda: pool_quantile(QUERY, KEY), TypeError, "value is missing"),
         (lambda: pool_quantile(QUERY, NOTHING), ValueError, "no pairs of positive weight"),
-        (lambda: pool_quantile(EMPTY, ROWS), ValueError, "query must have shape"),
+        (lambda: pool_quantile(EMPTY, ROWS), ValueError, "query must have at least one row"),
     ],
 )
 def test_what_is_refused(call, error, message):

@@ -5,7 +5,7 @@ import pytest
 
 from kernpool import open_chunks, pool
 from kernpool.pooling import ArrayPairs, ChunkPairs, Recipe, finalize
-from kernpool.pooling.out_of_core import MapPairs
+from kernpool.pooling.out_of_core import pairs_of_maps
 
 
 def rows():
@@ -17,7 +17,7 @@ def memory_maps(folder):
     _, key, value = rows()
     for name, array in (("key", key), ("value", value)):
         np.save(folder / f"{name}.npy", array)
-    return MapPairs(*(np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("key", "value")))
+    return pairs_of_maps(*(np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("key", "value")))
 
 
 def partitions(_):

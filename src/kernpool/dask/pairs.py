@@ -304,8 +304,8 @@ def _sums_of_empty_windows(asked: QueryBatch, sums: CenteredState | None) -> Ker
 
 
 def _finalized(asked: QueryBatch, sums: CenteredState | None, filled: CenteredState | None, flat: bool) -> Any:
-    state, center = found_in_rows(sums)
+    sums = found_in_rows(sums)
     if not len(asked):
-        return np.empty(0) if flat else np.empty((0, len(center)))
-    limit = state if filled is None else filled.state
-    return finalize(asked.sums(state, center, flat, fill=lambda _: quotient(limit)), asked.recipe)
+        return np.empty(0) if flat else np.empty((0, len(sums.center)))
+    limit = quotient((filled or sums).state)
+    return finalize(asked.sums(sums, flat, fill=lambda _: limit), asked.recipe)

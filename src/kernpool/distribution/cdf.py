@@ -145,14 +145,13 @@ def pool_cdf(
     width = None if y_bandwidth is None else _as_width(y_bandwidth)
     pairs = as_pairs(key, value, key_weight, attn_mask, exclude_self, self_index)
     if not isinstance(pairs, ArrayPairs):
-        opened = pairs.opened(query)
-        stored = StoredOutcomes(opened.pairs, opened.pairs.asked(recipe, opened.query), progress)
-        m = opened.leading[-1] if opened.leading else len(stored)
-        threshold, with_axis = as_thresholds(y, m)
-        if opened.leading and len(threshold) > 1:  # every item of a batch has the same thresholds
-            threshold = np.tile(threshold, (int(np.prod(opened.leading[:-1])), 1, 1))
+        asked = pairs.asked(recipe, query)
+        threshold, with_axis = as_thresholds(y, asked.shape[-1])
+        if len(threshold) > 1:  # every item of a batch has the same thresholds
+            threshold = np.tile(threshold, (len(asked) // asked.shape[-1], 1, 1))
+        stored = StoredOutcomes(pairs, asked, progress)
         found = without_axes(stored.evaluate(DistributionFunction(threshold, width)), True, with_axis)
-        return found.reshape(*(opened.leading or found.shape[:1]), *found.shape[1:])
+        return found.reshape(*asked.shape, *found.shape[1:])
     batch, tables = pairs.batch(recipe, query), []
     for i in range(len(batch)):
         problem, values = batch.problem(i), batch.values(i)

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import binom
 
+from kernpool.core import FLOAT64
 from kernpool.core.state import Empty
 from kernpool.data import Chunks, as_real_array
 from kernpool.distribution.functionals import ArrayOutcomes, Quantiles, StoredOutcomes
@@ -147,10 +148,11 @@ def pool_quantile(
     )
     pairs = as_pairs(key, value, key_weight, attn_mask, exclude_self, self_index)
     if not isinstance(pairs, ArrayPairs):
-        opened = pairs.opened(query)
-        stored = StoredOutcomes(opened.pairs, opened.pairs.asked(recipe, opened.query), progress)
-        found = stored.evaluate(Quantiles(level.ravel()))
-        return opened.shaped(found, *level.shape).astype(opened.dtype, copy=False)
+        asked = pairs.asked(recipe, query)
+        found = StoredOutcomes(pairs, asked, progress).evaluate(Quantiles(level.ravel()))
+        columns = () if pairs.flat else found.shape[1:2]
+        dtype = np.result_type(asked.query.dtype or FLOAT64, pairs.dtype)
+        return found.reshape(*asked.shape, *columns, *level.shape).astype(dtype, copy=False)
     batch = pairs.batch(recipe, query)
     tables = []
     for i in range(len(batch)):

@@ -7,30 +7,20 @@ arrays.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.algorithms.algorithm import radius
-from kernpool.core import FLOAT64_EPSILON, as_tol
+from kernpool.core import FLOAT64, FLOAT64_EPSILON, as_tol
 from kernpool.core.input_validation import LEAST_TOL
 from kernpool.data import Chunk, Chunks, Kind, TableError, as_bandwidth, as_real_array
 from kernpool.data.chunks import base
 from kernpool.data.chunks.base import Split
 from kernpool.execution.progress import Progress
-from kernpool.pooling.recipe import Recipe, Sums
-from kernpool.pooling.source import (
-    Answer,
-    CenteredState,
-    OpenedPairs,
-    QueryBatch,
-    Question,
-    Source,
-    answer_of,
-    found_in_rows,
-)
+from kernpool.pooling.source import Answer, CenteredState, QueryBatch, Question, Source, answer_of, found_in_rows
 
 Array = NDArray[np.float64]
 
@@ -49,10 +39,13 @@ class ChunkPairs(Source):
         The pairs.
     reference : dict, optional
         `Chunks.reference` as it was when a model was fitted: files that have changed since are not read.
+    dtype : dtype, default=float64
+        As of `Source`.
     """
 
     chunks: Chunks
     reference: dict[str, Any] | None = None
+    dtype: np.dtype[Any] = FLOAT64
 
     @property
     def flat(self) -> bool:  # type: ignore[override]  # known once a chunk has come
@@ -169,38 +162,11 @@ def is_large_map(key: np.memmap[Any, Any], value: Any, key_weight: Any) -> bool:
     return large and np.ndim(value) <= 2 and (key_weight is None or np.ndim(key_weight) == 1)
 
 
-@dataclass(frozen=True, eq=False)
-class MapPairs:
-    """Key-value pairs in large memory maps, which are read chunk by chunk; parameters as in `pool`."""
-
-    key: Any
-    value: Any
-    key_weight: Any = None
-
-    def reduce(self, recipe: Recipe, query: Any, progress: Progress | None = None) -> Sums:
-        """Sum weights and weighted values over all chunks of the memory maps, at each query."""
-        opened = self.opened(query)
-        m = len(np.asarray(opened.query))
-
-        def report(done: int, total: int) -> None:
-            if progress is not None:
-                progress(done * m // total, m)
-
-        sums = opened.pairs.reduce(recipe, opened.query, report)
-        columns = () if opened.pairs.flat else (sums.layout.values,)
-        return replace(sums, shape=(*(opened.leading or ()), *columns), dtype=opened.dtype)
-
-    def opened(self, query: Any) -> OpenedPairs:
-        """Return the queries, and the memory maps as chunks, without reading a row of the maps."""
-        rows = as_real_array("query", query)
-        if rows.size == 0 or rows.ndim == 0:
-            raise ValueError(f"query must have at least one row and one column, got shape {rows.shape}")
-        arrays = {"key": self.key, "value": self.value}
-        arrays |= {} if self.key_weight is None else {"key_weight": self.key_weight}
-        for name, array in arrays.items():
-            if not isinstance(array, np.memmap):
-                arrays[name] = as_real_array(name, array)
-        types = [as_real_array(name, arrays[name][:0]).dtype for name in ("key", "value")]  # of no row: nothing is read
-        leading = rows.shape[:-1] if rows.ndim > 1 else rows.shape
-        table = rows.reshape(-1, rows.shape[-1]) if rows.ndim > 1 else rows
-        return OpenedPairs(table, ChunkPairs(base.ArrayChunks(*arrays.values())), leading, np.result_type(rows, *types))
+def pairs_of_maps(key: np.memmap[Any, Any], value: Any, key_weight: Any = None) -> ChunkPairs:
+    """Wrap large memory maps, or a map of keys and arrays, as `ChunkPairs`, without reading a row of the maps."""
+    arrays = {"key": key, "value": value} | ({} if key_weight is None else {"key_weight": key_weight})
+    for name, array in arrays.items():
+        if not isinstance(array, np.memmap):
+            arrays[name] = as_real_array(name, array)
+    types = [as_real_array(name, arrays[name][:0]).dtype for name in ("key", "value")]  # of no row: nothing is read
+    return ChunkPairs(base.ArrayChunks(*arrays.values()), dtype=np.result_type(*types))

@@ -24,7 +24,7 @@ from kernpool.execution.progress import Progress
 from kernpool.execution.warnings import underflow_is_zero
 from kernpool.kernels import Kernel
 from kernpool.pooling.in_memory import ArrayPairs, sum_problems
-from kernpool.pooling.out_of_core import ChunkPairs, MapPairs, is_large_map
+from kernpool.pooling.out_of_core import ChunkPairs, is_large_map, pairs_of_maps
 from kernpool.pooling.recipe import Recipe, finalize
 from kernpool.pooling.source import Source
 from kernpool.pooling.widths import Nearest
@@ -116,7 +116,7 @@ def pool(
         Threads; the result has the same bits for any number. None is 1 unless in a ``joblib.parallel_config``
         context, -1 all processors, -2 all but one.
     progress : callable, optional
-        Called as ``progress(queries_done, queries_total)`` now and then.
+        Called as ``progress(done, total)`` now and then, in queries; in rows of chunks and memory maps.
 
     Returns
     -------
@@ -223,8 +223,8 @@ def as_pairs(
     attn_mask: ArrayLike | None = None,
     exclude_self: bool = False,
     self_index: ArrayLike | None = None,
-) -> ArrayPairs | Source | MapPairs:
-    """Wrap keys and values as `ArrayPairs`, `MapPairs` or `Source`, by their type; parameters as in `pool`."""
+) -> ArrayPairs | Source:
+    """Wrap keys and values as `ArrayPairs` or `Source`, by their type; parameters as in `pool`."""
     plain = attn_mask is None and not exclude_self and self_index is None
     if value is None:
         if not isinstance(key, Source):
@@ -238,7 +238,7 @@ def as_pairs(
         refuse_dates(pairs.labels, pairs.kinds)
         return pairs
     if plain and isinstance(key, np.memmap) and is_large_map(key, value, key_weight):
-        return MapPairs(key, value, key_weight)
+        return pairs_of_maps(key, value, key_weight)
     return ArrayPairs(cast(ArrayLike, key), value, key_weight, attn_mask, exclude_self, self_index)
 
 

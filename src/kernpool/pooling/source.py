@@ -45,25 +45,32 @@ class QueryBatch:
         How to pool.
     query : Rows
         Evaluation points; read once for all chunks.
+    shape : tuple of int
+        Shape of the evaluation points as they were given, without their columns.
     limit : {None, "nearest", "mean"}
         To pool in the limit of a vanishing or of an infinite bandwidth instead, for windows that are empty.
     """
 
     recipe: Recipe
     query: Rows
+    shape: tuple[int, ...]
     limit: str | None = None
 
     @classmethod
     def of(cls, recipe: Recipe, query: ArrayLike) -> QueryBatch:
-        """Validate queries without batch dimensions and build a `QueryBatch`; an array of no queries is allowed."""
-        return cls(recipe, read_queries(query))
+        """Validate queries of any shape and build a `QueryBatch`; an array of no queries is allowed."""
+        read = as_real_array("query", query)
+        shape = read.shape[:-1] if read.ndim > 1 else read.shape
+        if not read.size:
+            array = np.empty((0, read.shape[-1] if read.ndim > 1 else 1))
+            return cls(recipe, Rows(array, np.zeros(0), np.zeros(0), read.dtype, None), shape)
+        rows = checked_rows("query", read.reshape(-1, read.shape[-1] if read.ndim > 1 else 1))
+        return cls(recipe, rows._replace(dtype=read.dtype, labels=labels_of(query)), shape)
 
     def in_order_of(self, labels: Sequence[Any] | None) -> QueryBatch:
-        """Return the queries with their columns in the order of key columns; raise ValueError for other dimensions."""
-        if self.query.array.ndim != 2 or not self.query.array.size:
-            raise ValueError(
-                f"query must have shape (queries,) or (queries, columns) here, got {self.query.array.shape}"
-            )
+        """Return the queries with their columns in the order of key columns; raise ValueError if there are none."""
+        if not self.query.array.size or not self.shape:
+            raise ValueError(f"query must have at least one row and one column, got {self.query.array.size} numbers")
         return replace(self, query=self.query.in_order_of(labels))
 
     def __len__(self) -> int:
@@ -95,13 +102,14 @@ class QueryBatch:
         """Select the queries with these indices; with a `limit`, for pooling with vanishing or infinite bandwidth."""
         recipe = self.recipe.at(rows)
         recipe = recipe if limit is None else replace(recipe, degree=0)
-        return QueryBatch(recipe, self.query._replace(array=self.query.array[rows]), limit)
+        return QueryBatch(recipe, self.query._replace(array=self.query.array[rows]), (len(rows),), limit)
 
-    def sums(self, state: PoolState, center: Array, flat: bool, **more: Any) -> Sums:
+    def sums(self, summed: CenteredState, flat: bool, **more: Any) -> Sums:
         """Wrap the sums over all rows as `Sums`, ready for `finalize`; `more` are further fields of `Sums`."""
-        layout, m = self.layout(len(center)), len(self)
-        shape = (m,) if flat else (m, len(center))
-        return Sums(state, layout, center if self.recipe.degree else None, shape=shape, **more)
+        outputs = len(summed.center)
+        shape = self.shape if flat else (*self.shape, outputs)
+        center = summed.center if self.recipe.degree else None
+        return Sums(summed.state, self.layout(outputs), center, shape=shape, **more)
 
 
 def merge_states(a: PoolState, b: PoolState, limit: str | None) -> PoolState:
@@ -169,6 +177,7 @@ class KernelSums(NamedTuple):
 class Source(ABC):
     """Abstract base class of key-value pairs that are not in memory."""
 
+    dtype: np.dtype[Any] = FLOAT64  # of keys and values, which with that of queries is that of pooled values
     flat: bool
     outputs: int
     rows: int | None
@@ -206,36 +215,17 @@ class Source(ABC):
         def fill(rows: NDArray[np.intp]) -> Array:
             return quotient(self.ask(KernelSums(asked.at(rows, recipe.empty))).state)
 
-        return asked.sums(*self.sum(asked, progress), self.flat, fill=fill)
+        dtype = np.result_type(asked.query.dtype or FLOAT64, self.dtype)
+        return asked.sums(self.sum(asked, progress), self.flat, fill=fill, dtype=dtype)
 
     def pool(self, recipe: Recipe, query: Any, progress: Progress | None = None) -> Any:
         """Compute pooled values at queries; parameters as of `finalize`."""
         return finalize(self.reduce(recipe, query, progress), recipe)
 
-    def opened(self, query: ArrayLike) -> OpenedPairs:
-        """Return the queries together with the pairs."""
-        return OpenedPairs(query, self)
-
     def asked(self, recipe: Recipe, query: ArrayLike) -> QueryBatch:
         """Validate queries as a `QueryBatch`, with their columns in the order of the key columns."""
         recipe.refuse_nearest("chunks")
         return QueryBatch.of(recipe, query).in_order_of(self.labels)
-
-
-class OpenedPairs(NamedTuple):
-    """Queries and pairs that are not in memory, with the original shape of the queries and the dtype of the result."""
-
-    query: ArrayLike  # queries, without batch dimensions
-    pairs: Source
-    # shape of the queries as they were given, without their columns; None for (m,)
-    leading: tuple[int, ...] | None = None
-    dtype: np.dtype[Any] = FLOAT64  # of pooled values
-
-    def shaped(self, found: Array, *more: int) -> NDArray[Any]:
-        """Reshape (m, c, ...) results to the query dimensions as given, then value columns, then axes `more`."""
-        leading = (len(found),) if self.leading is None else self.leading
-        columns = () if self.pairs.flat else found.shape[1:2]
-        return found.reshape(*leading, *columns, *more)
 
 
 def answer_of(question: Question[Answer], chunks: Iterable[Chunk], start: int = 0) -> Answer | None:
@@ -256,12 +246,3 @@ def joined_answers(question: Question[Answer], one: Answer | None, other: Answer
     if one is None or other is None:
         return other if one is None else one
     return question.joined(one, other)
-
-
-def read_queries(query: ArrayLike) -> Rows:
-    """Validate queries as `Rows`, except for emptiness and a wrong shape, which the caller has to check."""
-    read = as_real_array("query", query)
-    if read.size and read.ndim in (1, 2):
-        return checked_rows("query", read)._replace(labels=labels_of(query))
-    array = np.asarray(read[:, None] if read.ndim == 1 else read, dtype=np.float64)
-    return Rows(array, np.zeros(0), np.zeros(0), read.dtype, None)
