@@ -9,8 +9,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from kernpool import EmptyWindowWarning, Problem, kernel_names, make_kernel, pool_cdf, pool_quantile, pooling_weights
 from kernpool.algorithms import ALGORITHMS
 from kernpool.core import Exclusion, Factors
-from kernpool.distribution import KernelWeights, weighted_cdf, weighted_quantile
+from kernpool.distribution import weighted_cdf, weighted_quantile
 from kernpool.distribution.weighted_cdf import ranks, two_sided_sums
+from kernpool.distribution.weighted_quantile import KernelWeights
 from kernpool.kernels import categorical_kernel_names, get_categorical_kernel
 from kernpool.pooling import Recipe
 from kernpool.pooling.weights import weight_tables

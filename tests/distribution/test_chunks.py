@@ -222,7 +222,7 @@ MODEL = NadarayaWatsonRegressor(bandwidth=0.4)
         (
             lambda: MODEL.fit(ROWS).conditional_distribution(QUERY, y_bandwidth="rule").pdf(0.0),
             TypeError,
-            r"where rows are not in memory, got 'rule'.*sample",
+            r"positive number here, got 'rule'.*sample",
         ),
         (lambda: pool_quantile(QUERY, open_chunks(iter([(KEY, VALUE)]))), ValueError, "an iterator does not allow"),
         (lambda: pool_quantile(QUERY, ROWS, key_weight=np.ones(300)), ValueError, "chunks bring their own weights"),

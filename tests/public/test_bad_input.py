@@ -33,7 +33,7 @@ X = np.array([0.0, 1.0, 2.0])
         ({"key": np.empty((3, 0))}, ValueError, "key is empty"),
         ({"value": [1.0, 2.0]}, ValueError, "key has 3 rows and value has 2"),
         ({"query": np.zeros((2, 2))}, ValueError, r"query has 2 column\(s\) and key has 1"),
-        ({"query": 3.0}, ValueError, r"query must have at least one row"),
+        ({"query": 3.0}, ValueError, r"query must have shape"),
         ({"query": [[0.0], [1.0, 2.0]]}, ValueError, "query must be a rectangular array"),
         ({"query": [1e200]}, ValueError, "query holds numbers beyond 1e\\+150"),
         ({"bandwidth": 0.0}, ValueError, "bandwidth must be positive, got 0.0"),

@@ -1,17 +1,17 @@
 """Conditional distributions: quantiles, distribution functions, densities and scores from kernel weights.
 
-The weights of a query are a distribution over the values of the keys. Read `quantile.py` first: conditional quantiles
-and their intervals; `cdf.py` has distribution functions. What can be computed of a distribution, and how empty windows
-are filled, is in `functionals.py`, one record each. `ordered_sums.py` chooses how weights are summed over ordered keys:
+The weights of a query are a distribution over the values of the keys. Read `pooled.py` first: distribution functions,
+quantiles and their intervals. What can be computed of a distribution, and how empty windows are filled, is in
+`functionals.py`, one record each. `ordered_sums.py` chooses how weights are summed over ordered keys:
 `weighted_quantile.py` finds quantiles without an m x n table, `weighted_cdf.py` sums either side of thresholds. For
 data in chunks, `multipass_quantile.py` finds quantiles by passes of counting. `smoothed_cdf.py` smooths distributions
 in y; `scoring_rules.py` has CRPS and the bandwidth in y. The folder `loops` has the compiled sums.
 """
 
-from kernpool.distribution.cdf import as_thresholds, pool_cdf
 from kernpool.distribution.functionals import (
     ArrayOutcomes,
     DistributionFunction,
+    Outcomes,
     ProbabilityTransform,
     Quantiles,
     RandomDraws,
@@ -19,13 +19,12 @@ from kernpool.distribution.functionals import (
     StoredOutcomes,
     without_axes,
 )
-from kernpool.distribution.quantile import as_levels, pool_quantile
-from kernpool.distribution.weighted_quantile import KernelWeights
+from kernpool.distribution.pooled import as_levels, as_thresholds, levels_around, pool_cdf, pool_quantile, without_ends
 
 __all__ = [
     "ArrayOutcomes",
     "DistributionFunction",
-    "KernelWeights",
+    "Outcomes",
     "ProbabilityTransform",
     "Quantiles",
     "RandomDraws",
@@ -33,7 +32,9 @@ __all__ = [
     "StoredOutcomes",
     "as_levels",
     "as_thresholds",
+    "levels_around",
     "pool_cdf",
     "pool_quantile",
     "without_axes",
+    "without_ends",
 ]

@@ -19,15 +19,14 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from kernpool.core import FLOAT64, PoolState, Problem
-from kernpool.data.chunks.base import Chunk
+from kernpool.data import Chunk
 from kernpool.distribution.multipass_quantile import NearestRows, bare_problem, stored_quantiles
 from kernpool.distribution.scoring_rules import known_crps
 from kernpool.distribution.smoothed_cdf import known_smooth, known_smooth_quantiles, normal_density
 from kernpool.distribution.weighted_cdf import FAR, TwoSidedSums, ranks, two_sided_sums
 from kernpool.distribution.weighted_quantile import KernelWeights, known_quantiles
 from kernpool.execution.progress import Progress, current_progress
-from kernpool.pooling import MapReduce, QueryBatch, Recipe, Source, limit_problem, merge_states
-from kernpool.pooling.source import Answer, Question
+from kernpool.pooling import Answer, MapReduce, QueryBatch, Question, Recipe, Source, limit_problem, merge_states
 
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -318,6 +317,9 @@ class Outcomes(ABC):
 
     recipe: Recipe
     dtype: np.dtype[Any]
+
+    @abstractmethod
+    def __len__(self) -> int: ...
 
     @abstractmethod
     def compute(self, functional: Functional) -> tuple[Array, Flags]:

@@ -130,6 +130,18 @@ def check_y_bandwidth(y_bandwidth: Any, outputs: int) -> str | Array:
     return np.array(np.broadcast_to(width, (outputs,)))
 
 
+def numeric_y_bandwidth(y_bandwidth: Any, outputs: int) -> Array:
+    """Validate bandwidths in y; raise TypeError for the name of a method, where no regressor in memory can use it."""
+    width = check_y_bandwidth(y_bandwidth, outputs)
+    if isinstance(width, str):
+        raise TypeError(
+            f"y_bandwidth must be a positive number here, got {abbreviate(y_bandwidth)}; a NadarayaWatsonRegressor "
+            "with these bandwidths, fitted to the rows or a sample of them in arrays, finds one: "
+            "conditional_distribution(y_bandwidth='rule').y_bandwidth"
+        )
+    return width
+
+
 def indicators(output: Array, weight: Array | None, thresholds: int) -> Array:
     """Return the distinct indicator columns ``output <= t`` for quantiles t of each output."""
     as_count("thresholds", thresholds, hint=", the number of quantiles of y")

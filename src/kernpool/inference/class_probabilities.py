@@ -32,7 +32,7 @@ from kernpool.execution.warnings import warn_caller
 from kernpool.inference.variance.residuals import fit_squares
 from kernpool.inference.variance.standard_errors import LOST, ROUNDED, TOO_FAR, ExtrapolationWarning, within_range
 from kernpool.smoother import EvaluationPoints, Fitted, Smoother, inner, squared_norm, value_shares
-from kernpool.smoother.training_fits import need_rows
+from kernpool.smoother.training_fits import refuse_few_rows
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -104,7 +104,7 @@ class Probabilities:
 
 def standard_errors(of: Probabilities, places: EvaluationPoints, *, warn: bool = True) -> Array:
     """Estimate the standard errors of class probabilities at evaluation points."""
-    need_rows(of.total, "standard errors of probabilities need")
+    refuse_few_rows(of.total, "standard errors of probabilities need")
     fitted, sums = of.smoother.fit(places), of.smoother.sums
     share, s = value_shares(fitted), of.share
     squared = np.where(of.weight[:, None] > 0, (of.label - of.left_out.probability) ** 2, 0.0)

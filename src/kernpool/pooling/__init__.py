@@ -26,12 +26,13 @@ from kernpool.pooling.recipe import (
     sum_problem,
 )
 from kernpool.pooling.rounding_error import rounding_bound
-from kernpool.pooling.source import MapReduce, QueryBatch, Source, found_in_rows, merge_states
+from kernpool.pooling.source import Answer, MapReduce, QueryBatch, Question, Source, found_in_rows, merge_states
 from kernpool.pooling.weights import pooling_weights, weight_rows, weight_tables
 from kernpool.pooling.widened_plan import queries_by_width
 from kernpool.pooling.widths import Floor, Nearest
 
 __all__ = [
+    "Answer",
     "ArrayPairs",
     "ChunkPairs",
     "Floor",
@@ -39,6 +40,7 @@ __all__ = [
     "Nearest",
     "Plan",
     "QueryBatch",
+    "Question",
     "Recipe",
     "ReportRank",
     "Source",

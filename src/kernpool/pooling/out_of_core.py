@@ -18,7 +18,6 @@ from kernpool.core import FLOAT64, FLOAT64_EPSILON, as_tol
 from kernpool.core.input_validation import LEAST_TOL
 from kernpool.data import Chunk, Chunks, Kind, TableError, as_bandwidth, as_real_array
 from kernpool.data.chunks import base
-from kernpool.data.chunks.base import Split
 from kernpool.execution.progress import Progress
 from kernpool.pooling.source import Answer, CenteredState, QueryBatch, Question, Source, answer_of, found_in_rows
 
@@ -125,7 +124,7 @@ class ChunkPairs(Source):
             near.state.add(rows, ChunkPairs(split.far).sum(asked.at(rows), report).state)
         return near
 
-    def _split(self, asked: QueryBatch) -> Split | None:
+    def _split(self, asked: QueryBatch) -> base.Split | None:
         """Split the chunks into those within reach of some query and the others, if they know where they are."""
         recipe, (query, low, high, *_) = asked.recipe, asked.query
         kernel, d = recipe.kernel, query.shape[1]

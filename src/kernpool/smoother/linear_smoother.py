@@ -26,7 +26,7 @@ from kernpool.pooling import Recipe, Sums, limit_values, sum_problem
 from kernpool.pooling.recipe import sum_pairs
 from kernpool.pooling.widths import nearest_widths
 from kernpool.smoother.quadratic_forms import Terms, log_mass, norms_by_rows
-from kernpool.smoother.training_fits import Clusters, Training, need_rows, nothing_left
+from kernpool.smoother.training_fits import Clusters, Training, refuse_few_rows, nothing_left
 from kernpool.smoother.windows import effective_rows, widening
 
 Array = NDArray[np.float64]
@@ -473,7 +473,7 @@ def fit_training(smoother: Smoother, *, with_shares: bool = False) -> Training:
         If there are fewer than five rows.
     """
     weight = smoother.weight
-    need_rows(weight.sum(), "inference needs")
+    refuse_few_rows(weight.sum(), "inference needs")
     problem = smoother.left_out_problem(None)
     training = _fit_rows(smoother, problem, with_shares=with_shares)
     if smoother.exclusion is None or not smoother.exclusion.gap:

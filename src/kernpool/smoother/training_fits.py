@@ -81,7 +81,7 @@ class Clusters:
     residual: Array
 
 
-def need_rows(total: float, what: str) -> None:
+def refuse_few_rows(total: float, what: str) -> None:
     """Raise ValueError unless the total of frequency weights is at least five; `what` begins the message."""
     if not total >= FEWEST_ROWS:
         raise ValueError(

@@ -16,16 +16,17 @@ from kernpool.data.array_validation import as_real_array
 from kernpool.distribution import (
     ArrayOutcomes,
     DistributionFunction,
+    Outcomes,
     ProbabilityTransform,
     Quantiles,
     RandomDraws,
     RankedScore,
-    StoredOutcomes,
     as_levels,
     as_thresholds,
+    levels_around,
     without_axes,
+    without_ends,
 )
-from kernpool.distribution.quantile import levels_around, without_ends
 from kernpool.estimators.fitted_model import points_of, read_query
 from kernpool.estimators.limits import smoother_of
 from kernpool.estimators.model import FittedModel, NamedCalls
@@ -76,7 +77,7 @@ class ConditionalDistribution(NamedCalls):
 
     Parameters
     ----------
-    outcomes : ArrayOutcomes or StoredOutcomes
+    outcomes : Outcomes
         Outcomes with their weights.
     outputs : int
         Number of outputs.
@@ -121,7 +122,7 @@ class ConditionalDistribution(NamedCalls):
     array([0.669, 0.   ])
     """
 
-    outcomes: ArrayOutcomes | StoredOutcomes
+    outcomes: Outcomes
     outputs: int
     flat: bool
     y_bandwidth: Array | None = None
