@@ -28,7 +28,6 @@ from kernpool.estimators.parameter_validation import check_parameters
 from kernpool.estimators.persistence import load_model, read_header
 from kernpool.estimators.regressors import KernelRegressor
 from kernpool.execution.progress import current_progress, progress_bar, report_progress
-from kernpool.pooling import ChunkPairs
 
 Array = NDArray[np.float64]
 Columns = dict[str, Array]
@@ -123,7 +122,7 @@ def _predict_chunks(
             for block in predicted:
                 write(frame(block))
     notes = []
-    if isinstance(source, ChunkPairs) and options.cluster is None and sum(read) < (source.rows or 0) * len(read):
+    if source is not None and options.cluster is None and sum(read) < (source.rows or 0) * len(read):
         passes = "" if len(read) == 1 else f" in {len(read)} passes over them"
         notes.append(f"{sum(read)} of {(source.rows or 0) * len(read)} training rows were read{passes}")
     say_notes(notes, options)

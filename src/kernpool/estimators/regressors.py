@@ -29,7 +29,6 @@ from kernpool.estimators.stored_rows import as_stored, fit_stored, predict_lazil
 from kernpool.estimators.training_rows import Scoring, is_on_dask, read_rows, refuse_other_labels
 from kernpool.execution.error_messages import check_flag
 from kernpool.kernels import get_kernel
-from kernpool.pooling import ChunkPairs
 from kernpool.smoother import Smoother
 
 Array = NDArray[np.float64]
@@ -201,9 +200,8 @@ class KernelRegressor(
         if return_std:
             prediction = self.get_prediction(X)
             return prediction.mean.copy(), prediction.observation_std.copy()  # the caller's to change
-        source = getattr(self, "source_", None)
-        if not (source is None or isinstance(source, ChunkPairs)) and is_on_dask(X):
-            return predict_lazily(as_fitted(self), source, X)  # type: ignore[no-any-return]  # a Dask array
+        if hasattr(self.source_, "queries") and is_on_dask(X):
+            return predict_lazily(as_fitted(self), self.source_, X)  # type: ignore[no-any-return]  # a Dask array
         return predicted(self, X)
 
     @property
@@ -363,7 +361,7 @@ class NadarayaWatsonRegressor(KernelRegressor):
     smoother_ : Smoother or StoredModel
         The fitted model, which never changes: parameters that are set later count from the next fit on, but for
         `unseen`.
-    source_ : ChunkPairs or PartitionPairs
+    source_ : Source
         Where the rows are, after a fit to rows that are not in memory.
     reference_ : dict or None
         Path, columns and fingerprints of the files that they lie in, as they were when the fit began.

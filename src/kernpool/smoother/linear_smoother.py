@@ -26,7 +26,7 @@ from kernpool.pooling import Recipe, Sums, limit_values, sum_problem
 from kernpool.pooling.recipe import sum_pairs
 from kernpool.pooling.widths import nearest_widths
 from kernpool.smoother.quadratic_forms import Terms, log_mass, norms_by_rows
-from kernpool.smoother.training_fits import Clusters, Training, refuse_few_rows, nothing_left
+from kernpool.smoother.training_fits import Clusters, Training, nothing_left, refuse_few_rows
 from kernpool.smoother.windows import effective_rows, widening
 
 Array = NDArray[np.float64]

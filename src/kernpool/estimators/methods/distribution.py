@@ -6,21 +6,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool.bandwidth import BandwidthSearch
 from kernpool.distribution import StoredOutcomes
-from kernpool.distribution.scoring_rules import check_y_bandwidth, find_y_bandwidth, indicators
+from kernpool.distribution.scoring_rules import check_y_bandwidth, find_y_bandwidth, indicators, numeric_y_bandwidth
 from kernpool.estimators.bandwidth import choose_bandwidth, search_options
-from kernpool.estimators.fitted_model import numeric_query
+from kernpool.estimators.fitted_model import numeric_query, output_shape
 from kernpool.estimators.limits import refuse, smoother_of
 from kernpool.estimators.methods.conditional_distribution import ConditionalDistribution, array_outcomes
 from kernpool.estimators.model import FittedModel, as_fitted
 from kernpool.estimators.training_rows import unshared
-from kernpool.execution.error_messages import abbreviate, check_choice
+from kernpool.execution.error_messages import check_choice
 from kernpool.execution.warnings import underflow_is_zero
 from kernpool.pooling import Source
 
@@ -30,8 +30,7 @@ Array = NDArray[np.float64]
 def y_bandwidths(model: FittedModel, y_bandwidth: Any) -> Array:
     """Return the bandwidth in y of each output, as given, or by the method "rule" or "ml"."""
     refuse(model, "a bandwidth in y")
-    outputs = 1 if model.value_.ndim == 1 else model.value_.shape[1]
-    method = check_y_bandwidth(y_bandwidth, outputs)
+    method = check_y_bandwidth(y_bandwidth, (output_shape(model) or (1,))[0])
     if not isinstance(method, str):
         return method
     outcomes, _ = array_outcomes(model, None)
@@ -42,27 +41,13 @@ def y_bandwidths(model: FittedModel, y_bandwidth: Any) -> Array:
     return np.array([find_y_bandwidth(outcomes.problem, *column, method) for column in columns])
 
 
-def stored_outcomes(model: FittedModel, X: Any) -> StoredOutcomes:
+def stored_outcomes(model: FittedModel, source: Source, X: Any) -> StoredOutcomes:
     """Return the outcomes at X of a regressor whose rows are not in memory; refuse local planes and X=None."""
     if model._degree:
         refuse(model, "a conditional distribution of residuals")
     if X is None:
         refuse(model, "a leave-one-out distribution")
-    source = cast(Source, model.source_)
     return StoredOutcomes(source, source.asked(model.smoother_.recipe, unshared(numeric_query(model, X))))
-
-
-def given_y_bandwidths(y_bandwidth: Any, outputs: int) -> Array:
-    """Convert numeric bandwidths in y to an array; raise for "rule" and "ml", which need the rows in memory."""
-    width = check_y_bandwidth(y_bandwidth, outputs)
-    if isinstance(width, str):
-        raise TypeError(
-            f"y_bandwidth must be a number where rows are not in memory, "
-            f"got {abbreviate(y_bandwidth)}; "
-            "NadarayaWatsonRegressor(bandwidth=model.bandwidth_), fitted to a sample of the rows in arrays, finds one: "
-            "conditional_distribution(y_bandwidth='rule').y_bandwidth"
-        )
-    return width
 
 
 CRITERIA = ("loo", "regularised")
@@ -142,14 +127,13 @@ class ConditionalDistributions(FittedModel):
         True
         """
         model: FittedModel = as_fitted(self)
-        source = model.source_
-        if source is not None:
-            stored = stored_outcomes(model, X)
-            widths = None if y_bandwidth is None else given_y_bandwidths(y_bandwidth, source.outputs)
-            return ConditionalDistribution(stored, source.outputs, source.flat, widths)
+        shape = output_shape(model)
+        outputs, flat = (shape or (1,))[0], not shape
+        if model.source_ is not None:
+            widths = None if y_bandwidth is None else numeric_y_bandwidth(y_bandwidth, outputs)
+            return ConditionalDistribution(stored_outcomes(model, model.source_, X), outputs, flat, widths)
         widths = None if y_bandwidth is None else y_bandwidths(model, y_bandwidth)
         outcomes, smoother = array_outcomes(model, X)
-        outputs, flat = outcomes.value.shape[1], model.value_.ndim == 1
         return ConditionalDistribution(outcomes, outputs, flat, widths, smoother, X is None)
 
     def quantile(self, X: ArrayLike | None, levels: ArrayLike = 0.5, *, y_bandwidth: Any = None) -> Array:
