@@ -50,7 +50,7 @@ def cases_of(kernel):
 
 def allowed(algorithm, case):
     """Whether the table says so."""
-    if (algorithm, case.kernel.removeprefix("product "), case.degree) == ("sweep", "laplace", 2):
+    if algorithm == "sweep" and case.kernel.endswith("laplace") and case.degree:
         return False
     return all(value in GOLDEN[algorithm][name] for name, value in case._asdict().items())
 

@@ -11,6 +11,7 @@ from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, Problem, cho
 from kernpool.algorithms.tree.kd_tree import plant
 from kernpool.core import Keys, Prepared
 from tests.support.capabilities import algorithms, fitting_columns
+from tests.support.problems import with_algorithm
 
 
 @pytest.mark.covering
@@ -97,9 +98,7 @@ def test_entries_belong_to_the_very_arrays():
 @pytest.mark.parametrize("empty", ["nearest", "mean"])
 def test_filling_empty_windows_leaves_the_tree_in_place(empty, generator, monkeypatch):
     X, far = generator.normal(size=(3000, 2)), 4.0 * generator.normal(size=(3000, 2))
-    model = NadarayaWatsonRegressor("epanechnikov", 0.1, empty=empty).fit(X, X[:, 0])
-    smoother = model.smoother_
-    model.smoother_ = replace(smoother, recipe=replace(smoother.recipe, algorithm="kd_tree"))
+    model = with_algorithm(NadarayaWatsonRegressor("epanechnikov", 0.1, empty=empty).fit(X, X[:, 0]), "kd_tree")
     model.predict(far)
     bandwidths = []
     monkeypatch.setattr(

@@ -9,7 +9,7 @@ import pytest
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, distribution_bandwidth, open_chunks
 from kernpool.kernels import get_kernel
-from kernpool.kernels.product_kernels import products
+from kernpool.kernels.squares import products
 from kernpool.pooling import ChunkPairs
 from kernpool.smoother import quadratic_forms, stored_rows
 

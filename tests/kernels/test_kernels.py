@@ -183,7 +183,7 @@ def test_a_record_that_its_name_would_not_find_is_not_pickled():
     assert copy.copy(impostor) is impostor
 
 
-def test_product_kernels():
+def test_squares():
     """They are found by the name of a radial one, and are that one in a single column."""
     kernel = get_kernel("product tophat")
     assert (kernel.name, kernel.composition) == ("product boxcar", "product")

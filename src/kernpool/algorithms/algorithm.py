@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from kernpool.core import PoolState, Problem
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import vector_bits
-from kernpool.kernels import Exponential, Flat, Gaussian, Kernel, NearlyExponential, is_compiled, power_of_square
+from kernpool.kernels import Exponential, Gaussian, Kernel, NearlyExponential, is_compiled
 from kernpool.kernels.registry import Form
 
 Array = NDArray[np.float64]
@@ -103,9 +103,6 @@ class PairSample:
         reach = radius(kernel, nearest, problem.tol / n * relative.clip(1.0, n))
         # A leaf and a tile are near if any of their points are.
         near = distance <= (reach + boxes)[:, None]
-        collapses = isinstance(kernel.form, Flat) or power_of_square(kernel.form) in (0, 1)
-        if similarity.kernel.composition == "radial" and collapses and not problem.degree:
-            near &= distance > (1.0 - boxes)[:, None]  # leaves within the support as a whole are added by moments
         return float(near.mean()), float(weight.mean())
 
 
@@ -175,7 +172,6 @@ class Blocks(Protocol):
 
     pairs_per_call: int
     keys_per_call: int
-    uses_blas: bool
     gradients_use_blas: bool
 
     def prepare(self) -> None:

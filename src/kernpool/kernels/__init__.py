@@ -9,14 +9,13 @@ constant factor cancels in pooling weights; densities divide by `Kernel.integral
 Two different functions circulate as "Epanechnikov". The kernel of that name is ``3/4 (1 - u^2)``; course material
 that plots ``max(1 - |u|, 0)`` under it shows the *triangular* kernel. Both are here under their true names.
 
-Read `registry.py` first: the kernel record and how kernels are registered. `built_in.py` defines the kernels of the
-package, `product_kernels.py` expands their squares and products, `categorical.py` has the kernels of categorical
-columns, and `bandwidth_conventions.py` converts bandwidths from other packages.
+Read `registry.py` first: the kernel record, how kernels are registered, and those of the package. `squares.py` expands
+their squares and products, `categorical.py` has the kernels of categorical columns, and `bandwidth_conventions.py`
+converts bandwidths from other packages.
 """
 
 from functools import cache
 
-import kernpool.kernels.built_in  # noqa: F401  # registers the kernels that everyone has
 from kernpool.kernels.bandwidth_conventions import CONVENTIONS, convert_bandwidth
 from kernpool.kernels.categorical import (
     CategoricalKernel,
@@ -24,7 +23,6 @@ from kernpool.kernels.categorical import (
     get_categorical_kernel,
     kernel_of_family,
 )
-from kernpool.kernels.product_kernels import INTERNAL, Term, products, square
 from kernpool.kernels.registry import (
     Exponential,
     Flat,
@@ -35,10 +33,10 @@ from kernpool.kernels.registry import (
     get_kernel,
     kernel_names,
     make_kernel,
-    power_of_square,
     register_kernel,
     registered_name,
 )
+from kernpool.kernels.squares import INTERNAL, Term, products, square
 
 BUILT_IN = tuple(kernel_names())
 # Kernels that `algorithms/loops/kernel_weights.py` has a branch for, numbered by their index in this list; the powers
@@ -85,7 +83,6 @@ __all__ = [
     "kernel_names",
     "kernel_of_family",
     "make_kernel",
-    "power_of_square",
     "products",
     "register_kernel",
     "registered_name",

@@ -1,9 +1,9 @@
 """Pooling: kernel-weighted means and local polynomial fits over arrays, chunks, memory maps and streams.
 
 Read `pool.py` first: the public functions, from pairs to pooled values in three steps. `recipe.py` has the parameters
-of pooling, chooses the plan for a sum, and turns sums into values. `plan.py` has the plan of a single algorithm,
-`category_cells.py` that of categorical columns, `excluded_plan.py` that of rows left out together, and
-`widened_plan.py` that of windows which differ between queries. Pairs come from `in_memory.py`, or are not in memory:
+of pooling, chooses the plan for a sum, and turns sums into values. `plan.py` has the plan of a single algorithm, and
+that of windows which differ between queries, `category_cells.py` that of categorical columns, and `excluded_plan.py`
+that of rows left out together. Pairs come from `in_memory.py`, or are not in memory:
 `source.py` has the interface that chunks and memory maps (`out_of_core.py`) share with partitions of a cluster.
 `streaming.py` keeps the sums of pairs that arrive over time. `weights.py` computes the dense weights,
 `rounding_error.py` a bound of the rounding error. `lowess.py` smooths a scatterplot by robust fits; it loads compiled
@@ -12,7 +12,7 @@ loops, so nothing is imported from it here.
 
 from kernpool.pooling.in_memory import ArrayPairs, local_fit
 from kernpool.pooling.out_of_core import ChunkPairs
-from kernpool.pooling.plan import Plan
+from kernpool.pooling.plan import Plan, queries_by_width
 from kernpool.pooling.pool import as_pairs, pool, pool_state
 from kernpool.pooling.recipe import (
     Recipe,
@@ -28,7 +28,6 @@ from kernpool.pooling.recipe import (
 from kernpool.pooling.rounding_error import rounding_bound
 from kernpool.pooling.source import Answer, MapReduce, QueryBatch, Question, Source, found_in_rows, merge_states
 from kernpool.pooling.weights import pooling_weights, weight_rows, weight_tables
-from kernpool.pooling.widened_plan import queries_by_width
 from kernpool.pooling.widths import Floor, Nearest
 
 __all__ = [

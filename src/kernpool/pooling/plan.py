@@ -5,12 +5,19 @@ Compiled code takes half a second or more to load, so a single call that dense N
 Tiny values are pooled in larger units. Denominators go down to 1e-280 before an algorithm counts in another unit;
 times a value of 1e-30 that would underflow, and the pooled value would be zero without a warning. Units are powers of
 two, which are exact, so nothing else changes.
+
+A problem whose bandwidths are multiplied by a factor at each query (`KernelLogits.widening`) is cut by these factors,
+by a `WidenedPlan`. What is left is ordinary: every algorithm, kernel, category and group does it, with its own
+preparation of the keys. There are to be few different factors, as a floor of effective rows takes them from a grid
+(`kernpool.smoother.windows`). Windows that follow the keys (`kernpool.pooling.widths`) have as many as there are
+queries: these are for the algorithms that take a factor for each query (`Algorithm.widening`), which are fewer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Protocol, cast
 
 import numpy as np
@@ -21,7 +28,7 @@ from kernpool.algorithms.algorithm import WANTED, PairSample
 from kernpool.algorithms.costs import may_underflow
 from kernpool.algorithms.reference import REFERENCE
 from kernpool.algorithms.verification import corrected
-from kernpool.core import PoolState, Problem, column_range
+from kernpool.core import PoolState, Problem, column_range, empty_state
 from kernpool.execution.error_messages import abbreviate, did_you_mean
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import cut, resolve_n_jobs, vector_bits
@@ -360,3 +367,86 @@ def _seconds_as_text(seconds: float) -> str:
         if seconds >= size:
             return f"{seconds / size:.2g} {unit}" if seconds < 100 * size else f"{seconds / size:.0f} {unit}"
     return f"{seconds * 1e6:.0f} us"
+
+
+FEW = 8  # different factors; each factor is a problem of its own
+
+
+@dataclass(frozen=True)
+class WidenedPlan:
+    """Plan for bandwidths that differ between queries by a factor; `choose` builds it."""
+
+    algorithm: str  # ``"widened"``
+    reason: str  # why this way, in words
+    _choose: Callable[[Problem], PoolingPlan] = field(repr=False, compare=False)
+
+    @classmethod
+    def of(cls, widening: NDArray[np.float64], choose_part: Callable[[Problem], PoolingPlan], each: str) -> WidenedPlan:
+        """Return the plan for a widening; `choose_part` plans the queries of one width, `each` says how in words."""
+        return cls("widened", f"{len(np.unique(widening))} width(s) of windows: each by {each}", choose_part)
+
+    def reduce(self, problem: Problem, *, n_jobs: int | None = None, progress: Progress | None = None) -> PoolState:
+        """Sum weights and weighted values over all keys, at each query; parameters and result as of `Plan.reduce`."""
+        total = empty_state(len(problem.query), problem.layout.width)
+        for rows, part, report in _parts(problem, progress):
+            total.put(rows, self._choose(part).reduce(part, n_jobs=n_jobs, progress=report))
+        return total
+
+    def pullback(
+        self,
+        problem: Problem,
+        state: PoolState,
+        cotangent: NDArray[np.float64],
+        wanted: Collection[str] = ("log_bandwidth",),
+        *,
+        n_jobs: int | None = None,
+        progress: Progress | None = None,
+    ) -> Gradients:
+        """Differentiate ``sum(cotangent * pooled)`` by what has one row per query; as of `Plan.pullback`.
+
+        Factors of the bandwidths are constants here.
+        """
+        found: dict[str, NDArray[np.float64]] = {}
+        for rows, part, report in _parts(problem, progress):
+            gradients = self._choose(part).pullback(
+                part, state.rows(rows), cotangent[rows], wanted, n_jobs=n_jobs, progress=report
+            )
+            for name in wanted:
+                one = getattr(gradients, name)
+                found.setdefault(name, np.zeros((len(problem.query), one.shape[1])))[rows] = one
+        return Gradients(**found)
+
+
+def queries_by_width(problem: Problem) -> Iterator[tuple[slice | NDArray[np.intp], Problem]]:
+    """Yield the queries of each width of windows, with the ordinary problem of these queries.
+
+    Examples
+    --------
+    >>> problem = Problem.from_arrays([0.0, 9.0], [0.0, 1.0], [5.0, 7.0], widening=np.array([1.0, 2.0]))
+    >>> [(rows.tolist(), part.similarity.bandwidth.tolist()) for rows, part in queries_by_width(problem)]
+    [([0], [1.0]), ([1], [2.0])]
+    """
+    widening = problem.similarity.widening
+    if widening is None:
+        yield slice(None), problem
+        return
+    factors, number = np.unique(widening, return_inverse=True)
+    for i, factor in enumerate(factors.tolist()):
+        (rows,) = np.nonzero(number == i)
+        part = problem.block(rows)
+        similarity = replace(part.similarity, bandwidth=factor * part.similarity.bandwidth, widening=None)
+        yield rows, replace(part, similarity=similarity)
+
+
+def _parts(
+    problem: Problem, progress: Progress | None
+) -> Iterator[tuple[slice | NDArray[np.intp], Problem, Progress | None]]:
+    """Yield the queries of each width with their problem and their part of the progress."""
+    done, m = 0, len(problem.query)
+    for rows, part in queries_by_width(problem):
+        yield rows, part, None if progress is None else partial(_report, progress, done, m)
+        done += len(part.query)
+
+
+def _report(progress: Progress, before: int, m: int, done: int, _total: int) -> None:
+    progress(before + done, m)

@@ -28,8 +28,7 @@ from kernpool.execution.progress import Progress
 from kernpool.kernels import Kernel, get_kernel
 from kernpool.pooling.category_cells import choose_for_levels
 from kernpool.pooling.excluded_plan import plan_of_excluded
-from kernpool.pooling.plan import PoolingPlan, check_algorithm, choose_algorithm, name_of_each
-from kernpool.pooling.widened_plan import FEW, WidenedPlan
+from kernpool.pooling.plan import FEW, PoolingPlan, WidenedPlan, check_algorithm, choose_algorithm, name_of_each
 from kernpool.pooling.widths import Window, count_neighbors, neighbors_in, with_neighbors
 
 Array = NDArray[np.float64]

@@ -7,7 +7,7 @@ rows*: a key of frequency 3 is three equal rows, each with a third of its linear
     <l, l'>_psi = sum_j l_j l'_j psi_j / w_j
                 = sum_j w_j psi_j K(t_j) K(t'_j) (b + tau . t_j) (b' + tau' . t'_j) / (D D')
 
-The product of kernels is a sum of kernels (`kernpool.kernels.product_kernels`), so this is a pooling state with
+The product of kernels is a sum of kernels (`kernpool.kernels.squares`), so this is a pooling state with
 moments. With its mass M, and the mean tbar and the covariance C of its offsets::
 
     <l, l'>_psi = M / (D D') [(b + tau . tbar) (b' + tau' . tbar) + tau' C tau]                                  (1)

@@ -14,7 +14,7 @@ Measured on tables of `benchmarks/tables.py`: the log loss of `NadarayaWatsonCla
 floor. The R^2 of local planes changed by -.0002 on average on 8 tables for tuning (-.016 to .010) and by -.0012 on the
 20 others (-.058 to .025), that of local means by -.0073 on 8, so that those have none.
 
-The factors are a grid, so that few different windows are pooled (`kernpool.pooling.widened_plan`), and derivatives of
+The factors are a grid, so that few different windows are pooled (`kernpool.pooling.plan`), and derivatives of
 predictions are those at a fixed window. Training rows are queries without themselves.
 """
 

@@ -7,15 +7,14 @@ import pytest
 
 from kernpool import Problem, choose, pool
 from kernpool.algorithms import reference
-from kernpool.algorithms.brute import brute, fused
+from kernpool.algorithms.brute import brute
 from kernpool.algorithms.brute.fused import FusedPairs
-from kernpool.algorithms.brute.matrix_products import Products
 from kernpool.algorithms.brute.tiles import CompiledBlocks
 from kernpool.algorithms.loops import kernel_weights
 from kernpool.algorithms.loops.kernel_weights import exp2, exp2_minus_32, exp2_minus_64
 from kernpool.execution.threads import blas_threads
 from kernpool.pooling import rounding_bound
-from tests.support.thinning import slow, thinned
+from tests.support.thinning import slow
 
 SITUATIONS = ("plain", "wide", "offset", "far", "weights", "leave-one-out", "uneven")
 
@@ -95,67 +94,11 @@ def test_float32_does_not_run_out_of_range(scale, generator):
     np.testing.assert_allclose(found.astype(float) / scale, exact, rtol=0, atol=4e-6 * np.ptp(value))
 
 
-@pytest.mark.parametrize("kernel", ["gaussian", "biweight", "cosine", "logistic"])
-def test_widely_spread_clusters_are_summed_from_differences(kernel, generator):
-    """Where radii are large beside the bandwidth, products would cancel; such queries are seen and done again."""
-    centers = 1e6 * generator.normal(size=(20, 10))
-    key = np.repeat(centers, 40, axis=0) + generator.normal(size=(800, 10))
-    query = centers + generator.normal(size=(20, 10))
-    for dtype in (np.float64, np.float32):
-        error, bound = errors_and_bounds((query, key, generator.normal(size=800)), dtype, kernel=kernel, bandwidth=4.0)
-        assert np.all(error <= bound)
-
-
-SMOOTH = ("epanechnikov", "biweight", "triweight", "tricube", "cosine", "logistic")
-
-
-@pytest.mark.parametrize(
-    ("kernel", "situation"),
-    thinned(
-        SMOOTH,
-        ["clusters", "offset", "masked", "weights", "leave-one-out", "edge", "spread"],
-        [],
-    ),
-)
-def test_products_keep_the_promise_for_every_kernel_that_is_smooth(kernel, situation, generator):
-    columns, n = 40, 1300
-    query, key = generator.normal(size=(203, columns)), generator.normal(size=(n, columns))
-    value, options = generator.normal(size=n), {"kernel": kernel, "bandwidth": 9.0}
-    if situation == "clusters":
-        key = key[generator.integers(0, 30, n)] + 1e-9 * generator.normal(size=(n, columns))
-        query = key[:203] + 1e-9 * generator.normal(size=(203, columns))
-    if situation == "offset":
-        query, key = query + 1e5, key + 1e5
-    if situation == "masked":
-        options["attn_mask"] = generator.random((203, n)) < 0.1
-        options["attn_mask"][7] = False
-    if situation == "weights":
-        options["key_weight"] = 10 ** generator.uniform(-10, 0, n)
-    if situation == "leave-one-out":
-        query = key[100:303]
-        options |= {"exclude_self": True, "self_index": np.arange(100, 303)}
-        options["key_weight"] = generator.integers(0, 4, n).astype(float)
-    if situation == "edge":  # every key at the edge, within or beyond by rounding or little more
-        key = (
-            5.0 * key / np.linalg.norm(key, axis=1)[:, None] * (1 + generator.choice([0, 1e-15, -1e-15, -1e-9], (n, 1)))
-        )
-        query = np.concatenate([np.zeros((3, columns)), 1e-9 * query[:200]])
-    if situation == "spread":  # from empty windows to full ones
-        query = query * np.geomspace(0.1, 30, 203)[:, None]
-    problem = Problem.from_arrays(query, key, value, **options)
-    assert [type(one) for one in CompiledBlocks(problem).faster] == [Products]
-    state, exact = (choose(problem, name).reduce(problem) for name in ("brute", "reference"))
-    np.testing.assert_array_equal(state.denominator == 0, exact.denominator == 0)
-    error, bound = errors_and_bounds((query, key, value), np.float64, **options)
-    assert np.all(error <= bound), (error / bound).max()
-
-
 def test_which_loops_run(generator):
     """The tests above would pass if everything ran in the staged tiles."""
-    for columns, expected in ((1, FusedPairs), (3, FusedPairs), (10, FusedPairs), (40, Products)):
+    for columns in (1, 3, 10, 40):
         key = generator.normal(size=(30, columns))
-        faster = CompiledBlocks(Problem.from_arrays(key, key, key[:, 0])).faster
-        assert [type(one) for one in faster] == [expected]
+        assert isinstance(CompiledBlocks(Problem.from_arrays(key, key, key[:, 0])).faster, FusedPairs)
 
 
 def test_powers_of_two_over_the_whole_range(generator):
@@ -231,14 +174,6 @@ def test_gradients_of_many_keys_are_summed_in_one_pass_with_the_same_bits(column
         assert np.allclose(others[2], first, rtol=1e-5, atol=1e-6 * np.abs(first).max())
     assert np.allclose(apart.query, found[0].query, rtol=1e-5, atol=1e-6 * np.abs(apart.query).max())
     assert reports[-1] == (3 * n, 3 * n)
-
-
-def test_products_of_single_precision_are_left_where_they_would_be_done_again(generator, monkeypatch):
-    monkeypatch.setattr(fused, "vector_registers", lambda: 16)  # with 32 fused loops serve such columns anyway
-    arrays = [generator.random((50, 16)).astype(np.float32) for _ in range(2)]
-    wide, narrow = (Problem.from_arrays(*arrays, arrays[1][:, :1], bandwidth=h) for h in (1.0, 0.05))
-    assert isinstance(CompiledBlocks(wide).faster[0], Products)
-    assert isinstance(CompiledBlocks(narrow).faster[0], FusedPairs)
 
 
 @pytest.mark.parametrize(("value_scale", "slope_scale"), [(1e20, 1e20), (1e30, 1e10), (1e-25, 1e-25), (1.0, 1e-40)])

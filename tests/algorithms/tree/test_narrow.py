@@ -6,11 +6,10 @@ from numpy.testing import assert_allclose
 
 from kernpool import NadarayaWatsonRegressor, Problem, choose, pool
 from kernpool.algorithms.tree.blocks import PreparedTree
-from kernpool.algorithms.tree.loops.leaf_sums import FAR, NEAR
+from tests.support.problems import with_algorithm
 from tests.support.thinning import thinned
 
 LARGEST_EXPONENT = 1021.0  # of the loop in float64 without a clamp
-LARGEST_TERMS = 70.0  # of the exponent in float32, which `tree_pairs` derives its error from
 KERNELS = ("gaussian", "laplace")
 PLACES = {
     "uniform": lambda g, n, d: g.random((n, d)),
@@ -37,26 +36,20 @@ def test_what_a_box_allows_no_key_exceeds(kernel, d, places, generator):
     key = PLACES[places](generator, 4000, d)
     for h in np.geomspace(2e-4, 0.2, 8):
         walk = PreparedTree(Problem.from_arrays(key, key, key[:, 0], kernel=kernel, bandwidth=h))
-        tree, profile, copies = walk.tree, walk.profile, walk.copies
+        tree, profile = walk.tree, walk.profile
         leaves = len(tree.key)
         places_of_box = corners(tree.lower[:leaves], tree.upper[:leaves])
-        outward = places_of_box - tree.center[:leaves, None]
+        outward = places_of_box - tree.center[:, None]
         outward = np.where(np.abs(outward) > 0, outward, 1.0) * profile.factor
-        for kind in (NEAR, FAR):
-            allowed = copies.lowest[:, kind] <= 0
-            gap = np.maximum(-copies.lowest[:, kind], 0.0)  # exponents are -gap**2 of a Gaussian, -gap of Laplace
-            gap = (np.sqrt(gap) if kernel == "gaussian" else gap)[:, None, None]
-            for direction in (outward, np.sign(outward) * (np.arange(d) == 0)):
-                step = gap * direction / np.linalg.norm(direction, axis=2, keepdims=True)
-                query = ((places_of_box - tree.center[:leaves, None]) * profile.factor + step)[allowed]
-                near = copies.key[allowed]
-                squared = ((query[:, :, :, None] - near[:, None]) ** 2).sum(axis=2)
-                farthest = squared.max(initial=0.0)
-                if kind == NEAR:
-                    assert (farthest if kernel == "gaussian" else np.sqrt(farthest)) <= LARGEST_EXPONENT
-                elif kernel == "gaussian":
-                    product = np.einsum("lcd,ldk->lck", np.abs(query), np.abs(near))
-                    assert (2 * product + (near**2).sum(axis=1)[:, None]).max(initial=0.0) <= LARGEST_TERMS
+        allowed = tree.lowest <= 0
+        gap = np.maximum(-tree.lowest, 0.0)  # exponents are -gap**2 of a Gaussian, -gap of Laplace
+        gap = (np.sqrt(gap) if kernel == "gaussian" else gap)[:, None, None]
+        for direction in (outward, np.sign(outward) * (np.arange(d) == 0)):
+            step = gap * direction / np.linalg.norm(direction, axis=2, keepdims=True)
+            query = ((places_of_box - tree.center[:, None]) * profile.factor + step)[allowed]
+            squared = ((query[:, :, :, None] - tree.near_key[allowed][:, None]) ** 2).sum(axis=2)
+            farthest = squared.max(initial=0.0)
+            assert (farthest if kernel == "gaussian" else np.sqrt(farthest)) <= LARGEST_EXPONENT
 
 
 @pytest.mark.covering
@@ -101,7 +94,7 @@ def test_leave_one_out_and_estimators_are_right_as_well(generator):
     problem = Problem.from_arrays(key[:3000], key, value, self_index=np.arange(3000), **options)
     found, expected = (choose(problem, name).reduce(problem).finalize() for name in ("kd_tree", "brute"))
     assert_allclose(found, expected, rtol=1e-11)
-    model = NadarayaWatsonRegressor(bandwidth=0.0105, algorithm="kd_tree").fit(key, value)
+    model = with_algorithm(NadarayaWatsonRegressor(bandwidth=0.0105).fit(key, value), "kd_tree")
     query = generator.random((3000, 3))
     expected = pool(query, key, value, bandwidth=0.0105, algorithm="brute")
     assert_allclose(model.predict(query), expected, rtol=1e-11)

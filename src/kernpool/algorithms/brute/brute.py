@@ -34,7 +34,7 @@ class DenseBlocks:
 
     pairs_per_call = 1 << 18  # temporaries of 2 MiB stay in the second-level cache
     keys_per_call = 1 << 12
-    uses_blas = gradients_use_blas = False  # its products are small
+    gradients_use_blas = False  # its products are small
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -119,7 +119,7 @@ def reduce_staged(problem: Problem) -> PoolState:
     # Problems that no compiled loop supports run through the reference implementation.
     blocks = _blocks(problem)
     if not isinstance(blocks, DenseBlocks):
-        blocks.faster = []  # type: ignore[attr-defined]  # compiled blocks alone have it
+        blocks.faster = None  # type: ignore[attr-defined]  # compiled blocks alone have it
     return _sum_blocks(problem, blocks)
 
 
@@ -139,8 +139,7 @@ def _sum_blocks(problem: Problem, blocks: Blocks, n_jobs: int = 1, progress: Pro
 
     blocks.prepare()
     rows = max(1, blocks.pairs_per_call // min(n, blocks.keys_per_call))
-    with blas_threads() if blocks.uses_blas else nullcontext():
-        run_blocks(work, cut_evenly(m, rows), n_jobs, progress)
+    run_blocks(work, cut_evenly(m, rows), n_jobs, progress)
     return result
 
 

@@ -1,8 +1,8 @@
 """Blocks of a brute-force sum in compiled code: array set-up, and the choice among the compiled loops.
 
-A problem is passed to loops as contiguous arrays and kernel codes. `CompiledBlocks` tries the fastest loops first
-(fused loops or matrix products). Queries that these mark as imprecise go on to the next, at last to the staged tiles,
-which serve every built-in kernel. An empty array stands for None. `sum_items` sums many small problems of one shape
+A problem is passed to loops as contiguous arrays and kernel codes. `CompiledBlocks` sums by a fused loop if there is
+one for the problem. Queries that it marks as imprecise go on to the staged tiles, which serve every built-in kernel. An
+empty array stands for None. `sum_items` sums many small problems of one shape
 in one call.
 """
 
@@ -18,20 +18,96 @@ from kernpool.algorithms.brute.fused import (
     FusedGradients,
     FusedMoments,
     FusedPairs,
-    can_multiply,
     is_gaussian,
     narrow_type,
     read_only,
     transposed,
 )
+from kernpool.algorithms.brute.loops import fused_means
 from kernpool.algorithms.brute.loops import tiles as loops
-from kernpool.algorithms.brute.matrix_products import ProductGradients, Products
-from kernpool.algorithms.loops.kernel_weights import CODES, LN_2
+from kernpool.algorithms.brute.loops.matrix_products import gradient_block
+from kernpool.algorithms.loops.kernel_weights import CODES, GAUSSIAN, LN_2
 from kernpool.core import LocalFit, PoolState, Problem, Stack, solve
 
 Array = NDArray[np.float64]
 _NONE = np.empty(0)
 _NO_TABLE = np.empty((0, 0))
+
+
+class ProductGradients:
+    """Gradients of Gaussian pooling in many columns, by matrix products (`loops/matrix_products.py`)."""
+
+    # With ``R_ij = w_ij g_i . (v_j - yhat_i)`` the gradient by a query is ``sum_j R_ij (k_j - q_i) / h^2``, and that by
+    # a key is its mirror image: a product of R with the keys, less row sums times the query. Coordinates are taken
+    # about the center of the block's queries, in bandwidths, so nothing large is subtracted. Queries that are too far
+    # from that center for the promised precision are left to the staged tiles.
+
+    def __init__(self, problem: Problem, dtype: np.dtype) -> None:
+        self.problem, self.dtype = problem, dtype
+        self.scale = fused_means.scales(GAUSSIAN, problem.similarity.bandwidth)
+        # float32 has a short range: values and slopes come near 1 by powers of two, which is exact.
+        narrow = dtype == np.float32
+        self.value_unit = fused_means.exponent_of(np.abs(problem.value).max(axis=0)) * narrow
+        self.value = np.ascontiguousarray(np.ldexp(problem.value, -self.value_unit).T, dtype=dtype)
+        self.weight = np.empty(0, dtype) if problem.key_weight is None else problem.key_weight.astype(dtype)
+        self.center = problem.key.mean(axis=0)
+        self.radius = float(np.sqrt(np.sum(((problem.key - self.center) * self.scale) ** 2, axis=1)).max())
+
+    def near_enough(self, queries: slice) -> NDArray[np.bool_]:
+        """Return flags of queries near enough to the block's center for matrix products to be precise."""
+        # Errors of squared distances then move a pooled value by at most 1e-6 (float32) or 5e-13 of the values' range.
+        query = self.problem.query[queries]
+        center = query.mean(axis=0)
+        own = np.sqrt(np.sum(((query - center) * self.scale) ** 2, axis=1))
+        apart = float(np.sqrt(np.sum(((self.center - center) * self.scale) ** 2)))
+        rounding = 0.25 * float(np.finfo(self.dtype).eps) * (own + self.radius + apart) ** 2
+        return np.asarray(0.5 * LN_2 * rounding <= (1e-6 if self.dtype == np.float32 else 5e-13))
+
+    def add(
+        self,
+        queries: slice,
+        keys: slice,
+        key: Array,
+        own: NDArray[np.intp],
+        own_weight: Array,
+        inverse: Array,
+        middle: Array,
+        cotangent: Array,
+        sums: dict[str, Array],
+    ) -> None:
+        """Add the contribution of a slice of queries and a slice of keys to the gradients in `sums`, in place.
+
+        Those by queries have a row per query; those by keys and values are (columns, keys).
+        """
+        query = self.problem.query[queries]
+        found = {name: np.zeros_like(sums[name]) for name in ("query", "key", "value")}
+        # One unit for the products of slopes and values of all columns, since these are added up.
+        unit = np.max(self.value_unit + fused_means.exponent_of(np.abs(cotangent).max(axis=0, initial=0.0)))
+        unit *= self.dtype == np.float32
+        slope_unit = unit - self.value_unit
+        gradient_block(
+            query,
+            key[:, keys],
+            self.value[:, keys],
+            self.weight[keys],
+            own,
+            own_weight,
+            query.mean(axis=0),
+            self.scale,
+            inverse,
+            np.ldexp(middle, -self.value_unit).astype(self.dtype),
+            np.ldexp(cotangent, -slope_unit).astype(self.dtype),
+            found["query"],
+            found["key"],
+            found["value"],
+        )
+        scale = np.ldexp(2.0 * LN_2 * self.scale, unit)
+        if found["query"].size:
+            sums["query"] += found["query"] * scale
+        if found["key"].size:
+            sums["key"] += found["key"] * scale[:, None]
+        if found["value"].size:
+            sums["value"] += np.ldexp(found["value"], slope_unit[:, None])
 
 
 class CompiledBlocks:
@@ -45,16 +121,13 @@ class CompiledBlocks:
         self.solved: tuple[PoolState, LocalFit] | None = None
         # Sums of offsets need float64, and take longer than the weights.
         self.is_plain = problem.similarity.widening is None  # what the faster loops need
-        self.is_fused = self.is_plain and not problem.degree and FusedPairs.can_do(problem)
-        products = self.is_plain and columns >= FEWEST_FOR_PRODUCTS and can_multiply(problem)
-        self.uses_blas = products and not problem.degree and not self.is_fused
-        plain = is_gaussian(problem) and problem.attn_mask is None and not problem.degree
-        self.gradients_use_blas = plain and products
+        plain = self.is_plain and is_gaussian(problem) and problem.attn_mask is None and not problem.degree
+        self.gradients_use_blas = plain and columns >= FEWEST_FOR_PRODUCTS
         # 3 ms of Gaussian, 40 ms of the slowest kernel, as long for many columns: short for Ctrl-C, long for a call
-        # from Python, and for the keys that a call of matrix products centers and scales for all of its queries. Fused
-        # loops are so quick that the calls of two threads hold each other up: .2 of 8 ms for 8000 float32 numbers.
-        pairs = 1 << 23 if self.is_fused else 1 << 22
-        self.pairs_per_call = max(1 << 18, pairs // max(1, columns // (32 if self.uses_blas else 8)))
+        # from Python. Fused loops are so quick that the calls of two threads hold each other up: .2 of 8 ms for 8000
+        # float32 numbers.
+        pairs = 1 << 23 if isinstance(self.faster, FusedPairs) else 1 << 22
+        self.pairs_per_call = max(1 << 18, pairs // max(1, columns // 8))
 
     @cached_property
     def windows(self) -> tuple[Array, tuple[int, bool | None, bool]]:
@@ -78,23 +151,17 @@ class CompiledBlocks:
         return FusedGradients(self.problem) if self.is_plain and FusedGradients.can_do(self.problem) else None
 
     @cached_property
-    def faster(self) -> list[FusedPairs | FusedMoments | Products]:
-        """Specialised loops for the kernel sums, to be tried in this order before the general loop (staged tiles)."""
-        # Gradients do not use them.
-        problem = self.problem
-        if self.uses_blas:
-            narrow = narrow_type(problem) == np.float32 and is_gaussian(problem)
-            return [Products(problem, 32), Products(problem, 64)] if narrow else [Products(problem, 64)]
-        if problem.degree:
-            return [FusedMoments(problem)] if self.is_plain and FusedMoments.can_do(problem) else []
-        return [FusedPairs(problem)] if self.is_fused else []
+    def faster(self) -> FusedPairs | FusedMoments | None:
+        """The fused loop for the kernel sums, to be tried before the general loop (staged tiles); None without one."""
+        # Gradients do not use it.
+        for Sums in (FusedPairs, FusedMoments):
+            if self.is_plain and Sums.can_do(self.problem):
+                return Sums(self.problem)
+        return None
 
     def prepare(self) -> None:
-        """Create the fastest loops with their arrays, before threads start.
-
-        Slower loops, for queries that these leave, compute their arrays on first use.
-        """
-        if not self.faster:
+        """Create the arrays of the loop that runs first, before threads start."""
+        if self.faster is None:
             self.columns  # noqa: B018  # made by being asked for
 
     def _pairs(self, queries: slice | NDArray[np.intp], keys: slice) -> tuple[object, ...]:
@@ -113,26 +180,22 @@ class CompiledBlocks:
         )
 
     def sum_block(self, queries: slice, keys: slice) -> PoolState:
-        """Compute a block's kernel sums by the fastest loop, then those of imprecise queries by more precise loops."""
-        first, *others = (*self.faster, self)
-        state, doubtful = first.sums(queries, keys)
+        """Compute a block's kernel sums by the fused loop, then those of imprecise queries by the general loop."""
+        if self.faster is None:
+            return self.sums(queries, keys)
+        state, doubtful = self.faster.sums(queries, keys)
         rows = np.flatnonzero(doubtful)
-        for loops_of in others:
-            if not rows.size:
-                break
-            part, doubtful = loops_of.sums(queries.start + rows, keys)
-            state.put(rows, part)
-            rows = rows[doubtful]
+        if rows.size:
+            state.put(rows, self.sums(queries.start + rows, keys))
         return state
 
-    def sums(self, queries: slice | NDArray[np.intp], keys: slice) -> tuple[PoolState, NDArray[np.bool_]]:
-        """Return a block's kernel sums by the general loop (staged tiles), and flags of imprecise queries: none."""
-        # The staged tiles are precise for all queries.
+    def sums(self, queries: slice | NDArray[np.intp], keys: slice) -> PoolState:
+        """Return a block's kernel sums by the general loop (staged tiles), which is precise for all queries."""
         pairs, problem = self._pairs(queries, keys), self.problem
         m = len(self.own[queries])
         state = PoolState(np.empty(m), np.empty(m), np.empty((m, problem.layout.width)))
         loops.reduce_block(*pairs, *moments_of(problem), state.shift, state.denominator, state.numerator)
-        return state, np.zeros(m, dtype=bool)
+        return state
 
     def _fit_of(self, state: PoolState) -> LocalFit:
         """Return the local fits of all queries, solved once for all blocks."""

@@ -20,7 +20,7 @@ from numba import types
 
 from kernpool.execution.compilation import bare_loop, bare_part, by_type, ordered_loop, strict_loop
 from kernpool.kernels import COMPILED
-from kernpool.kernels.product_kernels import POWERS
+from kernpool.kernels.squares import POWERS
 
 _ROUND_64, _ROUND_32 = 1.5 * 2.0**52, np.float32(1.5 * 2.0**23)
 _SMALLEST_64, _SMALLEST_32 = 1021.0, np.float32(125.0)

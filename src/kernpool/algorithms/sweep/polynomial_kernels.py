@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from kernpool.algorithms.sweep.loops import polynomial_kernels as loops
 from kernpool.algorithms.sweep.loops.gaussian_series import join
 from kernpool.algorithms.sweep.loops.near_pairs import UNDONE
-from kernpool.algorithms.sweep.moment_columns import with_moments
-from kernpool.algorithms.sweep.sorted_column import SortedColumn, SortedKeys, SortedQueries
+from kernpool.algorithms.sweep.sorted_column import SortedColumn, SortedKeys, SortedQueries, with_moments
 from kernpool.algorithms.sweep.windows import QueryBlocks
 from kernpool.core import Layout, PoolState
 from kernpool.execution.progress import Progress

@@ -239,3 +239,13 @@ def _gather(columns: Array, order: NDArray[np.integer], n_jobs: int) -> Array:
 
     run_blocks(gather, cut(len(order), PIECE), n_jobs, None)
     return out
+
+
+def with_moments(value: Array, offset: Array, degree: int) -> Array:
+    """Append the powers of keys' offsets, and their products with values, to the value columns."""
+    # Their order is that of `Layout`.
+    square = offset * offset
+    rows = [value, offset, square, offset * value]
+    if degree == 2:
+        rows += [square * offset, square * square, square * value]
+    return np.vstack(rows)

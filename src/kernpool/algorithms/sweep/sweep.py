@@ -6,13 +6,13 @@ Keys and queries are sorted into bins. How they are summed depends on the family
 kernels             far keys                                                     file
 =================== ============================================================ ======================
 compact polynomials moments of cells, added up to one polynomial per group       `polynomial_kernels.py`
-laplace             two sums of exponentials that run along the line             `laplace_kernel.py`
-gaussian            Taylor series of cells, added up to one series per group     `gaussian_series.py`
+laplace             two sums of exponentials that run along the line             `infinite_kernels.py`
+gaussian            Taylor series of cells, added up to one series per group     `infinite_kernels.py`
 constant            one sum                                                      this one
 cosine, logistic    none: brute force over the window of each query              `windows.py`
 =================== ============================================================ ======================
 
-Local linear and local quadratic fits are summed the same way; with the Laplace kernel only local linear ones.
+Local linear and local quadratic fits are summed the same way, but not with the Laplace kernel.
 
 A query whose sum is small compared with its terms, such as one far from all keys, is flagged by its family and summed
 again over the keys of its window, or by brute force if such queries are few. Gradients are computed over these pairs
@@ -33,7 +33,6 @@ from numpy.typing import NDArray
 
 from kernpool.algorithms.algorithm import Algorithm, Array, Gradients
 from kernpool.algorithms.costs import are_few, sweep_seconds
-from kernpool.algorithms.sweep.moment_columns import pop_flags, with_moments
 from kernpool.core import FLOAT64, PoolState, Problem
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import cut
@@ -74,7 +73,8 @@ def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) 
     else:
         line = arrange(problem, n_jobs)
         _sum_in_order(problem, line, result, n_jobs, report(0, m // 2))
-        undone = pop_flags(result)
+        undone = result.denominator < 0.0  # flagged by `UNDONE`
+        result.denominator[undone], result.numerator[undone] = 0.0, 0.0
     rows = np.flatnonzero(undone)
     if len(rows) and line is None and len(rows) <= FEW_UNDONE:
         state = brute.reduce(problem.block(rows), n_jobs, report(m // 2, m))
@@ -93,7 +93,7 @@ def _sum_in_order(
     problem: Problem, line: SortedColumn, result: PoolState, n_jobs: int, progress: Progress | None
 ) -> None:
     """Write kernel sums to `result` by the method for the kernel's family; flag queries to be recomputed."""
-    from kernpool.algorithms.sweep import gaussian_series, laplace_kernel, polynomial_kernels
+    from kernpool.algorithms.sweep import infinite_kernels, polynomial_kernels
 
     form = problem.similarity.kernel.form
     if isinstance(form, Polynomial) and problem.degree:
@@ -101,13 +101,12 @@ def _sum_in_order(
     elif isinstance(form, Polynomial):
         polynomial_kernels.pool_polynomial(line, form, result, n_jobs, progress)
     elif isinstance(form, Exponential):
-        pool_exponential = laplace_kernel.pool_moments if problem.degree else laplace_kernel.pool_weights
-        pool_exponential(line, result, n_jobs, progress)
+        infinite_kernels.pool_laplace(line, result, n_jobs, progress)
     elif isinstance(form, Gaussian):
         if problem.degree:
-            gaussian_series.pool_moments(line, problem.tol, result, n_jobs, progress, problem.degree)
+            infinite_kernels.pool_gaussian_moments(line, problem.tol, result, n_jobs, progress, problem.degree)
         else:
-            gaussian_series.pool_weights(line, problem.tol, result, n_jobs, progress)
+            infinite_kernels.pool_gaussian(line, problem.tol, result, n_jobs, progress)
 
 
 def arrange(problem: Problem, n_jobs: int) -> SortedColumn:
@@ -131,6 +130,8 @@ def _sum_all(problem: Problem, result: PoolState) -> NDArray[np.bool_]:
     middle = problem.key.mean(axis=0) if weight is None else weight @ problem.key / total
     columns = problem.value
     if problem.degree:
+        from kernpool.algorithms.sweep.sorted_column import with_moments
+
         offset = ((problem.key - middle) / problem.similarity.bandwidth)[:, 0]
         columns = np.ascontiguousarray(with_moments(problem.value.T, offset, problem.degree).T)
     undone = np.zeros(len(problem.query), dtype=bool)
@@ -307,6 +308,6 @@ SWEEP = Algorithm(
     own_kernels=False,
     columns=(1, 1),
     degree=2,
-    degree_of_form={Exponential: 1},
+    degree_of_form={Exponential: 0},
     widening=(Polynomial, Gaussian),
 )

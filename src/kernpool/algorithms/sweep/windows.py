@@ -65,7 +65,7 @@ def pool_windows(
     first, last = spans(line, problem.similarity.kernel, rows, problem.tol, problem.degree > 0)
     starts = window_loops.join_ranges(first, last, np.empty(len(rows) + 1, dtype=np.int64))
     blocks = CompiledBlocks(_in_order(problem, line, rows))
-    blocks.faster = []  # fused loops copy all keys first, which few queries are not worth
+    blocks.faster = None  # fused loops copy all keys first, which few queries are not worth
     blocks.prepare()
 
     def work(part: slice) -> Iterator[None]:

@@ -3,15 +3,10 @@
 `PreparedTree` is what is prepared before the first visit: a tree over the keys, queries in kd order, copies of keys for
 the loops. `Block` makes the visits for all tiles of a block of queries. Every step is one call for all tiles: large
 enough to be worth a call from Python, and small to compile.
-
-The last functions serve local linear fits and gradients, where denominators are known: blocks of queries and of keys
-in kd order, how far a query of each reaches, and which of them are in reach. What lies beyond the reach is at most
-the machine epsilon of each sum per query, squared distances included.
 """
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -20,21 +15,9 @@ from numpy.typing import NDArray
 from kernpool.algorithms.algorithm import LEAF, TILE
 from kernpool.algorithms.brute.fused import read_only
 from kernpool.algorithms.brute.loops.tiles import UNDERFLOW
-from kernpool.algorithms.loops.kernel_weights import GAUSSIAN
-from kernpool.algorithms.tree.kd_tree import (
-    KdTree,
-    LeafCopies,
-    Profile,
-    boxes_of,
-    copy_keys,
-    kd_order,
-    nearest_leaves,
-    plant,
-    profile_of,
-)
+from kernpool.algorithms.tree.kd_tree import boxes_of, kd_order, nearest_leaves, plant, profile_of
 from kernpool.algorithms.tree.loops import leaf_sums as tree_pairs
 from kernpool.algorithms.tree.loops import traversal as tree_visit
-from kernpool.algorithms.tree.loops.traversal import MARGIN
 from kernpool.core import PoolState, Problem
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import cut, run_blocks
@@ -42,13 +25,6 @@ from kernpool.execution.threads import cut, run_blocks
 Array = NDArray[np.float64]
 
 TILES_PER_BLOCK = 16
-
-
-def _plant(
-    problem: Problem, profile: Profile, scale: Array, leaf: int, n_jobs: int
-) -> tuple[KdTree, NDArray[np.int64], LeafCopies]:
-    tree, place = plant(problem, scale, leaf, profile.collapses, n_jobs)
-    return tree, place, copy_keys(tree, profile, n_jobs)
 
 
 class PreparedTree:
@@ -60,11 +36,7 @@ class PreparedTree:
         scale = 1.0 / problem.similarity.bandwidth
         similarity = problem.similarity
         made_of = (problem.key, problem.value, problem.key_weight, similarity.bandwidth, similarity.kernel, leaf)
-        self.tree, place, self.copies = problem.prepare(
-            "tree",
-            made_of,
-            partial(_plant, problem, self.profile, scale, leaf, n_jobs),
-        )
+        self.tree, place = problem.prepare("tree", made_of, partial(plant, problem, self.profile, leaf, n_jobs))
         self.query, self.order = kd_order(problem.query, scale, tile, n_jobs)
         low, high = self.boxes = boxes_of(self.query, tile)
         middle = (low + 0.5 * (high - low))[: None if self.profile.infinite else 0]
@@ -76,8 +48,7 @@ class PreparedTree:
         if profile.fused:  # here, or every thread makes and compiles its own
             from kernpool.algorithms.tree.loops import leaf_sums as tree_sums
 
-            special = profile.code, len(scale), int(problem.value.shape[1] == 1)
-            self.sum_near, self.sum_far = tree_sums.near_loop(*special), tree_sums.far_loop(*special)
+            self.sum_near = tree_sums.near_loop(profile.code, len(scale), int(problem.value.shape[1] == 1))
 
     def blocks(self) -> list[slice]:
         """Return slices that cut the queries into blocks of up to 16 whole tiles, fewer if there are few queries."""
@@ -89,8 +60,6 @@ Visits = NDArray[np.int64]
 
 PAIRS_PER_CALL = 1 << 14  # of a query and a leaf: two million of a query and a key
 FAR_PER_CALL = 16  # queries that look for their nearest key, which in many columns may be in any leaf
-# Sums of moments below this fraction of the keys' weight have lost digits, and are recomputed pair by pair.
-CANCELLED = 1e-3
 NEAR = -800.0  # denominators of queries this near, as exponents of two, are far from underflow in the unit of 1
 
 
@@ -103,48 +72,25 @@ class Block:
         self.query, self.own, self.own_weight = planted.query[block], planted.own[block], planted.own_weight[block]
         self.columns = np.ascontiguousarray(self.query.T)
         self.denominator, self.numerator = np.zeros(m), np.zeros((m, planted.problem.value.shape[1]))
-        self.unit, self.least, self.far, self.spent = np.zeros(m), np.full(m, -np.inf), np.zeros(m), np.zeros(m)
+        self.unit, self.least, self.spent = np.zeros(m), np.full(m, -np.inf), np.zeros(m)
         self.starts = np.append(np.arange(0, m, planted.tile), m)
         self.tiles = len(self.starts) - 1
         tiles = slice(block.start // planted.tile, block.start // planted.tile + self.tiles)
         self.boxes, self.nearest = (planted.boxes[0][tiles], planted.boxes[1][tiles]), planted.nearest[tiles]
-        self.visits = np.empty((self.tiles * leaves + m, 3), dtype=np.int64)
-        self.pairs, self.sizes = np.empty((3, PAIRS_PER_CALL, 2), dtype=np.int64), np.zeros(3, dtype=np.int64)
+        self.visits = np.empty((self.tiles * leaves, 3), dtype=np.int64)
+        self.pairs, self.sizes = np.empty((2, PAIRS_PER_CALL, 2), dtype=np.int64), np.zeros(2, dtype=np.int64)
         self.pairs_seen = 0
         # For weights, and for products: loops without new arrays avoid reference counts, which threads would share.
         self.buffers = np.empty((2, planted.tree.key.shape[2]))
-        self.buffers_32 = np.empty(self.buffers.shape, np.float32)
 
     def compact(self) -> Iterator[None]:
         """Compute the sums of the block for a kernel of compact support, yielding between the steps."""
-        tree, profile = self.tree, self.profile
-        tiles, collapse = np.arange(self.tiles), profile.collapses
-        buffer, collapsed = (
-            np.empty((len(self.visits) if collapse else 0, 4), dtype=np.int64),
-            np.zeros(len(self.query)),
-        )
-        while tiles.size:
-            count, nodes = tree_visit.list_support(
-                tiles, self.starts, *self.boxes, tree.lower, tree.upper, profile.scale, profile.norm, collapse,
-                self.visits, buffer,
-            )  # fmt: skip
-            yield
-            if nodes:
-                from kernpool.algorithms.tree.loops.leaf_sums import add_nodes
-
-                count = add_nodes(
-                    buffer, nodes, self.visits, count, self.query, self.own, tree.key.shape[2], tree.center,
-                    tree.moments, profile.scale, profile.code, self.denominator, self.numerator, collapsed,
-                )  # fmt: skip
-                yield
-            yield from self.add_leaves(self.visits, 0, count)
-            lost = self.denominator < CANCELLED * collapsed
-            if not lost.any():
-                return
-            # moments have lost the digits of some query: its tile is done again without them
-            tiles, collapse = np.unique(np.flatnonzero(lost) // self.planted.tile), False
-            again = np.isin(np.arange(len(lost)) // self.planted.tile, tiles)
-            self.denominator[again], self.numerator[again], collapsed[again] = 0.0, 0.0, 0.0
+        count = tree_visit.list_support(
+            self.starts, *self.boxes, self.tree.lower, self.tree.upper, self.profile.scale, self.profile.norm,
+            self.visits,
+        )  # fmt: skip
+        yield
+        yield from self.add_leaves(self.visits, 0, count)
 
     def infinite(self) -> Iterator[None]:
         """Compute the sums of the block for a kernel of infinite support, yielding between the steps.
@@ -165,16 +111,8 @@ class Block:
             nearest, *self.boxes, tree.lower, tree.upper, profile.scale, profile.norm, profile.code, cut, self.visits
         )
         yield
-        yield from self.add_leaves(self.visits, 0, early, budget, tree_pairs.FAR_LEAF)
-        yield from self.add_leaves(self.visits, others, len(self.visits), budget, tree_pairs.FAR_LEAF)
-        if (again := self.far > tree_pairs.FAR_SHARE * self.denominator).any():
-            # many far leaves weigh as much as near ones: all once more in float64
-            self.denominator[again], self.numerator[again], self.far[again], self.spent[again] = 0.0, 0.0, 0.0, 0.0
-            self.least[~again] = np.inf  # they are done
-            yield from self.add_leaves(nearest, 0, self.tiles, budget)
-            yield from self.add_leaves(self.visits, 0, early, budget)
-            yield from self.add_leaves(self.visits, others, len(self.visits), budget)
-        self.denominator += self.far
+        yield from self.add_leaves(self.visits, 0, early, budget)
+        yield from self.add_leaves(self.visits, others, len(self.visits), budget)
 
     def begin_far(self, far: NDArray[np.int64], nearest: Visits) -> None:
         """Restart the sums of queries far from their nearest leaf, in units of the weight of each one's nearest key."""
@@ -201,40 +139,30 @@ class Block:
         exponent = np.log2(self.denominator, where=known, out=np.full(len(known), -np.inf))
         np.maximum(self.least, self.unit + exponent, where=known, out=self.least)
 
-    def add_leaves(
-        self, visits: Visits, place: int, count: int, budget: float = 0.0, far_leaf: float = -math.inf
-    ) -> Iterator[None]:
+    def add_leaves(self, visits: Visits, place: int, count: int, budget: float = 0.0) -> Iterator[None]:
         """Add the keys of the leaves listed in ``visits[place:count]`` to the sums of their queries."""
-        # A query may omit leaves, up to the fraction `budget` of its sum. Leaves of a log-fraction below `far_leaf` may
-        # be summed in float32.
-        planted, tree, profile, copies = self.planted, self.tree, self.profile, self.planted.copies
-        queries, out = (self.query, self.own, self.own_weight), (self.denominator, self.numerator)
+        # A query may omit leaves, up to the fraction `budget` of its sum.
+        planted, tree, profile = self.planted, self.tree, self.profile
         while place < count:
             if budget:
                 self.raise_bounds()
             place = tree_pairs.list_pairs(
                 visits, place, count, self.columns, tree.lower, tree.upper, profile.scale, profile.norm, profile.code,
-                profile.infinite, far_leaf, budget, copies.lowest, copies.log_mass, self.unit, self.least, self.spent,
-                self.pairs, self.sizes,
+                profile.infinite, budget, tree.lowest, tree.log_mass, self.unit, self.least, self.spent, self.pairs,
+                self.sizes,
             )  # fmt: skip
             self.pairs_seen += int(self.sizes.sum()) * tree.key.shape[2]
-            near, far, staged = self.sizes.tolist()
+            near, staged = self.sizes.tolist()
             if staged:
                 self.sum_stages(self.pairs[tree_pairs.STAGED], staged)
             if near:
                 pairs = self.pairs[tree_pairs.NEAR]
                 on_edge = planted.sum_near(
-                    pairs, near, copies.key, tree.weight, tree.value, tree.center, profile.factor, *queries, *out,
-                    self.buffers,
+                    pairs, near, tree.near_key, tree.weight, tree.value, tree.center, profile.factor, self.query,
+                    self.own, self.own_weight, self.denominator, self.numerator, self.buffers,
                 )  # fmt: skip
                 if on_edge:
                     self.sum_stages(pairs, on_edge)
-            if far:
-                planted.sum_far(
-                    self.pairs[tree_pairs.FAR], far, copies.far_key, copies.far_value, copies.weight_unit,
-                    copies.value_unit, tree.center, profile.factor, *queries, self.far, self.numerator,
-                    self.buffers_32,
-                )  # fmt: skip
             yield
 
     def sum_stages(self, pairs: NDArray[np.int64], count: int) -> None:
@@ -268,64 +196,3 @@ def visit_blocks(
 
     run_blocks(work, blocks, n_jobs, progress)
     return state, int(pairs.sum())
-
-
-ROWS = 128  # of a block of queries, or of keys
-TINIEST = 5e-324  # beyond where a weight is this, sums without a shift are zero anyway
-SLOPE = 1 / 256  # terms are the weight times u**2, which is below the reciprocal of this where weights are an epsilon
-
-
-def put_in_order(
-    problem: Problem, query: Array, query_order: NDArray[np.int64], key: Array, key_order: NDArray[np.int64]
-) -> Problem:
-    """Return the problem with its queries and keys rearranged in kd order."""
-    own = None
-    if problem.self_index is not None:
-        place = np.empty(len(key), dtype=np.int64)
-        place[key_order] = np.arange(len(key))
-        own = problem.self_index[query_order]
-        own = np.where(own >= 0, place[own], -1)
-    return replace(
-        problem,
-        query=query,
-        key=key,
-        value=problem.value[key_order],
-        key_weight=None if problem.key_weight is None else problem.key_weight[key_order],
-        self_index=own,
-    )
-
-
-def weakest(problem: Problem, state: PoolState) -> PoolState:
-    """Return kernel sums with each query's sum of weights replaced by its smallest sum that has to be precise."""
-    # It is for `find_reach`. With moments that may be the mean square of an offset: where the nearest keys coincide
-    # with the query, the next ones determine the slope, however small their weight.
-    if not problem.degree:
-        return state
-    least = np.minimum(state.denominator, square_sums(problem, state).min(axis=1))
-    return PoolState(state.shift, np.where(state.denominator > 0.0, np.maximum(least, TINIEST), 0.0), state.numerator)
-
-
-def square_sums(problem: Problem, state: PoolState) -> Array:
-    """Return each query's weighted sums of squared offsets of keys, one for each column of the keys."""
-    diagonal = np.equal(*np.triu_indices(problem.key.shape[1]))
-    return np.asarray(state.numerator[:, problem.layout.second][:, diagonal])
-
-
-def find_reach(problem: Problem, profile: Profile, state: PoolState) -> Array:
-    """Return per block of queries the distance, in bandwidths, beyond which no key matters; -1 if all sums are zero."""
-    occupied = state.denominator > 0
-    if profile.infinite:
-        least = state.shift + np.log(state.denominator, where=occupied, out=np.zeros(len(occupied)))
-        decades = np.maximum(math.log(problem.total_weight / (np.finfo(float).eps * SLOPE)) - least, 0.0)
-        reach = np.sqrt(2.0 * decades) if profile.code == GAUSSIAN else decades
-    else:
-        reach = np.ones(len(occupied))
-    return np.maximum.reduceat(np.where(occupied, reach * (1.0 + MARGIN), -1.0), np.arange(0, len(occupied), ROWS))
-
-
-def pieces_of(near: NDArray[np.bool_], rows: int, most: int) -> Iterator[slice]:
-    """Yield slices of at most `most` rows that cover the blocks flagged as near."""
-    edges = np.flatnonzero(np.diff(near.astype(np.int8), prepend=0, append=0)) * ROWS
-    for first, last in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
-        for piece in cut(min(last, rows) - first, most):
-            yield slice(first + piece.start, first + piece.stop)

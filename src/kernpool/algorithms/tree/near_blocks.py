@@ -7,19 +7,24 @@ add to a sum per key. Gradients take one pass for sums per query and one for sum
 share a sum.
 """
 
+import math
 from collections.abc import Iterator
 from contextlib import nullcontext
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.algorithms.algorithm import PER_QUERY, Gradients
 from kernpool.algorithms.brute.tiles import CompiledBlocks
-from kernpool.algorithms.tree.blocks import ROWS, find_reach, pieces_of, put_in_order, square_sums, weakest
-from kernpool.algorithms.tree.kd_tree import boxes_of, distance, kd_order, profile_of
+from kernpool.algorithms.loops.kernel_weights import GAUSSIAN
+from kernpool.algorithms.tree.kd_tree import Profile, boxes_of, distance, kd_order, profile_of
+from kernpool.algorithms.tree.loops.traversal import MARGIN
 from kernpool.core import PoolState, Problem, empty_state, merge
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import blas_threads, cut, run_blocks, run_passes
+
+Array = NDArray[np.float64]
 
 THIN = 1e-3  # mean squared offset, in bandwidths, whose digits may depend on keys below epsilon of the weight
 
@@ -62,9 +67,6 @@ def _within_reach(problem: Problem, weights: PoolState, n_jobs: int, progress: P
 
     run_blocks(work, cut(len(query), ROWS), n_jobs, progress)
     return result
-
-
-Array = NDArray[np.float64]
 
 
 def differentiate_near(
@@ -115,3 +117,64 @@ def differentiate_near(
         result[name] = np.empty_like(sums[name])
         result[name][orders[name]] = sums[name]
     return Gradients(**result)
+
+
+ROWS = 128  # of a block of queries, or of keys
+TINIEST = 5e-324  # beyond where a weight is this, sums without a shift are zero anyway
+SLOPE = 1 / 256  # terms are the weight times u**2, which is below the reciprocal of this where weights are an epsilon
+
+
+def put_in_order(
+    problem: Problem, query: Array, query_order: NDArray[np.int64], key: Array, key_order: NDArray[np.int64]
+) -> Problem:
+    """Return the problem with its queries and keys rearranged in kd order."""
+    own = None
+    if problem.self_index is not None:
+        place = np.empty(len(key), dtype=np.int64)
+        place[key_order] = np.arange(len(key))
+        own = problem.self_index[query_order]
+        own = np.where(own >= 0, place[own], -1)
+    return replace(
+        problem,
+        query=query,
+        key=key,
+        value=problem.value[key_order],
+        key_weight=None if problem.key_weight is None else problem.key_weight[key_order],
+        self_index=own,
+    )
+
+
+def weakest(problem: Problem, state: PoolState) -> PoolState:
+    """Return kernel sums with each query's sum of weights replaced by its smallest sum that has to be precise."""
+    # It is for `find_reach`. With moments that may be the mean square of an offset: where the nearest keys coincide
+    # with the query, the next ones determine the slope, however small their weight.
+    if not problem.degree:
+        return state
+    least = np.minimum(state.denominator, square_sums(problem, state).min(axis=1))
+    return PoolState(state.shift, np.where(state.denominator > 0.0, np.maximum(least, TINIEST), 0.0), state.numerator)
+
+
+def square_sums(problem: Problem, state: PoolState) -> Array:
+    """Return each query's weighted sums of squared offsets of keys, one for each column of the keys."""
+    diagonal = np.equal(*np.triu_indices(problem.key.shape[1]))
+    return np.asarray(state.numerator[:, problem.layout.second][:, diagonal])
+
+
+def find_reach(problem: Problem, profile: Profile, state: PoolState) -> Array:
+    """Return per block of queries the distance, in bandwidths, beyond which no key matters; -1 if all sums are zero."""
+    occupied = state.denominator > 0
+    if profile.infinite:
+        least = state.shift + np.log(state.denominator, where=occupied, out=np.zeros(len(occupied)))
+        decades = np.maximum(math.log(problem.total_weight / (np.finfo(float).eps * SLOPE)) - least, 0.0)
+        reach = np.sqrt(2.0 * decades) if profile.code == GAUSSIAN else decades
+    else:
+        reach = np.ones(len(occupied))
+    return np.maximum.reduceat(np.where(occupied, reach * (1.0 + MARGIN), -1.0), np.arange(0, len(occupied), ROWS))
+
+
+def pieces_of(near: NDArray[np.bool_], rows: int, most: int) -> Iterator[slice]:
+    """Yield slices of at most `most` rows that cover the blocks flagged as near."""
+    edges = np.flatnonzero(np.diff(near.astype(np.int8), prepend=0, append=0)) * ROWS
+    for first, last in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
+        for piece in cut(min(last, rows) - first, most):
+            yield slice(first + piece.start, first + piece.stop)

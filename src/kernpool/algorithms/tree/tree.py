@@ -1,10 +1,8 @@
 """Tree algorithm: keys and queries in kd order; a tile of queries visits only the leaves that can matter to it.
 
 A query may miss the fraction `tol` of its weight. What it misses lies in leaves so far away that a bound on their
-weight, from the distance of the boxes, stays below that fraction; with compact kernels nothing is missed. Leaves at a
-medium distance are summed in float32, as far as that changes no digit of the result. A node that lies in the support
-of a whole tile is added by its moments where that is faster (both in `loops/leaf_sums.py`). Gradients leave out what
-is too far as well (`near_blocks.py`).
+weight, from the distance of the boxes, stays below that fraction; with compact kernels nothing is missed. Gradients
+leave out what is too far as well (`near_blocks.py`).
 
 Masks are not supported, since they depend on pairs and not on coordinates.
 """

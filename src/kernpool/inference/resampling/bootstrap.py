@@ -24,7 +24,7 @@ from kernpool.execution.warnings import warn_caller
 from kernpool.inference.resampling import random_draws
 from kernpool.inference.resampling.random_draws import LEAST_ROWS, means_of_units, multiplied
 from kernpool.inference.variance.standard_errors import InferenceWarning
-from kernpool.kernels.product_kernels import square
+from kernpool.kernels.squares import square
 from kernpool.pooling import Recipe, limit_values, local_fit, sum_problem
 from kernpool.smoother import nothing_left
 

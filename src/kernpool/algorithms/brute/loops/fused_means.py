@@ -5,8 +5,7 @@ since they fold at compile time. Kernels are the Gaussian, Epanechnikov and Lapl
 
 Several queries share each load of a key where there are enough registers. The first one to eight columns are added in
 the same loop as the exponential. Further columns, eight at a time, are added before it through a buffer, so that few
-numbers of columns need loops of their own. Exponents are made column by column, either from differences or from
-products about a center (see `FusedKeys` in `kernpool.algorithms.brute.fused`).
+numbers of columns need loops of their own.
 
 Rare cases are left out. A query whose sum of weights is tiny, because all keys are far away or near the edge of a
 compact kernel, goes to the staged tiles, which handle shifts and edges.
@@ -19,54 +18,38 @@ from typing import Any
 import numpy as np
 
 from kernpool.algorithms.loops.kernel_weights import EPANECHNIKOV, GAUSSIAN, LAPLACE, LN_2, exp2_minus
-from kernpool.execution.compilation import bare_loop, bare_part, loop, ordered_loop, use_widest_vectors
+from kernpool.execution.compilation import bare_part, loop, ordered_loop, use_widest_vectors
 
-DIFFERENCES, EVEN, PRODUCTS = range(3)  # scaled one by one; of one bandwidth, scaled at the end; centered and scaled
 AT_ONCE = 8  # columns
 
 
-@bare_loop
-def center_rows(rows, center, multiplier, factor, out, square):
-    """Write centered and scaled rows times `factor` to `out`, and the squared norms of the rows to `square`."""
-    # Norms are without the factor, and of coordinates as rounded to the dtype of `out`.
-    for i in range(rows.shape[0]):
-        total = 0.0
-        for a in range(rows.shape[1]):
-            x = out.dtype.type((rows[i, a] - center[a]) * multiplier[a])
-            out[i, a] = factor * x
-            total += float(x) * float(x)
-        square[i] = total
-
-
 @bare_part
-def with_column(s, q, k, scale, way):
+def with_column(s, q, k, scale, even):
     """Return the exponent (scaled squared distance) of a query-key pair with one coordinate's contribution added."""
-    # Of one bandwidth (`EVEN`), the sum is scaled at the end, by `weight_of`.
-    if way == PRODUCTS:
-        return s + q * k
-    u = q - k if way == EVEN else (q - k) * scale
+    # If all bandwidths are the same (`even`), the sum is scaled at the end, by `weight_of`.
+    u = q - k if even == 1 else (q - k) * scale
     return s + u * u
 
 
 @bare_part
-def with_columns(s, q, k, scale, columns, way):
+def with_columns(s, q, k, scale, columns, even):
     """Return a pair's exponent (scaled squared distance) with the contributions of one to eight coordinates added."""
     # Coordinates come as tuples of eight.
-    s = with_column(s, q[0], k[0], scale[0], way)
+    s = with_column(s, q[0], k[0], scale[0], even)
     if columns > 1:
-        s = with_column(s, q[1], k[1], scale[1], way)
+        s = with_column(s, q[1], k[1], scale[1], even)
     if columns > 2:
-        s = with_column(s, q[2], k[2], scale[2], way)
+        s = with_column(s, q[2], k[2], scale[2], even)
     if columns > 3:
-        s = with_column(s, q[3], k[3], scale[3], way)
+        s = with_column(s, q[3], k[3], scale[3], even)
     if columns > 4:
-        s = with_column(s, q[4], k[4], scale[4], way)
+        s = with_column(s, q[4], k[4], scale[4], even)
     if columns > 5:
-        s = with_column(s, q[5], k[5], scale[5], way)
+        s = with_column(s, q[5], k[5], scale[5], even)
     if columns > 6:
-        s = with_column(s, q[6], k[6], scale[6], way)
+        s = with_column(s, q[6], k[6], scale[6], even)
     if columns > 7:
-        s = with_column(s, q[7], k[7], scale[7], way)
+        s = with_column(s, q[7], k[7], scale[7], even)
     return s
 
 
@@ -95,7 +78,7 @@ def keys_at(tiles, j):
 
 
 @bare_part
-def add_later_columns(buffer, query, i, other, key, begin, first, last, scale, way):
+def add_later_columns(buffer, query, i, other, key, begin, first, last, scale, even):
     """Write what coordinates `begin` and later add to the exponents of two queries and a tile of keys to `buffer`."""
     # Eight coordinates are added at a time.
     # With two queries, each key is loaded once for both. With four, LLVM no longer vectorises the loop.
@@ -111,13 +94,13 @@ def add_later_columns(buffer, query, i, other, key, begin, first, last, scale, w
         if a == begin:
             for j in range(size):
                 k = keys_at(tiles, j)
-                s[j] = with_columns(zero, q, k, c, AT_ONCE, way)
-                t[j] = with_columns(zero, p, k, c, AT_ONCE, way)
+                s[j] = with_columns(zero, q, k, c, AT_ONCE, even)
+                t[j] = with_columns(zero, p, k, c, AT_ONCE, even)
         else:
             for j in range(size):
                 k = keys_at(tiles, j)
-                s[j] = with_columns(s[j], q, k, c, AT_ONCE, way)
-                t[j] = with_columns(t[j], p, k, c, AT_ONCE, way)
+                s[j] = with_columns(s[j], q, k, c, AT_ONCE, even)
+                t[j] = with_columns(t[j], p, k, c, AT_ONCE, even)
 
 
 KERNELS = frozenset({GAUSSIAN, EPANECHNIKOV, LAPLACE})
@@ -150,11 +133,9 @@ def is_bounded(code: int, square: float, dtype: np.dtype) -> bool:
 
 
 @ordered_loop
-def weight_of(s, factor, one, code, way, bounded):
+def weight_of(s, factor, one, code, even, bounded):
     """Return the kernel weight of a query-key pair from its exponent, a scaled squared distance."""
-    # Products may round an exponent below zero. By a little that does no harm; far from the center it may leave the
-    # range of the exponentials, and weights are then anything, NaN included: `FusedKeys.errors` finds such queries.
-    if way == EVEN:
+    if even == 1:
         s *= factor
     if code == EPANECHNIKOV:
         return one - s if s < one else one - one
@@ -162,30 +143,28 @@ def weight_of(s, factor, one, code, way, bounded):
 
 
 @ordered_loop
-def pair_weight(s, offset, square, q, k, scale, place, mine, one, kind):
+def pair_weight(s, q, k, scale, place, mine, one, kind):
     """Return the kernel weight of a query-key pair; zero if the key is the query's own (leave-one-out)."""
     # The exponent `s` has the contributions of later columns; those of the columns in registers are added.
-    code, columns, later, way, own, bounded = kind
+    code, columns, later, even, own, bounded = kind
     if code == LAPLACE and columns == 1 and later == 0:  # without a root
         w = exp2_minus(abs((q[0] - k[0]) * scale[0]), bounded)
     else:
-        if way == PRODUCTS:
-            s += offset + square
-        w = weight_of(with_columns(s, q, k, scale, columns, way), scale[0], one, code, way, bounded)
+        w = weight_of(with_columns(s, q, k, scale, columns, even), scale[0], one, code, even, bounded)
     return w if own == 0 or place != mine else one - one
 
 
 @ordered_loop
-def add_own(query, offset, key, square, value, weight, mine, mine_weight, scale, one, kind, denominator, numerator):
+def add_own(query, key, value, weight, mine, mine_weight, scale, one, kind, denominator, numerator):
     """Add each query's own key to its sums, with the weight left after leave-one-out has removed one unit."""
-    code, _, _, way, _, bounded = kind
+    code, _, _, even, _, bounded = kind
     for i in range(query.shape[0]):
         j = mine[i]
         if 0 <= j < key.shape[1] and mine_weight[i] > 0.0:
-            s = offset[i] + square[j] if way == PRODUCTS else one - one
+            s = one - one
             for a in range(key.shape[0]):
-                s = with_column(s, query[i, a], key[a, j], scale[a], way)
-            left = mine_weight[i] * weight_of(s, scale[0], one, code, way, bounded)
+                s = with_column(s, query[i, a], key[a, j], scale[a], even)
+            left = mine_weight[i] * weight_of(s, scale[0], one, code, even, bounded)
             denominator[i] += left
             for v in range(value.shape[0]):
                 numerator[i, v] += left * value[v, j] / weight[j]
@@ -214,17 +193,17 @@ _SPECIALISED: dict[tuple[int, ...], Callable[..., Any]] = {}
 
 
 def specialise(
-    code: int, columns: int, later: int, width: int, way: int, weighted: int, own: int, one_value: int, bounded: int,
+    code: int, columns: int, later: int, width: int, even: int, weighted: int, own: int, one_value: int, bounded: int,
     rows: int,
 ) -> Callable[..., Any]:  # fmt: skip
     """Return the loop for weighted means, compiled for one kernel, numbers of columns, float width and set of flags."""
-    key = (code, columns, later, width, way, weighted, own, one_value, bounded, rows)
+    key = (code, columns, later, width, even, weighted, own, one_value, bounded, rows)
     # Two threads may both make one; all of them use the first, and it is compiled once, under Numba's own lock.
     return _SPECIALISED.get(key) or _SPECIALISED.setdefault(key, _make(*key))
 
 
 def _make(
-    code: int, columns: int, later: int, width: int, way: int, weighted: int, own: int, one_value: int, bounded: int,
+    code: int, columns: int, later: int, width: int, even: int, weighted: int, own: int, one_value: int, bounded: int,
     rows: int,
 ) -> Callable[..., Any]:  # fmt: skip
     a1, a2, a3, a4, a5, a6, a7 = (min(a, columns - 1) for a in range(1, 8))  # those beyond `columns` are not looked at
@@ -233,7 +212,7 @@ def _make(
     by_tile = int(rows > 2 or one_value == 0 or columns > MOST_HELD or later == 1)
 
     @loop
-    def block(query, offset, key, square, value, weight, place, mine, mine_weight, scale, denominator, numerator):
+    def block(query, key, value, weight, place, mine, mine_weight, scale, denominator, numerator):
         """Add each query's sums of weights and weighted values over a block of keys to `denominator` and `numerator`.
 
         If keys have weights, their values come multiplied by them.
@@ -242,44 +221,43 @@ def _make(
         n = key.shape[1]
         front, back = np.zeros((2, TILE), key.dtype), np.zeros((2, TILE), key.dtype)
         weights = np.zeros((4, TILE), key.dtype)
-        factors, kind = at(scale, 0, columns), (code, columns, later, way, own, bounded)
+        factors, kind = at(scale, 0, columns), (code, columns, later, even, own, bounded)
         for i in range(0, query.shape[0], rows):
             # Rows that there are not repeat one that there is, and nothing uses that.
             i1, i2, i3 = i + min(1, rows - 1), i + max(0, rows - 2), i + rows - 1
             q0, q1 = at(query[i], 0, columns), at(query[i1], 0, columns)
             q2, q3 = at(query[i2], 0, columns), at(query[i3], 0, columns)
-            o0, o1, o2, o3 = offset[i], offset[i1], offset[i2], offset[i3]
             held = (0.0,) * 4
             for first in range(0, n, TILE):
                 last = min(first + TILE, n)
                 k0, k1, k2, k3 = key[0, first:last], key[a1, first:last], key[a2, first:last], key[a3, first:last]
                 k4, k5, k6, k7 = key[a4, first:last], key[a5, first:last], key[a6, first:last], key[a7, first:last]
                 tiles = k0, k1, k2, k3, k4, k5, k6, k7
-                squares, column = square[first:last] if way == PRODUCTS else k0, value[0, first:last]
+                column = value[0, first:last]
                 times = weight[first:last] if weighted == 1 else k0
                 if later == 1:
-                    add_later_columns(front, query, i, i1, key, columns, first, last, scale, way)
+                    add_later_columns(front, query, i, i1, key, columns, first, last, scale, even)
                     if rows > 2:
-                        add_later_columns(back, query, i2, i3, key, columns, first, last, scale, way)
+                        add_later_columns(back, query, i2, i3, key, columns, first, last, scale, even)
                 s0, s1, s2, s3 = front[0], front[1], back[0], back[1]
                 w0, w1, w2, w3 = weights[0], weights[1], weights[2], weights[3]
                 m0, m1 = number(mine[i] - first), number(mine[i1] - first)
                 m2, m3 = number(mine[i2] - first), number(mine[i3] - first)
                 t0, t1, t2, t3, v0, v1, v2, v3 = zero, zero, zero, zero, zero, zero, zero, zero
                 for j in range(k0.size):
-                    k, norm, here = keys_at(tiles, j), squares[j], place[j]
-                    u0 = pair_weight(s0[j] if later == 1 else zero, o0, norm, q0, k, factors, here, m0, one, kind)
+                    k, here = keys_at(tiles, j), place[j]
+                    u0 = pair_weight(s0[j] if later == 1 else zero, q0, k, factors, here, m0, one, kind)
                     t0, v0 = with_pair(t0, v0, u0, times, column, j, weighted, one_value)
                     if one_value == 0:
                         w0[j] = u0
                     if rows > 1:
-                        u1 = pair_weight(s1[j] if later == 1 else zero, o1, norm, q1, k, factors, here, m1, one, kind)
+                        u1 = pair_weight(s1[j] if later == 1 else zero, q1, k, factors, here, m1, one, kind)
                         t1, v1 = with_pair(t1, v1, u1, times, column, j, weighted, one_value)
                         if one_value == 0:
                             w1[j] = u1
                     if rows > 2:
-                        u2 = pair_weight(s2[j] if later == 1 else zero, o2, norm, q2, k, factors, here, m2, one, kind)
-                        u3 = pair_weight(s3[j] if later == 1 else zero, o3, norm, q3, k, factors, here, m3, one, kind)
+                        u2 = pair_weight(s2[j] if later == 1 else zero, q2, k, factors, here, m2, one, kind)
+                        u3 = pair_weight(s3[j] if later == 1 else zero, q3, k, factors, here, m3, one, kind)
                         t2, v2 = with_pair(t2, v2, u2, times, column, j, weighted, one_value)
                         t3, v3 = with_pair(t3, v3, u3, times, column, j, weighted, one_value)
                         if one_value == 0:
@@ -295,7 +273,7 @@ def _make(
                 add_sums(denominator, numerator, (i, i1), held[:2], held[2:], one_value)
         if own == 1 and weighted == 1:
             add_own(
-                query, offset, key, square, value, weight, mine, mine_weight, scale, one, kind, denominator, numerator
+                query, key, value, weight, mine, mine_weight, scale, one, kind, denominator, numerator
             )  # fmt: skip
 
     return block

@@ -1,41 +1,19 @@
-"""Compiled sums and gradients for many columns, with squared distances by matrix products.
+"""Compiled gradients of Gaussian pooling for many columns, with squared distances by matrix products.
 
 Squared distances are ``|q|^2 + |k|^2 - 2 q.k`` about a center. The center is that of the block's queries, so nothing
 large cancels unless the data are widely spread compared with the bandwidth. The error of a squared distance is
-bounded by the radii; queries for which it is too large are computed again from differences. Kernels with a kink at
-zero (triangular, Laplace) are excluded, because the root of a squared distance that should be zero would be 1e-8. So
-is the boxcar, whose edge allows no error.
+bounded by the radii; queries for which it is too large are computed again from differences.
 
-Tiles of 128 queries and 512 keys stay in the second-level cache. Gradients are those of the Gaussian alone.
+Tiles of 128 queries and 512 keys stay in the second-level cache.
 """
-
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from kernpool.algorithms.brute.loops.tiles import TILE, multiply
-from kernpool.algorithms.loops.kernel_weights import (
-    BIWEIGHT,
-    COSINE,
-    EPANECHNIKOV,
-    GAUSSIAN,
-    LOGISTIC,
-    TRICUBE,
-    TRIWEIGHT,
-    correct,
-    exp2,
-    exp2_minus,
-    exponents,
-    profiles,
-)
+from kernpool.algorithms.loops.kernel_weights import exp2_minus
 from kernpool.execution.compilation import bare_part, loop
 
 ROWS = 128
-# How much a kernel of compact support changes with a squared distance, at most: 105/32, of the triweight, rounded up.
-STEEPEST = 4.0
-KERNELS = frozenset({GAUSSIAN, EPANECHNIKOV, BIWEIGHT, TRIWEIGHT, TRICUBE, COSINE, LOGISTIC})
-NEAR = 1.0 + 1e-6  # squared distance up to which a key may turn out to be in the support
 
 
 @bare_part
@@ -49,112 +27,6 @@ def center_queries(query, center, scale, left, offset):
             squares += x * x
             left[i, a] = -2.0 * x
         offset[i] = squares
-
-
-@bare_part
-def add_row(weight, i, first, value, key_weight, mask, own, own_weight, denominator, numerator):
-    """Add the weights and weighted values of a tile of keys to the sums of query `i`."""
-    zero, total = value.dtype.type(0.0), value.dtype.type(0.0)
-    if mask.size or key_weight.size or first <= own[i] < first + weight.size:
-        multiply(weight, first, key_weight, mask, own[i], own_weight[i])
-    for j in range(weight.size):
-        total += weight[j]
-    denominator[i] += total
-    for c in range(value.shape[0]):
-        column, total = value[c, first : first + weight.size], zero
-        for j in range(weight.size):
-            total += weight[j] * column[j]
-        numerator[i, c] += total
-
-
-# Rows are left to parts that make no arrays: nothing counts references then, which takes a third of the time.
-@bare_part
-def add_gaussian(distances, low, first, offset, square, weight, mask, no_mask, rest):
-    """Add the Gaussian sums of a tile of queries and keys, given the matrix of products -2 q.k."""
-    value, key_weight, own, own_weight, denominator, numerator = rest
-    zero = weight.dtype.type(0.0)
-    for r in range(distances.shape[0]):
-        i, s, square_of = low + r, distances[r], offset[low + r]
-        for j in range(s.size):
-            x = s[j] + (square_of + square[j])
-            weight[j] = exp2_minus(x if x > zero else zero, 0)
-        row = mask[i] if mask.size else no_mask
-        add_row(weight, i, first, value, key_weight, row, own, own_weight, denominator, numerator)
-
-
-@bare_part
-def add_others(distances, low, first, offset, square, weight, mask, no_mask, rest, code, exponent, near):
-    """Add the kernel sums of a tile of queries and keys, given products -2 q.k, for kernels other than the Gaussian."""
-    # `near` gets the sum of key weights in the support of the kernel, or just outside of it.
-    value, key_weight, own, own_weight, denominator, numerator = rest
-    zero = weight.dtype.type(0.0)
-    for r in range(distances.shape[0]):
-        i, s, square_of, count = low + r, distances[r], offset[low + r], 0.0
-        for j in range(s.size):
-            x = s[j] + (square_of + square[j])
-            s[j] = x if x > zero else zero
-            times = key_weight[first + j] if key_weight.size else 1.0
-            count += times if x < NEAR else 0.0
-        near[i] += count
-        if code == LOGISTIC:
-            exponents(exponent, s, code)
-            for j in range(s.size):
-                weight[j] = exp2(exponent[j])
-            correct(weight, exponent, code)
-        else:
-            profiles(weight, s, code)
-        row = mask[i] if mask.size else no_mask
-        add_row(weight, i, first, value, key_weight, row, own, own_weight, denominator, numerator)
-
-
-def _make(gaussian: int) -> Callable[..., Any]:
-    @loop
-    def block(query, key, value, key_weight, mask, own, own_weight, center, scale, code, denominator, numerator, near):
-        """Write a block's kernel sums to `denominator` and `numerator`; return the largest squared norm of a key.
-
-        Products and weights have the width of the values; coordinates are centered and scaled in float64. `near` gets
-        the sum of key weights in the support, or just outside of it (zero for the Gaussian).
-        """
-        (m, d), n = query.shape, key.shape[1]
-        denominator[:] = 0.0
-        numerator[:] = 0.0
-        near[:] = 0.0
-        radius = 0.0
-        left, offset = np.empty((m, d), value.dtype), np.empty(m, value.dtype)
-        center_queries(query, center, scale, left, offset)
-        # Made once: an array of this size from the system, page by page, costs as much as what is written into it.
-        buffer, right_buffer = np.empty(ROWS * TILE, value.dtype), np.empty(d * TILE, value.dtype)
-        weight_buffer, square_buffer = np.empty(TILE, value.dtype), np.empty(TILE, value.dtype)
-        squared, exponent_buffer, no_mask = np.empty(TILE), np.empty(TILE), np.empty(0, np.bool_)
-        for first in range(0, n, TILE):
-            size = min(TILE, n - first)
-            right, square = right_buffer[: d * size].reshape((d, size)), square_buffer[:size]
-            squared[:] = 0.0
-            for a in range(d):
-                for j in range(size):
-                    x = (key[a, first + j] - center[a]) * scale[a]
-                    right[a, j] = x
-                    squared[j] += x * x
-            for j in range(size):
-                square[j] = squared[j]
-                radius = max(radius, squared[j])
-            weight = weight_buffer[:size]
-            for low in range(0, m, ROWS):
-                rows = min(ROWS, m - low)
-                distances = buffer[: rows * size].reshape((rows, size))
-                np.dot(left[low : low + rows], right, distances)
-                tile = (distances, low, first, offset, square, weight, mask, no_mask)
-                rest = (value, key_weight, own, own_weight, denominator, numerator)
-                if gaussian == 1:
-                    add_gaussian(*tile, rest)
-                else:
-                    add_others(*tile, rest, code, exponent_buffer[:size], near)
-        return radius
-
-    return block
-
-
-GAUSSIAN_BLOCK, OTHER_BLOCK = _make(1), _make(0)
 
 
 @bare_part

@@ -47,16 +47,6 @@ def smallest(low, high, node, lower, upper, scale, norm):
 
 
 @part
-def largest(low, high, node, lower, upper, scale, norm):
-    """Return the largest squared distance, in bandwidths, from a box of queries to the box of a tree node."""
-    total = 0.0
-    for a in range(low.size):
-        reach = max(upper[node, a] - low[a], high[a] - lower[node, a])
-        total = add_component(total, reach * scale[a], norm)
-    return total * total if norm == TAXICAB else total
-
-
-@part
 def node_index(first, last, leaves):
     """Return the array index of the tree node that has the leaves `first` to ``last - 1``."""
     # As `kd_tree.node_indices` does.
@@ -72,19 +62,17 @@ def ceiling(s, code):
 
 
 LEAF, START, STOP = range(3)  # columns of a list of visits: queries start ... stop - 1 see a leaf
-FIRST, LAST = 2, 3  # the last columns of a list of nodes: queries start ... stop - 1 see leaves first ... last - 1
 # Leaves whose bound is within 2**-6 of the largest are summed before the others, so that queries know how much they may
 # leave out. Beyond that the order does not matter, and sorting leaves compiles longer than finding them.
 EARLY = 6.0
 
 
 @loop
-def list_support(tiles, starts, lows, highs, lower, upper, scale, norm, collapse, visits, nodes):
-    """List for each tile of queries the leaves that a compact kernel reaches, and the nodes wholly in its support."""
-    leaves, d, visit_count, node_count = lower.shape[0] // 2, lows.shape[1], 0, 0
+def list_support(starts, lows, highs, lower, upper, scale, norm, visits):
+    """List for each tile of queries the leaves that a compact kernel reaches; return their number."""
+    leaves, d, count = lower.shape[0] // 2, lows.shape[1], 0
     low, high, stack = np.empty(d), np.empty(d), np.empty((64, 2), dtype=np.int64)
-    for t in tiles:
-        start, stop = starts[t], starts[t + 1]
+    for t in range(lows.shape[0]):
         for a in range(d):
             low[a], high[a] = lows[t, a], highs[t, a]
         stack[0, 0], stack[0, 1] = 0, leaves
@@ -92,22 +80,17 @@ def list_support(tiles, starts, lows, highs, lower, upper, scale, norm, collapse
         while height > 0:
             height -= 1
             first, last = stack[height, 0], stack[height, 1]
-            node = node_index(first, last, leaves)
-            if smallest(low, high, node, lower, upper, scale, norm) > 1.0 + MARGIN:
+            if smallest(low, high, node_index(first, last, leaves), lower, upper, scale, norm) > 1.0 + MARGIN:
                 continue
-            if collapse and largest(low, high, node, lower, upper, scale, norm) < 1.0 - MARGIN:
-                nodes[node_count, 0], nodes[node_count, 1] = start, stop
-                nodes[node_count, FIRST], nodes[node_count, LAST] = first, last
-                node_count += 1
-            elif last - first == 1:
-                visits[visit_count, LEAF], visits[visit_count, START], visits[visit_count, STOP] = first, start, stop
-                visit_count += 1
+            if last - first == 1:
+                visits[count, LEAF], visits[count, START], visits[count, STOP] = first, starts[t], starts[t + 1]
+                count += 1
             else:
                 middle = (first + last) // 2
                 stack[height, 0], stack[height, 1] = first, middle
                 stack[height + 1, 0], stack[height + 1, 1] = middle, last
                 height += 2
-    return visit_count, node_count
+    return count
 
 
 @loop
