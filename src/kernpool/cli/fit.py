@@ -19,6 +19,7 @@ from kernpool.data.atomic_files import refuse_existing, whole_file
 from kernpool.displays import PartialDisplay, cover_glyphs, import_pyplot
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
 from kernpool.estimators.fitted_model import problem_of
+from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.persistence import check_model_file, save_model
 from kernpool.execution.progress import progress_bar
 from kernpool.execution.text_table import lines_of
@@ -136,7 +137,7 @@ def check_outputs(options: argparse.Namespace) -> None:
             raise UsageError(f"--plot must end in one of {', '.join(PICTURES)}, got {options.plot!r}")
 
 
-def draw(model: Any, names: list[str], target: str, path: Path) -> None:
+def draw(model: KernelSmoother, names: list[str], target: str, path: Path) -> None:
     """Plot the fit over each feature into a file."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of points that nobody asked for; predict warns of those that somebody does

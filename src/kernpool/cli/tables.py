@@ -23,6 +23,7 @@ from kernpool.data.chunks.parquet import ParquetChunks
 from kernpool.data.chunks.sources import NpyChunks
 from kernpool.data.dates import times_of
 from kernpool.data.suspect_columns import NUMBERS_ROWS, is_row_number
+from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.persistence import referred_files
 
 IN_MEMORY = (
@@ -287,7 +288,7 @@ def parse_features(options: argparse.Namespace) -> list[str] | None:
     return features
 
 
-def query_rows(options: argparse.Namespace, model: Any, header: dict[str, Any]) -> tuple[Any, Table]:
+def query_rows(options: argparse.Namespace, model: KernelSmoother, header: dict[str, Any]) -> tuple[Any, Table]:
     """Read the rows to predict: return the feature columns that the model needs, and the table with all columns."""
     table = open_table(options)
     column_types.need(table, options.keep or ())

@@ -101,7 +101,7 @@ def refuse_few(rows: TrainingRows) -> None:
 
 def _was_searched(model: FittedModel) -> bool:
     """Return whether the bandwidths were found by a search."""
-    if "loo_error_" in vars(model):
+    if hasattr(model, "loo_error_"):
         return True
     criterion = CRITERIA.get(model.bandwidth) if isinstance(model.bandwidth, str) else None
     return criterion is not None and not criterion.exclude_self

@@ -40,6 +40,7 @@ from kernpool.pooling import ChunkPairs, Floor, Nearest
 HEADER, VERSION = "kernpool.json", 1
 SMOOTHERS = (NadarayaWatsonRegressor, LocalLinearRegressor, LocalPolynomialRegressor, NadarayaWatsonClassifier)
 MODELS = (*SMOOTHERS, KernelStackingRegressor, KernelStackingClassifier)
+Model = KernelSmoother | KernelStackingRegressor | KernelStackingClassifier
 PARTS = (
     BandwidthSearch, Encoding, Circle, Coordinates, Cuts, Globe, ScoreCalibration,
     KernelRidge, RidgeKernel, Spectrum, StandardColumns, FittedStack, Queries, Floor, Nearest, Exclusion,
@@ -54,7 +55,7 @@ class ModelFileError(ValueError):
 
 
 def save_model(
-    model: Any,
+    model: Model,
     path: str | Path,
     *,
     features: Sequence[str] | None = None,
@@ -119,7 +120,7 @@ def save_model(
         temporary.write_bytes(content.getbuffer())
 
 
-def _content_of(model: Any) -> BytesIO:
+def _content_of(model: Model) -> BytesIO:
     """Return a fitted model as skops writes it, without rows that lie in files; raise if it could not be loaded."""
     from skops.io import dumps, get_untrusted_types  # which imports pandas and torch where they are installed
 
@@ -133,13 +134,13 @@ def _content_of(model: Any) -> BytesIO:
     return BytesIO(content)
 
 
-def _without_built(model: Any) -> Any:
+def _without_built(model: Model) -> Any:
     """Return a copy of a model without what is made again when it is loaded, and without rows that lie in files."""
     if not isinstance(model, SMOOTHERS):
-        saved: Any = copy.copy(model)
-        saved._stack = replace(model._stack, local=_without_built(model._stack.local))
-        saved.members_ = saved._stack.members
-        return saved
+        stack = copy.copy(model)
+        stack._stack = replace(model._stack, local=_without_built(model._stack.local))
+        stack.members_ = stack._stack.members
+        return stack
     saved = as_fitted(model)
     for name in ("source_", *BUILT):
         saved.__dict__.pop(name, None)
@@ -148,7 +149,7 @@ def _without_built(model: Any) -> Any:
     return saved
 
 
-def _columns_of(model: Any, features: Sequence[str] | None, target: str | None) -> dict[str, Any]:
+def _columns_of(model: KernelSmoother, features: Sequence[str] | None, target: str | None) -> dict[str, Any]:
     """Return what the header says of columns and data files."""
     check_restored(model)
     reference = getattr(model, "reference_", None)
@@ -215,7 +216,7 @@ def load_model(path: str | Path, *, memory: int | None = None) -> Any:
     return model
 
 
-def _complete(model: Any, memory: int | None) -> None:
+def _complete(model: Model, memory: int | None) -> None:
     """Check the parameters of a loaded model, and open the data files that it refers to."""
     local: KernelSmoother = model if isinstance(model, SMOOTHERS) else model._stack.local
     check_restored(local)

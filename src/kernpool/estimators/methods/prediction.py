@@ -271,7 +271,7 @@ class PredictionBase(NamedCalls):
 
 
 @underflow_is_zero
-def row_diagnostics(model: Any, *, labels: ArrayLike | None = None) -> RowDiagnostics:
+def row_diagnostics(model: FittedModel, *, labels: ArrayLike | None = None) -> RowDiagnostics:
     r"""Find the roles of training rows: prototypes, which carry many predictions, outliers, and isolated rows.
 
     Parameters
@@ -319,15 +319,15 @@ def row_diagnostics(model: Any, *, labels: ArrayLike | None = None) -> RowDiagno
             f"{type(model).__name__}"
         )
     check_is_fitted(model)
-    model = cast(Any, model)  # whose methods are those of its kind
     smoother = smoother_of(model, "row_diagnostics")
     names = None if labels is None else row_labels(labels, len(smoother.weight))
     attention = attention_received(smoother)
+    of_kind = cast(Any, model)  # whose methods are those of its kind
     if not isinstance(model, ClassifierMixin):
-        found = model.residuals()
+        found = of_kind.residuals()
         return RowDiagnostics(attention, found.residual, found.standardized, smoother.weight, None, names)
     own = np.asarray(model.value_, dtype=np.float64).argmax(axis=1)
-    probability = model.leave_one_out().probability[np.arange(len(own)), own]
+    probability = of_kind.leave_one_out().probability[np.arange(len(own)), own]
     with np.errstate(divide="ignore"):
         pearson = np.sqrt((1.0 - probability) / probability)
-    return RowDiagnostics(attention, 1.0 - probability, pearson, smoother.weight, model.classes_[own], names)
+    return RowDiagnostics(attention, 1.0 - probability, pearson, smoother.weight, of_kind.classes_[own], names)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,11 +27,21 @@ from kernpool.pooling.recipe import Recipe
 Array = NDArray[np.float64]
 
 
+class Regressor(Protocol):
+    """Regressor of scikit-learn's interface."""
+
+    def fit(self, X: Any, y: Any, /) -> Any:
+        """Fit the model to rows."""
+
+    def predict(self, X: Any, /) -> Any:
+        """Predict the output at rows."""
+
+
 @underflow_is_zero
 def specification_test(
     X: Any,
     y: ArrayLike,
-    model: Any = None,
+    model: Regressor | None = None,
     *,
     sample_weight: ArrayLike | None = None,
     bandwidth: ArrayLike | None = None,
@@ -150,7 +160,7 @@ def specification_test(
     )
 
 
-def _name(model: Any) -> str:
+def _name(model: Regressor | None) -> str:
     return "LinearRegression()" if model is None else " ".join(repr(model).split())
 
 
@@ -177,13 +187,15 @@ def _read(X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> tuple[TestSa
     return sample, table.iloc[rows] if hasattr(table, "iloc") else table[rows]
 
 
-def _is_least_squares(model: Any) -> bool:
+def _is_least_squares(model: object) -> bool:
     from sklearn.linear_model import LinearRegression
 
-    return model is None or (type(model) is LinearRegression and bool(model.fit_intercept) and not model.positive)
+    if not isinstance(model, LinearRegression):
+        return model is None
+    return type(model) is LinearRegression and bool(model.fit_intercept) and not model.positive
 
 
-def _predictions(model: Any, inputs: Any) -> Callable[[Array], Array]:
+def _predictions(model: Regressor | None, inputs: Any) -> Callable[[Array], Array]:
     """Return a function that refits the model to each column of outputs, and returns the fitted values."""
     from sklearn.base import clone
 
@@ -202,7 +214,7 @@ def _predictions(model: Any, inputs: Any) -> Callable[[Array], Array]:
     return refit
 
 
-def _predicted(model: Any, inputs: Any) -> Array:
+def _predicted(model: Regressor, inputs: Any) -> Array:
     return np.asarray(model.predict(inputs), dtype=np.float64).reshape(len(inputs))
 
 
