@@ -417,7 +417,7 @@ def as_ridge(ridge: ArrayLike, columns: int | None = None) -> Array:
 
 def ridge_weight(ridge: ArrayLike, columns: int, log_peak: float) -> Array:
     """Convert a ridge penalty from a number of keys to a sum of kernel weights, one per column, for `with_ridge`."""
-    return np.asarray(np.broadcast_to(as_ridge(ridge, columns), (columns,)) * np.exp(log_peak))
+    return np.asarray(np.broadcast_to(ridge, (columns,)) * np.exp(log_peak))
 
 
 def _unit(state: PoolState) -> Array:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.execution.error_messages import check_choice
-from kernpool.execution.warnings import underflow_is_zero, warn_caller
+from kernpool.execution.warnings import warn_caller
 
 Array = NDArray[np.float64]
 Empty = Literal["nan", "nearest", "mean", "zero", "raise"]
@@ -153,7 +153,7 @@ class PoolState:
         left.shift[which], left.denominator[which], left.numerator[which] = -np.inf, 0.0, 0.0
         return left
 
-    @underflow_is_zero
+    @np.errstate(under="ignore")
     def finalize(
         self, empty: Empty = "nan", fill: Callable[[NDArray[np.intp]], NDArray[np.float64]] | None = None
     ) -> NDArray[np.float64]:
@@ -208,7 +208,7 @@ def empty_state(n_queries: int, n_columns: int) -> PoolState:
     return PoolState(np.full(n_queries, -np.inf), np.zeros(n_queries), np.zeros((n_queries, n_columns)))
 
 
-@underflow_is_zero
+@np.errstate(under="ignore")
 def merge(a: PoolState, b: PoolState) -> PoolState:
     """Merge the sums of the same queries over two disjoint sets of keys into one `PoolState`.
 

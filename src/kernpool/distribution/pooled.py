@@ -37,7 +37,6 @@ from kernpool.distribution.functionals import (
 from kernpool.distribution.scoring_rules import numeric_y_bandwidth
 from kernpool.execution.error_messages import explain_calls
 from kernpool.execution.progress import Progress, progress_of_part
-from kernpool.execution.warnings import underflow_is_zero
 from kernpool.kernels import Kernel
 from kernpool.pooling import ArrayPairs, Recipe, Source, as_pairs, choose
 from kernpool.pooling.widths import Nearest, neighbors_in
@@ -74,7 +73,7 @@ def as_thresholds(y: Any, m: int, outputs: int = 1, *, several: bool = False) ->
     )
 
 
-@underflow_is_zero
+@np.errstate(under="ignore")
 @explain_calls
 def pool_cdf(
     query: ArrayLike,
@@ -184,7 +183,7 @@ def pool_cdf(
     return np.stack(tables).reshape(*batch.shape, *tables[0].shape)
 
 
-@underflow_is_zero
+@np.errstate(under="ignore")
 @explain_calls
 def pool_quantile(
     query: ArrayLike,

@@ -73,7 +73,7 @@ def _named(function: FunctionType) -> Callable[..., Any]:
     @functools.wraps(function)
     def method(self: Any, *arguments: Any, **keywords: Any) -> Any:
         try:
-            # as `kernpool.execution.warnings.underflow_is_zero`
+            # so that weights which underflow to zero never raise or warn
             with waiting(), np.errstate(under="ignore"):
                 if not fits:
                     return function(self, *arguments, **keywords)

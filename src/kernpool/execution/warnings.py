@@ -1,16 +1,9 @@
-"""Warnings attributed to the user's line that called the package, and suppression of NumPy's underflow errors."""
+"""Warnings attributed to the user's line that called the package."""
 
 import os
 import sys
 import warnings
-from collections.abc import Callable
-from functools import wraps
 from types import FrameType
-from typing import Any, TypeVar, cast
-
-import numpy as np
-
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 _PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep  # noqa: PTH120  # pathlib takes longer to load
 # Libraries that only pass calls on: pipelines call estimators, decorators of torch and NumPy wrap functions, and
@@ -59,18 +52,6 @@ def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
         module=frame.f_globals.get("__name__") or "<string>",
         registry=frame.f_globals.setdefault("__warningregistry__", {}),
     )
-
-
-def underflow_is_zero(function: Function) -> Function:
-    """Decorate a public function so that underflow of weights to zero never raises or warns."""
-    # Users may still let NumPy raise other errors, and all errors in their own code, through `np.errstate`.
-
-    @wraps(function)
-    def call(*arguments: Any, **options: Any) -> Any:
-        with np.errstate(under="ignore"):
-            return function(*arguments, **options)
-
-    return cast(Function, call)
 
 
 def _caller(frame: FrameType) -> FrameType:

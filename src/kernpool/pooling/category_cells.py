@@ -26,7 +26,6 @@ from kernpool.algorithms import Gradients
 from kernpool.core import Layout, LocalFit, PoolState, Problem, empty_state, solve
 from kernpool.core.pair_factors import Cell, Codes, Factors, Some
 from kernpool.execution.progress import Progress
-from kernpool.execution.warnings import underflow_is_zero
 from kernpool.pooling.plan import check_algorithm, choose_algorithm, name_of_each, read_pullback, read_wanted
 
 Array = NDArray[np.float64]
@@ -96,7 +95,7 @@ class CellPlan:
     reason: str  # why this way, in words
     _asked: str = field(default="auto", repr=False, compare=False)
 
-    @underflow_is_zero
+    @np.errstate(under="ignore")
     def reduce(self, problem: Problem, *, n_jobs: int | None = None, progress: Progress | None = None) -> PoolState:
         """Sum weights and weighted values over all keys at each query, categorical kernels included.
 
@@ -115,7 +114,7 @@ class CellPlan:
             total.add(rows, PoolState(shift, state.denominator, state.numerator))
         return PoolState(total.shift, total.denominator, layout.with_center(total.denominator, total.numerator, center))
 
-    @underflow_is_zero
+    @np.errstate(under="ignore")
     def pullback(
         self,
         problem: Problem,

@@ -34,7 +34,6 @@ from numpy.typing import NDArray
 from kernpool.algorithms import Gradients
 from kernpool.core import ExcludedPairs, PoolState, Problem, empty_state
 from kernpool.execution.progress import Progress
-from kernpool.execution.warnings import underflow_is_zero
 from kernpool.pooling.plan import PoolingPlan, read_pullback, read_wanted
 
 Array = NDArray[np.float64]
@@ -72,7 +71,7 @@ class ExcludedPlan:
     reason: str  # why this way, in words
     _choose: Callable[[Problem], PoolingPlan] = field(repr=False, compare=False)
 
-    @underflow_is_zero
+    @np.errstate(under="ignore")
     def reduce(self, problem: Problem, *, n_jobs: int | None = None, progress: Progress | None = None) -> PoolState:
         """Sum weights and weighted values over the keys of all other groups, at each query.
 
@@ -86,7 +85,7 @@ class ExcludedPlan:
             total.add(block.queries, self._choose(part).reduce(part, n_jobs=n_jobs, progress=report))
         return PoolState(total.shift, total.denominator, layout.with_center(total.denominator, total.numerator, center))
 
-    @underflow_is_zero
+    @np.errstate(under="ignore")
     def pullback(
         self,
         problem: Problem,

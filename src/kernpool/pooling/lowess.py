@@ -12,7 +12,7 @@ from kernpool.core import EmptyWindowWarning
 from kernpool.data.array_validation import as_array, as_real_array
 from kernpool.execution.error_messages import abbreviate, as_count, check_choice, check_flag, explain_calls
 from kernpool.execution.threads import resolve_n_jobs
-from kernpool.execution.warnings import underflow_is_zero, warn_caller
+from kernpool.execution.warnings import warn_caller
 
 Array = NDArray[np.float64]
 
@@ -21,7 +21,7 @@ VISIBLE = 1e3  # residuals larger than so many rounding errors are differences o
 
 
 @explain_calls
-@underflow_is_zero
+@np.errstate(under="ignore")
 def lowess(
     endog: ArrayLike,
     exog: ArrayLike,

@@ -32,7 +32,6 @@ from kernpool.core import PoolState, Problem, column_range, empty_state
 from kernpool.execution.error_messages import abbreviate, did_you_mean
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import cut, resolve_n_jobs, vector_bits
-from kernpool.execution.warnings import underflow_is_zero
 
 # Seconds charged to a single call for compiled loops. They take half a second to a second to load, once in a process,
 # and a notebook makes some hundred calls: up to a hundred thousand pairs dense NumPy takes half a millisecond.
@@ -157,6 +156,7 @@ class Plan:
     def __repr__(self) -> str:
         return f"Plan(algorithm={self.algorithm!r}, reason={self.reason!r})"
 
+    @np.errstate(under="ignore")
     def reduce(self, problem: Problem, *, n_jobs: int | None = None, progress: Progress | None = None) -> PoolState:
         """Sum weights and weighted values over all keys by the chosen algorithm.
 
@@ -175,18 +175,17 @@ class Plan:
             The sums over all keys, of values with their center.
         """
         refuse_factors(problem)
-        with np.errstate(under="ignore"):
-            larger, exponents = scaled_up(problem)
-            state = self._chosen.reduce(larger, resolve_n_jobs(n_jobs), progress)
-            if self._chosen is not REFERENCE:  # which it would be compared with
-                state, _ = corrected(larger, state, self.algorithm)
-            if exponents is not None:
-                return problem.restored(multiplied(problem, state, -exponents))
-            center = np.abs(problem.value_center)  # must not underflow in the unit of the sums either
-            tiny = np.any((center > 0.0) & (center < SMALL))
-            return problem.restored(near_one(state, np.inf if tiny else FAINT))
+        larger, exponents = scaled_up(problem)
+        state = self._chosen.reduce(larger, resolve_n_jobs(n_jobs), progress)
+        if self._chosen is not REFERENCE:  # which it would be compared with
+            state, _ = corrected(larger, state, self.algorithm)
+        if exponents is not None:
+            return problem.restored(multiplied(problem, state, -exponents))
+        center = np.abs(problem.value_center)  # must not underflow in the unit of the sums either
+        tiny = np.any((center > 0.0) & (center < SMALL))
+        return problem.restored(near_one(state, np.inf if tiny else FAINT))
 
-    @underflow_is_zero
+    @np.errstate(under="ignore")
     def pullback(
         self,
         problem: Problem,

@@ -21,7 +21,6 @@ from kernpool.data.chunks.base import Chunks
 from kernpool.data.chunks.sources import open_chunks, refuse_dates, refuse_keys_alone
 from kernpool.execution.error_messages import explain_calls
 from kernpool.execution.progress import Progress
-from kernpool.execution.warnings import underflow_is_zero
 from kernpool.kernels import Kernel
 from kernpool.pooling.in_memory import ArrayPairs, sum_problems
 from kernpool.pooling.out_of_core import ChunkPairs, is_large_map, pairs_of_maps
@@ -30,7 +29,7 @@ from kernpool.pooling.source import Source
 from kernpool.pooling.widths import Nearest
 
 
-@underflow_is_zero
+@np.errstate(under="ignore")
 @explain_calls
 def pool(
     query: ArrayLike,
@@ -242,7 +241,7 @@ def as_pairs(
     return ArrayPairs(cast(ArrayLike, key), value, key_weight, attn_mask, exclude_self, self_index)
 
 
-@underflow_is_zero
+@np.errstate(under="ignore")
 @explain_calls
 def pool_state(
     query: ArrayLike,

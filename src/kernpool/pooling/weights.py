@@ -15,7 +15,6 @@ from kernpool.algorithms.reference import pair_weights
 from kernpool.core import Problem, check_empty, fill_empty
 from kernpool.core.state import Empty
 from kernpool.execution.error_messages import explain_calls
-from kernpool.execution.warnings import underflow_is_zero
 from kernpool.kernels import Kernel
 from kernpool.pooling.in_memory import ArrayPairs
 from kernpool.pooling.recipe import Recipe, limit_problem
@@ -26,7 +25,7 @@ Array = NDArray[np.float64]
 PAIRS_AT_ONCE = 1 << 20  # dense temporaries of 8 MiB each
 
 
-@underflow_is_zero
+@np.errstate(under="ignore")
 @explain_calls
 def pooling_weights(
     query: ArrayLike,

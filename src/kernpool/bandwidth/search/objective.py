@@ -303,6 +303,7 @@ class Objective(SearchObjective):
     ) -> None:
         super().__init__()
         self.rows, self.options, self.categories, self.penalty = rows, options, categories, penalty
+        self.has_levels = len(categories) > 0
         self.columns, self.box, criterion = rows.bandwidths, bounds(rows, categories), options.criterion
         self.ridge = FIRST_RIDGE * rows.unit if options.ridge is None else options.ridge
         problem = Problem.from_arrays(
@@ -330,7 +331,9 @@ class Objective(SearchObjective):
         options = self.options
         plan = choose(problem, options.algorithm, reuse=True)
         state = plan.reduce(problem, n_jobs=options.n_jobs, progress=options.progress)
-        at = self.judge(theta, problem, on_tangents(problem, state))
+        if problem.tied is not None:
+            state = on_tangents(problem, state)
+        at = self.judge(theta, problem, state)
         self.tried.append(at.tried)
         return at
 
@@ -356,8 +359,10 @@ class Objective(SearchObjective):
         """Return the `Problem` of pooling the training rows at given log bandwidths and smoothings."""
         bandwidth = self.rows.per_column(np.exp(theta[: self.columns]))
         similarity = replace(self.problem.similarity, bandwidth=bandwidth)
+        if not self.has_levels:
+            return replace(self.problem, similarity=similarity)
         factors = self.categories.factors(self.rows.code, self.rows.code, theta[self.columns :])
-        return replace(self.problem, similarity=similarity).with_factors(factors)
+        return replace(self.problem, similarity=similarity, factors=factors)
 
     def judge(self, theta: Array, problem: Problem, state: PoolState) -> Evaluation:
         """Evaluate the criterion from precomputed kernel sums.
@@ -505,7 +510,7 @@ class Objective(SearchObjective):
 
         Of shape (n, p). The products are summed over outputs. Parameters are log bandwidths and smoothings.
         """
-        wanted = ("log_bandwidth", "smoothing") if len(self.categories) else ("log_bandwidth",)
+        wanted = ("log_bandwidth", "smoothing") if self.has_levels else ("log_bandwidth",)
         options = self.options
         plan = choose(at.problem, options.algorithm, reuse=True)
         found = plan.pullback(at.problem, at.state, cotangent, wanted, n_jobs=options.n_jobs, progress=options.progress)

@@ -21,7 +21,6 @@ from kernpool.estimators.methods.conditional_distribution import ConditionalDist
 from kernpool.estimators.model import FittedModel, as_fitted
 from kernpool.estimators.training_rows import unshared
 from kernpool.execution.error_messages import check_choice
-from kernpool.execution.warnings import underflow_is_zero
 from kernpool.pooling import Source
 
 Array = NDArray[np.float64]
@@ -186,7 +185,7 @@ class ConditionalDistributions(FittedModel):
         return self.conditional_distribution(X, y_bandwidth=y_bandwidth).quantile(levels)
 
 
-@underflow_is_zero
+@np.errstate(under="ignore")
 def distribution_bandwidth(model: FittedModel, criterion: str = "loo", *, thresholds: int = 19) -> BandwidthSearch:
     r"""Search for the bandwidths of X that are best for the conditional distribution, not only its mean.
 

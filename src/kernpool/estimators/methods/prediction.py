@@ -23,7 +23,6 @@ from kernpool.estimators.model import FittedModel, NamedCalls, as_fitted
 from kernpool.estimators.training_rows import unshared
 from kernpool.execution.error_messages import as_count
 from kernpool.execution.progress import current_progress
-from kernpool.execution.warnings import underflow_is_zero
 from kernpool.inference.explanation import Explanation, explain, row_labels
 from kernpool.inference.model_summary import RowDiagnostics, attention_received
 from kernpool.pooling import Recipe, Sums, weight_tables
@@ -270,7 +269,7 @@ class PredictionBase(NamedCalls):
         return None
 
 
-@underflow_is_zero
+@np.errstate(under="ignore")
 def row_diagnostics(model: FittedModel, *, labels: ArrayLike | None = None) -> RowDiagnostics:
     r"""Find the roles of training rows: prototypes, which carry many predictions, outliers, and isolated rows.
 

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from kernpool.core.pair_factors import Categories
 from kernpool.data import Encoding, as_bandwidth, is_frame
 from kernpool.execution.error_messages import abbreviate
-from kernpool.execution.warnings import underflow_is_zero
 from kernpool.inference.hypothesis_tests.base import (
     TestResult,
     TestSample,
@@ -37,7 +36,7 @@ class Regressor(Protocol):
         """Predict the output at rows."""
 
 
-@underflow_is_zero
+@np.errstate(under="ignore")
 def specification_test(
     X: Any,
     y: ArrayLike,
