@@ -203,12 +203,12 @@ class SetSetting:
         """Training rows of positive weight, with leave-one-out (or leave-cluster-out) class probabilities."""
         of = self.of
         (kept,) = np.nonzero(of.weight > 0)
-        return ClassRows(of.left_out.probability[kept], np.argmax(of.label[kept], axis=1), of.weight[kept])
+        return ClassRows(of.left_out[kept], np.argmax(of.label[kept], axis=1), of.weight[kept])
 
 
 def find_sets(setting: SetSetting, method: str) -> PredictionSet:
     """Compute conformal prediction sets of classes at the evaluation points, by the method of a given name."""
-    probability, _ = setting.of.at(setting.places)
+    probability = setting.of.at(setting.places)
     rows = setting.training if setting.others is None else setting.others
     n, draw, there = rows.total, np.zeros(len(rows.number)), np.zeros(len(probability))
     if method != "lac":

@@ -53,8 +53,7 @@ class Interval(PrintedResult):
         Classes, or orders of the quantiles: names along the last axis, by default its indices.
     effective_rows : ndarray, optional
         Effective sample size of the windows (column ``n_eff``), of all points or of those of the printed table: near 1
-        an interval rests on one row. None of rows in a file, as it takes two passes over them;
-        `Prediction.effective_sample_size` has it for all points.
+        an interval rests on one row. `Prediction.effective_sample_size` has it for all points.
     first_predictions : ndarray, optional
         What `predict` returns at the first points, those of the printed table.
     guarantee : str, default=""

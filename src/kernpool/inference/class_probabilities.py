@@ -39,32 +39,24 @@ Codes = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class LeftOut:
-    """Leave-one-out (or leave-cluster-out) class probabilities of the training rows."""
-
-    pooled: Array  # shape (n, k): pooled labels of the other rows; their priors where the window has none
-    prior: Array  # shape (n, k): priors of the other rows
-    probability: Array  # shape (n, k): both mixed
-    log_mass: Array  # shape (n,): logarithm of the sum of weights of the others; -inf without any
-
-
-@dataclass(frozen=True, eq=False)
 class Probabilities:
-    """Estimator of class probabilities: smoother of the training rows, their labels, and mixing weight of the priors.
+    """Estimator of class probabilities: smoother of 0-1 labels of the training rows, and mixing weight of the priors.
 
     Parameters
     ----------
     smoother : Smoother
         Local constant, with outputs of 0 and 1.
-    label : ndarray of shape (n, k)
-        These outputs: one in the column of the class of a row.
     share : float
         Mixing weight of the class priors in all probabilities.
     """
 
     smoother: Smoother
-    label: Array
     share: float
+
+    @cached_property
+    def label(self) -> Array:
+        """Labels of the training rows, of shape (n, k): one in the column of the class of a row, else zero."""
+        return np.rint(self.smoother.value)
 
     @property
     def weight(self) -> Array:
@@ -72,47 +64,42 @@ class Probabilities:
         return self.smoother.weight
 
     @cached_property
-    def total(self) -> float:
-        """Number of training rows, each counted by its frequency weight."""
-        return float(self.weight.sum())
-
-    @cached_property
     def prior(self) -> Array:
         """Class priors: weighted fractions of the classes among the training rows, of shape (k,)."""
-        return np.asarray(self.weight @ self.label / self.total)
+        return np.asarray(self.weight @ self.label / self.smoother.rows)
 
-    def at(self, places: EvaluationPoints) -> tuple[Array, Fitted]:
-        """Return class probabilities at evaluation points, of shape (m, k), and the kernel fit to the 0-1 labels.
-
-        Probabilities are the priors where a window is empty, unless the recipe's policy is to raise.
-        """
+    def at(self, places: EvaluationPoints) -> Array:
+        """Return class probabilities at evaluation points, of shape (m, k); the priors where a window is empty."""
         fitted = self.smoother.fit(places)
         if self.smoother.recipe.refuses_empty:
             self.smoother.recipe.report_empty(fitted.fit.occupied)
-        pooled = np.where(fitted.fit.occupied[:, None], np.clip(fitted.fit.intercept, 0.0, 1.0), self.prior)
-        return (1.0 - self.share) * pooled + self.share * self.prior, fitted
+        return self._mixed(fitted, self.prior)
 
     @cached_property
-    def left_out(self) -> LeftOut:
-        """Leave-one-out (or leave-cluster-out) class probabilities of the training rows, computed in one pass."""
-        fitted = self.smoother.left_out_fit
+    def left_out(self) -> Array:
+        """Leave-one-out (or leave-cluster-out) class probabilities of the training rows, (n, k), in one pass."""
+        return self._mixed(
+            self.smoother.left_out_fit, priors_of_others(self.label, self.weight, self.smoother.exclusion)
+        )
+
+    def _mixed(self, fitted: Fitted, prior: Array) -> Array:
+        """Return pooled labels, which are the priors where a window is empty, mixed with priors."""
         fit = fitted.fit
-        prior = priors_of_others(self.label, self.weight, self.smoother.exclusion)
         pooled = np.where(fit.occupied[:, None], np.clip(fit.intercept, 0.0, 1.0), prior)
-        return LeftOut(pooled, prior, (1.0 - self.share) * pooled + self.share * prior, fitted.log_mass)
+        return np.asarray((1.0 - self.share) * pooled + self.share * prior)
 
 
 def standard_errors(of: Probabilities, places: EvaluationPoints, *, warn: bool = True) -> Array:
     """Estimate the standard errors of class probabilities at evaluation points."""
-    refuse_few_rows(of.total, "standard errors of probabilities need")
+    refuse_few_rows(of.smoother.rows, "standard errors of probabilities need")
     fitted, sums = of.smoother.fit(places), of.smoother.sums
     share, s = value_shares(fitted), of.share
-    squared = np.where(of.weight[:, None] > 0, (of.label - of.left_out.probability) ** 2, 0.0)
+    squared = np.where(of.weight[:, None] > 0, (of.label - of.left_out) ** 2, 0.0)
     different = squared if squared.shape[1] > 2 else squared[:, :1]  # with two classes both are the same
     own = np.stack([squared_norm([(1.0, share)], sums, psi) for psi in different.T], axis=1)
     both = fit_squares(of.smoother, places, different).fit.intercept
-    mean = of.weight @ different / of.total
-    variance = (1.0 - s) ** 2 * own + (2.0 * s * (1.0 - s) * np.maximum(both, 0.0) + s**2 * mean) / of.total
+    mean = of.weight @ different / of.smoother.rows
+    variance = (1.0 - s) ** 2 * own + (2.0 * s * (1.0 - s) * np.maximum(both, 0.0) + s**2 * mean) / of.smoother.rows
     error = np.sqrt(np.repeat(variance, squared.shape[1] // variance.shape[1], axis=1))
     return np.where(_has_information(fitted, warn=warn)[:, None], error, np.nan)
 

@@ -396,9 +396,8 @@ class ClassProbabilities(FittedClassifier):
 
 
 def probabilities_of(model: FittedClassifier) -> Probabilities:
-    """Return smoother, one-hot labels and weight of the class priors as `Probabilities`."""
-    label = np.asarray(model.value_, dtype=np.float64)
-    return Probabilities(smoother_of(model), label, float(model.prior_share_))
+    """Return smoother and weight of the class priors as `Probabilities`."""
+    return Probabilities(smoother_of(model), float(model.prior_share_))
 
 
 def _independent(model: FittedClassifier) -> Probabilities:
@@ -530,7 +529,7 @@ def _calibration_rows(model: FittedClassifier, of: Probabilities, X: Any, y: Any
         return None
     try:
         places, label = places_of(model, X, warn=False), as_labels(y)
-        probability = of.at(places)[0]
+        probability = of.at(places)
     except (ValueError, TypeError) as error:
         raise type(error)(f"X_calibration or y_calibration: {error}") from None
     if len(label) != len(places.query):

@@ -324,12 +324,10 @@ class Prediction(PrintedResult, PredictionBase):
             found, center=center, lower=lower, upper=upper, standard_error=error, critical=critical, axes=axes
         )
         fit = model.smoother_
-        if isinstance(fit, StoredModel):  # which would read its rows again
+        if isinstance(fit, StoredModel) or quantity != "fit" or found.method == "naive":
             return found
-        first, predicted = places.rows(slice(0, ROWS)), None  # of the printed table
-        if quantity == "fit" and found.method != "naive":
-            predicted = shaped(model, self.query, fit.predict(fit.problem(first)))
-        return replace(found, effective_rows=smoother.effective_rows(first), first_predictions=predicted)
+        first = places.rows(slice(0, ROWS))  # of the printed table
+        return replace(found, first_predictions=shaped(model, self.query, fit.predict(fit.problem(first))))
 
     def _few(self) -> Prediction:
         """Return the prediction at the first rows, those of printed tables."""

@@ -62,9 +62,13 @@ def check_variance(variance: str, *, clustered: bool = False, gap: int = 0) -> N
 
 
 def errors_of(
-    smoother: Smoother, places: EvaluationPoints, found: Sequence[Estimate], variance: str = "local"
+    smoother: Smoother,
+    places: EvaluationPoints,
+    found: Sequence[Estimate],
+    variance: str = "local",
+    sums: SharedSums | None = None,
 ) -> list[Errors]:
-    """Compute the standard errors of several estimates at the same points."""
+    """Compute the standard errors of several estimates at the same points; kernel sums are added to `sums`."""
     # local noise times the norm of the linear weights, or a sandwich of residuals; with clusters, sums over their rows
     order = None if smoother.exclusion is None else smoother.exclusion.order
     check_variance(variance, clustered=smoother.group is not None, gap=0 if order is None else order.gap)
@@ -72,7 +76,7 @@ def errors_of(
         return _errors_of_clusters(smoother, found, variance)
     training = smoother.training_fit
     squared = squared_residuals(smoother, training, VARIANCES[variance])
-    sums = SharedSums(smoother.sums, [pair for one in found for pair in one.known])
+    sums = sums_of(smoother, found) if sums is None else sums
     known = smoother.of_residuals()
     noise = local_noise(known, places, squared, sums if known is smoother else None)
     quiet = noise.variance <= smoother.rounding**2
@@ -97,6 +101,11 @@ def errors_of(
             error = np.where(quiet, 0.0, spread if order is None else sandwich(smoother, one, left))
         errors.append(Errors(_where_identified(one, error, size, smoother), df, noise, residual, spread))
     return errors
+
+
+def sums_of(smoother: Smoother, found: Sequence[Estimate]) -> SharedSums:
+    """Return the kernel sums that the computations of several estimates share, with those of the estimates."""
+    return SharedSums(smoother.sums, [pair for one in found for pair in one.known])
 
 
 def _errors_of_clusters(smoother: Smoother, found: Sequence[Estimate], variance: str) -> list[Errors]:
