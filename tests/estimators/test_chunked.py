@@ -153,7 +153,7 @@ def test_arguments_that_do_not_go_together(rows, path, tmp_path):
     X, y, weight = rows
     chunks, model = open_chunks(X, y), NadarayaWatsonRegressor(bandwidth=0.5)
     for arguments, error, message in (
-        ((chunks, y), TypeError, "chunks bring their values and weights"),
+        ((chunks, y), TypeError, "chunks and partitions bring their values and weights"),
         ((path, y), TypeError, r"y must name the column of .*rows\.npy"),
         ((path, "y", weight), TypeError, "sample_weight must name a column"),
         ((X, "y"), TypeError, "names a column, so X must be a file"),

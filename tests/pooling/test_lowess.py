@@ -214,7 +214,7 @@ ERRORS = [
     ({"missing": "ignore"}, ValueError, "missing must be one of 'drop', 'raise', 'none'"),
     ({"is_sorted": "yes"}, TypeError, "is_sorted must be True or False"),
     ({"n_jobs": 0}, ValueError, "n_jobs must be"),
-    ({"endog": Y[:3]}, ValueError, "endog and exog must have one entry per row each, got 3 and 4"),
+    ({"endog": Y[:3]}, ValueError, r"endog and exog must have one entry per row each, got \[3, 4\]"),
     ({"exog": X[:, None]}, ValueError, r"exog must be a vector, got shape \(4, 1\); .*exog.ravel\(\)"),
     ({"xvals": 1.0}, ValueError, r"xvals must be a vector, got shape \(\)"),
     ({"exog": list("abcd")}, TypeError, "exog must hold real numbers"),
@@ -222,8 +222,6 @@ ERRORS = [
     ({"exog": [0.0, np.nan, 1.0, 2.0], "missing": "raise"}, ValueError, "exog holds nan at index 1.*missing='drop'"),
     ({"xvals": [np.nan], "missing": "raise"}, ValueError, "xvals holds nan at index 0"),
     ({"exog": np.full(4, np.nan)}, ValueError, "exog must have at least one row.*none among 4"),
-    ({"exog": X[::-1], "is_sorted": True}, ValueError, "exog must be in ascending order.*3.0 after 4.0 at index 1"),
-    ({"xvals": [2.0, 1.0], "is_sorted": True}, ValueError, "xvals must be in ascending order.*is_sorted=False"),
     ({"span": 0.5}, TypeError, r"lowess\(\) has no argument 'span'"),
 ]
 

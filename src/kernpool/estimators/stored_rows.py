@@ -7,7 +7,7 @@ sample depends on the rows, their order and `random_state`, not on how the rows 
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,46 +41,21 @@ def as_stored(X: Any, y: Any, sample_weight: Any) -> Source | None:
     ValueError
         If the rows can be gone through only once.
     """
-    if isinstance(X, Source):
-        _refuse_own("partitions", y, sample_weight)
-        return X
-    if is_on_dask(X):
+    named = isinstance(y, str) or (isinstance(y, list | tuple) and all(isinstance(name, str) for name in y))
+    if isinstance(X, Source | Chunks):
+        if y is not None or sample_weight is not None:
+            raise TypeError("chunks and partitions bring their values and weights: leave y and sample_weight out")
+        if isinstance(X, Source):
+            return X
+        chunks = X
+    elif is_on_dask(X):
         from kernpool.dask import open_partitions  # needs the extra
 
         refuse_formula(X, y)
-        named = isinstance(y, str) or (isinstance(y, list | tuple) and all(isinstance(name, str) for name in y))
         return open_partitions(X, None if named else y, sample_weight, target=y if named else None)
-    chunks = _as_chunks(X, y, sample_weight)
-    return None if chunks is None else ChunkPairs(chunks, chunks.reference())
-
-
-def _refuse_own(what: str, y: Any, sample_weight: Any) -> None:
-    if y is not None or sample_weight is not None:
-        raise TypeError(f"{what} bring their values and weights: leave y and sample_weight out")
-
-
-def _as_chunks(X: Any, y: Any, sample_weight: Any) -> Chunks | None:
-    """Return the rows given to ``fit`` as `Chunks` if they are chunks, a file or an Arrow stream; None for other rows.
-
-    Files may be a folder of files. A stream counts only if y is the name of its target column.
-
-    Raises
-    ------
-    TypeError
-        If the target is not named, or weights are not a column.
-    ValueError
-        If the chunks can be gone through only once.
-    """
-    in_memory = is_frame(X) and not is_arrow_table(X)  # refused where its columns are read
-    named = isinstance(y, str) and not in_memory
-    if not (named or isinstance(X, Chunks | str | Path)):
-        return None
-    refuse_formula(X, y)
-    if isinstance(X, Chunks):
-        _refuse_own("chunks", y, sample_weight)
-        chunks = X
-    else:
-        if not named and not (isinstance(y, list | tuple) and all(isinstance(name, str) for name in y)):
+    elif isinstance(X, str | Path) or (isinstance(y, str) and (is_arrow_table(X) or not is_frame(X))):
+        refuse_formula(X, y)
+        if not named:
             raise TypeError(f"y must name the column of {X} that is the target, got {type(y).__name__}")
         if sample_weight is not None and not isinstance(sample_weight, str):
             raise TypeError(f"sample_weight must name a column of weights, got {type(sample_weight).__name__}")
@@ -89,44 +64,38 @@ def _as_chunks(X: Any, y: Any, sample_weight: Any) -> Chunks | None:
                 f"y={y!r} names a column, so X must be a file, a folder or a stream of Arrow, got {type(X).__name__}"
             )
         chunks = open_chunks(X, target=y, weight=sample_weight)
+    else:
+        return None
     if not chunks.again:
         raise ValueError(
             "X must be rows that predict can read again, which an iterator does not allow; give a list, a file or "
             "arrays"
         )
-    return chunks
+    return ChunkPairs(chunks, chunks.reference())
 
 
+# Values that parameters and arguments of ``fit`` may have for rows that are not in memory, and why no others.
 SAMPLE = "fit a sample of them in memory"
-
-
-class InMemoryOnly(NamedTuple):
-    """Values that a parameter or argument of ``fit`` may have for rows that are not in memory, and why no others."""
-
-    values: tuple[Any, ...]
-    reason: str
-    remedy: str = SAMPLE
-
-
-OF_SERIES = InMemoryOnly(
-    (0,),
-    "in the sample by which a bandwidth is found no rows are next to each other",
-    "fit a part of the series in memory, with its bandwidth as a number",
+AS_NUMBERS = f"their columns are read as numbers; {SAMPLE}"
+AS_THEY_ARE = f"their columns are pooled as they are; {SAMPLE}"
+OF_SERIES = (
+    "in the sample by which a bandwidth is found no rows are next to each other; fit a part of the series in memory, "
+    "with its bandwidth as a number"
 )
-IN_MEMORY_ONLY = {
-    "unordered": InMemoryOnly((None,), "their columns are read as numbers"),
-    "ordered": InMemoryOnly((None,), "their columns are read as numbers"),
-    "periodic": InMemoryOnly((None,), "their columns are pooled as they are"),
-    "geographic": InMemoryOnly((None,), "their columns are pooled as they are"),
-    "window": InMemoryOnly(("auto", "fixed"), "other windows take more passes through the files"),
-    "robust": InMemoryOnly((False,), "each re-weighting takes residuals of all rows"),
-    "groups": InMemoryOnly(
+IN_MEMORY_ONLY: dict[str, tuple[tuple[Any, ...], str]] = {
+    "unordered": ((None,), AS_NUMBERS),
+    "ordered": ((None,), AS_NUMBERS),
+    "periodic": ((None,), AS_THEY_ARE),
+    "geographic": ((None,), AS_THEY_ARE),
+    "window": (("auto", "fixed"), f"other windows take more passes through the files; {SAMPLE}"),
+    "robust": ((False,), f"each re-weighting takes residuals of all rows; {SAMPLE}"),
+    "groups": (
         (None,),
-        "the sample by which a bandwidth is found would break clusters up",
-        "fit some of the clusters in memory, and give the bandwidth as a number",
+        "the sample by which a bandwidth is found would break clusters up; fit some of the clusters in memory, and "
+        "give the bandwidth as a number",
     ),
-    "gap": OF_SERIES,
-    "time": OF_SERIES._replace(values=(None,)),
+    "gap": ((0,), OF_SERIES),
+    "time": ((None,), OF_SERIES),
 }
 
 
@@ -141,12 +110,12 @@ def refuse_stored(given: Mapping[str, Any]) -> None:
     ValueError: robust must be False for rows that are not in memory, got True: each re-weighting takes residuals of all
     rows; fit a sample of them in memory
     """
-    for name, (values, reason, remedy) in IN_MEMORY_ONLY.items():
+    for name, (values, reason) in IN_MEMORY_ONLY.items():
         found = given.get(name, values[0])
         if np.ndim(found) or found not in values:
             raise ValueError(
                 f"{name} must be {' or '.join(map(repr, values))} for rows that are not in memory, got "
-                f"{abbreviate(found)}: {reason}; {remedy}"
+                f"{abbreviate(found)}: {reason}"
             )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from numbers import Real
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -56,7 +57,7 @@ def lowess(
     xvals : array_like of shape (m,), optional
         Points at which the curve is evaluated, with the weights of rows after `it` passes. By default the rows.
     is_sorted : bool, default=False
-        Whether `exog`, and `xvals` if given, are in ascending order already.
+        Accepted and without effect: rows and points are sorted in any case.
     missing : {"drop", "raise", "none"}, default="drop"
         Rows with NaN or infinity are left out, or refused. With "none" there must be none either.
     return_sorted : bool, default=True
@@ -110,23 +111,18 @@ def lowess(
     """
     _check_options(frac, it, delta, missing, is_sorted=is_sorted, return_sorted=return_sorted)
     threads = resolve_n_jobs(n_jobs)
-    y, x = _read("endog", endog), _read("exog", exog)
-    if len(y) != len(x):
-        raise ValueError(f"endog and exog must have one entry per row each, got {len(y)} and {len(x)}")
-    kept = _finite_rows({"endog": y, "exog": x}, missing)
-    rows = _ascending("exog", x[kept], is_sorted)
-    x, y = _in_range("exog", x[kept][rows]), _in_range("endog", y[kept][rows])
+    kept, y, x = _finite(missing, endog=endog, exog=exog)
     if not len(x):
         raise ValueError(f"exog must have at least one row without NaN and infinity, got none among {len(kept)}")
-    curve = _Curve(x, y, min(max(int(frac * len(x) + 1e-10), 2), len(x)), threads)
-    if xvals is None:
-        fitted = curve.smooth(int(it))
-        return np.column_stack([x, fitted]) if return_sorted else _in_place(fitted, rows, kept)
-    at = _read("xvals", xvals)
-    known = _finite_rows({"xvals": at}, missing)
-    points = _ascending("xvals", at[known], is_sorted)
-    found = curve.evaluate(_in_range("xvals", at[known][points]), int(it))
-    return _in_place(found, points, known)
+    order = np.argsort(x, kind="stable")
+    curve = _Curve(x[order], y[order], min(max(int(frac * len(x) + 1e-10), 2), len(x)), threads)
+    curve.reweigh(int(it))
+    if xvals is not None:
+        known, points = _finite(missing, xvals=xvals)
+        order = np.argsort(points, kind="stable")
+        return _in_place(curve.at(points[order]), order, known)
+    fitted = curve.at_rows()
+    return np.column_stack([x[order], fitted]) if return_sorted else _in_place(fitted, order, kept)
 
 
 class _Curve:
@@ -140,20 +136,18 @@ class _Curve:
         is_first = np.append(True, x[1:] > x[:-1])  # equal rows have the same window
         self._windows, self._place = NearestWindows.prepare(x, x[is_first], k), np.cumsum(is_first) - 1
 
-    def smooth(self, it: int) -> Array:
-        """Return the fit at the rows after `it` re-weightings."""
-        fitted = self._fit_rows()
-        for _ in range(it):
-            if not self._weigh(np.abs(self._value - fitted)):
-                break
-            fitted = self._fit_rows()
-        return fitted + self._center
-
-    def evaluate(self, points: Array, it: int) -> Array:
-        """Return the fit at sorted points with the weights of rows after `it` passes."""
+    def reweigh(self, it: int) -> None:
+        """Give rows with large residuals less weight, `it` times."""
         for _ in range(it):
             if not self._weigh(np.abs(self._value - self._fit_rows())):
                 break
+
+    def at_rows(self) -> Array:
+        """Return the fit at the rows."""
+        return self._fit_rows() + self._center
+
+    def at(self, points: Array) -> Array:
+        """Return the fit at sorted points."""
         found = NearestWindows.prepare(self._x, points, self._k).fit(self._weight, self._value, self._n_jobs)
         empty = np.isnan(found)
         if empty.any():
@@ -196,7 +190,27 @@ def _check_options(frac: float, it: int, delta: float, missing: str, *, is_sorte
     check_flag("return_sorted", return_sorted)
 
 
-def _read(name: str, given: ArrayLike) -> Array:
+def _finite(missing: str, **given: ArrayLike) -> tuple[Any, ...]:
+    """Return which rows of some vectors are finite, and the vectors without the others.
+
+    Raise ValueError if there are others and `missing` does not drop them, or if squares of entries would overflow.
+    """
+    columns = {name: _vector(name, column) for name, column in given.items()}
+    lengths = [len(column) for column in columns.values()]
+    if len(set(lengths)) > 1:
+        raise ValueError(f"{' and '.join(given)} must have one entry per row each, got {lengths}")
+    finite = np.logical_and.reduce([np.isfinite(column) for column in columns.values()])
+    if missing != "drop" and not finite.all():
+        row = int(np.argmin(finite))
+        name = next(name for name, column in columns.items() if not np.isfinite(column[row]))
+        raise ValueError(
+            f"{name} holds {columns[name][row]} at index {row}, and missing={missing!r} allows no such entries; use "
+            "missing='drop' to leave them out"
+        )
+    return finite, *(as_real_array(name, column[finite]).astype(np.float64) for name, column in columns.items())
+
+
+def _vector(name: str, given: ArrayLike) -> Array:
     """Return a vector of floats, in which NaN and infinity are allowed."""
     read = as_array(name, given)
     if read.dtype.kind != "f":
@@ -206,40 +220,8 @@ def _read(name: str, given: ArrayLike) -> Array:
     return read.astype(np.float64)
 
 
-def _in_range(name: str, column: Array) -> Array:
-    """Return finite numbers; raise ValueError if their squares would overflow."""
-    return as_real_array(name, column).astype(np.float64)
-
-
-def _finite_rows(columns: dict[str, Array], missing: str) -> NDArray[np.bool_]:
-    """Return which rows are finite; raise ValueError if some are not and `missing` does not drop them."""
-    finite: NDArray[np.bool_] = np.logical_and.reduce([np.isfinite(column) for column in columns.values()])
-    if missing != "drop" and not finite.all():
-        row = int(np.argmin(finite))
-        name = next(name for name, column in columns.items() if not np.isfinite(column[row]))
-        raise ValueError(
-            f"{name} holds {columns[name][row]} at index {row}, and missing={missing!r} allows no such entries; use "
-            "missing='drop' to leave them out"
-        )
-    return finite
-
-
-def _ascending(name: str, x: Array, is_sorted: bool) -> NDArray[np.intp]:
-    """Return the order that sorts `x`; raise ValueError if `is_sorted` says that it is sorted and it is not."""
-    if not is_sorted:
-        return np.argsort(x, kind="stable")
-    if np.any(x[1:] < x[:-1]):
-        row = int(np.argmax(x[1:] < x[:-1])) + 1
-        raise ValueError(
-            f"{name} must be in ascending order with is_sorted=True, got {x[row]} after {x[row - 1]} at index {row}; "
-            "sort it, or use is_sorted=False"
-        )
-    return np.arange(len(x))
-
-
-def _in_place(fitted: Array, rows: NDArray[np.intp], kept: NDArray[np.bool_]) -> Array:
+def _in_place(fitted: Array, order: NDArray[np.intp], kept: NDArray[np.bool_]) -> Array:
     """Return sorted fits in the order of the arguments, with NaN for rows that were left out."""
-    out, ordered = np.full(len(kept), np.nan), np.empty(len(fitted))
-    ordered[rows] = fitted
-    out[kept] = ordered
+    out = np.full(len(kept), np.nan)
+    out[np.flatnonzero(kept)[order]] = fitted
     return out
