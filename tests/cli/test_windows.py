@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pandas
 import pytest
 
 from kernpool import LocalLinearRegressor, Nearest, load_model
@@ -34,7 +35,7 @@ def test_options_are_those_of_the_estimator(folder, asked, parameters):
     done = kernpool("fit", folder / "data.csv", *options)
     assert done.returncode == 0, done.stderr
     again = load_model(folder / "model")
-    np.testing.assert_allclose(again.predict(X), model.predict(X), rtol=1e-12)
+    np.testing.assert_allclose(again.predict(pandas.DataFrame({"x": X[:, 0]})), model.predict(X), rtol=1e-12)
     assert f"windows    to the {model.n_neighbors_} nearest rows" in done.stderr.decode()
     shown = json.loads(kernpool("info", folder / "model").stdout)
     assert shown["n_neighbors"] == model.n_neighbors_

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.cli.table_files import Table, import_pandas
-from kernpool.data import LARGEST, TIME_KINDS, Encoding, TableError, as_real_array
+from kernpool.data import LARGEST, TIME_KINDS, Encoding, MixedTable, TableError, as_real_array
 from kernpool.data.array_validation import COUNTED
 from kernpool.data.dates import are_dates, times_of
 from kernpool.data.suspect_columns import is_code
@@ -143,7 +143,7 @@ def levels_of(table: Table, name: str, known: Collection[Any] | None = None) -> 
 
 
 def features_of(table: Table, names: Sequence[str], choice: Choice) -> Any:
-    """Convert the predictor columns of a table to the array or frame to which estimators are fitted."""
+    """Convert the predictor columns of a table to the frame to which estimators are fitted."""
     remedy = "correct it, leave the column out with --features, or name it in --unordered if it holds codes"
     columns: dict[str, Any] = {}
     for name in names:
@@ -161,19 +161,13 @@ def features_of(table: Table, names: Sequence[str], choice: Choice) -> Any:
             columns[name] = levels_of(table, name)
         else:
             columns[name] = numbers_of(table, name, remedy)
-    return _frame(columns)
-
-
-def _frame(columns: Mapping[str, Any]) -> Any:
-    """Return columns as a frame without labels of rows, or as an array if all of them are numbers."""
-    if all(isinstance(cells, np.ndarray) for cells in columns.values()):
-        return np.column_stack(list(columns.values()))
     pandas = import_pandas()
-    plain = {
-        name: pandas.Series(cells, dtype=object) if isinstance(cells, list) else getattr(cells, "array", cells)
-        for name, cells in columns.items()
-    }
-    return pandas.DataFrame(plain)
+    return pandas.DataFrame(
+        {
+            name: pandas.Series(cells, dtype=object) if isinstance(cells, list) else getattr(cells, "array", cells)
+            for name, cells in columns.items()
+        }
+    )
 
 
 def _in_order(table: Table, name: str, order: Sequence[str] | None) -> Any:
@@ -196,7 +190,7 @@ def _in_order(table: Table, name: str, order: Sequence[str] | None) -> Any:
     return import_pandas().Series(import_pandas().Categorical(cells, order, ordered=True))
 
 
-def queries_of(table: Table, names: Sequence[str], encoding: Encoding) -> Any:
+def queries_of(table: Table, names: Sequence[str], encoding: Encoding) -> MixedTable:
     """Read the predictor columns of new rows with the types that they had when the model was fitted."""
     need(table, names)
     refuse_missing(table, names, ": the model predicts from this column")
@@ -204,12 +198,12 @@ def queries_of(table: Table, names: Sequence[str], encoding: Encoding) -> Any:
     columns: dict[str, Any] = {}
     for name, kind in zip(names, encoding.kinds, strict=True):
         if kind in TIME_KINDS:
-            columns[name] = days_of(table, name)
+            columns[name] = times_of(name, days_of(table, name))
         elif kind == "numeric":
             columns[name] = numbers_of(table, name, "correct it: the model predicts from numbers in this column")
         else:
             columns[name] = levels_of(table, name, next(pairs if kind == "binary" else known))
-    return _frame(columns)
+    return MixedTable(columns)
 
 
 def date_to_choose(table: Table, name: str) -> str:

@@ -131,7 +131,7 @@ def compare(training: TrainingTable, folds: Folds, seed: int, jobs: int) -> list
 def _for_trees(training: TrainingTable) -> Any:
     """Return the features for trees: dates in days, ordered categories by their codes, others as categories."""
     pandas, columns = import_pandas(), dict[str, Any]()
-    for name, column in pandas.DataFrame(training.X, columns=training.names).items():
+    for name, column in training.X.items():
         times = times_of(name, column)
         if times is not None:
             columns[name] = times.days()

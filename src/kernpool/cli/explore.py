@@ -2,16 +2,15 @@
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from zipfile import is_zipfile
 
 from kernpool.cli.fit import build_model, fit_rows
+from kernpool.cli.info import load_named
 from kernpool.cli.tables import TrainingTable, open_table
 from kernpool.cli.terminal import UsageError, given, print_json, say
 from kernpool.data.array_validation import TableError
 from kernpool.data.atomic_files import refuse_existing
-from kernpool.estimators.persistence import load_model, read_header
 from kernpool.explorer import Explorer, explore
 from kernpool.explorer.explorer_model import GENERATORS
 
@@ -61,23 +60,14 @@ def explorer_of(options: argparse.Namespace) -> tuple[Explorer, list[str]]:
                 f"--target must name the column of {options.data} that the others explain; columns are {names}"
             )
         _refuse(options, FITTING + READING, f"{path.name} is a fitted model; kernpool fit makes another one")
-        model, header = load_model(path), read_header(path)
-        explorer = explore(model, target=header["target"], title=path.name, language=options.lang)
-        return _named(explorer, header["features"]), []
+        model, header = load_named(path)
+        return explore(model, target=header["target"], title=path.name, language=options.lang), []
     model, training = fit_rows(options)
     load = _loading_code(options, training)
     source = "standard input" if options.data == "-" else path.name
     title = f"{options.target} by {', '.join(training.names)} ({source})"
     explorer = explore(model, target=options.target, title=title, language=options.lang, load=load)
-    return _named(explorer, training.names), training.notes
-
-
-def _named(explorer: Explorer, names: Sequence[str]) -> Explorer:
-    """Return the explorer with the column names of the table instead of column numbers."""
-    # models of numeric columns are fitted to arrays without names
-    is_numbered = list(names) == [str(i) for i in range(len(names))]  # is how a folder without names has them
-    subject = explorer.subject if is_numbered else replace(explorer.subject, names=tuple(names))
-    return Explorer(subject, explorer.language)
+    return explorer, training.notes
 
 
 def _refuse(options: argparse.Namespace, names: Sequence[str], why: str) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from kernpool.cli.info import describe_fit, named_summary
+from kernpool.cli.info import describe_fit
 from kernpool.cli.tables import TrainingTable, training_rows
 from kernpool.cli.terminal import UsageError, given, need_output, print_json, say
 from kernpool.data.atomic_files import refuse_existing, whole_file
@@ -37,21 +37,19 @@ def run_fit(options: argparse.Namespace) -> None:
     # output paths are checked before the computation
     check_outputs(options)
     model, training = fit_rows(options)
-    names = training.names
     report: Report = {}
     if options.json or not options.quiet:
         with progress_bar("leaving one out" if training.groups is None else "leaving clusters out", options.quiet):
             report = report_of(model, training, options.groups)
     if not (options.json or options.quiet):
         say_report(report)
-    summary = named_summary(model, names) if options.summary else None  # which may be refused: before outputs
+    summary = model.summary() if options.summary else None  # which may be refused: before outputs
     model.set_params(n_jobs=None)  # the machine that loads the model has other processors
     with whole_file(Path(options.plot), force=options.force) if options.plot else nullcontext() as picture:
         if picture is not None:  # drawn before the model is written: either both outputs appear or none
-            draw(model, names, options.target, picture)
+            draw(model, options.target, picture)
         if options.model is not None:
-            features = names if training.target is not None else None  # those of chunks are known
-            save_model(model, options.model, features=features, target=options.target, force=options.force)
+            save_model(model, options.model, target=options.target, force=options.force)
     outputs = {what: output for what, output in (("model", options.model), ("picture", options.plot)) if output}
     if options.json:
         print_json(report | outputs | ({} if summary is None else {"summary": summary}))
@@ -68,29 +66,12 @@ def fit_rows(options: argparse.Namespace) -> tuple[Any, TrainingTable]:
     training = training_rows(options)
     model = build_model(options, classes=training.classes)
     model.set_params(unordered=training.unordered or None, ordered=training.ordered or None)
-    model.set_params(**closed_columns_of(options, training.names))
+    model.set_params(**given(options, "periodic", "geographic"))
     roles = {"groups": training.groups, "time": training.time}
     rows = {name: column for name, column in roles.items() if column is not None}
-    # by which warnings about an array call its columns
-    options.columns = None if hasattr(training.X, "columns") else training.names
     with progress_bar("fitting", options.quiet):
         model.fit(training.X, training.target, **rows)
     return model, training
-
-
-def closed_columns_of(options: argparse.Namespace, names: list[str]) -> dict[str, Any]:
-    """Return the parameters of features that come round, by position: arrays have no names."""
-    for option in ("periodic", "geographic"):
-        unknown = [name for name in vars(options)[option] or () if name not in names]
-        if unknown:
-            known = ", ".join(names)
-            raise UsageError(f"--{option} names {unknown[0]!r}, which is no feature; features are {known}")
-    parameters = given(options, "periodic", "geographic")
-    if "periodic" in parameters:
-        parameters["periodic"] = {names.index(name): period for name, period in options.periodic.items()}
-    if "geographic" in parameters:
-        parameters["geographic"] = [names.index(name) for name in options.geographic]
-    return parameters
 
 
 def build_model(options: argparse.Namespace, *, classes: bool = False) -> Any:
@@ -137,12 +118,12 @@ def check_outputs(options: argparse.Namespace) -> None:
             raise UsageError(f"--plot must end in one of {', '.join(PICTURES)}, got {options.plot!r}")
 
 
-def draw(model: KernelSmoother, names: list[str], target: str, path: Path) -> None:
+def draw(model: KernelSmoother, target: str, path: Path) -> None:
     """Plot the fit over each feature into a file."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of points that nobody asked for; predict warns of those that somebody does
         warnings.simplefilter("always", InferenceWarning)  # of the band that is drawn
-        display = PartialDisplay.from_estimator(model, feature_names=names, target=target)
+        display = PartialDisplay.from_estimator(model, target=target)
     cover_glyphs(display.figure_)  # its warning is of the picture that is asked for
     display.figure_.savefig(path, dpi=150)
     import_pyplot().close(display.figure_)

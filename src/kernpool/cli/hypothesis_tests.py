@@ -4,18 +4,16 @@ Significance of columns, and parametric specification.
 """
 
 import argparse
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.cli.column_types import numbers_of, refuse_missing
-from kernpool.cli.info import need_method
+from kernpool.cli.info import load_named, need_method
 from kernpool.cli.tables import choose_features, open_table, without_missing
 from kernpool.cli.terminal import given, need_output, print_json, say_notes
 from kernpool.data import TableError
-from kernpool.estimators.persistence import load_model, read_header
 from kernpool.execution.progress import progress_bar
 from kernpool.inference import TestResult, specification_test
 
@@ -51,16 +49,14 @@ def _arguments(options: argparse.Namespace, *names: str) -> dict[str, Any]:
 
 
 def _significance(options: argparse.Namespace) -> Tested:
-    model = load_model(options.model)
+    model, header = load_named(options.model)
     need_method(model, "significance_test", "kernpool test", options.model)
-    features = read_header(options.model)["features"]
+    features = header["features"]
     unknown = [name for name in options.column if name not in features]
     if unknown:
         known = ", ".join(map(repr, features))
         raise TableError(f"{options.model}: no column {unknown[0]!r}; it predicts from {known}")
     model.set_params(n_jobs=options.jobs)
-    if model.encoding_.labels is None:
-        model.encoding_ = replace(model.encoding_, labels=tuple(features))  # so that the null hypothesis names columns
     return model.significance_test(options.column, **_arguments(options, "method", "kind")), []
 
 

@@ -3,6 +3,7 @@
 import argparse
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,12 +22,12 @@ RESULTS = (
 def run_info(options: argparse.Namespace) -> None:
     """Run `kernpool info`: print a saved model as JSON, or the summary of its fit."""
     need_output("open it")
-    model, header = load_model(options.model), read_header(options.model)
+    model, header = load_named(options.model)
     if not options.summary:
         print_json(describe_model(model, header))
         return
     need_method(model, "summary", "--summary", options.model)
-    summary = named_summary(model, header["features"])
+    summary: Summary = model.summary()
     print_json({"title": summary.title, **summary.values}) if options.json else print(summary)
 
 
@@ -37,13 +38,12 @@ def need_method(model: Any, method: str, what: str, folder: str) -> None:
         raise TypeError(f"{what} is for {kinds}, and {folder} holds a {type(model).__name__}")
 
 
-def named_summary(model: Any, features: Sequence[str]) -> Summary:
-    """Return the summary of a fitted model, with the column names of the table."""
-    summary: Summary = model.summary()
-    if model.encoding_.names is not None:
-        return summary
-    named = [replace(column, name=name) for column, name in zip(summary.columns, features, strict=True)]
-    return replace(summary, values=summary.values | {"columns": tuple(named)})
+def load_named(path: str | Path, *, memory: int | None = None) -> tuple[Any, dict[str, Any]]:
+    """Load a saved model, whose columns have the names of its header, and the header."""
+    model, header = load_model(path, memory=memory), read_header(path)
+    if isinstance(model, KernelSmoother) and model.encoding_.labels is None:
+        model.encoding_ = replace(model.encoding_, labels=tuple(header["features"]))
+    return model, header
 
 
 def describe_model(model: Any, header: dict[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from contextlib import nullcontext
 from importlib import import_module
 
 from kernpool.cli.options import COMMANDS, build_parser
-from kernpool.cli.terminal import UsageError, describe, in_options, json_line, name_columns, say
+from kernpool.cli.terminal import UsageError, describe, in_options, json_line, say
 from kernpool.execution.progress import silence
 
 
@@ -40,9 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if not sys.warnoptions:  # a command says what it warns of, whatever a caller in Python filters
                 warnings.simplefilter("default", UserWarning)
                 warnings.simplefilter("default", RuntimeWarning)
-            warnings.showwarning = lambda message, *_, **__: complain(
-                "warning", in_options(options, name_columns(str(message), getattr(options, "columns", None)))
-            )
+            warnings.showwarning = lambda message, *_, **__: complain("warning", in_options(options, str(message)))
             run = getattr(import_module(f"kernpool.cli.{module}"), function)
             if hasattr(options, "force"):
                 import_module("kernpool.cli.tables").refuse_inputs_as_outputs(options)

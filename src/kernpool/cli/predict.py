@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.cli.info import need_method
+from kernpool.cli.info import load_named, need_method
 from kernpool.cli.table_files import import_pandas, row_writer, table_format
 from kernpool.cli.tables import beside_inputs, calibration_rows, query_chunks, query_rows
 from kernpool.cli.terminal import UsageError, given, in_options, need_output, print_json, say, say_notes
@@ -25,7 +25,6 @@ from kernpool.data.atomic_files import refuse_existing
 from kernpool.estimators.fitted_model import pool_elsewhere
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.parameter_validation import check_parameters
-from kernpool.estimators.persistence import load_model, read_header
 from kernpool.estimators.regressors import KernelRegressor
 from kernpool.execution.progress import current_progress, progress_bar, report_progress
 
@@ -74,7 +73,7 @@ def run_predict(options: argparse.Namespace) -> None:
 
 def _load(options: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
     """Load a saved model and apply the options to it; return the model and its header."""
-    model = load_model(options.model, memory=options.memory)
+    model, header = load_named(options.model, memory=options.memory)
     if not isinstance(model, KernelSmoother):
         raise TypeError(
             f"{options.model} holds a {type(model).__name__}, which predicts no tables here; load it in Python with "
@@ -85,9 +84,7 @@ def _load(options: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
     )
     check_parameters(model)
     model._freeze()
-    if model.encoding_.is_plain:  # columns are chosen by their names here, and come without them
-        model.encoding_ = replace(model.encoding_, labels=None)
-    return model, read_header(options.model)
+    return model, header
 
 
 def _predict_rows(
@@ -212,7 +209,7 @@ class PredictionColumns:
     options: argparse.Namespace
     model: Any
     target: str
-    calibration: dict[str, NDArray[Any]]  # arguments of prediction_interval and predict_set
+    calibration: dict[str, Any]  # arguments of prediction_interval and predict_set
     notes: list[str] = field(default_factory=list)  # coverage guarantees, each once
 
     @classmethod

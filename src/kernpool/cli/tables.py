@@ -22,7 +22,6 @@ from kernpool.data.atomic_files import is_same_file
 from kernpool.data.chunks.parquet import ParquetChunks
 from kernpool.data.chunks.sources import NpyChunks
 from kernpool.data.dates import times_of
-from kernpool.data.suspect_columns import NUMBERS_ROWS, is_row_number
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.persistence import referred_files
 
@@ -37,7 +36,7 @@ class TrainingTable:
     """Training rows read from a table: features, target, clusters and times."""
 
     names: list[str]
-    X: Any  # array, DataFrame or Chunks, which have the target too
+    X: Any  # DataFrame or Chunks, which have the target too
     unordered: list[str]
     ordered: list[str]
     target: NDArray[Any] | None  # None for chunks
@@ -144,9 +143,6 @@ def training_rows(options: argparse.Namespace) -> TrainingTable:
     column_types.refuse_missing(table, names, ", or leave the column out with --features")
     column_types.refuse_missing(table, used[len(names) :], "")
     X = column_types.features_of(table, names, choice)
-    if options.features is None and isinstance(X, np.ndarray) and len(names) > 1:
-        counts = [name for name, cells in zip(names, X.T, strict=True) if is_row_number(name, cells)]
-        table.notes.extend(f"column {name!r} {NUMBERS_ROWS}; leave it out with --features" for name in counts)
     target, classes = _target(table, options.target, choice)
     group = None if options.groups is None else np.asarray(column_types.levels_of(table, options.groups))
     time = None if vars(options).get("time") is None else _times(table, options.time)
@@ -299,9 +295,7 @@ def query_rows(options: argparse.Namespace, model: KernelSmoother, header: dict[
 def query_chunks(options: argparse.Namespace, features: list[str]) -> tuple[int, Iterator[Any]]:
     """Open the rows to predict in chunks: return their number, and an iterator over the features of each chunk."""
     chunks = open_in_chunks(options, target=[], features=features)
-    if chunks.kinds is None:
-        return chunks.rows or 0, (chunk.key for chunk in chunks)
-    columns = list(zip(features, chunks.kinds, strict=True))
+    columns = list(zip(features, chunks.kinds or ["numeric"] * len(features), strict=True))
     return chunks.rows or 0, (
         MixedTable(
             {
@@ -313,7 +307,7 @@ def query_chunks(options: argparse.Namespace, features: list[str]) -> tuple[int,
     )
 
 
-def calibration_rows(options: argparse.Namespace, model: Any, header: dict[str, Any]) -> dict[str, NDArray[Any]]:
+def calibration_rows(options: argparse.Namespace, model: Any, header: dict[str, Any]) -> dict[str, Any]:
     """Read the table of calibration rows, in the format that the options describe."""
     target = header["target"]
     if target is None:

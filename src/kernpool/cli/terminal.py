@@ -145,7 +145,7 @@ def in_options(options: argparse.Namespace, text: str) -> str:
     if vars(options).get("sets") is not None:
         known["level"] = "sets"
     names = "|".join(known)
-    text = re.sub(rf"^({names})(?= (must|has|holds|are|is)\b)", lambda found: f"--{known[found[1]]}", text)
+    text = re.sub(rf"^({names})(?= (must|has|holds|names|are|is)\b)", lambda found: f"--{known[found[1]]}", text)
     return re.sub(
         rf"(?<![-.\w])({names})=(?:True\b|'([\w+]+)'|([\d.]*\d)|(?=[\s,;)]))",
         lambda found: f"--{known[found[1]]} {found[2] or found[3] or ''}".rstrip(),
@@ -158,17 +158,6 @@ def describe(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename or 'standard output'}: {error.strerror}"
     return str(error) or type(error).__name__
-
-
-def name_columns(text: str, names: Sequence[str] | None) -> str:
-    """Replace column numbers in a warning about an array by the column names of the table."""
-    if names is None:
-        return text
-    return re.sub(
-        r"column\(s\) \[([\d, ]+)\]",
-        lambda found: "column(s) " + ", ".join(repr(names[int(place)]) for place in found[1].split(",")),
-        text,
-    )
 
 
 def given(options: argparse.Namespace, *names: str) -> dict[str, Any]:
