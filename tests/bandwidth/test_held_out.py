@@ -31,9 +31,8 @@ def make_rows(n=400, d=2, *, seed=0):
 
 
 def criterion_of(held, others, **options):
-    matters = np.ones(2, dtype=bool)
-    options = replace(OPTIONS, **options)
-    return HeldOutRows(held, others, np.array([0.2, 0.9]), np.zeros(0), matters, NO_CATEGORIES, options)
+    found = Found(np.array([0.2, 0.9]), np.zeros(0))
+    return HeldOutRows(held, others, found, NO_CATEGORIES, replace(OPTIONS, **options))
 
 
 @pytest.fixture

@@ -19,10 +19,10 @@ def search_bandwidth(X, value, weight=None, *, code=None, group=None, categories
     return bandwidth.search_bandwidth(rows, options_of(**options), categories)
 
 
-def canonical_rows(*arrays, group=None, **named):
+def canonical_rows(X, value, weight=None, code=None, group=None):
     """Rows of arrays in canonical form."""
-    exclusion = None if group is None else Exclusion(group)
-    return bandwidth.canonical_rows(TrainingRows.from_arrays(*arrays, exclusion=exclusion, **named))
+    exclusion = None if group is None else Exclusion(np.asarray(group))
+    return bandwidth.canonical_rows(TrainingRows.from_arrays(X, value, weight, code, exclusion))
 
 
 def search_log_loss(X, label, weight=None, **options):

@@ -88,15 +88,10 @@ class Criterion:
 
     def value(self, penalised: float, power: int = 0) -> float:
         """Return the criterion, S or log S, for the penalised mean square ``S = penalised * 2**power``."""
-        if not self.in_logs:
-            return times_power(penalised, power)
-        return math.log(penalised) + power * math.log(2.0) if penalised > 0 else -math.inf
-
-
-def times_power(square: float, power: int) -> float:
-    """Return ``square * 2**power`` in float64; infinity where that overflows."""
-    with np.errstate(over="ignore", under="ignore"):
-        return float(np.ldexp(square, power))
+        if self.in_logs:
+            return math.log(penalised) + power * math.log(2.0) if penalised > 0 else -math.inf
+        with np.errstate(over="ignore", under="ignore"):
+            return float(np.ldexp(penalised, power))
 
 
 def _generalised(trace: float, n: float) -> tuple[float, float]:

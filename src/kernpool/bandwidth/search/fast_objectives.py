@@ -145,37 +145,41 @@ LARGEST_EXPONENT = 100.0  # of a factor that derivatives are divided by
 
 @dataclass(frozen=True)
 class Tables:
-    """Lookup tables of the kernel factors of categorical columns, and their derivatives with respect to the smoothings.
+    """Factors of the weights at one set of bandwidths: units of the columns, and tables of the categorical columns.
 
     Parameters
     ----------
+    unit : ndarray of shape (d,)
+        By which the columns are multiplied, so that a weight is ``2**-(squared distance)``.
     exponents : ndarray of shape (k, most levels, most levels)
-        Exponents of the factors; infinity for a factor of zero.
+        Exponents of the categorical factors; infinity for a factor of zero.
     slopes : tuple of k ndarrays of shape (levels, levels)
         Derivatives of the factors by the smoothing.
     log_slopes : tuple of k ndarrays of shape (levels, levels)
         Derivatives of the log factors; empty where a factor is close to zero.
     """
 
+    unit: Array
     exponents: Array
-    slopes: tuple[Array, ...]
+    slopes: tuple[Array, ...] = ()
     log_slopes: tuple[Array, ...] = ()
 
     @classmethod
     def of(cls, problem: Problem) -> Tables:
-        """Build the `Tables` of the categorical kernel factors of a pooling problem."""
-        if problem.factors is None:
-            return cls(np.zeros((0, 1, 1)), ())
-        most = max(map(len, problem.factors.tables))
-        exponents = np.zeros((len(problem.factors.tables), most, most))
+        """Build the `Tables` of a pooling problem."""
+        unit, factors = PER_BANDWIDTH / problem.similarity.bandwidth, problem.factors
+        if factors is None:
+            return cls(unit, np.zeros((0, 1, 1)))
+        most = max(map(len, factors.tables))
+        exponents = np.zeros((len(factors.tables), most, most))
         with np.errstate(divide="ignore"):
-            for a, table in enumerate(problem.factors.tables):
-                exponents[a, : len(table), : len(table)] = -np.log2(table)
-        slopes = tuple(np.ascontiguousarray(slope) for slope in problem.factors.slopes)
+            for exponent, table in zip(exponents, factors.tables, strict=True):
+                exponent[: len(table), : len(table)] = -np.log2(table)
+        slopes = tuple(map(np.ascontiguousarray, factors.slopes))
         if exponents.max() > LARGEST_EXPONENT:
-            return cls(exponents, slopes)
-        tables = problem.factors.tables
-        return cls(exponents, slopes, tuple(slope / table for slope, table in zip(slopes, tables, strict=True)))
+            return cls(unit, exponents, slopes)
+        pairs = zip(slopes, factors.tables, strict=True)
+        return cls(unit, exponents, slopes, tuple(slope / table for slope, table in pairs))
 
 
 class Buffers:
@@ -249,8 +253,7 @@ class AllPairsObjective(FastObjective):
         sums, shift = np.empty((n, 1 + layout.width)), np.empty(n)
 
         def work(block: slice, buffers: Buffers) -> None:
-            exponents = self._exponents(problem, block, buffers)
-            kernel = self._weigh(exponents, tables, -1, block, shift, False, buffers)
+            kernel = self._weigh(tables, block, buffers, shift, fixed=False)
             self.loops.add_moments(
                 kernel, self._columns, unit, self._value, block.start, layout.degree, buffers.offset, buffers.pair, sums
             )
@@ -278,7 +281,7 @@ class AllPairsObjective(FastObjective):
         cells = self._ends if tables.log_slopes else self._ends[:0]
 
         def work(block: slice, buffers: Buffers) -> None:
-            exponents, size = self._exponents(problem, block, buffers), block.stop - block.start
+            size = block.stop - block.start
             changes = buffers.changes[: size * outputs * n].reshape(size, outputs, n)
             self.loops.differentiate_by_weights(
                 self._columns,
@@ -294,7 +297,7 @@ class AllPairsObjective(FastObjective):
             )
             if towards is not None:
                 changes = np.matmul(towards[block, None, :], changes[:, :c])
-            kernel = self._weigh(exponents, tables, -1, block, shift, True, buffers)
+            kernel = self._weigh(tables, block, buffers, shift, fixed=True)
             slopes, by_cell = (np.empty((*changes.shape[:2], size)) for size in (d, len(cells)))
             self.loops.differentiate_by_bandwidths(
                 kernel, changes, self._columns, unit, cells, block.start, buffers.row, buffers.moved, slopes, by_cell
@@ -305,7 +308,7 @@ class AllPairsObjective(FastObjective):
                 moved[block, :, d + a] = np.einsum("ibs,is->ib", by_cell, log_slope[level[block]][:, level[cells - 1]])
             for a in () if tables.log_slopes else range(len(tables.slopes)):
                 # The column's own factor is omitted, so that a factor of zero has a slope.
-                kernel = self._weigh(exponents, tables, a, block, shift, True, buffers)
+                kernel = self._weigh(tables, block, buffers, shift, fixed=True, skipped=a)
                 moved[block, :, d + a] = np.matmul(changes, kernel[:, :, None])[:, :, 0]
 
         self._run(work)
@@ -314,20 +317,15 @@ class AllPairsObjective(FastObjective):
             moved[:, c:] *= -_inverse(fit.base)
         return moved[self._back]
 
-    def _exponents(self, problem: Problem, block: slice, buffers: Buffers) -> Array:
-        """Return the exponents of the kernel weights ``2**-exponent`` of a block of rows, of shape (rows, n).
-
-        Categorical factors are not included.
-        """
-        exponents = buffers.exponents[: block.stop - block.start]
-        self.loops.square_distances(self._columns, PER_BANDWIDTH / problem.similarity.bandwidth, block.start, exponents)
-        return exponents
-
     def _weigh(
-        self, exponents: Array, tables: Tables, skipped: int, block: slice, shift: Array, fixed: bool, buffers: Buffers
+        self, tables: Tables, block: slice, buffers: Buffers, shift: Array, *, fixed: bool, skipped: int = -1
     ) -> Array:
         """Return a block's pair weights; derivatives replace the factors of categorical column `skipped` (-1: none)."""
-        kernel, slope = buffers.kernel[: len(exponents)], NO_SLOPE if skipped < 0 else tables.slopes[skipped]
+        size = block.stop - block.start
+        exponents, kernel = buffers.exponents[:size], buffers.kernel[:size]
+        if skipped < 0:  # before another column is skipped, distances have been computed
+            self.loops.square_distances(self._columns, tables.unit, block.start, exponents)
+        slope = NO_SLOPE if skipped < 0 else tables.slopes[skipped]
         self.loops.weigh(
             exponents,
             self._levels,

@@ -88,12 +88,8 @@ class HeldOutRows(SearchObjective):
     ----------
     held, others : TrainingRows
         Rows that are predicted, and rows that predict them.
-    bandwidth : ndarray of shape (d,)
-        At the factor one.
-    smoothing : ndarray of shape (k,)
-        Likewise. Smoothings shrink as fast as squared bandwidths.
-    matters : ndarray of bool, shape (d + k,)
-        Which columns are not smoothed away; the others stay as they are.
+    found : Found
+        Bandwidths and smoothings at the factor one; those of columns that are smoothed away stay as they are.
     categories : Categories
         Categories of the codes.
     options : SearchOptions
@@ -103,9 +99,7 @@ class HeldOutRows(SearchObjective):
 
     held: TrainingRows
     others: TrainingRows
-    bandwidth: Array
-    smoothing: Array
-    matters: NDArray[np.bool_]
+    found: Found
     categories: Categories
     options: SearchOptions
 
@@ -130,11 +124,8 @@ class HeldOutRows(SearchObjective):
     def evaluate(self, theta: Array) -> Trial:
         """Evaluate the criterion at the logarithm of a factor, an array of one number."""
         bandwidth, smoothing = self.at(float(np.exp(theta[0])))
-        recipe, held, weight = (
-            replace(self.recipe, bandwidth=as_bandwidth(self.held.per_column(bandwidth), None)),
-            self.held,
-            self.held.weight,
-        )
+        held, weight = self.held, self.held.weight
+        recipe = replace(self.recipe, bandwidth=as_bandwidth(held.per_column(bandwidth), None))
         factors = self.categories.factors(held.code, self.others.code, smoothing)
         problem = recipe.problem(held.X, self.keys, factors=factors)
         if held.exclusion is not None and self.others.exclusion is not None:
@@ -159,10 +150,10 @@ class HeldOutRows(SearchObjective):
         return self.tried[-1]
 
     def at(self, factor: float) -> tuple[Array, Array]:
-        """Return bandwidths and smoothings at a factor; columns that are smoothed away stay so."""
-        d = len(self.bandwidth)
-        smoothing = np.where(self.matters[d:], self.smoothing * factor**2, self.smoothing)
-        bandwidth = np.where(self.matters[:d], self.bandwidth * factor, self.bandwidth)
+        """Return bandwidths and smoothings, which shrink as fast as squared bandwidths, at a factor."""
+        found, d = self.found, len(self.found.bandwidth)
+        smoothing = np.where(found.matters[d:], found.smoothing * factor**2, found.smoothing)
+        bandwidth = np.where(found.matters[:d], found.bandwidth * factor, found.bandwidth)
         return bandwidth, np.minimum(smoothing, self.categories.largest)
 
 
@@ -252,7 +243,8 @@ def adjust_to_all_rows(
     held, others = hold_out(rows, min(HELD_ROWS, len(rows.X) // 5), generator)
     few = len(others.X)
     bandwidth, smoothing, rate = bring_to_rows(found.bandwidth, found.smoothing, matters, searched, few, options.degree)
-    criterion = HeldOutRows(held, others, bandwidth, smoothing, matters, categories, options)
+    found = replace(found, bandwidth=bandwidth, smoothing=smoothing)
+    criterion = HeldOutRows(held, others, found, categories, options)
     if matters.any():
         minimise_near(criterion, np.ones(1), 1.0, tolerance=TOLERANCE, max_evaluations=MOST_EVALUATIONS)
     else:

@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,41 +57,39 @@ def minimise_over_whole_numbers(
     tried: dict[int, float] = {}
     start = time.perf_counter()
 
-    def best() -> int:
-        return min(tried, key=lambda k: (tried[k], -k))
-
     def is_late() -> bool:
         return seconds is not None and bool(tried) and time.perf_counter() - start > seconds
 
-    def visit(numbers: list[int]) -> None:
+    def best_of(numbers: Iterable[int]) -> int:
+        """Try numbers and return the best, of equal ones the largest, among all that were tried."""
         for k in numbers:
             if k not in tried and not is_late():
                 value = criterion(k)
                 tried[k] = math.inf if math.isnan(value) else value
+        return min(tried, key=lambda k: (tried[k], -k))
 
     ratio, grid = max(RATIO, (most / least) ** (1.0 / MOST_STEPS)), [least]
     if most - least <= SCANNED:
         grid = list(range(least, most + 1))
     while grid[-1] < most:
         grid.append(min(most, max(grid[-1] + 1, math.floor(grid[-1] * ratio))))
-    visit(grid)
-    place = grid.index(best())
+    place = grid.index(best_of(grid))
     low, high = grid[max(place - 1, 0)], grid[min(place + 1, len(grid) - 1)]
     many = high - low > SCANNED
     while many and high - low > LAST and not is_late():
         left, right = low + (high - low) // 3, high - (high - low) // 3
-        visit([left, right])
+        best_of([left, right])
         if tried.get(left, math.inf) < tried.get(right, math.inf):
             high = right
         else:
             low = left
-    visit(list(range(low, high + 1)))
+    best = best_of(range(low, high + 1))
     if is_late():
         warn_caller(
             f"the search for k was stopped after {seconds:g} seconds, with {len(tried)} numbers tried; give "
             "search={'seconds': ...} more, or Nearest(k)"
         )
-    return best()
+    return best
 
 
 def search_neighbors(problem: Problem, criterion: Criterion, recipe: Recipe, seconds: float | None = None) -> int:
@@ -127,8 +124,8 @@ def search_neighbors(problem: Problem, criterion: Criterion, recipe: Recipe, sec
         widened = with_widths(problem, find(k))
         if criterion.exclude_self:
             ridge = recipe.ridge_weight(problem.key.shape[1])
-            options: dict[str, Any] = {"algorithm": recipe.algorithm, "n_jobs": recipe.n_jobs, "ridge": ridge}
-            return leave_one_out(widened, rows=some, **options).error
+            algorithm, n_jobs = recipe.algorithm, recipe.n_jobs
+            return leave_one_out(widened, rows=some, algorithm=algorithm, n_jobs=n_jobs, ridge=ridge).error
         return _penalised(widened, criterion, recipe, total, some)
 
     return minimise_over_whole_numbers(value, least, most, seconds)

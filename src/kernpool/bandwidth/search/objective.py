@@ -162,7 +162,7 @@ def cost_of_empty(empty: NDArray[np.bool_], weight: Array) -> float:
     return -2.0 * math.log(max(occupied, least))
 
 
-@dataclass(frozen=True)
+@dataclass
 class Evaluation:
     """Criterion at one set of bandwidths, with the kernel sums and local fits that its derivatives need.
 
@@ -182,6 +182,15 @@ class Evaluation:
         Diagonal of the hat matrix; empty for criteria that do not use it.
     ridge : float, default=0.0
         On the slopes of planes.
+
+    Attributes
+    ----------
+    residual : ndarray of shape (n, c)
+        Residuals whose squares add up to the criterion.
+    error : ndarray of shape (c,)
+        Mean of squares of each output, without penalty.
+    penalised : float
+        Mean of squares of all outputs times the penalty.
     """
 
     theta: Array
@@ -194,20 +203,12 @@ class Evaluation:
     hat: Array
     ridge: float = 0.0
 
-    @cached_property
-    def residual(self) -> Array:
-        """Residuals whose squares add up to the criterion, of shape (n, c)."""
-        return np.asarray(self.counted.residual * self.root)
-
-    @cached_property
-    def error(self) -> Array:
-        """Mean of squares of each output, without penalty."""
-        return np.asarray(np.sum(self.counted.residual**2, axis=0))
-
-    @cached_property
-    def penalised(self) -> float:
-        """Mean of squares of all outputs times the penalty."""
-        return float(np.sum(self.residual**2)) if self.root < np.inf else np.inf
+    def __post_init__(self) -> None:
+        residual = self.counted.residual
+        self.error = np.sum(residual**2, axis=0)
+        # Without a product of zero and infinity.
+        self.residual = residual * self.root if self.root < np.inf else np.full_like(residual, np.inf)
+        self.penalised = float(np.sum(self.residual**2))
 
     @property
     def tried(self) -> Trial:

@@ -44,16 +44,18 @@ class Clock:
         With the caller's `progress` and `seconds`.
     rows : int
         Number of rows of the search.
+
+    Attributes
+    ----------
+    progress : callable or None
+        Callback of each pass; None if there is neither a callback of the caller nor a limit.
     """
 
     def __init__(self, options: SearchOptions, rows: int) -> None:
         self._listener, self._expected, self._done = options.progress, EXPECTED_PASSES * rows, 0
         self._end = np.inf if options.seconds is None else perf_counter() + options.seconds
-
-    @property
-    def progress(self) -> Progress | None:
-        """Callback of each pass; None if there is neither a callback of the caller nor a limit."""
-        return self.report if self._listener is not None or self._end < np.inf else None
+        is_needed = options.progress is not None or options.seconds is not None
+        self.progress: Progress | None = self.report if is_needed else None
 
     def report(self, done: int, total: int) -> None:
         """Report progress of a pass over the rows as progress of the search; raise OutOfTimeError after the limit."""
@@ -426,8 +428,6 @@ def _outcome(
     """Build the `BandwidthSearch` of `theta` and the best evaluation, in the caller's units and column order."""
     best, rows, spread, one, d = judged.best, start.rows, start.spread, start.one_factor, len(start.spread)
     tried = [*judged.tried_quickly, *judged.tried]
-    # Of two, for the criterion in the unit of a single kind of outputs; several kinds have no common unit.
-    power = 0 if start.has_several_units else 2 * int(start.exponent[0])
     bandwidth, smoothing = np.exp(theta[:d]), theta[d:]
     matters = judged.relevant(theta)[:d]
     if one and criterion is not LOG_LOSS:
@@ -443,7 +443,7 @@ def _outcome(
     found = start.restore(np.concatenate([bandwidth, smoothing]), np.inf)
     return BandwidthSearch(
         criterion=criterion.name,
-        value=criterion.value(best.penalised, power),
+        value=criterion.value(best.penalised, start.power),
         bandwidth=found[: start.columns],
         smoothing=found[start.columns :],
         relevance=start.restore(relevance, 0.0),
@@ -452,7 +452,7 @@ def _outcome(
         error=error,
         empty_windows=best.empty_windows,
         tried=start.restore(np.array([[*np.exp(at.theta[:d]), *at.theta[d:]] for at in tried]), np.inf),
-        values=np.array([criterion.value(at.penalised, power) for at in tried]),
+        values=np.array([criterion.value(at.penalised, start.power) for at in tried]),
         evaluations=sum(len(one.tried_quickly) + len(one.tried) for one in objectives),
         starts=objectives[0].starts,
         rows=len(judged.rows.X),

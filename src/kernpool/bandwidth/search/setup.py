@@ -322,6 +322,8 @@ class SearchStart(NamedTuple):
     exponent : ndarray of int, shape (c,)
         Powers of two, with which no square leaves the range of float64, and the bits of a search do not depend on the
         unit of the outputs.
+    power : int
+        Of two, for the criterion in squared units of the caller's outputs; zero where outputs have units of their own.
     """
 
     rows: TrainingRows
@@ -333,11 +335,7 @@ class SearchStart(NamedTuple):
     columns: int
     scale: Array
     exponent: NDArray[np.int32]
-
-    @property
-    def has_several_units(self) -> bool:
-        """Whether outputs have units of their own, so that the criterion has none."""
-        return bool(np.any(self.exponent != self.exponent[0]) or np.any(self.scale != 1.0))
+    power: int
 
     def restore(self, found: Array, of_constant: float) -> Array:
         """Map numbers per searched column, of shape (..., p), to the caller's columns, constant ones included.
@@ -376,7 +374,7 @@ def begin(rows: TrainingRows, options: SearchOptions, categories: Categories) ->
             "categorical columns have smoothings of their own, which cannot be searched for with "
             f"kernel={options.kernel.name!r}; use a kernel that is not flat, such as 'gaussian' or 'epanechnikov'"
         )
-    rows = canonical_rows(rows)
+    rows, _ = distinct_rows(rows)
     # A table with only categorical columns has one column of zeros, which is no reason to warn.
     spread = np.ones(1) if len(categories) and not rows.X.any() else column_spread(rows.X, rows.weight, rows.tied)
     (by_column, categorical), varies = column_order(rows), rows.extent > 0
@@ -385,6 +383,7 @@ def begin(rows: TrainingRows, options: SearchOptions, categories: Categories) ->
     numeric = np.array([a for a in dict.fromkeys(bandwidth_of.tolist()) if varies[a]], dtype=np.intp)
     together = [by_column[bandwidth_of == a] for a in numeric]
     value, scale, exponent = _standardised(rows, options)
+    has_own_units = bool(np.any(exponent != exponent[0]) or np.any(scale != 1.0))
     searched = replace(rows, code=np.ascontiguousarray(rows.code[:, categorical]), value=value)
     if len(numeric):
         tied = None if rows.tied is None else np.repeat(np.arange(len(numeric)), [len(some) for some in together])
@@ -401,6 +400,7 @@ def begin(rows: TrainingRows, options: SearchOptions, categories: Categories) ->
         rows.bandwidths,
         scale,
         exponent,
+        0 if has_own_units else 2 * int(exponent[0]),
     )
 
 
