@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.data.array_validation import is_missing, refuse_foreign
-from kernpool.data.circular import Closed, Coordinates, closed_columns
+from kernpool.data.circular import Closed, Coordinates, check_geographic, check_periodic, closed_columns
 from kernpool.data.columns import Column, Columns, Kind, Level, MixedTable, all_text, as_table, refuse_other_columns
 from kernpool.data.dates import TIME_KINDS
 from kernpool.execution.error_messages import abbreviate, check_choice
@@ -75,6 +75,9 @@ def codes_of(column: Column, levels: tuple[Level, ...], unseen: str) -> list[int
 Array = NDArray[np.float64]
 
 NUMBERS = ("numeric", "binary", *TIME_KINDS)
+# Arguments of `Encoding.fit` that are parameters of estimators, and checks of them that need no table.
+COLUMN_OPTIONS = ("unordered", "ordered", "periodic", "geographic")
+COLUMN_CHECKS = {"periodic": check_periodic, "geographic": check_geographic}
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from kernpool.bandwidth import CRITERIA, RULES
 from kernpool.core import check_empty
 from kernpool.data.array_validation import as_bandwidth
-from kernpool.data.circular import check_geographic, check_periodic, is_column
+from kernpool.data.circular import is_column
+from kernpool.data.encoding import COLUMN_CHECKS
 from kernpool.estimators.model import FittedModel
 from kernpool.execution.error_messages import abbreviate, did_you_mean
 from kernpool.execution.threads import resolve_n_jobs
@@ -211,12 +212,11 @@ WINDOWS = "auto", "fixed"
 READERS: dict[str, Callable[[Any], object]] = {
     "empty": check_empty,
     "categorical_kernel": partial(kernel_of_family, ordered=False),
-    "periodic": check_periodic,
-    "geographic": check_geographic,
     "window": _check_window,
     "search": _check_search,
     "n_jobs": resolve_n_jobs,
     "kernel": _check_kernel,
+    **COLUMN_CHECKS,
 }
 
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from kernpool.bandwidth import TrainingRows
 from kernpool.data import Chunks, Encoding, is_arrow_table, is_frame, open_chunks
 from kernpool.data.chunks.sampling import seed_of
+from kernpool.data.encoding import COLUMN_OPTIONS
 from kernpool.estimators.bandwidth import DEFAULT_SEARCH_ROWS, bandwidth_of_sample, choose_bandwidth, search_options
 from kernpool.estimators.extrapolation import Extent, Ranges
 from kernpool.estimators.limits import refuse
@@ -76,17 +77,12 @@ def as_stored(X: Any, y: Any, sample_weight: Any) -> Source | None:
 
 # Values that parameters and arguments of ``fit`` may have for rows that are not in memory, and why no others.
 SAMPLE = "fit a sample of them in memory"
-AS_NUMBERS = f"their columns are read as numbers; {SAMPLE}"
-AS_THEY_ARE = f"their columns are pooled as they are; {SAMPLE}"
 OF_SERIES = (
     "in the sample by which a bandwidth is found no rows are next to each other; fit a part of the series in memory, "
     "with its bandwidth as a number"
 )
-IN_MEMORY_ONLY: dict[str, tuple[tuple[Any, ...], str]] = {
-    "unordered": ((None,), AS_NUMBERS),
-    "ordered": ((None,), AS_NUMBERS),
-    "periodic": ((None,), AS_THEY_ARE),
-    "geographic": ((None,), AS_THEY_ARE),
+OF_COLUMNS = ((None,), f"their columns are read as numbers, and pooled as they are; {SAMPLE}")
+IN_MEMORY_ONLY: dict[str, tuple[tuple[Any, ...], str]] = dict.fromkeys(COLUMN_OPTIONS, OF_COLUMNS) | {
     "window": (("auto", "fixed"), f"other windows take more passes through the files; {SAMPLE}"),
     "robust": ((False,), f"each re-weighting takes residuals of all rows; {SAMPLE}"),
     "groups": (

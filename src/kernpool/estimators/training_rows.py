@@ -16,7 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from kernpool.data.array_validation import as_key_weight, as_real_array, find_inexact, is_missing, refuse_foreign
 from kernpool.data.columns import Columns, MixedTable
-from kernpool.data.encoding import Encoding
+from kernpool.data.encoding import COLUMN_OPTIONS, Encoding
 from kernpool.data.suspect_columns import SuspectColumnWarning, suspect_columns
 from kernpool.estimators.model import FittedModel
 from kernpool.execution.error_messages import abbreviate
@@ -240,10 +240,8 @@ def read_rows(model: FittedModel, X: Any, y: Any, *, numbers: bool) -> ReadRows:
     refuse_name(y, numbers=numbers)
     refuse_other_labels(X, y=y)
     table = Columns.of(X)
-    encoding = Encoding.fit(
-        table, unordered=model.unordered, ordered=model.ordered, periodic=model.periodic, geographic=model.geographic,
-        binary=model._reads_pairs_as_numbers,
-    )  # fmt: skip
+    options = {name: getattr(model, name) for name in COLUMN_OPTIONS}
+    encoding = Encoding.fit(table, binary=model._reads_pairs_as_numbers, **options)
     key, code = encoding.encode(table)
     key = as_real_array("X", key)
     output = as_outputs(y, type(model).__name__) if numbers else as_labels(y, type(model).__name__)
