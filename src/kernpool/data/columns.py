@@ -163,9 +163,12 @@ class Columns:
     ----------
     table : frame, or ndarray of shape (rows, columns)
         From `as_table`.
+    name : str, default="X"
+        Of the argument, for messages.
     """
 
     table: Any
+    name: str = "X"
 
     @classmethod
     def of(cls, X: Any) -> Columns:
@@ -201,9 +204,8 @@ class Columns:
     @cached_property
     def labels(self) -> tuple[Any, ...] | None:
         """Labels of the columns; None for arrays."""
-        if isinstance(self.table, np.ndarray):
-            return None
-        return tuple(self.table.column_names if is_arrow_table(self.table) else self.table.columns)
+        labels = labels_of(self.table)
+        return None if labels is None else tuple(labels)
 
     @property
     def names(self) -> tuple[str, ...] | None:
@@ -229,18 +231,20 @@ class Columns:
         series, make = _parts(self.table)
         if not (self.rows and series):
             raise ValueError(  # in the words that scikit-learn's tests of estimators look for
-                f"X is empty: {self.rows} sample(s), {len(series)} feature(s) (shape={(self.rows, len(series))}) while "
-                "a minimum of 1 is required."
+                f"{self.name} is empty: {self.rows} sample(s), {len(series)} feature(s) (shape="
+                f"{(self.rows, len(series))}) while a minimum of 1 is required."
             )
-        names = self.names
-        columns = tuple(make(cells, _label(i, names)) for i, cells in enumerate(series))
+        labels = range(len(series)) if self.labels is None else map(repr, map(plain_label, self.labels))
+        columns = tuple(
+            make(cells, f"column {label} of {self.name}") for cells, label in zip(series, labels, strict=True)
+        )
         if isinstance(self.table, MixedTable):
             ordered = self.table.ordered
             columns = tuple(map(_in_order, columns, (ordered.get(name) for name in self.table.columns)))
         return columns
 
 
-def as_table(X: Any, columns: int | None = None) -> Any:
+def as_table(X: Any, columns: int | None = None, name: str = "X") -> Any:
     """Convert X to a data frame or a two-dimensional array; a one-dimensional X becomes one column.
 
     Parameters
@@ -249,30 +253,32 @@ def as_table(X: Any, columns: int | None = None) -> Any:
         What the caller passed.
     columns : int, optional
         How many a model was fitted to; unless it is one, X with one dimension is an error.
+    name : str, default="X"
+        Of the argument, for messages.
     """
     if type(X) is np.ndarray and X.ndim == 2 and X.dtype.kind == "f":  # as nearly always
         return X
-    array_validation.refuse_foreign("X", X)
+    array_validation.refuse_foreign(name, X)
     given, X = X, series_as_frame(X)
     if is_frame(X):
         return X
-    X = _listed(X)
+    X = X.to_pylist() if hasattr(X, "to_pylist") else X  # of pyarrow, whose arrays lose their time zones
     read = None
     if not hasattr(X, "dtype"):
         with suppress(TypeError, ValueError):
             read = np.asarray(X)
     if read is not None and read.dtype.kind in "fiubcmM":
-        array_validation.refuse_inexact("X", X, read)
+        array_validation.refuse_inexact(name, X, read)
         X = read
     X = np.asarray(X, dtype=None if hasattr(X, "dtype") else object)
     if X.ndim not in (1, 2):
         raise ValueError(
-            f"X must have shape (rows,) or (rows, columns), got {type(given).__name__} of shape {tuple(X.shape)}"
+            f"{name} must have shape (rows,) or (rows, columns), got {type(given).__name__} of shape {tuple(X.shape)}"
         )
     if X.dtype.kind == "c":
         raise ValueError(  # in the words that scikit-learn's tests of estimators look for, without all of the numbers
-            f"Complex data not supported: X must hold real numbers, got {abbreviate(X)}; pass X.real, or real and "
-            "imaginary parts as columns"
+            f"Complex data not supported: {name} must hold real numbers, got {abbreviate(X)}; pass {name}.real, or "
+            "real and imaginary parts as columns"
         )
     if X.ndim == 1 and columns not in (None, 1):
         raise ValueError(
@@ -307,40 +313,21 @@ def with_days(name: str, X: Any, kinds: Sequence[Kind] | None = None) -> tuple[A
     known = kinds is not None and any(kind in TIME_KINDS for kind in kinds)
     if isinstance(X, np.ndarray) and X.dtype.kind in "fiub" and not known:
         return X, None
-    array_validation.refuse_foreign(name, X)
-    table = series_as_frame(X)
-    if not is_frame(table):
-        try:
-            table = table if isinstance(table, np.ndarray) else np.array(_listed(table), dtype=object)
-        except ValueError:  # ragged
-            return X, None
-        table = table[:, None] if table.ndim == 1 else table
-        if table.ndim != 2:
-            return X, None
-    labels = labels_of(table)
-    series, make = _parts(table)
-    columns = [
-        make(cells, f"column {i if labels is None else repr(plain_label(labels[i]))} of {name}")
-        for i, cells in enumerate(series)
-    ]
+    columns = Columns(as_table(X, name=name), name).columns
     if not known and all(column.times is None for column in columns):
         return X, None
-    fitting = kinds is None
+    for column in columns if kinds is None else ():
+        if column.times is not None:
+            column.times.check_steps(column.label)
     if kinds is None or len(kinds) != len(columns):
         kinds = tuple(column.kind for column in columns)
-    cells = []
-    for column, kind in zip(columns, kinds, strict=True):
-        if column.times is not None and fitting:
-            column.times.check_steps(column.label)
-        of_time = column.times is not None or kind in TIME_KINDS
-        cells.append(
-            column.numbers(kind) if of_time else array_validation.as_real_array(column.label, column.read_numbers())
-        )
+    cells = [
+        column.numbers(kind)
+        if column.times is not None or kind in TIME_KINDS
+        else array_validation.as_real_array(column.label, column.read_numbers())
+        for column, kind in zip(columns, kinds, strict=True)
+    ]
     return np.column_stack(cells).astype(np.float64), tuple(kinds)
-
-
-def _listed(cells: Any) -> Any:
-    return cells.to_pylist() if hasattr(cells, "to_pylist") else cells  # of pyarrow, whose arrays lose their time zones
 
 
 def is_frame(X: Any) -> bool:
@@ -379,9 +366,9 @@ def labels_of(X: Any) -> list[Any] | None:
     >>> labels_of([[1.0]]) is None
     True
     """
-    if is_arrow_table(X):
-        return list(X.column_names)
-    return list(X.columns) if is_frame(X) else None
+    if isinstance(X, np.ndarray) or not is_frame(X):
+        return None
+    return list(X.column_names if is_arrow_table(X) else X.columns)
 
 
 def order_of_columns(query: Sequence[Any] | None, key: Sequence[Any] | None) -> list[int] | None:
@@ -480,10 +467,6 @@ def is_arrow_table(X: Any) -> bool:
     """Return whether an object is a table of pyarrow, which is not imported."""
     module = sys.modules.get("pyarrow")
     return module is not None and isinstance(X, module.Table)
-
-
-def _label(position: int, names: tuple[str, ...] | None) -> str:
-    return f"column {position if names is None else repr(names[position])} of X"
 
 
 def _pandas_column(series: Any, label: str) -> Column:

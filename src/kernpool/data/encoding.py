@@ -216,7 +216,7 @@ class Encoding:
         """Labels of the columns, if they are strings."""
         return self.labels if self.labels is not None and all_text(self.labels) else None
 
-    @property
+    @cached_property
     def is_plain(self) -> bool:
         """Whether all columns are numeric, so that an array of numbers can replace the table."""
         return set(self.kinds) == {"numeric"}
@@ -311,17 +311,17 @@ class Encoding:
         if labels != self.labels:
             attribute = "column_labels_" if self.labels is not None and self.names is None else "feature_names_in_"
             refuse_other_columns(labels, self.labels, f"model.{attribute}")
+            if isinstance(table.table, MixedTable):
+                pass
+            elif labels is None and self.names is not None:
+                warn_caller("X does not have valid feature names, and the model was fitted with some; pass a frame")
+            elif labels is not None and all_text(labels) and self.names is None:
+                warn_caller("X has feature names, and the model was fitted without; pass X.to_numpy(), or fit a frame")
         if columns != len(self.kinds):
             raise ValueError(  # in the words that scikit-learn's tests of estimators look for
                 f"X has {columns} features, but kernpool is expecting {len(self.kinds)} features as input; pass the "
                 "columns of the fit"
             )
-        if isinstance(table.table, MixedTable):
-            return
-        if labels is None and self.names is not None:
-            warn_caller("X does not have valid feature names, and the model was fitted with some; pass a frame")
-        elif self.names is None and labels is not None and all_text(labels):
-            warn_caller("X has feature names, and the model was fitted without; pass X.to_numpy(), or fit a frame")
 
 
 def _positions(argument: str, columns: Collection[str | int], table: Columns) -> list[int]:

@@ -6,8 +6,9 @@ With a filled cache the first call takes a second; without it, it takes several.
 
 import os
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from itertools import product
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,7 +26,8 @@ MANY = range(1, 1001)
 BANDWIDTHS = (0.002, 0.05, 0.5)
 
 
-Task = tuple[str, str, int]  # calls to run (a name in `TASKS`), kernel, and number of columns
+Task = tuple[str, str, int]  # calls to run (an algorithm, or estimators), kernel, and number of columns
+ESTIMATORS = "estimators"
 
 
 class CompiledLoops(NamedTuple):
@@ -86,24 +88,24 @@ def compile_ahead(
     before = len(_files()[1])
     if progress is not None:
         progress(0, len(tasks))
-    if count == 1:
-        for done, task in enumerate(tasks, 1):
-            run(*task)
-            if progress is not None:
-                progress(done, len(tasks))
-    else:
-        _run_all(tasks, count, progress)
+    for done, _ in enumerate(_run_all(tasks, count), 1):
+        if progress is not None:
+            progress(done, len(tasks))
     folder, files = _files()
     return CompiledLoops(len(files), sum(file.stat().st_size for file in files), folder, len(files) - before)
 
 
-def _run_all(tasks: list[Task], processes: int, progress: Progress | None) -> None:
+def _run_all(tasks: list[Task], processes: int) -> Iterator[None]:
+    """Run all tasks, in this process if it is one, and yield as each is done."""
+    if processes == 1:
+        for task in tasks:
+            run(*task)
+            yield
+        return
     executor = ProcessPoolExecutor(processes, mp_context=get_context("spawn"))
     try:
-        for done, future in enumerate(as_completed([executor.submit(run, *task) for task in tasks]), 1):
-            future.result()
-            if progress is not None:
-                progress(done, len(tasks))
+        for future in as_completed([executor.submit(run, *task) for task in tasks]):
+            yield future.result()
     finally:
         executor.shutdown(cancel_futures=True)
 
@@ -141,7 +143,10 @@ def run(name: str, kernel: str, columns: int) -> None:
     """Run the calls of a compilation task, so that their loops are compiled; ignore results and warnings."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        globals()[f"_{name}"](kernel, columns)
+        if name == ESTIMATORS:
+            _fit(kernel, columns)
+        else:
+            _pool(name, kernel, columns)
 
 
 def _arrays(d: int, rows: int = ROWS, dtype: Any = np.float64) -> tuple[Any, Any]:
@@ -150,16 +155,20 @@ def _arrays(d: int, rows: int = ROWS, dtype: Any = np.float64) -> tuple[Any, Any
     return X, (np.sin(6.0 * X[:, 0]) + 0.1 * random.normal(size=rows)).astype(dtype)
 
 
-def _pool(kernel: str, d: int, algorithm: str, **options: Any) -> None:
-    """Compile the loops of `pool` by typical calls with one algorithm.
+def _pool(algorithm: str, kernel: str, d: int) -> None:
+    """Compile the loops of `pool` by typical calls with one algorithm, of means and of planes if it has them.
 
     The calls have many and few queries, float32, weights, leave-one-out and several outputs.
     """
+    from kernpool.algorithms import ALGORITHMS
+    from kernpool.core import Problem
     from kernpool.pooling.pool import pool
 
-    for dtype in (np.float64, np.float32):
+    for degree, dtype in product((0, 1), (np.float64, np.float32)):
         X, y = _arrays(d, dtype=dtype)
-        common: dict[str, Any] = {"kernel": kernel, "algorithm": algorithm, "empty": "zero", **options}
+        if ALGORITHMS[algorithm].refusal(Problem.from_arrays(X[:9], X[:9], y[:9], kernel=kernel, degree=degree)):
+            continue
+        common: dict[str, Any] = {"kernel": kernel, "algorithm": algorithm, "empty": "zero", "degree": degree}
         for h in BANDWIDTHS:
             for query in (X, X[:FEW]):
                 pool(query, X, y, bandwidth=h * d**0.5, **common)
@@ -169,30 +178,7 @@ def _pool(kernel: str, d: int, algorithm: str, **options: Any) -> None:
         pool(X, X, np.stack([y, y * y], axis=1), **common)
 
 
-def _sweep(kernel: str, d: int) -> None:
-    for degree in (0, 1):
-        _pool(kernel, d, "sweep", degree=degree)
-
-
-def _brute(kernel: str, d: int) -> None:
-    for degree in (0, 1):
-        _pool(kernel, d, "brute", degree=degree)
-
-
-def _kd_tree(kernel: str, d: int) -> None:
-    for degree in (0, 1):
-        _pool(kernel, d, "kd_tree", degree=degree)
-
-
-def _nufft(kernel: str, d: int) -> None:
-    from kernpool.algorithms import ALGORITHMS
-    from kernpool.core import Problem
-
-    if ALGORITHMS["nufft"].refusal(Problem.from_arrays(*_arrays(d, 10)[:1] * 2, _arrays(d, 10)[1])) is None:
-        _pool(kernel, d, "nufft")
-
-
-def _estimators(kernel: str, d: int) -> None:
+def _fit(kernel: str, d: int) -> None:
     """Compile the loops of estimators: fit them, predict, explain, and compute slopes, quantiles and intervals."""
     from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
 
@@ -213,7 +199,7 @@ def _estimators(kernel: str, d: int) -> None:
 
 # By name: of which kernels, if not of all, and of which numbers of columns.
 TASKS: tuple[tuple[str, tuple[str, ...] | None, range], ...] = (
-    ("estimators", ("gaussian", "epanechnikov"), range(1, 4)),
+    (ESTIMATORS, ("gaussian", "epanechnikov"), range(1, 4)),
     ("sweep", None, range(1, 2)),
     ("brute", None, MANY),
     ("kd_tree", None, range(2, 4)),

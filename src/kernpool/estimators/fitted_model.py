@@ -155,8 +155,7 @@ def per_unit(model: FittedModel, query: Array, slopes: Array) -> Array:
 
 def has_one_output(model: FittedModel) -> bool:
     """Return whether y had one dimension, so that predictions have no axis of outputs."""
-    source = model.source_
-    return bool(model.value_.ndim == 1 if source is None else source.flat)
+    return not output_shape(model)
 
 
 def output_shape(model: FittedModel) -> tuple[int, ...]:
@@ -217,7 +216,8 @@ def _warn_of_outliers(state: PoolState) -> None:
 
 def points_of(model: FittedModel, numeric: Array, code: Codes | None) -> EvaluationPoints:
     """Return queries, as `read_query` returns them, as evaluation points of the fitted model."""
-    return model.smoother_.points(np.asarray(model.coordinates_.apply(numeric), dtype=np.float64), code)
+    pooled = model.encoding_.coordinates.apply(numeric) if model.encoding_.closed else numeric
+    return model.smoother_.points(np.asarray(pooled, dtype=np.float64), code)
 
 
 def places_of(model: FittedModel, X: ArrayLike, *, warn: bool = True) -> EvaluationPoints:

@@ -310,21 +310,6 @@ def selection(name: Any) -> str:
     return f"fit(frame.drop(columns={name!r}), frame[{name!r}])"
 
 
-def _refuse_not_finite(name: str, array: Any) -> None:
-    """Raise ValueError if a float array has a NaN or infinite entry, naming row and column of the first."""
-    if not (isinstance(array, np.ndarray) and array.dtype.kind == "f" and array.ndim in (1, 2)):
-        return
-    wrong = np.argwhere(~np.isfinite(array))
-    if len(wrong):
-        cell = array[tuple(wrong[0])]
-        what = "NaN" if np.isnan(cell) else f"{cell}"
-        column = f", column {wrong[0][1]}" if array.ndim == 2 else ""
-        raise ValueError(
-            f"{name} is {what} in row {wrong[0][0]}{column} (counted from 0), and NaN and inf are not accepted; drop "
-            "such rows"
-        )
-
-
 def as_outputs(y: Any, owner: str = "a regressor") -> NDArray[np.floating[Any]]:
     """Convert the outputs of a regressor to an array of finite numbers, of shape (n,) or (n, c).
 
@@ -349,21 +334,19 @@ def as_outputs(y: Any, owner: str = "a regressor") -> NDArray[np.floating[Any]]:
 
 def _refuse_no_outputs(read: NDArray[Any], owner: str) -> None:
     """Raise ValueError if outputs are text, missing or infinite, naming the first invalid entry."""
-    if read.dtype.kind not in "OSU":
-        _refuse_not_finite("y", read)
-        return
-    for index, cell in np.ndenumerate(read):
+    for index, cell in np.ndenumerate(read if read.dtype.kind in "OSUf" else ()):
         if isinstance(cell, str | bytes):
             classifier = owner.replace("Regressor", "Classifier").replace("LocalLinear", "NadarayaWatson")
             raise ValueError(
                 f"y must hold numbers, got text such as {str(cell)!r:.60}; {owner} predicts numbers, and "
                 f"{classifier} classes"
             )
-        if is_missing(cell):
+        missing = is_missing(cell)
+        if missing or cell in (np.inf, -np.inf):
+            what = "missing (NaN, None or NA)" if missing else str(cell)
             column = f", column {index[1]}" if len(index) > 1 else ""
             raise ValueError(
-                f"y is missing (NaN, None or NA) in row {index[0] if index else 0}{column} (counted from 0); drop such "
-                "rows first"
+                f"y is {what} in row {index[0] if index else 0}{column} (counted from 0); drop such rows first"
             )
 
 
