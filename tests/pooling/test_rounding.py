@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from kernpool import Problem, choose, make_kernel
-from kernpool.pooling import rounding_bound, rounding_error
+from kernpool.pooling import rounding_bound
 from kernpool.pooling.rounding_error import rounding_of_weights
 
 
@@ -47,24 +47,6 @@ def test_keys_count_by_their_weight_unless_they_are_left_out():
         problem = Problem.from_arrays([0.0], key, value, key_weight=weight, **leave)
         found = rounding_of_weights(problem, choose(problem, "reference").reduce(problem))
         assert_allclose(found, 1e-12, rtol=1e-6)
-
-
-@pytest.mark.parametrize("own", [False, True])
-@pytest.mark.parametrize("kernel", ["gaussian", "laplace", "epanechnikov", "product cosine"])
-def test_large_problems_have_the_bounds_of_small_ones(kernel, own, generator, monkeypatch):
-    """Nearest keys by a tree and windows by a boxcar, instead of tables of all pairs."""
-    key = generator.normal(size=(300, 2))
-    query = key[:80] if own else np.concatenate([generator.normal(size=(60, 2)), 300 * generator.normal(size=(20, 2))])
-    problem = Problem.from_arrays(
-        query, key, generator.random(300), kernel=kernel, bandwidth=0.4,
-        key_weight=10.0 ** generator.uniform(-9, 9, 300) * (generator.random(300) < 0.9),
-        **{"exclude_self": True, "self_index": np.arange(80)} if own else {},
-    )  # fmt: skip
-    state = choose(problem, "reference").reduce(problem)
-    expected = rounding_bound(problem, state)
-    monkeypatch.setattr(rounding_error, "FEW_PAIRS", 0)
-    monkeypatch.setattr(rounding_error, "_by_table", None)
-    assert_allclose(rounding_bound(problem, state), expected, rtol=1e-9)
 
 
 def test_a_kernel_of_ones_own_is_looked_up_in_tables(generator):

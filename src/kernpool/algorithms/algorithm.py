@@ -211,8 +211,6 @@ class Algorithm:
         are small where the sums are large.
     seconds : callable
         ``(problem, look, known) -> float``: what it would take for a problem that it can do, see `Seconds`.
-    compositions : frozenset of str
-        Which compositions of kernels it can do, ``"radial"`` and ``"product"``.
     attn_mask, logit_bias, own_kernels : bool
         Whether it can do boolean masks, float masks, and kernels that users registered.
     columns : tuple of int
@@ -236,7 +234,6 @@ class Algorithm:
     reduce: Reduce
     pullback: Pullback | None = None
     seconds: Seconds = only_if_asked
-    compositions: frozenset[str] = frozenset({"radial", "product"})
     attn_mask: bool = True
     logit_bias: bool = True
     own_kernels: bool = True
@@ -251,8 +248,6 @@ class Algorithm:
     def refusal(self, problem: Problem) -> str | None:
         """Return the reason, as text, why this algorithm cannot compute the problem; None if it can."""
         kernel = problem.similarity.kernel
-        if kernel.composition not in self.compositions:
-            return f"does not support product kernels such as {kernel.name!r}"
         if problem.attn_mask is not None and not self.attn_mask:
             return "does not support attn_mask"
         if problem.logit_bias is not None and not self.logit_bias:

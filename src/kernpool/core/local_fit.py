@@ -74,7 +74,6 @@ from kernpool.execution.warnings import warn_caller
 Array = NDArray[np.float64]
 
 RANK_TOLERANCE = float(np.finfo(np.float64).eps ** 0.5)
-SURE = 2e-6  # by which eigenvalues of a design that `solve_safely` solves are at least above zero
 COLUMNS_FOR_LAPACK = 8  # fewer are eliminated in step, for all rows at once
 
 
@@ -122,19 +121,6 @@ def _eliminated(design: Array) -> Array:
             inverse[:, k, :], inverse[:, :, k] = row, -column / pivot[:, None]
             inverse[:, k, k] = 1.0 / pivot
     return inverse
-
-
-def solve_safely(design: Array, right: Array) -> Array | None:
-    """Solve m linear systems; return None if they are small, or if one of the matrices may be nearly singular."""
-    if design.shape[1] < COLUMNS_FOR_LAPACK:
-        return None
-    # The proof: the designs minus a multiple of the identity have a Cholesky factor. This and the solution take half as
-    # long as inverses, from which the size of the eigenvalues would be known.
-    try:
-        np.linalg.cholesky(design - SURE * np.eye(design.shape[1]))
-    except np.linalg.LinAlgError:
-        return None
-    return np.asarray(np.linalg.solve(design, right), dtype=np.float64)
 
 
 def bounded_inverse(eigenvalues: Any, tolerance: float = RANK_TOLERANCE) -> tuple[Any, Any]:
@@ -333,12 +319,8 @@ def _solve_rows(mean: Array, layout: Layout, fit: LocalFit, rows: slice) -> None
     offset = offset / unit
     covariance = second / unit[:, :, None] / unit[:, None, :] - offset[:, :, None] * offset[:, None, :]
     with_value = mean[:, layout.cross].reshape(m, d, c) / unit[:, :, None] - offset[:, :, None] * value[:, None, :]
-    solution = solve_safely(covariance, np.concatenate([with_value, -offset[:, :, None]], axis=2))
-    if solution is None:
-        inverse, fit.rank[rows] = invert(covariance)
-        slope, tilt = inverse @ with_value, -(inverse @ offset[:, :, None])[:, :, 0]
-    else:
-        fit.rank[rows], slope, tilt = d, solution[:, :, :c], solution[:, :, c]
+    inverse, fit.rank[rows] = invert(covariance)
+    slope, tilt = inverse @ with_value, -(inverse @ offset[:, :, None])[:, :, 0]
     fit.intercept[rows] = value - np.sum(offset[:, :, None] * slope, axis=1)
     fit.slope[rows] = slope / unit[:, :, None]
     fit.base[rows] = 1.0 - np.sum(offset * tilt, axis=1)

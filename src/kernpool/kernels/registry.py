@@ -123,12 +123,12 @@ class Kernel:
     form: Form | None = None
     radial: Kernel | None = None
 
-    @property
+    @cached_property
     def composition(self) -> Composition:
         """How the kernel acts in several columns, ``"radial"`` or ``"product"``."""
         return "radial" if self.radial is None else "product"
 
-    @property
+    @cached_property
     def profile_name(self) -> str:
         """Name of the radial kernel of the same profile: of its compiled loop and in tables of costs."""
         return self.in_columns(1).name

@@ -1,10 +1,5 @@
 """Pooling of arrays in memory: one problem, a batch of problems, or keys that are used repeatedly.
 
-`sum_small` is a short cut for small problems. `pool` of 100 queries and 50 keys is 20 microseconds of sums; reading
-arrays of any kind, in batches, with masks and weights, and choosing among algorithms takes five times as long. So
-plain float64 arrays of few rows are recognised and summed by the reference implementation at once, with the same
-operations in the same order. Anything unusual or invalid takes the general path, which has the error messages.
-
 `sum_stack` sums a batch of many small problems in one compiled call. A thousand problems of 50 x 50 take 3 ms of
 sums, and as many calls of `Plan.reduce` a hundred. So where every item would run on the reference or by brute force,
 all of them go through the staged tiles together: every built-in kernel, degree, key weights and leave-one-out. Rare
@@ -15,67 +10,20 @@ result.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.algorithms import reference
 from kernpool.algorithms.algorithm import PairSample
 from kernpool.algorithms.costs import dense_seconds, may_underflow
 from kernpool.algorithms.verification import SLACK
-from kernpool.core import FLOAT64, KernelLogits, LocalFit, PoolState, Problem, empty_state
+from kernpool.core import LocalFit, PoolState, Problem, empty_state
 from kernpool.core.batch import Batch, Stack
-from kernpool.core.input_validation import EPSILON, center_of_values
-from kernpool.data.array_validation import LARGEST
 from kernpool.execution.progress import Progress, progress_of_part
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
 from kernpool.kernels import is_compiled
 from kernpool.pooling.plan import FAINT, LOADING, SMALL, PoolingPlan, near_one
 from kernpool.pooling.recipe import Recipe, Sums, choose, limit_values, sum_problem
-
-
-def sum_small(recipe: Recipe, query: Any, key: Any, value: Any) -> Sums | None:
-    """Sum weights and weighted values quickly for small plain arrays; return None if they need the general path."""
-    for array in (query, key, value):
-        if type(array) is not np.ndarray or array.dtype is not FLOAT64 or not 0 < array.ndim < 3 or not array.size:
-            return None
-    if recipe.degree or recipe.tol is not None or recipe.algorithm not in ("auto", "reference"):
-        return None
-    if recipe.widening is not None or recipe.n_neighbors is not None:
-        return None
-    columns = query, key, value
-    query, key, value = (x[:, None] if x.ndim == 1 else np.ascontiguousarray(x) for x in columns)
-    (n, d), h = key.shape, recipe.bandwidth
-    if query.shape[1] != d or len(value) != n or h.size not in (1, d):
-        return None
-    bandwidth = h if h.size == d else np.full(d, h[0])
-    similarity = KernelLogits(recipe.kernel.in_columns(d), bandwidth)
-    problem = Problem(query, key, value, np.zeros(1), similarity, tol=EPSILON)
-    if dense_seconds(problem, PairSample(problem), {}) > LOADING:  # before anything looks at all rows
-        return None
-    # The columns together; NaN and infinity fail every comparison.
-    query_high, key_high = np.maximum.reduce(query, axis=None), np.maximum.reduce(key, axis=None)
-    query_low, key_low = np.minimum.reduce(query, axis=None), np.minimum.reduce(key, axis=None)
-    if not (query_low >= -LARGEST and query_high <= LARGEST and key_low >= -LARGEST and key_high <= LARGEST):
-        return None
-    if not max(query_high, key_high) - min(query_low, key_low) <= LARGEST * bandwidth.min():
-        return None
-    center = center_of_values(value, None, None)
-    size = np.abs(center)
-    if not (size.max() <= LARGEST and np.all((size >= SMALL) | (size == 0.0))):
-        return None  # such values are refused, or pooled in larger units
-    centered = value - center
-    spread = np.maximum.reduce(np.abs(centered), axis=0)
-    if not (spread.min() >= SMALL and spread.max() + size.max() <= LARGEST):
-        return None
-    problem = replace(problem, value=centered, value_center=center)
-    resolve_n_jobs(recipe.n_jobs)
-    state = reference.reduce_in_blocks(problem)
-    if not state.denominator.min() >= FAINT:  # windows may be empty, or in need of another unit
-        return None
-    return Sums(problem.restored(state), problem.layout, shape=(len(query), *columns[2].shape[1:]))
-
 
 Array = NDArray[np.float64]
 
@@ -186,11 +134,6 @@ class ArrayPairs:
 
     def reduce(self, recipe: Recipe, query: ArrayLike, progress: Progress | None = None) -> Sums:
         """Sum weights and weighted values over all keys, at each query of each batch item."""
-        others = self.key_weight, self.attn_mask, self.self_index, progress
-        if self.exclude_self is False and all(other is None for other in others):
-            sums = sum_small(recipe, query, self.key, self.value)
-            if sums is not None:
-                return sums
         batch = self.batch(recipe, query)
         sums = sum_stack(batch, recipe, progress) if len(batch) > 1 else None
         if sums is None:

@@ -8,14 +8,11 @@ from numpy.typing import NDArray
 
 from kernpool.algorithms.costs import may_underflow
 from kernpool.core import FLOAT64, PoolState, Problem
-from kernpool.kernels import get_kernel
-from kernpool.pooling.recipe import choose
 
 Array = NDArray[np.float64]
 Surroundings = tuple[Array, Array, Array]
 
 TABLE_PAIRS = 1 << 22  # in one table
-FEW_PAIRS = 1 << 25  # up to here by tables of all pairs; beyond, by trees and compiled loops
 # dtype: rounding of a sum over keys nearby, machine epsilon, and the distance in bandwidths at which nearby ends
 TERMS = {np.dtype(np.float64): (1e-12, 2.2e-16, 100.0), np.dtype(np.float32): (2e-6, 1.2e-7, 4.0)}
 
@@ -32,8 +29,8 @@ def rounding_bound(problem: Problem, state: PoolState) -> Array:
     Notes
     -----
     A compact kernel loses digits where it vanishes, so its D is counted in units of its height, unless it is a product
-    of so many columns that it underflows. Two algorithms may be twice as far from each other. Up to 2**25 pairs, under
-    masks, and for products of infinite kernels other than the Gaussian, the cost is that of all pairs in NumPy.
+    of so many columns that it underflows. Two algorithms may be twice as far from each other. The cost is that of all
+    pairs in NumPy.
 
     Examples
     --------
@@ -73,13 +70,6 @@ def _surroundings(problem: Problem) -> Surroundings:
     # The unit is that of D, and the weight W, in the formula of `rounding_bound`.
     # Only keys that are included for the query are used: with weight, under its mask, of another group, and not itself.
     m, n = problem.shape
-    similarity = problem.similarity
-    of_pairs = problem.attn_mask, problem.logit_bias, problem.excluded
-    if m * n > FEW_PAIRS and all(x is None for x in of_pairs) and not may_underflow(problem):
-        if similarity.kernel.is_compact:
-            return _by_window(problem)
-        if similarity.kernel.composition == "radial":
-            return _by_tree(problem)
     rows = max(1, TABLE_PAIRS // n)
     distance, log_unit, weight = zip(
         *(_by_table(problem.block(slice(start, start + rows))) for start in range(0, m, rows)), strict=True
@@ -98,32 +88,3 @@ def _by_table(problem: Problem) -> Surroundings:
     if similarity.kernel.is_compact and problem.logit_bias is None and not may_underflow(problem):
         return distance, np.zeros(len(times)), weight
     return distance, np.where(takes_part, logits, -np.inf).max(axis=1), weight
-
-
-def _by_window(problem: Problem) -> Surroundings:
-    """Sum the key weights within the support of a compact kernel around each query, by pooling with a boxcar kernel."""
-    # The distance of the nearest key is not needed; it is returned as infinity.
-    product = problem.similarity.kernel.composition == "product"
-    boxcar = problem.with_kernel(get_kernel("product boxcar" if product else "boxcar"))
-    weight = np.exp(choose(boxcar, "brute").reduce(boxcar).log_denominator) / boxcar.weight_unit
-    return np.full(len(weight), np.inf), np.zeros(len(weight)), weight
-
-
-def _by_tree(problem: Problem) -> Surroundings:
-    """Find the nearest key of each query by a k-d tree, or the second nearest where the nearest is the query itself."""
-    from scipy.spatial import KDTree
-
-    similarity = problem.similarity
-    weight = np.ones(len(problem.key)) if problem.key_weight is None else problem.key_weight
-    (rows,) = np.nonzero(weight > 0)
-    middle = np.median(problem.key, axis=0)
-    tree = KDTree((problem.key[rows] - middle) / similarity.bandwidth)
-    near, place = tree.query((problem.query - middle) / similarity.bandwidth, k=min(2, len(rows)))
-    near, place = near.reshape(len(near), -1), rows[place.reshape(len(near), -1)]
-    total = np.full(len(near), weight.sum())
-    if problem.self_index is not None:
-        gone = (place == problem.self_index[:, None]) & (problem.own_weight == 0)[:, None]
-        near = np.where(gone, np.inf, near)
-        total += problem.own_weight - np.where(problem.self_index >= 0, weight[problem.self_index], 0.0)
-    nearest = near.min(axis=1) if similarity.widening is None else near.min(axis=1) / similarity.widening
-    return nearest, similarity.kernel.log_profile(nearest), total
