@@ -14,7 +14,7 @@ import numpy as np
 from dask.base import is_dask_collection
 
 from kernpool.data import Columns, Kind, TableError, as_real_array, dates_refused, refuse_other_columns, with_days
-from kernpool.data.chunks.base import ArrayChunks, Chunks, check_exact
+from kernpool.data.chunks.base import ArrayChunks, Chunks
 from kernpool.data.chunks.parquet import ColumnNames
 from kernpool.data.chunks.sources import open_chunks
 
@@ -156,11 +156,7 @@ def _checked(frame: Any, kinds: Mapping[Any, Kind], fitting: bool = False) -> An
         return _checked(frame.to_frame(frame.name), kinds, fitting).iloc[:, 0]
     frame = frame.copy(deep=False)
     for name, column in frame.items():
-        if isinstance(column.dtype, np.dtype) and column.dtype.kind in "iu" and name not in kinds:
-            # Called before the next turn.
-            place = lambda row, _: f"column {name!r}, at {column.index[row]!r},"  # noqa: B023, E731
-            check_exact(column.to_numpy(), "the Dask dataframe", place)
-        elif not isinstance(column.dtype, np.dtype) or column.dtype.kind not in "f" or name in kinds:
+        if not isinstance(column.dtype, np.dtype) or column.dtype.kind not in "f" or name in kinds:
             read = Columns.of(column.to_frame(str(name))).columns[0] if len(frame) else None
             if fitting and read is not None and read.times is not None:
                 read.times.check_steps(read.label)
