@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from operator import add
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,25 +48,25 @@ def stored_quantiles(asked: QueryBatch, ask: Ask, rows: int | None, level: Array
 
     Also returns which queries have a key of positive weight, and which are to be computed from their `NearestRows`.
     """
-    total = None
-    if rows is None or rows > HELD_ROWS:
-        total = ask(MapReduce(partial(_total, asked), _joined_totals))
-    if total is None or total.rows <= HELD_ROWS:
+    if rows is None:
+        rows = ask(MapReduce(_number_of_rows, add))
+    if rows <= HELD_ROWS:
         held = joined_rows(ask(MapReduce(_all_rows, list.__add__)))
         problem = bare_problem(asked, held)
         return *known_quantiles(asked.recipe, problem, held.value, level), np.empty(0, dtype=np.intp)
-    state, occupied = total.state, total.state.denominator > 0
+    state: PoolState = ask(MapReduce(partial(_total, asked), partial(merge_states, limit=None)))
+    occupied = state.denominator > 0
     unit, is_near = common_units(asked.recipe.kernel, state)
     (near,) = np.nonzero(is_near)
     # A unit is an exponential, which loses digits for a large exponent.
     eps = float(np.finfo(np.float64).eps)
-    slack = SLACK * max(4.0, np.sqrt(total.rows)) + 4.0 * eps * np.abs(state.log_denominator[near, None])
+    slack = SLACK * max(4.0, np.sqrt(rows)) + 4.0 * eps * np.abs(state.log_denominator[near, None])
     share = np.maximum(np.broadcast_to(level, (len(asked), level.shape[-1]))[near] - slack, LEAST)
     need = (in_unit(state, unit)[near, None] * share).ravel()
     sampled = np.sort(ask(Sampling(SAMPLED_ROWS, 0)).value, axis=0)
     found = np.full((len(asked), sampled.shape[1], share.shape[1]), np.nan)
     for column, sample in enumerate(sampled.T if near.size else ()):
-        requests = Requests.of(np.repeat(near, share.shape[1]), need.copy(), total.rows)
+        requests = Requests.of(np.repeat(near, share.shape[1]), need.copy(), rows)
         search = Search(asked, ask, column, unit, sample)
         search.narrow(requests)
         search.read(requests)
@@ -75,20 +76,12 @@ def stored_quantiles(asked: QueryBatch, ask: Ask, rows: int | None, level: Array
     return found, occupied, np.flatnonzero(rest)
 
 
-class Total(NamedTuple):
-    """Sum of all weights at each evaluation point, and number of rows."""
-
-    state: PoolState
-    rows: int
+def _number_of_rows(chunk: Chunk) -> int:
+    return len(chunk.key)
 
 
-def _total(asked: QueryBatch, chunk: Chunk) -> Total:
-    chunk = chunk.counted
-    return Total(asked.state(chunk._replace(value=np.zeros((len(chunk.key), 1))), np.zeros(1)), len(chunk.key))
-
-
-def _joined_totals(one: Total, other: Total) -> Total:
-    return Total(merge_states(one.state, other.state, None), one.rows + other.rows)
+def _total(asked: QueryBatch, chunk: Chunk) -> PoolState:
+    return asked.state(chunk._replace(value=np.zeros((len(chunk.key), 1))), np.zeros(1))
 
 
 def _all_rows(chunk: Chunk) -> list[Chunk]:
@@ -98,9 +91,8 @@ def _all_rows(chunk: Chunk) -> list[Chunk]:
 def joined_rows(chunks: list[Chunk]) -> Chunk:
     """Concatenate the rows of several chunks into one chunk."""
     weights = [np.ones(len(chunk.key)) if chunk.weight is None else chunk.weight for chunk in chunks]
-    weighted = any(chunk.weight is not None for chunk in chunks)
-    key, value = (np.concatenate(columns) for columns in ([c.key for c in chunks], [c.value for c in chunks]))
-    return Chunk(key, value, np.concatenate(weights) if weighted else None)
+    keys, values = [chunk.key for chunk in chunks], [chunk.value for chunk in chunks]
+    return Chunk(np.concatenate(keys), np.concatenate(values), np.concatenate(weights))
 
 
 def bare_problem(asked: QueryBatch, chunk: Chunk) -> Problem:

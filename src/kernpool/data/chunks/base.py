@@ -15,15 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.data.array_validation import (
-    COUNTED,
-    TableError,
-    as_array,
-    as_real_array,
-    dates_refused,
-    find_inexact,
-    would_round,
-)
+from kernpool.data.array_validation import COUNTED, TableError, as_array, as_real_array, find_inexact, would_round
 from kernpool.data.columns import Kind
 
 Array = NDArray[np.float64]
@@ -149,10 +141,7 @@ class ArrayChunks(Chunks):
                 )
             if part.dtype.kind == "O":
                 self._parts[name] = part = as_real_array(f"{source}: {name}", part, np.inf)
-            if part.dtype.kind in "mM":
-                raise TableError(dates_refused(f"{source}: {name}", f"dtype {part.dtype}"))
-            if part.dtype.kind not in "fiub":
-                raise TableError(f"{source}: {name} holds {part.dtype}, not real numbers; convert it to numbers first")
+            as_real_array(f"{source}: {name}", part[:0])  # refuses dates, text and complex numbers
             found = find_inexact(parts[name], part) if part.dtype.kind == "f" else None  # of lists and frames
             if found is not None:
                 raise TableError(f"{source}: {name} holds {would_round(found[1], f'at index {found[0]}')}")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.data.array_validation import TableError, dates_refused, in_words
+from kernpool.data.array_validation import TableError, as_real_array, dates_refused, in_words
 from kernpool.data.chunks.base import ArrayChunks, Chunk, Chunks, IteratedChunks, check_exact, check_finite
 from kernpool.data.chunks.parquet import NamedChunks, ParquetChunks, StreamChunks
 from kernpool.data.columns import Kind
@@ -45,10 +45,7 @@ class NpyChunks(NamedChunks):
     def _check(self) -> None:
         for name in self._names.all:
             kind = self._dtype[name] if self._dtype.names else self._dtype
-            if kind.kind not in "fiub":
-                raise TableError(
-                    f"{self.path}: column {name!r} holds {kind}, not real numbers; convert it to numbers first"
-                )
+            as_real_array(f"{self.path}: column {name!r}", np.empty(0, kind))  # refuses what is no real number
 
     def __iter__(self) -> Iterator[Chunk]:
         """Iterate over the chunks of the file, which are ranges of its rows."""
