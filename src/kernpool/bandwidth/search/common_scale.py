@@ -20,6 +20,10 @@ Array = NDArray[np.float64]
 GRID_SIZE = 64
 FINE_GRID_SIZE, FINE_GRID_ROWS = 256, 1000  # for compact kernels, whose error has kinks
 STEP_ROWS = 64  # for the boxcar: up to 2016 distances, each tried
+# Minima on the grid that are higher than the lowest by more than this are not refined: between neighbours on the grid
+# criteria change less (336 fits end at the same bandwidth). Most are of windows of one or two rows, whose sums take
+# twice as long as others.
+PROMISING = 1.25
 UNDEFINED = 1e100  # instead of infinity, whose differences are not numbers
 # On all rows of a large problem, where an evaluation takes as long as sorting twice, by polynomials, until one promises
 # to lower the criterion by less than this fraction of it, errors of its own included.
@@ -169,7 +173,8 @@ def _predicted_minimum(logs: list[float], values: list[float], best: int) -> tup
 def _valleys(logs: Array, values: Array, most: int) -> list[tuple[float, float]]:
     """Return the intervals of log factors around the lowest local minima of a criterion on a grid, so many at most."""
     padded = np.concatenate([[np.inf], values, [np.inf]])
-    minima = np.flatnonzero((values <= padded[:-2]) & (values <= padded[2:]) & (values < UNDEFINED))
+    lowest = (values <= padded[:-2]) & (values <= padded[2:]) & (values < UNDEFINED)
+    minima = np.flatnonzero(lowest & (values <= PROMISING * values.min()))
     best = minima[np.argsort(values[minima], kind="stable")][:most]
     ends = [(float(logs[max(i - 1, 0)]), float(logs[min(i + 1, len(logs) - 1)])) for i in best]
     return [(low, high) for low, high in ends if low < high]
