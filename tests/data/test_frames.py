@@ -176,11 +176,10 @@ def test_what_is_refused():
     X, text = [[1.0, 2.0]], pandas.DataFrame({"size": ["s", "l"], "kind": pandas.Categorical(["s", "l"])})
     assert Encoding.fit(pandas.DataFrame(np.eye(2)), unordered=[1]).names is None  # numbers are no names
     for rows, options, message in (
-        (X, {"unordered": "ab"}, r"use \['ab'\]"),
+        (X, {"unordered": "ab"}, "unordered must be None or a collection of names or positions of columns, got 'ab'"),
         (X, {"unordered": [True]}, "names or positions"),
-        (X, {"ordered": [2]}, "ordered holds position 2, but X has the columns 0 to 1"),
-        (X, {"ordered": [-1]}, "ordered holds position -1"),
-        (X, {"unordered": ["a"]}, "unordered names a column 'a'"),
+        (X, {"ordered": [2]}, "ordered names column 2, and there are 2; positions begin at zero"),
+        (X, {"unordered": ["a"]}, "unordered names column 'a', which is not there; the columns have no names"),
         (X, {"unordered": [0], "ordered": [0]}, "column 0 of X is named twice"),
         (X, {"unordered": [0, 0]}, "column 0 of X is named twice"),
         ([[np.inf], [1.0]], {"ordered": [0]}, "infinite levels"),

@@ -157,7 +157,7 @@ def test_the_command_line_names_columns(day, tmp_path, monkeypatch, capsys):
     assert main(["predict", "saved", "asked.csv", "--out", "said.npy", "--quiet"]) == 0
     expected = NadarayaWatsonRegressor(**FIXED).fit(x, y).predict(HOURS)
     np.testing.assert_allclose(np.load("said.npy")[:, 0], expected, rtol=1e-12)
-    for wrong, words in ((["--periodic", "minute=60"], "names 'minute', which is no feature; features are hour"),):
+    for wrong, words in ((["--periodic", "minute=60"], "--periodic names column 'minute', which is not there"),):
         assert main([*fit, *wrong]) > 0
         assert words in capsys.readouterr().err
 

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernpool.data.columns import is_column, position_of
 from kernpool.execution.error_messages import abbreviate
 
 Array = NDArray[np.float64]
@@ -209,23 +210,6 @@ class Coordinates:
                 slopes[:, list(part.columns)] = along @ pooled[:, start : start + part.size]
                 start += part.size
         return slopes
-
-
-def is_column(column: Any) -> bool:
-    """Return whether a value can name a column: a string or an integer position."""
-    return isinstance(column, str | int | np.integer) and not isinstance(column, bool)
-
-
-def position_of(argument: str, column: Any, columns: int, names: Sequence[Any] | None) -> int:
-    """Return the position of a column that an argument of this name gives by name or position."""
-    if isinstance(column, str):
-        if names is None or column not in list(names):
-            known = "the columns have no names, so use positions" if names is None else f"columns: {list(names)}"
-            raise ValueError(f"{argument} names column {column!r}, which is not there; {known}")
-        return list(names).index(column)
-    if not -columns <= column < columns:
-        raise ValueError(f"{argument} names column {column}, and there are {columns}; positions begin at zero")
-    return int(column) % columns
 
 
 def _middle_of_gap(column: NDArray[Any], period: float) -> float:

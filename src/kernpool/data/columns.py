@@ -31,8 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.data import array_validation
-from kernpool.data.array_validation import is_missing
-from kernpool.data.arrow_numbers import arrow_numbers, is_real
+from kernpool.data.array_validation import arrow_numbers, is_missing, is_real
 from kernpool.data.dates import TIME_KINDS, TimeKind, Times, times_of
 from kernpool.execution.error_messages import abbreviate
 
@@ -391,6 +390,23 @@ def order_of_columns(query: Sequence[Any] | None, key: Sequence[Any] | None) -> 
         f"new are {listed(new)}, missing are {listed(missing)}; rename or select them, "
         "or pass query.to_numpy() to use positions"
     )
+
+
+def is_column(column: Any) -> bool:
+    """Return whether a value can name a column: a string or an integer position."""
+    return isinstance(column, str | int | np.integer) and not isinstance(column, bool)
+
+
+def position_of(argument: str, column: Any, columns: int, names: Sequence[Any] | None) -> int:
+    """Return the position of a column that an argument of this name gives by name or position."""
+    if isinstance(column, str):
+        if names is None or column not in list(names):
+            known = "the columns have no names, so use positions" if names is None else f"columns: {list(names)}"
+            raise ValueError(f"{argument} names column {column!r}, which is not there; {known}")
+        return list(names).index(column)
+    if not -columns <= column < columns:
+        raise ValueError(f"{argument} names column {column}, and there are {columns}; positions begin at zero")
+    return int(column) % columns
 
 
 def refuse_other_columns(given: Sequence[Any] | None, fitted: Sequence[Any] | None, where: str) -> None:

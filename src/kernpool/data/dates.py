@@ -137,7 +137,7 @@ def _of_pandas(label: str, column: Any) -> Times | None:
     if dtype.kind in "mM":
         zone = getattr(dtype, "tz", None)
         cells = (column if zone is None else column.dt.tz_convert(None)).to_numpy()
-        return Times("duration" if dtype.kind == "m" else "date" if zone is None else "date with a time zone", cells)
+        return Times(_kind(dtype.kind == "m", zone), cells)
     return _of_objects(label, column.tolist()) if isinstance(dtype, np.dtype) and dtype.kind == "O" else None
 
 
@@ -149,8 +149,13 @@ def _of_polars(label: str, column: Any) -> Times | None:
         return None
     if zone is not None:
         column = column.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
-    kind: TimeKind = "duration" if name == "Duration" else "date" if zone is None else "date with a time zone"
-    return Times(kind, column.to_numpy())
+    return Times(_kind(name == "Duration", zone), column.to_numpy())
+
+
+def _kind(is_duration: bool, zone: object) -> TimeKind:
+    if is_duration:
+        return "duration"
+    return "date" if zone is None else "date with a time zone"
 
 
 def ticks_of(cells: NDArray[Any]) -> tuple[NDArray[np.int64], int]:
@@ -165,11 +170,9 @@ def arrow_kind(form: Any) -> TimeKind | None:
     """Return the kind of an Arrow type: date with or without a time zone, duration, or None for anything else."""
     from pyarrow import types
 
-    if types.is_duration(form):
-        return "duration"
-    if types.is_timestamp(form) and form.tz is not None:
-        return "date with a time zone"
-    return "date" if types.is_date(form) or types.is_timestamp(form) else None
+    if not types.is_temporal(form) or types.is_time(form):
+        return None
+    return _kind(types.is_duration(form), getattr(form, "tz", None))
 
 
 def _of_arrow(column: Any) -> Times | None:
@@ -223,10 +226,9 @@ def _tick(cell: Any) -> tuple[TimeKind, tuple[int, int]]:
         whole = cell.astype(f"{cell.dtype.kind}8[us]")
         rest = int((cell - whole) / np.timedelta64(1, "ns")) if np.datetime_data(cell.dtype)[0] in ("ns", "ps") else 0
         return "date" if cell.dtype.kind == "M" else "duration", (int(whole.astype(np.int64)), rest)
-    kind: TimeKind = "duration"
+    kind = _kind(not isinstance(cell, date), getattr(cell, "tzinfo", None))
     if isinstance(cell, date):
         cell = cell if isinstance(cell, datetime) else datetime.combine(cell, time())
-        kind = "date" if cell.tzinfo is None else "date with a time zone"
         cell = cell - (EPOCH if cell.tzinfo else EPOCH.replace(tzinfo=None))
     microseconds = (cell.days * 86_400 + cell.seconds) * 1_000_000 + cell.microseconds
     return kind, (microseconds, getattr(cell, "nanoseconds", 0))

@@ -17,7 +17,18 @@ from numpy.typing import NDArray
 
 from kernpool.data.array_validation import is_missing, refuse_foreign
 from kernpool.data.circular import Closed, Coordinates, check_geographic, check_periodic, closed_columns
-from kernpool.data.columns import Column, Columns, Kind, Level, MixedTable, all_text, as_table, refuse_other_columns
+from kernpool.data.columns import (
+    Column,
+    Columns,
+    Kind,
+    Level,
+    MixedTable,
+    all_text,
+    as_table,
+    is_column,
+    position_of,
+    refuse_other_columns,
+)
 from kernpool.data.dates import TIME_KINDS
 from kernpool.execution.error_messages import abbreviate, check_choice
 from kernpool.execution.warnings import warn_caller
@@ -168,7 +179,12 @@ class Encoding:
             ("ordered", ordered),
         )
         for kind, named in requests:
-            for position in _positions(kind, () if named is None else named, table):
+            named = () if named is None else named
+            if isinstance(named, str) or not all(map(is_column, named)):
+                expected = "None or a collection of names or positions"
+                raise ValueError(f"{kind} must be {expected} of columns, got {abbreviate(named)}")
+            for column in named:
+                position = position_of(kind, column, len(table.columns), table.names)
                 if position in asked:
                     raise ValueError(f"{table.columns[position].label} is named twice in unordered= and ordered=")
                 asked[position] = kind
@@ -322,28 +338,6 @@ class Encoding:
                 f"X has {columns} features, but kernpool is expecting {len(self.kinds)} features as input; pass the "
                 "columns of the fit"
             )
-
-
-def _positions(argument: str, columns: Collection[str | int], table: Columns) -> list[int]:
-    if isinstance(columns, str):
-        raise TypeError(
-            f"{argument} must be a collection of names or positions, got {abbreviate(columns)}; "
-            f"use [{abbreviate(columns)}]"
-        )
-    positions = []
-    for column in columns:
-        if isinstance(column, bool) or not isinstance(column, str | int | np.integer):
-            raise TypeError(f"{argument} must hold names or positions of columns, got {abbreviate(column)}")
-        if isinstance(column, str):
-            if table.names is None or column not in table.names:
-                known = "have no names" if table.names is None else f"are {', '.join(map(repr, table.names))}"
-                raise ValueError(f"{argument} names a column {column!r}, but the columns of X {known}")
-            positions.append(table.names.index(column))
-        elif 0 <= column < len(table.columns):
-            positions.append(int(column))
-        else:
-            raise ValueError(f"{argument} holds position {column}, but X has the columns 0 to {len(table.columns) - 1}")
-    return positions
 
 
 def group_codes(groups: Any, rows: int, name: str = "groups") -> NDArray[np.int64]:

@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 
 from kernpool.bandwidth import CRITERIA, RULES
 from kernpool.core import check_empty
-from kernpool.data.array_validation import as_bandwidth
-from kernpool.data.circular import is_column
 from kernpool.data.encoding import COLUMN_CHECKS
 from kernpool.estimators.model import FittedModel
 from kernpool.execution.error_messages import abbreviate, did_you_mean
@@ -140,24 +138,6 @@ def check_parameters(model: FittedModel) -> None:
             READERS[name](value)
     named = NAMED_FOR_CLASSES if hasattr(model, "predict_proba") else NAMED_BANDWIDTHS
     _check_bandwidth(parameters.get("bandwidth"), named)
-
-
-def check_restored(model: FittedModel) -> None:
-    """Raise if a parameter of a fitted model is invalid, including parameters that only `fit` uses."""
-    check_parameters(model)
-    if not isinstance(model.bandwidth, str):
-        as_bandwidth(model.bandwidth, len(model.bandwidth_))
-    for name in ("unordered", "ordered"):
-        check_columns(name, getattr(model, name))
-    smoothing = np.atleast_1d(np.asarray(0.0 if model.smoothing is None else model.smoothing, dtype=np.float64))
-    if smoothing.ndim != 1 or not np.all(smoothing >= 0.0):
-        raise ValueError(f"smoothing must be None, or numbers from 0 on, got {abbreviate(model.smoothing)}")
-
-
-def check_columns(name: str, columns: Any) -> None:
-    """Raise ValueError unless a parameter of an estimator, of a given name, is None or names columns."""
-    if columns is not None and (isinstance(columns, str | dict) or not all(map(is_column, columns))):
-        raise ValueError(f"{name} must be None or a collection of names or positions, got {abbreviate(columns)}")
 
 
 def _check_kernel(kernel: Any) -> None:

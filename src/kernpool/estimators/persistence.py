@@ -28,7 +28,7 @@ from kernpool.data.circular import Circle, Coordinates, Cuts, Globe
 from kernpool.estimators.classifier import NadarayaWatsonClassifier
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.model import as_fitted
-from kernpool.estimators.parameter_validation import check_restored
+from kernpool.estimators.parameter_validation import check_parameters
 from kernpool.estimators.regressors import LocalLinearRegressor, LocalPolynomialRegressor, NadarayaWatsonRegressor
 from kernpool.estimators.stacking.averaging import ScoreCalibration
 from kernpool.estimators.stacking.estimators import KernelStackingClassifier, KernelStackingRegressor
@@ -151,7 +151,7 @@ def _without_built(model: Model) -> Any:
 
 def _columns_of(model: KernelSmoother, features: Sequence[str] | None, target: str | None) -> dict[str, Any]:
     """Return what the header says of columns and data files."""
-    check_restored(model)
+    check_parameters(model)
     reference = getattr(model, "reference_", None)
     if model.source_ is not None:
         if reference is None:
@@ -219,7 +219,7 @@ def load_model(path: str | Path, *, memory: int | None = None) -> Any:
 def _complete(model: Model, memory: int | None) -> None:
     """Check the parameters of a loaded model, and open the data files that it refers to."""
     local: KernelSmoother = model if isinstance(model, SMOOTHERS) else model._stack.local
-    check_restored(local)
+    check_parameters(local)
     reference = getattr(local, "reference_", None)
     if reference is not None:
         local.__dict__ |= {"source_": ChunkPairs(reopen(reference, memory=memory), reference)}

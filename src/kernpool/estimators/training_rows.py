@@ -281,7 +281,10 @@ def refuse_name(y: Any, *, numbers: bool) -> None:
     """
     name = y[0] if numbers and isinstance(y, list | tuple) and len(y) == 1 else y
     if isinstance(name, str):
-        raise TypeError(f"y must hold a value per row, got {abbreviate(y)}; pass the column: {selection(name)}")
+        raise TypeError(
+            f"y must hold a value per row, got {abbreviate(y)}; pass the column: fit(frame.drop(columns={name!r}), "
+            f"frame[{name!r}])"
+        )
 
 
 def refuse_other_labels(X: Any, **given: Any) -> None:
@@ -303,11 +306,6 @@ def refuse_other_labels(X: Any, **given: Any) -> None:
             f"{abbreviate(mine[row])}; rows are paired by position, so pass {name}.loc[X.index] to pair them by label, "
             f"or {name}.to_numpy()"
         )
-
-
-def selection(name: Any) -> str:
-    """Return example code for error messages: a call of ``fit`` for a data frame of which column `name` is y."""
-    return f"fit(frame.drop(columns={name!r}), frame[{name!r}])"
 
 
 def as_outputs(y: Any, owner: str = "a regressor") -> NDArray[np.floating[Any]]:

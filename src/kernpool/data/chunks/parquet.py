@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.data.array_validation import SMALL, TableError, import_parquet
-from kernpool.data.arrow_numbers import arrow_numbers, is_real
+from kernpool.data.array_validation import SMALL, TableError, arrow_numbers, import_parquet, is_real
 from kernpool.data.atomic_files import fingerprint
 from kernpool.data.chunks.base import Chunk, Chunks, Split, check_exact, check_finite, rows_per_chunk
 from kernpool.data.columns import Kind
