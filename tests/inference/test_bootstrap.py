@@ -110,7 +110,7 @@ def stop(done, total):
 @pytest.mark.parametrize("kind", ["wild", "residual", "pairs"])
 def test_too_large_a_result_is_refused_before_any_work(kind, monkeypatch):
     model = LocalLinearRegressor(bandwidth=0.9).fit(*rows())
-    monkeypatch.setattr("kernpool.inference.resampling.bootstrap.SmootherMatrix.fit", stop)
+    monkeypatch.setattr("kernpool.smoother.Smoother.predict", stop)
     with pytest.raises(ValueError, match="1000000000 resamples of 40 numbers each need 320000000000 bytes, more than"):
         model.bootstrap(kind=kind, n_resamples=10**9)
     with pytest.raises(TypeError, match="statistic must take the fit"):

@@ -7,16 +7,19 @@ from numpy.testing import assert_allclose
 
 import kernpool
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, kernel_names
-from kernpool.core import Factors
+from kernpool.core import NO_CATEGORIES, Categories, Keys
 from kernpool.inference.hypothesis_tests.significance import slope_norms, slope_statistic, zheng_statistic
 from kernpool.inference.resampling import random_draws
-from kernpool.inference.resampling.bootstrap import SmootherMatrix
+from kernpool.inference.resampling.bootstrap import predicted
+from kernpool.kernels import kernel_of_family
 from kernpool.pooling import Recipe
+from kernpool.smoother import EvaluationPoints, Smoother
 from tests.support.dense_resampling import kernel_matrix, leave_one_out, p_value, pair_statistic, shares, smoother
 from tests.support.inference_cases import PLACES, bend
 from tests.support.thinning import slow
 
-TABLE = np.array([[1.0, 0.3, 0.1], [0.3, 1.0, 0.3], [0.1, 0.3, 1.0]])
+TABLE = np.array([[1.0, 0.3, 0.09], [0.3, 1.0, 0.3], [0.09, 0.3, 1.0]])
+ORDERED = Categories((kernel_of_family("li_racine", ordered=True),), (np.arange(3.0),))
 
 
 def rows(n=60, effect=1.0, seed=0):
@@ -25,23 +28,24 @@ def rows(n=60, effect=1.0, seed=0):
     return X, np.sin(6 * X[:, 0]) + effect * X[:, 1] ** 2 + (0.1 + 0.2 * X[:, 0]) * random.normal(size=n)
 
 
-def levels(n=60):
-    code = (np.arange(n)[:, None] * 7) % 3
-    return code, Factors(code, code, (TABLE,), (TABLE,))
+def fit_to(recipe, X, y, code=None):
+    """The smoother of rows, with or without an ordered column of smoothing .3, whose weights are those of TABLE."""
+    categories, smoothing = (NO_CATEGORIES, np.zeros(0)) if code is None else (ORDERED, np.array([0.3]))
+    return Smoother(Keys.read(X, y), recipe, code, categories, smoothing)
 
 
 @pytest.mark.parametrize("kernel", [name for name in kernel_names() if name != "constant"])
 @pytest.mark.parametrize("categorical", [False, True])
 def test_the_statistic_of_pairs(kernel, categorical):
     X, y = rows()
-    code, factors = levels()
+    code = (np.arange(60)[:, None] * 7) % 3
     h = np.array([0.3, 0.5])
     u = np.stack([y - y.mean(), 1e6 + y], axis=1)
-    found = zheng_statistic(Recipe.of(kernel, h), X, factors if categorical else None)(u)
+    found = zheng_statistic(fit_to(Recipe.of(kernel, h), X, y, code if categorical else None))(u)
     K = kernel_matrix(X, X, h, kernel, *([(TABLE,), code] if categorical else []))
     assert_allclose(found, [pair_statistic(column, K) for column in u.T], rtol=1e-11)
     if not categorical:  # products of kernels
-        found = zheng_statistic(Recipe.of(f"product {kernel}", h), X)(u)
+        found = zheng_statistic(fit_to(Recipe.of(f"product {kernel}", h), X, y))(u)
         K = np.prod([kernel_matrix(X[:, [a]], X[:, [a]], h[a], kernel) for a in (0, 1)], axis=0)
         assert_allclose(found, [pair_statistic(column, K) for column in u.T], rtol=1e-11)
 
@@ -51,29 +55,27 @@ def test_the_statistic_of_pairs(kernel, categorical):
 @pytest.mark.parametrize("categorical", [False, True])
 def test_slopes_and_their_norms(kernel, ridge, categorical):
     X, y = rows()
-    code, factors = levels()
+    code = (np.arange(60)[:, None] * 7) % 3
     h = np.array([0.5, 0.8])
     recipe = Recipe.of(kernel, h, degree=1, ridge=ridge)
     K = kernel_matrix(X, X, h, kernel, *([(TABLE,), code] if categorical else []))
     penalty = ridge * kernpool.get_kernel(kernel).profile(np.zeros(1))[0]
     L = shares(K, X, X, 1, ridge=penalty * h**2)[:, 1:]
-    of = factors if categorical else None
-    norms = np.sqrt((L**2).sum(axis=2))
-    assert_allclose(slope_norms(SmootherMatrix.at_rows(recipe, X, of)) / h, norms, rtol=1e-10)
+    fit, norms = fit_to(recipe, X, y, code if categorical else None), np.sqrt((L**2).sum(axis=2))
+    assert_allclose(slope_norms(fit) / h, norms, rtol=1e-10)
     A = K / K.sum(axis=1, keepdims=True)
     spread = np.sqrt(A @ y**2 - (A @ y) ** 2)
     expected = (((L @ y) / (norms * spread[:, None])) ** 2).mean(axis=0)
     for tested in ([0], [1], [0, 1]):
-        found = slope_statistic(recipe, X, of, tested)(y[:, None])
+        found = slope_statistic(fit, tested)(y[:, None])
         assert_allclose(found[0], expected[tested].sum(), rtol=1e-9)
 
 
 def test_the_local_spread_is_that_of_np():
     """Standard errors of R's np of a local linear fit: the spread times the norm of the shares (npreg, errors=TRUE)."""
     (x, y), places = bend(), PLACES[:, None]
-    recipe = Recipe.of("gaussian", 0.06)
-    means = SmootherMatrix(recipe.problem(places, x[:, None], np.zeros(200)), recipe)
-    moments = means.fit(np.stack([y - y.mean(), (y - y.mean()) ** 2], axis=1))
+    means = fit_to(Recipe.of("gaussian", 0.06), x[:, None], y)
+    moments = predicted(means, EvaluationPoints(places), np.stack([y - y.mean(), (y - y.mean()) ** 2], axis=1))
     spread = np.sqrt(moments[:, 1] - moments[:, 0] ** 2)
     S = smoother(x[:, None], 0.06, 1, places)
     published = [
@@ -218,7 +220,7 @@ def test_rows_that_are_refused():
         (lambda: named.significance_test("sight"), r"positions 0 to 2, or \['x', 'site', 'idle'\]"),
         (lambda: narrow.fit(X, Y).significance_test(0, method="gradient"), "passes through every row.* a larger one"),
         (lambda: model.fit(X, Y, np.full(60, 3.0)).significance_test(0), "fit each row once, without weights"),
-        (lambda: zheng_statistic(Recipe.of("boxcar", 1e-9), X), "no two rows are within reach"),
+        (lambda: zheng_statistic(fit_to(Recipe.of("boxcar", 1e-9), X, X[:, 0])), "no two rows are within reach"),
     ):
         with pytest.raises(ValueError, match=message):
             ask()

@@ -14,18 +14,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool.bandwidth import CRITERIA, TrainingRows
-from kernpool.core import Problem, as_tol
 from kernpool.estimators.bandwidth import choose_bandwidth, search_options
-from kernpool.estimators.fitted_model import problem_of
+from kernpool.estimators.fitted_model import places_of
 from kernpool.estimators.limits import refuse, smoother_of
 from kernpool.estimators.model import FittedModel, as_fitted
 from kernpool.execution.error_messages import check_choice
 from kernpool.execution.progress import current_progress
 from kernpool.inference.hypothesis_tests.base import TestResult, TestSample, WildBootstrap
 from kernpool.inference.hypothesis_tests.significance import columns_by_residuals, columns_by_slopes
-from kernpool.inference.resampling.bootstrap import Resampling, SmootherMatrix, bootstrap
+from kernpool.inference.resampling.bootstrap import Resampling, bootstrap
 from kernpool.kernels import get_kernel
 from kernpool.pooling import Recipe
+from kernpool.smoother import Smoother
 
 Array = NDArray[np.float64]
 
@@ -42,12 +42,12 @@ def bootstrap_of(
     smoother, at = smoother_of(model, "bootstrap"), None
     if groups is None:
         refuse(model, "bootstrap without groups=")
-    value = np.asarray(model.value_, dtype=np.float64).reshape(len(model.value_), -1)
-    if X is not None or smoother.widens:  # training rows as queries have other windows than left out
-        at = _in_double_precision(problem_of(model, X))
+    if X is not None:
+        at = places_of(model, X)
+    elif smoother.widens:  # training rows as queries have other windows than left out
+        at = smoother.points(smoother.keys.rows.array, smoother.key_code)
     return bootstrap(
-        SmootherMatrix(smoother.problem(smoother.training_points(smoother.exclusion)), smoother.recipe),
-        value,
+        smoother,
         at,
         how=how,
         statistic=statistic,
@@ -55,11 +55,6 @@ def bootstrap_of(
         flat=model.value_.ndim == 1,
         progress=current_progress(),
     )
-
-
-def _in_double_precision(problem: Problem) -> Problem:
-    """Return a copy of a pooling problem in double precision, also of its tolerance, as resamples differ by little."""
-    return replace(problem, tol=as_tol(None), dtype=np.dtype(np.float64))
 
 
 def significance(
@@ -91,8 +86,8 @@ def significance(
             raise ValueError(
                 f"method='gradient' is of slopes, and categorical columns have none: use method='residual' for {which}"
             )
-        recipe = model.smoother_.recipe
-        return columns_by_slopes(sample, recipe, sample.factors(model.smoothing_), of_numbers, null, how)
+        fit = sample.smoother(model.smoother_.recipe, model.smoothing_)
+        return columns_by_slopes(sample, fit, of_numbers, null, how)
     levels = [a for a in range(len(categorical)) if a not in of_levels]
     rest = sample.take([a for a in range(len(numeric)) if a not in of_numbers], levels)
     return columns_by_residuals(sample, _fit_of_fewer(model, rest), model.smoothing_, of_levels, null, how)
@@ -123,7 +118,7 @@ def _tested(columns: Any, names: Sequence[str] | None, count: int) -> list[int]:
         elif isinstance(column, int | np.integer) and not isinstance(column, bool) and -count <= column < count:
             places.append(int(column) % count)
         else:
-            known = f"positions 0 to {count - 1}" if names is None else f"positions 0 to {count - 1}, or {names}"
+            known = f"positions 0 to {count - 1}" + ("" if names is None else f", or {list(names)}")
             raise ValueError(f"columns holds {column!r}, and the model has no such column; it has {known}")
     return sorted(set(places))
 
@@ -139,10 +134,10 @@ def _refuse_constant(
             )
 
 
-def _fit_of_fewer(model: FittedModel, rest: TestSample) -> SmootherMatrix:
-    """Fit without the tested columns, at newly chosen bandwidths, and return the smoother matrix."""
+def _fit_of_fewer(model: FittedModel, rest: TestSample) -> Smoother:
+    """Return the smoother without the tested columns, at newly chosen bandwidths."""
     if not rest.X.shape[1] and not len(rest.categories):
-        return SmootherMatrix.at_rows(Recipe.of("constant", n_jobs=model.n_jobs), rest.numeric)  # the mean
+        return rest.smoother(Recipe.of("constant", n_jobs=model.n_jobs), np.zeros(0))  # the mean
     # With a compact kernel the best bandwidth of columns that do not matter may be so small that all windows are empty:
     # rows are predicted by the mean of the others, and the fit itself passes through every row.
     options = replace(search_options(model), kernel=get_kernel("gaussian"), algorithm="auto")
@@ -156,7 +151,7 @@ def _fit_of_fewer(model: FittedModel, rest: TestSample) -> SmootherMatrix:
         categories=rest.categories,
     )
     recipe = Recipe.of("gaussian", found.bandwidth, degree=model._degree, ridge=found.ridge or 0.0, n_jobs=model.n_jobs)
-    return SmootherMatrix.at_rows(recipe, rest.numeric, rest.factors(found.smoothing))
+    return rest.smoother(recipe, found.smoothing)
 
 
 class BootstrapMethods(FittedModel):

@@ -14,14 +14,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool.bandwidth import canonical_ratio
-from kernpool.core.pair_factors import NO_CATEGORIES, Categories, Factors
+from kernpool.core import NO_CATEGORIES, Categories, Keys
 from kernpool.data import as_key_weight, as_real_array, with_days
 from kernpool.execution.error_messages import as_count, check_choice
 from kernpool.execution.progress import current_progress
 from kernpool.execution.text_table import PrintedResult, lines_of
 from kernpool.inference.resampling.random_draws import LEAST_ROWS, as_seed, multiplied, unit_counts
 from kernpool.kernels import Kernel
-from kernpool.smoother import nothing_left
+from kernpool.pooling import Recipe
+from kernpool.smoother import Smoother, nothing_left
 
 Array = NDArray[np.float64]
 
@@ -86,11 +87,10 @@ class TestSample:
         """Numeric input columns; a column of zeros if there are none, so that only categories matter."""
         return self.X if self.X.shape[1] else np.zeros((len(self), 1))
 
-    def factors(self, smoothing: Array) -> Factors | None:
-        """Return the categorical kernel values of all pairs of rows; None if there are no categorical columns."""
-        if not len(self.categories):
-            return None
-        return self.categories.factors(self.code, self.code, smoothing)
+    def smoother(self, recipe: Recipe, smoothing: Array) -> Smoother:
+        """Return the smoother of the rows and their output."""
+        code = self.code if len(self.categories) else None
+        return Smoother(Keys.read(self.numeric, self.y), recipe, code, self.categories, smoothing)
 
     def test_bandwidth(self, kernel: Kernel) -> Array:
         r"""Return the default bandwidths of Zheng's statistic: :math:`\hat\sigma_a n^{-1/(4 + d)}` if Gaussian."""

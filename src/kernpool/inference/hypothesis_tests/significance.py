@@ -17,30 +17,43 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.core import Factors, PoolState, Problem
+from kernpool.core import Problem
 from kernpool.inference.hypothesis_tests.base import TestResult, TestSample, WildBootstrap
-from kernpool.inference.resampling.bootstrap import SmootherMatrix
+from kernpool.inference.resampling.bootstrap import predicted, predicted_from_others
 from kernpool.kernels import get_kernel
+from kernpool.kernels.squares import square
 from kernpool.pooling import Recipe, sum_problem
-from kernpool.smoother.bias_correction import slope_shares
+from kernpool.smoother import EvaluationPoints, Smoother
+from kernpool.smoother.bias_correction import plane_slopes
 from kernpool.smoother.quadratic_forms import inner
 
 Array = NDArray[np.float64]
 Statistic = Callable[[Array], Array]  # of each column of residuals or outputs, of shape (n, columns)
 
 
-def zheng_statistic(recipe: Recipe, X: Array, factors: Factors | None = None) -> Statistic:
+def zheng_statistic(near: Smoother) -> Statistic:
     """Build Zheng's statistic T of residuals, from the kernel weights between all pairs of different rows."""
-    near = SmootherMatrix.at_rows(recipe, X, factors).without_self()
-    squared, factor = near.squared()
-    if not np.any(squared.sums(np.ones((len(X), 1))) > 0):
+    problem, recipe = near.problem(near.training, exclude_self=True), near.recipe
+    similarity, factors, term = problem.similarity, problem.factors, square(recipe.kernel)
+    if factors is not None:
+        factors = replace(factors, tables=tuple(table**2 for table in factors.tables))
+    squared = replace(problem, similarity=similarity.squared(term.kernel, term.width), factors=factors)
+    columns = problem.key.shape[1] if recipe.kernel.composition == "product" else 1
+
+    def sums(problem: Problem, value: Array) -> Array:
+        """Return kernel sums of values of the other rows, not normalised, of shape (n, columns)."""
+        state = sum_problem(replace(problem, value=value, value_center=np.zeros(value.shape[1])), recipe)
+        unit = np.where(state.denominator > 0, np.exp(state.shift), 0.0)
+        return np.asarray(unit[:, None] * state.numerator[:, : value.shape[1]])
+
+    if not np.any(sums(squared, np.ones((len(problem.key), 1))) > 0):
         raise ValueError(
             f"no two rows are within reach of each other at bandwidth={recipe.bandwidth.tolist()}; use a larger one"
         )
 
     def statistic(residual: Array) -> Array:
-        together, squares = np.sum(residual * near.sums(residual), axis=0), residual**2
-        variance = 2.0 * factor * np.sum(squares * squared.sums(squares), axis=0)
+        together, squares = np.sum(residual * sums(problem, residual), axis=0), residual**2
+        variance = 2.0 * term.factor**columns * np.sum(squares * sums(squared, squares), axis=0)
         return np.asarray(np.divide(together, np.sqrt(variance), where=variance > 0, out=np.zeros_like(together)))
 
     return statistic
@@ -50,7 +63,7 @@ REPEATED = "repeated rows are predicted by their own copies: fit each row once, 
 
 
 def columns_by_residuals(
-    sample: TestSample, restricted: SmootherMatrix, smoothing: Array, tested: list[int], null: str, how: WildBootstrap
+    sample: TestSample, restricted: Smoother, smoothing: Array, tested: list[int], null: str, how: WildBootstrap
 ) -> TestResult:
     r"""Test whether input columns matter, using residuals of the fit without them."""
     # the smoothing of tested columns is at most n^(-2/(4+d)), for power even if the fit has smoothed them away
@@ -59,13 +72,13 @@ def columns_by_residuals(
     sharp[tested] = np.minimum(sharp[tested], n ** (-2.0 / (4.0 + d)))
     # The choice of kernel hardly matters; the Gaussian leaves no row without neighbours.
     recipe = Recipe.of("gaussian", sample.test_bandwidth(get_kernel("gaussian")), n_jobs=restricted.recipe.n_jobs)
-    statistic = zheng_statistic(recipe, sample.numeric, sample.factors(sharp))
+    statistic, rows = zheng_statistic(sample.smoother(recipe, sharp)), restricted.training
     value = sample.y[:, None]
-    left = value - restricted.predicted_from_others(value)
-    own = value - restricted.fit(value)
+    left = value - predicted_from_others(restricted, rows)
+    own = value - predicted(restricted, rows, value)
     sample.refuse_exact(left, "the fit without the tested columns", own, REPEATED)
     return how.test(
-        lambda outputs: statistic(outputs - restricted.fit(outputs)),
+        lambda outputs: statistic(outputs - predicted(restricted, rows, outputs)),
         sample.y,
         sample.y - own[:, 0],
         left[:, 0],
@@ -75,23 +88,21 @@ def columns_by_residuals(
 
 
 def columns_by_slopes(
-    sample: TestSample, recipe: Recipe, factors: Factors | None, tested: list[int], null: str, how: WildBootstrap
+    sample: TestSample, fit: Smoother, tested: list[int], null: str, how: WildBootstrap
 ) -> TestResult:
     """Test whether numeric columns matter, using their slopes in the full fit."""
-    fit = SmootherMatrix.at_rows(recipe, sample.X, factors)
-    value = sample.y[:, None]
-    left = value - fit.predicted_from_others(value)
-    sample.refuse_exact(left, "the fit", value - fit.fit(value), "give the model a larger one")
+    value, rows = sample.y[:, None], fit.training
+    left = value - predicted_from_others(fit, rows)
+    sample.refuse_exact(left, "the fit", value - predicted(fit, rows, value), "give the model a larger one")
     level = sample.X.copy()
     level[:, tested] = np.median(level[:, tested], axis=0)
-    there = recipe.problem(level, sample.X, np.zeros(len(sample)), factors=factors)
-    middle = SmootherMatrix(there, replace(recipe, empty="nearest")).fit(value)[:, 0]
-    statistic = slope_statistic(recipe, sample.X, factors, tested)
-    bandwidth = fit.problem.similarity.bandwidth
-    return how.test(statistic, sample.y, middle, left[:, 0], null=null, bandwidth=bandwidth)
+    nearest = replace(fit, recipe=replace(fit.recipe, empty="nearest"))
+    middle = predicted(nearest, EvaluationPoints(level, rows.code), value)[:, 0]
+    bandwidth = np.broadcast_to(fit.recipe.bandwidth, (fit.columns,))
+    return how.test(slope_statistic(fit, tested), sample.y, middle, left[:, 0], null=null, bandwidth=bandwidth)
 
 
-def slope_statistic(recipe: Recipe, X: Array, factors: Factors | None, tested: list[int]) -> Statistic:
+def slope_statistic(fit: Smoother, tested: list[int]) -> Statistic:
     r"""Build the significance statistic I: squared t-statistics of the tested columns' slopes, averaged over rows.
 
     .. math:: I = \frac1n \sum_i \sum_{a \in S} \Big(\frac{\hat\beta_{ia}}{s_i \lVert l^{(a)}_i \rVert}\Big)^2, \qquad
@@ -100,15 +111,14 @@ def slope_statistic(recipe: Recipe, X: Array, factors: Factors | None, tested: l
     with the slopes of local planes, the norms of their linear weights, which do not depend on outputs, and the local
     variance of R's np.
     """
-    planes = SmootherMatrix.at_rows(replace(recipe, degree=1), X, factors)
-    means = SmootherMatrix.at_rows(replace(recipe, degree=0), X, factors)
-    norm = slope_norms(planes)[:, tested]
+    planes, means = (replace(fit, recipe=replace(fit.recipe, degree=degree)) for degree in (1, 0))
+    norm, rows = slope_norms(planes)[:, tested], fit.training
 
     def statistic(value: Array) -> Array:
         value = value - value.mean(axis=0)  # the variance is a difference of squares
         columns = value.shape[1]
-        slope = planes.local(value).slope[:, tested, :]
-        moments = means.fit(np.hstack([value, value**2]))
+        slope = planes.with_values(value).fit(rows).fit.slope[:, tested, :]
+        moments = predicted(means, rows, np.hstack([value, value**2]))
         variance = np.maximum(moments[:, columns:] - moments[:, :columns] ** 2, 0.0)
         error = norm[:, :, None] * np.sqrt(variance)[:, None, :]
         # A row without others has neither a slope nor a variance.
@@ -118,14 +128,8 @@ def slope_statistic(recipe: Recipe, X: Array, factors: Factors | None, tested: l
     return statistic
 
 
-def slope_norms(planes: SmootherMatrix) -> Array:
+def slope_norms(planes: Smoother) -> Array:
     """Return the norm of the linear weights of each local slope, times its column's bandwidth: shape (m, d)."""
-    recipe, problem = planes.recipe, planes.problem_with(np.zeros((len(planes.problem.key), 1)))
-
-    def sums(problem: Problem) -> PoolState:
-        return sum_problem(problem, recipe)
-
-    ridge, bandwidth = recipe.ridge_weight(problem.key.shape[1]), problem.similarity.bandwidth
-    shares = slope_shares(problem, sums(problem), ridge)
-    norms = np.stack([np.sqrt(np.maximum(inner(share, share, sums), 0.0)) for share in shares], axis=1)
-    return np.where(np.isfinite(norms), norms * bandwidth, 0.0)
+    _, shares = plane_slopes(planes.fit(planes.training))
+    norms = np.stack([np.sqrt(np.maximum(inner(share, share, planes.sums), 0.0)) for share in shares], axis=1)
+    return np.where(np.isfinite(norms), norms * planes.recipe.bandwidth, 0.0)

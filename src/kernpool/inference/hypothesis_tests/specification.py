@@ -139,8 +139,8 @@ def specification_test(
     given = None if bandwidth is None else as_bandwidth(bandwidth, sample.numeric.shape[1])
     width = sample.test_bandwidth(profile) if given is None else given
     rate = len(sample) ** (-2.0 / (4.0 + sample.X.shape[1]))
-    factors = sample.factors(np.minimum(sample.categories.largest, rate))
-    statistic = zheng_statistic(Recipe.of(profile, width, n_jobs=n_jobs), sample.numeric, factors)
+    smoothing = np.minimum(sample.categories.largest, rate)
+    statistic = zheng_statistic(sample.smoother(Recipe.of(profile, width, n_jobs=n_jobs), smoothing))
     if len(sample.categories) and _is_least_squares(model):
         raise ValueError(
             "X has categorical columns, which LinearRegression() does not take; give model= a pipeline that encodes "

@@ -1,22 +1,19 @@
 """Bootstrap of a kernel fit without refitting: wild bootstrap of residuals, and resampled rows.
 
 A fit is m(q) = sum_j l_j(q) y_j, and its linear weights do not depend on y. So resampled outputs are columns of
-values that are pooled together, and resampled rows are frequencies: one sum each. `SmootherMatrix` applies
-the fit to any number of columns of outputs; the hypothesis tests use it as well.
+values that are pooled together, and resampled rows are frequencies: one sum each.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.bandwidth.criteria import leave_one_out
-from kernpool.core import Factors, LocalFit, Problem, center_of_values, in_unit, subtract
-from kernpool.core.state import EmptyWindowWarning, fill_in_silence
+from kernpool.core.state import EmptyWindowWarning
 from kernpool.data.encoding import group_codes
 from kernpool.execution.error_messages import abbreviate, as_count, check_choice
 from kernpool.execution.progress import Progress
@@ -24,79 +21,10 @@ from kernpool.execution.warnings import warn_caller
 from kernpool.inference.resampling import random_draws
 from kernpool.inference.resampling.random_draws import LEAST_ROWS, means_of_units, multiplied
 from kernpool.inference.variance.standard_errors import InferenceWarning
-from kernpool.kernels.squares import square
-from kernpool.pooling import Recipe, limit_values, local_fit, sum_problem
-from kernpool.smoother import nothing_left
+from kernpool.pooling import Recipe
+from kernpool.smoother import EvaluationPoints, Smoother, nothing_left
 
 Array = NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False)
-class SmootherMatrix:
-    """Kernel fit as a linear map from outputs of the keys to values at the queries."""
-
-    problem: Problem
-    recipe: Recipe
-
-    @classmethod
-    def at_rows(
-        cls, recipe: Recipe, X: Array, factors: Factors | None = None, weight: Array | None = None
-    ) -> SmootherMatrix:
-        """Build a `SmootherMatrix` whose queries and keys are both the rows of X."""
-        return cls(recipe.problem(X, X, np.zeros(len(X)), key_weight=weight, factors=factors), recipe)
-
-    def problem_with(self, value: Array) -> Problem:
-        """Return the `Problem` of the queries and keys with the given values of the keys, of shape (n, columns)."""
-        center = center_of_values(value, self.problem.key_weight, None)
-        return replace(self.problem, value=subtract(value, center), value_center=center)
-
-    def without_self(self) -> SmootherMatrix:
-        """Return the leave-one-out smoother matrix; its queries have to be its keys."""
-        return replace(self, problem=replace(self.problem, self_index=np.arange(len(self.problem.key))))
-
-    def local(self, value: Array) -> LocalFit:
-        """Return local fits at the queries to each column of values; zero where no key is in the kernel's support."""
-        return local_fit(self.problem_with(value), self.recipe)
-
-    def fit(self, value: Array) -> Array:
-        """Return fitted values at the queries for each column of values of the keys, of shape (m, columns)."""
-        found = self.local(value)
-        empty, n_jobs = self.recipe.empty, self.recipe.n_jobs
-
-        def fill(rows: NDArray[np.intp]) -> Array:
-            return limit_values(self.problem_with(value), rows, empty, n_jobs)
-
-        return fill_in_silence(found.intercept, found.occupied, empty, fill)
-
-    def report_empty(self, value: Array) -> None:
-        """Warn of queries without a key in the kernel's support, or raise ValueError, as the recipe's `empty` says."""
-        self.recipe.report_empty(self.local(value[:, :1]).occupied)
-
-    def predicted_from_others(self, value: Array) -> Array:
-        """Return leave-one-out predictions at the keys; the mean of all others if none is in the kernel's support."""
-        others = self.without_self()
-        ridge = self.recipe.ridge_weight(self.problem.key.shape[1])
-        found = leave_one_out(
-            others.problem_with(value), algorithm=self.recipe.algorithm, n_jobs=self.recipe.n_jobs, ridge=ridge
-        )
-        return found.prediction
-
-    def sums(self, value: Array) -> Array:
-        """Return unnormalised kernel sums of weight times value at the queries, of shape (m, columns)."""
-        state = sum_problem(self.problem_with(value), self.recipe)
-        unit = np.where(state.denominator > 0, np.exp(state.shift), 0.0)
-        return np.asarray(unit[:, None] * state.numerator[:, : value.shape[1]])
-
-    def squared(self) -> tuple[SmootherMatrix, float]:
-        """Return the smoother matrix of the squared kernel without its constant factor, and the factor."""
-        problem, term = self.problem, square(self.problem.similarity.kernel)
-        columns = problem.key.shape[1] if problem.similarity.kernel.composition == "product" else 1
-        factors = problem.factors
-        if factors is not None:
-            tables = tuple(table**2 for table in factors.tables)
-            problem = problem.without_factors().with_factors(replace(factors, tables=tables))
-        similarity = problem.similarity.squared(term.kernel, term.width)
-        return replace(self, problem=replace(problem, similarity=similarity)), term.factor**columns
 
 
 Integers = NDArray[np.int64]
@@ -159,9 +87,8 @@ class Resampling:
 
 
 def bootstrap(
-    fit: SmootherMatrix,
-    value: Array,
-    at: Problem | None = None,
+    smoother: Smoother,
+    at: EvaluationPoints | None = None,
     *,
     how: Resampling,
     statistic: Statistic | None = None,
@@ -173,12 +100,10 @@ def bootstrap(
 
     Parameters
     ----------
-    fit : SmootherMatrix
-        At the training rows.
-    value : ndarray of shape (n, c)
-        Their outputs.
-    at : Problem, optional
-        The same keys, with other queries; by default the training rows.
+    smoother : Smoother
+        The fit.
+    at : EvaluationPoints, optional
+        Where; by default at the training rows.
     how : Resampling
         Kind, number and seed.
     statistic : callable, optional
@@ -201,24 +126,24 @@ def bootstrap(
         If weights are not whole numbers, there are fewer than five rows or two clusters, or the result needs more than
         ``how.max_bytes``.
     """
-    n, c = value.shape
-    there = fit if at is None else replace(fit, problem=at)
-    how.check_request(statistic, len(there.problem.query) * c)
-    weight = fit.problem.key_weight
-    units = random_draws.unit_counts(None if weight is None else weight * fit.problem.weight_unit, "the bootstrap")
+    n, c = smoother.keys.value.shape
+    places = smoother.training_points(smoother.exclusion) if at is None else at
+    m = len(places.query)
+    how.check_request(statistic, m * c)
+    units = random_draws.unit_counts(smoother.weight, "the bootstrap")
     if (n if units is None else units.sum()) < LEAST_ROWS:
         raise ValueError(f"the bootstrap needs at least {LEAST_ROWS} rows, got {n if units is None else units.sum()}")
     cluster = None if groups is None else as_clusters(groups, n)
     seed = random_draws.as_seed(how.random_state)
     if how.kind in ("pairs", "poisson"):
-        others, drawn = "'nearest' or 'mean'", _of_rows(there, value, units, cluster, how, seed)
+        others, drawn = "'nearest' or 'mean'", _of_rows(smoother, places, units, cluster, how, seed)
         # With these two no window is empty, unless all Poisson counts of a resample are zero.
-        is_fit = there.recipe.empty_value is None
+        is_fit = smoother.recipe.empty_value is None
         remedy = "kind='pairs' draws rows always" if is_fit else f"use a larger bandwidth, or empty={others}"
-        fits = _check_windows(drawn, how, there.recipe, others, remedy)
+        fits = _check_windows(drawn, how, smoother.recipe, others, remedy)
     else:
-        fits = _of_values(fit, there, value, units, cluster, how, seed)
-    shape = (len(there.problem.query),) if flat and c == 1 else (len(there.problem.query), c)
+        fits = _of_values(smoother, places, units, cluster, how, seed)
+    shape = (m,) if flat and c == 1 else (m, c)
     return how.collect((one.reshape(shape) for one in fits), statistic, progress)
 
 
@@ -242,25 +167,25 @@ def as_clusters(groups: ArrayLike, n: int) -> Integers:
 
 
 def _of_values(
-    fit: SmootherMatrix,
-    there: SmootherMatrix,
-    value: Array,
+    smoother: Smoother,
+    places: EvaluationPoints,
     units: Integers | None,
     cluster: Integers | None,
     how: Resampling,
     seed: int,
 ) -> Iterator[Array]:
     """Yield, for each resample of a wild or residual bootstrap, the fit to resampled outputs."""
+    value, rows = smoother.value, smoother.training_points(smoother.exclusion)
     n, c = value.shape
-    middle = fit.fit(value)
-    there.report_empty(value)
+    middle = smoother.predict(smoother.problem(rows))
+    smoother.predict(smoother.problem(places), report=True)
     if how.kind == "residual":
         if cluster is not None:
             raise ValueError("kind='residual' exchanges residuals between rows, and groups forbid it; use kind='wild'")
         residual = value - middle
         residual = residual - np.average(residual, axis=0, weights=units)
     else:
-        residual = value - fit.predicted_from_others(value)
+        residual = value - predicted_from_others(smoother, rows)
     kept = slice(None) if units is None else units > 0
     _warn_of_no_residuals(residual[kept], value[kept], how.kind)
     noise: Iterator[Array]
@@ -274,7 +199,20 @@ def _of_values(
         )
     for moved in noise:
         columns = (middle[:, None, :] + moved).reshape(n, -1)
-        yield from np.moveaxis(there.fit(columns).reshape(-1, moved.shape[1], c), 1, 0)
+        yield from np.moveaxis(predicted(smoother, places, columns).reshape(-1, moved.shape[1], c), 1, 0)
+
+
+def predicted(smoother: Smoother, places: EvaluationPoints, value: Array) -> Array:
+    """Return fitted values at evaluation points for each column of outputs of the rows, of shape (m, columns)."""
+    with_values = smoother.with_values(value)
+    return with_values.predict(with_values.problem(places))
+
+
+def predicted_from_others(smoother: Smoother, rows: EvaluationPoints) -> Array:
+    """Return leave-one-out predictions at the rows; the mean of all others if none is in the kernel's support."""
+    problem = smoother.problem(rows, exclude_self=True)
+    fit = smoother.solve(problem, smoother.sums(problem))
+    return smoother.fill_empty(problem, fit.intercept, fit.occupied, empty="mean")
 
 
 def _warn_of_no_residuals(residual: Array, value: Array, kind: str) -> None:
@@ -291,20 +229,24 @@ def _warn_of_no_residuals(residual: Array, value: Array, kind: str) -> None:
 
 
 def _of_rows(
-    there: SmootherMatrix, value: Array, units: Integers | None, cluster: Integers | None, how: Resampling, seed: int
+    smoother: Smoother,
+    places: EvaluationPoints,
+    units: Integers | None,
+    cluster: Integers | None,
+    how: Resampling,
+    seed: int,
 ) -> Iterator[Array]:
     """Yield, for each resample of a pairs or Poisson bootstrap, the fit to resampled rows."""
-    constant = there.recipe.empty_value
+    constant, (n, c) = smoother.recipe.empty_value, smoother.keys.value.shape
     if constant is None:  # which leaves no NaN to count
-        there.report_empty(value)
+        smoother.predict(smoother.problem(places), report=True)
     for number in range(how.n_resamples):
-        times = resampled_counts(how.kind, seed, number, len(value), units, cluster)
+        times = resampled_counts(how.kind, seed, number, n, units, cluster)
         if times.any():
-            weight, unit = in_unit(times.astype(np.float64))
-            problem = replace(there.problem, key_weight=weight, weight_unit=unit, prepared=None)
-            yield replace(there, problem=problem).fit(value)
+            drawn = smoother.with_weight(times.astype(np.float64))
+            yield drawn.predict(drawn.problem(places))
         else:
-            yield np.full((len(there.problem.query), value.shape[1]), np.nan if constant is None else constant)
+            yield np.full((len(places.query), c), np.nan if constant is None else constant)
 
 
 def _check_windows(fits: Iterator[Array], how: Resampling, recipe: Recipe, others: str, remedy: str) -> Iterator[Array]:
