@@ -140,45 +140,10 @@ def _places(number: NDArray[np.intp], wanted: NDArray[np.intp]) -> NDArray[np.in
 Array = NDArray[np.float64]
 
 FIELDS = len(Sequences._fields)
+GRADIENTS = ("query", "key", "value", "log_bandwidth")  # by the first fields, as the engine calls them
 ONCE = (
     "the fused operator has no second derivatives; use AttentionPooling(..., algorithm='dense') where they are needed"
 )
-
-
-class GradientSums(NamedTuple):
-    """Gradients by queries, keys, values and inverse bandwidths, as sums over query blocks; None if not requested."""
-
-    query: Array | None
-    key: Array | None
-    value: Array | None
-    inverse_bandwidth: Array | None
-
-    @classmethod
-    def zeros(cls, tensors: Sequences, wanted: list[bool]) -> GradientSums:
-        """Create a `GradientSums` with zeros for the tensors whose gradient is requested, and None for the others."""
-        return cls(
-            *(np.zeros(tensor.shape) if want else None for tensor, want in zip(tensors[:4], wanted, strict=True))
-        )
-
-    @property
-    def wanted(self) -> frozenset[str]:
-        """Names of the requested gradients, as the compiled engine calls them."""
-        names = {name for name in ("query", "key", "value") if getattr(self, name) is not None}
-        return frozenset(names if self.inverse_bandwidth is None else names | {"log_bandwidth"})
-
-    def add(self, part: Part, found: Gradients, inverse_bandwidth: Tensor) -> None:
-        """Add the gradients of a block of queries to the sums, in place."""
-        if self.query is not None:
-            self.query[part.sequence, part.queries] += np.asarray(found.query)
-        if self.key is not None:
-            self.key[part.sequence, part.keys] += np.asarray(found.key)
-        if self.value is not None:
-            self.value[part.sequence, part.keys] += np.asarray(found.value)
-        if self.inverse_bandwidth is not None:
-            inverse = as_array(inverse_bandwidth).astype(np.float64)
-            by_log = np.asarray(found.log_bandwidth).sum(axis=0)
-            # Where 1/h is zero, nothing by symmetry: weights depend on its square.
-            self.inverse_bandwidth[...] -= np.divide(by_log, inverse, where=inverse != 0, out=np.zeros_like(inverse))
 
 
 @torch.library.custom_op("kernpool::pool", mutates_args=())
@@ -234,19 +199,25 @@ def pull_back(
 ) -> list[Tensor]:
     """Return the gradients of `pool_pairs` by queries, keys, values and inverse bandwidths; empty if not requested."""
     given = Sequences(query, key, value, inverse_bandwidth, counts, mask, which, kernel, exclude_self, degree)
-    totals, slopes = GradientSums.zeros(given, wanted), as_array(cotangent).astype(np.float64)
+    asked = frozenset(name for name, want in zip(GRADIENTS, wanted, strict=True) if want)
+    totals = [np.zeros(tensor.shape if want else 0) for tensor, want in zip(given[:4], wanted, strict=True)]
     states = [tensor.numpy() for tensor in (shift, denominator, numerator)]
+    slopes, inverse = as_array(cotangent).astype(np.float64), as_array(inverse_bandwidth).astype(np.float64)
     for part in given.parts():
         at, problem = (part.sequence, part.queries), part.problem
         if problem is None:
             for total in totals:
-                if total is not None:
-                    total[...] = np.nan
+                total[...] = np.nan
             break
-        found = _differentiate(problem, PoolState(*(table[at] for table in states)), slopes[at], totals.wanted, mask)
-        totals.add(part, found, inverse_bandwidth)
-    arrays = [np.zeros(0) if total is None else total for total in totals]
-    return [torch.from_numpy(array).to(tensor.dtype) for array, tensor in zip(arrays, given[:4], strict=True)]
+        found = _differentiate(problem, PoolState(*(table[at] for table in states)), slopes[at], asked, mask)
+        for name, total, rows in zip(GRADIENTS, totals, (part.queries, part.keys, part.keys), strict=False):
+            if name in asked:
+                total[part.sequence, rows] += np.asarray(getattr(found, name))
+        if "log_bandwidth" in asked:
+            by_log = np.asarray(found.log_bandwidth).sum(axis=0)
+            # Where 1/h is zero, nothing by symmetry: weights depend on its square.
+            totals[-1] -= np.divide(by_log, inverse, where=inverse != 0, out=np.zeros_like(inverse))
+    return [torch.from_numpy(total).to(tensor.dtype) for total, tensor in zip(totals, given[:4], strict=True)]
 
 
 def _differentiate(
