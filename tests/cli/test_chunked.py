@@ -33,7 +33,7 @@ sys.exit(main(sys.argv[1:]))
 """
 KILLED_IN_FIT = """
 from kernpool.data.chunks.base import Chunks
-from kernpool.data.chunks.sources import ParquetChunks
+from kernpool.data.chunks.parquet import ParquetChunks
 whole = ParquetChunks.__iter__
 def some(self):
     for number, chunk in enumerate(whole(self)):
@@ -90,8 +90,7 @@ def folder(tables, tmp_path):
 def few_rows(monkeypatch):
     """The least memory makes chunks of few rows."""
     monkeypatch.setattr("kernpool.data.chunks.base.rows_per_chunk", lambda *_: FEWEST_ROWS)
-    for module in ("data.chunks.parquet", "data.chunks.sources"):
-        monkeypatch.setattr(f"kernpool.{module}.rows_per_chunk", lambda *_: FEWEST_ROWS)
+    monkeypatch.setattr("kernpool.data.chunks.parquet.rows_per_chunk", lambda *_: FEWEST_ROWS)
 
 
 FIT = ("fit", "big.parquet", "--target", "y", "--features", "a,b", "--bandwidth", "0.5", "--memory", "1MiB")
@@ -232,10 +231,7 @@ def test_rows_are_reported(fitted, monkeypatch):
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no SIGKILL")
 @pytest.mark.filterwarnings("ignore::kernpool.ExtrapolationWarning")  # of one of 4096 rows
 def test_a_process_killed_half_way(folder):
-    small = (
-        "from kernpool.data.chunks import parquet, sources\n"
-        f"parquet.rows_per_chunk = sources.rows_per_chunk = lambda *_: {FEWEST_ROWS}\n"
-    )
+    small = f"from kernpool.data.chunks import parquet\nparquet.rows_per_chunk = lambda *_: {FEWEST_ROWS}\n"
     fit = [*FIT[:-4], "--bandwidth", "scott", *FIT[-2:], "--quiet"]
     predict = ["--memory", "1MiB", "--quiet"]
     for code in (KILLED_IN_FIT, KILLED_IN_SAVE):

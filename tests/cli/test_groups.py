@@ -4,6 +4,7 @@ import io
 import json
 
 import numpy as np
+import pandas
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -14,7 +15,7 @@ RANDOM = np.random.default_rng(0)
 CLASS = np.repeat([f"class {i}" for i in range(12)], 6)
 X = RANDOM.uniform(-1, 1, size=12).repeat(6) + 0.1 * RANDOM.normal(size=72)
 Y = np.sin(2 * X) + 0.4 * RANDOM.normal(size=12).repeat(6) + 0.2 * RANDOM.normal(size=72)
-PLACES = np.linspace(-0.5, 0.5, 5)[:, None]
+PLACES = pandas.DataFrame({"x": np.linspace(-0.5, 0.5, 5)})
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +23,7 @@ def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("groups")
     lines = [f"{x:.17g},{y:.17g},{label}" for x, y, label in zip(X, Y, CLASS, strict=True)]
     (path / "data.csv").write_text("x,y,class\n" + "\n".join(lines) + "\n")
-    np.savetxt(path / "new.csv", PLACES, header="x", comments="")
+    PLACES.to_csv(path / "new.csv", index=False)
     return path
 
 

@@ -46,7 +46,7 @@ def bands_along(section: Section, band: str | None, **options: Any) -> list[Inte
             warnings.simplefilter("ignore")  # said once already
             found.append(section.ask("confidence_interval", remedy, **options))
     slopes = found[0].center.ndim > 1
-    return [part_of(one, (slice(None), section.column)) for one in found] if slopes else found
+    return [part_of(one, slice(None), section.column) for one in found] if slopes else found
 
 
 def prediction_interval_along(section: Section, level: float | None, method: str | None) -> Interval | None:
@@ -71,12 +71,14 @@ def curve_along(section: Section, quantity: str) -> Array:
     return curve
 
 
-def part_of(interval: Interval, which: Any) -> Interval:
-    """Return the limits of an interval at some points, or in another order."""
-    if len(interval.center) < np.size(which):
+def part_of(interval: Interval, *which: Any) -> Interval:
+    """Return an interval at some points and of one column, or in another order."""
+    if len(interval.center) < np.size(which[0]):
         return interval  # which the constructor of the display refuses
     arrays = {name: getattr(interval, name) for name in ("center", "lower", "upper", "standard_error", "df")}
-    return replace(interval, **{name: array[which] for name, array in arrays.items() if array is not None})
+    return replace(
+        interval, **{name: array[which[: array.ndim]] for name, array in arrays.items() if array is not None}
+    )
 
 
 def label_of(interval: Interval) -> str:
