@@ -66,12 +66,6 @@ def test_a_form_of_ones_own_has_no_named_powers():
     assert not is_compiled(square(high).kernel)
 
 
-@pytest.mark.parametrize("ratio", [0.5, -1.0, float("inf"), float("nan")])
-def test_the_wider_factor_is_the_second(ratio):
-    with pytest.raises(ValueError, match="ratio must be at least 1 and finite"):
-        products(get_kernel("gaussian"), ratio)
-
-
 @pytest.mark.parametrize("name", INTERNAL)
 def test_internal_kernels_are_found_and_not_listed(name):
     kernel = get_kernel(name)

@@ -161,12 +161,6 @@ class Seconds(Protocol):
         # time.
 
 
-# The arguments of all estimates of time, used or not.
-def only_if_asked(problem: Problem, look: PairSample, known: Mapping[str, float]) -> float:  # noqa: ARG001
-    """Return an infinite run time, for an algorithm that is used only if a user requests it by name."""
-    return float("inf")
-
-
 class Blocks(Protocol):
     """Interface for computing the kernel sums and gradients of one block of queries and keys per call."""
 
@@ -203,7 +197,7 @@ class Algorithm:
         A few words for `Plan.reason`.
     reduce : callable
         ``(problem, n_jobs, progress) -> PoolState`` of the problem's centered values.
-    pullback : callable or None
+    pullback : callable
         ``(problem, state, cotangent, wanted, n_jobs, progress) -> Gradients``. With the fit ``yhat``, local linear for
         ``degree=1``, and a cotangent ``g`` of shape (m, c) it differentiates :math:`L = \sum_{ic} g_{ic} \hat
         y_{ic}`: ``query`` (m, d) and ``log_bandwidth`` (m, d) keep one row per query, ``key`` (n, d) and ``value``
@@ -232,8 +226,8 @@ class Algorithm:
     name: str
     summary: str
     reduce: Reduce
-    pullback: Pullback | None = None
-    seconds: Seconds = only_if_asked
+    pullback: Pullback
+    seconds: Seconds
     attn_mask: bool = True
     logit_bias: bool = True
     own_kernels: bool = True

@@ -389,7 +389,7 @@ def as_ridge(ridge: ArrayLike, columns: int | None = None) -> Array:
     try:
         read = np.atleast_1d(np.asarray(ridge, dtype=np.float64))
     except (TypeError, ValueError):
-        raise ValueError(f"ridge must be a number from 0 on, or one per column, got {abbreviate(ridge)}") from None
+        read = np.array([np.nan])
     if read.ndim != 1 or not np.all(np.isfinite(read)) or np.any(read < 0):
         raise ValueError(f"ridge must be a number from 0 on, or one per column, got {abbreviate(ridge)}")
     if columns is not None and read.size not in (1, columns):

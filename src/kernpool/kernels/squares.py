@@ -97,8 +97,7 @@ def products(kernel: Kernel, ratio: float) -> tuple[Term, ...]:
     Term(factor=0.375, kernel=Kernel('epanechnikov'), width=1.0)
     Term(factor=0.3, kernel=Kernel('biweight'), width=1.0)
     """
-    if not 1.0 <= ratio < math.inf:
-        raise ValueError(f"ratio must be at least 1 and finite, got {ratio}; let the wider factor be the second")
+    assert 1.0 <= ratio < math.inf, "the wider factor is the second"
     return _expanded(kernel, float(ratio))
 
 

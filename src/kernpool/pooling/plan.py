@@ -231,8 +231,6 @@ class Plan:
         gradients of such queries but those by values are exactly zero.
         """
         wanted = read_wanted(wanted, WANTED)
-        if self._chosen.pullback is None:
-            raise ValueError(f"algorithm {self.algorithm!r} has no gradients; use algorithm='brute'")
         refuse_gradients(problem, self._chosen)
         refuse_factors(problem)
         cotangent = read_cotangent(problem, state, cotangent)

@@ -25,15 +25,9 @@ from kernpool.algorithms.brute.loops.tiles import UNDERFLOW_OF_MOMENTS
 from kernpool.algorithms.loops.kernel_weights import CODES
 from kernpool.core import PoolState, Problem
 from kernpool.execution.compilation import vector_registers
-from kernpool.kernels.registry import Gaussian
 
 # Sums of weights per key below which digits may be lost: to underflow, or at the edge of a compact kernel.
 UNDERFLOW, UNDERFLOW_32, LOST_ON_EDGE = 1e-280, 1e-30, 1e-10
-
-
-def is_gaussian(problem: Problem) -> bool:
-    """Return whether the kernel is Gaussian, so that its radial and product forms over columns agree."""
-    return isinstance(problem.similarity.kernel.form, Gaussian)
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:

@@ -14,20 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.algorithms.algorithm import FEWEST_FOR_PRODUCTS, Gradients
-from kernpool.algorithms.brute.fused import (
-    FusedGradients,
-    FusedMoments,
-    FusedPairs,
-    is_gaussian,
-    narrow_type,
-    read_only,
-    transposed,
-)
+from kernpool.algorithms.brute.fused import FusedGradients, FusedMoments, FusedPairs, narrow_type, read_only, transposed
 from kernpool.algorithms.brute.loops import fused_means
 from kernpool.algorithms.brute.loops import tiles as loops
 from kernpool.algorithms.brute.loops.matrix_products import gradient_block
 from kernpool.algorithms.loops.kernel_weights import CODES, GAUSSIAN, LN_2
 from kernpool.core import LocalFit, PoolState, Problem, Stack, solve
+from kernpool.kernels.registry import Gaussian
 
 Array = NDArray[np.float64]
 _NONE = np.empty(0)
@@ -121,7 +114,12 @@ class CompiledBlocks:
         self.solved: tuple[PoolState, LocalFit] | None = None
         # Sums of offsets need float64, and take longer than the weights.
         self.is_plain = problem.similarity.widening is None  # what the faster loops need
-        plain = self.is_plain and is_gaussian(problem) and problem.attn_mask is None and not problem.degree
+        plain = (
+            self.is_plain
+            and isinstance(problem.similarity.kernel.form, Gaussian)
+            and problem.attn_mask is None
+            and not problem.degree
+        )
         self.gradients_use_blas = plain and columns >= FEWEST_FOR_PRODUCTS
         # 3 ms of Gaussian, 40 ms of the slowest kernel, as long for many columns: short for Ctrl-C, long for a call
         # from Python. Fused loops are so quick that the calls of two threads hold each other up: .2 of 8 ms for 8000
