@@ -143,7 +143,8 @@ class Problem:
         TypeError, ValueError
             As in `pool`.
         """
-        check_degree(degree)
+        if type(degree) is not int or degree not in (0, 1):
+            check_degree(degree)
         asked = read_rows("query", query)
         rows = key.rows if isinstance(key, Keys) else read_rows("key", key)
         if asked.labels is not None:

@@ -42,8 +42,7 @@ class KernelLogits:
     @property
     def log_peak(self) -> float:
         """Logarithm of the kernel weight of a key that coincides with the query."""
-        at_zero = float(self.kernel.log_profile(np.zeros(1))[0])
-        return at_zero if self.kernel.composition == "radial" else float(sum([at_zero] * len(self.bandwidth)))
+        return self.kernel.log_peak(len(self.bandwidth))
 
     def _columns(self, query: Array, key: Array) -> Iterator[Array]:
         """Yield the differences of queries and keys in bandwidths, of shape (m, n), one column at a time.

@@ -137,6 +137,11 @@ class Kernel:
         """Return the kernel for so many columns: for a single one always the radial kernel."""
         return self if self.radial is None or columns > 1 else self.radial
 
+    def log_peak(self, columns: int) -> float:
+        """Return the logarithm of the weight of a key that coincides with the query, of so many columns."""
+        at_zero = float(self.log_profile(np.zeros(1))[0])
+        return at_zero if self.radial is None else columns * at_zero
+
     @cached_property
     def is_compact(self) -> bool:
         """Whether the support is finite, so that keys farther than `support` bandwidths have zero weight."""

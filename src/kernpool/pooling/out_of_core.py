@@ -113,7 +113,7 @@ class ChunkPairs(Source):
         if kernel.is_compact:
             return near
         with np.errstate(divide="ignore"):  # where all weights are zero
-            least = np.log(LEAST_SUM * split.heaviest) + asked.recipe.log_peak(asked.query.array.shape[1])
+            least = np.log(LEAST_SUM * split.heaviest) + asked.recipe.kernel.log_peak(asked.query.array.shape[1])
         rows = np.flatnonzero(~(near.state.log_denominator >= least))
         if rows.size:
 

@@ -20,7 +20,6 @@ from numpy.typing import ArrayLike, NDArray
 from kernpool.algorithms import ALGORITHMS
 from kernpool.core import FLOAT64, Keys, Layout, Problem, Rows, as_tol, check_degree, on_tangents
 from kernpool.core.local_fit import LocalFit, as_ridge, ridge_weight, solve, warn_of_curvature, warn_of_rank, with_ridge
-from kernpool.core.similarity import KernelLogits
 from kernpool.core.state import EMPTIES, EMPTY_VALUES, Empty, Fill, PoolState, fill_empty
 from kernpool.data.array_validation import as_bandwidth
 from kernpool.execution.error_messages import check_choice
@@ -184,16 +183,7 @@ class Recipe:
         """Return the ridge penalty of each column as a sum of kernel weights; None without a ridge."""
         if not self.degree or not np.any(self.ridge):
             return None
-        return ridge_weight(self.ridge, columns, self.log_peak(columns))
-
-    def log_peak(self, columns: int) -> float:
-        """Return the logarithm of the kernel weight of a key that coincides with the query."""
-        return self.similarity(columns).log_peak
-
-    def similarity(self, columns: int) -> KernelLogits:
-        """Return the similarity of queries and keys of so many columns."""
-        bandwidth = np.broadcast_to(self.bandwidth, (columns,))
-        return KernelLogits(self.kernel.in_columns(columns), bandwidth, self.widening)
+        return ridge_weight(self.ridge, columns, self.kernel.log_peak(columns))
 
     def pools_like(self, other: Recipe) -> bool:
         """Return whether sums of both recipes may be merged: same kernel, bandwidth and degree."""

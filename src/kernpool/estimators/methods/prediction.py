@@ -93,7 +93,8 @@ class PredictionBase(NamedCalls):
     @property
     def _widths(self) -> Array:
         """Bandwidths of the columns, of shape (d,), or at each query, of shape (m, d)."""
-        return self._recipe.similarity(len(self._recipe.bandwidth)).widths
+        bandwidth, widening = self._recipe.bandwidth, self._places.widening
+        return bandwidth if widening is None else widening[:, None] * bandwidth
 
     @computed_once
     def _sums(self) -> Sums:
