@@ -2,8 +2,8 @@
 
 A `Source` answers a `Question` by map and reduce: every chunk of rows is answered separately, wherever it lies, and two
 answers are merged to one. Kernel sums (`KernelSums`), samples, ranges of columns and the passes of quantiles are
-questions. `ChunkPairs` (`out_of_core.py`) goes through the chunks in turn, `kernpool.dask.PartitionPairs` lets the
-workers of a cluster do so.
+questions. Chunks are gone through in turn (`out_of_core.py`), and partitions by the workers of a cluster
+(`kernpool.dask`).
 """
 
 from __future__ import annotations
