@@ -103,10 +103,6 @@ def test_what_is_not_there_is_not_accepted():
     with pytest.raises(ValueError, match="2 features"):
         model.confidence_interval(np.zeros((3, 2)))
     assert not hasattr(NadarayaWatsonClassifier, "confidence_interval")
-    from sklearn.exceptions import NotFittedError
-
-    with pytest.raises(NotFittedError):
-        NadarayaWatsonRegressor().get_prediction(Q)
 
 
 def test_an_empty_window_has_no_standard_error_whatever_the_policy():

@@ -37,7 +37,7 @@ from kernpool.core import MOST_COLUMNS, Layout, PoolState, Problem, along_tangen
 from kernpool.execution.error_messages import abbreviate
 from kernpool.kernels.registry import Gaussian
 from kernpool.smoother.linear_smoother import EvaluationPoints, Fitted, Smoother
-from kernpool.smoother.quadratic_forms import LinearWeights, log_mass
+from kernpool.smoother.quadratic_forms import LinearWeights
 
 Array = NDArray[np.float64]
 
@@ -68,45 +68,23 @@ def plane_slopes(fitted: Fitted) -> tuple[Array, list[LinearWeights]]:
     shares : list of d LinearWeights
         One per column.
     """
-    problem, smoother = fitted.problem, fitted.smoother
-    ridge = smoother.recipe.ridge_weight(smoother.columns)
-    slopes = fitted.fit.slope / problem.similarity.widths[..., None]
-    return slopes, slope_shares(problem, fitted.state, ridge, smoother.factor)
-
-
-def slope_shares(problem: Problem, state: PoolState, ridge: Array | None, factor: float = 1.0) -> list[LinearWeights]:
-    """Return the linear weights of the outputs in the slopes of local linear or quadratic fits, from kernel sums.
-
-    Parameters
-    ----------
-    problem : Problem
-        Local linear or quadratic.
-    state : PoolState
-        Its sums, without the ridge.
-    ridge : ndarray of shape (d,) or None
-        Ridge, as of `Recipe.ridge_weight`.
-    factor : float, default=1.0
-        As of `LinearWeights`.
-
-    Returns
-    -------
-    list of d LinearWeights
-        Per unit of each column.
-    """
+    problem, smoother, state = fitted.problem, fitted.smoother, fitted.state
     widths, layout, mean = problem.similarity.widths, problem.layout, state.finalize(empty="zero")
-    inverse, offset = inverse_designs(problem, state, ridge), mean[:, layout.first]
+    inverse = inverse_designs(problem, state, smoother.recipe.ridge_weight(smoother.columns))
+    offset = mean[:, layout.first]
     if layout.degree == 2:
         offset = np.hstack([offset, mean[:, layout.second]])
-    return [
+    shares = [
         LinearWeights(
             problem,
-            factor,
-            log_mass(state),
+            smoother.factor,
+            fitted.log_mass,
             -np.sum(inverse[:, a] * offset, axis=1) / widths[..., a],
             inverse[:, a] / widths[..., a, None],
         )
         for a in range(layout.columns)
     ]
+    return fitted.fit.slope / widths[..., None], shares
 
 
 def constant_slopes(smoother: Smoother, places: EvaluationPoints) -> tuple[Array, list[LinearWeights]]:
