@@ -140,7 +140,7 @@ class Smoother:
         """Size below which residuals of each output are only rounding error."""
         return nothing_left(self.value[self.weight > 0])
 
-    @property
+    @cached_property
     def widens(self) -> bool:
         """Whether windows differ between evaluation points, and so do those of a row left out."""
         return self.least_rows is not None or self.n_neighbors is not None
