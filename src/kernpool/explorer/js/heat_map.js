@@ -14,7 +14,7 @@ const REDS = { light: ["#fff5f0", "#fcbba1", "#fb6a4a", "#cb181d", "#67000d"], d
 export function makeHeatMap(root, context) {
   const { store, words, payload } = context;
   titled(root, words("heat.title"), words("heat.note") + (context.data().numeric.length + context.data().categorical.length > 1 ? " " + words("heat.more") : ""));
-  const chart = makeChart(root, { height: 300, left: 52, right: 74, bottom: 44, top: 8 }, () => show());
+  const chart = makeChart(root, { height: 300, left: 74, right: 74, bottom: 44, top: 8 }, () => show());
   chart.element.classList.add("kx-heat");
   const row = chart.layer("rect", { class: "kx-lit" }, chart.over);
   const pointer = chart.layer("path", { class: "kx-lit-mark" }, chart.over);

@@ -25,7 +25,7 @@ const dashOf = (j) => DASHES[j % DASHES.length];
 export function makeScatter(root, context) {
   const { store, data, words } = context;
   const { classes } = data();
-  const chart = makeChart(root, { height: 440, left: 54, bottom: 42, top: 18 }, () => update(null));
+  const chart = makeChart(root, { height: 440, left: classes ? 84 : 54, bottom: 42, top: 18 }, () => update(null));
   const parts = makeLayers(chart, data().outputs.length, classes);
   const slider = html("input", { type: "range", min: 0, max: 400, class: "kp-query", "data-control": "query" });
   const hint = html("p", { class: "kp-hint" });
@@ -190,7 +190,7 @@ function placeRows(chart, data, column, words) {
 
 /** Ticks with the names of the lanes, where there is room. */
 function laneNames(classes) {
-  const short = (name) => (name.length > 6 ? name.slice(0, 5) + "…" : name);
+  const short = (name) => (name.length > 11 ? name.slice(0, 10) + "…" : name);
   return classes.length > 10 ? [] : classes.map((name, j) => [1.02 + LANE * (j + 0.5), short(name)]);
 }
 
