@@ -32,7 +32,7 @@ def model():
         ({"X_calibration": np.ones((3, 2)), "y_calibration": Y[:3]}, "X_calibration: X has 2 features"),
         ({"X_calibration": X, "y_calibration": Y[:3]}, r"y_calibration must have shape \(40,\).*got \(3,\)"),
         ({"X_calibration": X, "y_calibration": np.ones((40, 2))}, r"y_calibration must have shape \(40,\)"),
-        ({"X_calibration": X, "y_calibration": np.full(40, np.nan)}, "y_calibration must .*NaN in row 0"),
+        ({"X_calibration": X, "y_calibration": np.full(40, np.nan)}, "y_calibration must .*NaN.* in row 0"),
         ({"method": "cv+", "groups": np.arange(40)}, "groups are for method='adaptive'"),
         ({"groups": np.arange(3)}, "groups must have one label for each of the 40 rows"),
         ({"groups": np.arange(40) % 3}, "needs at least 5"),
