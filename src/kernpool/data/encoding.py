@@ -293,7 +293,9 @@ class Encoding:
         """
         table = X if isinstance(X, Columns) else Columns(as_table(X, len(self.kinds)))
         plain = table.numbers if self.is_plain else None
-        self._check_columns(table, len(table.columns) if plain is None else plain.shape[1])
+        columns = len(table.columns) if plain is None else plain.shape[1]
+        if plain is None or self.labels is not None or columns != len(self.kinds):
+            self._check_columns(table, columns)
         if plain is not None:
             numeric, code = plain, np.zeros((len(plain), 0), dtype=np.int64)
         else:

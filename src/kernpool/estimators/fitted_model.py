@@ -18,7 +18,7 @@ from kernpool.core import Categories, Keys, PoolState, Problem
 from kernpool.core.robust_weights import RESERVE, Robustness
 from kernpool.data.chunks.base import Chunks
 from kernpool.data.chunks.sources import open_chunks
-from kernpool.estimators.model import FittedModel, as_fitted
+from kernpool.estimators.model import FittedModel
 from kernpool.execution.progress import current_progress
 from kernpool.execution.warnings import warn_caller
 from kernpool.inference.model_summary import ColumnSummary
@@ -113,15 +113,6 @@ def read_query(model: FittedModel, X: ArrayLike, *, warn: bool = True) -> tuple[
     if warn and model._extent is not None:
         model._extent.warn(numeric)
     return numeric, code
-
-
-def predicted(model: FittedModel, X: ArrayLike) -> NDArray[Any]:
-    """Predict at new rows: encode them, sum over the training rows around them, and divide or solve."""
-    model = as_fitted(model)
-    numeric, code = read_query(model, X)
-    points = points_of(model, numeric, code)
-    sums = model.smoother_.pool(points, current_progress())
-    return pooled_from(model, points, numeric, sums)
 
 
 def refuse_product(model: FittedModel) -> None:

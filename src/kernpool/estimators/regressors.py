@@ -16,7 +16,7 @@ from sklearn.base import RegressorMixin
 from kernpool.bandwidth.search.setup import is_flat
 from kernpool.core.local_fit import warn_of_curvature
 from kernpool.data.chunks.base import Chunks
-from kernpool.estimators.fitted_model import predicted
+from kernpool.estimators.fitted_model import points_of, pooled_from, read_query
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.methods.bootstrap import BootstrapMethods
 from kernpool.estimators.methods.distribution import ConditionalDistributions
@@ -28,6 +28,7 @@ from kernpool.estimators.parameter_validation import check_parameters
 from kernpool.estimators.stored_rows import as_stored, fit_stored, predict_lazily
 from kernpool.estimators.training_rows import Scoring, is_on_dask, read_rows, refuse_other_labels
 from kernpool.execution.error_messages import check_flag
+from kernpool.execution.progress import current_progress
 from kernpool.kernels import get_kernel
 from kernpool.smoother import Smoother
 
@@ -201,9 +202,12 @@ class KernelRegressor(
         if return_std:
             prediction = self.get_prediction(X)
             return prediction.mean.copy(), prediction.observation_std.copy()  # the caller's to change
-        if hasattr(self.source_, "queries") and is_on_dask(X):
-            return predict_lazily(as_fitted(self), self.source_, X)  # type: ignore[no-any-return]  # a Dask array
-        return predicted(self, X)
+        model = as_fitted(self)
+        if hasattr(model.source_, "queries") and is_on_dask(X):
+            return predict_lazily(model, model.source_, X)  # type: ignore[no-any-return]  # a Dask array
+        numeric, code = read_query(model, X)
+        points = points_of(model, numeric, code)
+        return pooled_from(model, points, numeric, model.smoother_.pool(points, current_progress()))
 
     @property
     def _reads_pairs_as_numbers(self) -> bool:
