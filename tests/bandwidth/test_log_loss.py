@@ -43,6 +43,20 @@ def test_the_criterion_is_that_of_a_dense_reference(table):
     assert criterion_of(X, label, weight).at(np.log(h)).penalised == pytest.approx(expected, rel=1e-10)
 
 
+def test_empty_windows_cost_what_they_cost_squared_errors_and_once(table):
+    """Half a logarithm of squares is a log likelihood; such a row is predicted by the mean of the others."""
+    X, label, _, _ = table
+    spread, h = column_spread(X), np.array([0.3, 0.4])
+    kernel = np.maximum(1 - np.sum(((X[:, None] - X) / h) ** 2, axis=2), 0) * (1 - np.eye(60))
+    empty = kernel.sum(axis=1) == 0
+    kernel[empty] = (1 - np.eye(60))[empty]
+    pooled = np.sum(label * (kernel @ label), axis=1) / kernel.sum(axis=1)
+    expected = prior_share(pooled, prior_of_others(label)).log_loss + np.sum(spread / h) / 60 - np.log(1 - empty.mean())
+    assert 0.2 < empty.mean() < 0.8
+    found = criterion_of(X, label, kernel="epanechnikov").evaluate(np.log(h)).penalised
+    assert found == pytest.approx(expected, rel=1e-10)
+
+
 @pytest.mark.parametrize("kernel", ["gaussian", "triweight"])
 def test_slopes_are_those_of_differences(table, kernel):
     X, label, code, weight = table

@@ -22,29 +22,17 @@ LARGEST, LEAST = 500.0, -721.0
 
 @bare_loop
 def square_distances(columns, unit, first, exponents):
-    """Compute squared scaled distances of a block of rows to all rows: the exponents of their Gaussian weights.
-
-    Columns are summed in groups of four per pass over the rows, the rest one by one.
-    """
+    """Compute squared scaled distances of a block of rows to all rows: the exponents of their Gaussian weights."""
     d, n = columns.shape
     for r in range(exponents.shape[0]):
-        i, row, a = first + r, exponents[r], 0
+        i, row = first + r, exponents[r]
         for j in range(n):
             row[j] = 0.0
-        while a + 3 < d:
-            x0, x1, x2, x3 = columns[a], columns[a + 1], columns[a + 2], columns[a + 3]
-            h0, h1, h2, h3 = x0[i], x1[i], x2[i], x3[i]
-            c0, c1, c2, c3 = unit[a], unit[a + 1], unit[a + 2], unit[a + 3]
+        for a in range(d):
+            column, here, scale = columns[a], columns[a, i], unit[a]
             for j in range(n):
-                u0, u1, u2, u3 = (x0[j] - h0) * c0, (x1[j] - h1) * c1, (x2[j] - h2) * c2, (x3[j] - h3) * c3
-                row[j] += (u0 * u0 + u1 * u1) + (u2 * u2 + u3 * u3)
-            a += 4
-        while a < d:
-            x0, h0, c0 = columns[a], columns[a, i], unit[a]
-            for j in range(n):
-                u0 = (x0[j] - h0) * c0
-                row[j] += u0 * u0
-            a += 1
+                offset = (column[j] - here) * scale
+                row[j] += offset * offset
 
 
 @bare_part
