@@ -176,8 +176,7 @@ def test_one_group_alone_leaves_every_window_empty():
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
-def test_the_bound_on_rounding_knows_the_groups(kernel, monkeypatch):
-    monkeypatch.setattr(rounding_error, "FEW_PAIRS", 0)
+def test_the_bound_on_rounding_knows_the_groups(kernel):
     x, y, group, weight = make_rows(weighted=True)
     problem = make_problem(x, y, group, weight, kernel=kernel, h=1.5)
     state = choose(problem, "brute").reduce(problem)

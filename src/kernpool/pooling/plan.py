@@ -266,7 +266,7 @@ def find_far(state: PoolState) -> NDArray[np.intp]:
 def refuse_factors(problem: Problem) -> None:
     """Raise ValueError if a problem has categorical columns or groups, which a single algorithm does not support."""
     if problem.factors is not None or problem.excluded is not None:
-        what = "factors" if problem.excluded is None else "excluded"
+        what = "factors" if problem.excluded is None else "groups"
         raise ValueError(
             f"this plan was chosen for a problem without {what}, and would ignore {what}; use "
             "choose(problem) of the problem itself" + (", or problem.without_factors()" if what == "factors" else "")
