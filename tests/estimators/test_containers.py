@@ -211,6 +211,6 @@ def test_a_sample_knows_the_places_of_its_rows():
 
 
 def test_products_of_kernels_go_to_a_cluster():
-    (term,) = products(get_kernel("tricube"), 1.5, single=True)
+    (term,) = products(get_kernel("product tricube"), 1.5)
     u = np.linspace(0.0, 1.2, 9)
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(term.kernel)).profile(u), term.kernel.profile(u))
