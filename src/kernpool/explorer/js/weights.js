@@ -55,7 +55,7 @@ export function makeWeights(root, context) {
         }
         rest -= one.weight;
         const y = classes ? one.y : words.number(one.y, now.outputDigits);
-        write(rows[k], [String(one.row), showPlace(now, column, one.x).replaceAll("-", "\u2011"), y, words.number(one.weight)], one.weight / top);
+        write(rows[k], [String(one.row), showPlace(now, column, one.x), y, words.number(one.weight)], one.weight / top);
       }
       const others = here.reach - Math.min(ROWS, heaviest.length);
       write(rows[ROWS], others > 0 ? [words("others", { k: others }), "", "", words.number(Math.max(0, rest))] : ["", "", "", ""], 0);
