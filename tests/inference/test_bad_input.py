@@ -36,7 +36,7 @@ def asked(model, at=Q):
     yield "slope", lambda: model.get_prediction(at).slope_standard_error
     yield "band", lambda: model.confidence_interval(at, simultaneous=True).width
     yield "summary", model.summary
-    for kind in ("wild", "mammen", "gaussian", "residual", "pairs", "poisson"):
+    for kind in ("wild", "mammen", "gaussian", "residual", "pairs"):
         yield kind, lambda k=kind: np.std(model.bootstrap(at, kind=k, n_resamples=9), axis=0)
     for method in ("residual", "gradient"):
         yield f"test {method}", lambda m=method: model.significance_test(0, method=m, n_resamples=9)
@@ -61,7 +61,7 @@ def test_a_line_that_is_fitted_exactly_is_no_certainty(offset):
     line = 2 * X[:, 0] + offset
     model = LocalLinearRegressor(bandwidth=0.3).fit(X, line)
     for name, ask in asked(model):
-        if name in ("error nn", "interval nn", "pairs", "poisson", "summary", "test residual"):
+        if name in ("error nn", "interval nn", "pairs", "summary", "test residual"):
             continue  # of differences, of rows, without a judgement, without the column
         if name == "test gradient":
             with pytest.raises(ValueError, match="no residuals beyond rounding"):
@@ -82,7 +82,7 @@ def test_a_line_that_is_fitted_exactly_is_no_certainty(offset):
 def test_a_constant_output_is_no_certainty(regressor):
     model = regressor(bandwidth=0.3).fit(X, np.full(40, 3.3))
     for name, ask in asked(model):
-        if name in ("pairs", "poisson", "summary"):
+        if name in ("pairs", "summary"):
             continue
         if name.startswith("test"):
             with pytest.raises(ValueError, match=r"y is 3\.3 in every row.*give one that varies"):
@@ -142,7 +142,7 @@ def test_residuals_of_less_than_one_row_are_told(regressor):
         warnings.simplefilter("ignore", RankDeficiencyWarning)  # once per fit
         model.predict([[9.0]])
     for name, ask in asked(model, [[9.0], [0.5]]):
-        if name in ("wild", "mammen", "gaussian", "residual", "pairs", "poisson") or name.startswith("test"):
+        if name in ("wild", "mammen", "gaussian", "residual", "pairs") or name.startswith("test"):
             with pytest.raises(ValueError, match=r"weights must be whole numbers, got 0\.5; round them"):
                 ask()
         elif name not in ("summary", "quadratic", "slope"):

@@ -10,7 +10,7 @@ from kernpool.inference.resampling import random_draws
 from kernpool.inference.resampling.bootstrap import resampled_counts
 from tests.support.dense_resampling import leave_one_out, smoother
 
-KINDS = ("wild", "mammen", "gaussian", "residual", "pairs", "poisson")
+KINDS = ("wild", "mammen", "gaussian", "residual", "pairs")
 MODELS = {0: NadarayaWatsonRegressor, 1: LocalLinearRegressor}
 
 
@@ -47,12 +47,11 @@ def test_exchanged_residuals_and_resampled_rows(degree):
     found = model.bootstrap(query, n_resamples=10, kind="residual", random_state=5)
     for number in range(10):
         assert_allclose(found[number], at @ (S @ y + left[random_draws.drawn_rows(5, number, 40)]), atol=1e-11)
-    for kind in ("pairs", "poisson"):
-        found = model.bootstrap(query, n_resamples=10, kind=kind, random_state=5)
-        for number in range(10):
-            times = resampled_counts(kind, 5, number, 40)
-            again = MODELS[degree](bandwidth=h).fit(np.repeat(X, times, axis=0), np.repeat(y, times))
-            assert_allclose(found[number], again.predict(query), atol=1e-10)
+    found = model.bootstrap(query, n_resamples=10, kind="pairs", random_state=5)
+    for number in range(10):
+        times = resampled_counts(5, number, 40)
+        again = MODELS[degree](bandwidth=h).fit(np.repeat(X, times, axis=0), np.repeat(y, times))
+        assert_allclose(found[number], again.predict(query), atol=1e-10)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -86,12 +85,11 @@ def test_clusters_share_a_draw():
     assert_allclose(found, expected.T, rtol=1e-11, atol=1e-12)
     alone = model.bootstrap(n_resamples=9, groups=np.arange(40))
     assert np.array_equal(alone, model.bootstrap(n_resamples=9))
-    for kind in ("pairs", "poisson"):
-        times = resampled_counts(kind, 5, 0, 40, None, np.repeat(np.arange(10), 4))
-        assert np.ptp(times.reshape(10, 4), axis=1).max() == 0
-        again = LocalLinearRegressor(bandwidth=0.8).fit(np.repeat(X, times, axis=0), np.repeat(y, times))
-        found = model.bootstrap(X[:3], n_resamples=1, groups=groups, kind=kind, random_state=5)
-        assert_allclose(found[0], again.predict(X[:3]), atol=1e-10)
+    times = resampled_counts(5, 0, 40, None, np.repeat(np.arange(10), 4))
+    assert np.ptp(times.reshape(10, 4), axis=1).max() == 0
+    again = LocalLinearRegressor(bandwidth=0.8).fit(np.repeat(X, times, axis=0), np.repeat(y, times))
+    found = model.bootstrap(X[:3], n_resamples=1, groups=groups, kind="pairs", random_state=5)
+    assert_allclose(found[0], again.predict(X[:3]), atol=1e-10)
 
 
 def test_a_statistic_reduces_each_fit():
@@ -140,18 +138,9 @@ def test_empty_windows_are_named():
     assert not drawn("zero", X, y, at=both[1:]).any()  # warnings are errors
     with pytest.raises(ValueError, match="empty"):
         drawn("raise", X, y, at=both[1:])
-    for kind in ("pairs", "poisson"):  # where all rows have neighbours, those of a resample need not
-        with pytest.raises(ValueError, match=r"windows of resample . have no row, and empty='raise'"):
-            drawn("raise", X, y, kind=kind)
-
-
-def test_resamples_without_any_row_warn():
-    """Both of two clusters have a Poisson count of zero in one resample of seven."""
-    X, y = np.arange(10.0)[:, None], np.arange(10.0)
-    model = NadarayaWatsonRegressor(bandwidth=1.0, empty="nearest").fit(X, y, groups=np.repeat([0, 1], 5))
-    with pytest.warns(EmptyWindowWarning, match=r"some window has no row, .*; kind='pairs' draws rows always"):
-        found = model.bootstrap([[3.0]], n_resamples=60, kind="poisson", groups=np.repeat([0, 1], 5))
-    assert 0 < np.isnan(found).sum() < 30
+    # where all rows have neighbours, those of a resample need not
+    with pytest.raises(ValueError, match=r"windows of resample . have no row, and empty='raise'"):
+        drawn("raise", X, y, kind="pairs")
 
 
 X, Y = rows()
@@ -173,4 +162,4 @@ def test_what_is_refused(options, message):
 def test_chunks_that_are_refused():
     model = LocalLinearRegressor(bandwidth=0.9).fit(open_chunks([(X, Y)]))
     with pytest.raises(TypeError, match=r"bootstrap needs the rows themselves.*such as a sample of the rows"):
-        model.bootstrap(X[:2], kind="poisson")
+        model.bootstrap(X[:2], kind="pairs")

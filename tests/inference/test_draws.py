@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy.stats import poisson
 
 from kernpool import LocalLinearRegressor
 from kernpool.inference.resampling import random_draws
@@ -27,23 +26,6 @@ def test_columns_share_no_numbers():
     drawn = random_draws.multipliers("gaussian", 5, slice(0, 20), 500)
     assert len(np.unique(drawn)) == drawn.size
     assert np.abs(np.corrcoef(drawn.T) - np.eye(20)).max() < 0.2
-
-
-def test_poisson_counts_do_not_depend_on_the_partition():
-    whole = random_draws.poisson_counts(11, 4, 0, 5000)
-    for cut in (1, 777, 4999):
-        parts = random_draws.poisson_counts(11, 4, 0, cut), random_draws.poisson_counts(11, 4, cut, 5000 - cut)
-        assert np.array_equal(whole, np.concatenate(parts))
-    assert not np.array_equal(whole, random_draws.poisson_counts(11, 5, 0, 5000))
-    assert not np.array_equal(whole, random_draws.poisson_counts(12, 4, 0, 5000))
-
-
-def test_poisson_counts_are_poisson_and_unrelated():
-    counts = np.array([random_draws.poisson_counts(0, number, 0, 20_000) for number in range(20)])
-    share = np.bincount(counts.ravel(), minlength=7)[:7] / counts.size
-    assert np.abs(share - poisson.pmf(np.arange(7), 1)).max() < 0.003
-    assert np.abs(np.corrcoef(counts) - np.eye(20)).max() < 0.03
-    assert abs(np.corrcoef(counts[0, 1:], counts[0, :-1])[0, 1]) < 0.03
 
 
 def test_blocks_cover_all_resamples():

@@ -8,7 +8,7 @@ from kernpool import LocalLinearRegressor, specification_test
 from kernpool.execution import report_progress
 
 SIGNIFICANCE = ["residual", "gradient"]
-KINDS = [f"bootstrap {kind}" for kind in ("wild", "mammen", "gaussian", "residual", "pairs", "poisson")]
+KINDS = [f"bootstrap {kind}" for kind in ("wild", "mammen", "gaussian", "residual", "pairs")]
 TESTS = [*SIGNIFICANCE, "specification"]
 NAMES = [*TESTS, *KINDS]
 H = np.array([0.2, 0.4])

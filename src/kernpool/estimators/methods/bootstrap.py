@@ -181,11 +181,10 @@ class BootstrapMethods(FittedModel):
             ``lambda fit: fit.max()``. By default the fit itself.
         n_resamples : int, default=999
             How many.
-        kind : {"wild", "mammen", "gaussian", "residual", "pairs", "poisson"}, default="wild"
+        kind : {"wild", "mammen", "gaussian", "residual", "pairs"}, default="wild"
             What is drawn. The first three multiply the leave-one-out residual r of each row by a random sign, Mammen's
             two points, or a normal number, so that noise may differ from row to row [1]_ [2]_. ``"residual"`` gives
-            rows the residuals of others. ``"pairs"`` draws rows with replacement, and ``"poisson"`` counts each row a
-            Poisson number of times by a hash of its number.
+            rows the residuals of others, and ``"pairs"`` draws rows with replacement.
         groups : array_like of shape (n,), optional
             Labels of clusters of the training rows; all rows of one share a draw. Not for ``"residual"``. By default
             the groups that `fit` was given, if any.
@@ -218,7 +217,7 @@ class BootstrapMethods(FittedModel):
         Notes
         -----
         Shares do not depend on y, so nothing is fitted again: resampled outputs are columns that are pooled together, a
-        pass for up to 64 of them. ``"pairs"`` and ``"poisson"`` take a pass each.
+        pass for up to 64 of them. ``"pairs"`` takes a pass for each resample.
 
         The spread of the result is that of the fit around its mean, and its mean is a smoothed fit: smoothing bias is
         not in it. ``np.std(result, axis=0)`` is a standard error; percentiles are no confidence interval for the truth.

@@ -30,7 +30,7 @@ Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Statistic = Callable[[Array], Any]
 
-KINDS = (*random_draws.MULTIPLIERS, "residual", "pairs", "poisson")
+KINDS = (*random_draws.MULTIPLIERS, "residual", "pairs")
 
 
 @dataclass(frozen=True)
@@ -135,12 +135,8 @@ def bootstrap(
         raise ValueError(f"the bootstrap needs at least {LEAST_ROWS} rows, got {n if units is None else units.sum()}")
     cluster = None if groups is None else as_clusters(groups, n)
     seed = random_draws.as_seed(how.random_state)
-    if how.kind in ("pairs", "poisson"):
-        others, drawn = "'nearest' or 'mean'", _of_rows(smoother, places, units, cluster, how, seed)
-        # With these two no window is empty, unless all Poisson counts of a resample are zero.
-        is_fit = smoother.recipe.empty_value is None
-        remedy = "kind='pairs' draws rows always" if is_fit else f"use a larger bandwidth, or empty={others}"
-        fits = _check_windows(drawn, how, smoother.recipe, others, remedy)
+    if how.kind == "pairs":
+        fits = _check_windows(_of_rows(smoother, places, units, cluster, how, seed), how, smoother.recipe)
     else:
         fits = _of_values(smoother, places, units, cluster, how, seed)
     shape = (m,) if flat and c == 1 else (m, c)
@@ -236,30 +232,27 @@ def _of_rows(
     how: Resampling,
     seed: int,
 ) -> Iterator[Array]:
-    """Yield, for each resample of a pairs or Poisson bootstrap, the fit to resampled rows."""
+    """Yield, for each resample of a pairs bootstrap, the fit to resampled rows."""
     constant, (n, c) = smoother.recipe.empty_value, smoother.keys.value.shape
     if constant is None:  # which leaves no NaN to count
         smoother.predict(smoother.problem(places), report=True)
     for number in range(how.n_resamples):
-        times = resampled_counts(how.kind, seed, number, n, units, cluster)
+        times = resampled_counts(seed, number, n, units, cluster)
         if times.any():
             drawn = smoother.with_weight(times.astype(np.float64))
             yield drawn.predict(drawn.problem(places))
-        else:
+        else:  # only clusters of weight zero were drawn
             yield np.full((len(places.query), c), np.nan if constant is None else constant)
 
 
-def _check_windows(fits: Iterator[Array], how: Resampling, recipe: Recipe, others: str, remedy: str) -> Iterator[Array]:
+def _check_windows(fits: Iterator[Array], how: Resampling, recipe: Recipe) -> Iterator[Array]:
     """Yield the fits to resamples; for NaN, of an empty window, raise if the recipe says so, or warn at the end."""
-    empty = 0
+    empty, remedy = 0, "use a larger bandwidth, or empty='nearest' or 'mean'"
     for number, fit in enumerate(fits):
         if np.isnan(fit).any():
             empty += 1
             if recipe.refuses_empty:
-                raise ValueError(
-                    f"some windows of resample {number} have no row, and empty='raise'; use a larger bandwidth, or "
-                    f"empty={others}"
-                )
+                raise ValueError(f"some windows of resample {number} have no row, and empty='raise'; {remedy}")
         yield fit
     if empty:
         warn_caller(
@@ -269,15 +262,12 @@ def _check_windows(fits: Iterator[Array], how: Resampling, recipe: Recipe, other
 
 
 def resampled_counts(
-    kind: str, seed: int, number: int, rows: int, units: Integers | None = None, cluster: Integers | None = None
+    seed: int, number: int, rows: int, units: Integers | None = None, cluster: Integers | None = None
 ) -> Integers:
-    """Draw how often each row occurs in one resample of a pairs or Poisson bootstrap."""
+    """Draw how often each row occurs in one resample of a pairs bootstrap."""
     size = rows if units is None else int(units.sum())
     size = size if cluster is None else int(cluster.max()) + 1
-    if kind == "poisson":
-        counts = random_draws.poisson_counts(seed, number, 0, size)
-    else:
-        counts = np.bincount(random_draws.drawn_rows(seed, number, size), minlength=size)
+    counts = np.bincount(random_draws.drawn_rows(seed, number, size), minlength=size)
     if cluster is not None:
         return counts[cluster] if units is None else counts[cluster] * units
     return counts if units is None else random_draws.sums_of_units(counts, units)

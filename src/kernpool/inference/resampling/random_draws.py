@@ -7,8 +7,6 @@ Residuals are multiplied by one draw per row, per unit row (a row of frequency 3
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import lru_cache
-from itertools import count, takewhile
 from typing import Any
 
 import numpy as np
@@ -68,10 +66,10 @@ def blocks(n_resamples: int, numbers: int) -> list[slice]:
     return [slice(start, min(start + columns, n_resamples)) for start in range(0, n_resamples, columns)]
 
 
-def rademacher(random: Generator, size: int) -> Array:
+def signs(random: Generator, size: int) -> Array:
     """Draw random signs: +1 or -1, with probability one half each."""
-    signs: Array = random.integers(0, 2, size, dtype=np.int8).astype(np.float64)
-    return 2.0 * signs - 1.0
+    zero_or_one: Array = random.integers(0, 2, size, dtype=np.int8).astype(np.float64)
+    return 2.0 * zero_or_one - 1.0
 
 
 def mammen(random: Generator, size: int) -> Array:
@@ -86,8 +84,7 @@ def gaussian(random: Generator, size: int) -> Array:
 
 
 MULTIPLIERS: dict[str, Callable[[Generator, int], Array]] = {
-    "wild": rademacher,
-    "rademacher": rademacher,
+    "wild": signs,
     "mammen": mammen,
     "gaussian": gaussian,
 }
@@ -95,7 +92,7 @@ MULTIPLIERS: dict[str, Callable[[Generator, int], Array]] = {
 
 def multipliers(kind: str, seed: int, which: slice, size: int) -> Array:
     """Draw the random multipliers of residuals for a wild or multiplier bootstrap, one column for each resample."""
-    # independent, with mean 0 and variance 1; "wild" is Rademacher
+    # independent, with mean 0 and variance 1
     draw = MULTIPLIERS[kind]
     drawn = np.empty((size, which.stop - which.start))
     for column, number in enumerate(range(which.start, which.stop)):
@@ -106,45 +103,6 @@ def multipliers(kind: str, seed: int, which: slice, size: int) -> Array:
 def drawn_rows(seed: int, number: int, size: int) -> Integers:
     """Draw `size` row indices, from 0 to `size - 1`, with replacement for one resample."""
     return generator(seed, number).integers(0, size, size)
-
-
-def poisson_counts(seed: int, number: int, first: int, rows: int) -> Integers:
-    """Draw the Poisson(1) frequency of each row in one resample, the same for any chunks.
-
-    It is a hash of the row's number [1]_: the finalizer of SplitMix64 [2]_, applied to the seed and the number of the
-    resample, and again with the number of the row.
-
-    References
-    ----------
-    .. [1] N. Chamandy, O. Muralidharan, A. Najmi and S. Naidu, "Estimating uncertainty for massive data streams",
-       Google Research (2012).
-    .. [2] G. L. Steele, D. Lea and C. H. Flood, "Fast splittable pseudorandom number generators", OOPSLA (2014),
-       453-472.
-    """
-    start = np.array([seed % (1 << 64)], dtype=np.uint64)
-    stream = _mixed(_mixed(start) + np.uint64(number))
-    row = np.arange(first, first + rows, dtype=np.uint64)
-    uniform = (_mixed(stream + (row + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(11)) * 2.0**-53
-    return np.searchsorted(_poisson_steps(), uniform, side="right").astype(np.int64)
-
-
-def _mixed(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
-
-
-@lru_cache(maxsize=1)
-def _poisson_steps() -> Array:
-    """Return the distribution function of Poisson counts of mean 1, at 0, 1, 2, ... until it is 1 up to rounding."""
-
-    def terms() -> Iterator[float]:
-        term = float(np.exp(-1.0))
-        for k in count(1):
-            yield term
-            term /= k
-
-    return np.cumsum(list(takewhile(lambda term: term > 2.0**-54, terms())))
 
 
 def unit_counts(weight: ArrayLike | None, what: str) -> Integers | None:
