@@ -27,7 +27,7 @@ TITLES = {
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class BandwidthPathDisplay:
+class BandwidthPathDisplay(drawing.Display):
     """Criterion of a bandwidth search at every bandwidth that it tried, with the minimum marked.
 
     One bandwidth, or one factor common to all columns, makes a curve; one bandwidth per column makes a cloud of points
@@ -43,8 +43,8 @@ class BandwidthPathDisplay:
         What was chosen.
     names : list of str, optional
         Of the p bandwidths.
-    x_label, y_label : str
-        What the axes show.
+    x_label, y_label, x_kind : str
+        Axis labels, and what x holds, as in the other displays.
 
     Attributes
     ----------
@@ -131,18 +131,15 @@ class BandwidthPathDisplay:
         BandwidthPathDisplay
             Itself, with `ax_`, `figure_` and `lines_`.
         """
-        ax = drawing.new_axes() if ax is None else ax
-        self.ax_, self.figure_ = ax, ax.figure
+        ax = self._start(ax)
         finite = np.isfinite(self.values)
         if not finite.any():
             raise ValueError("the criterion is infinite at every bandwidth that was tried: the fits are perfect")
         bandwidths, values = self.bandwidths[finite], self.values[finite]
         draw = self._curve if bandwidths.shape[1] == 1 else self._points
         self.lines_: list[Line2D] = draw(ax, bandwidths, values, curve_kwargs or {}, labels)
-        ax.set(xscale="log", xlabel=self.x_label, ylabel=self.y_label)
-        drawing.tidy(ax)
-        ax.legend(frameon=False)
-        drawing.cover_glyphs(self.figure_)
+        ax.set_xscale("log")
+        self._finish(frameon=False)
         return self
 
     def _curve(self, ax: Axes, bandwidths: Array, values: Array, style: dict[str, Any], labels: Any) -> list[Line2D]:

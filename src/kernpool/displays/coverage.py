@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv
 
-from kernpool.data import refuse_foreign, with_days
+from kernpool.data import as_real_array, refuse_foreign, with_days
 from kernpool.displays import drawing
-from kernpool.displays.inputs import column_index, target_name
+from kernpool.displays.inputs import target_name
 from kernpool.execution.error_messages import abbreviate, as_count
 from kernpool.inference.confidence.intervals import as_level
 
@@ -23,30 +23,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Array = NDArray[np.float64]
-
-
-def _known_rows(x: NDArray[Any], y: Array, lower: Array, upper: Array) -> NDArray[np.bool_]:
-    """Return which rows have an interval; raise ValueError if shapes, values or intervals are invalid."""
-    if x.ndim != 1 or not y.shape == lower.shape == upper.shape == x.shape:
-        raise ValueError(
-            "x, y and both ends of the intervals must be one number for each row, of one output: got shapes "
-            f"{x.shape}, {y.shape}, {lower.shape} and {upper.shape}"
-        )
-    known = ~(np.isnan(lower) | np.isnan(upper))
-    for name, array in (("x", x[known]), ("y", y)):
-        if array.dtype.kind == "f" and not np.all(np.isfinite(array)):
-            raise ValueError(f"{name} must be finite, got {array[~np.isfinite(array)][0]}; leave such rows out")
-    if not known.any():
-        raise ValueError(
-            f"none of the {len(y)} rows has an interval: lower or upper is NaN in each; give rows near those of "
-            "the fit, or use a model with empty='nearest'"
-        )
-    if np.any(lower[known] > upper[known]):
-        raise ValueError(
-            "intervals must have their lower end first: interval=(lower, upper), got lower above upper in "
-            f"{np.count_nonzero(lower[known] > upper[known])} of {len(y)} rows"
-        )
-    return known
 
 
 def _ends(interval: Any, level: float | None) -> tuple[Array, Array, float]:
@@ -60,31 +36,23 @@ def _ends(interval: Any, level: float | None) -> tuple[Array, Array, float]:
             )
         lower, upper = interval
     level = getattr(interval, "level", None) if level is None else level
-    if level is None:
-        raise ValueError("level must be given with a pair (lower, upper): its nominal coverage, such as level=0.9")
     return drawing.as_numbers("lower", lower), drawing.as_numbers("upper", upper), float(as_level(level))
 
 
 def is_training(estimator: Any, X: Any) -> bool:
     """Return whether X equals the numeric training inputs that a fitted estimator stores."""
-    key = getattr(estimator, "key_", None)
-    if key is None or not estimator.encoding_.is_plain:
-        return False
     refuse_foreign("X", X)
-    given = np.asarray(X)
-    return given.shape == key.shape and bool(np.array_equal(given, key))
+    key = getattr(estimator, "key_", None)
+    return key is not None and estimator.encoding_.is_plain and np.array_equal(np.asarray(X), key)
 
 
 def column_of(X: Any, against: int | str) -> tuple[Any, str]:
     """Return the values of a column of X, which is given by number or name, and its axis label."""
     names, width = [str(name) for name in getattr(X, "columns", [])], np.shape(X)[1]
-    index = column_index(against, names, width, name="against")
-    cells = X[X.columns[index]] if names else np.asarray(X)[:, index]
-    label = names[index] if names else "x" if width == 1 else f"column {index}"
-    if with_days("X", cells)[1] is not None:
-        return cells, label
-    column = np.asarray(cells)
-    return column.astype(np.str_) if column.dtype.kind == "O" else column, label
+    index = drawing.index_of(against, "against", width, "column of X", names)
+    if names:
+        return X[X.columns[index]], names[index]
+    return np.asarray(X)[:, index], "x" if width == 1 else f"column {index}"
 
 
 MOST_LABELS = 30
@@ -329,11 +297,27 @@ class CoverageDisplay(drawing.Display):
         """
         confidence = as_level(confidence, "confidence")
         slices = as_count("slices", slices)
-        days, kinds = with_days("x", x)
-        lower, upper, level = _ends(interval, level)
         refuse_foreign("x", x)
-        column, values = np.asarray(x) if kinds is None else days[:, 0], drawing.as_numbers("y", y)
-        known = _known_rows(column, values, lower, upper)
+        days, kinds = with_days("x", x)
+        column, values = np.asarray(x) if kinds is None else days[:, 0], as_real_array("y", y)
+        if column.dtype.kind == "O":
+            column = column.astype(np.str_)
+        lower, upper, level = _ends(interval, level)
+        if column.ndim != 1 or not values.shape == lower.shape == upper.shape == column.shape:
+            raise ValueError(
+                "x, y and both ends of the intervals must be one number for each row, of one output: got shapes "
+                f"{column.shape}, {values.shape}, {lower.shape} and {upper.shape}"
+            )
+        known = ~(np.isnan(lower) | np.isnan(upper))
+        if column.dtype.kind == "f":
+            as_real_array("x", column[known])
+        falls = np.count_nonzero(lower > upper)
+        if falls or not known.any():
+            raise ValueError(
+                "interval must hold a lower end and an upper one, which is not below it, in some of the rows; got "
+                f"{falls} of {len(known)} rows with lower above upper, and {np.count_nonzero(~known)} with NaN; order "
+                "the ends as (lower, upper), and give rows near those of the fit or use empty='nearest'"
+            )
         inside = (lower <= values) & (values <= upper)
         return cls(
             CoverageBins.of(column[known], inside[known], slices, confidence),
@@ -370,9 +354,9 @@ class CoverageDisplay(drawing.Display):
         from matplotlib.ticker import FuncFormatter, MaxNLocator
 
         ax, of = self._start(ax), self.slices
-        style: dict[str, Any] = {"color": drawing.BLACK, "linestyle": "--", "linewidth": 1.2, "zorder": 1}
-        style |= {"label": f"promised: {100 * self.level:.6g} %"}
-        self.line_ = ax.axhline(self.level, **(style | (line_kwargs or {})))
+        label = f"promised: {100 * self.level:.6g} %"
+        style = drawing.styled(line_kwargs, color=drawing.BLACK, linestyle="--", linewidth=1.2, zorder=1, label=label)
+        self.line_ = ax.axhline(self.level, **style)
         holds = (of.lower <= self.level) & (self.level <= of.upper)
         percent = f"{100 * self.confidence:.6g} %"
         kinds = (
@@ -385,8 +369,17 @@ class CoverageDisplay(drawing.Display):
                 continue
             across = np.abs(np.stack([of.left, of.right]) - of.center)[:, which]
             down = np.abs(np.stack([of.lower, of.upper]) - of.coverage)[:, which]
-            style = {"color": color, "fmt": marker, "markersize": 6, "elinewidth": 1.4, "zorder": 2, "label": label}
-            style |= {"yerr": down, "xerr": None if of.labels is not None else across} | (bar_kwargs or {})
+            style = drawing.styled(
+                bar_kwargs,
+                xerr=None if of.labels is not None else across,
+                yerr=down,
+                color=color,
+                fmt=marker,
+                markersize=6,
+                elinewidth=1.4,
+                zorder=2,
+                label=label,
+            )
             self.bars_.append(ax.errorbar(of.center[which], of.coverage[which], **style))
         if of.labels is not None:
             ax.set_xticks(of.center, [str(label) for label in of.labels])

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool.displays import drawing
-from kernpool.displays.inputs import Section
+from kernpool.displays.inputs import Section, target_name
 from kernpool.execution.error_messages import check_choice
 from kernpool.inference import InferenceWarning
 
@@ -36,9 +36,9 @@ REACH = 1.0  # in spans of rows and curve: the most that a band adds to the y ax
 
 def bands_along(section: Section, band: str | None, **options: Any) -> list[Interval]:
     """Compute an estimator's confidence intervals along one column: none, pointwise, or simultaneous and pointwise."""
+    check_choice("band", band, (*BANDS, None))
     if band is None:
         return []
-    check_choice("band", band, (*BANDS, None))
     remedy = f", so that band={band!r} cannot be drawn; use band=None{OTHERS}"
     found = [section.ask("confidence_interval", remedy, simultaneous=band == "simultaneous", **options)]
     if band == "simultaneous":
@@ -61,16 +61,6 @@ def prediction_interval_along(section: Section, level: float | None, method: str
     return found
 
 
-def curve_along(section: Section, quantity: str) -> Array:
-    """Return an estimator's predictions along one column, or its slopes if ``quantity="derivative"``."""
-    if quantity == "derivative":
-        curve = np.asarray(section.ask("get_prediction", "").slope)[:, section.column]
-    else:
-        curve = np.asarray(section.ask("predict", ""))
-    drawing.need_one_output(curve)
-    return curve
-
-
 def part_of(interval: Interval, *which: Any) -> Interval:
     """Return an interval at some points and of one column, or in another order."""
     if len(interval.center) < np.size(which[0]):
@@ -87,16 +77,6 @@ def label_of(interval: Interval) -> str:
     if interval.critical is None:
         return f"{percent} pointwise interval"
     return f"{percent} simultaneous band"
-
-
-def draw_bands(ax: Axes, x: Array, bands: Sequence[Interval], style: dict[str, Any]) -> list[Any]:
-    """Draw confidence intervals as bands: the widest comes first, and is the palest and lowest."""
-    drawn = []
-    for depth, interval in enumerate(bands):
-        alpha = PALE if len(bands) > 1 and depth == 0 else DARK
-        default: dict[str, Any] = {"alpha": alpha, "linewidth": 0, "label": label_of(interval)}
-        drawn.append(drawing.draw_band(ax, x, interval.lower, interval.upper, default | style))
-    return drawn
 
 
 def differs_visibly(curve: Array, interval: Interval) -> bool:
@@ -122,21 +102,6 @@ def limit_height(ax: Axes, drawn: Sequence[Array | None], bands: Sequence[Any]) 
     if ends.max() > high + reach:
         top = min(top, high + reach)
     ax.set_ylim(bottom, top)
-
-
-def draw_prediction_interval(ax: Axes, x: Array, interval: Interval, style: dict[str, Any]) -> Any:
-    """Draw a prediction interval as a band between dashed lines."""
-    from matplotlib.colors import to_rgba
-
-    default: dict[str, Any] = {
-        "facecolor": to_rgba(drawing.BLUE, PREDICTION_PALE),
-        "edgecolor": drawing.BLUE,
-        "linestyle": "--",
-        "linewidth": 1.0,
-        "label": f"{100 * interval.level:.6g} % prediction interval",
-        "zorder": 1.2,
-    }
-    return drawing.draw_band(ax, x, interval.lower, interval.upper, default | style)
 
 
 CENTER = "bias-corrected curve"
@@ -298,22 +263,25 @@ class KernelCurveDisplay(drawing.Display):
                 f"prediction={prediction!r} is for quantity='fit': prediction intervals are for observed values, and "
                 "no slope is observed; leave prediction out"
             )
-        section = Section.of(
-            estimator, X, y, feature=feature, resolution=grid_resolution, subsample=subsample, target=target
+        section = Section.over(estimator, X, y, feature, grid_resolution)
+        x_train, y_train = section.samples.drawn(section.column, subsample)
+        curve = np.asarray(
+            section.ask("get_prediction").slope[:, section.column] if is_slope else section.ask("predict")
         )
-        curve = curve_along(section, quantity)
+        drawing.need_one_output(curve)
+        target = target_name(estimator, y, target)
         per = "day" if section.kind != "numeric" else f"unit of {section.label}"
         return cls(
             x=section.x,
             prediction=curve,
-            x_train=None if is_slope else section.x_train,
-            y_train=None if is_slope else section.y_train,
+            x_train=None if is_slope else x_train,
+            y_train=None if is_slope else y_train,
             truth=None if truth is None else np.broadcast_to(truth(section.x), section.x.shape),
             bands=bands_along(section, band, level=level, quantity=quantity, method=method, variance=variance),
             prediction_interval=prediction_interval_along(section, prediction, prediction_method),
             name=name if name is not None else "slope" if is_slope else "prediction",
             x_label=section.label,
-            y_label=f"slope of {section.target} per {per}" if is_slope else section.target,
+            y_label=f"slope of {target} per {per}" if is_slope else target,
             zero_line=is_slope,
             x_kind=section.kind,
         ).plot(ax=ax, **style)
@@ -363,18 +331,16 @@ class KernelCurveDisplay(drawing.Display):
         KernelCurveDisplay
             The display, drawn.
         """
-        x, prediction = drawing.as_numbers("x", x).ravel(), drawing.as_numbers("prediction", prediction).ravel()
+        x = drawing.as_numbers("x", x).ravel()
         order = np.argsort(x, kind="stable")
-        for what, given in (("prediction", prediction), ("truth", truth)):
-            if given is not None and np.size(given) != len(x):
-                raise ValueError(f"x has {len(x)} entries and {what} {np.size(given)}; one {what} per input is needed")
-        samples = drawing.flat_samples(x_train, y_train)
+        n, unit = len(x), "entry of x"
+        x_train, y_train = drawing.flat_samples(x_train, y_train)
         return cls(
             x=x[order],
-            prediction=prediction[order],
-            x_train=samples[0],
-            y_train=samples[1],
-            truth=None if truth is None else drawing.as_numbers("truth", truth).ravel()[order],
+            prediction=drawing.flat("prediction", prediction, n, unit)[order],
+            x_train=x_train,
+            y_train=y_train,
+            truth=None if truth is None else drawing.flat("truth", truth, n, unit)[order],
             bands=[part_of(interval, order) for interval in bands],
             prediction_interval=None if prediction_interval is None else part_of(prediction_interval, order),
             name=name,
@@ -408,33 +374,45 @@ class KernelCurveDisplay(drawing.Display):
         KernelCurveDisplay
             Itself, with `ax_`, `figure_`, `lines_`, `bands_`, `expected_`, `center_line_` and `scatter_`.
         """
-        ax = self._start(ax)
-        self.lines_: list[Any] = []
-        style: dict[str, Any]
-        self.scatter_ = drawing.draw_samples(ax, self.x_train, self.y_train, scatter_kwargs or {})
-        curve: dict[str, Any] = {
-            "color": drawing.RED,
-            "linewidth": 2.0 if len(self.x) < 1000 else 1.2,
-            "label": self.name,
-        }
-        curve |= {"zorder": 3} | (curve_kwargs or {})
-        color = curve.get("color", drawing.RED)
+        from matplotlib.colors import to_rgba
+
+        ax, x = self._start(ax), self.x
+        styled = drawing.styled
+        self.scatter_ = drawing.draw_samples(ax, self.x_train, self.y_train, scatter_kwargs)
+        width = 2.0 if len(x) < 1000 else 1.2
+        curve = styled(curve_kwargs, color=drawing.RED, linewidth=width, label=self.name, zorder=3)
+        color = curve["color"]
         if self.zero_line:
             ax.axhline(0.0, color=drawing.GRAY, linewidth=0.8, zorder=1)
         shades: list[Any] = [*self.bands]
         self.expected_: Any = None
         if self.prediction_interval is not None:
-            self.expected_ = draw_prediction_interval(ax, self.x, self.prediction_interval, expected_kwargs or {})
-            shades.append(self.prediction_interval)
-        self.bands_ = draw_bands(ax, self.x, self.bands, {"color": color, "zorder": 1.5} | (band_kwargs or {}))
+            expected = self.prediction_interval
+            style = styled(
+                expected_kwargs,
+                facecolor=to_rgba(drawing.BLUE, PREDICTION_PALE),
+                edgecolor=drawing.BLUE,
+                linestyle="--",
+                linewidth=1.0,
+                label=f"{100 * expected.level:.6g} % prediction interval",
+                zorder=1.2,
+            )
+            self.expected_ = drawing.draw_band(ax, x, expected.lower, expected.upper, style)
+            shades.append(expected)
+        self.bands_: list[Any] = []
+        for depth, band in enumerate(self.bands):  # the widest comes first, and is the palest
+            alpha = PALE if len(self.bands) > 1 and depth == 0 else DARK
+            style = styled(band_kwargs, color=color, alpha=alpha, linewidth=0, label=label_of(band), zorder=1.5)
+            self.bands_.append(drawing.draw_band(ax, x, band.lower, band.upper, style))
+        self.lines_: list[Any] = []
         if self.truth is not None:
-            style = {"color": drawing.BLACK, "linestyle": "--", "linewidth": 1.5, "label": "truth", "zorder": 2}
-            self.lines_ += ax.plot(self.x, self.truth, **(style | (truth_kwargs or {})))
-        self.lines_ += ax.plot(self.x, self.prediction, **curve)
+            style = styled(truth_kwargs, color=drawing.BLACK, linestyle="--", linewidth=1.5, label="truth", zorder=2)
+            self.lines_ += ax.plot(x, self.truth, **style)
+        self.lines_ += ax.plot(x, self.prediction, **curve)
         self.center_line_: Any = None
         if self.bands and differs_visibly(self.prediction, self.bands[-1]):
-            style = {"color": color, "linestyle": ":", "linewidth": 1.5, "zorder": 2.5, "label": CENTER}
-            (self.center_line_,) = ax.plot(self.x, self.bands[-1].center, **(style | (center_kwargs or {})))
+            style = styled(center_kwargs, color=color, linestyle=":", linewidth=1.5, zorder=2.5, label=CENTER)
+            (self.center_line_,) = ax.plot(x, self.bands[-1].center, **style)
         if shades:
             limit_height(ax, [self.prediction, self.truth, self.y_train], shades)
         self._finish(frameon=bool(shades), framealpha=0.75, edgecolor="none")  # the legend lies on the bands

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib import import_module
@@ -116,11 +116,10 @@ def cover_glyphs(figure: Any) -> None:
         )
 
 
-def new_axes(width: float = 6.4, height: float = 4.4) -> Axes:
-    """Create a figure of a given size in inches with one plot, and return the matplotlib `Axes` of that plot."""
-    _, ax = import_pyplot().subplots(figsize=(width, height), layout="constrained")
-    axes: Axes = ax
-    return axes
+def new_axes(down: int = 1, across: int = 1, size: tuple[float, float] = (6.4, 4.4), **shared: bool) -> NDArray[Any]:
+    """Create a figure of a given size in inches, and return the axes of its plots, of shape (down, across)."""
+    _, axes = import_pyplot().subplots(down, across, figsize=size, squeeze=False, layout="constrained", **shared)
+    return np.asarray(axes)
 
 
 # Legend in the room above a plot, small.
@@ -136,9 +135,9 @@ class Display:
     y_label: str = "y"
     x_kind: str = "numeric"  # as in kernpool.data.columns.Column; dates and durations are in days
 
-    def _start(self, ax: Axes | None, width: float = 6.4, height: float = 4.4) -> Axes:
+    def _start(self, ax: Axes | None) -> Axes:
         """Set `ax_` and `figure_`, to new ones unless axes are given, and return the axes."""
-        self.ax_ = new_axes(width, height) if ax is None else ax
+        self.ax_: Axes = new_axes()[0, 0] if ax is None else ax
         self.figure_ = self.ax_.figure
         return self.ax_
 
@@ -159,16 +158,42 @@ def method_of(estimator: Any, name: str, remedy: str) -> Any:
     return found
 
 
+def styled(given: dict[str, Any] | None, **default: Any) -> dict[str, Any]:
+    """Return the default style of an artist, changed by what the caller gives."""
+    return default | (given or {})
+
+
+def check_length(name: str, values: Any, count: int, unit: str) -> None:
+    """Raise ValueError unless an argument has one entry per unit of a display, such as a panel."""
+    if len(values) != count:
+        raise ValueError(f"{name} must have one entry per {unit}, {count}, got {len(values)}")
+
+
+def index_of(chosen: int | str | None, name: str, count: int, what: str, names: Sequence[str] = ()) -> int:
+    """Return the index of a column or an output, which the argument `name` gives by number or name."""
+    if chosen is None and count == 1:
+        return 0
+    if isinstance(chosen, str) and chosen in names:
+        return names.index(chosen)
+    if chosen is None or isinstance(chosen, str) or not 0 <= chosen < count:
+        known = f", or be one of {list(names)}" if names else ""
+        raise ValueError(f"{name} must say which {what} to draw: lie in [0, {count - 1}]{known}; got {chosen!r}")
+    return chosen
+
+
 def flat_samples(x_train: Any, y_train: Any) -> tuple[Array | None, Array | None]:
     """Convert training samples to flat float64 arrays; both, of one length, or neither are needed."""
-    x = None if x_train is None else as_numbers("x_train", x_train).ravel()
-    y = None if y_train is None else as_numbers("y_train", y_train).ravel()
-    sizes = [None if array is None else len(array) for array in (x, y)]
-    if sizes[0] != sizes[1]:
-        raise ValueError(
-            f"x_train and y_train belong together: give both, of one length, or neither; got lengths {sizes}"
-        )
-    return x, y
+    if x_train is None and y_train is None:
+        return None, None
+    x = as_numbers("x_train", () if x_train is None else x_train).ravel()
+    return x, flat("y_train", () if y_train is None else y_train, len(x), "entry of x_train")
+
+
+def flat(name: str, values: Any, count: int, unit: str) -> Array:
+    """Convert an argument with one number per unit of a display to a flat float64 array."""
+    array = as_numbers(name, values).ravel()
+    check_length(name, array, count, unit)
+    return array
 
 
 def need_one_output(predicted: Array, axes: int = 1) -> None:
@@ -177,14 +202,6 @@ def need_one_output(predicted: Array, axes: int = 1) -> None:
         raise ValueError(
             f"one output can be drawn at a time, the estimator has {predicted.shape[1]}; fit it to one of them"
         )
-
-
-def outputs_of(y: Any, rows: int) -> NDArray[np.float64]:
-    """Convert training outputs to a float64 array; raise ValueError unless there is one for each row."""
-    output = as_numbers("y", y)
-    if len(output) != rows:
-        raise ValueError(f"X has {rows} rows and y has {len(output)}; one output per row is needed")
-    return output
 
 
 def as_array(values: Any) -> NDArray[np.float64]:
@@ -244,11 +261,11 @@ def draw_band(ax: Axes, x: Array, lower: Array, upper: Array, style: dict[str, A
     return ax.fill_between(x, lower, upper, where=np.isfinite(lower) & np.isfinite(upper), **style)
 
 
-def draw_samples(ax: Axes, x: Array | None, y: Array | None, style: dict[str, Any]) -> Any:
+def draw_samples(ax: Axes, x: Array | None, y: Array | None, given: dict[str, Any] | None) -> Any:
     """Draw training samples as circles, smaller and more transparent if there are many."""
     if x is None or y is None:
         return None
     crowd = min(1.0, 100 / max(len(x), 1))
-    default: dict[str, Any] = {"s": 14 + 22 * crowd, "color": GRAY, "alpha": 0.2 + 0.25 * crowd, "linewidths": 0}
-    default |= {"label": "training samples", "zorder": 1}
-    return ax.scatter(x, y, **(default | style))
+    size, alpha = 14 + 22 * crowd, 0.2 + 0.25 * crowd
+    style = styled(given, s=size, color=GRAY, alpha=alpha, linewidths=0, label="training samples", zorder=1)
+    return ax.scatter(x, y, **style)

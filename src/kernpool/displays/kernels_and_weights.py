@@ -116,20 +116,16 @@ class KernelDisplay:
         """
         count = len(self.profiles)
         if axes is None:
-            size = (2.6 * count + 0.6, 2.8)
-            _, axes = drawing.import_pyplot().subplots(
-                1, count, figsize=size, sharex=True, sharey=True, layout="constrained"
-            )
+            axes = drawing.new_axes(1, count, (2.6 * count + 0.6, 2.8), sharex=True, sharey=True)
         self.axes_ = np.atleast_1d(np.asarray(axes, dtype=object)).ravel()
-        if names is not None and len(names) != count:
-            raise ValueError(f"names must be one per kernel, got {len(names)} for {count}")
-        if len(self.axes_) != count:
-            raise ValueError(f"axes must hold one pair of axes per kernel, got {len(self.axes_)} for {count}")
+        names = list(self.profiles) if names is None else names
+        drawing.check_length("axes", self.axes_, count, "kernel")
+        drawing.check_length("names", names, count, "kernel")
         self.figure_ = self.axes_[0].figure
         self.lines_: list[Any] = []
         highest = max(float(profile.max()) for profile in self.profiles.values())  # of all panels: they share the axis
-        style: dict[str, Any] = {"color": drawing.BLUE, "linewidth": 2.0} | (curve_kwargs or {})
-        for ax, profile, name in zip(self.axes_, self.profiles.values(), names or list(self.profiles), strict=True):
+        style = drawing.styled(curve_kwargs, color=drawing.BLUE, linewidth=2.0)
+        for ax, profile, name in zip(self.axes_, self.profiles.values(), names, strict=True):
             ax.fill_between(self.u, profile, color=style["color"], alpha=0.15, linewidth=0)
             self.lines_ += ax.plot(self.u, profile, **style)
             ax.set(title=name, xlabel="u = (q − k) / h", ylim=(0, 1.05 * highest))
@@ -296,19 +292,14 @@ class AttentionDisplay:
         """
         colors = drawing.import_pyplot().matplotlib.colors
         rows, columns, queries, keys = self.weights.shape
-        if ax is not None and rows * columns > 1:
-            raise ValueError(f"ax is for one head, the weights have {rows} x {columns}; leave it out")
         if ax is None:
             size = (1.4 + max(2.2, 4.2 / columns**0.5) * columns, 0.6 + max(1.8, 3.6 / rows**0.5) * rows)
-            plt = drawing.import_pyplot()
-            _, axes = plt.subplots(
-                rows, columns, figsize=size, sharex=True, sharey=True, squeeze=False, layout="constrained"
-            )
+            axes = drawing.new_axes(rows, columns, size, sharex=True, sharey=True)
         else:
+            drawing.check_length("ax", [ax], rows * columns, "head")
             axes = np.array([[ax]], dtype=object)
         titles = [self.title] * columns if isinstance(self.title, str) or self.title is None else list(self.title)
-        if len(titles) != columns:
-            raise ValueError(f"title must be one text, or one per column of heads, got {len(titles)} for {columns}")
+        drawing.check_length("title", titles, columns, "column of heads")
         cells = np.stack([[_grouped(head, self.max_cells) for head in row] for row in self.weights])
         self.axes_, self.figure_, self.images_ = axes, axes[0, 0].figure, []
         # One scale for all heads. Negative weights are far smaller than positive ones, and have a half of their own.

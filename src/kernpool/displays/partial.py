@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.core.state import EmptyWindowWarning
 from kernpool.displays import drawing
 from kernpool.displays.curve import CENTER, differs_visibly
-from kernpool.displays.inputs import TrainingInputs, target_name, training_rows
-from kernpool.execution.error_messages import abbreviate, check_choice
+from kernpool.displays.inputs import Section, TrainingSamples, target_name
+from kernpool.execution.error_messages import check_choice
 from kernpool.execution.warnings import warn_caller
 from kernpool.inference.confidence.intervals import as_level
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 KINDS = ("typical", "average")
+MOST_SAMPLES = 1000  # drawn, evenly chosen
 AVERAGED_GRID = 50  # points of a curve whose predictions are averaged: each costs a prediction per row
 MOST_CATEGORIES = 30  # the most frequent, in one panel
 TURNED = 6  # more labels than this, or longer ones than fit, are turned
@@ -74,7 +75,7 @@ class PartialDisplay:
         Least and largest training output; panels reach half as far beyond, at most.
     note : str
         How the other columns are held, for the title.
-    band_label : str or None
+    band_label : str, default="interval"
         What the bands and bars are, for the legend.
 
     Attributes
@@ -106,7 +107,7 @@ class PartialDisplay:
     y_train: Array | None = None
     y_range: tuple[float, float] | None = None
     note: str = ""
-    band_label: str | None = None
+    band_label: str = "interval"
 
     @classmethod
     def from_estimator(
@@ -198,47 +199,45 @@ class PartialDisplay:
         """
         check_choice("kind", kind, KINDS)
         check_choice("band", band, ("auto", "confidence", None))
-        inputs, y = training_rows(estimator, X, y)
-        d = inputs.values.shape[1]
+        as_level(level)
+        samples = TrainingSamples.of(estimator, X, y)
+        d = len(samples.labels)
         if feature_names is not None:
-            if len(feature_names) != d:
-                raise ValueError(f"feature_names must name {d} columns, got {abbreviate(list(feature_names))}")
-            inputs = replace(inputs, names=tuple(feature_names))
-        which = range(d) if features is None else [inputs.index(one, "features") for one in features]
-        (rows,) = np.nonzero(inputs.weight > 0)
+            drawing.check_length("feature_names", feature_names, d, "column of X")
+            samples = replace(samples, names=tuple(feature_names))
+        which = range(d) if features is None else [samples.index(one, "features") for one in features]
+        (rows,) = np.nonzero(samples.weight > 0)
         chosen = rows[np.sort(np.random.default_rng(random_state).permutation(len(rows))[:subsample])]
-        classes = getattr(estimator, "classes_", None)
-        drawn = inputs.values[chosen]
-        average = (drawn, inputs.weight[chosen]) if kind == "average" else None
-        ask = None if band is None or kind != "typical" else _interval_of(estimator, level, band)
+        average = kind == "average"
+        # intervals are of pooled labels, beside which recalibrated probabilities are another curve
+        if average or (band == "auto" and getattr(estimator, "recalibrate", None)):
+            band = None
         panels: list[Panel] = []
         said: dict[type[Warning], tuple[str, list[str]]] = {}  # of each kind the first message, and the columns
         for column in which:
-            fewer = AVERAGED_GRID if grid_resolution is None and average is not None else grid_resolution
             with warnings.catch_warnings(record=True) as found:
                 warnings.simplefilter("always")
-                # The caller did not choose the points of the grid; where windows are empty, the curve has gaps.
-                warnings.simplefilter("ignore", EmptyWindowWarning)
-                panels.append(_panel(estimator, inputs, column, fewer, average, ask, drawn[:, column]))
+                panels.append(_panel(samples, column, grid_resolution, chosen, average, band, level))
             for one in found:
                 labels = said.setdefault(one.category, (str(one.message), []))[1]
-                labels += [inputs.labels[column]] * (inputs.labels[column] not in labels)
+                labels += [samples.labels[column]] * (samples.labels[column] not in labels)
         for category, (message, labels) in said.items():
             warn_caller(f"over {', '.join(map(repr, labels))}: {message}", category)
-        sampled = d == 1 and inputs.levels[0] is None and classes is None
-        kept = drawing.evenly(len(inputs.values), 1000)
-        outputs = drawing.outputs_of(y, len(inputs.values)).ravel() if classes is None else None
-        name = target_name(estimator, y, target)
-        return cls(
+        display = cls(
             panels=panels,
-            y_label=name if classes is None else f"probability of {name}" if name != "y" else "probability",
-            classes=None if classes is None else list(classes),
-            x_train=inputs.values[kept, 0] if sampled else None,
-            y_train=outputs[kept] if sampled and outputs is not None else None,
-            y_range=None if outputs is None else (float(outputs.min()), float(outputs.max())),
-            note=_note(inputs, kind),
-            band_label=None if ask is None else f"{100 * level:.6g} % pointwise interval",
-        ).plot(axes=axes, columns=columns, **style)
+            y_label=target_name(estimator, y, target),
+            note="other columns averaged over rows" if average and d > 1 else samples.note(),
+            band_label=f"{100 * level:.6g} % pointwise interval",
+        )
+        if hasattr(estimator, "classes_"):
+            display.classes = list(estimator.classes_)
+            display.y_label = "probability" if display.y_label == "y" else f"probability of {display.y_label}"
+        else:
+            output = drawing.as_numbers("y", samples.output)
+            display.y_range = (float(output.min()), float(output.max()))
+            if d == 1 and samples.levels[0] is None:
+                display.x_train, display.y_train = samples.drawn(0, MOST_SAMPLES)
+        return display.plot(axes=axes, columns=columns, **style)
 
     def plot(
         self,
@@ -273,26 +272,25 @@ class PartialDisplay:
         if axes is None:
             axes = _new_axes(len(self.panels), columns)
         self.axes_: NDArray[Any] = np.array(axes, dtype=object).ravel()
-        if len(self.axes_) != len(self.panels):
-            raise ValueError(f"axes must be one per panel, {len(self.panels)}, got {len(self.axes_)}")
+        drawing.check_length("axes", self.axes_, len(self.panels), "panel")
         self.figure_ = self.axes_[0].figure
         self.lines_: list[list[Any]] = []
         self.bands_: list[list[Any]] = []
         self.centers_: list[Any] = []
-        single = self.classes is None
         for ax, panel in zip(self.axes_, self.panels, strict=True):
-            drawing.draw_samples(ax, self.x_train, self.y_train, scatter_kwargs or {})
+            drawing.draw_samples(ax, self.x_train, self.y_train, scatter_kwargs)
             draw = _draw_curve if panel.categories is None else _draw_points
-            drawn = []
+            self.lines_.append([])
+            self.bands_.append([])
             for i in range(panel.prediction.shape[1]):
-                color = drawing.RED if single else drawing.CLASSES[i % len(drawing.CLASSES)]
-                label = "prediction" if self.classes is None else str(self.classes[i])
-                drawn.append(
-                    draw(ax, panel, i, {"color": color, "label": label} | (curve_kwargs or {}), band_kwargs or {})
-                )
-            self.lines_.append([line for line, _ in drawn])
-            self.bands_.append([band for _, band in drawn if band is not None])
-            if single:
+                color, label = drawing.RED, "prediction"
+                if self.classes is not None:
+                    color, label = drawing.CLASSES[i % len(drawing.CLASSES)], str(self.classes[i])
+                style = drawing.styled(curve_kwargs, color=color, label=label)
+                line, band = draw(ax, panel, i, style, {"label": self.band_label} | (band_kwargs or {}))
+                self.lines_[-1].append(line)
+                self.bands_[-1] += [] if band is None else [band]
+            if self.classes is None:
                 self._draw_center(ax, panel)
             drawing.label_axis(ax.xaxis, panel.label, panel.kind)
             drawing.tidy(ax)
@@ -300,7 +298,9 @@ class PartialDisplay:
         for ax in self.axes_:
             if ax.get_subplotspec() is None or ax.get_subplotspec().is_first_col():
                 ax.set_ylabel(self.y_label)
-        self._legend()
+        handles = [*self.lines_[0], *self.bands_[0][:1], *self.centers_[:1]]
+        place = {"loc": "outside upper center", "ncols": min(len(handles), 6), "frameon": False, "fontsize": "small"}
+        self.figure_.legend(handles=handles, title=self.note or None, title_fontsize="small", **place)
         drawing.cover_glyphs(self.figure_)
         return self
 
@@ -318,8 +318,10 @@ class PartialDisplay:
 
     def _limit_height(self) -> None:
         """Give all panels one range of y: that of predictions and intervals, not far beyond the training outputs."""
-        drawn = [panel.prediction for panel in self.panels] + ([] if self.y_train is None else [self.y_train])
-        drawn += [end for panel in self.panels for i in range(panel.prediction.shape[1]) for end in panel.ends(i) or ()]
+        drawn = [] if self.y_train is None else [self.y_train]
+        for panel in self.panels:
+            drawn.append(panel.prediction)
+            drawn += [] if panel.interval is None else [panel.interval.lower, panel.interval.upper]
         values = np.concatenate([np.ravel(some) for some in drawn])
         bottom, top = float(np.nanmin(values)), float(np.nanmax(values))
         if self.y_range is not None:
@@ -332,104 +334,67 @@ class PartialDisplay:
                 ax.plot(panel.rows, np.full(len(panel.rows), 0.012), "|", transform=ax.get_xaxis_transform(),
                         color=drawing.GRAY, alpha=0.5, markersize=6, zorder=1)  # fmt: skip
 
-    def _legend(self) -> None:
-        handles = [lines[0] for lines in self.lines_[:1]] if self.classes is None else list(self.lines_[0])
-        labels = ["prediction"] if self.classes is None else [str(label) for label in self.classes]
-        for bands in self.bands_[:1]:
-            handles += bands[:1]
-            labels += [self.band_label or "interval"] if bands else []
-        handles += self.centers_[:1]
-        labels += [CENTER] * bool(self.centers_)
-        place = {"loc": "outside upper center", "ncols": min(len(handles), 6), "frameon": False, "fontsize": "small"}
-        title = {"title": self.note, "title_fontsize": "small"} if self.note else {}
-        self.figure_.legend(handles, labels, **place, **title)
-
 
 def _new_axes(panels: int, columns: int | None) -> list[Axes]:
     """Return the axes of a new figure, row by row."""
-    plt = drawing.import_pyplot()
     across = min(panels, columns or (2 if panels == 4 else 3))
     down = -(-panels // across)
     size = (6.4, 4.4) if panels == 1 else (3.4 * across + 0.6, 2.9 * down + 0.5)
-    figure, axes = plt.subplots(down, across, figsize=size, squeeze=False, sharey=True, layout="constrained")
-    for ax in axes.ravel()[panels:]:
-        figure.delaxes(ax)
-    return list(axes.ravel()[:panels])
+    axes = drawing.new_axes(down, across, size, sharey=True).ravel()
+    for ax in axes[panels:]:
+        ax.remove()
+    return list(axes[:panels])
 
 
-def _interval_of(estimator: Any, level: float, band: str) -> Any:
-    """Return a function that computes confidence intervals at a level; with ``band="auto"`` None if there are none."""
-    name = "confidence_interval" if getattr(estimator, "classes_", None) is None else "probability_interval"
-    method = getattr(estimator, name, None)
-    if band == "auto" and getattr(estimator, "recalibrate", None):
-        return None  # intervals are of pooled labels, beside which recalibrated probabilities are another curve
-    if method is None:
-        if band == "auto":
-            return None
-        raise TypeError(
-            f"{type(estimator).__name__} has no {name}, so that band={band!r} cannot be drawn; use band=None"
-        )
-
-    as_level(level)  # what is wrong with the level is no property of the model
-
-    def ask(query: Any) -> Any:
-        try:
-            return method(query, level=level)
-        except (TypeError, ValueError):
-            if band == "auto":
-                return None
-            raise
-
-    return ask
+def _intervals(section: Section, band: str | None, level: float) -> Interval | None:
+    """Compute confidence intervals along one column, with ``band="auto"`` where the estimator has any."""
+    if band is None:
+        return None
+    name = "probability_interval" if hasattr(section.samples.estimator, "classes_") else "confidence_interval"
+    remedy = f", so that band={band!r} cannot be drawn; use band=None"
+    with suppress(TypeError, ValueError) if band == "auto" else nullcontext():
+        return cast("Interval", section.ask(name, remedy, level=level))
+    return None
 
 
-def _note(inputs: TrainingInputs, kind: str) -> str:
-    """Return how the other columns are held, for the title."""
-    if kind == "typical" or len(inputs.labels) == 1:
-        return inputs.note()
-    return "other columns averaged over rows"
-
-
-def _shown_categories(inputs: TrainingInputs, column: int) -> tuple[Array, tuple[str, ...]]:
-    """Return the codes of the most frequent categories of a column, and their names with numbers of rows."""
-    levels = inputs.levels[column] or ()
-    count = np.bincount(inputs.values[:, column].astype(np.intp), inputs.weight, minlength=len(levels))
-    shown = np.sort(np.argsort(-count, kind="stable")[:MOST_CATEGORIES]).astype(np.float64)
-    return shown, tuple(f"{levels[int(code)]}\n({count[int(code)]:.6g})" for code in shown)
+def _points(samples: TrainingSamples, column: int, resolution: int | None) -> tuple[Array, tuple[str, ...] | None]:
+    """Return the points over a column; of categories the codes of the most frequent, and names with numbers of rows."""
+    levels = samples.levels[column]
+    if levels is None:
+        return samples.grid(column, resolution), None
+    count = np.bincount(samples.values[:, column].astype(np.intp), samples.weight, minlength=len(levels))
+    shown = np.sort(np.argsort(-count, kind="stable")[:MOST_CATEGORIES])
+    return shown.astype(np.float64), tuple(f"{levels[code]}\n({count[code]:.6g})" for code in shown)
 
 
 def _panel(
-    estimator: Any,
-    inputs: TrainingInputs,
+    samples: TrainingSamples,
     column: int,
     resolution: int | None,
-    average: tuple[Array, Array] | None,
-    ask: Any,
-    rows: Array,
+    chosen: NDArray[np.intp],
+    average: bool,
+    band: str | None,
+    level: float,
 ) -> Panel:
-    """Compute predictions along one column."""
-    levels, categories = inputs.levels[column], None
-    if levels is None:
-        x = inputs.grid(estimator, column, resolution)
+    """Compute predictions along one column, the others at typical cells or averaged over the chosen rows."""
+    x, categories = _points(samples, column, AVERAGED_GRID if average and resolution is None else resolution)
+    section = Section.of(samples, column, x, samples.values[chosen] if average else None)
+    if hasattr(samples.estimator, "classes_"):
+        prediction = np.asarray(section.ask("predict_proba"))
     else:
-        x, categories = _shown_categories(inputs, column)
-    predict = estimator.predict if getattr(estimator, "classes_", None) is None else estimator.predict_proba
-    interval = None
-    if average is None:
-        query = inputs.at_typical([column], [x])
-        prediction = np.asarray(predict(query))
-        interval = None if ask is None else ask(query)
-    else:
-        drawn, weight = average
-        query = np.repeat(drawn[None], len(x), axis=0)
-        query[:, :, column] = x[:, None]
-        found = np.asarray(predict(inputs.table(query.reshape(-1, query.shape[-1]))))
-        prediction = np.average(found.reshape(len(x), len(drawn), *found.shape[1:]), axis=1, weights=weight)
-    if predict == estimator.predict:
+        prediction = np.asarray(section.ask("predict"))
         drawing.need_one_output(prediction)
-    place = x if categories is None else np.arange(len(x), dtype=np.float64)
-    columns = prediction.reshape(len(x), -1)
-    return Panel(inputs.labels[column], inputs.kinds[column], place, columns, interval, categories, rows)
+    weight = samples.weight[chosen] if average else np.ones(1)
+    curves = np.average(prediction.reshape(len(x), len(weight), -1), axis=1, weights=weight)
+    return Panel(
+        label=section.label,
+        kind=section.kind,
+        x=x if categories is None else np.arange(len(x), dtype=np.float64),
+        prediction=curves,
+        interval=_intervals(section, band, level),
+        categories=categories,
+        rows=samples.values[chosen, column],
+    )
 
 
 def _draw_curve(ax: Axes, panel: Panel, i: int, style: dict[str, Any], band_style: dict[str, Any]) -> tuple[Any, Any]:

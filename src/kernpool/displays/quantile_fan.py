@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.data.array_validation import refuse_foreign
 from kernpool.displays import drawing
-from kernpool.displays.inputs import Section
+from kernpool.displays.inputs import Section, target_name
 from kernpool.distribution import as_levels
 
 if TYPE_CHECKING:
@@ -154,21 +153,20 @@ class QuantileFanDisplay(drawing.Display):
             If the estimator has no quantiles, or was fitted to chunks.
         """
         level = np.atleast_1d(as_levels(levels))
-        section = Section.of(
-            estimator, X, y, feature=feature, resolution=grid_resolution, subsample=subsample, target=target
-        )
+        section = Section.over(estimator, X, y, feature, grid_resolution)
+        x_train, y_train = section.samples.drawn(section.column, subsample)
         remedy = "; use NadarayaWatsonRegressor or LocalLinearRegressor, fitted in memory"
-        found = np.asarray(section.ask("quantile", remedy, level))
+        found = np.asarray(section.ask("quantile", remedy, levels=level))
         drawing.need_one_output(found, axes=2)
         return cls(
             x=section.x,
             quantile=found,
             levels=level,
-            x_train=section.x_train,
-            y_train=section.y_train,
+            x_train=x_train,
+            y_train=y_train,
             x_label=section.label,
-            y_label=section.target,
-            note=section.inputs.note(section.column) or None,
+            y_label=target_name(estimator, y, target),
+            note=section.samples.note(section.column) or None,
             x_kind=section.kind,
         ).plot(ax=ax, **style)
 
@@ -216,18 +214,16 @@ class QuantileFanDisplay(drawing.Display):
             As for the class, and if `x_train` and `y_train` are not of one length.
         """
         x = drawing.as_numbers("x", x).ravel()
-        refuse_foreign("quantiles", quantiles)
+        found = drawing.as_numbers("quantiles", quantiles)
+        drawing.check_length("quantiles", np.atleast_1d(found), len(x), "entry of x")
         order = np.argsort(x, kind="stable")
-        found = np.asarray(quantiles, dtype=np.float64)
-        if found.ndim == 0 or len(found) != len(x):
-            raise ValueError(f"x has {len(x)} entries and quantiles shape {found.shape}; one row per input is needed")
-        samples = drawing.flat_samples(x_train, y_train)
+        x_train, y_train = drawing.flat_samples(x_train, y_train)
         return cls(
             x=x[order],
             quantile=found[order],
-            levels=np.atleast_1d(as_levels(levels)),
-            x_train=samples[0],
-            y_train=samples[1],
+            levels=np.asarray(levels),
+            x_train=x_train,
+            y_train=y_train,
             x_label=x_label,
             y_label=y_label,
         ).plot(ax=ax, **style)
@@ -264,22 +260,21 @@ class QuantileFanDisplay(drawing.Display):
         """
         ax = self._start(ax)
         self.bands_: list[Any] = []
-        pairs, style = self.pairs(), dict[str, Any]()
+        pairs = self.pairs()
         for depth, (low, high) in enumerate(pairs):
             # Opaque, so that the legend shows the very colors of the picture; samples lie above.
             ink = PALEST + (DARKEST - PALEST) * depth / max(len(pairs) - 1, 1)
-            lower, upper = self.quantile[:, low], self.quantile[:, high]
-            style = {"color": drawing.mixed_with_white(color, ink), "linewidth": 0, "zorder": 0.5 + depth / 100}
-            style |= {"label": label_of(self.levels[low], self.levels[high])}
-            self.bands_.append(drawing.draw_band(ax, self.x, lower, upper, style | (band_kwargs or {})))
-        self.scatter_ = drawing.draw_samples(ax, self.x_train, self.y_train, scatter_kwargs or {})
+            shade, label = drawing.mixed_with_white(color, ink), label_of(self.levels[low], self.levels[high])
+            style = drawing.styled(band_kwargs, color=shade, linewidth=0, zorder=0.5 + depth / 100, label=label)
+            self.bands_.append(drawing.draw_band(ax, self.x, self.quantile[:, low], self.quantile[:, high], style))
+        self.scatter_ = drawing.draw_samples(ax, self.x_train, self.y_train, scatter_kwargs)
         self.line_: Any = None
         if len(self.levels) % 2:
             middle = len(self.levels) // 2
             level = self.levels[middle]
-            style = {"color": drawing.BLACK, "linewidth": 1.6, "zorder": 3}
-            style |= {"label": "median" if level == 0.5 else f"quantile {level:g}"}
-            (self.line_,) = ax.plot(self.x, self.quantile[:, middle], **(style | (median_kwargs or {})))
+            label = "median" if level == 0.5 else f"quantile {level:g}"
+            style = drawing.styled(median_kwargs, color=drawing.BLACK, linewidth=1.6, zorder=3, label=label)
+            (self.line_,) = ax.plot(self.x, self.quantile[:, middle], **style)
         self._finish(title=self.note, ncols=2, **drawing.ABOVE)
         return self
 

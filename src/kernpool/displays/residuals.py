@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from kernpool.bandwidth.rules_of_thumb import rule_of_thumb
 from kernpool.displays import drawing
-from kernpool.displays.inputs import TrainingInputs, target_name
+from kernpool.displays.inputs import TrainingSamples, target_name
 from kernpool.execution.error_messages import as_count
 from kernpool.pooling.pool import pool
 
@@ -124,15 +124,16 @@ class ResidualDisplay(drawing.Display):
         found = drawing.method_of(estimator, "residuals", remedy)()
         fitted, residual, noise = found.fitted, found.residual, found.noise
         if fitted.ndim > 1:
-            fitted, residual, noise = (of[:, _output(output, of.shape[1])] for of in (fitted, residual, noise))
+            index = drawing.index_of(output, "output", fitted.shape[1], "output")
+            fitted, residual, noise = (of[:, index] for of in (fitted, residual, noise))
         (kept,) = np.nonzero(found.weight > 0)
         target = target_name(estimator, None, target)
         at, label, kind = fitted, f"fit of {target}", "numeric"
         if against is not None:
-            inputs = TrainingInputs.of(estimator)
-            column = inputs.numeric_index(against, "against", pairs=True)
-            at, label, kind = inputs.values[:, column], inputs.labels[column], inputs.kinds[column]
-        exact = against is not None and inputs.values.shape[1] == 1
+            samples = TrainingSamples.of(estimator)
+            column = samples.numeric_index(against, "against", pairs=True)
+            at, label, kind = samples.values[:, column], samples.labels[column], samples.kinds[column]
+        exact = against is not None and samples.values.shape[1] == 1
         shade = _along if exact else _averaged
         noise_at, along = shade(at[kept], noise[kept], found.weight[kept])
         return cls(
@@ -181,23 +182,22 @@ class ResidualDisplay(drawing.Display):
         """
         as_count("marked", marked, 0)
         ax = self._start(ax)
-        style: dict[str, Any] = {"color": drawing.BLUE, "alpha": 0.18, "linewidth": 0, "zorder": 1}
-        style |= {"label": f"{WIDTH:g} standard deviations of local noise"}
-        self.noise_ = ax.fill_between(
-            self.noise_at, -WIDTH * self.noise, WIDTH * self.noise, **(style | (noise_kwargs or {}))
-        )
+        label = f"{WIDTH:g} standard deviations of local noise"
+        style = drawing.styled(noise_kwargs, color=drawing.BLUE, alpha=0.18, linewidth=0, zorder=1, label=label)
+        self.noise_ = ax.fill_between(self.noise_at, -WIDTH * self.noise, WIDTH * self.noise, **style)
         ax.axhline(0.0, color=drawing.BLACK, linewidth=0.8, zorder=1.5)
         shown = drawing.evenly(len(self.at), subsample)
         crowd = min(1.0, 100 / max(len(shown), 1))
-        style = {
-            "s": 14 + 16 * crowd,
-            "color": drawing.GRAY,
-            "alpha": 0.35 + 0.25 * crowd,
-            "linewidths": 0,
-            "zorder": 2,
-        }
-        style |= {"label": "rows, each predicted from the others"}
-        self.scatter_ = ax.scatter(self.at[shown], self.residual[shown], **(style | (scatter_kwargs or {})))
+        style = drawing.styled(
+            scatter_kwargs,
+            s=14 + 16 * crowd,
+            color=drawing.GRAY,
+            alpha=0.35 + 0.25 * crowd,
+            linewidths=0,
+            zorder=2,
+            label="rows, each predicted from the others",
+        )
+        self.scatter_ = ax.scatter(self.at[shown], self.residual[shown], **style)
         self.marked_: Any = None
         first = np.argsort(-self.leverage, kind="stable")[:marked]
         if len(first):
@@ -234,13 +234,3 @@ def _averaged(at: Array, noise: Array, weight: Array) -> tuple[Array, Array]:
     grid = np.linspace(at.min(), at.max(), PLACES)
     bandwidth = rule_of_thumb(at[:, None], weight)
     return grid, np.sqrt(pool(grid, at, noise**2, key_weight=weight, bandwidth=float(bandwidth[0])))
-
-
-def _output(output: int | None, outputs: int) -> int:
-    if outputs == 1 and output is None:
-        return 0
-    if output is None:
-        raise ValueError(f"one output can be drawn at a time, and there are {outputs}; output= says which one")
-    if not 0 <= output < outputs:
-        raise ValueError(f"output must lie in [0, {outputs - 1}], got {output}")
-    return output
