@@ -56,7 +56,7 @@ def run_compare(options: argparse.Namespace) -> None:
 
 def folds_of(training: TrainingTable, folds: int, seed: int) -> Folds:
     """Return indices of the training and test rows of each fold, stratified by class; folds do not split clusters."""
-    y, groups = training.target, training.groups
+    y, groups = training.target, training.roles.get("groups")
     assert y is not None
     n = len(y) if groups is None else len(np.unique(groups))
     if folds > n:
@@ -103,7 +103,7 @@ def compare(training: TrainingTable, folds: Folds, seed: int, jobs: int) -> list
                 y,
                 cv=folds,
                 method="predict_proba" if training.classes else "predict",
-                params={"groups": training.groups} if ours and training.groups is not None else None,
+                params=training.roles if ours else None,
             )
         seconds = time.perf_counter() - started
         if training.classes:
@@ -139,19 +139,14 @@ def _for_trees(training: TrainingTable) -> Any:
             columns[name] = column.to_numpy(np.float64)
         else:
             kinds = column if hasattr(column, "cat") else column.astype("category")
-            is_nominal = name not in training.ordered and len(kinds.cat.categories) <= MOST_BINS
+            is_nominal = name not in (training.types["ordered"] or ()) and len(kinds.cat.categories) <= MOST_BINS
             columns[name] = kinds.cat.as_unordered() if is_nominal else kinds.cat.codes.to_numpy(np.float64)
     return pandas.DataFrame(columns)
 
 
 def _estimators(training: TrainingTable, seed: int, jobs: int) -> dict[str, Any]:
     """Return the estimators to compare, by name; names of this package begin with `OURS`."""
-    named: Any = {
-        "unordered": training.unordered or None,
-        "ordered": training.ordered or None,
-        "unseen": "unlike",
-        "n_jobs": jobs,
-    }
+    named: Any = {**training.types, "unseen": "unlike", "n_jobs": jobs}
     forest: Any = {"random_state": seed, "n_jobs": jobs}
     boosting: Any = {"categorical_features": "from_dtype", "random_state": seed}
     if training.classes:

@@ -85,7 +85,7 @@ def _loading_code(options: argparse.Namespace, training: TrainingTable) -> str:
     suffix = Path(options.data).suffix.lower()
     is_plain = suffix in readers and not training.notes and options.missing != "drop"
     named = given(options, "sep", "decimal", "encoding", "na", "dates", "ordered", "format")
-    if not is_plain or named or training.unordered:
+    if not is_plain or named or training.types["unordered"]:
         # As literals: a name with an end of a line in it would leave the comment, and be run.
         return f"# X, y: columns {[*training.names]!r} and {options.target!r} of {options.data!r}"
     return (

@@ -39,7 +39,7 @@ def run_fit(options: argparse.Namespace) -> None:
     model, training = fit_rows(options)
     report: Report = {}
     if options.json or not options.quiet:
-        with progress_bar("leaving one out" if training.groups is None else "leaving clusters out", options.quiet):
+        with progress_bar("leaving clusters out" if options.groups else "leaving one out", options.quiet):
             report = report_of(model, training, options.groups)
     if not (options.json or options.quiet):
         say_report(report)
@@ -65,12 +65,9 @@ def fit_rows(options: argparse.Namespace) -> tuple[Any, TrainingTable]:
     """Fit a model to the training table that the options name; for a categorical target, fit a classifier."""
     training = training_rows(options)
     model = build_model(options, classes=training.classes)
-    model.set_params(unordered=training.unordered or None, ordered=training.ordered or None)
-    model.set_params(**given(options, "periodic", "geographic"))
-    roles = {"groups": training.groups, "time": training.time}
-    rows = {name: column for name, column in roles.items() if column is not None}
+    model.set_params(**training.types, **given(options, "periodic", "geographic"))
     with progress_bar("fitting", options.quiet):
-        model.fit(training.X, training.target, **rows)
+        model.fit(training.X, training.target, **training.roles)
     return model, training
 
 

@@ -29,26 +29,30 @@ from kernpool.cli.terminal import Parser, stream_name
 Options = dict[str, str]  # declarations of options, and their help
 
 EXPLAINED = 3  # training rows of a prediction, by default
-
-
 LEAST_MEMORY = 1 << 20
+SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|", "space": " "}
+
+
+def must_be(what: str, read: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Return a function that reads the value of an option, and says what it must be where `read` raises an error."""
+
+    def value_of(text: str) -> Any:
+        try:
+            return read(text)
+        except (ValueError, csv.Error):
+            raise argparse.ArgumentTypeError(f"must be {what}; got {text!r}") from None
+
+    return value_of
 
 
 def names(text: str) -> list[str]:
     """Split names that are separated by commas; a name that contains a comma is quoted."""
-    try:
-        return [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]
-    except csv.Error as error:
-        raise argparse.ArgumentTypeError(f"names are separated by commas, as in A,B; got {text!r} ({error})") from None
+    return [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]
 
 
 def numbers(text: str) -> float | list[float]:
     """Read a number, or numbers separated by commas."""
-    try:
-        found = [float(part) for part in text.split(",")]
-    except ValueError:
-        what = "must be a number, or numbers separated by commas"
-        raise argparse.ArgumentTypeError(f"{what}; got {text!r}") from None
+    found = [float(part) for part in text.split(",")]
     return found[0] if len(found) == 1 else found
 
 
@@ -56,37 +60,30 @@ def numbers_or_name(text: str) -> float | list[float] | str:
     """Read numbers as `numbers` does; other text is a name, for the library to judge."""
     try:
         return numbers(text)
-    except argparse.ArgumentTypeError:
+    except ValueError:
         return text
-
-
-def whole_numbers(text: str) -> list[int]:
-    """Read whole numbers that are separated by commas."""
-    if re.fullmatch(r"\d+(,\d+)*", text, re.ASCII) is None:
-        raise argparse.ArgumentTypeError(f"must be whole numbers such as 1,2,3, got {text!r}")
-    return [int(part) for part in text.split(",")]
 
 
 def periods(text: str) -> dict[str, float]:
     """Read the periods of columns, such as hour=24,month=12."""
-    try:
-        return {name: float(period) for name, period in (pair.split("=") for pair in names(text))}
-    except ValueError:
-        what = "must be columns and periods such as hour=24"
-        raise argparse.ArgumentTypeError(f"{what}, got {text!r}") from None
+    return {name: float(period) for name, period in (pair.split("=") for pair in names(text))}
+
+
+def separator(text: str) -> str:
+    """Return the character that a value of ``--sep`` stands for, such as ``;`` for ``semicolon``."""
+    character = SEPARATORS.get(text.lower(), text)
+    if len(character) != 1 or character in '"\r\n' or character.isalnum():
+        raise ValueError(text)
+    return character
 
 
 def number_of_bytes(text: str) -> int:
     """Read a size such as 512MiB, 1.5GB or 2000000."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?) *(?:([KMGT])(I?)B|B?)", text.strip().upper(), re.ASCII)
-    if found is None:
-        what = "must be a size such as 512MiB, 2GiB, 1.5GB or a number of bytes"
-        raise argparse.ArgumentTypeError(f"{what}, got {text!r}")
-    number, letter, binary = found.groups()
-    power = " KMGT".index(letter or " ")
-    size = int(float(number) * (1024 if binary else 1000) ** power)
+    number, letter, binary = found.groups() if found else ("0", None, None)
+    size = int(float(number) * (1024 if binary else 1000) ** " KMGT".index(letter or " "))
     if size < LEAST_MEMORY:
-        raise argparse.ArgumentTypeError(f"must be at least 1MiB, got {text!r}")
+        raise ValueError(text)
     return size
 
 
@@ -104,11 +101,28 @@ def number_of_neighbors(text: str) -> int | float | str:
     return int(text) if text.isdigit() else float(text)
 
 
-TYPES: dict[str, Callable[[str], Any]] = {"N": int, "K": int, "R": float, "LEVEL": float}
-TYPES |= {"ROWS": number_of_rows, "K|SHARE": number_of_neighbors, "SIZE": number_of_bytes, "A,B": names}
-TYPES |= {"H": numbers_or_name, "S": numbers, "LEVELS": numbers, "1,2": whole_numbers}
-TYPES |= {"PERIODS": periods, "LAT,LON": names}
-TYPES |= dict.fromkeys(("DATA", "FILE"), stream_name)
+NAMES = must_be("names that are separated by commas, as in A,B", names)
+NUMBERS = must_be("a number, or numbers separated by commas", numbers)
+# How values are read, by the name that help pages give them.
+TYPES: dict[str, Callable[[str], Any]] = {
+    "DATA": stream_name,
+    "FILE": stream_name,
+    "N": int,
+    "K": int,
+    "R": float,
+    "LEVEL": float,
+    "ROWS": number_of_rows,
+    "K|SHARE": number_of_neighbors,
+    "A,B": NAMES,
+    "LAT,LON": NAMES,
+    "S": NUMBERS,
+    "LEVELS": NUMBERS,
+    "H": numbers_or_name,
+    "1,2": must_be("whole numbers such as 1,2,3", lambda text: [int(part) for part in text.split(",")]),
+    "PERIODS": must_be("columns and periods such as hour=24", periods),
+    "SIZE": must_be("a size from 1MiB on, such as 512MiB, 2GiB, 1.5GB or a number of bytes", number_of_bytes),
+    "CHAR": must_be(f"one character, or one of {', '.join(SEPARATORS)}", separator),
+}
 
 READING = {
     "format of DATA:": "",

@@ -6,7 +6,6 @@ Options add columns to the predictions: standard errors, intervals, quantiles, s
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
@@ -20,7 +19,7 @@ from numpy.typing import NDArray
 from kernpool.cli.info import load_named, need_method
 from kernpool.cli.table_files import import_pandas, row_writer, table_format
 from kernpool.cli.tables import beside_inputs, calibration_rows, query_chunks, query_rows
-from kernpool.cli.terminal import UsageError, given, in_options, need_output, print_json, say, say_notes
+from kernpool.cli.terminal import given, in_options, need_output, print_json, refuse, say, say_notes
 from kernpool.data.atomic_files import refuse_existing
 from kernpool.estimators.fitted_model import pool_elsewhere
 from kernpool.estimators.kernel_smoother import KernelSmoother
@@ -49,12 +48,8 @@ DRAWS_BY_PLACE = {"aps": "lac"}
 def run_predict(options: argparse.Namespace) -> None:
     """Run `kernpool predict`: predict the rows of a table, and write the predictions."""
     refuse_conflicts(options)
-    if options.cluster is not None and not re.fullmatch(r"\w+://\S+", options.cluster):
-        raise UsageError(f"--cluster must be the address of a Dask scheduler, tcp://host:port, got {options.cluster!r}")
     if options.out == "-":
         need_output("name a file with --out")
-        if options.json and options.memory is not None:
-            raise UsageError("--json prints records, which need the rows in memory; name a file with --out")
     else:
         table_format(options.out)
         refuse_existing(Path(options.out), options.force)
@@ -162,13 +157,26 @@ def refuse_conflicts(options: argparse.Namespace) -> None:
     """Raise UsageError for options of `kernpool predict` that conflict, or have no effect without another one."""
     interval, method, sets = options.interval is not None, options.method, options.sets is not None
     curve, new = interval and method is None, sets or (interval and method is not None)
+    orders = np.atleast_1d(options.quantiles or ())
     asked = [f"--{name}" for name in ANSWERS if vars(options)[name] not in (None, False) and name != "proba"]
-    for wrong, text in (
+    refuse(
         (
             options.explain is not None and options.explain < 1,
             f"--explain must be a number of training rows from 1 on, got {options.explain}",
         ),
+        (
+            options.cluster is not None and "://" not in options.cluster,
+            f"--cluster must be the address of a Dask scheduler, tcp://host:port, got {options.cluster!r}",
+        ),
+        (
+            options.out == "-" and options.json and options.memory is not None,
+            "--json prints records, which need the rows in memory; name a file with --out",
+        ),
         (sets and interval, "--interval is for regressors, and --sets for classifiers; ask for one of them"),
+        (
+            len(np.unique(orders)) < len(orders),
+            f"--quantiles must differ, as each is one column; got {options.quantiles}",
+        ),
         (method and not new, "--method is for prediction intervals and sets: say --interval 0.9 or --sets 0.9 too"),
         (
             options.simultaneous and not curve,
@@ -197,9 +205,7 @@ def refuse_conflicts(options: argparse.Namespace) -> None:
             f"--method {method} draws for all rows of DATA in turn, and --memory shows a part of them at a time; leave "
             f"--memory out, or use --method {DRAWS_BY_PLACE.get(method)}",
         ),
-    ):
-        if wrong:
-            raise UsageError(text)
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,8 +262,6 @@ class PredictionColumns:
         columns: Columns = {}
         if options.quantiles is not None:
             orders = np.atleast_1d(options.quantiles)
-            if len(set(orders.tolist())) < len(orders):
-                raise UsageError(f"--quantiles must differ, as each is one column; got {options.quantiles}")
             found = model.quantile(query, orders)
             columns |= {f"q{order}": found[..., k] for k, order in enumerate(orders.tolist())}
         how = given(options, "method") | self.calibration | {"random_state": options.seed or 0}

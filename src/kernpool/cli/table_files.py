@@ -22,12 +22,10 @@ import numpy as np
 
 from kernpool.data import TableError, import_parquet, row_labels
 from kernpool.data.atomic_files import whole_file
-from kernpool.execution.error_messages import abbreviate
 
 FORMATS = ("csv", "tsv", "parquet", "npy")
 OTHERS = dict.fromkeys(("xlsx", "xls", "xlsm", "ods"), "is a spreadsheet; save the sheet as CSV")
 OTHERS |= dict.fromkeys(("zip", "7z", "rar", "tar", "tgz"), "is an archive; unpack it, and name the table")
-NAMED = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|", "space": " "}
 PACKED = ("gz", "bz2", "xz", "zst")
 MISSING = ("n.a.", "none", "-", ".", "?")  # as well as what pandas knows
 LOOKED_AT = 50  # lines, for the separator
@@ -39,14 +37,6 @@ def import_pandas() -> Any:
         return import_module("pandas")
     except ImportError as error:
         raise ImportError('tables need pandas; install it with: pip install "kernpool[cli]"') from error
-
-
-def as_separator(given: str) -> str:
-    r"""Return the separator character that a value of ``--sep`` stands for, such as ``;`` for ``semicolon``."""
-    separator = NAMED.get(given.lower(), given)
-    if len(separator) != 1 or separator in '"\r\n' or separator.isalnum():
-        raise ValueError(f"--sep must be one character, or one of {', '.join(NAMED)}; got {abbreviate(given)}")
-    return separator
 
 
 def table_format(name: str, override: str | None = None) -> str:

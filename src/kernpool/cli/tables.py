@@ -5,9 +5,9 @@ an input is refused before any work.
 """
 
 import argparse
-import codecs
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.cli import column_types
-from kernpool.cli.table_files import MISSING, Table, as_separator, import_pandas, input_format, read_table, table_format
-from kernpool.cli.terminal import UsageError, say_notes
+from kernpool.cli.table_files import MISSING, Table, import_pandas, input_format, read_table, table_format
+from kernpool.cli.terminal import given, refuse, say_notes
 from kernpool.data import TIME_KINDS, Chunks, MixedTable, TableError, Times, in_words
 from kernpool.data.atomic_files import is_same_file
 from kernpool.data.chunks.parquet import ParquetChunks
@@ -37,53 +37,42 @@ class TrainingTable:
 
     names: list[str]
     X: Any  # DataFrame or Chunks, which have the target too
-    unordered: list[str]
-    ordered: list[str]
+    types: dict[str, list[str] | None]  # columns that are "unordered" and "ordered" categories
     target: NDArray[Any] | None  # None for chunks
     classes: bool  # whether the target holds labels
-    groups: NDArray[Any] | None
-    time: NDArray[Any] | None  # or other numbers by which rows are in order
+    roles: dict[str, NDArray[Any]]  # "groups", and "time" or other numbers by which rows are in order
     notes: list[str]  # what was assumed in reading them
 
 
 def open_table(options: argparse.Namespace, name: str | None = None) -> Table:
     """Read the input table of a command, or the file with the given name."""
     how = text_format(options)
-    _refuse_text_options(options)
     return read_table(options.data, options.format, how) if name is None else read_table(name, None, how)
 
 
-def _refuse_text_options(options: argparse.Namespace) -> None:
-    """Raise UsageError for options of text files, such as --sep, when no input is a text file."""
-    format = input_format(options.data, options.format)
-    if format in ("csv", "tsv") or getattr(options, "calibration", None) is not None:
-        return
-    for name in ("sep", "decimal", "encoding"):
-        if getattr(options, name) is not None:
-            said = f"--{name} says how text is written, and {options.data} is read as {format}"
-            raise UsageError(f"{said}; drop --{name}")
-
-
 def text_format(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the arguments of `pandas.read_csv` for the options; raise UsageError if any are invalid or conflict."""
-    how: dict[str, Any] = {"encoding": options.encoding or "utf-8-sig"}
-    try:
-        codecs.lookup(how["encoding"])
-        if options.sep is not None:
-            how["sep"] = as_separator(options.sep)
-    except ValueError as error:
-        raise UsageError(str(error)) from None
-    except LookupError:
-        raise UsageError(
-            f"--encoding {options.encoding} is unknown; known are utf-8, latin-1, cp1252, utf-16, gb18030, ..."
-        ) from None
+    """Return the arguments of `pandas.read_csv` for the options; raise UsageError if they conflict."""
+    format = input_format(options.data, options.format)
+    how = given(options, "sep", "decimal", "encoding")
+    refuse(
+        *(
+            (
+                format not in ("csv", "tsv") and vars(options).get("calibration") is None,
+                f"--{name} says how text is written, and {options.data} is read as {format}; drop --{name}",
+            )
+            for name in how
+        ),
+        (
+            "sep" in how and options.sep == options.decimal,
+            f"--sep and --decimal are both {options.decimal!r}, and must differ",
+        ),
+    )
+    how = {"encoding": "utf-8-sig", "na_values": [*MISSING]} | how
     if options.decimal is not None:
-        if how.get("sep") == options.decimal:
-            raise UsageError(f"--sep and --decimal are both {options.decimal!r}, and must differ")
-        how |= {"decimal": options.decimal, "thousands": "." if options.decimal == "," else ","}
-    if options.na is None:
-        return how | {"na_values": [*MISSING]}
-    return how | {"na_values": ["", *options.na], "keep_default_na": False}
+        how["thousands"] = "." if options.decimal == "," else ","
+    if options.na is not None:
+        how |= {"na_values": ["", *options.na], "keep_default_na": False}
+    return how
 
 
 def without_missing(table: Table, names: Sequence[str], options: argparse.Namespace) -> Table:
@@ -109,19 +98,22 @@ def choice_of(options: argparse.Namespace) -> column_types.Choice:
     ordered: dict[str, list[str] | None] = {}
     for item in options.ordered or ():
         name, declared, levels = item.partition("=")
-        order = [level.strip() for level in levels.split(":")] if declared else None
-        if order is not None and (len(set(order)) < len(order) or len(order) < 2 or "" in order):
-            raise UsageError(
-                f"--ordered {name}= must list two levels or more, each once, as small:medium:large; got {levels!r}"
+        order = [level.strip() for level in levels.split(":")]
+        refuse(
+            (
+                declared and (len({*order} - {""}) < len(order) or len(order) < 2),
+                f"--ordered {name}= must list two levels or more, each once, as small:medium:large; got {levels!r}",
             )
-        ordered[name.strip()] = order
-    both = sorted(set(unordered) & set(ordered))
-    if both:
-        raise UsageError(f"--unordered and --ordered both name {both[0]!r}; name it in only one of them")
+        )
+        ordered[name.strip()] = order if declared else None
     dates = () if options.dates is None else options.dates or None
-    twice = sorted({*unordered, *ordered} & set(dates or ()))
-    if twice:
-        raise UsageError(f"{twice[0]!r} is named in --dates, and in --unordered or --ordered; leave one of them out")
+    both = ", ".join(repr(name) for name in unordered if name in ordered)
+    twice = ", ".join(repr(name) for name in dates or () if name in ordered or name in unordered)
+    refuse(
+        (options.target in ordered, f"--ordered names the target {options.target!r}; name its classes in --unordered"),
+        (both, f"--unordered and --ordered both name {both}; name it in only one of them"),
+        (twice, f"{twice} is named in --dates, and in --unordered or --ordered; leave one of them out"),
+    )
     return column_types.Choice(unordered, ordered, dates)
 
 
@@ -134,39 +126,43 @@ def training_rows(options: argparse.Namespace) -> TrainingTable:
     names = choose_features(table, options)
     unused = sorted({*choice.unordered, *choice.ordered, *(choice.dates or ())} - {*names, options.target})
     column_types.need(table, unused)
-    if unused:
-        raise UsageError(
-            f"{unused[0]!r} has a type (--unordered, --ordered or --dates) but is no feature; name it in --features too"
-        )
+    what = "has a type (--unordered, --ordered or --dates) but is no feature; name it in --features too"
+    refuse((unused, f"{', '.join(map(repr, unused))} {what}"))
     used = [*names, options.target, *_roles(options)]
     table = without_missing(table, used, options)
     column_types.refuse_missing(table, names, ", or leave the column out with --features")
     column_types.refuse_missing(table, used[len(names) :], "")
     X = column_types.features_of(table, names, choice)
     target, classes = _target(table, options.target, choice)
-    group = None if options.groups is None else np.asarray(column_types.levels_of(table, options.groups))
-    time = None if vars(options).get("time") is None else _times(table, options.time)
+    roles: dict[str, NDArray[Any]] = {}
+    if options.groups is not None:
+        roles["groups"] = np.asarray(column_types.levels_of(table, options.groups))
+    if vars(options).get("time") is not None:
+        is_date = column_types.kind_of(table, options.time) == "dates"
+        remedy = "--time must name a column of numbers or of dates such as 2020-12-31"
+        roles["time"] = _days(table, options.time) if is_date else column_types.numbers_of(table, options.time, remedy)
     if len(table.frame) < 2:
         raise TableError(f"{table.source} has one row, and a curve needs two or more; add rows")
     say_notes(table.notes, options)
-    unordered, ordered = ([name for name in names if name in some] for some in (choice.unordered, choice.ordered))
-    return TrainingTable(names, X, unordered, ordered, target, classes, group, time, table.notes)
+    chosen = {"unordered": choice.unordered, "ordered": choice.ordered}
+    types = {kind: [name for name in names if name in some] or None for kind, some in chosen.items()}
+    return TrainingTable(names, X, types, target, classes, roles, table.notes)
 
 
 def _training_chunks(options: argparse.Namespace) -> TrainingTable:
     chunks = open_in_chunks(options, target=options.target, features=parse_features(options))
     names, kinds = list(chunks.names or ()), chunks.kinds or ()
     dates = [name for name, kind in zip(names, kinds, strict=False) if kind != "numeric"]
-    asked = dates if options.dates == [] else options.dates or []
+    asked = dates if options.dates == [] else options.dates or ()
+    for name in asked:
+        if name not in dates:
+            raise TableError(f"{options.data}: --dates names {name!r}, which is no column of dates to predict from")
     for name in dates:
         if name not in asked:
             raise TableError(
                 f"{options.data}: column {name!r} holds dates; say --dates {name} to read it as days since "
                 "1970-01-01, or leave it out with --features"
             )
-    for name in asked:
-        if name not in dates:
-            raise TableError(f"{options.data}: --dates names {name!r}, which is no column of dates to predict from")
     left, notes = chunks.left_out, []
     if left:
         notes.append(f"{in_words(left)} labels of rows, and nothing is predicted from them; --features says otherwise")
@@ -175,28 +171,31 @@ def _training_chunks(options: argparse.Namespace) -> TrainingTable:
             f"column {options.target!r} holds booleans, whose mean is the probability of true; classes need no --memory"
         )
     say_notes(notes, options)
-    return TrainingTable(names, chunks, [], [], None, False, None, None, notes)
+    return TrainingTable(names, chunks, {}, None, False, {}, notes)
 
 
 def open_in_chunks(options: argparse.Namespace, *, target: str | list[str], features: list[str] | None) -> Chunks:
     """Open the input table in chunks: a Parquet or `.npy` file, or a folder of Parquet files."""
     needing = [name for name in IN_MEMORY if vars(options).get(name) not in (None, False)]
     needing += ["missing drop"] * (options.missing == "drop")
-    if needing:
-        raise UsageError(f"--{needing[0]} needs the rows in memory; leave --memory out, or take a sample of the rows")
-    _refuse_text_options(options)
+    text_format(options)
     path = Path(options.data)
     if options.data != "-" and not path.exists():
         raise FileNotFoundError(f"{path} does not exist")
-    kind = "parquet" if path.is_dir() and options.format is None else input_format(options.data, options.format)
-    if options.data == "-" or kind not in ("parquet", "npy"):
-        raise UsageError(
+    kind = {"npy": NpyChunks, "parquet": ParquetChunks}.get(input_format(options.data, options.format))
+    refuse(
+        (
+            needing,
+            f"--{' --'.join(needing)} needs the rows in memory; leave --memory out, or take a sample of the rows",
+        ),
+        (
+            kind is None or options.data == "-",
             f"--memory reads Parquet and .npy files in chunks, and {options.data!r} is neither; convert it, or leave "
-            "--memory out"
-        )
-    chunks = (NpyChunks if kind == "npy" else ParquetChunks)(
-        path, target=target, features=features, memory=options.memory
+            "--memory out",
+        ),
     )
+    assert kind is not None
+    chunks = kind(path, target=target, features=features, memory=options.memory)
     if not chunks.rows:
         raise TableError(f"{options.data} has no rows")
     return chunks
@@ -204,8 +203,6 @@ def open_in_chunks(options: argparse.Namespace, *, target: str | list[str], feat
 
 def _target(table: Table, name: str, choice: column_types.Choice) -> tuple[NDArray[Any], bool]:
     """Return the target column as an array, and whether it holds class labels instead of numbers."""
-    if name in choice.ordered:
-        raise UsageError(f"--ordered names the target {name!r}; classes have no order here, so name it in --unordered")
     kind, named = column_types.kind_of(table, name), name in choice.unordered
     if kind == "dates" and not named:
         if choice.has_date(name):
@@ -218,8 +215,6 @@ def _target(table: Table, name: str, choice: column_types.Choice) -> tuple[NDArr
         return column_types.numbers_of(table, name, remedy), False
     labels = column_types.levels_of(table, name)
     different = len(set(labels))
-    if different == 1:
-        raise TableError(f"{table.source}: column {name!r} has the one class {labels[0]!r}; a classifier needs two")
     if not named and different > max(20, len(labels) // 2):
         raise TableError(
             f"{table.source}: column {name!r} holds {different} different texts in {len(labels)} rows, which is no "
@@ -232,17 +227,6 @@ def _days(table: Table, name: str) -> NDArray[Any]:
     times = times_of(name, column_types.days_of(table, name))
     assert times is not None
     return times.days()
-
-
-def _times(table: Table, name: str) -> NDArray[Any]:
-    """Return a column by which rows are in order, as numbers or days."""
-    kind = column_types.kind_of(table, name)
-    if kind == "levels":
-        raise TableError(
-            f"{table.source}: --time must name a column of numbers or of dates such as 2020-12-31, and column {name!r} "
-            "holds other text, whose order is not known; name another one"
-        )
-    return _days(table, name) if kind == "dates" else column_types.numbers_of(table, name)
 
 
 def choose_features(table: Table, options: argparse.Namespace) -> list[str]:
@@ -258,9 +242,8 @@ def choose_features(table: Table, options: argparse.Namespace) -> list[str]:
             )
         features = [name for name in table.frame.columns if name not in (*others, *left)]
     column_types.need(table, features)
-    if not features:
-        known = " and ".join(map(repr, others))
-        raise UsageError(f"--features must name at least one column, and {table.source} has none besides {known}")
+    known = " and ".join(map(repr, others))
+    refuse((not features, f"--features must name at least one column, and {table.source} has none besides {known}"))
     return features
 
 
@@ -271,16 +254,22 @@ def _roles(options: argparse.Namespace) -> list[str]:
 
 def parse_features(options: argparse.Namespace) -> list[str] | None:
     """Return the columns that --features names, or None, which stands for all without another role."""
-    for option, meaning in (("groups", "clusters"), ("time", "times")):
-        if vars(options).get(option) == options.target:
-            raise UsageError(f"--{option} names the target {options.target!r}; name the column of the {meaning}")
     features: list[str] | None = options.features
-    if features is None:
-        return None
-    if options.target in features:
-        raise UsageError(f"--features names the target {options.target!r} too; a column cannot predict itself")
-    if not features or len(set(features)) < len(features):
-        raise UsageError(f"--features must name at least one column, each once; got {features}")
+    target, roles = options.target, {"groups": "clusters", "time": "times"}
+    refuse(
+        *(
+            (vars(options).get(role) == target, f"--{role} names the target {target!r}; name the column of the {what}")
+            for role, what in roles.items()
+        ),
+        (
+            features and target in features,
+            f"--features names the target {target!r} too; a column cannot predict itself",
+        ),
+        (
+            features is not None and not 0 < len(features) == len(set(features)),
+            f"--features must name at least one column, each once; got {features}",
+        ),
+    )
     return features
 
 
@@ -327,34 +316,29 @@ def _classes(table: Table, name: str, classes: NDArray[Any]) -> NDArray[Any]:
     """Return a column of a table as class labels, with the type and spelling of the model's class labels."""
     known = classes.tolist()
     labels = column_types.levels_of(table, name, known)
-    new = table.frame[name].map(lambda _: False)
-    new[:] = [label not in known for label in labels]
+    new = import_pandas().Series([label not in known for label in labels], table.frame.index)
     column_types.refuse_cells(
         table, name, new, "which is no class of the model", f"its classes are {', '.join(map(str, known))}"
     )
     return np.array(labels, dtype=classes.dtype)
 
 
-OUTPUTS = {"fit": {"model": "--model", "plot": "--plot"}}
-OUTPUTS |= {command: {"out": "--out"} for command in ("predict", "explore")}
 INPUTS = {"data": "DATA", "model": "MODEL", "calibration": "--calibration"}
 
 
 def refuse_inputs_as_outputs(options: argparse.Namespace) -> None:
     """Raise UsageError if an output of a command would replace one of its inputs."""
     # it may be under another spelling or within a folder
-    outputs = OUTPUTS.get(options.command, {})
-    inputs = {name: said for name, said in INPUTS.items() if name not in outputs and vars(options).get(name)}
-    for output, option in outputs.items():
-        name = vars(options)[output]
-        if name in (None, "-") or not Path(name).exists():
-            continue
-        for source, said in inputs.items():
-            read = Path(vars(options)[source])
-            if _is_replaced(read, Path(name)):
-                raise UsageError(
-                    f"{option} {name} would replace what {said} {read} is read from; write to another file or folder"
-                )
+    outputs = ("model", "plot") if options.command == "fit" else ("out",)
+    for output, source in product(outputs, INPUTS.keys() - outputs):
+        name, read = vars(options)[output], vars(options).get(source)
+        refuse(
+            (
+                name not in (None, "-") and Path(name).exists() and read and _is_replaced(Path(read), Path(name)),
+                f"--{output} {name} would replace what {INPUTS[source]} {read} is read from; write to another file or "
+                "folder",
+            )
+        )
 
 
 def _is_replaced(source: Path, output: Path) -> bool:
@@ -372,9 +356,8 @@ def beside_inputs(columns: dict[str, Any], table: Table, target: str, options: a
         kept = {name: _kept(table, name, as_text) for name in options.keep or table.frame.columns}
     if target in kept:
         columns = {f"{target}_predicted{name.removeprefix(target)}": column for name, column in columns.items()}
-    twice = sorted(set(kept) & set(columns))
-    if twice:
-        raise UsageError(f"--keep has a column {twice[0]!r}, as predictions do; name the others, as in --keep A,B")
+    twice = ", ".join(repr(name) for name in kept if name in columns)
+    refuse((twice, f"--keep has a column {twice}, as predictions do; name the others, as in --keep A,B"))
     return import_pandas().DataFrame(kept | columns), len(kept)
 
 

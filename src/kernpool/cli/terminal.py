@@ -22,6 +22,13 @@ class UsageError(Exception):
     """Error for invalid or contradictory options on the command line (exit code 2)."""
 
 
+def refuse(*conflicts: tuple[object, str]) -> None:
+    """Raise UsageError with the text of the first conflict of options that holds."""
+    for holds, text in conflicts:
+        if holds:
+            raise UsageError(text)
+
+
 def say(text: str) -> None:
     """Print a message to standard error."""
     if sys.stderr is not None:  # closed; print would take standard output instead
