@@ -48,40 +48,45 @@ def fill_empty(
     array([[5. ],
            [1.5]])
     """
-    is_empty = ~occupied
-    if not is_empty.any():
+    if occupied.all():
         return values
-    rows = np.flatnonzero(is_empty)
-    story = f"{rows.size} of {is_empty.size} queries have no key with positive weight (the first is query {rows[0]})"
+    report_empty(occupied, empty, warn=warn)
+    if empty in EMPTY_VALUES:
+        values[~occupied] = EMPTY_VALUES[empty]
+        return values
+    if fill is None:
+        raise ValueError(f"empty={empty!r} needs fill=, a function from the indices of empty rows to their values")
+    rows = np.flatnonzero(~occupied)
+    values[rows] = fill(rows)
+    alone = rows[np.isnan(values[rows]).any(axis=-1)]
+    if alone.size:
+        warn_caller(
+            f"{alone.size} of {occupied.size} queries have no key that takes part, the first is query {alone[0]}: "
+            "there is no nearest key and no mean, and they become NaN; check what attn_mask, key_weight, "
+            "exclude_self or groups exclude",
+            EmptyWindowWarning,
+        )
+    return values
+
+
+def report_empty(occupied: NDArray[np.bool_], empty: Empty, *, warn: bool = False) -> None:
+    """Warn of queries without any key of positive weight, or raise ValueError, as the policy `empty` says."""
+    (rows,) = np.nonzero(~occupied)
+    if not rows.size:
+        return
+    story = f"{rows.size} of {occupied.size} queries have no key with positive weight (the first is query {rows[0]})"
     if empty == "raise":
         raise ValueError(f"{story}; use a larger bandwidth, a kernel of infinite support, or another empty=")
     if empty == "nan":
-        values[is_empty] = np.nan
         warn_caller(
-            f"{story} and become NaN; use a larger bandwidth, or empty='nearest', 'mean' or 'zero'",
+            f"{story} and become NaN; use a larger bandwidth, or empty='nearest', 'mean' or 'zero'", EmptyWindowWarning
+        )
+    elif empty == "nearest" and warn:
+        warn_caller(
+            f"{story} and get the answer of the nearest one; use a larger bandwidth, a kernel of infinite support "
+            "such as kernel='gaussian', or another empty=",
             EmptyWindowWarning,
         )
-    elif empty == "zero":
-        values[is_empty] = 0.0
-    elif fill is None:
-        raise ValueError(f"empty={empty!r} needs fill=, a function from the indices of empty rows to their values")
-    else:
-        if warn and empty == "nearest":
-            warn_caller(
-                f"{story} and get the answer of the nearest one; use a larger bandwidth, a kernel of infinite support "
-                "such as kernel='gaussian', or another empty=",
-                EmptyWindowWarning,
-            )
-        values[is_empty] = fill(rows)
-        alone = rows[np.isnan(values[is_empty]).any(axis=-1)]
-        if alone.size:
-            warn_caller(
-                f"{alone.size} of {is_empty.size} queries have no key that takes part, the first is query {alone[0]}: "
-                "there is no nearest key and no mean, and they become NaN; check what attn_mask, key_weight, "
-                "exclude_self or groups exclude",
-                EmptyWindowWarning,
-            )
-    return values
 
 
 def fill_in_silence(values: Array, occupied: NDArray[np.bool_], empty: str, fill: Fill) -> Array:

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from kernpool.algorithms import ALGORITHMS
 from kernpool.core import FLOAT64, Keys, Layout, Problem, Rows, as_tol, check_degree, on_tangents
 from kernpool.core.local_fit import LocalFit, as_ridge, ridge_weight, solve, warn_of_curvature, warn_of_rank, with_ridge
-from kernpool.core.state import EMPTIES, EMPTY_VALUES, Empty, Fill, PoolState, fill_empty
+from kernpool.core.state import EMPTIES, EMPTY_VALUES, Empty, Fill, PoolState, fill_empty, report_empty
 from kernpool.data.array_validation import as_bandwidth
 from kernpool.execution.error_messages import check_choice
 from kernpool.execution.progress import Progress
@@ -59,7 +59,7 @@ class Recipe:
 
     Notes
     -----
-    `Recipe.of` reads names of kernels and single numbers. Recipes are compared by `pools_like`.
+    `Recipe.of` reads names of kernels and single numbers.
 
     Examples
     --------
@@ -168,7 +168,7 @@ class Recipe:
 
     def report_empty(self, occupied: NDArray[np.bool_]) -> None:
         """Warn of queries without any key of positive weight, or raise ValueError, if the policy is to do so."""
-        self.fill_empty(np.zeros((len(occupied), 1)), occupied, lambda rows: np.zeros((len(rows), 1)))
+        report_empty(occupied, self.empty, warn=self.warns_of_nearest)
 
     @property
     def limit(self) -> Recipe:
@@ -184,11 +184,6 @@ class Recipe:
         if not self.degree or not np.any(self.ridge):
             return None
         return ridge_weight(self.ridge, columns, self.kernel.log_peak(columns))
-
-    def pools_like(self, other: Recipe) -> bool:
-        """Return whether sums of both recipes may be merged: same kernel, bandwidth and degree."""
-        same = self.kernel == other.kernel and np.array_equal(self.bandwidth, other.bandwidth)
-        return same and self.degree == other.degree and self.n_neighbors == other.n_neighbors
 
 
 def choose(problem: Problem, algorithm: str = "auto", *, reuse: bool = False, auxiliary: bool = False) -> PoolingPlan:
