@@ -23,13 +23,13 @@ RAISED = make_kernel("raised", lambda u: np.where(u < 2, 1 + np.cos(np.pi * u / 
 @pytest.fixture
 def read(monkeypatch):
     """Number of rows that have been read from files so far, as a list of one number."""
-    rows, columns = [0], chunks_of_parquet._Batch.columns
+    rows, checked = [0], chunks_of_parquet._checked_columns
 
-    def counted(self, names):
-        rows[0] += self.rows.num_rows
-        return columns(self, names)
+    def counted(batch, *place):
+        rows[0] += batch.num_rows
+        return checked(batch, *place)
 
-    monkeypatch.setattr(chunks_of_parquet._Batch, "columns", counted)
+    monkeypatch.setattr(chunks_of_parquet, "_checked_columns", counted)
     return rows
 
 

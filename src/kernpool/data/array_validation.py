@@ -161,30 +161,36 @@ def refuse_foreign(name: str, array: Any) -> None:
 
     Every function that takes data calls this before `np.asarray`, directly or through `as_real_array`.
     """
-    if type(array) is np.ndarray:
-        return
-    first, short = array, name.rpartition(": ")[2]
+    reason = None if type(array) is np.ndarray else _foreign(array, name.rpartition(": ")[2])
+    if reason is not None:
+        raise TypeError(f"{name} {reason}")
+
+
+def _foreign(array: Any, short: str) -> str | None:
+    """Return what a container is that `np.asarray` converts wrongly, with the remedy; None for others."""
+    first, library = array, type(array).__module__
     while isinstance(first, list | tuple) and first:
         if isinstance(first[0], np.ma.MaskedArray) and any(map(np.ma.is_masked, first)):
             first = next(filter(np.ma.is_masked, first))
             break
         first = first[0]
     if any(base.__module__.partition(".")[0] == "torch" for base in type(first).__mro__):
-        raise TypeError(
-            f"{name} is a torch tensor, whose gradients would be lost silently: pass {short}.detach().cpu().numpy(), "
+        return (
+            f"is a torch tensor, whose gradients would be lost silently: pass {short}.detach().cpu().numpy(), "
             "or use the layers of kernpool.torch"
         )
-    if type(array).__module__.startswith("scipy.sparse"):
-        raise TypeError(f"{name} is a sparse matrix; kernpool needs dense arrays: pass {short}.toarray()")
+    if library.startswith("scipy.sparse"):
+        return f"is a sparse matrix; kernpool needs dense arrays: pass {short}.toarray()"
     if isinstance(first, np.ma.MaskedArray) and np.ma.is_masked(first):
-        raise TypeError(
-            f"{name} is a masked array, whose masked entries have no value; drop such rows from all arguments, as in "
+        return (
+            "is a masked array, whose masked entries have no value; drop such rows from all arguments, as in "
             f"{short}[~numpy.ma.getmaskarray({short})], or fill them with {short}.filled(value)"
         )
-    if type(array).__module__.partition(".")[0] == "pandas":
+    if library.partition(".")[0] == "pandas":
         types = array.dtypes if hasattr(array, "columns") else [getattr(array, "dtype", None)]
         if any(type(dtype).__name__ == "SparseDtype" for dtype in types):
-            raise TypeError(f"{name} has a sparse column; kernpool needs dense ones: pass {short}.sparse.to_dense()")
+            return f"has a sparse column; kernpool needs dense ones: pass {short}.sparse.to_dense()"
+    return None
 
 
 def as_array(name: str, array: Any) -> NDArray[Any]:
@@ -250,13 +256,10 @@ def as_bandwidth(bandwidth: Any, n_columns: int | None) -> NDArray[np.float64]:
     if read.ndim > 1 or (read.ndim == 1 and read.size not in (1, columns)):
         found = "" if n_columns is None else f" for {n_columns} numeric column(s)"
         raise ValueError(f"bandwidth must be one number or one per column, got shape {read.shape}{found}")
-    if not usual and np.any(read <= 0):
-        raise ValueError(
-            f"bandwidth must be positive, got {abbreviate(bandwidth)}; it is a length in the units of the keys"
-        )
     if not usual and np.any(read < 1 / LARGEST):
         raise ValueError(
-            f"bandwidth must be at least {1 / LARGEST:g}, got {abbreviate(bandwidth)}; rescale the columns"
+            f"bandwidth must be positive, and at least {1 / LARGEST:g}, got {abbreviate(bandwidth)}; it is a length in "
+            "the units of the keys, so rescale the columns if that is too large"
         )
     copied = np.empty(columns)  # loops are compiled once more for read-only arrays
     copied[:] = read
@@ -278,18 +281,19 @@ def as_key_weight(
 ) -> NDArray[np.float64]:
     """Validate the non-negative weights of the keys, and broadcast them to a given shape."""
     read = as_real_array(name, key_weight).astype(np.float64)
-    if read.ndim == 0 or read.shape[-1] != shape[-1]:
-        raise ValueError(f"{name} must have one entry per {row}, got shape {read.shape} for {shape[-1]} {row}s")
+    try:
+        weight = np.broadcast_to(read, shape)
+    except ValueError:
+        weight = None
+    if weight is None or read.ndim == 0 or read.shape[-1] != shape[-1]:
+        raise ValueError(f"{name} must have one entry per {row}, got shape {read.shape} for {row}s of shape {shape}")
     if np.any(read < 0):
         raise ValueError(f"{name} must not be negative, got {read.min()}; weights are frequencies")
     if not np.all(read.max(axis=-1) > 0):
         raise ValueError(
             f"{name} is zero for every {row}, so there is nothing to pool; give some {row} a positive weight"
         )
-    try:
-        return np.broadcast_to(read, shape)
-    except ValueError:
-        raise ValueError(f"{name} of shape {read.shape} does not broadcast to the {row}s' shape {shape}") from None
+    return weight
 
 
 COUNTED = "rows are counted from 0"

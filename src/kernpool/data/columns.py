@@ -438,13 +438,13 @@ def refuse_other_columns(given: Sequence[Any] | None, fitted: Sequence[Any] | No
         remedy = f"use X.iloc[:, [list(map(str, X)).index(str(label)) for label in {where}]]"
     new = [label for label, one in zip(given, ours, strict=True) if one not in theirs]
     missing = [label for label, one in zip(fitted, theirs, strict=True) if one not in ours]
-    found = f"X has {listed(given)}, fit had {listed(fitted)}"
+    problem = "has its columns in another order than in fit:"
     if missing:
         both = (f"new are {listed(new)}, " if new else "") + f"missing are {listed(missing)}"
-        raise ValueError(f"X lacks columns of fit: {both}; {found}; add or rename them, then {remedy}")
-    if new or len(ours) != len(theirs):
-        raise ValueError(f"X has columns that fit did not have: new are {listed(new or given)}; {found}; {remedy}")
-    raise ValueError(f"X has its columns in another order than in fit: {found}; {remedy}")
+        problem, remedy = f"lacks columns of fit: {both};", f"add or rename them, then {remedy}"
+    elif new or len(ours) != len(theirs):
+        problem = f"has columns that fit did not have: new are {listed(new or given)};"
+    raise ValueError(f"X {problem} X has {listed(given)}, fit had {listed(fitted)}; {remedy}")
 
 
 def all_text(labels: Sequence[Any]) -> bool:

@@ -5,7 +5,7 @@ A local plane at the edge of the training rows has the slope of a few rows, exte
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,21 +31,9 @@ FEWEST_TAIL, MOST_TAIL, TAIL = 3, 12, 8  # rows of a tail: an eighth, from 3 to 
 HEAVIEST, LONGEST = 0.5, 6.0  # tail index, and how many times the distance from the median
 
 
-class Reach(NamedTuple):
-    """Lower and upper limits of each column, beyond which a query counts as extrapolation; shape (d,) each."""
-
-    low: Array
-    high: Array
-
-    def beyond(self, query: NDArray[Any]) -> NDArray[np.bool_] | None:
-        """Return which entries of queries of shape (m, d) are beyond the limits of their column; None if none is."""
-        columns = zip(query.T, self.low.tolist(), self.high.tolist(), strict=True)
-        if all(column.min() >= low and column.max() <= high for column, low, high in columns):
-            return None
-        return np.asarray((query < self.low) | (query > self.high))
-
-
-def reach_of_range(low: Array, high: Array, bandwidth: Array, planes: bool = False, step: Array | float = 0.0) -> Reach:
+def reach_of_range(
+    low: Array, high: Array, bandwidth: Array, planes: bool = False, step: Array | float = 0.0
+) -> tuple[Array, Array]:
     r"""Compute extrapolation limits of each column: its range, extended by (usually) two bandwidths on both sides.
 
     Parameters
@@ -62,19 +50,19 @@ def reach_of_range(low: Array, high: Array, bandwidth: Array, planes: bool = Fal
     Examples
     --------
     >>> reach_of_range(np.array([0.0]), np.array([5.0]), np.array([0.25]))
-    Reach(low=array([-0.5]), high=array([5.5]))
+    (array([-0.5]), array([5.5]))
     >>> reach_of_range(np.array([0.0]), np.array([5.0]), np.array([np.inf]), planes=True)
-    Reach(low=array([-2.5]), high=array([7.5]))
+    (array([-2.5]), array([7.5]))
     """
     with np.errstate(over="ignore"):
         margin = np.maximum(BANDWIDTHS * np.asarray(bandwidth, dtype=np.float64), STEPS * step)
         if planes:
             margin = np.minimum(margin, OF_RANGE * high - OF_RANGE * low)
         margin = margin + ROUNDING * np.maximum(np.abs(low), np.abs(high))
-        return Reach(low - margin, high + margin)
+        return low - margin, high + margin
 
 
-def reach_of_rows(key: NDArray[Any], weight: Array | None, bandwidth: Array, planes: bool = False) -> Reach:
+def reach_of_rows(key: NDArray[Any], bandwidth: Array, planes: bool = False) -> tuple[Array, Array]:
     r"""Compute extrapolation limits of each column from rows in memory: wider than `reach_of_range` for long tails.
 
     .. math:: m + (x_{(n-1)} - m) \, \min\{6, (4 d / (.003\, n))^\gamma\},
@@ -89,9 +77,7 @@ def reach_of_rows(key: NDArray[Any], weight: Array | None, bandwidth: Array, pla
     Parameters
     ----------
     key : ndarray of shape (n, d)
-        Training rows.
-    weight : ndarray of shape (n,), optional
-        Rows of weight zero are ignored.
+        Training rows of positive weight.
     bandwidth, planes
         As of `reach_of_range`.
 
@@ -102,10 +88,10 @@ def reach_of_rows(key: NDArray[Any], weight: Array | None, bandwidth: Array, pla
 
     Examples
     --------
-    >>> reach_of_rows(np.linspace(0.0, 5.0, 101)[:, None], None, np.array([0.1])).high.round(2)
+    >>> reach_of_rows(np.linspace(0.0, 5.0, 101)[:, None], np.array([0.1]))[1].round(2)
     array([6.19])
     """
-    rows = np.sort(np.asarray(key if weight is None else key[weight > 0], dtype=np.float64), axis=0)
+    rows = np.sort(np.asarray(key, dtype=np.float64), axis=0)
     gaps = np.diff(rows, axis=0).T
     step = np.array([np.median(gap[gap > 0]) if np.any(gap > 0) else 0.0 for gap in gaps])
     near = reach_of_range(rows[0], rows[-1], bandwidth, planes, step)
@@ -120,7 +106,7 @@ def reach_of_rows(key: NDArray[Any], weight: Array | None, bandwidth: Array, pla
         if planes:
             most = OF_RANGE * rows[-2] - OF_RANGE * rows[1]
             low, high = np.maximum(low, rows[1] - most), np.minimum(high, rows[-2] + most)
-        return Reach(np.minimum(near.low, low), np.maximum(near.high, high))
+        return np.minimum(near[0], low), np.maximum(near[1], high)
 
 
 def _tail(distance: Array, power: float) -> Array:
@@ -183,7 +169,7 @@ class Extent:
     key_range: Array | None = None
 
     @cached_property
-    def reach(self) -> tuple[Reach, Array, Array, Cuts]:
+    def reach(self) -> tuple[tuple[Array, Array], Array, Array, Cuts]:
         """Limits of unrolled columns, the lower and upper end of their range, and where circles are cut open."""
         if self.key is None:
             known = self.key_range
@@ -193,15 +179,16 @@ class Extent:
         counted = self.key if self.weight is None else self.key[self.weight > 0]
         cuts = coordinates.cuts(counted)
         unrolled = coordinates.unrolled(counted, cuts)
-        reach = reach_of_rows(unrolled, None, coordinates.in_units(self.bandwidth, counted), self.planes)
+        reach = reach_of_rows(unrolled, coordinates.in_units(self.bandwidth, counted), self.planes)
         return reach, *range_of(unrolled), cuts
 
     def warn(self, query: NDArray[Any]) -> None:
         """Issue one warning if queries, before any transformation, are far beyond the training rows."""
-        reach, low, high, cuts = self.reach
-        beyond = reach.beyond(self.encoding.coordinates.unrolled(query, cuts) if cuts else query)
-        if beyond is None:
-            return
+        (lower, upper), low, high, cuts = self.reach
+        rows = self.encoding.coordinates.unrolled(query, cuts)
+        if np.all(rows.min(axis=0) >= lower) and np.all(rows.max(axis=0) <= upper):
+            return  # as nearly always
+        beyond = (rows < lower) | (rows > upper)
         (far,) = np.nonzero(beyond.any(axis=1))
         first, column = int(far[0]), int(np.argmax(beyond[far[0]]))
         names, kind = self.encoding.numeric_labels(), self.encoding.numeric_kinds()[column]

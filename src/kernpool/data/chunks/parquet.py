@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,19 +46,18 @@ class ColumnNames:
         self.features = columns if features is None else list(features)
         # A caller who named the columns needs no advice to leave one out.
         self.advice = "name the others as features" if features is None else "convert it to numbers first"
+        problem, absent = None, [name for name in self.all if name not in present]
         if len(set(present)) < len(present):
-            raise TableError(
-                f"{source}: two columns have the same name; rename one of them. Columns are "
-                f"{', '.join(map(repr, present))}"
-            )
-        for name in self.all:
-            if name not in present:
-                raise TableError(f"{source}: no column {name!r}; columns are {', '.join(map(repr, present))}")
-        if not self.features or len(set(self.all)) < len(self.all):
-            raise TableError(
-                f"{source}: features, target and weight must name at least one column of keys and each column once, "
+            problem = "two columns have the same name; rename one of them"
+        elif absent:
+            problem = f"no column {absent[0]!r}"
+        elif not self.features or len(set(self.all)) < len(self.all):
+            problem = (
+                "features, target and weight must name at least one column of keys and each column once, "
                 f"got {self.features}, {self.target} and {self.weight}"
             )
+        if problem is not None:
+            raise TableError(f"{source}: {problem}; columns are {', '.join(map(repr, present))}")
 
     @property
     def all(self) -> list[str]:
@@ -124,29 +123,26 @@ class NamedChunks(Chunks):
         """Raise TableError if the columns of keys, values and weights are not as they should be."""
 
 
-class _Batch(NamedTuple):
-    """Arrow batch, the source and the part of it that messages name, and the index of its first row there."""
+def _checked_columns(batch: Any, names: ColumnNames, source: str, part: str, first: int) -> list[NDArray[Any]]:
+    """Return the columns of an Arrow batch as numbers; raise TableError for what float64 would round, NaN, infinity.
 
-    rows: Any
-    source: str
-    part: str
-    first: int
-
-    def columns(self, names: Sequence[str]) -> Iterator[NDArray[Any]]:
-        """Yield columns as arrays of numbers; raise TableError for what float64 would round, NaN and infinity."""
-        for name in names:
-            column = _numbers(f"{self.source}: column {name!r}", self.rows.column(name))
-            place = lambda row, _: f"{self.part}row {self.first + row}, column {name!r}"  # noqa: B023, E731  # at once
-            check_exact(column, self.source, place)
-            check_finite(column.astype(np.float64, copy=False), self.source, place)
-            yield column
+    Messages name the source and the part of it, and count rows from the first one of the batch there.
+    """
+    columns = []
+    for name in names.all:
+        column = _numbers(f"{source}: column {name!r}", batch.column(name))
+        place = lambda row, _: f"{part}row {first + row}, column {name!r}"  # noqa: B023, E731  # at once
+        check_exact(column, source, place)
+        check_finite(column.astype(np.float64, copy=False), source, place)
+        columns.append(column)
+    return columns
 
 
-def _chunks_of(batches: Iterable[_Batch], names: ColumnNames, rows: int) -> Iterator[Chunk]:
-    """Join Arrow batches to chunks of a fixed number of rows, of which one at a time is in memory."""
+def _chunks_of(batches: Iterable[list[NDArray[Any]]], names: ColumnNames, rows: int) -> Iterator[Chunk]:
+    """Join the columns of batches to chunks of a fixed number of rows, of which one at a time is in memory."""
     table, filled = np.empty((len(names.all), rows)), 0
-    for batch in batches:
-        columns, start, size = list(batch.columns(names.all)), 0, batch.rows.num_rows
+    for columns in batches:
+        start, size = 0, len(columns[0])
         while start < size:
             stop = min(size, start + rows - filled)
             for row, column in zip(table, columns, strict=True):
@@ -183,7 +179,7 @@ class ParquetChunks(NamedChunks):
         """Iterate over the chunks of all files, in the order of the files."""
         return _chunks_of(self._batches(), self._names, min(self._step, max(1, self.rows or 1)))
 
-    def _batches(self) -> Iterator[_Batch]:
+    def _batches(self) -> Iterator[list[NDArray[Any]]]:
         from pyarrow import ArrowException
 
         for group in self._groups:
@@ -197,7 +193,7 @@ class ParquetChunks(NamedChunks):
                     fragment_scan_options=_scan_options(),
                     use_threads=Path(group.path).stat().st_size > SMALL,
                 ):
-                    yield _Batch(batch, group.path, f"row group {number}, ", first)
+                    yield _checked_columns(batch, self._names, group.path, f"row group {number}, ", first)
                     first += batch.num_rows
             except (ArrowException, OSError) as error:
                 raise TableError(f"{group.path} is truncated or damaged: {error}") from None
@@ -290,13 +286,13 @@ class StreamChunks(NamedChunks):
         self._start_reading()
         return _chunks_of(self._batches(), self._names, min(self._step, max(1, self.rows or self._step)))
 
-    def _batches(self) -> Iterator[_Batch]:
+    def _batches(self) -> Iterator[list[NDArray[Any]]]:
         from pyarrow import RecordBatchReader
 
         reader = self._reader if self._reader is not None else RecordBatchReader.from_stream(self._source)
         self._reader, first = None, 0
         for batch in reader:
-            yield _Batch(batch, "the stream", "", first)
+            yield _checked_columns(batch, self._names, "the stream", "", first)
             first += batch.num_rows
 
 
@@ -363,15 +359,17 @@ def _numbers(label: str, column: Any) -> NDArray[Any]:
 def _check_schema(
     file: Any, schema: Any, first: Any, expected: Any, names: ColumnNames, of_folders: Collection[str] = ()
 ) -> None:
+    """Raise TableError unless a file has the columns of the first one, of the same types, and all are numbers."""
     for name in names.all:
         if name not in of_folders and name not in schema.names:
             raise TableError(f"{file}: no column {name!r}, which {first} has; columns are {', '.join(schema.names)}")
-        kind = (expected if name in of_folders else schema).field(name).type
-        advice = names.advice if name in names.features else "convert it to numbers first"
-        if not is_real(kind) and not (name in names.features and arrow_kind(kind)):
-            raise TableError(f"{file}: column {name!r} holds {kind}, not real numbers; {advice}")
-        if kind != expected.field(name).type:
-            raise TableError(
-                f"{file}: column {name!r} holds {kind}, and {expected.field(name).type} in {first}; "
-                "write all files with one schema"
-            )
+        common = expected.field(name).type
+        kind = common if name in of_folders else schema.field(name).type
+        is_key = name in names.features
+        if not is_real(kind) and not (is_key and arrow_kind(kind)):
+            problem = f"not real numbers; {names.advice if is_key else 'convert it to numbers first'}"
+        elif kind != common:
+            problem = f"and {common} in {first}; write all files with one schema"
+        else:
+            continue
+        raise TableError(f"{file}: column {name!r} holds {kind}, {problem}")

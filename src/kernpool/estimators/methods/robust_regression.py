@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -56,45 +56,31 @@ TOLERANCE = 1e-4  # of the logarithm of a factor
 LEAST_WEIGHT = 1e-3  # of rows that a search of ratios counts
 
 
-@dataclass(frozen=True)
-class RobustRows:
-    """Training rows of one output, as their smoother at some bandwidths without robustness weights."""
+def robustness_weights(plain: Smoother, robustness: Robustness) -> tuple[Array, bool]:
+    """Return the weights of rows of one output after all passes, and whether these stopped for lack of a scale."""
+    weight, value = plain.weight, plain.value[:, 0]
+    robust, rounding = np.ones(len(value)), EXACT * float(np.abs(value - np.median(value)).max())
+    reserve = RESERVE if plain.recipe.kernel.is_compact else 0.0
+    for _ in range(robustness.reweightings):
+        smoother = plain.with_weight(weight * robust)
+        fitted = smoother.predict(smoother.problem(smoother.training))[:, 0]
+        residual = np.nan_to_num(value - fitted)  # NaN at rows of weight zero that have no row in their window
+        scale = robustness.scale(residual, weight)
+        if scale <= rounding:
+            return robust, bool(np.abs(residual[weight > 0]).max() > VISIBLE * rounding)
+        robust = np.maximum(robustness.weights(residual, scale), reserve * robust)
+    return robust, False
 
-    robustness: Robustness
-    plain: Smoother
 
-    def smoother(self, robust: Array) -> Smoother:
-        """Return the smoother of the rows with these robustness weights."""
-        return self.plain.with_weight(self.plain.weight * robust)
-
-    def at(self, bandwidth: Array) -> RobustRows:
-        """Return the same rows with other bandwidths."""
-        return replace(self, plain=replace(self.plain, recipe=replace(self.plain.recipe, bandwidth=bandwidth)))
-
-    def fit(self) -> tuple[Array, bool]:
-        """Return the robustness weights after all passes, and whether they stopped for lack of a scale."""
-        weight, value = self.plain.weight, self.plain.value[:, 0]
-        robust, rounding = np.ones(len(value)), EXACT * float(np.abs(value - np.median(value)).max())
-        reserve = RESERVE if self.plain.recipe.kernel.is_compact else 0.0
-        for _ in range(self.robustness.reweightings):
-            smoother = self.smoother(robust)
-            fitted = smoother.predict(smoother.problem(smoother.training))[:, 0]
-            residual = np.nan_to_num(value - fitted)  # NaN at rows of weight zero that have no row in their window
-            scale = self.robustness.scale(residual, weight)
-            if scale <= rounding:
-                return robust, bool(np.abs(residual[weight > 0]).max() > VISIBLE * rounding)
-            robust = np.maximum(self.robustness.weights(residual, scale), reserve * robust)
-        return robust, False
-
-    def left_out(self) -> tuple[Array, NDArray[np.bool_]]:
-        """Return residuals of rows by robust fits without one unit of the row, and which rows are alone."""
-        robust, _ = self.fit()
-        training = self.smoother(robust).training_fit
-        share = 1.0 - robust * training.leverage
-        with np.errstate(divide="ignore", invalid="ignore"):
-            residual = (training.value - training.fitted)[:, 0] / share
-        alone = ~(share > 1e-9)
-        return np.where(alone, (training.value - training.deleted)[:, 0], residual), alone
+def _left_out(plain: Smoother, robustness: Robustness) -> tuple[Array, NDArray[np.bool_]]:
+    """Return residuals of rows by robust fits without one unit of the row, and which rows are alone."""
+    robust, _ = robustness_weights(plain, robustness)
+    training = plain.with_weight(plain.weight * robust).training_fit
+    share = 1.0 - robust * training.leverage
+    with np.errstate(divide="ignore", invalid="ignore"):
+        residual = (training.value - training.fitted)[:, 0] / share
+    alone = ~(share > 1e-9)
+    return np.where(alone, (training.value - training.deleted)[:, 0], residual), alone
 
 
 def choose_robustly(model: FittedModel, bandwidth: Any, rows: TrainingRows, categories: Categories) -> Found:
@@ -131,8 +117,7 @@ def choose_robustly(model: FittedModel, bandwidth: Any, rows: TrainingRows, cate
         return choose_bandwidth(bandwidth, some, options, categories=categories, smoothing=model.smoothing)
 
     found = _search(model, robustness, rows, categories, choose) if searched else choose(rows)
-    fitted = _rows_at(model, robustness, rows, categories, found)
-    weight, stopped = fitted.fit()
+    weight, stopped = robustness_weights(_smoother_at(model, rows, categories, found), robustness)
     if stopped:
         warn_caller(
             "more than half of the rows are fitted exactly, so their residuals have no scale by which outliers could "
@@ -164,18 +149,15 @@ def _refuse_options(model: FittedModel, robust: bool | int | str, rows: Training
             raise ValueError(f"robust={robust!r} {reason}")
 
 
-def _rows_at(
-    model: FittedModel, robustness: Robustness, rows: TrainingRows, categories: Categories, found: Found
-) -> RobustRows:
-    """Return the rows with the settings of a model whose bandwidths are found."""
+def _smoother_at(model: FittedModel, rows: TrainingRows, categories: Categories, found: Found) -> Smoother:
+    """Return the smoother of rows without robustness weights, at the bandwidths that were found."""
     rows = replace(rows, X=rows.X.astype(np.float64), value=rows.value.astype(np.float64))
-    return RobustRows(robustness, smoother_of_rows(model, found, rows, categories))
+    return smoother_of_rows(model, found, rows, categories)
 
 
 def refit_robustly(model: FittedModel, plain: Smoother) -> Smoother:
     """Return the smoother of some rows with the robustness weights that they have among themselves, as in a fit."""
-    rows = RobustRows(Robustness.of(model.robust), plain)
-    return rows.smoother(rows.fit()[0])
+    return plain.with_weight(plain.weight * robustness_weights(plain, Robustness.of(model.robust))[0])
 
 
 def _search(
@@ -207,11 +189,10 @@ def _search(
         grid = candidates(drawn.X / drawn.per_column(spread), options) if varies else np.ones(1)
     else:
         pilot = choose(drawn)
-        weight = _rows_at(model, robustness, drawn, categories, pilot).fit()[0]
+        weight, _ = robustness_weights(_smoother_at(model, drawn, categories, pilot), robustness)
         grid = FACTORS
         found = choose(replace(drawn, weight=drawn.weight * np.where(weight > LEAST_WEIGHT, weight, 0.0)))
-    at = _rows_at(model, robustness, drawn, categories, found)
-    factor, losses = best_factor(at, grid)
+    factor, losses = best_factor(_smoother_at(model, drawn, categories, found), robustness, grid)
     one, tried, before = found.bandwidth, np.array(sorted(losses)), found.bandwidth_search
     bandwidth = one * factor
     relevance = np.where(drawn.extent > 0, spread / bandwidth, 0.0) if before is None else before.relevance
@@ -228,13 +209,15 @@ def _search(
     return replace(found, search_rows=counted[np.isin(which, some)])
 
 
-def best_factor(rows: RobustRows, grid: Array) -> tuple[float, dict[float, float]]:
+def best_factor(plain: Smoother, robustness: Robustness, grid: Array) -> tuple[float, dict[float, float]]:
     """Return the factor of the bandwidths that minimises the bounded loss, refined between points of a grid.
 
     Parameters
     ----------
-    rows : RobustRows
-        Rows and bandwidths of factor one.
+    plain : Smoother
+        Rows without robustness weights, with the bandwidths of factor one.
+    robustness : Robustness
+        How rows are weighted by their residuals.
     grid : ndarray
         Factors, in ascending order.
 
@@ -245,8 +228,13 @@ def best_factor(rows: RobustRows, grid: Array) -> tuple[float, dict[float, float
     dict
         The loss of every factor that was tried, in squared units of y: a mean of squares of small residuals.
     """
-    weight, bandwidth = rows.plain.weight, rows.plain.recipe.bandwidth
-    found = {float(factor): rows.at(factor * bandwidth).left_out() for factor in grid}
+    weight = plain.weight
+
+    def left_out(factor: float) -> tuple[Array, NDArray[np.bool_]]:
+        recipe = replace(plain.recipe, bandwidth=factor * plain.recipe.bandwidth)
+        return _left_out(replace(plain, recipe=recipe), robustness)
+
+    found = {float(factor): left_out(factor) for factor in grid}
     scale = TUKEY * NORMAL * min(median_magnitude(residual, weight) for residual, _ in found.values())
     if not scale > 0:
         return float(grid[-1]), dict.fromkeys(found, 0.0)
@@ -262,7 +250,7 @@ def best_factor(rows: RobustRows, grid: Array) -> tuple[float, dict[float, float
 
     def at(log: float) -> float:
         factor = float(np.exp(log))
-        losses[factor] = loss(*rows.at(factor * bandwidth).left_out())
+        losses[factor] = loss(*left_out(factor))
         return losses[factor]
 
     if bounds[0] < bounds[1]:
