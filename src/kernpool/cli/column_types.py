@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.cli.table_files import Table, import_pandas
-from kernpool.data import LARGEST, TIME_KINDS, Encoding, MixedTable, TableError, as_real_array
+from kernpool.data import TIME_KINDS, Encoding, MixedTable, TableError, as_real_array
 from kernpool.data.array_validation import COUNTED
 from kernpool.data.dates import are_dates, times_of
 from kernpool.data.suspect_columns import is_code
@@ -46,11 +46,11 @@ def need(table: Table, names: Iterable[str]) -> None:
 
 def refuse_cells(table: Table, name: str, bad: Any, what: str, remedy: str = CORRECT) -> None:
     """Raise TableError for the first cell of a column where `bad` is true, naming its row in the file."""
+    bad = np.asarray(bad)
     if not bad.any():
         return
-    row = bad.idxmax()
-    cell = table.as_written(name).loc[row]
-    text = str(cell)
+    row = table.frame.index[bad.argmax()]
+    text = str(table.as_written(name).loc[row])
     shown = "is empty" if not text else f"holds {text[:SHOWN]!r}" + "..." * (len(text) > SHOWN)
     more = f", like {bad.sum() - 1} more cells of this column" if bad.sum() > 1 else ""
     raise TableError(f"{table.source}: row {row}, column {name!r} {shown}, {what}{more} ({COUNTED}); {remedy}")
@@ -75,15 +75,10 @@ def numbers_of(table: Table, name: str, remedy: str = CORRECT) -> NDArray[np.flo
     """Return a column as numbers; raise TableError, naming the cell, for anything else."""
     column = table.frame[name]
     if column.dtype.kind in "OUS" or not hasattr(column.dtype, "kind"):
-        read = as_numbers(column)
-        refuse_cells(table, name, read.isna(), "not a number", remedy)
-        column = read
-    elif column.dtype.kind not in "fiub":
-        raise TableError(f"{table.source}: column {name!r} holds {column.dtype}, not real numbers; {remedy}")
+        column = as_numbers(column)
+        refuse_cells(table, name, column.isna(), "not a number", remedy)
     if column.dtype.kind == "f":
         refuse_cells(table, name, ~np.isfinite(column.astype(np.float64)), "not a finite number", remedy)
-    large = f"beyond {LARGEST:g} in magnitude, where squares overflow"
-    refuse_cells(table, name, column.abs() > LARGEST, large, "divide the column by a large number")
     return as_real_array(f"{table.source}: column {name!r}", column.to_numpy()).astype(np.float64)
 
 
@@ -150,9 +145,8 @@ def features_of(table: Table, names: Sequence[str], choice: Choice) -> Any:
         kind = "levels" if name in choice.unordered or name in choice.ordered else kind_of(table, name)
         if kind == "dates" or (choice.dates and name in choice.dates):
             if not choice.has_date(name):
-                raise TableError(
-                    f"{date_to_choose(table, name)}, --unordered {name} for levels without order, or leave it out with "
-                    "--features"
+                refuse_date(
+                    table, name, f", --unordered {name} for levels without order, or leave it out with --features"
                 )
             columns[name] = days_of(table, name)
         elif name in choice.ordered:
@@ -174,19 +168,12 @@ def _in_order(table: Table, name: str, order: Sequence[str] | None) -> Any:
     """Return an ordered categorical column; raise TableError if the order of its categories is unknown."""
     cells = levels_of(table, name, order)
     if order is None:
-        first = next((cell for cell in cells if isinstance(cell, str)), None)
-        if first is not None:
-            raise TableError(
-                f"{table.source}: column {name!r} holds text such as {first!r}, whose order is not declared; say it, "
-                f"as in --ordered {name}=small:medium:large"
-            )
+        is_text = [isinstance(cell, str) for cell in cells]
+        remedy = f"say it, as in --ordered {name}=small:medium:large"
+        refuse_cells(table, name, is_text, "whose order is not declared", remedy)
         return cells
-    unlisted = next((cell for cell in cells if cell not in order), None)
-    if unlisted is not None:
-        raise TableError(
-            f"{table.source}: column {name!r} holds {unlisted!r}, which is not in the order {':'.join(order)}; add it "
-            "to --ordered"
-        )
+    unlisted = [cell not in order for cell in cells]
+    refuse_cells(table, name, unlisted, f"which is not in the order {':'.join(order)}", "add it to --ordered")
     return import_pandas().Series(import_pandas().Categorical(cells, order, ordered=True))
 
 
@@ -206,10 +193,10 @@ def queries_of(table: Table, names: Sequence[str], encoding: Encoding) -> MixedT
     return MixedTable(columns)
 
 
-def date_to_choose(table: Table, name: str) -> str:
-    """Return the beginning of an error message about a date column that --dates does not name."""
+def refuse_date(table: Table, name: str, others: str) -> None:
+    """Raise TableError for a column of dates that --dates does not name; `others` are other remedies."""
     cell = table.as_written(name).iloc[0]
-    return (
+    raise TableError(
         f"{table.source}: column {name!r} holds {str(cell)!r}, a date; write dates as year-month-day, such as "
-        f"2020-12-31, and say --dates {name} to read it as days since 1970-01-01"
+        f"2020-12-31, and say --dates {name} to read it as days since 1970-01-01{others}"
     )

@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from kernpool.cli.table_files import import_pandas
 from kernpool.cli.tables import TrainingTable, training_rows
-from kernpool.cli.terminal import UsageError, need_output, print_json
+from kernpool.cli.terminal import need_output, print_json, refuse
 from kernpool.data import TableError
 from kernpool.data.dates import times_of
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
@@ -36,10 +36,10 @@ def run_compare(options: argparse.Namespace) -> None:
     """Run `kernpool compare`: read the table, cross-validate, print the scores."""
     need_output("open it")
     resolve_n_jobs(options.jobs)
-    if options.folds < 2:
-        raise UsageError(f"--folds must be at least 2, got {options.folds}")
-    if not 0 <= options.seed < 2**32:
-        raise UsageError(f"--seed must be in [0, 2^32), got {options.seed}")
+    refuse(
+        (options.folds < 2, f"--folds must be at least 2, got {options.folds}"),
+        (not 0 <= options.seed < 2**32, f"--seed must be in [0, 2^32), got {options.seed}"),
+    )
     training = training_rows(options)
     folds = folds_of(training, options.folds, options.seed)
     with progress_bar("comparing", options.quiet, unit="fits"):
@@ -59,9 +59,8 @@ def folds_of(training: TrainingTable, folds: int, seed: int) -> Folds:
     y, groups = training.target, training.roles.get("groups")
     assert y is not None
     n = len(y) if groups is None else len(np.unique(groups))
-    if folds > n:
-        what = "rows" if groups is None else "clusters"
-        raise TableError(f"--folds {folds} needs as many {what}, and there are {n}; say --folds {max(n, 2)} or less")
+    what = "rows" if groups is None else "clusters"
+    refuse((folds > n, f"--folds {folds} needs as many {what}, and there are {n}; say --folds {max(n, 2)} or less"))
     if training.classes:
         fewest = int(np.unique(y, return_counts=True)[1].min())
         if fewest < folds:

@@ -3,15 +3,14 @@
 import argparse
 import sys
 
-from kernpool.cli.terminal import UsageError, need_output, print_json, say
+from kernpool.cli.terminal import need_output, print_json, refuse, say
 from kernpool.execution.progress import bar, is_terminal
 
 
 def run_compile(options: argparse.Namespace) -> None:
     """Run `kernpool compile`: fill the cache of compiled loops and report its content."""
     need_output("open it")
-    if options.processes is not None and options.processes < 1:
-        raise UsageError(f"--processes must be at least 1, got {options.processes}")
+    refuse((options.processes == 0, "--processes must be at least 1, got 0"))
     show = is_terminal() and not options.quiet
     from kernpool.estimators.compile_ahead import COLUMNS, compile_ahead
 

@@ -1,27 +1,21 @@
 """`kernpool explore`: the interactive explorer of a fit."""
 
 import argparse
-from collections.abc import Sequence
 from pathlib import Path
 from zipfile import is_zipfile
 
 from kernpool.cli.fit import build_model, fit_rows
 from kernpool.cli.info import load_named
 from kernpool.cli.tables import TrainingTable, open_table
-from kernpool.cli.terminal import UsageError, given, print_json, say
+from kernpool.cli.terminal import UsageError, given, print_json, refuse, say
 from kernpool.data.array_validation import TableError
 from kernpool.data.atomic_files import refuse_existing
 from kernpool.explorer import Explorer, explore
 from kernpool.explorer.explorer_model import GENERATORS
 
-# Options that fit rows, and those that read a table.
-FITTING = (
-    "kernel", "bandwidth", "degree", "smoothing", "periodic", "geographic", "ridge", "neighbors",
-)  # fmt: skip
-READING = (
-    "target", "features", "groups", "format", "sep", "decimal", "encoding", "na", "missing", "unordered", "ordered",
-    "dates",
-)  # fmt: skip
+# Options of a generator, and those that do not change the rows or the fit.
+GENERATED = {"seed", "kernel", "bandwidth", "degree", "ridge", "neighbors"}
+ALWAYS = {"command", "run", "version", "data", "out", "lang", "force", "jobs", "quiet", "json"}
 
 
 def run_explore(options: argparse.Namespace) -> None:
@@ -38,15 +32,12 @@ def run_explore(options: argparse.Namespace) -> None:
 def explorer_of(options: argparse.Namespace) -> tuple[Explorer, list[str]]:
     """Return the interactive explorer of a generator, a saved model or a table, and notes on reading the table."""
     if options.data in GENERATORS:
-        _refuse(
-            options,
-            (*READING, "smoothing", "periodic", "geographic"),
-            f"{options.data} makes its rows: one column of numbers and y",
-        )
+        _refuse_unused(options, GENERATED, f"{options.data} makes its rows: one column of numbers and y")
         parameters = build_model(options).get_params()
         degree = int(options.degree or 0)
         return explore(options.data, seed=options.seed or 0, language=options.lang, degree=degree, **parameters), []
-    _refuse(options, ("seed",), f"{options.data} is no generator; those are {' and '.join(GENERATORS)}")
+    generators = " and ".join(GENERATORS)
+    refuse((options.seed is not None, f"--seed: {options.data} is no generator; those are {generators}; leave it out"))
     path = Path(options.data)
     if options.target is None:
         if options.data != "-" and not path.exists():
@@ -56,10 +47,9 @@ def explorer_of(options: argparse.Namespace) -> tuple[Explorer, list[str]]:
             )
         if path.is_dir() or not is_zipfile(path):  # as files of models are
             names = ", ".join(map(repr, open_table(options).frame))
-            raise UsageError(
-                f"--target must name the column of {options.data} that the others explain; columns are {names}"
-            )
-        _refuse(options, FITTING + READING, f"{path.name} is a fitted model; kernpool fit makes another one")
+            text = f"--target must name the column of {options.data} that the others explain; columns are {names}"
+            raise UsageError(text)
+        _refuse_unused(options, set(), f"{path.name} is a fitted model; kernpool fit makes another one")
         model, header = load_named(path)
         return explore(model, target=header["target"], title=path.name, language=options.lang), []
     model, training = fit_rows(options)
@@ -70,13 +60,10 @@ def explorer_of(options: argparse.Namespace) -> tuple[Explorer, list[str]]:
     return explorer, training.notes
 
 
-def _refuse(options: argparse.Namespace, names: Sequence[str], why: str) -> None:
+def _refuse_unused(options: argparse.Namespace, used: set[str], why: str) -> None:
     """Raise UsageError for options that were given but have no effect."""
-    without_effect = [f"--{name}" for name in given(options, *names)]
-    if without_effect:
-        raise UsageError(
-            f"{', '.join(without_effect)}: {why}; leave {'it' if len(without_effect) == 1 else 'them'} out"
-        )
+    unused = ", ".join(f"--{name}" for name in given(options, *vars(options)) if name not in used | ALWAYS)
+    refuse((unused, f"{unused}: {why}; leave {'them' if ', ' in unused else 'it'} out"))
 
 
 def _loading_code(options: argparse.Namespace, training: TrainingTable) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 
 from kernpool.cli.info import describe_fit
 from kernpool.cli.tables import TrainingTable, training_rows
-from kernpool.cli.terminal import UsageError, given, need_output, print_json, say
+from kernpool.cli.terminal import given, need_output, print_json, refuse, say
 from kernpool.data.atomic_files import refuse_existing, whole_file
 from kernpool.displays import PartialDisplay, cover_glyphs, import_pyplot
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
@@ -74,26 +74,20 @@ def fit_rows(options: argparse.Namespace) -> tuple[Any, TrainingTable]:
 def build_model(options: argparse.Namespace, *, classes: bool = False) -> Any:
     """Build the unfitted estimator that the options describe; raise UsageError if they conflict."""
     planes = options.degree == "1"
-    if classes:
-        for name in ("degree", "ridge", "gap", "time"):
-            if vars(options).get(name) not in (None, "0"):
-                raise UsageError(
-                    f"--{name} is for targets of numbers, and {options.target!r} holds classes; leave it out"
-                )
-    parameters = given(options, "kernel", "ridge")
-    parameters |= {"n_jobs": options.jobs}
-    if "gap" in vars(options):  # of fit, not of explore
-        parameters |= given(options, "gap")
+    of_numbers = [name for name in ("degree", "ridge", "gap", "time") if vars(options).get(name) not in (None, "0")]
+    refuse(
+        (
+            classes and of_numbers,
+            f"--{' --'.join(of_numbers)} is for targets of numbers, and {options.target!r} holds classes; leave it out",
+        ),
+        (
+            options.ridge is not None and not planes,
+            "--ridge is for --degree 1: local means have no slopes, and stay in the range of Y",
+        ),
+    )
+    parameters = given(options, "kernel", "bandwidth", "smoothing", "ridge", "gap", "n_jobs")
     if options.neighbors is not None:
-        try:
-            parameters["window"] = Nearest(None if options.neighbors == "auto" else options.neighbors)
-        except ValueError as error:
-            raise UsageError(str(error).replace("k must", "--neighbors must")) from None
-    if "ridge" in parameters and not planes:
-        raise UsageError("--ridge is for --degree 1: local means have no slopes, and stay in the range of Y")
-    if options.bandwidth is not None:
-        parameters["bandwidth"] = options.bandwidth
-    parameters["smoothing"] = options.smoothing
+        parameters["window"] = Nearest(None if options.neighbors == "auto" else options.neighbors)
     kind = NadarayaWatsonClassifier if classes else LocalLinearRegressor if planes else NadarayaWatsonRegressor
     return kind(**parameters)
 
@@ -107,12 +101,18 @@ def check_outputs(options: argparse.Namespace) -> None:
     if options.plot is not None:
         os.environ.setdefault("MPLBACKEND", "Agg")  # which needs no screen
         import_pyplot()  # fails before the computation if matplotlib is missing
-        refuse_existing(Path(options.plot), options.force)
-        if options.model is not None and Path(options.plot).resolve() == Path(options.model).resolve():
-            raise UsageError(f"--model and --plot both name {options.plot!r}; give them different names")
-        suffix = Path(options.plot).suffix.removeprefix(".").lower()
-        if suffix not in PICTURES:
-            raise UsageError(f"--plot must end in one of {', '.join(PICTURES)}, got {options.plot!r}")
+        plot = Path(options.plot)
+        refuse_existing(plot, options.force)
+        refuse(
+            (
+                options.model is not None and plot.resolve() == Path(options.model).resolve(),
+                f"--model and --plot both name {options.plot!r}; give them different names",
+            ),
+            (
+                plot.suffix.removeprefix(".").lower() not in PICTURES,
+                f"--plot must end in one of {', '.join(PICTURES)}, got {options.plot!r}",
+            ),
+        )
 
 
 def draw(model: KernelSmoother, target: str, path: Path) -> None:

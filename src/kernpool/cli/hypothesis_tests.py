@@ -13,11 +13,11 @@ from kernpool.cli.column_types import numbers_of, refuse_missing
 from kernpool.cli.info import load_named, need_method
 from kernpool.cli.tables import choose_features, open_table, without_missing
 from kernpool.cli.terminal import given, need_output, print_json, say_notes
-from kernpool.data import TableError
 from kernpool.execution.progress import progress_bar
 from kernpool.inference import TestResult, specification_test
 
 Array = NDArray[np.float64]
+RESAMPLING = ("kind", "n_resamples", "random_state")  # arguments of all tests
 Tested = tuple[TestResult, list[str]]  # the result, and notes on how the table was read
 
 
@@ -42,22 +42,11 @@ def described(test: str, result: TestResult) -> dict[str, Any]:
     }
 
 
-def _arguments(options: argparse.Namespace, *names: str) -> dict[str, Any]:
-    """Return the keyword arguments of a test: those named, and those that all tests have."""
-    shared = {"n_resamples": options.resamples, "random_state": options.seed}
-    return given(options, *names) | {name: value for name, value in shared.items() if value is not None}
-
-
 def _significance(options: argparse.Namespace) -> Tested:
-    model, header = load_named(options.model)
+    model, _ = load_named(options.model)
     need_method(model, "significance_test", "kernpool test", options.model)
-    features = header["features"]
-    unknown = [name for name in options.column if name not in features]
-    if unknown:
-        known = ", ".join(map(repr, features))
-        raise TableError(f"{options.model}: no column {unknown[0]!r}; it predicts from {known}")
     model.set_params(n_jobs=options.jobs)
-    return model.significance_test(options.column, **_arguments(options, "method", "kind")), []
+    return model.significance_test(options.column, **given(options, "method", *RESAMPLING)), []
 
 
 def _of_table(options: argparse.Namespace) -> Tested:
@@ -68,5 +57,4 @@ def _of_table(options: argparse.Namespace) -> Tested:
     refuse_missing(table, numbers, "")
     say_notes(table.notes, options)
     *X, y = (numbers_of(table, name, "tests of a table take numeric columns; choose others") for name in numbers)
-    how = {"bandwidth": options.bandwidth, "n_jobs": options.jobs}
-    return specification_test(np.column_stack(X), y, **_arguments(options, "kind"), **how), table.notes
+    return specification_test(np.column_stack(X), y, **given(options, "bandwidth", "n_jobs", *RESAMPLING)), table.notes

@@ -74,9 +74,7 @@ def _load(options: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
             f"{options.model} holds a {type(model).__name__}, which predicts no tables here; load it in Python with "
             "load_model"
         )
-    model.set_params(
-        n_jobs=options.jobs, **{name: vars(options)[name] for name in ("unseen", "empty") if vars(options)[name]}
-    )
+    model.set_params(**given(options, "n_jobs", "unseen", "empty"))
     check_parameters(model)
     model._freeze()
     return model, header
@@ -232,12 +230,13 @@ class PredictionColumns:
         # predictions come last: invalid options are refused before
         added = self._curve(query) | self._observation(query) | self._explanation(query)
         predicted = predict(query)
-        if predicted.ndim == 1:
-            return {self.target: predicted} | {f"{self.target}_{end}": column for end, column in added.items()}
+        outputs = {self.target: predicted}
+        if predicted.ndim == 2:
+            outputs = {f"{self.target}_{i}": output for i, output in enumerate(predicted.T)}
         columns: Columns = {}
-        for i, output in enumerate(predicted.T):
-            columns[f"{self.target}_{i}"] = output
-            columns |= {f"{self.target}_{i}_{end}": column[:, i] for end, column in added.items()}
+        for i, (name, output) in enumerate(outputs.items()):
+            columns[name] = output
+            columns |= {f"{name}_{end}": cells if cells.ndim == 1 else cells[:, i] for end, cells in added.items()}
         return columns
 
     def _curve(self, query: Array) -> Columns:
@@ -277,27 +276,20 @@ class PredictionColumns:
         return columns
 
     def _explanation(self, query: Array) -> Columns:
-        """Return the training rows of largest weight, with contributions and influence; masked where there is none."""
+        """Return the training rows of largest weight, with contributions and influence; NaN where there is none."""
         if self.options.explain is None:
             return {}
         found = self.model.get_prediction(query).explain(self.options.explain)
         if found.classes is not None:
             at = np.arange(len(found)), slice(None), np.searchsorted(found.classes, found.predicted)
             found = replace(found, contribution=found.contribution[at], influence=found.influence[at])
-        shape = (len(found), *found.contribution.shape[2:])
         columns = {"n_eff": found.effective_rows}
         for place in range(found.row.shape[1]):
-            parts = {"row": found.row, "weight": found.weight}
-            parts |= {"contribution": found.contribution, "influence": found.influence}
-            none = found.row[:, place] < 0
-            for name, of in parts.items():
-                cells: Any = np.ma.array(of[:, place], dtype=np.float64, copy=True)
-                cells[none] = np.nan  # in a .npy file; masked cells of the others are empty
-                cells[none] = np.ma.masked
+            for name in ("row", "weight", "contribution", "influence"):
+                cells = getattr(found, name)[:, place].astype(np.float64)
+                cells[found.row[:, place] < 0] = np.nan
                 columns[f"{name}_{place + 1}"] = cells
-        if len(shape) == 1:
-            return columns
-        return {name: of if of.ndim > 1 else np.repeat(of[:, None], shape[1], axis=1) for name, of in columns.items()}
+        return columns
 
     def _note(self, guarantee: str) -> None:
         text = in_options(self.options, guarantee)

@@ -149,8 +149,6 @@ def _read_npy(data: Any) -> Any:
     array = np.load(data, allow_pickle=False)
     if not isinstance(array, np.ndarray):
         raise TableError(f"{data} is an archive of arrays (.npz), not one array; save the table with np.save")
-    if array.ndim != 2 and not array.dtype.names:
-        raise TableError(f"{data}: expected a matrix (rows, columns) or a structured array, got shape {array.shape}")
     return import_pandas().DataFrame(array.astype(array.dtype.newbyteorder("="), copy=False))
 
 

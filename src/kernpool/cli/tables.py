@@ -205,9 +205,9 @@ def _target(table: Table, name: str, choice: column_types.Choice) -> tuple[NDArr
     """Return the target column as an array, and whether it holds class labels instead of numbers."""
     kind, named = column_types.kind_of(table, name), name in choice.unordered
     if kind == "dates" and not named:
-        if choice.has_date(name):
-            return _days(table, name), False
-        raise TableError(f"{column_types.date_to_choose(table, name)}, or name another column with --target")
+        if not choice.has_date(name):
+            column_types.refuse_date(table, name, ", or name another column with --target")
+        return _days(table, name), False
     if table.frame[name].dtype == bool and not named:
         return table.frame[name].to_numpy(), True
     if not named and kind != "levels":
@@ -316,7 +316,7 @@ def _classes(table: Table, name: str, classes: NDArray[Any]) -> NDArray[Any]:
     """Return a column of a table as class labels, with the type and spelling of the model's class labels."""
     known = classes.tolist()
     labels = column_types.levels_of(table, name, known)
-    new = import_pandas().Series([label not in known for label in labels], table.frame.index)
+    new = [label not in known for label in labels]
     column_types.refuse_cells(
         table, name, new, "which is no class of the model", f"its classes are {', '.join(map(str, known))}"
     )

@@ -112,6 +112,7 @@ WORDS = {
         "drop it before fit and predict": "leave it out with --features",
         "kernpool.save_model writes": "kernpool fit --model FILE writes",
         r"\bmust be None\b": "must be left out",
+        "^k must": "--neighbors must",
         r"^unknown kernel ('.*?');": r"--kernel \1 is unknown;",
         r"(\bmethod='[\w+]+') or '([\w+]+)'": r"\1 or \2",
         r"\bX_calibration( and y_calibration)?": "--calibration",
@@ -139,6 +140,7 @@ WORDS = {
         "explore a model of some of them: .*": "fit a sample of the rows without --memory, with the --bandwidth that "
         "kernpool info shows",
     },
+    "test": {"^columns holds ('.*'), and .*, or ": r"no column \1; it predicts from "},
     "compile": {"^--kernel ": "--kernels "},
 }
 
@@ -168,8 +170,9 @@ def describe(error: BaseException) -> str:
 
 
 def given(options: argparse.Namespace, *names: str) -> dict[str, Any]:
-    """Return the named options that the user has given, for a function of the library with defaults of its own."""
-    return {name: vars(options)[name] for name in names if vars(options)[name] is not None}
+    """Return the named arguments whose options the user has given, for a function with defaults of its own."""
+    values = {name: vars(options).get(ARGUMENTS.get(name, name)) for name in names}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def plain_json(what: Any) -> Any:
