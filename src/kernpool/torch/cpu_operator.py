@@ -21,7 +21,10 @@ from kernpool.algorithms import Gradients
 from kernpool.core import Layout, PoolState, Problem, column_range, solve
 from kernpool.data.array_validation import LARGEST
 from kernpool.pooling.recipe import choose
-from kernpool.torch.dispatch import choose_width_gradient
+from kernpool.torch.dispatch import follows_from_places
+
+Places = tuple[int, slice]  # of queries: the index of the sequence, and their rows
+Keys = slice | NDArray[np.intp]  # that they may use
 
 MASK_BYTES = 1 << 24  # of the mask of a block of queries, where queries see different numbers of keys
 
@@ -45,9 +48,10 @@ class Sequences(NamedTuple):
         """Columns of the weighted sums over keys that the fit at each query needs, as a `Layout`."""
         return Layout(values=self.value.shape[-1], columns=self.query.shape[-1], degree=self.degree)
 
-    def parts(self) -> Iterator[Part]:
-        """Yield a `Part` for each sequence, or for each block of its queries; skip a part without keys."""
-        # skipped where `counts`, or a mask with one row for all queries, excludes every key
+    def parts(self) -> Iterator[tuple[Places, Keys, Problem | None]]:
+        """Yield the places of a sequence's queries, or of a block of them, their keys, and their pooling problem."""
+        # The problem is None if an entry is NaN or infinite. What sees no key is left out: where `counts`, or a mask
+        # with one row for all queries, excludes every key.
         rows, all_keys = self.query.shape[1], self.key.shape[1]
         query, key, value, inverse = map(as_array, self[:4])
         for b in range(len(query)):
@@ -61,7 +65,7 @@ class Sequences(NamedTuple):
                     continue
                 self_index = _places(number, np.arange(queries.start, queries.stop)) if self.exclude_self else None
                 arrays = query[b, queries], key[b, keys], value[b, keys], inverse
-                yield Part(b, queries, keys, self._problem(*arrays, allowed, self_index))
+                yield (b, queries), keys, self._problem(*arrays, allowed, self_index)
 
     def _problem(
         self,
@@ -98,15 +102,6 @@ class Sequences(NamedTuple):
         )
 
 
-class Part(NamedTuple):
-    """Block of queries of one sequence, the keys that they may use, and their pooling problem."""
-
-    sequence: int
-    queries: slice
-    keys: slice | NDArray[np.intp]
-    problem: Problem | None  # None if an entry is NaN or infinite
-
-
 def as_array(tensor: Tensor) -> NDArray[Any]:
     """Convert a CPU tensor to a NumPy array of its dtype; half precision becomes float32."""
     # NumPy has no bfloat16, and its float16 is slow
@@ -117,9 +112,9 @@ def as_array(tensor: Tensor) -> NDArray[Any]:
 
 def _seen(
     table: NDArray[np.bool_] | None, seen: NDArray[np.int64], queries: slice, all_keys: int
-) -> tuple[slice | NDArray[np.intp], NDArray[np.intp], NDArray[np.bool_] | None]:
+) -> tuple[Keys, NDArray[np.intp], NDArray[np.bool_] | None]:
     """Return the keys that a block of queries may use, their indices, and a mask of pairs; None if all are used."""
-    keys: slice | NDArray[np.intp] = slice(0, int(seen.max()))
+    keys: Keys = slice(0, int(seen.max()))
     number, allowed = np.arange(all_keys)[keys], None
     if table is not None and len(table) == 1:  # one row for all queries is a choice of keys, and needs no table
         keys = number = np.flatnonzero(table[0, keys])
@@ -165,8 +160,7 @@ def pool_pairs(
     pooled = np.zeros((batch, rows, value.shape[-1]))
     shift, denominator = np.full((batch, rows), -np.inf), np.zeros((batch, rows))
     numerator = np.zeros((batch, rows, given.layout.width))
-    for part in given.parts():
-        at, problem = (part.sequence, part.queries), part.problem
+    for at, _, problem in given.parts():
         if problem is None:
             pooled[at] = np.nan
             continue
@@ -203,16 +197,16 @@ def pull_back(
     totals = [np.zeros(tensor.shape if want else 0) for tensor, want in zip(given[:4], wanted, strict=True)]
     states = [tensor.numpy() for tensor in (shift, denominator, numerator)]
     slopes, inverse = as_array(cotangent).astype(np.float64), as_array(inverse_bandwidth).astype(np.float64)
-    for part in given.parts():
-        at, problem = (part.sequence, part.queries), part.problem
+    for at, keys, problem in given.parts():
         if problem is None:
             for total in totals:
                 total[...] = np.nan
             break
         found = _differentiate(problem, PoolState(*(table[at] for table in states)), slopes[at], asked, mask)
-        for name, total, rows in zip(GRADIENTS, totals, (part.queries, part.keys, part.keys), strict=False):
+        sequence, queries = at
+        for name, total, rows in zip(GRADIENTS, totals, (queries, keys, keys), strict=False):
             if name in asked:
-                total[part.sequence, rows] += np.asarray(getattr(found, name))
+                total[sequence, rows] += np.asarray(getattr(found, name))
         if "log_bandwidth" in asked:
             by_log = np.asarray(found.log_bandwidth).sum(axis=0)
             # Where 1/h is zero, nothing by symmetry: weights depend on its square.
@@ -227,7 +221,7 @@ def _differentiate(
     # the gradient by log bandwidths is the sum of the rows of `log_bandwidth`
     centered = problem.without_center()
     plan, n_jobs = choose(centered, reuse=True), torch.get_num_threads()
-    if choose_width_gradient(centered, state, wanted, masked=mask is not None).way == "pairs":
+    if not follows_from_places(centered, state, wanted, masked=mask is not None):
         return plan.pullback(centered, state, cotangent, wanted, n_jobs=n_jobs)
     places = wanted - {"log_bandwidth"} | {"query", "key"}
     found = plan.pullback(centered, state, cotangent, places, n_jobs=n_jobs)

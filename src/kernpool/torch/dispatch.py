@@ -1,4 +1,4 @@
-"""Choices for a layer call, with reasons: the pooling algorithm, and how to compute the gradient by bandwidths.
+"""Choices for a layer call: the pooling algorithm, with the reason, and how to compute the gradient by bandwidths.
 
 A `Request` is one checked call of `attention_pool`: tensors that fit together, masks, and options. `choose_route`
 returns the algorithm and the reason in words as a `Route`. All decisions of this kind are in this file.
@@ -270,17 +270,13 @@ def _is_unmodified(similarity: nn.Module) -> bool:
     )
 
 
-def choose_width_gradient(problem: Problem, state: PoolState, wanted: frozenset[str], *, masked: bool) -> Route:
-    """Choose how the compiled backward pass computes the gradient with respect to bandwidths."""
-    # by positions in bandwidths it follows from those by queries and keys, which may save a pass over pairs
+def follows_from_places(problem: Problem, state: PoolState, wanted: frozenset[str], *, masked: bool) -> bool:
+    """Return whether the gradient by bandwidths is best computed from those by queries and keys, not over pairs."""
     if "log_bandwidth" not in wanted:
-        return Route("pairs", "no gradient by bandwidths is wanted")
+        return False
     columns = problem.query.shape[1]
     by_products = columns >= FEWEST_FOR_PRODUCTS and problem.similarity.kernel.name == "gaussian"
     if by_products and not masked and not problem.degree and {"query", "key"} <= wanted:
-        reason = "those by queries and keys are wanted too, and are matrix products"
-    elif columns == 1 and applies(problem, state, wanted - {"log_bandwidth"} | {"query", "key"}):
-        reason = "those by queries and keys are sums of series, in linear time"
-    else:
-        return Route("pairs", "those by queries and keys would take another pass")
-    return Route("places", reason)
+        return True  # these are wanted too, and are matrix products
+    # In one column they may be sums of series, in linear time. Others would take another pass over pairs.
+    return columns == 1 and applies(problem, state, wanted - {"log_bandwidth"} | {"query", "key"})

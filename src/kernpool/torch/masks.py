@@ -8,6 +8,7 @@ lengths, causality and leave-one-out. `masked_softmax` is the softmax over the v
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,14 +22,17 @@ def check_tensors(**tensors: Tensor) -> None:
     """Raise TypeError unless all arguments are dense tensors."""
     for name, tensor in tensors.items():
         if not isinstance(tensor, Tensor):
-            raise TypeError(f"{name} must be a tensor, got {type(tensor).__name__}; use torch.as_tensor({name})")
-        if tensor.is_nested:
-            raise TypeError(
-                f"{name} must be a tensor with one shape for all sequences, got a nested tensor; pad it with "
-                f"torch.nested.to_padded_tensor({name}, 0.0), and pass the lengths of the sequences as valid_lens"
+            found = f"{type(tensor).__name__}; use torch.as_tensor({name})"
+        elif tensor.is_nested:
+            found = (
+                f"a nested tensor; pad it with torch.nested.to_padded_tensor({name}, 0.0), and pass the lengths of the "
+                "sequences as valid_lens"
             )
-        if tensor.layout is not torch.strided:
-            raise TypeError(f"{name} must be a dense tensor, got the layout {tensor.layout}; use {name}.to_dense()")
+        elif tensor.layout is not torch.strided:
+            found = f"the layout {tensor.layout}; use {name}.to_dense()"
+        else:
+            continue
+        raise TypeError(f"{name} must be a dense tensor, got {found}")
 
 
 def as_tensor(name: str, given: Any, device: torch.device | None = None) -> Tensor:
@@ -45,21 +49,22 @@ def check_inputs(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | 
     if attn_mask is None and _fit_at_once(query, key, value):
         return torch.Size((*query.shape[:-1], key.shape[-2]))
     _check_types({"query": query, "key": key, "value": value}, attn_mask)
-    if query.dim() < 2 or key.dim() < 2 or value.dim() < 2:
-        raise ValueError(
-            "query, key and value must have shape (..., rows, columns), got "
-            f"{tuple(query.shape)}, {tuple(key.shape)} and {tuple(value.shape)}; a single column is x[:, None]"
-        )
-    if key.shape[-2] != value.shape[-2]:
-        raise ValueError(f"key has {key.shape[-2]} rows and value has {value.shape[-2]}; each key needs its value")
+    fits = min(query.dim(), key.dim(), value.dim()) > 1 and key.shape[-2] == value.shape[-2]
     try:
         broadcast(query.shape[:-2], key.shape[:-2], value.shape[:-2])
     except RuntimeError:
+        fits = False
+    if not fits:
         raise ValueError(
-            "leading dimensions of query, key and value must broadcast, got shapes "
-            f"{tuple(query.shape)}, {tuple(key.shape)} and {tuple(value.shape)}"
-        ) from None
+            "query, key and value must have shapes (..., L, Eq), (..., S, Ek) and (..., S, Ev), whose leading "
+            f"dimensions broadcast, got {shapes_of(query, key, value)}; a single column is x[:, None]"
+        )
     return torch.Size([*broadcast(query.shape[:-2], key.shape[:-2]), query.shape[-2], key.shape[-2]])
+
+
+def shapes_of(*tensors: Tensor) -> str:
+    """Return the shapes of tensors as text."""
+    return ", ".join(str(tuple(tensor.shape)) for tensor in tensors)
 
 
 def broadcast(*shapes: torch.Size) -> torch.Size:
@@ -90,21 +95,20 @@ def _fit_at_once(query: Tensor, key: Tensor, value: Tensor) -> bool:
 def _check_types(named: dict[str, Tensor], attn_mask: Tensor | None) -> None:
     tensors = named if attn_mask is None else named | {"attn_mask": attn_mask}
     check_tensors(**tensors)
-    for name, tensor in named.items():
-        if not tensor.is_floating_point():
-            raise TypeError(f"{name} must hold floating-point numbers, got {tensor.dtype}; use {name}.float()")
     if attn_mask is not None:
         _check_mask_type("attn_mask", attn_mask, "takes part")
     if len({tensor.device for tensor in tensors.values()}) > 1:
         found = ", ".join(f"{name} on {tensor.device}" for name, tensor in tensors.items())
         raise ValueError(f"all tensors must be on one device, got {found}; move them with .to(device)")
-    if len({tensor.dtype for tensor in named.values()}) > 1:
-        # Automatic mixed precision hands over what it made half next to what it left alone, and casts in the products.
-        device = named["query"].device.type
-        if torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device):
-            return
+    # Automatic mixed precision hands over what it made half next to what it left alone, and casts in the products.
+    device = named["query"].device.type
+    mixed = torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)
+    are_floating = all(tensor.is_floating_point() for tensor in named.values())
+    if not are_floating or (not mixed and len({tensor.dtype for tensor in named.values()}) > 1):
         found = ", ".join(f"{name} in {tensor.dtype}" for name, tensor in named.items())
-        raise TypeError(f"query, key and value must have one dtype, got {found}; convert them with .to(dtype)")
+        raise TypeError(
+            f"query, key and value must have one floating-point dtype, got {found}; convert them with .to(dtype)"
+        )
 
 
 def _check_mask_type(name: str, mask: Tensor, true: str) -> None:
@@ -152,14 +156,15 @@ def with_key_padding(attn_mask: Tensor | None, key_padding_mask: Tensor, shape: 
 def with_repeated_heads(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
     """Repeat the heads of keys and values, dimension -3, for queries of more heads: grouped-query attention."""
     # each head of keys and values serves H / G heads of queries that follow each other
-    shapes = f"{tuple(query.shape)}, {tuple(key.shape)} and {tuple(value.shape)}"
-    if min(query.dim(), key.dim(), value.dim()) < 3:
-        raise ValueError(f"enable_gqa=True needs shapes (..., heads, rows, columns), got {shapes}")
-    heads, groups = query.shape[-3], (key.shape[-3], value.shape[-3])
-    if any(number == 0 or heads % number for number in groups):
-        raise ValueError(f"enable_gqa=True needs heads of the queries that are a multiple of the others', got {shapes}")
-    key, value = (tensor.repeat_interleave(heads // tensor.shape[-3], -3) for tensor in (key, value))
-    return key, value
+    if min(query.dim(), key.dim(), value.dim()) > 2:
+        heads, groups = query.shape[-3], (key.shape[-3], value.shape[-3])
+        if all(number and heads % number == 0 for number in groups):
+            key, value = (tensor.repeat_interleave(heads // tensor.shape[-3], -3) for tensor in (key, value))
+            return key, value
+    raise ValueError(
+        "enable_gqa=True needs shapes (..., heads, rows, columns), where the heads of the queries are a multiple of "
+        f"the others', got {shapes_of(query, key, value)}"
+    )
 
 
 def check_dropout(probability: float) -> None:
@@ -188,7 +193,6 @@ def without_autocast(device: torch.device) -> AbstractContextManager[None]:
 
 def valid_length_mask(valid_lens: Tensor, shape: torch.Size) -> Tensor:
     """Convert valid lengths to a mask of shape (..., L, S), True where ``key index < length``."""
-    # The range check reads the device: impossible under torch.func.vmap, and skipped in compilation and on "meta".
     lengths = valid_lengths(valid_lens, shape)
     return torch.arange(shape[-1], device=lengths.device) < lengths[..., None]
 
@@ -211,16 +215,13 @@ def valid_lengths(valid_lens: Tensor, shape: torch.Size) -> Tensor:
             f"valid_lens must have shape {per_query[:-1]} (one length per sequence) or {per_query} (one per query), "
             f"got {found}{hint}"
         )
-    _check_range(valid_lens, shape[-1])
+    # This reads the device: impossible under torch.func.vmap, and skipped in compilation and on "meta".
+    if not (torch.compiler.is_compiling() or valid_lens.is_meta or valid_lens.numel() == 0):
+        keys = shape[-1]
+        for wrong in (int(end) for end in torch.aminmax(valid_lens)):
+            if not 0 <= wrong <= keys:
+                raise ValueError(f"valid_lens must be between 0 and the number of keys, {keys}, got {wrong}")
     return lengths
-
-
-def _check_range(valid_lens: Tensor, keys: int) -> None:
-    if torch.compiler.is_compiling() or valid_lens.is_meta or valid_lens.numel() == 0:
-        return
-    for wrong in (int(end) for end in torch.aminmax(valid_lens)):
-        if not 0 <= wrong <= keys:
-            raise ValueError(f"valid_lens must be between 0 and the number of keys, {keys}, got {wrong}")
 
 
 def masked_softmax(logits: Tensor, valid: Tensor | None = None) -> Tensor:
@@ -329,8 +330,8 @@ class Participants(NamedTuple):
     @property
     def batch(self) -> torch.Size:
         """Leading (batch) dimensions of the logits, broadcast with those of the attention mask."""
-        leading = [self.shape[:-2]] + ([] if self.attn_mask is None else [self.attn_mask.shape[:-2]])
-        return broadcast(*leading)
+        leading = self.shape[:-2]
+        return leading if self.attn_mask is None else broadcast(leading, self.attn_mask.shape[:-2])
 
     @property
     def includes_every_row(self) -> bool:
@@ -341,9 +342,12 @@ class Participants(NamedTuple):
     def among(self, queries: slice) -> Participants:
         """Return the `Participants` of a slice of the queries, with only the mask rows of these queries."""
         # give `mask` the same slice: it finds the indices of the queries for causality and leave-one-out
-        table = None if self.attn_mask is None else rows_of(self.attn_mask, queries)
-        lengths = self.lengths if self.lengths is None or self.lengths.shape[-1] == 1 else self.lengths[..., queries]
-        return Participants(self.shape, self.device, table, lengths, self.is_causal, self.exclude_self)
+        mask, lengths = self.attn_mask, self.lengths  # of one row, or of one length, they are for all queries
+        if mask is not None and mask.shape[-2] > 1:
+            mask = mask[..., queries, :]
+        if lengths is not None and lengths.shape[-1] > 1:
+            lengths = lengths[..., queries]
+        return self._replace(attn_mask=mask, lengths=lengths)
 
     def mask(self, queries: slice = slice(None)) -> Tensor | None:
         """Return a boolean mask, True where a query may use a key; None if nothing is masked."""
@@ -351,18 +355,16 @@ class Participants(NamedTuple):
             return None
         query = torch.arange(self.shape[-2], device=self.device)[queries, None]
         key = torch.arange(self.shape[-1], device=self.device)
-        parts = []
+        conditions = []
         if self.attn_mask is not None:
-            parts.append(~torch.isneginf(self.attn_mask) if self.adds_to_logits else self.attn_mask)
+            conditions.append(~torch.isneginf(self.attn_mask) if self.adds_to_logits else self.attn_mask)
         if self.lengths is not None:
-            parts.append(key < self.lengths[..., None])
+            conditions.append(key < self.lengths[..., None])
         if self.is_causal:
-            parts.append(key <= query)
+            conditions.append(key <= query)
         if self.exclude_self:
-            parts.append(key != query)
-        mask = parts[0]
-        for part in parts[1:]:
-            mask = mask & part
+            conditions.append(key != query)
+        mask = reduce(torch.logical_and, conditions)
         logits = torch.Size([*self.shape[:-2], query.shape[0], self.shape[-1]])  # len() would end its being symbolic
         return mask.expand(torch.broadcast_shapes(mask.shape, logits))
 
@@ -374,8 +376,3 @@ class Participants(NamedTuple):
             seen = torch.arange(1, self.shape[-2] + 1, device=self.device).clamp(max=self.shape[-1])
             counts = seen if counts is None else torch.minimum(counts, seen)
         return counts
-
-
-def rows_of(table: Tensor, queries: slice) -> Tensor:
-    """Select the rows of a mask for a slice of the queries; a mask of one row for all queries is returned as is."""
-    return table if table.shape[-2] == 1 else table[..., queries, :]

@@ -171,28 +171,23 @@ def attention_pool(
     >>> attention_pool(query, key, value, similarity=GaussianSimilarity()).item()
     13.7754
     """
-    return _pool(
-        Request.check(
-            query,
-            key,
-            value,
-            attn_mask,
-            similarity=similarity,
-            valid_lens=valid_lens,
-            is_causal=is_causal,
-            exclude_self=exclude_self,
-            dropout_p=dropout_p,
-            degree=degree,
-            algorithm=algorithm,
-            return_weights=return_weights,
-            scale=scale,
-            enable_gqa=enable_gqa,
-            key_padding_mask=key_padding_mask,
-        )
+    request = Request.check(
+        query,
+        key,
+        value,
+        attn_mask,
+        similarity=similarity,
+        valid_lens=valid_lens,
+        is_causal=is_causal,
+        exclude_self=exclude_self,
+        dropout_p=dropout_p,
+        degree=degree,
+        algorithm=algorithm,
+        return_weights=return_weights,
+        scale=scale,
+        enable_gqa=enable_gqa,
+        key_padding_mask=key_padding_mask,
     )
-
-
-def _pool(request: Request) -> Tensor | tuple[Tensor, Tensor]:
     way = choose_route(request).way
     if way == "engine":
         return pool_by_engine(request)
@@ -321,7 +316,7 @@ class AttentionPooling(nn.Module):
         Tensor of shape (..., L, Ev), or a tuple of it and the weights of shape (..., L, S)
             Zeros for a query for which no key takes part.
         """
-        request = Request.check(
+        return attention_pool(
             query,
             key,
             value,
@@ -337,4 +332,3 @@ class AttentionPooling(nn.Module):
             enable_gqa=enable_gqa,
             key_padding_mask=key_padding_mask,
         )
-        return _pool(request)

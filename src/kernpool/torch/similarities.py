@@ -119,28 +119,25 @@ def read_bandwidth(
         raise TypeError(
             f"bandwidth must be a positive number, or one per feature, got {abbreviate(bandwidth)}"
         ) from None
-    if bandwidths.ndim > 1 or bandwidths.size == 0 or (bandwidths.ndim == 1 and form == "shared"):
-        raise ValueError(
-            f"bandwidth must be one number, or with form='per_feature' or 'linear' one per feature, "
-            f"got {abbreviate(bandwidth)} "
-            f"with form={form!r}"
-        )
     if not np.all(np.isfinite(bandwidths) & (bandwidths > 0)):
         raise ValueError(f"bandwidth must be positive and finite, got {abbreviate(bandwidth)}")
-    if output_size is not None and form != "linear":
-        raise ValueError(f"output_size={output_size} belongs to form='linear', got form={form!r}")
-    if form == "shared":
+    is_shared, features = form == "shared", size if bandwidths.ndim == 0 else bandwidths.size
+    one_each = bandwidths.ndim < 2 and features and size in (None, features)
+    if not (bandwidths.ndim == 0 if is_shared else one_each):
+        raise ValueError(
+            "bandwidth must be one number, for form='per_feature' or 'linear' together with size=, or for these forms "
+            f"one per feature, got {abbreviate(bandwidth)} with form={form!r} and size={size}"
+        )
+    # More rows could not measure another distance, and rows of zeros would never learn.
+    if output_size is not None and (form != "linear" or features is None or output_size > features):
+        raise ValueError(
+            f"output_size must be at most the number of features, and belongs to form='linear', got {output_size} for "
+            f"{features} features with form={form!r}"
+        )
+    if is_shared or features is None:
         return float(bandwidths), size, None
-    features = size if bandwidths.ndim == 0 else len(bandwidths)
-    if features is None:
-        raise ValueError(f"form={form!r} needs size=, the number of features, or a bandwidth for each of them")
-    if size is not None and features != size:
-        raise ValueError(f"bandwidth has {features} entries for size={size}; give one number, or one per feature")
-    if output_size is not None and output_size > features:
-        # More rows could not measure another distance, and rows of zeros would never learn.
-        raise ValueError(f"output_size must be at most the number of features, {features}, got {output_size}")
     rows = (output_size or features) if form == "linear" else None
-    return [float(h) for h in np.broadcast_to(bandwidths, features)], features, rows
+    return np.broadcast_to(bandwidths, features).tolist(), features, rows
 
 
 def check_sizes(query: Tensor, key: Tensor, query_size: int | None = None, key_size: int | None = None) -> None:
