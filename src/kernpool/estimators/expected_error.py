@@ -25,8 +25,9 @@ References
    Bioinformatics 7 (2006), 91.
 """
 
+import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -43,6 +44,7 @@ from kernpool.estimators.model import FittedModel
 from kernpool.execution.progress import current_progress, report_progress
 
 Array = NDArray[np.float64]
+Refit = Callable[[TrainingRows, TrainingRows], tuple[Array, float]]
 
 FOLDS, FOLDS_OF_FEW, FEW_ROWS = 5, 10, 200
 FEWEST = 4
@@ -69,10 +71,40 @@ def expected_error(model: FittedModel) -> float:
     """
     smoother = smoother_of(model, "expected_error")
     rows = canonical_rows(smoother.rows_of(np.asarray(model.value_, dtype=np.float64)))
-    copies = rows.exclusion is None and count_copies(rows, rows.weight) > 0
+    copies = has_copies(rows)
     if not _was_searched(model):
         return _without_copies(model, rows) if copies else _left_out_error(model)
-    refuse_few(rows)
+
+    def refit(fold: TrainingRows, there: TrainingRows) -> tuple[Array, float]:
+        found = _search(model, fold)
+        promised = math.nan if copies else _left_out_error_of_fold(model, found, fold)
+        return _predict(model, found, fold, there), promised
+
+    return nested_error(rows, refit, lambda: _left_out_error(model))
+
+
+def has_copies(rows: TrainingRows) -> bool:
+    """Return whether rows that are left out one by one are copies of others."""
+    return rows.exclusion is None and count_copies(rows, rows.weight) > 0
+
+
+def nested_error(rows: TrainingRows, refit: Refit, left_out_error: Callable[[], float]) -> float:
+    """Return the leave-one-out error times the ratio of held-out to promised error of fits without each fold.
+
+    Parameters
+    ----------
+    rows : TrainingRows
+        Those of the fit. Where some are copies, the held-out error itself is returned.
+    refit : callable
+        Takes the rows of a fit without a fold, and those of the fold; returns predictions of these, and the
+        leave-one-out error of the fit, which does not count where rows are copies.
+    left_out_error : callable
+        Returns the leave-one-out error of all rows.
+    """
+    unit, number = ("rows", rows.number) if rows.clusters is None else ("groups", len(np.unique(rows.clusters)))
+    if number < FEWEST:
+        raise ValueError(f"expected_error needs at least four {unit} to search without some of them, got {number:g}")
+    copies = has_copies(rows)
     met = promised = held_out = 0.0
     folds = [*folds_of(rows, together=copies)]
     for k, held in enumerate(folds):
@@ -80,23 +112,16 @@ def expected_error(model: FittedModel) -> float:
         if not (len(fold.X) > 1 and len(there.X)):
             continue
         with warnings.catch_warnings(), _progress_of(k, len(folds) + 1):
-            warnings.simplefilter("ignore")  # what the search of all rows has said already
-            found = _search(model, fold)
-            met += float(there.weight @ _squared(there.value, _predict(model, found, fold, there)))
-            held_out += there.total
-            promised += 0.0 if copies else there.total * _left_out_error_of_fold(model, found, fold)
+            warnings.simplefilter("ignore")  # what the fit of all rows has said already
+            predicted, promise = refit(fold, there)
+        met += float(there.weight @ np.sum((predicted - there.value) ** 2, axis=1))
+        promised += there.total * promise
+        held_out += there.total
     if copies:
         return met / held_out
     with _progress_of(len(folds), len(folds) + 1):
-        error = _left_out_error(model)
+        error = left_out_error()
     return error * (met / promised if promised > 0 else 1.0)
-
-
-def refuse_few(rows: TrainingRows) -> None:
-    """Raise ValueError if there are fewer than four rows, or groups of them."""
-    unit, number = ("rows", rows.number) if rows.clusters is None else ("groups", len(np.unique(rows.clusters)))
-    if number < FEWEST:
-        raise ValueError(f"expected_error needs at least four {unit} to search without some of them, got {number:g}")
 
 
 def _was_searched(model: FittedModel) -> bool:
@@ -157,10 +182,6 @@ def folds_of(rows: TrainingRows, *, together: bool = False) -> Iterator[Array]:
 def _reweighted(rows: TrainingRows, weight: Array) -> TrainingRows:
     """Return the rows with new frequency weights, without the rows whose new weight is zero."""
     return replace(rows, weight=weight).take(np.flatnonzero(weight > 0))
-
-
-def _squared(value: Array, prediction: Array) -> Array:
-    return np.asarray(np.sum((prediction - value) ** 2, axis=1))
 
 
 def _predict(model: FittedModel, found: Found, fold: TrainingRows, there: TrainingRows) -> Array:

@@ -33,7 +33,7 @@ from kernpool.estimators.regressors import LocalLinearRegressor, LocalPolynomial
 from kernpool.estimators.stacking.averaging import ScoreCalibration
 from kernpool.estimators.stacking.estimators import KernelStackingClassifier, KernelStackingRegressor
 from kernpool.estimators.stacking.kernel_ridge import KernelRidge, RidgeKernel, Spectrum, StandardColumns
-from kernpool.estimators.stacking.stack import FittedStack, Queries
+from kernpool.estimators.stacking.stack import FittedStack
 from kernpool.execution.error_messages import abbreviate
 from kernpool.pooling import ChunkPairs, Floor, Nearest
 
@@ -43,7 +43,7 @@ MODELS = (*SMOOTHERS, KernelStackingRegressor, KernelStackingClassifier)
 Model = KernelSmoother | KernelStackingRegressor | KernelStackingClassifier
 PARTS = (
     BandwidthSearch, Encoding, Circle, Coordinates, Cuts, Globe, ScoreCalibration,
-    KernelRidge, RidgeKernel, Spectrum, StandardColumns, FittedStack, Queries, Floor, Nearest, Exclusion,
+    KernelRidge, RidgeKernel, Spectrum, StandardColumns, FittedStack, Floor, Nearest, Exclusion,
 )  # fmt: skip
 BUILT = ("smoother_", "_extent", "_rank_notes", "_given")  # made again of the attributes, when a model is loaded
 TRUSTED = [f"{kind.__module__}.{kind.__qualname__}" for kind in (*MODELS, *PARTS)]

@@ -215,33 +215,24 @@ def summarise(
 ) -> Summary:
     """Compute the `Summary` of a fitted regressor from its training rows, in one or two passes over their pairs."""
     weight, rows = training.weight, training.rows
-    own, deleted = training.value - training.fitted, training.value - training.deleted
+    own = training.value - training.fitted
     squared, effective = _norms(smoother, training)
     kept = weight > 0
     trace, trace_squared = training.trace, float(weighted_sum(weight[kept], squared[kept]))
-    first = training.value[kept.argmax()]  # subtracted first, so that a constant output has variance zero
-    mean = first + weighted_sum(weight, training.value - first) / rows
-    rss, away = weighted_sum(weight, own**2), training.value - mean
-    total, towards = weighted_sum(weight, away**2), training.fitted - mean
-    freedom = rows - 2.0 * trace + trace_squared
+    mean = _mean(training.value, weight)
+    rss, away, towards = weighted_sum(weight, own**2), training.value - mean, training.fitted - mean
     log_penalty = {name: CRITERIA[name].log_penalty for name in ("aicc", "gcv")}
     penalty = {name: 0.0 if of is None else of(trace, rows)[0] for name, of in log_penalty.items()}
-    norm = np.sqrt(weighted_sum(weight, towards**2))
+    norms = np.sqrt(weighted_sum(weight, away**2)), np.sqrt(weighted_sum(weight, towards**2))
+    values = errors_of_fit(training.value, training.fitted, training.deleted, weight, trace, trace_squared)
     with np.errstate(divide="ignore", invalid="ignore"):
-        values = {
+        values |= {
             "kernel": smoother.recipe.kernel.name,
             "chosen": chosen,
             "columns": columns,
-            "rows": rows,
             "left_out": "row",
-            "trace": trace,
-            "trace_squared": trace_squared,
             "rss": rss,
-            "residual_sd": np.sqrt(rss / freedom) if freedom > 0 else np.full_like(rss, math.nan),
-            "r2": 1.0 - rss / total,
-            "correlation_r2": (weighted_sum(weight, away * towards) / np.sqrt(total) / norm) ** 2,
-            "loo_r2": 1.0 - weighted_sum(weight, deleted**2) / total,
-            "loo_error": float(np.sum(weighted_sum(weight, deleted**2)) / rows),
+            "correlation_r2": (weighted_sum(weight, away * towards) / norms[0] / norms[1]) ** 2,
             "aicc": _penalised(np.log(rss / rows), penalty["aicc"]),
             "gcv": np.exp(_penalised(np.log(rss / rows), penalty["gcv"])),
             "effective_rows": (
@@ -253,20 +244,51 @@ def summarise(
             "alone": training.alone,
         }
     if clusters is not None:
-        values |= _left_out(clusters, weight, total)
+        values |= _left_out(clusters, training.value, weight)
     return summary_of_regression(title, len(columns), values)
 
 
-def _left_out(clusters: Clusters, weight: Array, total: Array) -> dict[str, Any]:
+def errors_of_fit(
+    value: Array, fitted: Array, left_out: Array, weight: Array, trace: float, trace_squared: float
+) -> dict[str, Any]:
+    """Return what the summaries of all linear smoothers have, by name, from fitted and held-out values of the rows."""
+    rows, rss = float(weight.sum()), weighted_sum(weight, (value - fitted) ** 2)
+    freedom = rows - 2.0 * trace + trace_squared
+    return {
+        "rows": rows,
+        "trace": trace,
+        "trace_squared": trace_squared,
+        "residual_sd": np.sqrt(rss / freedom) if freedom > 0 else np.full_like(rss, math.nan),
+        "r2": explained(value, value - fitted, weight),
+        "loo_r2": explained(value, value - left_out, weight),
+        "loo_error": float(np.sum(weighted_sum(weight, (value - left_out) ** 2)) / rows),
+    }
+
+
+def explained(value: Array, residual: Array, weight: Array) -> Array:
+    """Return R2 of each output: one minus residual over total sum of squares; NaN where an output is constant."""
+    total = weighted_sum(weight, (value - _mean(value, weight)) ** 2)
+    unexplained = np.divide(
+        weighted_sum(weight, residual**2), total, where=total > 0, out=np.full_like(total, math.nan)
+    )
+    return np.asarray(1.0 - unexplained)
+
+
+def _mean(value: Array, weight: Array) -> Array:
+    """Return the weighted means of outputs, without rounding where an output is constant."""
+    first = value[weight.argmax()]
+    return np.asarray(first + weighted_sum(weight, value - first) / weight.sum())
+
+
+def _left_out(clusters: Clusters, value: Array, weight: Array) -> dict[str, Any]:
     """Return number and sizes (smallest, median, largest) of the clusters, and R2 and error without the row's own."""
     kept = weight > 0
     size = np.sort(np.bincount(np.unique(clusters.code[kept], return_inverse=True)[1], weight[kept]))
-    squared = weighted_sum(weight, clusters.residual**2)
     return {
         "n_clusters": len(size),
         "cluster_sizes": (float(size[0]), float(np.median(size)), float(size[-1])),
-        "cluster_r2": np.asarray(1.0 - squared / total),
-        "cluster_error": float(squared.sum() / weight.sum()),
+        "cluster_r2": explained(value, clusters.residual, weight),
+        "cluster_error": float(weighted_sum(weight, clusters.residual**2).sum() / weight.sum()),
     }
 
 

@@ -79,7 +79,6 @@ def test_many_rows_have_landmarks(monkeypatch, generator):
     for clusters in (None, group):
         found = fit_table("laplace", columns, value, np.ones(400), clusters, generator=np.random.default_rng(0))
         assert found.landmarks.shape[0] == 150
-        assert len(found.fitted) == 400
         assert whole.error < found.error < 4 * whole.error
 
 

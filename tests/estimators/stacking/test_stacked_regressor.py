@@ -270,7 +270,7 @@ def test_refusals_name_the_argument(rows, tmp_path):
         model().fit(np.where(X > 0.9, np.nan, X), y)
     with pytest.raises(ValueError, match="sample_weight"):
         model().fit(X, y, np.zeros(N))
-    with pytest.raises(ValueError, match="max_bytes must be at least"):
+    with pytest.raises(ValueError, match="more than max_bytes=10"):
         model().fit(X, y).attention_weights(X, max_bytes=10)
     with pytest.raises(ValueError, match="at least four rows"):
         model().fit(X[:3], y[:3]).expected_error()

@@ -266,14 +266,9 @@ class KernelStackingRegressor(Scoring, RegressorMixin, StackedEstimator):  # typ
         """
         check_is_fitted(self)
         stack, queries = self._stack, self._stack.read(X)
-        needed = 8 * len(queries) * len(stack.local.key_)
-        if needed > max_bytes:
-            raise ValueError(
-                f"max_bytes must be at least {needed} for the weights of {len(queries)} queries, got {max_bytes}; pass "
-                "fewer queries at once"
-            )
+        weights = stack.weights(queries, max_bytes)
         found = np.zeros((len(queries), len(stack.local.key_)))
-        found[:, stack.kept] = stack.weights(queries)
+        found[:, stack.kept] = weights
         return found
 
     def leave_one_out(self) -> LeaveOneOut:
@@ -611,7 +606,7 @@ class KernelStackingClassifier(MostProbableClass, Scoring, ClassifierMixin, Stac
         stack = self._stack
         queries = stack.read(X)
         local: Any = stack.local
-        near = ClassPrediction(local, queries.key, queries.code).probability
-        far = self._calibration.probability(stack.ridge.predict(queries.columns))
-        each = near, far, *(other.predict(queries.columns) for other in stack.others[1:])
+        near, columns = ClassPrediction(local, queries.query, queries.code).probability, stack.columns_of(queries)
+        far = self._calibration.probability(stack.ridge.predict(columns))
+        each = near, far, *(other.predict(columns) for other in stack.others[1:])
         return average(self._mixing, each)

@@ -24,7 +24,6 @@ References
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,18 +32,19 @@ from scipy.special import stdtrit
 from sklearn.base import clone
 
 from kernpool import conformal
-from kernpool.bandwidth import TrainingRows, canonical_rows, count_copies
-from kernpool.estimators.expected_error import folds_of, refuse_few
+from kernpool.bandwidth import TrainingRows, canonical_rows
+from kernpool.estimators.expected_error import nested_error
 from kernpool.estimators.fitted_model import places_of
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.limits import smoother_of
 from kernpool.estimators.methods.calibration import check_rows, read_outputs
-from kernpool.estimators.stacking.kernel_ridge import Array, KernelRidge, centered, mean_of
-from kernpool.estimators.stacking.stack import FitMembers, FittedStack, Queries, row_weights, squared_error, values_of
+from kernpool.estimators.methods.inference import Prediction
+from kernpool.estimators.stacking.kernel_ridge import Array, KernelRidge, mean_of
+from kernpool.estimators.stacking.stack import FitMembers, FittedStack, row_weights, values_of
 from kernpool.estimators.training_rows import ReadRows
 from kernpool.execution.text_table import ROWS
 from kernpool.inference import Interval, local_noise, number_clusters
-from kernpool.inference.model_summary import MemberSummary, Summary, summary_of_regression
+from kernpool.inference.model_summary import MemberSummary, Summary, errors_of_fit, explained, summary_of_regression
 from kernpool.smoother import EvaluationPoints
 
 METHODS = ("robust", "naive")
@@ -109,14 +109,14 @@ def twiced(stack: FittedStack, weights: Array, residual: Array) -> tuple[Array, 
     return found, corrections
 
 
-def confidence_interval(stack: FittedStack, queries: Queries, level: float, method: str) -> Interval:
+def confidence_interval(stack: FittedStack, queries: Prediction, level: float, method: str) -> Interval:
     """Compute pointwise confidence intervals for the curve.
 
     Parameters
     ----------
     stack : FittedStack
         The fit.
-    queries : Queries
+    queries : Prediction
         Evaluation points.
     level : float
         Confidence level.
@@ -201,29 +201,16 @@ def conformal_interval(
 def summarise_stack(stack: FittedStack, title: str, columns: int) -> Summary:
     """Compute the `Summary` of a fitted stack."""
     hat, weight = HatSummary.of(stack), stack.weight
-    each = weight @ centered(stack.value, weight) ** 2
-    varies = each > 0
-
-    def explained(prediction: Array) -> Array:
-        found = np.full(len(each), np.nan)
-        found[varies] = 1.0 - (weight @ (stack.value - prediction) ** 2)[varies] / each[varies]
-        return found
-
-    members = tuple(
-        MemberSummary(
-            name, description_of(member), mixing, float(explained(left_out)[varies].mean()) if varies.any() else np.nan
-        )
-        for (name, member), mixing, left_out in zip(
-            stack.members.items(), stack.mixing.tolist(), stack.left_out_of_members, strict=True
-        )
-    )
-    with np.errstate(divide="ignore", invalid="ignore"):
-        deviation = np.sqrt(weight @ (stack.value - hat.fitted) ** 2 / max(hat.freedom, 0.0))
-    values = {
-        "members": members, "rows": hat.rows, "trace": hat.trace, "trace_squared": hat.trace_squared,
-        "residual_sd": deviation, "r2": explained(hat.fitted), "loo_r2": explained(stack.left_out),
-        "loo_error": stack.error, "left_out": "row" if stack.group is None else "cluster",
-    }  # fmt: skip
+    members = []
+    for (name, member), mixing, left_out in zip(
+        stack.members.items(), stack.mixing.tolist(), stack.left_out_of_members, strict=True
+    ):
+        score = explained(stack.value, stack.value - left_out, weight)
+        varies = ~np.isnan(score)
+        mean = float(score[varies].mean()) if varies.any() else np.nan
+        members.append(MemberSummary(name, description_of(member), mixing, mean))
+    values = errors_of_fit(stack.value, hat.fitted, stack.left_out, weight, hat.trace, hat.trace_squared)
+    values |= {"members": tuple(members), "left_out": "row" if stack.group is None else "cluster"}
     return summary_of_regression(title, columns, values)
 
 
@@ -261,29 +248,17 @@ def expected_error(stack: FittedStack, fit: FitMembers) -> float:
     rows = canonical_rows(
         TrainingRows.from_arrays(local.key_, values_of(local), row_weights(local), local.key_code_, local.exclusion_)
     )
-    refuse_few(rows)
-    copies = rows.exclusion is None and count_copies(rows, rows.weight) > 0
-    met = promised = held_out = 0.0
-    for held in folds_of(rows, together=copies):
-        there = held > 0
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what the fit of all rows has said already
-            without = FittedStack.of(_refitted(local, rows, rows.weight - held), fit)
-            key, code = rows.X[there], rows.code[there]
-            found = without.predict(Queries(key, code, without.columns.matrix(key, code)))
-        total = float(held.sum())
-        met += total * squared_error(rows.value[there] - found, held[there])
-        promised += total * without.error
-        held_out += total
-    if copies:
-        return met / held_out
-    return stack.error * (met / promised if promised > 0 else 1.0)
+
+    def refit(fold: TrainingRows, there: TrainingRows) -> tuple[Array, float]:
+        without = FittedStack.of(_refitted(local, fold), fit)
+        return without.predict(without.queries(there.X, there.code)), without.error
+
+    return nested_error(rows, refit, lambda: stack.error)
 
 
-def _refitted(local: KernelSmoother, rows: TrainingRows, weight: Array) -> KernelSmoother:
-    """Return an estimator like a fitted one, fitted to its rows with other frequencies."""
-    kept = weight > 0
+def _refitted(local: KernelSmoother, rows: TrainingRows) -> KernelSmoother:
+    """Return an estimator like a fitted one, fitted to some of its rows."""
     again: KernelSmoother = clone(local)
-    read = ReadRows(rows.X[kept], rows.code[kept], rows.value[kept], local.encoding_, None)
-    again._fit_pairs(read, read.output, weight[kept], None if rows.clusters is None else rows.clusters[kept])
+    read = ReadRows(rows.X, rows.code, rows.value, local.encoding_, None)
+    again._fit_pairs(read, read.output, rows.weight, rows.clusters)
     return again

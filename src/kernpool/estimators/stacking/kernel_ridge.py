@@ -145,19 +145,19 @@ class Spectrum:
         size = np.sqrt(values)
         return cls(weight, features @ (rotation / size), values, to_features @ (rotation * size), mean)
 
-    def residuals(self, value: Array, ridge: float, group: Codes | None = None) -> tuple[Array, Array]:
-        """Return residuals of the fit, and leave-one-out (with groups leave-cluster-out) residuals, of shape (n, c)."""
+    def left_out_residuals(self, value: Array, ridge: float, group: Codes | None = None) -> Array:
+        """Return leave-one-out residuals, with groups leave-cluster-out, of shape (n, c)."""
         root, factor = np.sqrt(self.weight)[:, None], self.values / (self.values + ridge)
         away = centered(value, self.weight)
         residual = away - self.vectors @ (factor[:, None] * (self.vectors.T @ (root * away))) / root
         if group is None:
-            return residual, residual / (1.0 - self.leverage(ridge))[:, None]
+            return np.asarray(residual / (1.0 - self.leverage(ridge))[:, None])
         left_out = np.empty_like(residual)
         for rows in _rows_of_groups(group):
             some = self.vectors[rows]
             hat = (some * factor) @ some.T + root[rows] * root[rows].T / self.weight.sum()
             left_out[rows] = np.linalg.solve(np.eye(len(rows)) - hat, root[rows] * residual[rows]) / root[rows]
-        return residual, left_out
+        return left_out
 
     def leverage(self, ridge: float) -> Array:
         """Return the derivative of each fitted value by the output of one unit of its row, of shape (n,)."""
@@ -272,17 +272,14 @@ class KernelRidge:
         Linear map T before distances are taken: the metric is :math:`M = T T'`.
     landmarks : ndarray of shape (p, k)
         Transformed rows whose kernels are combined.
-    landmark_rows : ndarray of int, shape (p,), or None
-        Which rows they are; None for all.
     spectrum : Spectrum
         Of the kernel matrix of the rows.
     center, unit : ndarray of shape (c,)
         Weighted mean and standard deviation of the outputs; the unit is one where an output is constant.
     coefficients : ndarray of shape (p, c)
         Of the landmarks.
-    fitted, left_out : ndarray of shape (n, c)
-        Fitted values and leave-one-out, or leave-cluster-out, predictions of the rows, their residuals multiplied by
-        the optimism.
+    left_out : ndarray of shape (n, c)
+        Leave-one-out, or leave-cluster-out, predictions of the rows, their residuals multiplied by the optimism.
     error : float
         Weighted mean of squared leave-one-out residuals, each output in its standard deviations, summed over outputs:
         length, ridge and metric are those of the least. Without the optimism.
@@ -295,12 +292,10 @@ class KernelRidge:
     ridge: float
     transform: Array
     landmarks: Array
-    landmark_rows: NDArray[np.intp] | None
     spectrum: Spectrum
     center: Array
     unit: Array
     coefficients: Array
-    fitted: Array
     left_out: Array
     error: float
     optimism: Array
@@ -396,12 +391,12 @@ def fit_kernel_ridge(
         else:
             spectrum = Spectrum.of_landmarks(kernel, points, weight, some)
         for ridge in (one * ridge for ridge in RIDGES):
-            residual, left_out = spectrum.residuals(value, ridge, group)
+            left_out = spectrum.left_out_residuals(value, ridge, group)
             error = float(np.sum(mean_of((left_out / unit) ** 2, weight)))
             if best is None or error < best.error:
                 best = KernelRidge(
-                    kernel, ridge, transform, some, landmarks, spectrum, mean_of(value, weight), unit, np.empty(0),
-                    value - residual, value - left_out, error, np.ones(value.shape[1]),
+                    kernel, ridge, transform, some, spectrum, mean_of(value, weight), unit, np.empty(0),
+                    value - left_out, error, np.ones(value.shape[1]),
                 )  # fmt: skip
     assert best is not None, "there are kernels to choose from"
     return replace(best, coefficients=best.spectrum.coefficients(value, best.ridge))

@@ -33,21 +33,6 @@ FitMembers = Callable[[Array, Array, Array, Codes | None], GlobalMembers]
 
 
 @dataclass(frozen=True, eq=False)
-class Queries:
-    """Rows at which a stack predicts: numeric columns, category codes, and both as standardised columns."""
-
-    key: Array
-    code: Codes
-    columns: Array
-
-    def __getitem__(self, rows: slice) -> Queries:
-        return Queries(self.key[rows], self.code[rows], self.columns[rows])
-
-    def __len__(self) -> int:
-        return len(self.key)
-
-
-@dataclass(frozen=True, eq=False)
 class FittedStack:
     """Members of a stacked regression, fitted to the same rows, and their weights.
 
@@ -145,39 +130,38 @@ class FittedStack:
         """Leave-one-out, or leave-cluster-out, predictions of the average."""
         return average(self.mixing, self.left_out_of_members)
 
-    @cached_property
-    def training(self) -> Queries:
-        """The training rows of positive weight as queries."""
-        key, code = self.local.key_[self.kept], self.local.key_code_[self.kept]
-        return Queries(key, code, self.columns.matrix(key, code))
-
-    def read(self, X: ArrayLike, *, warn: bool = True) -> Queries:
+    def read(self, X: ArrayLike, *, warn: bool = True) -> Prediction:
         """Convert X to queries as the local estimator does; warn of extrapolation if `warn`."""
-        key, code = read_query(self.local, X, warn=warn)
-        return Queries(key, code, self.columns.matrix(key, code))
+        return self.queries(*read_query(self.local, X, warn=warn))
 
-    def _of_local(self, queries: Queries) -> Prediction:
-        return Prediction(self.local, queries.key, queries.code)
+    def queries(self, key: Array, code: Codes) -> Prediction:
+        """Return rows of numeric columns and category codes as queries: the prediction of the local estimator there."""
+        return Prediction(self.local, key, code)
 
-    def predict(self, queries: Queries) -> Array:
+    def columns_of(self, queries: Prediction) -> Array:
+        """Return queries as the standardised columns of the global members."""
+        return self.columns.matrix(queries.query, queries.code)
+
+    def predict(self, queries: Prediction) -> Array:
         """Return predictions of shape (m, c)."""
-        local = self._of_local(queries).mean.reshape(len(queries), -1)
+        local, columns = queries.mean.reshape(len(queries), -1), self.columns_of(queries)
         with blas_threads(resolve_n_jobs(self.local.n_jobs)):
-            others = [other.predict(queries.columns) for other in self.others]
+            others = [other.predict(columns) for other in self.others]
         return average(self.mixing, [local, *others])
 
-    def weights(self, queries: Queries) -> Array:
+    def weights(self, queries: Prediction, max_bytes: int | None = None) -> Array:
         """Return the linear weights of the training rows of positive weight, of shape (m, n)."""
-        size = 8 * len(queries) * len(self.local.key_)  # the limit is that of the caller
-        local = self._of_local(queries).weights(max_bytes=size)[:, self.kept]
+        size = 8 * len(queries) * len(self.local.key_) if max_bytes is None else max_bytes
+        local, columns = queries.weights(max_bytes=size)[:, self.kept], self.columns_of(queries)
         with blas_threads(resolve_n_jobs(self.local.n_jobs)):
-            others = [other.weights(queries.columns) for other in self.others]
+            others = [other.weights(columns) for other in self.others]
         return average(self.mixing, [local, *others])
 
     def hat_rows(self) -> Iterator[tuple[slice, Array]]:
         """Yield the hat matrix in blocks of rows, which are fits at training rows."""
         for rows in blocks_of(len(self.weight)):
-            yield rows, self.weights(self.training[rows])
+            some = self.kept[rows]
+            yield rows, self.weights(self.queries(self.local.key_[some], self.local.key_code_[some]))
 
 
 def row_weights(local: KernelSmoother) -> Array:
