@@ -96,23 +96,27 @@ class BandwidthPathDisplay(drawing.Display):
                 "the estimator has no bandwidth_search_; fit it with bandwidth='loo', 'aicc' or 'gcv' (a model "
                 "loaded from a file does not have it either)"
             )
-        spread, title = search.spread, TITLES[search.criterion]
-        if len(spread) == 1 and not len(search.smoothing):
-            display = cls(bandwidths=search.tried, values=search.values, best=search.bandwidth, y_label=title)
-            return display.plot(ax=ax, **style)
-        tried = search.tried[:, : len(spread)]
-        factors, best, label = tried / spread, search.bandwidth / spread, "bandwidth h in spreads of the columns"
-        names = estimator.encoding_.numeric_labels()
-        if search.common_factor:
-            factors, best, names = factors[:, :1], best[:1], None
-        display = cls(bandwidths=factors, values=search.values, best=best, names=names, x_label=label, y_label=title)
-        return display.plot(ax=ax, **style)
+        tried, best, names, label = search.tried, search.bandwidth, None, "bandwidth h"
+        columns = len(search.spread)
+        if columns > 1 or len(search.smoothing):
+            label = "bandwidth h in spreads of the columns"
+            shown = 1 if search.common_factor else columns  # of a common factor all columns show the same
+            tried, best = (tried[:, :columns] / search.spread)[:, :shown], (best / search.spread)[:shown]
+            names = None if search.common_factor else estimator.encoding_.numeric_labels()
+        return cls(
+            bandwidths=tried,
+            values=search.values,
+            best=best,
+            names=names,
+            x_label=label,
+            y_label=TITLES[search.criterion],
+        ).plot(ax=ax, **style)
 
     def plot(
         self,
         *,
         ax: Axes | None = None,
-        curve_kwargs: dict[str, Any] | None = None,
+        curve_kwargs: drawing.Style = None,
         labels: tuple[str, str] = ("smallest at h = {:.3g}", "{}: {:.3g}"),
     ) -> BandwidthPathDisplay:
         """Draw the criterion against the bandwidth: a curve, or with several columns one cloud of points per column.

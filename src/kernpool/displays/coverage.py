@@ -81,18 +81,18 @@ class CoverageBins:
         """Create a `CoverageBins`: bins of nearly equal numbers of rows, or one bin for each label."""
         # rows with equal values share a bin
         values, at, counts = np.unique(x, return_inverse=True, return_counts=True)
-        labels = None
+        labels, number, place = None, at, x
         if x.dtype.kind in "fiub":
             middle = np.cumsum(counts) - 0.5 * counts
             _, slice_of_value = np.unique((middle * slices / len(x)).astype(np.int64), return_inverse=True)
-            number, place = slice_of_value[at], x.astype(np.float64)
+            number = slice_of_value[at]
         else:
+            labels, place = values, at
             if len(values) > MOST_LABELS:
                 raise ValueError(
                     f"the column has {len(values)} different labels, and at most {MOST_LABELS} can be drawn; give "
                     "numbers or coarser labels"
                 )
-            number, place, labels = at, at.astype(np.float64), values
         rows = np.bincount(number)
         found = np.bincount(number, weights=inside).astype(np.int64)
         parts = [place[number == one] for one in range(len(rows))]
@@ -170,7 +170,7 @@ class CoverageDisplay(drawing.Display):
         *,
         against: int | str | None = None,
         level: float = 0.9,
-        method: str | None = None,
+        method: str = "auto",
         interval_kwargs: dict[str, Any] | None = None,
         slices: int = 10,
         confidence: float = 0.95,
@@ -192,8 +192,8 @@ class CoverageDisplay(drawing.Display):
             Column by which to slice, numbers, dates, durations or labels; by default the prediction.
         level : float, default=0.9
             Probability that an interval holds the value.
-        method : str, optional
-            As in `prediction_interval`; by default that of the estimator.
+        method : str, default="auto"
+            As in `prediction_interval`.
         interval_kwargs : dict, optional
             Further arguments of `prediction_interval`, such as `X_calibration`.
         slices : int, default=10
@@ -233,8 +233,7 @@ class CoverageDisplay(drawing.Display):
                 "with CoverageDisplay.from_intervals"
             )
         target = target_name(estimator, y, target)
-        how = {} if method is None else {"method": method}
-        found = ask(X, level=level, **how, **(interval_kwargs or {}))
+        found = ask(X, level=level, method=method, **(interval_kwargs or {}))
         if against is None:  # rows without a prediction are in no slice
             x, label = found.center, f"prediction of {target}"
             ends = tuple(np.where(np.isnan(x), np.nan, end) for end in (found.lower, found.upper))
@@ -334,8 +333,8 @@ class CoverageDisplay(drawing.Display):
         self,
         *,
         ax: Axes | None = None,
-        bar_kwargs: dict[str, Any] | None = None,
-        line_kwargs: dict[str, Any] | None = None,
+        bar_kwargs: drawing.Style = None,
+        line_kwargs: drawing.Style = None,
     ) -> CoverageDisplay:
         """Draw the coverage of each bin with its binomial error bar, and a line at the nominal coverage.
 
@@ -358,29 +357,26 @@ class CoverageDisplay(drawing.Display):
         style = drawing.styled(line_kwargs, color=drawing.BLACK, linestyle="--", linewidth=1.2, zorder=1, label=label)
         self.line_ = ax.axhline(self.level, **style)
         holds = (of.lower <= self.level) & (self.level <= of.upper)
-        percent = f"{100 * self.confidence:.6g} %"
-        kinds = (
-            (holds, drawing.BLUE, "o", f"slices of {_sizes(of.rows)} rows, {percent} binomial bars"),
-            (~holds, drawing.RED, "s", "slices whose bar misses it"),
-        )
+        sizes = " to ".join(str(size) for size in np.unique([of.rows.min(), of.rows.max()]))
+        label = f"slices of {sizes} rows, {100 * self.confidence:.6g} % binomial bars"
         self.bars_: list[Any] = []
-        for which, color, marker, label in kinds:
-            if not which.any():
-                continue
-            across = np.abs(np.stack([of.left, of.right]) - of.center)[:, which]
-            down = np.abs(np.stack([of.lower, of.upper]) - of.coverage)[:, which]
-            style = drawing.styled(
-                bar_kwargs,
-                xerr=None if of.labels is not None else across,
-                yerr=down,
-                color=color,
-                fmt=marker,
-                markersize=6,
-                elinewidth=1.4,
-                zorder=2,
-                label=label,
-            )
-            self.bars_.append(ax.errorbar(of.center[which], of.coverage[which], **style))
+        for which, color, marker, entry in (
+            (holds, drawing.BLUE, "o", label),
+            (~holds, drawing.RED, "s", "slices whose bar misses it"),
+        ):
+            if which.any():
+                style = drawing.styled(
+                    bar_kwargs,
+                    xerr=np.abs([of.left, of.right] - of.center)[:, which] if of.labels is None else None,
+                    yerr=np.abs([of.lower, of.upper] - of.coverage)[:, which],
+                    color=color,
+                    fmt=marker,
+                    markersize=6,
+                    elinewidth=1.4,
+                    zorder=2,
+                    label=entry,
+                )
+                self.bars_.append(ax.errorbar(of.center[which], of.coverage[which], **style))
         if of.labels is not None:
             ax.set_xticks(of.center, [str(label) for label in of.labels])
             ax.set_xlim(-0.5, len(of.labels) - 0.5)
@@ -388,17 +384,8 @@ class CoverageDisplay(drawing.Display):
         ax.set_ylim(max(-0.01, low - 0.08 * (1.0 - low)), 1.0 + 0.03 * (1.0 - low))
         ax.yaxis.set_major_locator(MaxNLocator(7, steps=[1, 2, 5, 10]))
         ax.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:.6g} %"))
-        self._finish(title=self.summary(), ncols=2 if len(self.bars_) == 1 else 1, **drawing.ABOVE)
-        return self
-
-    def summary(self) -> str:
-        """Return a line of text: the coverage over all rows, and how many intervals are infinite or missing."""
-        parts = [f"all {self.slices.rows.sum()} rows: {100 * self.coverage:.1f} % inside"]
+        parts = [f"all {of.rows.sum()} rows: {100 * self.coverage:.1f} % inside"]
         parts += [f"{self.infinite} intervals infinite"] * (self.infinite > 0)
         parts += [f"{self.unknown} rows without interval left out"] * (self.unknown > 0)
-        return ", ".join(parts)
-
-
-def _sizes(rows: NDArray[np.int64]) -> str:
-    low, high = int(rows.min()), int(rows.max())
-    return f"{low}" if low == high else f"{low} to {high}"
+        self._finish(title=", ".join(parts), ncols=2 if len(self.bars_) == 1 else 1, **drawing.ABOVE)
+        return self

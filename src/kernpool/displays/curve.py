@@ -49,15 +49,14 @@ def bands_along(section: Section, band: str | None, **options: Any) -> list[Inte
     return [part_of(one, slice(None), section.column) for one in found] if slopes else found
 
 
-def prediction_interval_along(section: Section, level: float | None, method: str | None) -> Interval | None:
+def prediction_interval_along(section: Section, level: float | None, method: str) -> Interval | None:
     """Compute an estimator's prediction intervals along one column; None if no level is given."""
     if level is None:
         return None
     remedy = f", so that prediction={level!r} cannot be drawn; use prediction=None{OTHERS}"
-    how = {} if method is None else {"method": method}
     with warnings.catch_warnings():  # that there are too few rows for the level is said
         warnings.filterwarnings("ignore", r"\d+ of \d+ prediction intervals", InferenceWarning)
-        found: Interval = section.ask("prediction_interval", remedy, level=level, **how)
+        found: Interval = section.ask("prediction_interval", remedy, level=level, method=method)
     return found
 
 
@@ -65,10 +64,12 @@ def part_of(interval: Interval, *which: Any) -> Interval:
     """Return an interval at some points and of one column, or in another order."""
     if len(interval.center) < np.size(which[0]):
         return interval  # which the constructor of the display refuses
-    arrays = {name: getattr(interval, name) for name in ("center", "lower", "upper", "standard_error", "df")}
-    return replace(
-        interval, **{name: array[which[: array.ndim]] for name, array in arrays.items() if array is not None}
-    )
+    arrays = {}
+    for name in ("center", "lower", "upper", "standard_error", "df"):
+        array = getattr(interval, name)
+        if array is not None:
+            arrays[name] = array[which[: array.ndim]]
+    return replace(interval, **arrays)
 
 
 def label_of(interval: Interval) -> str:
@@ -191,7 +192,7 @@ class KernelCurveDisplay(drawing.Display):
         method: str = "auto",
         variance: str = "local",
         prediction: float | None = None,
-        prediction_method: str | None = None,
+        prediction_method: str = "auto",
         truth: Callable[[Array], Array] | None = None,
         grid_resolution: int | None = None,
         subsample: int | None = 1000,
@@ -225,8 +226,8 @@ class KernelCurveDisplay(drawing.Display):
         prediction : float, optional
             Coverage of a prediction interval for a new observation, such as 0.9, drawn in addition to the curve's: it
             is as wide as values scatter, whereas intervals of the curve shrink with more rows.
-        prediction_method : str, optional
-            Method of `prediction_interval`; by default that of the estimator.
+        prediction_method : str, default="auto"
+            Method of `prediction_interval`.
         truth : callable, optional
             The true function of that column, or its slope, vectorized.
         grid_resolution : int, optional
@@ -352,12 +353,12 @@ class KernelCurveDisplay(drawing.Display):
         self,
         *,
         ax: Axes | None = None,
-        curve_kwargs: dict[str, Any] | None = None,
-        scatter_kwargs: dict[str, Any] | None = None,
-        truth_kwargs: dict[str, Any] | None = None,
-        band_kwargs: dict[str, Any] | None = None,
-        center_kwargs: dict[str, Any] | None = None,
-        expected_kwargs: dict[str, Any] | None = None,
+        curve_kwargs: drawing.Style = None,
+        scatter_kwargs: drawing.Style = None,
+        truth_kwargs: drawing.Style = None,
+        band_kwargs: drawing.Style = None,
+        center_kwargs: drawing.Style = None,
+        expected_kwargs: drawing.Style = None,
     ) -> KernelCurveDisplay:
         """Draw the fitted curve with its bands, the training samples and the true function, where given.
 

@@ -122,6 +122,14 @@ def new_axes(down: int = 1, across: int = 1, size: tuple[float, float] = (6.4, 4
     return np.asarray(axes)
 
 
+def flat_axes(axes: Any, count: int, unit: str) -> NDArray[Any]:
+    """Return given axes as a flat array; raise ValueError unless there are as many as units of a display."""
+    flat_array = np.ravel(np.asarray(axes, dtype=object))
+    check_length("axes", flat_array, count, unit)
+    return flat_array
+
+
+Style = dict[str, Any] | None  # keywords for an artist of matplotlib; None for those of the display
 # Legend in the room above a plot, small.
 ABOVE: dict[str, Any] = {"frameon": False, "loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "fontsize": "small"}
 ABOVE |= {"title_fontsize": "small"}
@@ -158,7 +166,7 @@ def method_of(estimator: Any, name: str, remedy: str) -> Any:
     return found
 
 
-def styled(given: dict[str, Any] | None, **default: Any) -> dict[str, Any]:
+def styled(given: Style, **default: Any) -> dict[str, Any]:
     """Return the default style of an artist, changed by what the caller gives."""
     return default | (given or {})
 
@@ -204,23 +212,21 @@ def need_one_output(predicted: Array, axes: int = 1) -> None:
         )
 
 
-def as_array(values: Any) -> NDArray[np.float64]:
-    """Convert an array, a torch tensor or a list of these to a float64 array."""
+def as_array(name: str, values: Any) -> Array:
+    """Convert an array, a torch tensor or a list of these to a float64 array, allowing NaN."""
     # tensors may have a gradient, be on another device, or be in half precision
     if hasattr(values, "detach"):
         values = values.detach().cpu().double().numpy()
     elif isinstance(values, list | tuple):
-        values = [as_array(value) for value in values]
-    refuse_foreign("an array of the picture", values)
-    read = np.asarray(values)
-    if read.dtype.kind not in "fiub":
-        raise TypeError(f"real numbers are needed for a picture, got dtype {read.dtype}")
-    return read.astype(np.float64)
+        values = [as_array(name, value) for value in values]
+    return as_numbers(name, values)
 
 
-def as_numbers(name: str, values: Any) -> NDArray[np.float64]:
+def as_numbers(name: str, values: Any) -> Array:
     """Convert an argument to a float64 array, allowing NaN; raise TypeError for tensors and masked entries."""
     refuse_foreign(name, values)
+    if np.iscomplexobj(values):
+        raise TypeError(f"{name} must hold real numbers, got dtype {np.asarray(values).dtype}")
     return np.asarray(values, dtype=np.float64)
 
 
@@ -261,7 +267,7 @@ def draw_band(ax: Axes, x: Array, lower: Array, upper: Array, style: dict[str, A
     return ax.fill_between(x, lower, upper, where=np.isfinite(lower) & np.isfinite(upper), **style)
 
 
-def draw_samples(ax: Axes, x: Array | None, y: Array | None, given: dict[str, Any] | None) -> Any:
+def draw_samples(ax: Axes, x: Array | None, y: Array | None, given: Style) -> Any:
     """Draw training samples as circles, smaller and more transparent if there are many."""
     if x is None or y is None:
         return None

@@ -91,7 +91,7 @@ class KernelDisplay:
         return cls(u=grid, profiles=profiles).plot(axes=axes, **style)
 
     def plot(
-        self, *, axes: Any = None, names: Sequence[str] | None = None, curve_kwargs: dict[str, Any] | None = None
+        self, *, axes: Any = None, names: Sequence[str] | None = None, curve_kwargs: drawing.Style = None
     ) -> KernelDisplay:
         """Draw the profile of each kernel in a panel of its own.
 
@@ -117,9 +117,8 @@ class KernelDisplay:
         count = len(self.profiles)
         if axes is None:
             axes = drawing.new_axes(1, count, (2.6 * count + 0.6, 2.8), sharex=True, sharey=True)
-        self.axes_ = np.atleast_1d(np.asarray(axes, dtype=object)).ravel()
+        self.axes_ = drawing.flat_axes(axes, count, "kernel")
         names = list(self.profiles) if names is None else names
-        drawing.check_length("axes", self.axes_, count, "kernel")
         drawing.check_length("names", names, count, "kernel")
         self.figure_ = self.axes_[0].figure
         self.lines_: list[Any] = []
@@ -339,20 +338,19 @@ class AttentionDisplay:
 
 
 def _as_grid(weights: ArrayLike, distributions: bool) -> Array:
-    grid = drawing.as_array(weights)
+    grid = drawing.as_array("weights", weights)
     if grid.ndim not in (2, 4) or grid.size == 0:
         raise ValueError(
             f"weights must have shape (queries, keys) or (rows, columns, queries, keys), got {grid.shape}; "
             "for a batch of heads use weights[None] or reshape it to a grid"
         )
-    grid = grid if grid.ndim == 4 else grid[None, None]
     if not np.all(np.isfinite(grid)):
-        place = tuple(int(i) for i in np.argwhere(~np.isfinite(grid))[0])
-        where = f"(query, key) {place[2:]}" if grid.shape[:2] == (1, 1) else f"(row, column, query, key) {place}"
+        place = tuple(np.argwhere(~np.isfinite(grid))[0].tolist())
         raise ValueError(
-            f"weights hold {grid[place]} at {where}; "
+            f"weights hold {grid[place]} at index {place}; "
             "empty windows give NaN: use empty='zero', or another kernel or bandwidth"
         )
+    grid = grid if grid.ndim == 4 else grid[None, None]
     sums = grid.sum(axis=-1)
     off = (np.abs(sums - 1) > 1e-3) & (sums != 0)  # half precision sums to one within a thousandth
     if distributions and (off.any() or grid.min() < 0):

@@ -49,13 +49,6 @@ class Panel:
     categories: tuple[str, ...] | None  # with their numbers of rows
     rows: Array  # values of some training rows, drawn as ticks
 
-    def ends(self, i: int) -> tuple[Array, Array] | None:
-        """Return the lower and upper ends of the intervals of one curve."""
-        if self.interval is None:
-            return None
-        lower, upper = (end.reshape(len(self.x), -1)[:, i] for end in (self.interval.lower, self.interval.upper))
-        return lower, upper
-
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class PartialDisplay:
@@ -244,9 +237,9 @@ class PartialDisplay:
         *,
         axes: Sequence[Axes] | None = None,
         columns: int | None = None,
-        curve_kwargs: dict[str, Any] | None = None,
-        band_kwargs: dict[str, Any] | None = None,
-        scatter_kwargs: dict[str, Any] | None = None,
+        curve_kwargs: drawing.Style = None,
+        band_kwargs: drawing.Style = None,
+        scatter_kwargs: drawing.Style = None,
     ) -> PartialDisplay:
         """Draw one panel per column, with a common y axis.
 
@@ -269,17 +262,15 @@ class PartialDisplay:
         ValueError
             If there is not one of `axes` per panel.
         """
-        if axes is None:
-            axes = _new_axes(len(self.panels), columns)
-        self.axes_: NDArray[Any] = np.array(axes, dtype=object).ravel()
-        drawing.check_length("axes", self.axes_, len(self.panels), "panel")
+        self.axes_ = drawing.flat_axes(
+            _new_axes(len(self.panels), columns) if axes is None else axes, len(self.panels), "panel"
+        )
         self.figure_ = self.axes_[0].figure
         self.lines_: list[list[Any]] = []
         self.bands_: list[list[Any]] = []
         self.centers_: list[Any] = []
         for ax, panel in zip(self.axes_, self.panels, strict=True):
             drawing.draw_samples(ax, self.x_train, self.y_train, scatter_kwargs)
-            draw = _draw_curve if panel.categories is None else _draw_points
             self.lines_.append([])
             self.bands_.append([])
             for i in range(panel.prediction.shape[1]):
@@ -287,11 +278,13 @@ class PartialDisplay:
                 if self.classes is not None:
                     color, label = drawing.CLASSES[i % len(drawing.CLASSES)], str(self.classes[i])
                 style = drawing.styled(curve_kwargs, color=color, label=label)
-                line, band = draw(ax, panel, i, style, {"label": self.band_label} | (band_kwargs or {}))
+                line, band = _draw(panel, ax, i, style, {"label": self.band_label} | (band_kwargs or {}))
                 self.lines_[-1].append(line)
                 self.bands_[-1] += [] if band is None else [band]
             if self.classes is None:
                 self._draw_center(ax, panel)
+            if panel.categories is not None:
+                _name_categories(ax, panel.categories)
             drawing.label_axis(ax.xaxis, panel.label, panel.kind)
             drawing.tidy(ax)
         self._limit_height()
@@ -397,31 +390,31 @@ def _panel(
     )
 
 
-def _draw_curve(ax: Axes, panel: Panel, i: int, style: dict[str, Any], band_style: dict[str, Any]) -> tuple[Any, Any]:
-    """Draw a curve and its band; return both, None without a band."""
+def _draw(panel: Panel, ax: Axes, i: int, style: dict[str, Any], band_style: dict[str, Any]) -> tuple[Any, Any]:
+    """Draw a curve and its band, or a point and a bar per category; return both, None without intervals."""
+    curves, x = panel.prediction.shape[1], panel.x
     band: Any = None
-    ends = panel.ends(i)
-    if ends is not None:
-        alpha = PALE if panel.prediction.shape[1] == 1 else PALER
-        default = {"color": style["color"], "alpha": alpha, "linewidth": 0, "zorder": 2}
-        band = ax.fill_between(panel.x, *ends, **(default | band_style))
-    (line,) = ax.plot(panel.x, panel.prediction[:, i], **({"linewidth": 1.8, "zorder": 3} | style))
+    points: dict[str, Any] = {"linewidth": 1.8}
+    if panel.categories is not None:  # classes beside each other
+        x = x + (i - 0.5 * (curves - 1)) * min(0.12, 0.6 / curves)
+        points = {"marker": "o", "markersize": 5, "linestyle": ""}
+    (line,) = ax.plot(x, panel.prediction[:, i], **({"zorder": 3} | points | style))
+    if panel.interval is not None:
+        lower, upper = (end.reshape(len(x), -1)[:, i] for end in (panel.interval.lower, panel.interval.upper))
+        color = style["color"]
+        if panel.categories is None:
+            alpha = PALE if curves == 1 else PALER
+            band_style = {"color": color, "alpha": alpha, "linewidth": 0, "zorder": 2} | band_style
+            band = ax.fill_between(x, lower, upper, **band_style)
+        else:
+            band_style = {"colors": color, "alpha": 0.35, "linewidth": 5, "zorder": 2} | band_style
+            band = ax.vlines(x, lower, upper, **band_style)
     return line, band
 
 
-def _draw_points(ax: Axes, panel: Panel, i: int, style: dict[str, Any], band_style: dict[str, Any]) -> tuple[Any, Any]:
-    """Draw a point and a bar per category, classes beside each other; return both, None without bars."""
-    curves, band = panel.prediction.shape[1], None
-    x = panel.x + (i - 0.5 * (curves - 1)) * min(0.12, 0.6 / curves)
-    ends = panel.ends(i)
-    if ends is not None:
-        default = {"colors": style["color"], "linewidth": 5, "alpha": 0.35, "zorder": 2}
-        band = ax.vlines(x, *ends, **(default | band_style))
-    points: dict[str, Any] = {"marker": "o", "markersize": 5, "linestyle": "", "zorder": 3} | style
-    (line,) = ax.plot(x, panel.prediction[:, i], **points)
-    names = panel.categories or ()
+def _name_categories(ax: Axes, names: Sequence[str]) -> None:
+    """Label the points of categories on the x axis, upright where they are many or long."""
     turn = len(names) > TURNED or sum(max(map(len, name.split("\n"))) for name in names) > 36
     shown = [name.replace("\n", " ") if turn else name for name in names]
-    ax.set_xticks(panel.x, shown, rotation=90 * turn, fontsize="small")
+    ax.set_xticks(range(len(names)), shown, rotation=90 * turn, fontsize="small")
     ax.set_xlim(-0.6, len(names) - 0.4)
-    return line, band

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -228,19 +227,14 @@ class QuantileFanDisplay(drawing.Display):
             y_label=y_label,
         ).plot(ax=ax, **style)
 
-    def pairs(self) -> Sequence[tuple[int, int]]:
-        """Return the column indices of the lower and upper quantile of each band, the outermost band first."""
-        last = len(self.levels) - 1
-        return [(low, last - low) for low in range(len(self.levels) // 2)]
-
     def plot(
         self,
         *,
         ax: Axes | None = None,
         color: Any = drawing.BLUE,
-        band_kwargs: dict[str, Any] | None = None,
-        median_kwargs: dict[str, Any] | None = None,
-        scatter_kwargs: dict[str, Any] | None = None,
+        band_kwargs: drawing.Style = None,
+        median_kwargs: drawing.Style = None,
+        scatter_kwargs: drawing.Style = None,
     ) -> QuantileFanDisplay:
         """Draw the bands between quantiles, the median line and the training samples.
 
@@ -260,12 +254,13 @@ class QuantileFanDisplay(drawing.Display):
         """
         ax = self._start(ax)
         self.bands_: list[Any] = []
-        pairs = self.pairs()
-        for depth, (low, high) in enumerate(pairs):
+        pairs = len(self.levels) // 2
+        for low in range(pairs):  # the outermost band first
+            high = len(self.levels) - 1 - low
             # Opaque, so that the legend shows the very colors of the picture; samples lie above.
-            ink = PALEST + (DARKEST - PALEST) * depth / max(len(pairs) - 1, 1)
+            ink = PALEST + (DARKEST - PALEST) * low / max(pairs - 1, 1)
             shade, label = drawing.mixed_with_white(color, ink), label_of(self.levels[low], self.levels[high])
-            style = drawing.styled(band_kwargs, color=shade, linewidth=0, zorder=0.5 + depth / 100, label=label)
+            style = drawing.styled(band_kwargs, color=shade, linewidth=0, zorder=0.5 + low / 100, label=label)
             self.bands_.append(drawing.draw_band(ax, self.x, self.quantile[:, low], self.quantile[:, high], style))
         self.scatter_ = drawing.draw_samples(ax, self.x_train, self.y_train, scatter_kwargs)
         self.line_: Any = None

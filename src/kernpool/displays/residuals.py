@@ -154,8 +154,8 @@ class ResidualDisplay(drawing.Display):
         ax: Axes | None = None,
         marked: int = 5,
         subsample: int | None = 2000,
-        scatter_kwargs: dict[str, Any] | None = None,
-        noise_kwargs: dict[str, Any] | None = None,
+        scatter_kwargs: drawing.Style = None,
+        noise_kwargs: drawing.Style = None,
     ) -> ResidualDisplay:
         """Draw the residuals, the band of local noise, and circles around the rows of largest leverage.
 
