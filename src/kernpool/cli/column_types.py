@@ -56,13 +56,6 @@ def refuse_cells(table: Table, name: str, bad: Any, what: str, remedy: str = COR
     raise TableError(f"{table.source}: row {row}, column {name!r} {shown}, {what}{more} ({COUNTED}); {remedy}")
 
 
-def refuse_missing(table: Table, names: Iterable[str], remedy: str) -> None:
-    """Raise TableError if a cell of the named columns is missing."""
-    for name in names:
-        missing = table.frame[name].isna()
-        refuse_cells(table, name, missing, "a missing cell", f"drop such rows with --missing drop{remedy}")
-
-
 def as_numbers(column: Any) -> Any:
     """Return a column as numbers, with NaN for every cell that is not a number."""
     try:
@@ -148,20 +141,14 @@ def features_of(table: Table, names: Sequence[str], choice: Choice) -> Any:
                 refuse_date(
                     table, name, f", --unordered {name} for levels without order, or leave it out with --features"
                 )
-            columns[name] = days_of(table, name)
+            columns[name] = days_of(table, name).array
         elif name in choice.ordered:
             columns[name] = _in_order(table, name, choice.ordered[name])
         elif kind == "levels":
-            columns[name] = levels_of(table, name)
+            columns[name] = import_pandas().Series(levels_of(table, name), dtype=object)
         else:
             columns[name] = numbers_of(table, name, remedy)
-    pandas = import_pandas()
-    return pandas.DataFrame(
-        {
-            name: pandas.Series(cells, dtype=object) if isinstance(cells, list) else getattr(cells, "array", cells)
-            for name, cells in columns.items()
-        }
-    )
+    return import_pandas().DataFrame(columns)
 
 
 def _in_order(table: Table, name: str, order: Sequence[str] | None) -> Any:
@@ -171,16 +158,14 @@ def _in_order(table: Table, name: str, order: Sequence[str] | None) -> Any:
         is_text = [isinstance(cell, str) for cell in cells]
         remedy = f"say it, as in --ordered {name}=small:medium:large"
         refuse_cells(table, name, is_text, "whose order is not declared", remedy)
-        return cells
+        return import_pandas().Series(cells, dtype=object)
     unlisted = [cell not in order for cell in cells]
     refuse_cells(table, name, unlisted, f"which is not in the order {':'.join(order)}", "add it to --ordered")
-    return import_pandas().Series(import_pandas().Categorical(cells, order, ordered=True))
+    return import_pandas().Categorical(cells, order, ordered=True)
 
 
 def queries_of(table: Table, names: Sequence[str], encoding: Encoding) -> MixedTable:
     """Read the predictor columns of new rows with the types that they had when the model was fitted."""
-    need(table, names)
-    refuse_missing(table, names, ": the model predicts from this column")
     known, pairs = iter(encoding.levels), iter(encoding.pairs)
     columns: dict[str, Any] = {}
     for name, kind in zip(names, encoding.kinds, strict=True):

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.cli.column_types import numbers_of, refuse_missing
+from kernpool.cli.column_types import numbers_of
 from kernpool.cli.info import load_named, need_method
-from kernpool.cli.tables import choose_features, open_table, without_missing
+from kernpool.cli.tables import choose_features, complete_rows, open_table
 from kernpool.cli.terminal import given, need_output, print_json, say_notes
 from kernpool.execution.progress import progress_bar
 from kernpool.inference import TestResult, specification_test
@@ -53,8 +53,7 @@ def _of_table(options: argparse.Namespace) -> Tested:
     """Test the curve of a table; with --missing drop, without rows that miss cells in the columns that are used."""
     table = open_table(options)
     numbers = [*choose_features(table, options), options.target]
-    table = without_missing(table, numbers, options)
-    refuse_missing(table, numbers, "")
+    table = complete_rows(table, numbers, options)
     say_notes(table.notes, options)
     *X, y = (numbers_of(table, name, "tests of a table take numeric columns; choose others") for name in numbers)
     return specification_test(np.column_stack(X), y, **given(options, "bandwidth", "n_jobs", *RESAMPLING)), table.notes

@@ -56,10 +56,8 @@ def run_predict(options: argparse.Namespace) -> None:
     model, header = _load(options)
     columns = PredictionColumns.of(options, model, header)
     with _predictor(model, options.cluster) as predict:
-        if options.memory is None:
-            names, rows, notes = _predict_rows(options, columns, header, predict)
-        else:
-            names, rows, notes = _predict_chunks(options, columns, header, predict)
+        predict_table = _predict_rows if options.memory is None else _predict_chunks
+        names, rows, notes = predict_table(options, columns, header, predict)
     if options.json and options.out != "-":
         print_json({"out": options.out, "rows": rows, "columns": names, "notes": [*notes, *columns.notes]})
     for note in () if options.quiet or options.json else columns.notes:
@@ -103,20 +101,21 @@ def _predict_chunks(
 ) -> tuple[list[str], int, list[str]]:
     """Predict a table block by block, and write each block."""
     rows, blocks = query_chunks(options, header["features"])
-    source, read, frame = columns.model.source_, list[int](), import_pandas().DataFrame
-    with progress_bar("predicting", options.quiet):
-        predicted = _predicted(blocks, rows, columns, predict, read)
-        first = next(predicted)
-        with row_writer(options.out, rows, force=options.force) as write:
-            write(frame(first))
-            for block in predicted:
-                write(frame(block))
+    source, names, read = columns.model.source_, list[str](), list[int]()
+    with (
+        progress_bar("predicting", options.quiet),
+        row_writer(options.out, rows, force=options.force) as write,
+    ):
+        for block in _predicted(blocks, rows, columns, predict, read):
+            names = list(block)
+            write(import_pandas().DataFrame(block))
     notes = []
-    if source is not None and options.cluster is None and sum(read) < (source.rows or 0) * len(read):
+    total = 0 if source is None or options.cluster is not None else (source.rows or 0) * len(read)
+    if sum(read) < total:
         passes = "" if len(read) == 1 else f" in {len(read)} passes over them"
-        notes.append(f"{sum(read)} of {(source.rows or 0) * len(read)} training rows were read{passes}")
+        notes.append(f"{sum(read)} of {total} training rows were read{passes}")
     say_notes(notes, options)
-    return list(first), rows, notes
+    return names, rows, notes
 
 
 def _predicted(

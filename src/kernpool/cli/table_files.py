@@ -212,10 +212,9 @@ def _npy(file: IO[bytes], rows: int) -> Iterator[Write]:
         if text:
             raise TableError(f"a .npy file holds numbers, and column {text[0]!r} is text; write .csv or .parquet")
         if not file.tell():  # a memory map would end in a signal on a full disk
-            described = np.lib.format.header_data_from_array_1_0(np.empty((0, frame.shape[1])))
-            shape = {"shape": (rows, frame.shape[1]), "fortran_order": False}
-            np.lib.format.write_array_header_1_0(file, described | shape)
-        file.write(np.ascontiguousarray(frame, dtype=np.float64).tobytes())
+            header = {"descr": "<f8", "fortran_order": False, "shape": (rows, frame.shape[1])}
+            np.lib.format.write_array_header_1_0(file, header)
+        file.write(np.ascontiguousarray(frame, dtype="<f8").tobytes())
 
     yield write
 

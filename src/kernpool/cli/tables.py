@@ -75,11 +75,15 @@ def text_format(options: argparse.Namespace) -> dict[str, Any]:
     return how
 
 
-def without_missing(table: Table, names: Sequence[str], options: argparse.Namespace) -> Table:
-    """Return the table without rows that have missing cells in the named columns, unless these are errors."""
+def complete_rows(table: Table, names: Sequence[str], options: argparse.Namespace) -> Table:
+    """Return the table without rows that have missing cells in the named columns; without --missing drop, refuse."""
     column_types.need(table, names)
     missing = table.frame[[*names]].isna()
-    if options.missing in (None, "raise") or not missing.any(axis=None):
+    if options.missing != "drop":
+        for name in names:
+            is_feature = "features" in vars(options) and name not in (options.target, *_roles(options))
+            remedy = f"drop such rows with --missing drop{', or leave the column out with --features' * is_feature}"
+            column_types.refuse_cells(table, name, missing[name], "a missing cell", remedy)
         return table
     left = missing.any(axis=1)
     if left.all():
@@ -88,7 +92,8 @@ def without_missing(table: Table, names: Sequence[str], options: argparse.Namesp
             f"{table.source}: all {len(left)} rows have missing cells in the columns that are used; column {worst!r} "
             f"misses {missing[worst].mean():.0%} of its cells: fill some of them in, or leave it out with --features"
         )
-    table.notes.append(f"{left.sum()} of {len(left)} rows have missing cells and are left out")
+    if left.any():
+        table.notes.append(f"{left.sum()} of {len(left)} rows have missing cells and are left out")
     return replace(table, frame=table.frame[~left])
 
 
@@ -128,10 +133,7 @@ def training_rows(options: argparse.Namespace) -> TrainingTable:
     column_types.need(table, unused)
     what = "has a type (--unordered, --ordered or --dates) but is no feature; name it in --features too"
     refuse((unused, f"{', '.join(map(repr, unused))} {what}"))
-    used = [*names, options.target, *_roles(options)]
-    table = without_missing(table, used, options)
-    column_types.refuse_missing(table, names, ", or leave the column out with --features")
-    column_types.refuse_missing(table, used[len(names) :], "")
+    table = complete_rows(table, [*names, options.target, *_roles(options)], options)
     X = column_types.features_of(table, names, choice)
     target, classes = _target(table, options.target, choice)
     roles: dict[str, NDArray[Any]] = {}
@@ -277,7 +279,7 @@ def query_rows(options: argparse.Namespace, model: KernelSmoother, header: dict[
     """Read the rows to predict: return the feature columns that the model needs, and the table with all columns."""
     table = open_table(options)
     column_types.need(table, options.keep or ())
-    table = without_missing(table, header["features"], options)
+    table = complete_rows(table, header["features"], options)
     return column_types.queries_of(table, header["features"], model.encoding_), table
 
 
@@ -303,9 +305,8 @@ def calibration_rows(options: argparse.Namespace, model: Any, header: dict[str, 
         raise TableError(
             f"{options.model} has no name of its target column, which --calibration needs; save the model with target="
         )
-    table = without_missing(open_table(options, options.calibration), [*header["features"], target], options)
+    table = complete_rows(open_table(options, options.calibration), [*header["features"], target], options)
     X = column_types.queries_of(table, header["features"], model.encoding_)
-    column_types.refuse_missing(table, [target], "")
     y = column_types.numbers_of(table, target) if options.sets is None else _classes(table, target, model.classes_)
     notes = [f"{table.source}: {note}" for note in table.notes]
     say_notes(notes, options, records=True)
