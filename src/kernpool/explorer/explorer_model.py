@@ -82,8 +82,6 @@ class ExplorerModel:
                 (numbers,), (codes,) = replace(encoding, labels=None).encode(row, self.model.unseen)
             except (TypeError, ValueError) as error:
                 raise ValueError(f"query must be a row of X: {error}") from None
-            if not np.all(np.isfinite(numbers)):
-                raise ValueError(f"query must be finite, got {abbreviate(query)}")
             start = replace(start, query=(tuple(numbers.tolist()), tuple(codes.tolist())))
         return start
 
@@ -171,18 +169,18 @@ def truth_along(truth: Truth, model: KernelSmoother) -> tuple[Array, Array]:
         )
     if callable(truth):
         column = np.asarray(model.key_, dtype=np.float64)[:, 0]
-        places = np.linspace(column.min(), column.max(), PLACES)
-        values = np.asarray(truth(places), dtype=np.float64)
-    else:
-        if len(truth) != 2:
-            raise ValueError(f"truth must be a function or a pair (x, y), got {len(truth)} parts")
-        places, values = (np.asarray(part, dtype=np.float64) for part in truth)
-    values = np.broadcast_to(values, places.shape) if values.ndim == 0 else values
-    if places.ndim != 1 or values.shape != places.shape or not np.all(np.isfinite([places, values])):
+        points = np.linspace(column.min(), column.max(), PLACES)
+        truth = points, truth(points)
+    parts = [np.asarray(part, dtype=np.float64) for part in truth]
+    if len(parts) == 2 and parts[1].ndim == 0:  # a constant
+        parts[1] = np.broadcast_to(parts[1], parts[0].shape)
+    shapes = [part.shape for part in parts]
+    if len(parts) != 2 or parts[0].ndim != 1 or shapes[0] != shapes[1] or not np.all(np.isfinite(parts)):
         raise ValueError(
-            f"truth must have one finite value per point, got shapes {places.shape} and {values.shape}; a function "
-            "takes an array and returns one of its shape"
+            "truth must be a pair (x, y) with one finite value per point, or a function that takes an array and "
+            f"returns one of its shape, got shapes {', '.join(map(str, shapes))}"
         )
+    places, values = parts
     order = np.argsort(places, kind="stable")
     return places[order], values[order]
 

@@ -16,14 +16,7 @@ from kernpool.algorithms.algorithm import FEWEST_FOR_PRODUCTS
 from kernpool.algorithms.sweep.sweep import applies
 from kernpool.core import PoolState, Problem
 from kernpool.execution.error_messages import abbreviate, check_choice
-from kernpool.torch.masks import (
-    Participants,
-    check_dropout,
-    check_inputs,
-    check_tensors,
-    with_key_padding,
-    with_repeated_heads,
-)
+from kernpool.torch.masks import Participants, check_inputs, check_tensors, with_key_padding, with_repeated_heads
 from kernpool.torch.similarities import BilinearSimilarity, DotProductSimilarity, KernelSimilarity
 
 Similarity = Callable[[Tensor, Tensor], Tensor]
@@ -85,7 +78,6 @@ class Request(NamedTuple):
             attn_mask = with_key_padding(attn_mask, key_padding_mask, shape)
         if scale is not None:
             similarity = _with_scale(similarity, scale)
-        check_dropout(dropout_p)
         check_algorithm(algorithm, degree, similarity, dropout_p, return_weights)
         participants = Participants.check(shape, query.device, attn_mask, valid_lens, is_causal, exclude_self)
         return cls(query, key, value, participants, similarity, dropout_p, degree, algorithm, return_weights)
@@ -116,13 +108,11 @@ def _with_scale(similarity: Similarity, scale: float) -> Similarity:
 def check_algorithm(
     algorithm: str, degree: int, similarity: Similarity, dropout_p: float, return_weights: bool
 ) -> None:
-    """Raise ValueError if algorithm, degree, similarity, dropout and `return_weights` are incompatible."""
+    """Raise ValueError if algorithm, degree, similarity, dropout or `return_weights` are invalid or incompatible."""
     if isinstance(similarity, type) or not callable(similarity):
         found = f"the class; use {similarity.__name__}()" if isinstance(similarity, type) else abbreviate(similarity)
         raise TypeError(f"similarity must be a layer such as GaussianSimilarity(bandwidth=1.0), got {found}")
     check_choice("algorithm", algorithm, ALGORITHMS)
-    if degree not in (0, 1):
-        raise ValueError(f"degree must be 0, local constant, or 1, local linear, got {abbreviate(degree)}")
     weights = "return_weights=True" if return_weights else f"dropout={dropout_p}" if dropout_p else ""
     why_not = _conflict(algorithm, degree, similarity, dropout_p, weights)
     if why_not:
@@ -130,7 +120,11 @@ def check_algorithm(
 
 
 def _conflict(algorithm: str, degree: int, similarity: Similarity, dropout_p: float, weights: str) -> str:
-    """Return which options exclude each other, with the remedy; an empty string if none do."""
+    """Return which option is out of range or excludes another, with the remedy; an empty string if none does."""
+    if not 0.0 <= dropout_p <= 1.0:
+        return f"dropout must be a probability between 0 and 1, got {dropout_p}"
+    if degree not in (0, 1):
+        return f"degree must be 0, local constant, or 1, local linear, got {abbreviate(degree)}"
     if degree and weights:
         return f"{weights} needs weights of keys, which a local linear fit does not have; use degree=0"
     if degree and algorithm in ("dense", "blocks"):

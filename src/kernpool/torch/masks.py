@@ -167,12 +167,6 @@ def with_repeated_heads(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tens
     )
 
 
-def check_dropout(probability: float) -> None:
-    """Raise ValueError unless the dropout probability is in [0, 1]."""
-    if not 0.0 <= probability <= 1.0:
-        raise ValueError(f"dropout must be a probability between 0 and 1, got {probability}")
-
-
 def without_infinity(rows: Tensor) -> Tensor:
     """Replace infinity in queries or keys by NaN, so that it is not silently treated as a distant point."""
     return rows.masked_fill(torch.isinf(rows), torch.nan)
@@ -189,12 +183,6 @@ def without_autocast(device: torch.device) -> AbstractContextManager[None]:
     if torch.amp.is_autocast_available(device.type):
         return torch.autocast(device.type, enabled=False)
     return nullcontext()
-
-
-def valid_length_mask(valid_lens: Tensor, shape: torch.Size) -> Tensor:
-    """Convert valid lengths to a mask of shape (..., L, S), True where ``key index < length``."""
-    lengths = valid_lengths(valid_lens, shape)
-    return torch.arange(shape[-1], device=lengths.device) < lengths[..., None]
 
 
 def valid_lengths(valid_lens: Tensor, shape: torch.Size) -> Tensor:
@@ -281,7 +269,7 @@ def softmax_and_empty(logits: Tensor, valid: Tensor | None = None) -> tuple[Tens
 
 def _as_mask(valid: Tensor, shape: torch.Size) -> Tensor:
     if valid.dtype != torch.bool:
-        return valid_length_mask(valid, shape)
+        return torch.arange(shape[-1], device=valid.device) < valid_lengths(valid, shape)[..., None]
     try:
         return valid.expand(shape)
     except RuntimeError:

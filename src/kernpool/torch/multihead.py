@@ -11,7 +11,7 @@ from torch.nn.functional import linear
 
 from kernpool.execution.error_messages import explain_calls
 from kernpool.torch.dispatch import check_algorithm
-from kernpool.torch.masks import check_dropout, check_tensors
+from kernpool.torch.masks import check_tensors
 from kernpool.torch.pooling import attention_pool
 from kernpool.torch.similarities import DotProductSimilarity
 
@@ -122,7 +122,6 @@ class MultiheadPooling(nn.Module):
         super().__init__()
         if embed_dim < 1 or num_heads < 1 or embed_dim % num_heads:
             raise ValueError(f"embed_dim must be a multiple of num_heads, got {embed_dim} and {num_heads}")
-        check_dropout(dropout)
         similarity = DotProductSimilarity() if similarity is None else similarity
         check_algorithm(algorithm, 0, similarity, dropout, return_weights=False)
         self.embed_dim, self.num_heads, self.dropout, self.batch_first = embed_dim, num_heads, dropout, batch_first

@@ -9,7 +9,6 @@ from torch import Tensor, nn
 from kernpool.execution.error_messages import explain_calls
 from kernpool.torch.algorithms import pool_by_attention, pool_by_engine, pool_densely, pool_in_blocks
 from kernpool.torch.dispatch import Request, Similarity, check_algorithm, choose_route
-from kernpool.torch.masks import check_dropout
 
 
 @overload
@@ -268,7 +267,6 @@ class AttentionPooling(nn.Module):
         self, similarity: nn.Module, dropout: float = 0.0, *, degree: int = 0, algorithm: str = "auto"
     ) -> None:
         super().__init__()
-        check_dropout(dropout)
         check_algorithm(algorithm, degree, similarity, dropout, return_weights=False)
         self.similarity, self.dropout, self.degree, self.algorithm = similarity, dropout, degree, algorithm
 
