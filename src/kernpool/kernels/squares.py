@@ -135,7 +135,7 @@ def _power(inner: int, outer: int, factor: float) -> Term:
 @lru_cache(maxsize=1)
 def _named() -> dict[tuple[int, int], Kernel]:
     known: dict[tuple[int, int], Kernel] = {}
-    for name in (*kernel_names(), *INTERNAL):
+    for name in (*INTERNAL, *kernel_names()):  # the powers that have compiled loops go before new kernels
         kernel = get_kernel(name)
         if isinstance(kernel.form, Polynomial):
             known.setdefault((kernel.form.inner, kernel.form.outer), kernel)
