@@ -1,6 +1,6 @@
 """Inputs and results of prediction interval methods: calibration rows, settings, and bounds.
 
-`ConformalProblem` and `Calibration` are what every method receives, `Bounds` is what it returns.
+`ConformalProblem` and `Calibration` are what every method receives; it returns lower and upper limits.
 
 The functions predict at new points, and each training row without itself or without its cluster; planes are not
 clipped here. Others find what makes training rows and a new row not exchangeable: a category that a single training
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,22 +66,7 @@ Integers = NDArray[np.int64]
 
 
 Origin = Literal["given", "found", "unsearched", "repeated"]
-
-
-class Bounds(NamedTuple):
-    """Lower limits, upper limits and centers of prediction intervals at m points, for c outputs.
-
-    Parameters
-    ----------
-    lower, upper : ndarray of shape (m, c)
-        Limits; infinite where the interval is unbounded, never NaN.
-    center : ndarray of shape (m, c)
-        The prediction; NaN where the window is empty, unless the policy of the model fills it.
-    """
-
-    lower: Array
-    upper: Array
-    center: Array
+Bounds = tuple[Array, Array]  # lower and upper limits, of shape (m, c); infinite where unbounded, never NaN
 
 
 @dataclass(frozen=True, eq=False)

@@ -63,8 +63,7 @@ def jackknife_plus(setting: ConformalProblem) -> Bounds:
 
     blocks = cut(places, max(1, PAIRS_AT_ONCE // len(calibration.weight)))
     run_blocks(work, blocks, resolve_n_jobs(smoother.recipe.n_jobs), None)
-    center, occupied = fitted.fit.intercept.copy(), fitted.fit.occupied
-    return Bounds(lower, upper, smoother.fill_empty(fitted.problem, center, occupied, report=True))
+    return lower, upper
 
 
 def check_pairs(method: str, places: int, rows: int) -> None:
@@ -183,4 +182,4 @@ def _cv_plus(setting: ConformalProblem, held: list[Array], pairs: Integers, weig
             reach = residual[:, output]
             lower[places, output] = -upper_statistic(_add_residuals(-without, reach), weight, rank)
             upper[places, output] = upper_statistic(_add_residuals(without, reach), weight, rank)
-    return Bounds(lower, upper, setting.prediction)
+    return lower, upper

@@ -34,7 +34,7 @@ class MethodRecord:
     Parameters
     ----------
     find : callable
-        Takes a `ConformalProblem`, returns `Bounds`.
+        Takes a `ConformalProblem`, returns lower and upper limits.
     rows : {"any", "own", "other"}
         Allowed calibration rows: training rows (``"own"``), other rows, or both (``"any"``).
     clusters : bool
@@ -115,17 +115,17 @@ def prediction_interval(setting: ConformalProblem, method: str) -> Interval:
     rows = calibration.rows if record.counted is None else record.counted(setting)
     count = float(calibration.clusters) if clustered else rows
     warn_of_few(setting.level, count, "clusters" if clustered else "rows")
-    bounds, value = record.find(setting), calibration.value
+    (lower, upper), center, value = record.find(setting), setting.prediction, calibration.value
     # Wider by rounding errors. Where outputs take few values, as ratings do, an end is often one of them but for the
     # last digit: 0.7 = 0.1 + (0.7 - 0.1). Split conformal at 90 percent covered 83 percent of such values without, and
     # 100 with it.
     slack = ROUNDING * np.maximum(value.max(axis=0, initial=0.0), -value.min(axis=0, initial=0.0))
-    bounds = bounds._replace(lower=bounds.lower - slack, upper=bounds.upper + slack)
-    known = np.asarray(~np.isnan(bounds.center).any(axis=1))
+    bounds = lower, upper = lower - slack, upper + slack
+    known = np.asarray(~np.isnan(center).any(axis=1))
     _warn_of_unbounded(setting, bounds, known, count, record.unbounded)
     _warn_of_no_width(setting, bounds)
     return Interval(
-        bounds.center, bounds.lower, bounds.upper, float(setting.level), method,
+        center, lower, upper, float(setting.level), method,
         guarantee=coverage_statement(setting, record), n_calibration=count, units="clusters" if clustered else "rows",
     )  # fmt: skip
 
@@ -160,7 +160,7 @@ def _warn_of_unbounded(
     """Warn of infinite intervals, unless rows are too few or none is in the kernel's support."""
     if float(setting.level) * (count + 1) > count:
         return
-    (places,) = np.nonzero(known & np.any(np.isinf(bounds.lower) | np.isinf(bounds.upper), axis=1))
+    (places,) = np.nonzero(known & np.any(np.isinf(bounds[0]) | np.isinf(bounds[1]), axis=1))
     if places.size:
         warn_caller(
             f"{places.size} of {len(known)} prediction intervals (the first is of query {places[0]}) are infinite: "
@@ -171,15 +171,15 @@ def _warn_of_unbounded(
 
 def _warn_of_no_width(setting: ConformalProblem, bounds: Bounds) -> None:
     """Warn of prediction intervals of zero width: their ends differ by no more than rounding errors."""
-    smoother = setting.smoother
+    smoother, (lower, upper) = setting.smoother, bounds
     rounding = (
         nothing_left(smoother.value[smoother.weight > 0]) + 4.0 * ROUNDING * np.abs(setting.calibration.value).max()
     )
     with np.errstate(invalid="ignore"):
-        (points,) = np.nonzero(np.any(bounds.upper - bounds.lower <= rounding, axis=1))
+        (points,) = np.nonzero(np.any(upper - lower <= rounding, axis=1))
     if points.size:
         warn_caller(
-            f"{points.size} of {len(bounds.center)} prediction intervals (the first is of query {points[0]}) have no "
+            f"{points.size} of {len(lower)} prediction intervals (the first is of query {points[0]}) have no "
             "width: the residuals that calibrate them are zero but for rounding, which is no certainty; if rows are "
             "copies of others, drop duplicates or give groups=",
             InferenceWarning,

@@ -71,7 +71,7 @@ def around(center: Array, width: Array) -> Bounds:
     unknown = np.isnan(center)
     if unknown.any():
         lower[unknown], upper[unknown] = -np.inf, np.inf
-    return Bounds(lower, upper, center)
+    return lower, upper
 
 
 def _scales(setting: ConformalProblem) -> tuple[Array, Array]:
@@ -115,7 +115,7 @@ def conformal_quantiles(setting: ConformalProblem) -> Bounds:
     with np.errstate(invalid="ignore"):
         middle = 0.5 * (lower + upper)
     crossed = lower > upper
-    return Bounds(np.where(crossed, middle, lower), np.where(crossed, middle, upper), setting.prediction)
+    return np.where(crossed, middle, lower), np.where(crossed, middle, upper)
 
 
 class _ConditionalQuantiles:
