@@ -142,17 +142,12 @@ def given_smoothing(smoothing: Any, categories: Categories) -> Array:
     Where there are categorical columns, they must be given if the bandwidth is not searched for.
     """
     largest = categories.largest
-    if smoothing is None and len(categories):
-        raise ValueError(
-            f"smoothing must be one number per categorical column, {len(categories)} in all, such as "
-            f"smoothing={[0.1] * len(categories)}, because bandwidth is given, for numeric columns alone; "
-            "'regularised', 'loo', 'aicc', 'gcv' and, for classes, 'log_loss' find both"
-        )
     given = np.zeros(0) if smoothing is None else np.atleast_1d(np.asarray(smoothing, dtype=float))
     if given.shape != largest.shape:
         raise ValueError(
-            f"smoothing must be one number per categorical column, {len(categories)} in all, "
-            f"got {abbreviate(smoothing)}"
+            f"smoothing must be one number per categorical column, {len(categories)} in all, such as "
+            f"smoothing={[0.1] * len(categories)}, where bandwidth is given, for numeric columns alone, got "
+            f"{abbreviate(smoothing)}; 'regularised', 'loo', 'aicc', 'gcv' and, for classes, 'log_loss' find both"
         )
     if not np.all((given >= 0.0) & (given <= largest)):
         raise ValueError(f"smoothing must lie in [0, {largest.tolist()}] column by column, got {abbreviate(smoothing)}")

@@ -36,12 +36,13 @@ from numpy.typing import NDArray
 
 from kernpool.bandwidth import CRITERIA, TrainingRows, canonical_rows, count_copies
 from kernpool.bandwidth.search import Found
-from kernpool.core import Exclusion
+from kernpool.core import Exclusion, Keys
 from kernpool.estimators.fitted_model import smoother_of_rows
 from kernpool.estimators.limits import smoother_of
 from kernpool.estimators.methods.window_width import choose_windows
 from kernpool.estimators.model import FittedModel
 from kernpool.execution.progress import current_progress, report_progress
+from kernpool.smoother import Smoother
 
 Array = NDArray[np.float64]
 Refit = Callable[[TrainingRows, TrainingRows], tuple[Array, float]]
@@ -73,7 +74,7 @@ def expected_error(model: FittedModel) -> float:
     rows = canonical_rows(smoother.rows_of(np.asarray(model.value_, dtype=np.float64)))
     copies = has_copies(rows)
     if not _was_searched(model):
-        return _without_copies(model, rows) if copies else _left_out_error(model)
+        return _without_copies(smoother, rows) if copies else _left_out_error(model)
 
     def refit(fold: TrainingRows, there: TrainingRows) -> tuple[Array, float]:
         found = _search(model, fold)
@@ -208,14 +209,12 @@ def _left_out_error(model: FittedModel) -> float:
     return float(model.leave_one_out().error) if known is None else float(known)
 
 
-def _without_copies(model: FittedModel, rows: TrainingRows) -> float:
+def _without_copies(smoother: Smoother, rows: TrainingRows) -> float:
     """Return the leave-one-out error of a model when each row is left out together with all of its copies."""
-    alone = replace(rows, exclusion=Exclusion(np.arange(len(rows.X))))
-    found = Found(
-        model.coordinates_.distinct(model.bandwidth_),
-        model.smoothing_,
-        getattr(model, "ridge_", None),
-        min_effective_rows=model.min_effective_rows_,
-        n_neighbors=model.smoother_.n_neighbors,
+    alone = replace(
+        smoother,
+        keys=Keys.read(rows.X, rows.value, rows.weight),
+        key_code=rows.code if len(smoother.categories) else None,
+        exclusion=Exclusion(np.arange(len(rows.X))),
     )
-    return _left_out_error_of_fold(model, found, alone)
+    return float(alone.leave_one_out().error)

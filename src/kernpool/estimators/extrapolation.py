@@ -119,21 +119,12 @@ def _tail(distance: Array, power: float) -> Array:
     return np.asarray(distance[0] * np.minimum(np.exp(power * index), LONGEST))
 
 
-@dataclass(frozen=True)
 class Ranges:
-    """Question to stored pairs: the range of each key column, or of each value column, over rows of positive weight.
-
-    Parameters
-    ----------
-    name : {"key", "value"}
-        Which columns.
-    """
-
-    name: str
+    """Question to stored pairs: the range of each key column over rows of positive weight."""
 
     def of(self, chunk: Chunk) -> Array:
         """Return the minimum and maximum of each column of a chunk of rows, of shape (2, columns)."""
-        return range_of(getattr(chunk.counted, self.name))
+        return range_of(chunk.counted.key)
 
     def joined(self, one: Array, other: Array) -> Array:
         """Merge the ranges of two disjoint sets of rows."""
@@ -173,7 +164,7 @@ class Extent:
         """Limits of unrolled columns, the lower and upper end of their range, and where circles are cut open."""
         if self.key is None:
             known = self.key_range
-            low, high = cast(Source, self.source).ask(Ranges("key")) if known is None else known
+            low, high = cast(Source, self.source).ask(Ranges()) if known is None else known
             return reach_of_range(low, high, self.bandwidth, self.planes), low, high, ()
         coordinates = self.encoding.coordinates
         counted = self.key if self.weight is None else self.key[self.weight > 0]

@@ -51,13 +51,12 @@ def smoother_of_fit(model: FittedModel) -> Smoother | StoredModel:
     if source is not None:
         return StoredModel(source, recipe, (model.search or {}).get("random_state", 0))
     categories, robust = model._categories(), model.robust_weight_
-    has_levels = len(categories) > 0
     return Smoother(
         Keys.read(coordinates.apply(model.key_), model.value_, model.key_weight_),
         recipe,
-        model.key_code_ if has_levels else None,
+        model.key_code_ if len(categories) else None,
         categories,
-        np.asarray(model.smoothing_, dtype=np.float64) if has_levels else np.zeros(0),
+        np.asarray(model.smoothing_, dtype=np.float64),
         least_rows=model.min_effective_rows_,
         n_neighbors=getattr(model, "n_neighbors_", None),
         exclusion=model.exclusion_,
@@ -68,13 +67,13 @@ def smoother_of_fit(model: FittedModel) -> Smoother | StoredModel:
 
 def smoother_of_rows(model: FittedModel, found: Found, rows: TrainingRows, categories: Categories) -> Smoother:
     """Build the smoother of some rows, with what `choose_bandwidth` found for them."""
-    has_levels, weight = len(categories) > 0, None if np.all(rows.weight == 1.0) else rows.weight
+    weight = None if np.all(rows.weight == 1.0) else rows.weight
     return Smoother(
         Keys.read(rows.X, rows.value, weight),
         _recipe(model, rows.per_column(found.bandwidth), rows.tied, found.ridge or 0.0),
-        rows.code if has_levels else None,
+        rows.code if len(categories) else None,
         categories,
-        found.smoothing if has_levels else np.zeros(0),
+        found.smoothing,
         least_rows=found.min_effective_rows,
         n_neighbors=found.n_neighbors,
         exclusion=rows.exclusion,

@@ -24,7 +24,7 @@ from kernpool.data import Encoding, plain_label
 from kernpool.data.array_validation import TableError
 from kernpool.data.atomic_files import refuse_existing, whole_file
 from kernpool.data.chunks.sources import reopen
-from kernpool.data.circular import Circle, Coordinates, Cuts, Globe
+from kernpool.data.circular import Circle, Coordinates, Globe
 from kernpool.estimators.classifier import NadarayaWatsonClassifier
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.model import as_fitted
@@ -42,7 +42,7 @@ SMOOTHERS = (NadarayaWatsonRegressor, LocalLinearRegressor, LocalPolynomialRegre
 MODELS = (*SMOOTHERS, KernelStackingRegressor, KernelStackingClassifier)
 Model = KernelSmoother | KernelStackingRegressor | KernelStackingClassifier
 PARTS = (
-    BandwidthSearch, Encoding, Circle, Coordinates, Cuts, Globe, ScoreCalibration,
+    BandwidthSearch, Encoding, Circle, Coordinates, Globe, ScoreCalibration,
     KernelRidge, RidgeKernel, Spectrum, StandardColumns, FittedStack, Floor, Nearest, Exclusion,
 )  # fmt: skip
 BUILT = ("smoother_", "_extent", "_rank_notes", "_given")  # made again of the attributes, when a model is loaded
@@ -122,16 +122,23 @@ def save_model(
 
 def _content_of(model: Model) -> BytesIO:
     """Return a fitted model as skops writes it, without rows that lie in files; raise if it could not be loaded."""
-    from skops.io import dumps, get_untrusted_types  # which imports pandas and torch where they are installed
+    from skops.io import dumps  # which imports pandas and torch where they are installed
 
     content = dumps(_without_built(model))
-    unknown = sorted(set(get_untrusted_types(data=content)) - set(TRUSTED))
-    if unknown:
+    unknown = _untrusted(content)
+    if unknown is not None:
         raise TypeError(
-            f"this model holds a {unknown[0]}, which is not saved; pass numbers, text and columns of them as "
+            f"this model holds a {unknown}, which is not saved; pass numbers, text and columns of them as "
             "parameters, and kernels by their names after register_kernel"
         )
     return BytesIO(content)
+
+
+def _untrusted(content: bytes) -> str | None:
+    """Return a type that a file of skops holds and that is no part of a model of kernpool."""
+    from skops.io import get_untrusted_types  # as above
+
+    return min(set(get_untrusted_types(data=content)) - set(TRUSTED), default=None)
 
 
 def _without_built(model: Model) -> Any:
@@ -195,14 +202,14 @@ def load_model(path: str | Path, *, memory: int | None = None) -> Any:
     TableError
         If the data files that it refers to are missing, or are not the ones that it was fitted to.
     """
-    from skops.io import get_untrusted_types, loads  # as above
+    from skops.io import loads  # as above
 
     read_header(path)
     try:
         content = Path(path).read_bytes()
-        unknown = sorted(set(get_untrusted_types(data=content)) - set(TRUSTED))
-        if unknown:
-            raise ModelFileError(f"{path} holds a {unknown[0]:.80}, which is no part of a model; {REMEDY}")
+        unknown = _untrusted(content)
+        if unknown is not None:
+            raise ModelFileError(f"{path} holds a {unknown:.80}, which is no part of a model; {REMEDY}")
         model = loads(content, trusted=TRUSTED)
         if type(model) not in MODELS:
             raise ModelFileError(f"{path} holds a {type(model).__name__}, and no model; {REMEDY}")

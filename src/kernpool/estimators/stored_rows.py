@@ -152,7 +152,7 @@ def predict_lazily(model: FittedModel, pairs: Any, X: Any) -> Any:
     encoding, extent = model.encoding_, model._extent
     array = pairs.queries(X, encoding.labels, len(encoding.kinds), encoding.kinds)
     if extent is not None:
-        known = pairs.delayed_answer(Ranges("key")) if extent.key_range is None else extent.key_range
+        known = pairs.delayed_answer(Ranges()) if extent.key_range is None else extent.key_range
         extent = replace(extent, source=None)
         array = array.map_blocks(_warned, extent=extent, key_range=known, dtype=array.dtype, meta=array._meta)
     return pairs.pool(model.smoother_.recipe, array)

@@ -108,23 +108,24 @@ class ChunkPairs(Source):
         split = self._split(asked)
         if split is None:
             return super().sum(asked, progress)
+        nearby, far, heaviest = split
         self._check_unchanged()
-        near, kernel = ChunkPairs(split.near).sum(asked, progress), asked.recipe.kernel
+        near, kernel = ChunkPairs(nearby).sum(asked, progress), asked.recipe.kernel
         if kernel.is_compact:
             return near
         with np.errstate(divide="ignore"):  # where all weights are zero
-            least = np.log(LEAST_SUM * split.heaviest) + asked.recipe.kernel.log_peak(asked.query.array.shape[1])
+            least = np.log(LEAST_SUM * heaviest) + asked.recipe.kernel.log_peak(asked.query.array.shape[1])
         rows = np.flatnonzero(~(near.state.log_denominator >= least))
         if rows.size:
 
             def report(done: int, _: int) -> None:
                 if progress is not None:
-                    progress((split.near.rows or 0) + done, self.rows or 0)
+                    progress((nearby.rows or 0) + done, self.rows or 0)
 
-            near.state.add(rows, ChunkPairs(split.far).sum(asked.at(rows), report).state)
+            near.state.add(rows, ChunkPairs(far).sum(asked.at(rows), report).state)
         return near
 
-    def _split(self, asked: QueryBatch) -> base.Split | None:
+    def _split(self, asked: QueryBatch) -> tuple[Chunks, Chunks, float] | None:
         """Split the chunks into those within reach of some query and the others, if they know where they are."""
         recipe, (query, low, high, *_) = asked.recipe, asked.query
         kernel, d = recipe.kernel, query.shape[1]

@@ -90,8 +90,12 @@ class Chunks(ABC):
         """Return a dictionary by which a saved model finds its data files again; None for data not in files."""
         return None
 
-    def split_by_box(self, low: Array, high: Array) -> Split | None:  # noqa: ARG002  # for those that can
-        """Split the data into pairs whose keys may lie in a box and pairs whose keys do not, without reading them."""
+    def split_by_box(self, low: Array, high: Array) -> tuple[Chunks, Chunks, float] | None:  # noqa: ARG002  # few can
+        """Split the data into pairs whose keys may lie in a box and pairs whose keys do not, without reading them.
+
+        The number is an upper bound of the weights of the latter, times the ratio by which their values exceed those
+        of the former.
+        """
         return None
 
     def parts(self) -> list[Chunks]:
@@ -100,15 +104,6 @@ class Chunks(ABC):
             f"{type(self).__name__} cannot be cut into parts for other processes; write the pairs to a Parquet or .npy "
             "file and open that with open_chunks, or give arrays"
         )
-
-
-class Split(NamedTuple):
-    """Chunks whose keys may lie in a box, and chunks whose keys do not."""
-
-    near: Chunks  # of pairs that may lie in the box, and of those that do not
-    far: Chunks
-    # upper bound of the weights of pairs in `far`, times the ratio in which their values exceed those in `near`
-    heaviest: float
 
 
 class ArrayChunks(Chunks):

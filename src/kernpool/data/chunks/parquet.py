@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from kernpool.data.array_validation import SMALL, TableError, arrow_numbers, import_parquet, is_real
 from kernpool.data.atomic_files import fingerprint
-from kernpool.data.chunks.base import Chunk, Chunks, Split, check_exact, check_finite, rows_per_chunk
+from kernpool.data.chunks.base import Chunk, Chunks, check_exact, check_finite, rows_per_chunk
 from kernpool.data.columns import Kind
 from kernpool.data.dates import arrow_kind, times_of
 from kernpool.data.suspect_columns import row_labels
@@ -216,7 +216,7 @@ class ParquetChunks(NamedChunks):
         vars(part).pop("_ranges", None)
         return part
 
-    def split_by_box(self, low: Array, high: Array) -> Split | None:
+    def split_by_box(self, low: Array, high: Array) -> tuple[Chunks, Chunks, float] | None:
         """Split the row groups by the statistics of the files; one that lacks some may lie in any box."""
         d, ranges = len(self._names.features), self._ranges
         outside = ((ranges[:, :d, 0] > high) | (ranges[:, :d, 1] < low)).any(axis=1)
@@ -230,7 +230,7 @@ class ParquetChunks(NamedChunks):
         with np.errstate(all="ignore"):
             heaviest = weight[outside].max() * np.where(there <= here, 1.0, there / here).max()
         near, far = (self._of([self._groups[i] for i in np.flatnonzero(which)]) for which in (~outside, outside))
-        return Split(near, far, float(heaviest))
+        return near, far, float(heaviest)
 
     @cached_property
     def _ranges(self) -> Array:
