@@ -76,7 +76,7 @@ def test_all_kernels_and_numbers_have_their_tasks():
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (("--columns", "a"), "must be whole numbers such as 1,2,3, got 'a'"),
+        (("--columns", "a"), "must be whole numbers such as 1,2,3; got 'a'"),
         (("--columns", "0"), "columns must be numbers from 1 to 1000, got [0]"),
         (("--kernels", "gauss"), "--kernels 'gauss' is unknown; did you mean 'gaussian'?"),
         (("--processes", "0"), "--processes must be at least 1, got 0"),

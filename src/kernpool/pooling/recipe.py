@@ -67,7 +67,8 @@ class Recipe:
     array([0.5])
     >>> Recipe.of(bandwidth=-1.0)
     Traceback (most recent call last):
-    ValueError: bandwidth must be positive, got -1.0; it is a length in the units of the keys
+    ValueError: bandwidth must be positive, and at least 1e-150, got -1.0; it is a length in the units of the keys, so
+    rescale the columns if that is too large
     """
 
     kernel: Kernel
