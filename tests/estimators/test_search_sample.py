@@ -75,7 +75,7 @@ def test_few_rows_of_positive_weight_are_all_drawn():
 
 def test_no_rows_of_positive_weight():
     arrays = [da.from_array(array, chunks=(900, *array.shape[1:])) for array in (X, Y, np.zeros(3000))]
-    with pytest.raises(ValueError, match="there are no rows of positive weight"):
+    with pytest.raises(ValueError, match="there are no pairs of positive weight"):
         NadarayaWatsonRegressor(search={"rows": 200}).fit(*arrays)
 
 

@@ -48,8 +48,7 @@ def generous(radius, profile):
     """The bound as it was: for the radius of a leaf its farthest key from the center, which is nearer than a corner."""
     spread = 0.9 * radius
     near = -((np.sqrt(1000.0) - 2.0 * spread) ** 2) if profile.code == GAUSSIAN else 2.0 * spread - 1000.0
-    far = 2.5 if profile.code == GAUSSIAN else 8.0
-    return np.stack([np.where(spread < 15.0, near, 1.0), np.where(spread <= far, -100.0, 1.0)], axis=1)
+    return np.where(spread < 15.0, near, 1.0)
 
 
 @pytest.mark.slow  # draws forty problems, and compiles for them

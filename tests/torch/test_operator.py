@@ -123,8 +123,8 @@ def test_errors_in_lower_precision_are_of_the_size_of_those_of_the_dense_layer(c
             errors = [(a - b).abs().max() / b.abs().max() for a, b in zip(found, right, strict=True)]
             row += torch.stack(errors) ** 2
     ratio = (squares[0] / squares[1]).sqrt()
-    # Over 40 seeds 3.7 by the width of 64 columns in float32, whose terms nearly cancel, and below 2 everywhere else.
-    assert (ratio <= 4.0).all(), dict(zip(("pooled", "query", "key", "value", "width"), ratio.tolist(), strict=True))
+    # Over 40 seeds 4.7 by the width of 64 columns in float32, whose terms nearly cancel, and below 2 everywhere else.
+    assert (ratio <= 6.0).all(), dict(zip(("pooled", "query", "key", "value", "width"), ratio.tolist(), strict=True))
 
 
 @pytest.mark.parametrize("columns", [1, 20])

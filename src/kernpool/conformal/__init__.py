@@ -6,14 +6,13 @@ and its result, `order_statistics.py` the scores that bound an interval. The met
 prediction sets of classes.
 """
 
-from kernpool.conformal.calibration import Bounds, Calibration, ConformalProblem, Origin
+from kernpool.conformal.calibration import Calibration, ConformalProblem, Origin
 from kernpool.conformal.methods import METHODS, MethodRecord, check_method, prediction_interval
 from kernpool.conformal.order_statistics import as_fraction, least_rows
 from kernpool.conformal.sets import PredictionSet
 
 __all__ = [
     "METHODS",
-    "Bounds",
     "Calibration",
     "ConformalProblem",
     "MethodRecord",
