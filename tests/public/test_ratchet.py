@@ -6,6 +6,8 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pytest
+
 from tests.support.scripts import tool
 
 ROOT = Path(__file__).parents[2]
@@ -30,6 +32,7 @@ def test_tokens_are_code_alone():
 
 
 def test_calls_pass_no_more_files_and_functions():
+    pytest.importorskip("torch", reason="one of the calls is a layer")
     script = [sys.executable, ROOT / "benchmarks" / "walks.py", "--counts"]
     walks = json.loads(subprocess.run(script, capture_output=True, check=True, cwd=ROOT).stdout)
     beyond = {

@@ -350,9 +350,9 @@ class CoverageDisplay(drawing.Display):
         CoverageDisplay
             Itself, with `ax_`, `figure_`, `bars_` and `line_`.
         """
+        ax, of = self._start(ax), self.slices  # which says what to install where there is no matplotlib
         from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-        ax, of = self._start(ax), self.slices
         label = f"promised: {100 * self.level:.6g} %"
         style = drawing.styled(line_kwargs, color=drawing.BLACK, linestyle="--", linewidth=1.2, zorder=1, label=label)
         self.line_ = ax.axhline(self.level, **style)

@@ -375,9 +375,9 @@ class KernelCurveDisplay(drawing.Display):
         KernelCurveDisplay
             Itself, with `ax_`, `figure_`, `lines_`, `bands_`, `expected_`, `center_line_` and `scatter_`.
         """
+        ax, x = self._start(ax), self.x  # which says what to install where there is no matplotlib
         from matplotlib.colors import to_rgba
 
-        ax, x = self._start(ax), self.x
         styled = drawing.styled
         self.scatter_ = drawing.draw_samples(ax, self.x_train, self.y_train, scatter_kwargs)
         width = 2.0 if len(x) < 1000 else 1.2
