@@ -170,23 +170,29 @@ def attention_pool(
     >>> attention_pool(query, key, value, similarity=GaussianSimilarity()).item()
     13.7754
     """
-    request = Request.check(
-        query,
-        key,
-        value,
-        attn_mask,
-        similarity=similarity,
-        valid_lens=valid_lens,
-        is_causal=is_causal,
-        exclude_self=exclude_self,
-        dropout_p=dropout_p,
-        degree=degree,
-        algorithm=algorithm,
-        return_weights=return_weights,
-        scale=scale,
-        enable_gqa=enable_gqa,
-        key_padding_mask=key_padding_mask,
+    return _pool(
+        Request.check(
+            query,
+            key,
+            value,
+            attn_mask,
+            similarity=similarity,
+            valid_lens=valid_lens,
+            is_causal=is_causal,
+            exclude_self=exclude_self,
+            dropout_p=dropout_p,
+            degree=degree,
+            algorithm=algorithm,
+            return_weights=return_weights,
+            scale=scale,
+            enable_gqa=enable_gqa,
+            key_padding_mask=key_padding_mask,
+        )
     )
+
+
+def _pool(request: Request) -> Tensor | tuple[Tensor, Tensor]:
+    """Pool by the route of a checked call; layers call it without the wrapper around the public function."""
     way = choose_route(request).way
     if way == "engine":
         return pool_by_engine(request)
@@ -314,7 +320,7 @@ class AttentionPooling(nn.Module):
         Tensor of shape (..., L, Ev), or a tuple of it and the weights of shape (..., L, S)
             Zeros for a query for which no key takes part.
         """
-        return attention_pool(
+        request = Request.check(
             query,
             key,
             value,
@@ -330,3 +336,4 @@ class AttentionPooling(nn.Module):
             enable_gqa=enable_gqa,
             key_padding_mask=key_padding_mask,
         )
+        return _pool(request)
