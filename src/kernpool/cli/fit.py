@@ -18,7 +18,6 @@ from kernpool.cli.terminal import given, need_output, print_json, refuse, say
 from kernpool.data.atomic_files import refuse_existing, whole_file
 from kernpool.displays import PartialDisplay, cover_glyphs, import_pyplot
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
-from kernpool.estimators.fitted_model import problem_of
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.persistence import check_model_file, save_model
 from kernpool.execution.progress import progress_bar
@@ -140,7 +139,8 @@ def report_of(model: Any, training: TrainingTable, groups: str | None) -> Report
     y = training.target
     if y is None:  # rows in a file, of which a sample was left out one by one, if any
         return report | {"loo_error": getattr(model, "loo_error_", None), "note": model.bandwidth_note_}
-    plan = choose(problem_of(model, None), reuse=True)
+    smoother = model.smoother_
+    plan = choose(smoother.problem(smoother.points(smoother.keys.rows.array, smoother.key_code)), reuse=True)
     report |= {"algorithm": plan.algorithm, "reason": plan.reason}
     is_sampled = hasattr(model, "bandwidth_note_")
     if is_sampled:

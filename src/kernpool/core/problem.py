@@ -160,7 +160,7 @@ class Problem:
         mask, bias = (None, None) if attn_mask is None else input_validation.as_mask(attn_mask, (m, n))
         keys = key if isinstance(key, Keys) else Keys.read(rows, cast("ArrayLike | Rows", value), key_weight, mask)
         similarity = KernelLogits(
-            (kernel if isinstance(kernel, Kernel) else get_kernel(kernel)).in_columns(d),
+            get_kernel(kernel).in_columns(d),
             array_validation.as_bandwidth(bandwidth, d),
             widening,
         )

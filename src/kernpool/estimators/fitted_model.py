@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernpool.bandwidth import TrainingRows
 from kernpool.bandwidth.search import Found
-from kernpool.core import Categories, Keys, PoolState, Problem
+from kernpool.core import Categories, Keys, PoolState
 from kernpool.core.robust_weights import RESERVE, Robustness
 from kernpool.data.chunks.base import Chunks
 from kernpool.data.chunks.sources import open_chunks
@@ -121,16 +121,6 @@ def refuse_product(model: FittedModel) -> None:
             f"kernel must be radial with periodic= or geographic=, got {model.kernel!r}: a product over coordinates of "
             "a circle would depend on where it begins"
         )
-
-
-def problem_of(model: FittedModel, X: ArrayLike | None, *, warn: bool = True) -> Problem:
-    """Build the pooling problem with training rows as keys and X as queries; X=None means the training rows."""
-    check_is_fitted(model)
-    smoother = model.smoother_
-    assert isinstance(smoother, Smoother)
-    if X is None:
-        return smoother.problem(smoother.points(smoother.keys.rows.array, smoother.key_code))
-    return smoother.problem(places_of(model, X, warn=warn))
 
 
 def per_unit(model: FittedModel, query: Array, slopes: Array) -> Array:

@@ -207,9 +207,7 @@ class Smoother:
     @cached_property
     def left_out_fit(self) -> Fitted:
         """Local fits at the training rows without each row and what is left out with it."""
-        problem = self.left_out_problem(self.exclusion)
-        state = self.sums(problem)
-        return Fitted(self, problem, state, self.solve(problem, state))
+        return self.fit_problem(self.left_out_problem(self.exclusion))
 
     def leave_one_out(self) -> LeaveOneOut:
         """Compute predictions of the rows without each row and what is left out with it, with their error."""
@@ -338,7 +336,10 @@ class Smoother:
 
     def fit(self, places: EvaluationPoints) -> Fitted:
         """Compute local fits at given evaluation points."""
-        problem = self.problem(places)
+        return self.fit_problem(self.problem(places))
+
+    def fit_problem(self, problem: Problem) -> Fitted:
+        """Compute local fits at the queries of a pooling problem of this smoother."""
         state = self.sums(problem)
         return Fitted(self, problem, state, self.solve(problem, state))
 
@@ -523,7 +524,7 @@ def left_out_values(smoother: Smoother, exclusion: Exclusion) -> tuple[Array, ND
     The others get the mean of the rows that are not left out.
     """
     problem = smoother.left_out_problem(exclusion)
-    fit = smoother.solve(problem, smoother.sums(problem))
+    fit = smoother.fit_problem(problem).fit
     return smoother.fill_empty(problem, fit.intercept, fit.occupied, empty="mean"), fit.occupied
 
 
