@@ -83,7 +83,7 @@ REFUSED = [
     (f"{MIXED} --dates x --unordered x", 2, "named in --dates, and in --unordered or --ordered"),
     (f"{MIXED} --sep ab", 2, "--sep: must be one character"),
     (f"{MIXED} --sep . --decimal .", 2, "must differ"),
-    (f"{MIXED} --encoding klingon", 1, "unknown encoding: klingon; --sep and --encoding say how"),
+    (f"{MIXED} --encoding klingon", 2, "--encoding: must be a text encoding, such as utf-8, latin-1 or cp1252; got"),
     (f"{MIXED} --features x --bandwidth log_loss", 2, "--bandwidth log_loss is for probabilities of classes"),
     (f"{MIXED} --features x,side --bandwidth 1 --smoothing a", 2, "--smoothing: must be"),
     ("fit mixed.csv --target side --features x --degree 1", 2, "--degree is for targets of numbers, and 'side' holds"),
@@ -176,7 +176,8 @@ REFUSED = [
     (f"{EXPLORE} y --seed 3", 2, "--seed: mixed.csv is no generator"),
     (f"{EXPLORE} y --features side --bandwidth 1 --smoothing 0.1", 1, "numeric"),
     ("explore filed --out n.html", 1, "explore needs the rows themselves; fit a sample of the rows without"),
-    ("compile --processes 0", 2, "--processes must be at least 1"),
+    ("compile --processes 0", 2, "--processes must be an integer from 1 on, got 0"),
+    ("compile --processes -1", 2, "--processes must be an integer from 1 on, got -1"),
     ("compile --kernels foo", 2, "--kernels 'foo' is unknown"),
     ("compile --columns a", 2, "--columns: must be whole numbers"),
 ]  # fmt: skip

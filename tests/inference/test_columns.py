@@ -218,6 +218,7 @@ def test_rows_that_are_refused():
     for ask, message in (
         (lambda: model.fit(np.c_[X[:, 0], np.ones(60)], Y).significance_test(1), "column 1 does not vary"),
         (lambda: named.significance_test("sight"), r"positions 0 to 2, or \['x', 'site', 'idle'\]"),
+        (lambda: model.fit(X[:, :1], Y).significance_test(1), "no such column; it has position 0$"),
         (lambda: narrow.fit(X, Y).significance_test(0, method="gradient"), "passes through every row.* a larger one"),
         (lambda: model.fit(X, Y, np.full(60, 3.0)).significance_test(0), "fit each row once, without weights"),
         (lambda: zheng_statistic(fit_to(Recipe.of("boxcar", 1e-9), X, X[:, 0])), "no two rows are within reach"),

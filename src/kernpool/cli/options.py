@@ -39,7 +39,7 @@ def must_be(what: str, read: Callable[[str], Any]) -> Callable[[str], Any]:
     def value_of(text: str) -> Any:
         try:
             return read(text)
-        except (ValueError, csv.Error):
+        except (ValueError, LookupError, csv.Error):
             raise argparse.ArgumentTypeError(f"must be {what}; got {text!r}") from None
 
     return value_of
@@ -75,6 +75,12 @@ def separator(text: str) -> str:
     if len(character) != 1 or character in '"\r\n' or character.isalnum():
         raise ValueError(text)
     return character
+
+
+def encoding(text: str) -> str:
+    """Return the name of a text encoding that Python knows."""
+    "".encode(text)
+    return text
 
 
 def number_of_bytes(text: str) -> int:
@@ -121,6 +127,7 @@ TYPES: dict[str, Callable[[str], Any]] = {
     "1,2": must_be("whole numbers such as 1,2,3", lambda text: [int(part) for part in text.split(",")]),
     "PERIODS": must_be("columns and periods such as hour=24", periods),
     "SIZE": must_be("a size from 1MiB on, such as 512MiB, 2GiB, 1.5GB or a number of bytes", number_of_bytes),
+    "ENCODING": must_be("a text encoding, such as utf-8, latin-1 or cp1252", encoding),
     "CHAR": must_be(f"one character, or one of {', '.join(SEPARATORS)}", separator),
 }
 
@@ -131,7 +138,7 @@ READING = {
     "three)",
     "--decimal SIGN{,|.}": "decimal sign, , or .; the other separates thousands (default: . and no thousands, but , in "
     "tables of semicolons)",
-    "--encoding NAME": "text encoding: utf-8 (default), latin-1, cp1252, utf-16, gb18030 ...",
+    "--encoding ENCODING": "text encoding: utf-8 (default), latin-1, cp1252, utf-16, gb18030 ...",
     "--na A,B": "codes of missing values, as in --na=-999,x; empty cells are always missing (default: NA, NaN, N/A, "
     "n.a., null, none, -, ., ?)",
 }

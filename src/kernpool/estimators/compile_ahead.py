@@ -83,12 +83,13 @@ def compile_ahead(
     ValueError: columns must be numbers from 1 to 1000, got [0]
     """
     tasks = _tasks(kernels, columns)
-    count = len(os.sched_getaffinity(0)) if processes is None and hasattr(os, "sched_getaffinity") else processes or 1
-    as_count("processes", count)
+    if processes is None:
+        processes = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+    as_count("processes", processes)
     before = len(_files()[1])
     if progress is not None:
         progress(0, len(tasks))
-    for done, _ in enumerate(_run_all(tasks, count), 1):
+    for done, _ in enumerate(_run_all(tasks, processes), 1):
         if progress is not None:
             progress(done, len(tasks))
     folder, files = _files()

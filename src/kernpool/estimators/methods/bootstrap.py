@@ -118,7 +118,8 @@ def _tested(columns: Any, names: Sequence[str] | None, count: int) -> list[int]:
         elif isinstance(column, int | np.integer) and not isinstance(column, bool) and -count <= column < count:
             places.append(int(column) % count)
         else:
-            known = f"positions 0 to {count - 1}" + ("" if names is None else f", or {list(names)}")
+            known = "position 0" if count == 1 else f"positions 0 to {count - 1}"
+            known += "" if names is None else f", or {list(names)}"
             raise ValueError(f"columns holds {column!r}, and the model has no such column; it has {known}")
     return sorted(set(places))
 
