@@ -183,7 +183,7 @@ class ConformalProblem:
         """
         if self.known is not None:
             return self.known
-        return self.smoother.predict(self.smoother.left_out_problem(self.exclusion))
+        return self.smoother.fit_left_out(self.exclusion).values()[0]
 
     @property
     def exclusion(self) -> Exclusion | None:

@@ -79,7 +79,7 @@ def _scales(setting: ConformalProblem) -> tuple[Array, Array]:
     # at least a thousandth of their median over the training rows
     smoother, calibration = setting.smoother, setting.calibration
     scale = residual_scale(smoother.of_residuals(), smoother.value - setting.left_out)
-    whole = scale.predict(scale.left_out_problem(setting.exclusion))
+    whole, _ = scale.fit_left_out(setting.exclusion).values()
     there = scale.predict(scale.problem(setting.places))
     weight = smoother.weight
     floor = LEAST_SCALE * upper_statistic(whole[weight > 0].T, weight[weight > 0], 0.5 * weight.sum())

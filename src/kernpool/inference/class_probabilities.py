@@ -31,7 +31,7 @@ from kernpool.core.state import EmptyWindowWarning
 from kernpool.execution.warnings import warn_caller
 from kernpool.inference.variance.residuals import fit_squares
 from kernpool.inference.variance.standard_errors import LOST, ROUNDED, TOO_FAR, ExtrapolationWarning, within_range
-from kernpool.smoother import EvaluationPoints, Fitted, Smoother, inner, squared_norm, value_shares
+from kernpool.smoother import EvaluationPoints, Fitted, Smoother, squared_norm
 from kernpool.smoother.training_fits import refuse_few_rows
 
 Array = NDArray[np.float64]
@@ -70,22 +70,19 @@ class Probabilities:
 
     def at(self, places: EvaluationPoints) -> Array:
         """Return class probabilities at evaluation points, of shape (m, k); the priors where a window is empty."""
-        fitted = self.smoother.fit(places)
+        fit = self.smoother.fit(places).fit
         if self.smoother.recipe.refuses_empty:
-            self.smoother.recipe.report_empty(fitted.fit.occupied)
-        return self._mixed(fitted, self.prior)
+            self.smoother.recipe.report_empty(fit.occupied)
+        return self._mixed(fit.intercept, fit.occupied, self.prior)
 
     @cached_property
     def left_out(self) -> Array:
         """Leave-one-out (or leave-cluster-out) class probabilities of the training rows, (n, k), in one pass."""
-        return self._mixed(
-            self.smoother.left_out_fit, priors_of_others(self.label, self.weight, self.smoother.exclusion)
-        )
+        return self._mixed(*self.smoother.left_out, priors_of_others(self.label, self.weight, self.smoother.exclusion))
 
-    def _mixed(self, fitted: Fitted, prior: Array) -> Array:
+    def _mixed(self, pooled: Array, occupied: NDArray[np.bool_], prior: Array) -> Array:
         """Return pooled labels, which are the priors where a window is empty, mixed with priors."""
-        fit = fitted.fit
-        pooled = np.where(fit.occupied[:, None], np.clip(fit.intercept, 0.0, 1.0), prior)
+        pooled = np.where(occupied[:, None], np.clip(pooled, 0.0, 1.0), prior)
         return np.asarray((1.0 - self.share) * pooled + self.share * prior)
 
 
@@ -93,7 +90,7 @@ def standard_errors(of: Probabilities, places: EvaluationPoints, *, warn: bool =
     """Estimate the standard errors of class probabilities at evaluation points."""
     refuse_few_rows(of.smoother.rows, "standard errors of probabilities need")
     fitted, sums = of.smoother.fit(places), of.smoother.sums
-    share, s = value_shares(fitted), of.share
+    share, s = fitted.linear_weights, of.share
     squared = np.where(of.weight[:, None] > 0, (of.label - of.left_out) ** 2, 0.0)
     different = squared if squared.shape[1] > 2 else squared[:, :1]  # with two classes both are the same
     own = np.stack([squared_norm([(1.0, share)], sums, psi) for psi in different.T], axis=1)
@@ -107,8 +104,8 @@ def standard_errors(of: Probabilities, places: EvaluationPoints, *, warn: bool =
 def effective_rows(of: Probabilities, places: EvaluationPoints) -> tuple[Array, Array]:
     r"""Return weighted class frequencies at points, and sample sizes :math:`1 / \sum_j \alpha_j^2 / w_j`."""
     fitted = of.smoother.fit(places)
-    share, known = value_shares(fitted), _has_information(fitted)
-    size = np.where(known, inner(share, share, of.smoother.sums), np.nan)
+    known = _has_information(fitted)
+    size = np.where(known, squared_norm([(1.0, fitted.linear_weights)], of.smoother.sums), np.nan)
     pooled = np.clip(fitted.fit.intercept, 0.0, 1.0)
     return np.where(known[:, None], pooled, np.nan), 1.0 / size
 

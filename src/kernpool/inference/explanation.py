@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernpool.execution.text_table import PrintedResult, columns_of_text, frame_of, lines_of
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks, weighted_sum
-from kernpool.smoother import EvaluationPoints, Fitted, Smoother, WeightTables, value_shares
+from kernpool.smoother import EvaluationPoints, Fitted, Smoother, WeightTables
 from kernpool.smoother.deletion import Designs
 
 Array = NDArray[np.float64]
@@ -312,7 +312,7 @@ def explain(
 
 def largest_weights(smoother: Smoother, fitted: Fitted, k: int) -> Integers:
     """Return the k keys of largest absolute linear weight of each query; -1 where fewer have a weight."""
-    tables = WeightTables.of([(1.0, value_shares(fitted))])
+    tables = WeightTables.of([(1.0, fitted.linear_weights)])
     row = np.full((len(fitted.problem.query), k), -1, dtype=np.int64)
 
     def work(rows: slice) -> Iterator[None]:

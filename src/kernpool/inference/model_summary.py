@@ -46,7 +46,7 @@ from kernpool.execution.threads import cut, weighted_sum
 from kernpool.inference.variance.residuals import local_noise, squared_residuals
 from kernpool.kernels import square
 from kernpool.pooling import queries_by_width, weight_rows
-from kernpool.smoother import Clusters, Smoother, Training, log_mass, value_shares
+from kernpool.smoother import Clusters, Smoother, Training, log_mass
 from kernpool.smoother.linear_smoother import ROWS_AT_ONCE
 from kernpool.smoother.quadratic_forms import LinearWeights, combined, product_problem
 
@@ -295,7 +295,7 @@ def _left_out(clusters: Clusters, value: Array, weight: Array) -> dict[str, Any]
 def _norms(smoother: Smoother, training: Training) -> tuple[Array, Array]:
     """Return, for each training row, the squared norm of its fit's linear weights and the effective sample size."""
     if training.shares is None:
-        share = value_shares(smoother.fit(smoother.training))
+        share = smoother.fit(smoother.training).linear_weights
     else:
         share = LinearWeights(smoother.problem(smoother.training), smoother.factor, *training.shares)
     term = square(share.problem.similarity.kernel)

@@ -1,23 +1,15 @@
 """Linear smoothers: fits, slopes and bias corrections as linear combinations of the outputs, and their norms.
 
 Read `linear_smoother.py` first: the fitted model, its training rows and how they are pooled. `quadratic_forms.py` has
-inner products of linear weights, for variances; `bias_correction.py` the estimates, plain or
-bias-corrected, of the curve and its slopes. `windows.py` finds how much wider than the bandwidths windows with few rows
-are, `training_fits.py` has what there is for each training row, `shared_sums.py` the sums that computations share.
-`stored_rows.py` has the smoother of rows that are not in memory.
+norms of linear weights, for variances, and the sums that these share with fits; `bias_correction.py` the estimates,
+plain or bias-corrected, of the curve and its slopes. `windows.py` finds how much wider than the bandwidths windows with
+few rows are, `training_fits.py` has what there is for each training row. `stored_rows.py` has the smoother of rows that
+are not in memory.
 """
 
-from kernpool.smoother.bias_correction import Estimate, estimate, estimates, value_shares
-from kernpool.smoother.linear_smoother import (
-    EvaluationPoints,
-    Fitted,
-    Smoother,
-    fit_clusters,
-    fit_training,
-    left_out_values,
-)
-from kernpool.smoother.quadratic_forms import LinearWeights, WeightTables, inner, log_mass, squared_norm
-from kernpool.smoother.shared_sums import SharedSums
+from kernpool.smoother.bias_correction import Estimate, estimate, estimates
+from kernpool.smoother.linear_smoother import EvaluationPoints, Fitted, Smoother, fit_clusters, fit_training
+from kernpool.smoother.quadratic_forms import LinearWeights, SharedSums, WeightTables, log_mass, squared_norm
 from kernpool.smoother.stored_rows import StoredModel, StoredSmoother, mean_slopes, mean_slopes_of_stored
 from kernpool.smoother.training_fits import Clusters, Training, nothing_left
 
@@ -37,12 +29,9 @@ __all__ = [
     "estimates",
     "fit_clusters",
     "fit_training",
-    "inner",
-    "left_out_values",
     "log_mass",
     "mean_slopes",
     "mean_slopes_of_stored",
     "nothing_left",
     "squared_norm",
-    "value_shares",
 ]

@@ -37,15 +37,9 @@ from kernpool.core import MOST_COLUMNS, Layout, PoolState, Problem, along_tangen
 from kernpool.execution.error_messages import abbreviate
 from kernpool.kernels.registry import Gaussian
 from kernpool.smoother.linear_smoother import EvaluationPoints, Fitted, Smoother
-from kernpool.smoother.quadratic_forms import LinearWeights
+from kernpool.smoother.quadratic_forms import LinearWeights, SharedSums
 
 Array = NDArray[np.float64]
-
-
-def value_shares(fitted: Fitted) -> LinearWeights:
-    """Return the linear weights with which the outputs enter the fitted values."""
-    fit = fitted.fit
-    return LinearWeights(fitted.problem, fitted.smoother.factor, fitted.log_mass, fit.base, fit.tilt)
 
 
 def plane_slopes(fitted: Fitted) -> tuple[Array, list[LinearWeights]]:
@@ -87,17 +81,15 @@ def plane_slopes(fitted: Fitted) -> tuple[Array, list[LinearWeights]]:
     return fitted.fit.slope / widths[..., None], shares
 
 
-def constant_slopes(smoother: Smoother, places: EvaluationPoints) -> tuple[Array, list[LinearWeights]]:
-    r"""Return the slopes of a local constant fit with a Gaussian kernel, and the outputs' linear weights in them.
+def constant_slopes(fitted: Fitted) -> tuple[Array, list[LinearWeights]]:
+    r"""Return the slopes of local constant fits with a Gaussian kernel, and the outputs' linear weights in them.
 
     The weights are :math:`\alpha_j (t_j - \bar t) / h`, because the logarithm of the kernel has the slope t/h.
 
     Parameters
     ----------
-    smoother : Smoother
-        Local constant, with a Gaussian kernel.
-    places : EvaluationPoints
-        Evaluation points.
+    fitted : Fitted
+        Local linear, whose sums have the moments of these weights.
 
     Returns
     -------
@@ -109,14 +101,13 @@ def constant_slopes(smoother: Smoother, places: EvaluationPoints) -> tuple[Array
     ValueError
         If the kernel is not Gaussian: the slopes of other kernels are not moments of a state.
     """
-    kernel = smoother.recipe.kernel
+    kernel = fitted.smoother.recipe.kernel
     if not isinstance(kernel.form, Gaussian):
         raise ValueError(
             f"standard errors of derivatives of a local constant fit need the Gaussian kernel, "
             f"got {abbreviate(kernel.name)}; "
             "use LocalLinearRegressor, whose slopes have standard errors for every kernel"
         )
-    fitted = smoother.of_degree(1).fit(places)
     widths, layout = fitted.problem.similarity.widths, fitted.problem.layout
     mean = fitted.state.finalize(empty="zero")
     offset = mean[:, layout.first]
@@ -126,7 +117,7 @@ def constant_slopes(smoother: Smoother, places: EvaluationPoints) -> tuple[Array
     shares = [
         LinearWeights(
             fitted.problem,
-            smoother.factor,
+            fitted.smoother.factor,
             fitted.log_mass,
             -offset[:, a] / widths[..., a],
             np.repeat(at[a : a + 1], m, axis=0) / widths[..., a, None],
@@ -181,17 +172,17 @@ class Estimate:
         Rank of the design of a quadratic fit.
     column : int or None
         Column of the slope; None for the curve.
-    known : tuple of (Problem, PoolState)
-        The sums it was computed from.
+    sums : SharedSums
+        The sums that it was computed from, and its norms share.
     """
 
     center: Array
     terms: tuple[tuple[float, LinearWeights], ...]
     plain: Array
     rank: NDArray[np.intp]
-    curvature_rank: NDArray[np.intp] | None = None
-    column: int | None = None
-    known: tuple[tuple[Problem, PoolState], ...] = ()
+    curvature_rank: NDArray[np.intp] | None
+    column: int | None
+    sums: SharedSums
 
     @cached_property
     def log_mass(self) -> Array:
@@ -241,22 +232,18 @@ def estimates(
     ValueError
         If the method is ``"quadratic"`` and there are more than three numeric columns.
     """
-    fits = [(factor, _plain(each, places, columns)) for factor, each in parts_of(smoother, method)]
-    found = fits[0][1]
-    quadratic = method == "quadratic"
-    plain = _plain(smoother.of_degree(1), places, columns) if quadratic else found
-    return [
-        Estimate(
-            np.asarray(sum(factor * each[i].center for factor, each in fits)),
-            tuple((factor, each[i].terms[0][1]) for factor, each in fits),
-            plain[i].center,
-            plain[i].rank,
-            found[i].rank if quadratic else None,
-            column,
-            tuple(pair for _, each in fits for pair in each[i].known),
-        )
-        for i, column in enumerate(columns)
-    ]
+    parts = parts_of(smoother, method)
+    fits = [_plain(each, places, columns) for _, each in parts]
+    sums = SharedSums(smoother.sums, [(fitted.problem, fitted.state) for fitted, *_ in fits])
+    (_, rank, plain, _), curvature_rank = fits[0], None
+    if method == "quadratic":
+        curvature_rank, (_, rank, plain, _) = rank, _plain(smoother.of_degree(1), places, columns)
+    found = []
+    for i, column in enumerate(columns):
+        center = sum(factor * values[i] for (factor, _), (_, _, values, _) in zip(parts, fits, strict=True))
+        terms = tuple((factor, shares[i]) for (factor, _), (*_, shares) in zip(parts, fits, strict=True))
+        found.append(Estimate(np.asarray(center), terms, plain[i], rank, curvature_rank, column, sums))
+    return found
 
 
 def parts_of(smoother: Smoother, method: str) -> list[tuple[float, Smoother]]:
@@ -281,27 +268,27 @@ def centers(smoother: Smoother, places: EvaluationPoints, method: str, column: i
 
     This is for resampled outputs: nothing warns of rank-deficient fits.
     """
-    fits = [(factor, _plain(each, places, [column])[0]) for factor, each in parts_of(smoother, method)]
-    return np.asarray(sum(factor * each.center for factor, each in fits))
+    parts = parts_of(smoother, method)
+    return np.asarray(sum(factor * _plain(each, places, [column])[2][0] for factor, each in parts))
 
 
-def _plain(smoother: Smoother, places: EvaluationPoints, columns: Sequence[int | None]) -> list[Estimate]:
-    """Estimate the curve or its slopes, without bias correction, in one pass over the keys."""
-    of_value = None in columns
-    known: tuple[tuple[Problem, PoolState], ...] = ()
-    if of_value or smoother.recipe.degree:
+def _plain(
+    smoother: Smoother, places: EvaluationPoints, columns: Sequence[int | None]
+) -> tuple[Fitted, NDArray[np.intp], list[Array], list[LinearWeights]]:
+    """Fit the curve or its slopes, without bias correction, in one pass over the keys.
+
+    Returns the fits, their ranks, and for each column values, NaN in empty windows, and linear weights.
+    """
+    constant = not smoother.recipe.degree
+    if None in columns:
         fitted = smoother.fit(places)
-        rank, known = fitted.fit.rank, ((fitted.problem, fitted.state),)
-        slopes, of_columns = (np.empty(0), []) if of_value else plane_slopes(fitted)
+        values, shares = [fitted.fit.intercept], [fitted.linear_weights]
     else:
-        slopes, of_columns = constant_slopes(smoother, places)
-        rank = np.full(len(slopes), smoother.columns)
-    found = []
-    for column in columns:
-        if column is None:
-            center, share = fitted.fit.intercept, value_shares(fitted)
-        else:
-            center, share = slopes[:, column], of_columns[column]
-        center = np.where(np.isfinite(share.log_mass)[:, None], center, np.nan)
-        found.append(Estimate(center, ((1.0, share),), center, rank, None, column, known))
-    return found
+        fitted = (smoother.of_degree(1) if constant else smoother).fit(places)
+        slopes, of_columns = constant_slopes(fitted) if constant else plane_slopes(fitted)
+        values, shares = [slopes[:, a] for a in columns], [of_columns[a] for a in columns if a is not None]
+    empty = ~np.isfinite(fitted.log_mass)[:, None]
+    values = [np.where(empty, np.nan, each) for each in values]
+    known = constant and None not in columns  # slopes of means are moments, whatever rank the planes have
+    rank = np.full(len(empty), smoother.columns) if known else fitted.fit.rank
+    return fitted, rank, values, shares

@@ -25,7 +25,7 @@ from kernpool.execution.threads import cut
 from kernpool.pooling import Recipe, Sums, limit_values, sum_problem
 from kernpool.pooling.recipe import sum_pairs
 from kernpool.pooling.widths import nearest_widths
-from kernpool.smoother.quadratic_forms import Terms, log_mass, norms_by_rows
+from kernpool.smoother.quadratic_forms import LinearWeights, Terms, log_mass, norms_by_rows
 from kernpool.smoother.training_fits import Clusters, Training, nothing_left, refuse_few_rows
 from kernpool.smoother.windows import effective_rows, widening
 
@@ -199,15 +199,14 @@ class Smoother:
         """Leave-cluster-out residuals of the rows for the clusters of the fit; None without any."""
         return None if self.exclusion is None or self.exclusion.gap else fit_clusters(self, self.exclusion)
 
-    @cached_property
-    def left_out(self) -> Array:
-        """Predictions of the training rows without each row and what is left out with it, of shape (n, c)."""
-        return self.predict(self.left_out_problem(self.exclusion))
+    def fit_left_out(self, exclusion: Exclusion | None) -> Fitted:
+        """Compute local fits at the training rows without one unit of each row, or all that are left out with it."""
+        return self.fit_problem(self.left_out_problem(exclusion))
 
     @cached_property
-    def left_out_fit(self) -> Fitted:
-        """Local fits at the training rows without each row and what is left out with it."""
-        return self.fit_problem(self.left_out_problem(self.exclusion))
+    def left_out(self) -> tuple[Array, NDArray[np.bool_]]:
+        """Predictions (n, c) of the rows without each row and what is left out with it, and which have a window."""
+        return self.fit_left_out(self.exclusion).values()
 
     def leave_one_out(self) -> LeaveOneOut:
         """Compute predictions of the rows without each row and what is left out with it, with their error."""
@@ -340,41 +339,15 @@ class Smoother:
 
     def fit_problem(self, problem: Problem) -> Fitted:
         """Compute local fits at the queries of a pooling problem of this smoother."""
-        state = self.sums(problem)
-        return Fitted(self, problem, state, self.solve(problem, state))
+        return Fitted(self, problem, self.sums(problem))
 
     def left_out_problem(self, exclusion: Exclusion | None) -> Problem:
         """Return the pooling problem of fits at the training rows without one unit of each row, or what is left out."""
         return self._without(self.training_points(exclusion), exclusion)
 
     def predict(self, problem: Problem, *, report: bool = False) -> Array:
-        """Predict the outputs at the queries of a pooling problem of this smoother, as `fill_empty` says.
-
-        Parameters
-        ----------
-        problem : Problem
-            From `problem` or `left_out_problem`.
-        report : bool, default=False
-            As of `fill_empty`.
-
-        Returns
-        -------
-        ndarray of shape (m, c)
-            Takes one pass.
-        """
-        state = self.sums(problem)
-        if not problem.degree:  # of a million places half of the time that is not spent on sums
-            occupied = state.denominator > 0
-            share = np.divide(1.0, state.denominator, where=occupied, out=np.zeros(len(occupied)))
-            values = state.numerator * share[:, None]
-            values += problem.value_center
-        else:
-            m = len(problem.query)
-            values, occupied = np.empty((m, problem.value.shape[1])), np.empty(m, dtype=bool)
-            for rows in cut(m, ROWS_AT_ONCE):
-                fit = self.solve(problem, state.rows(rows))
-                values[rows], occupied[rows] = fit.intercept, fit.occupied
-        return self.fill_empty(problem, values, occupied, report=report)
+        """Predict the outputs at the queries of a pooling problem of this smoother; see `Fitted.values`."""
+        return self.fit_problem(problem).values(report=report)[0]
 
     @property
     def fills_empty(self) -> bool:
@@ -382,46 +355,10 @@ class Smoother:
         value = self.recipe.empty_value
         return value is None or not np.isnan(value)
 
-    def fill_empty(
-        self,
-        problem: Problem,
-        values: Array,
-        occupied: NDArray[np.bool_],
-        *,
-        empty: Empty | None = None,
-        report: bool = False,
-    ) -> Array:
-        """Fill in place the predictions of queries without a row in the kernel's support.
-
-        Parameters
-        ----------
-        problem : Problem
-            Problem of the queries.
-        values : ndarray of shape (m, c)
-            Predictions; those of empty windows are ignored.
-        occupied : ndarray of bool, shape (m,)
-            Which windows have a row.
-        empty : str, optional
-            Policy; by default that of the recipe.
-        report : bool, default=False
-            Whether to warn of empty windows, or raise ValueError, where the policy says so; otherwise they are NaN
-            with ``"raise"``.
-
-        Returns
-        -------
-        ndarray of shape (m, c)
-            `values`.
-        """
-        if report:
-            self.recipe.report_empty(occupied)
-        empty = self.recipe.empty if empty is None else empty
-        fill = partial(limit_values, problem, empty=empty, n_jobs=self.recipe.n_jobs)
-        return fill_in_silence(values, occupied, empty, fill)
-
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """Local fits of a smoother at given evaluation points, with their kernel sums.
+    """Local fits of a smoother at given evaluation points: kernel sums, and what is computed from them when needed.
 
     Parameters
     ----------
@@ -431,23 +368,61 @@ class Fitted:
         Problem of the evaluation points.
     state : PoolState
         Its sums, with centred values, without the ridge.
-    fit : LocalFit
-        Local fits, given these sums.
     """
 
     smoother: Smoother
     problem: Problem
     state: PoolState
-    fit: LocalFit
 
-    @property
+    @cached_property
+    def fit(self) -> LocalFit:
+        """Coefficients of the local fits, which of them have rows, and their ranks."""
+        return self.smoother.solve(self.problem, self.state)
+
+    @cached_property
     def log_mass(self) -> Array:
         """Logarithm of each query's sum of weights, of shape (m,); minus infinity where the sum is zero."""
         return log_mass(self.state)
 
+    @property
+    def linear_weights(self) -> LinearWeights:
+        """Linear weights with which the outputs enter the fitted values."""
+        return LinearWeights(self.problem, self.smoother.factor, self.log_mass, self.fit.base, self.fit.tilt)
+
+    def values(self, empty: Empty | None = None, *, report: bool = False) -> tuple[Array, NDArray[np.bool_]]:
+        """Return fitted values (m, c), also in empty windows, and which windows have a row.
+
+        Parameters
+        ----------
+        empty : str, optional
+            Policy for empty windows; by default that of the recipe.
+        report : bool, default=False
+            Whether to warn of empty windows, or raise ValueError, where the policy says so; otherwise they are NaN
+            with ``"raise"``.
+        """
+        problem, state, smoother = self.problem, self.state, self.smoother
+        if not problem.degree:  # of a million points half of the time that is not spent on sums
+            occupied = state.denominator > 0
+            share = np.divide(1.0, state.denominator, where=occupied, out=np.zeros(len(occupied)))
+            values = state.numerator * share[:, None]
+            values += problem.value_center
+        else:
+            m = len(problem.query)
+            values, occupied = np.empty((m, problem.value.shape[1])), np.empty(m, dtype=bool)
+            for rows in cut(m, ROWS_AT_ONCE):
+                fit = smoother.solve(problem, state.rows(rows))
+                values[rows], occupied[rows] = fit.intercept, fit.occupied
+        if report:
+            smoother.recipe.report_empty(occupied)
+        empty = smoother.recipe.empty if empty is None else empty
+        fill = partial(limit_values, problem, empty=empty, n_jobs=smoother.recipe.n_jobs)
+        return fill_in_silence(values, occupied, empty, fill), occupied
+
     def rows(self, which: slice | NDArray[np.intp]) -> Fitted:
         """Return the local fits at the points with these indices."""
-        return Fitted(self.smoother, self.problem.block(which), self.state.rows(which), self.fit.rows(which))
+        part = Fitted(self.smoother, self.problem.block(which), self.state.rows(which))
+        vars(part)["fit"] = self.fit.rows(which)  # which is solved once
+        return part
 
 
 def fit_training(smoother: Smoother, *, with_shares: bool = False) -> Training:
@@ -479,7 +454,7 @@ def fit_training(smoother: Smoother, *, with_shares: bool = False) -> Training:
     training = _fit_rows(smoother, problem, with_shares=with_shares)
     if smoother.exclusion is None or not smoother.exclusion.gap:
         return training
-    deleted, others = left_out_values(smoother, smoother.exclusion)
+    deleted, others = smoother.fit_left_out(smoother.exclusion).values("mean")
     return replace(training, deleted=deleted, alone=int(np.count_nonzero(~others & (weight > 0))))
 
 
@@ -509,7 +484,8 @@ def _fit_rows(smoother: Smoother, problem: Problem, *, with_shares: bool) -> Tra
             shares.append((log_mass(together), fit.base, fit.tilt))
         fitted[rows] = fit.intercept
         leverage[rows] = np.where(fit.occupied & (weight[rows] > 0), share * fit.base, 0.0)
-    deleted = smoother.fill_empty(problem, deleted, others, empty="mean")
+    fill = partial(limit_values, problem, empty="mean", n_jobs=smoother.recipe.n_jobs)
+    deleted = fill_in_silence(deleted, others, "mean", fill)
     alone = int(np.count_nonzero(~others & (weight > 0)))
     training = Training(smoother.value, fitted, deleted, leverage, weight, alone)
     if not with_shares:
@@ -518,17 +494,7 @@ def _fit_rows(smoother: Smoother, problem: Problem, *, with_shares: bool) -> Tra
     return replace(training, shares=(mass, base, tilt))
 
 
-def left_out_values(smoother: Smoother, exclusion: Exclusion) -> tuple[Array, NDArray[np.bool_]]:
-    """Return values of the training rows without those left out together, and which of them have a window.
-
-    The others get the mean of the rows that are not left out.
-    """
-    problem = smoother.left_out_problem(exclusion)
-    fit = smoother.fit_problem(problem).fit
-    return smoother.fill_empty(problem, fit.intercept, fit.occupied, empty="mean"), fit.occupied
-
-
 def fit_clusters(smoother: Smoother, clusters: Exclusion) -> Clusters:
     """Compute leave-cluster-out residuals of the rows: one pass over pairs, or several on a line (`excluded_plan`)."""
-    without, _ = left_out_values(smoother, clusters)
+    without, _ = smoother.fit_left_out(clusters).values("mean")
     return Clusters(clusters.code, np.where(smoother.weight[:, None] > 0, smoother.value - without, 0.0))

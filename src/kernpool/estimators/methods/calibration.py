@@ -151,8 +151,8 @@ def _left_out(model: FittedModel, smoother: Smoother, code: Integers | None) -> 
     if model.robust_weight_ is not None:
         return np.full_like(smoother.value, np.nan)
     if code is None or (smoother.group is not None and np.array_equal(code, smoother.group)):
-        return smoother.left_out
-    return smoother.predict(smoother.left_out_problem(Exclusion(code)))
+        return smoother.left_out[0]
+    return smoother.fit_left_out(Exclusion(code)).values()[0]
 
 
 def _check_searched(model: FittedModel, searched: Integers | None, code: Integers | None) -> None:

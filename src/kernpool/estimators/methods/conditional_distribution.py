@@ -57,8 +57,7 @@ def array_outcomes(model: FittedModel, X: ArrayLike | None) -> tuple[ArrayOutcom
         whole, dtype = constant.problem(places), np.result_type(numeric, model.key_, model.value_)
     problem, value, fit = whole, output, None
     if smoother.recipe.degree:
-        left_out = smoother.left_out_fit.fit
-        prediction, known = left_out.intercept, left_out.occupied
+        prediction, known = smoother.left_out
         if not known.all():  # rows without a residual have no weight, except in empty windows
             weight = np.ones(len(output)) if whole.key_weight is None else whole.key_weight
             problem = replace(whole, key_weight=np.where(known, weight, 0.0), prepared=None)

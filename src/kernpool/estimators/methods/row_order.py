@@ -205,7 +205,7 @@ def lag_one_correlation(model: FittedModel, place: Codes, *, by_column: bool) ->
     rho, least = 1.0, max(CRITICAL / math.sqrt(len(starts)), LEAST)
     for pilot in _pilots(rows, place if by_column else None):
         own = pilot is rows and len(kept) == len(smoother.weight)
-        left_out = smoother.left_out[kept] if own else pilot.predict(pilot.left_out_problem(None))
+        left_out = smoother.left_out[0][kept] if own else pilot.fit_left_out(None).values()[0]
         rho = min(rho, _correlation(pilot, left_out, starts, model.loo_error_))
         if not rho > least:
             return 0.0, len(starts)

@@ -23,13 +23,12 @@ from kernpool.inference.variance.standard_errors import (
     check_variance,
     checked_errors,
     errors_of,
-    sums_of,
     warn_of_bias,
     warn_of_empty,
     warn_of_ranks,
 )
 from kernpool.pooling.recipe import ReportRank
-from kernpool.smoother import Estimate, SharedSums, squared_norm
+from kernpool.smoother import Estimate, squared_norm
 from kernpool.smoother.bias_correction import METHODS, estimates
 from kernpool.smoother.linear_smoother import EvaluationPoints, Smoother
 
@@ -96,8 +95,7 @@ def interval(
 
     kind = choose_band(smoother, places, simultaneous) if simultaneous else None
     found = estimates(smoother, places, method, (None,) if columns is None else columns)
-    sums = sums_of(smoother, found)
-    of_each = errors_of(smoother, places, found, variance, sums)
+    of_each = errors_of(smoother, places, found, variance)
     if smoother.recipe.degree or method != "naive":
         warn_of_ranks(found[0], smoother.columns, report_rank)
     warn_of_empty(found[0])
@@ -127,15 +125,15 @@ def interval(
         width = bands[0] if len(bands[0]) > 1 else float(bands[0][0])
     elif bands:
         width = np.stack([np.broadcast_to(one, center.shape[-1]) for one in bands])
-    effective = _effective_rows(smoother, found[0], sums)
+    effective = _effective_rows(smoother, found[0])
     return Interval(center, lower, upper, level, method, error, df, width, kind, effective_rows=effective)
 
 
-def _effective_rows(smoother: Smoother, one: Estimate, sums: SharedSums) -> Array:
+def _effective_rows(smoother: Smoother, one: Estimate) -> Array:
     """Return the effective sample size (Kish) of the windows of the first local fit of an estimate, of shape (m,)."""
     m = len(one.center)
     pooling = replace(one.terms[0][1], base=np.ones(m), tilt=np.zeros((m, 0)))
-    squared = squared_norm([(1.0, pooling)], sums, None, smoother.norms_by_rows)
+    squared = squared_norm([(1.0, pooling)], one.sums, None, smoother.norms_by_rows)
     return np.divide(1.0, squared, where=squared > 0, out=np.zeros(m))
 
 

@@ -56,7 +56,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.core import Layout, PoolState
-from kernpool.core.local_fit import mean_product
+from kernpool.core.local_fit import in_other_bandwidths, mean_product
 from kernpool.execution.error_messages import as_count
 from kernpool.execution.threads import blas_threads
 from kernpool.inference.resampling import random_draws
@@ -64,8 +64,7 @@ from kernpool.inference.variance.standard_errors import Errors
 from kernpool.kernels import Gaussian, Kernel, products
 from kernpool.smoother.bias_correction import Estimate, centers, estimate
 from kernpool.smoother.linear_smoother import EvaluationPoints, Smoother
-from kernpool.smoother.quadratic_forms import LinearWeights, WeightTables, product_problem, squared_norm
-from kernpool.smoother.shared_sums import SharedSums
+from kernpool.smoother.quadratic_forms import LinearWeights, Summed, WeightTables, product_problem, squared_norm
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -174,14 +173,13 @@ def path_length(
     """Return the length of the path of normalised linear weights along a grid, and the number of its pieces."""
     # eight grid points per bandwidth give three digits
     found = estimate(smoother, grid, method, column)
-    sums = SharedSums(smoother.sums, found.known)
     if len(found.center) < 2:
         near = np.empty(0)
     elif isinstance(smoother.recipe.kernel.form, Gaussian) and grid.widening is None:
-        near = _by_centers(found, sums)
+        near = _by_centers(found, smoother.sums)
     else:
         near = _by_tables(found)
-    squared = squared_norm(found.terms, sums)
+    squared = squared_norm(found.terms, found.sums)
     known = squared > 0
     pieces = int(known[0]) + int(np.count_nonzero(known[1:] & ~known[:-1]))
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -190,26 +188,21 @@ def path_length(
     return float(np.sum(angle)), max(pieces, 1)
 
 
-def _by_centers(found: Estimate, sums: SharedSums) -> Array:
+def _by_centers(found: Estimate, sums: Summed) -> Array:
     """Return inner products of linear weights at neighbouring grid points, from kernel sums (Gaussian kernel)."""
-    # products of two fits have the same kernel as the norms, so that both are summed in one pass
-    total, rows = np.zeros(len(found.center) - 1), np.arange(len(found.center))
+    total, rows = np.zeros(len(found.center) - 1), np.arange(len(found.center) - 1)
     for i, (a, one) in enumerate(found.terms):
         for b, other in found.terms[: i + 1]:
             narrow, wide = (one, other) if one.factor <= other.factor else (other, one)
             (term,) = products(one.problem.similarity.kernel, wide.factor / narrow.factor)
-            at_places = product_problem(narrow, wide, term, None)
-            between = [_neighbour_products(narrow, wide)] + (
-                [_neighbour_products(wide, narrow)] if one is not other else []
-            )
-            query, of = [center for center, _ in between], [rows[:-1]] * len(between)
-            if sums.known(at_places) is None:
-                query, of = [*query, at_places.query], [*of, rows]
-            state = sums.made(replace(at_places.block(np.concatenate(of)), query=np.concatenate(query)))
+            of_both = product_problem(narrow, wide, term, None)
+            between = [_neighbour_products(narrow, wide)]
+            if one is not other:
+                between.append(_neighbour_products(wide, narrow))
+            query = np.concatenate([center for center, _ in between])
+            state = sums(replace(of_both.block(np.tile(rows, len(between))), query=query))
             for number, (_, inner_products) in enumerate(between):
-                total += a * b * inner_products(state.rows(rows[:-1] + number * len(total)), at_places.layout)
-            if len(of) > len(between):
-                sums.add(at_places, state.rows(rows + len(between) * len(total)))
+                total += a * b * inner_products(state.rows(rows + number * len(rows)), of_both.layout)
     return total
 
 
@@ -226,8 +219,9 @@ def _neighbour_products(one: LinearWeights, other: LinearWeights) -> tuple[Array
     def inner_products(state: PoolState, layout: Layout) -> Array:
         with np.errstate(divide="ignore", invalid="ignore"):
             unit = np.exp(state.log_denominator + log_factor - first.log_mass - second.log_mass)
-            product = mean_product(state, layout, first.scaled(layout, width), second.scaled(layout, other_width))
-            return np.asarray(unit * product)
+            ours = first.base, in_other_bandwidths(first.tilt, layout, width)
+            theirs = second.base, in_other_bandwidths(second.tilt, layout, other_width)
+            return np.asarray(unit * mean_product(state, layout, ours, theirs))
 
     return center, inner_products
 

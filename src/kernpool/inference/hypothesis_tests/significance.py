@@ -25,7 +25,7 @@ from kernpool.kernels.squares import square
 from kernpool.pooling import Recipe, sum_problem
 from kernpool.smoother import EvaluationPoints, Smoother
 from kernpool.smoother.bias_correction import plane_slopes
-from kernpool.smoother.quadratic_forms import inner
+from kernpool.smoother.quadratic_forms import SharedSums, squared_norm
 
 Array = NDArray[np.float64]
 Statistic = Callable[[Array], Array]  # of each column of residuals or outputs, of shape (n, columns)
@@ -131,5 +131,6 @@ def slope_statistic(fit: Smoother, tested: list[int]) -> Statistic:
 def slope_norms(planes: Smoother) -> Array:
     """Return the norm of the linear weights of each local slope, times its column's bandwidth: shape (m, d)."""
     _, shares = plane_slopes(planes.fit(planes.training))
-    norms = np.stack([np.sqrt(np.maximum(inner(share, share, planes.sums), 0.0)) for share in shares], axis=1)
+    sums = SharedSums(planes.sums)
+    norms = np.sqrt(np.stack([squared_norm([(1.0, share)], sums) for share in shares], axis=1))
     return np.where(np.isfinite(norms), norms * planes.recipe.bandwidth, 0.0)

@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.execution.error_messages import check_choice
-from kernpool.smoother import EvaluationPoints, Fitted, Smoother, Training, inner, value_shares
+from kernpool.smoother import EvaluationPoints, Fitted, Smoother, Training, squared_norm
 from kernpool.smoother.quadratic_forms import Summed
 
 Array = NDArray[np.float64]
@@ -158,10 +158,10 @@ def local_noise(smoother: Smoother, places: EvaluationPoints, squared: Array, su
     """
     wide = smoother.of_degree(0).widened(WINDOW, levels=False)
     fitted = fit_squares(wide, places, squared)
-    share = value_shares(fitted)
+    norm = squared_norm([(1.0, fitted.linear_weights)], wide.sums if sums is None else sums)
     variance = np.where(fitted.fit.occupied[:, None], np.maximum(fitted.fit.intercept, 0.0), np.nan)
     with np.errstate(divide="ignore"):
-        return Noise(variance, 1.0 / inner(share, share, wide.sums if sums is None else sums))
+        return Noise(variance, 1.0 / norm)
 
 
 def fit_squares(smoother: Smoother, places: EvaluationPoints, squared: Array) -> Fitted:
@@ -173,5 +173,4 @@ def fit_squares(smoother: Smoother, places: EvaluationPoints, squared: Array) ->
     low, high = squared[kept].min(axis=0), squared[kept].max(axis=0)
     center = np.where(low == high, low, 0.0)
     problem = replace(problem, value=np.ascontiguousarray(squared - center), value_center=center, prepared=None)
-    state = smoother.sums(problem)
-    return Fitted(smoother, problem, state, smoother.solve(problem, state))
+    return smoother.fit_problem(problem)

@@ -23,7 +23,7 @@ from kernpool.inference.variance.cluster_robust import cluster_errors, number_cl
 from kernpool.inference.variance.residuals import Noise, local_noise, squared_residuals
 from kernpool.inference.variance.serial_correlation import autocorrelation, inflation, sandwich
 from kernpool.pooling.recipe import ReportRank
-from kernpool.smoother import Estimate, EvaluationPoints, SharedSums, Smoother, squared_norm
+from kernpool.smoother import Estimate, EvaluationPoints, Smoother, squared_norm
 
 Array = NDArray[np.float64]
 
@@ -66,9 +66,8 @@ def errors_of(
     places: EvaluationPoints,
     found: Sequence[Estimate],
     variance: str = "local",
-    sums: SharedSums | None = None,
 ) -> list[Errors]:
-    """Compute the standard errors of several estimates at the same points; kernel sums are added to `sums`."""
+    """Compute the standard errors of several estimates at the same points, from one call of `estimates`."""
     # local noise times the norm of the linear weights, or a sandwich of residuals; with clusters, sums over their rows
     order = None if smoother.exclusion is None else smoother.exclusion.order
     check_variance(variance, clustered=smoother.group is not None, gap=0 if order is None else order.gap)
@@ -76,8 +75,7 @@ def errors_of(
         return _errors_of_clusters(smoother, found, variance)
     training = smoother.training_fit
     squared = squared_residuals(smoother, training, VARIANCES[variance])
-    sums = sums_of(smoother, found) if sums is None else sums
-    known = smoother.of_residuals()
+    sums, known = found[0].sums, smoother.of_residuals()
     noise = local_noise(known, places, squared, sums if known is smoother else None)
     quiet = noise.variance <= smoother.rounding**2
     noise = replace(noise, variance=np.where(quiet, 0.0, noise.variance))
@@ -101,11 +99,6 @@ def errors_of(
             error = np.where(quiet, 0.0, spread if order is None else sandwich(smoother, one, left))
         errors.append(Errors(_where_identified(one, error, size, smoother), df, noise, residual, spread))
     return errors
-
-
-def sums_of(smoother: Smoother, found: Sequence[Estimate]) -> SharedSums:
-    """Return the kernel sums that the computations of several estimates share, with those of the estimates."""
-    return SharedSums(smoother.sums, [pair for one in found for pair in one.known])
 
 
 def _errors_of_clusters(smoother: Smoother, found: Sequence[Estimate], variance: str) -> list[Errors]:
