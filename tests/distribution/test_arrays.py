@@ -11,7 +11,7 @@ from kernpool.algorithms import ALGORITHMS
 from kernpool.core import Exclusion, Factors
 from kernpool.distribution import weighted_cdf, weighted_quantile
 from kernpool.distribution.weighted_cdf import ranks, two_sided_sums
-from kernpool.distribution.weighted_quantile import KernelWeights
+from kernpool.distribution.weighted_quantile import KernelWeights, bare
 from kernpool.kernels import categorical_kernel_names, get_categorical_kernel
 from kernpool.pooling import Recipe
 from kernpool.pooling.weights import weight_tables
@@ -66,7 +66,7 @@ def check(asked, query, key, value, algorithm="auto", **options):
 def check_problem(asked, problem, value):
     order, weights = np.argsort(value, kind="stable"), weight_tables(lambda _: problem)[0]
     if asked == "quantile":
-        places = KernelWeights.of(problem, Recipe.of()).places(order, np.tile(LEVELS, (len(problem.query), 1)))
+        places = KernelWeights(bare(problem), Recipe.of()).places(order, np.tile(LEVELS, (len(problem.query), 1)))
         assert places.min() >= 0
         assert_quantiles(value[places], weights, value, LEVELS)
         return

@@ -1,8 +1,8 @@
 """Ways to sum weights over ordered keys, for tests of what is only chosen for many pairs."""
 
-from kernpool.distribution import ordered_sums
+from kernpool.distribution import weighted_quantile
 
 
 def never_by_table(monkeypatch):
     """Make tables of weights the last choice, for few pairs too."""
-    monkeypatch.setattr(ordered_sums, "TABLE_PAIRS", 0)
+    monkeypatch.setattr(weighted_quantile, "TABLE_PAIRS", 0)

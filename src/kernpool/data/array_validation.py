@@ -345,3 +345,14 @@ def arrow_numbers(cells: Any) -> NDArray[Any]:
     if types.is_decimal(cells.type):
         cells = cells.cast("string").cast("float64")  # as text, since Arrow's own conversion rounds twice
     return np.asarray(cells.to_numpy() if hasattr(cells, "chunks") else cells.to_numpy(zero_copy_only=False))
+
+
+def unshared(array: NDArray[Any]) -> NDArray[Any]:
+    """Return an array that the caller cannot modify: a copy, unless its memory is read-only (e.g. a memory map).
+
+    A view that is read-only is not enough: pandas hands them out of frames that can be changed.
+    """
+    owner: Any = array
+    while isinstance(owner, np.ndarray) and not owner.flags.writeable:
+        owner = owner.base
+    return array.copy() if isinstance(owner, np.ndarray) else array

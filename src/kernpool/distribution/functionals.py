@@ -24,7 +24,7 @@ from kernpool.distribution.multipass_quantile import NearestRows, bare_problem, 
 from kernpool.distribution.scoring_rules import known_crps
 from kernpool.distribution.smoothed_cdf import known_smooth, known_smooth_quantiles, normal_density
 from kernpool.distribution.weighted_cdf import FAR, TwoSidedSums, ranks, two_sided_sums
-from kernpool.distribution.weighted_quantile import KernelWeights, known_quantiles
+from kernpool.distribution.weighted_quantile import KernelWeights, bare, known_quantiles
 from kernpool.execution.progress import Progress, current_progress
 from kernpool.pooling import Answer, MapReduce, QueryBatch, Question, Recipe, Source, limit_problem, merge_states
 
@@ -229,7 +229,7 @@ class RandomDraws(Functional):
 
     def of_arrays(self, outcomes: ArrayOutcomes) -> tuple[Array, Flags]:
         """Return draws of values in arrays, plus the fit."""
-        sums, value = KernelWeights.of(outcomes.problem, outcomes.recipe), outcomes.value
+        sums, value = KernelWeights(bare(outcomes.problem), outcomes.recipe), outcomes.value
         place = sums.places(np.arange(len(value)), self.level)
         found = np.moveaxis(value[place], 1, 2)
         return (found if outcomes.fit is None else found + outcomes.fit[:, :, None]), place[:, 0] >= 0

@@ -24,8 +24,7 @@ from kernpool.algorithms.reference import pair_weights
 from kernpool.core import PoolState, Problem
 from kernpool.data.chunks.base import Chunk
 from kernpool.data.chunks.sampling import Sampling
-from kernpool.distribution.ordered_sums import LN_2, common_units, in_unit
-from kernpool.distribution.weighted_quantile import LEAST, SLACK, known_quantiles
+from kernpool.distribution.weighted_quantile import LEAST, LN_2, SLACK, common_units, in_unit, known_quantiles
 from kernpool.execution.threads import cut
 from kernpool.pooling import MapReduce, QueryBatch, merge_states, sum_problem
 

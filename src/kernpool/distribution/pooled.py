@@ -17,7 +17,6 @@ single row has all weight.
 
 from __future__ import annotations
 
-from numbers import Rational
 from typing import Any
 
 import numpy as np
@@ -35,6 +34,7 @@ from kernpool.distribution.functionals import (
     without_axes,
 )
 from kernpool.distribution.scoring_rules import numeric_y_bandwidth
+from kernpool.distribution.weighted_quantile import as_levels
 from kernpool.execution.error_messages import explain_calls
 from kernpool.execution.progress import Progress, progress_of_part
 from kernpool.kernels import Kernel
@@ -311,21 +311,6 @@ def pool_quantile(
     found = tables[0] if len(tables) == 1 else np.stack(tables)
     found = found.reshape(*batch.output_shape, level.size).astype(batch.dtype, copy=False)
     return found if level.ndim else found[..., 0]
-
-
-def as_levels(levels: ArrayLike) -> Array:
-    """Validate quantile orders, one or several numbers between 0 and 1, and return them as float64."""
-    if isinstance(levels, bool):
-        raise ValueError(f"levels must be between 0 and 1, got {levels}; a median is 0.5")
-    given = as_real_array("levels", float(levels) if isinstance(levels, Rational) else levels)
-    # The float32 next to .1 is above .1, and three of 30 equal weights would not reach it.
-    level: Array = np.asarray(given.astype(np.str_) if given.dtype.itemsize < 8 else given, dtype=np.float64)
-    if level.ndim > 1 or not level.size:
-        raise ValueError(f"levels must be one number or a list of them, got an array of shape {level.shape}")
-    wrong = level[~((level >= 0) & (level <= 1))]
-    if wrong.size:
-        raise ValueError(f"levels must be between 0 and 1, got {wrong.ravel()[0]}; a median is 0.5, not 50")
-    return level
 
 
 ROUNDING = 1e-9  # of a number of rows, which is an integer where weights are equal

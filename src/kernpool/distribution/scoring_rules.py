@@ -25,7 +25,7 @@ from scipy.optimize import minimize_scalar
 
 from kernpool.core.problem import Problem
 from kernpool.core.robust_weights import weighted_median
-from kernpool.distribution.ordered_sums import sum_over_pairs
+from kernpool.distribution.weighted_quantile import sum_over_pairs
 from kernpool.execution.error_messages import abbreviate, as_count
 from kernpool.execution.warnings import warn_caller
 from kernpool.pooling import Recipe, weight_rows

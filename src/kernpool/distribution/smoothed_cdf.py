@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from kernpool.core.problem import Problem
-from kernpool.distribution.ordered_sums import bare, sum_over_pairs
-from kernpool.distribution.weighted_quantile import known_quantiles
+from kernpool.distribution.weighted_quantile import bare, known_quantiles, sum_over_pairs
 from kernpool.pooling import Recipe, sum_problem
 
 Array = NDArray[np.float64]

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from kernpool.algorithms.reference import pair_weights
 from kernpool.core import PoolState, Problem, empty_state
-from kernpool.distribution.ordered_sums import FEWEST_KEYS, QUICK_PAIRS, bare, is_small
+from kernpool.distribution.weighted_quantile import FEWEST_KEYS, QUICK_PAIRS, bare, is_small
 from kernpool.execution.threads import cut
 from kernpool.pooling import Recipe, sum_problem
 

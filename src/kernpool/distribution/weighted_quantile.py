@@ -1,6 +1,10 @@
-"""Exact weighted quantiles without a table of weights: the key at which cumulative weight reaches order tau.
+"""Sums of kernel weights over keys in the order of their values, and weighted quantiles.
 
-With the keys in some order::
+Few pairs, and problems that have no compiled loop, are summed by tables of the weights of some queries.
+`sum_over_pairs` runs a compiled loop over all pairs of a query and a key, and tables for queries that it does not suit.
+
+Quantiles are exact and need no table of weights: they are the key at which cumulative weight reaches order tau. With
+the keys in some order::
 
     j(tau) = min { j : sum_{l <= j} alpha_l(q) >= tau }
 
@@ -18,30 +22,133 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from numbers import Rational
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from kernpool.algorithms.costs import may_underflow
 from kernpool.algorithms.reference import pair_weights
 from kernpool.core import PoolState, Problem, empty_state
-from kernpool.distribution.ordered_sums import (
-    FEWEST_KEYS,
-    QUICK_PAIRS,
-    bare,
-    common_units,
-    has_loop,
-    in_unit,
-    loop_arguments,
-)
+from kernpool.data import as_real_array
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
-from kernpool.pooling import Recipe, choose, sum_problem
+from kernpool.kernels import Kernel, is_compiled
+from kernpool.pooling import Recipe, choose, sum_problem, weight_rows
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
+
+LN_2 = float(np.log(2.0))
+TABLE_PAIRS = 100_000  # that a table takes less time for than loops and several sums need to start
+FEWEST_KEYS = 512  # that are halved
+QUICK_PAIRS = 1 << 20  # looked at one by one in the time that a few more sums take to start
+# Of logarithms of sums: beyond, a power of two next to one is rounded to more than 1e-11. Such queries are ten thousand
+# bandwidths away from all keys, or nearly, and have tables in their own unit.
+FAR = 2.0**16
+BLOCK_PAIRS = 1 << 21  # of a block, which Ctrl-C waits for
+
+
+def is_small(problem: Problem) -> bool:
+    """Return whether a table of all weights is the quickest way to sum them."""
+    return problem.shape[0] * problem.shape[1] <= TABLE_PAIRS
+
+
+def has_loop(problem: Problem) -> bool:
+    """Return whether the compiled loops over ordered keys support a problem, and are worth their start."""
+    kernel = problem.similarity.kernel
+    plain = problem.similarity.widening is None and problem.logit_bias is None and problem.excluded is None
+    underflows = kernel.is_compact and may_underflow(problem)
+    return plain and is_compiled(kernel) and not underflows and not is_small(problem)
+
+
+def bare(problem: Problem) -> Problem:
+    """Return the problem of the weights alone: local constant, with values of zero."""
+    return replace(problem, value=np.zeros((len(problem.key), 1)), value_center=np.zeros(1), degree=0)
+
+
+def common_units(kernel: Kernel, state: PoolState, weight_unit: float = 1.0) -> tuple[Array, NDArray[np.bool_]]:
+    """Return units for the weights of each query, and the queries that have a key and are near enough for a unit."""
+    # powers of two near the sum of weights, against under- and overflow; zero for kernels of compact support
+    occupied = state.denominator > 0
+    if kernel.is_compact:
+        return np.zeros(len(occupied)), occupied
+    mass = np.where(occupied, state.log_denominator, 0.0) - np.log(weight_unit)
+    return np.rint(mass / LN_2), occupied & (np.abs(mass) < FAR)
+
+
+def in_unit(state: PoolState, unit: Array, weight_unit: float = 1.0) -> Array:
+    """Return each query's sum of weights, divided by the query's ``2**unit``."""
+    shift = np.where(np.isneginf(state.shift), 0.0, state.shift - np.log(weight_unit))
+    found: Array = state.denominator * np.exp(shift - LN_2 * unit)
+    return found
+
+
+def loop_arguments(problem: Problem, unit: Array) -> Callable[[Index], tuple[Any, ...]]:
+    """Return a function from indices of queries to the leading arguments of the compiled loops."""
+    from kernpool.algorithms.brute.fused import read_only
+    from kernpool.algorithms.brute.tiles import kernel_of  # with code that loads Numba
+
+    code, tables = np.empty((0, len(problem.key)), dtype=np.int64), np.empty((0, 1, 1))
+    if problem.factors is not None:
+        code, tables = problem.factors.key_code.T, problem.factors.stacked_tables()
+    key, key_weight = problem.key.T, np.empty(0) if problem.key_weight is None else problem.key_weight
+    key, key_weight, code, tables = (read_only(array) for array in (key, key_weight, code, tables))
+    how = kernel_of(problem)
+    mask, own, own_weight = problem.attn_mask, problem.self_index, problem.own_weight
+
+    def of(rows: Index) -> tuple[Any, ...]:
+        levels = np.empty((len(rows), 0), dtype=np.int64)
+        each = (
+            np.empty((0, 0), dtype=bool) if mask is None else mask[rows],
+            np.full(len(rows), -1) if own is None else own[rows],
+            own_weight[rows],
+            levels if problem.factors is None else problem.factors.query_code[rows],
+        )
+        masks = [read_only(array) for array in each]
+        return read_only(problem.query[rows]), key, key_weight, *masks, code, tables, *how, read_only(unit[rows])
+
+    return of
+
+
+def sum_over_pairs(
+    recipe: Recipe,
+    problem: Problem,
+    found: Array,
+    loop: Callable[[tuple[Any, ...], Index, Array], None],
+    table: Callable[[Array, Index], Array],
+) -> NDArray[np.bool_]:
+    """Write results of all pairs into `found`, by a compiled loop or by tables; return which queries have a key."""
+    problem = bare(problem)
+    m, n = problem.shape
+    occupied, near = np.ones(m, dtype=bool), np.zeros(m, dtype=bool)
+    if has_loop(problem):
+        if problem.key_weight is not None and not problem.key_weight.any():
+            return near
+        state = sum_problem(problem, replace(recipe, algorithm="auto"))
+        occupied = state.denominator > 0
+        unit, near = common_units(problem.similarity.kernel, state, problem.weight_unit)
+        rows, arguments = np.flatnonzero(near), loop_arguments(problem, unit)
+
+        def work(block: slice) -> Iterator[None]:
+            some = rows[block]
+            part = np.empty((len(some), *found.shape[1:]))
+            loop(arguments(some), some, part)
+            found[some] = part
+            yield
+
+        run_blocks(work, cut(len(rows), max(1, BLOCK_PAIRS // n)), resolve_n_jobs(recipe.n_jobs), None)
+    rest = np.flatnonzero(occupied & ~near)
+    for which, share in weight_rows(problem.block(rest)):
+        some = rest[which]
+        occupied[some] = share.any(axis=1)
+        here = occupied[some]
+        found[some[here]] = table(share[here], some[here])
+    return occupied
+
 
 PAIRS_IN_TABLE = 1 << 18  # in one table
 LEAST_SUM = 5e-324  # the smallest number: a sum of zero reaches nothing
@@ -166,6 +273,21 @@ class Bisection:
         ]
 
 
+def as_levels(levels: ArrayLike) -> Array:
+    """Validate quantile orders, one or several numbers between 0 and 1, and return them as float64."""
+    if isinstance(levels, bool):
+        raise ValueError(f"levels must be between 0 and 1, got {levels}; a median is 0.5")
+    given = as_real_array("levels", float(levels) if isinstance(levels, Rational) else levels)
+    # The float32 next to .1 is above .1, and three of 30 equal weights would not reach it.
+    level: Array = np.asarray(given.astype(np.str_) if given.dtype.itemsize < 8 else given, dtype=np.float64)
+    if level.ndim > 1 or not level.size:
+        raise ValueError(f"levels must be one number or a list of them, got an array of shape {level.shape}")
+    wrong = level[~((level >= 0) & (level <= 1))]
+    if wrong.size:
+        raise ValueError(f"levels must be between 0 and 1, got {wrong.ravel()[0]}; a median is 0.5, not 50")
+    return level
+
+
 AnyIndex = NDArray[np.signedinteger]  # of 32 bits where these are enough
 
 # Of the sum of all weights, times the square root of the number of keys: an order within it counts as reached, such as
@@ -190,11 +312,6 @@ class KernelWeights:
 
     problem: Problem
     recipe: Recipe
-
-    @classmethod
-    def of(cls, problem: Problem, recipe: Recipe) -> KernelWeights:
-        """Build the `KernelWeights` of a problem, ignoring its values."""
-        return cls(bare(problem), recipe)
 
     @cached_property
     def state(self) -> PoolState:
@@ -233,7 +350,7 @@ class KernelWeights:
         if has_loop(ordered):
             unit, near = common_units(ordered.similarity.kernel, self.state, ordered.weight_unit)
             tables = self.occupied & ~near
-        else:
+        elif self.recipe.algorithm != "auto":
             choose(self.problem, self.recipe.algorithm)  # raises for what it does not support
         for part in cut(m, max(LEAST_REQUESTS, len(order) // 2) // levels + 1):
             share = np.maximum(level[part] - slack, LEAST)
@@ -268,26 +385,23 @@ def _report(report: Callable[[int], object], before: int, more: int) -> None:
     report(before + more)
 
 
-def narrow(index: AnyIndex) -> AnyIndex:
-    """Convert indices to int32 where they fit, to save memory."""
-    return index.astype(np.int32) if len(index) < 1 << 31 else index
-
-
 def known_quantiles(
     recipe: Recipe, problem: Problem, value: Array, level: Array, progress: Progress | None = None
 ) -> tuple[Array, NDArray[np.bool_]]:
     """Return conditional quantiles, (m, c, l), and which queries have a key of positive weight; NaN at the others."""
     m, c = len(problem.query), value.shape[1]
     level = np.broadcast_to(level, (m, level.shape[-1]))
-    sums, total = KernelWeights.of(problem, recipe), max(1, m * level.shape[1] * c)
+    sums, total = KernelWeights(bare(problem), recipe), max(1, m * level.shape[1] * c)
     found, occupied = np.full((m, c, level.shape[1]), np.nan), np.zeros(m, dtype=bool)
+    small = np.dtype(np.int32 if len(value) < 1 << 31 else np.intp)  # to save memory
     for number, column in enumerate(value.T):
 
         def report(done: int, before: int = number * total // c) -> None:
             if progress is not None:
                 progress(min(before + done, total - 1), total)
 
-        for rows, place in sums.places_in_batches(narrow(np.argsort(column, kind="stable")), level, report):
+        order = np.argsort(column, kind="stable").astype(small)
+        for rows, place in sums.places_in_batches(order, level, report):
             found[rows, number], occupied[rows] = column[place], True
     if progress is not None:
         progress(total, total)

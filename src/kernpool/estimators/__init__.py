@@ -13,8 +13,7 @@ local fits and a kernel ridge regression.
 
 from kernpool.estimators.classifier import NadarayaWatsonClassifier
 from kernpool.estimators.methods.classification import ClassPrediction
-from kernpool.estimators.methods.conditional_distribution import ConditionalDistribution
-from kernpool.estimators.methods.distribution import distribution_bandwidth
+from kernpool.estimators.methods.conditional_distribution import ConditionalDistribution, distribution_bandwidth
 from kernpool.estimators.methods.inference import Prediction
 from kernpool.estimators.methods.prediction import row_diagnostics
 from kernpool.estimators.regressors import LocalLinearRegressor, LocalPolynomialRegressor, NadarayaWatsonRegressor

@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator
 from kernpool.bandwidth import LeaveOneOut, TrainingRows, warn_of_copies
 from kernpool.core import Exclusion, check_degree
 from kernpool.core.dependent_columns import RankNotes
+from kernpool.data.array_validation import unshared
 from kernpool.data.encoding import group_codes
 from kernpool.estimators.expected_error import expected_error
 from kernpool.estimators.extrapolation import extent_of
@@ -23,7 +24,7 @@ from kernpool.estimators.limits import refuse, smoother_of
 from kernpool.estimators.methods.prediction import PredictionBase, prediction_at
 from kernpool.estimators.methods.window_width import choose_windows
 from kernpool.estimators.model import FittedModel, NamedCalls, as_fitted
-from kernpool.estimators.training_rows import ReadRows, frequencies, unshared
+from kernpool.estimators.training_rows import ReadRows, frequencies
 from kernpool.kernels import Kernel
 from kernpool.kernels.registry import is_registered
 

@@ -159,6 +159,7 @@ def refuse(model: FittedModel, answer: str) -> None:
 
 def smoother_of(model: FittedModel, answer: str = "this answer") -> Smoother:
     """Return the smoother of a fitted model for an answer that takes its rows, or refuse."""
-    check_is_fitted(model)
+    if "_given" not in model.__dict__:  # as `as_fitted` asks
+        check_is_fitted(model)
     refuse(model, answer)
     return cast(Smoother, model.smoother_)

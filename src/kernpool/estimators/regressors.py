@@ -19,7 +19,7 @@ from kernpool.data.chunks.base import Chunks
 from kernpool.estimators.fitted_model import points_of, pooled_from, read_query
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.methods.bootstrap import BootstrapMethods
-from kernpool.estimators.methods.distribution import ConditionalDistributions
+from kernpool.estimators.methods.conditional_distribution import ConditionalDistributions
 from kernpool.estimators.methods.inference import Inference
 from kernpool.estimators.methods.prediction_intervals import PredictionIntervals
 from kernpool.estimators.methods.row_order import places_of_rows, times_of, warn_of_correlated_noise

@@ -400,17 +400,6 @@ def frequencies(sample_weight: ArrayLike, n: int) -> Array:
     return weight
 
 
-def unshared(array: NDArray[Any]) -> NDArray[Any]:
-    """Return an array that the caller cannot modify: a copy, unless its memory is read-only (e.g. a memory map).
-
-    A view that is read-only is not enough: pandas hands them out of frames that can be changed.
-    """
-    owner: Any = array
-    while isinstance(owner, np.ndarray) and not owner.flags.writeable:
-        owner = owner.base
-    return array.copy() if isinstance(owner, np.ndarray) else array
-
-
 def is_on_dask(X: Any) -> bool:
     """Return whether an object is a Dask collection, without importing Dask."""
     return hasattr(X, "__dask_graph__") and not isinstance(X, type)

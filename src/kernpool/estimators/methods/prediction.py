@@ -17,10 +17,10 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from kernpool.core import LocalFit, Problem, monomials
+from kernpool.data.array_validation import unshared
 from kernpool.estimators.fitted_model import has_one_output, points_of, pooled_from, read_query
 from kernpool.estimators.limits import refuse, smoother_of
 from kernpool.estimators.model import FittedModel, NamedCalls, as_fitted
-from kernpool.estimators.training_rows import unshared
 from kernpool.execution.error_messages import as_count
 from kernpool.execution.progress import current_progress
 from kernpool.inference.explanation import Explanation, explain, row_labels
