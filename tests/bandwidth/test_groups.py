@@ -52,8 +52,9 @@ def test_rows_without_other_groups_in_reach_get_their_mean():
     X, y, group = make_table()
     weight = frequencies(len(X))
     X[group == 3] += 90.0
-    at = make_objective(X, y, group, weight, kernel="epanechnikov").evaluate(np.log([3.0, 3.0]))
-    assert at.tried.empty_windows == np.count_nonzero(group == 3)
+    objective = make_objective(X, y, group, weight, kernel="epanechnikov")
+    at = objective.evaluate(np.log([3.0, 3.0]))
+    assert objective.best.empty_windows == np.count_nonzero(group == 3)
     far = X[:, 0] > 45.0
     fits = left_out(X[~far], y[~far], group[~far], weight=weight[~far], h=3.0, kernel="epanechnikov", degree=0)
     squared = np.empty(len(X))

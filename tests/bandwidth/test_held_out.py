@@ -16,8 +16,9 @@ from kernpool import (
     get_kernel,
 )
 from kernpool.bandwidth.criteria import CRITERIA, LOG_LOSS
-from kernpool.bandwidth.search import Found, SearchOptions, TrainingRows, held_out
-from kernpool.bandwidth.search.held_out import PRIOR_SPREAD, HeldOutRows, adjust_to_all_rows, affordable_rows, hold_out
+from kernpool.bandwidth.search import Found, SearchOptions, TrainingRows, setup
+from kernpool.bandwidth.search.held_out import PRIOR_SPREAD, HeldOutRows, adjust_to_all_rows, hold_out
+from kernpool.bandwidth.search.setup import affordable_rows
 from kernpool.core import NO_CATEGORIES, Exclusion
 from kernpool.estimators.kernel_smoother import KernelSmoother
 
@@ -38,8 +39,8 @@ def criterion_of(held, others, **options):
 @pytest.fixture
 def few(monkeypatch):
     """Rows that are few enough for a test are many."""
-    monkeypatch.setattr(held_out, "FEWEST_ROWS", 120)
-    monkeypatch.setattr(held_out, "AFFORDABLE_SUMS", 1.0)
+    monkeypatch.setattr(setup, "FEWEST_ROWS", 120)
+    monkeypatch.setattr(setup, "AFFORDABLE_SUMS", 1.0)
 
 
 def test_all_rows_are_searched_unless_there_are_many_in_several_columns():

@@ -11,7 +11,7 @@ from kernpool.bandwidth.search import search
 from kernpool.bandwidth.search.log_loss import LogLoss
 from kernpool.core import Categories
 from kernpool.kernels import get_categorical_kernel
-from tests.support.searches import canonical_rows, options_of, search_log_loss
+from tests.support.searches import canonical_rows, objective_of, search_log_loss
 
 GAUSSIAN = get_kernel("gaussian")
 
@@ -29,8 +29,9 @@ def criterion_of(X, label, weight=None, code=None, kernel="gaussian"):
     levels = () if code is None else (3,)
     kernels = () if code is None else (get_categorical_kernel("aitchison_aitken"),)
     rows = canonical_rows(X, label, weight, code)
-    options = options_of("log_loss", kernel=get_kernel(kernel))
-    return LogLoss(rows, options, column_spread(rows.X, rows.weight), Categories(kernels, levels))
+    options = {"categories": Categories(kernels, levels), "kernel": get_kernel(kernel)}
+    fits = objective_of(rows, "log_loss", kind=search.fastest_objective, **options)
+    return LogLoss(fits, column_spread(rows.X, rows.weight))
 
 
 def test_the_criterion_is_that_of_a_dense_reference(table):

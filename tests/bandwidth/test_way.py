@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from kernpool import get_kernel
-from kernpool.bandwidth.search.fast_objectives import AllPairsObjective, PairwiseObjective, fastest_objective
+from kernpool.bandwidth.search.fast_objectives import AllPairsObjective, PairwiseObjective
 from kernpool.bandwidth.search.objective import Objective
+from kernpool.bandwidth.search.search import fastest_objective
 from kernpool.core import NO_CATEGORIES, Categories
 from kernpool.kernels import get_categorical_kernel
 from tests.support.searches import canonical_rows, objective_of, search_bandwidth

@@ -55,8 +55,8 @@ def test_fit_reports_what_it_did(fitted):
 
 
 def test_fit_says_that_it_searched_on_some_rows(tmp_path, monkeypatch):
-    monkeypatch.setattr("kernpool.bandwidth.search.held_out.FEWEST_ROWS", 120)
-    monkeypatch.setattr("kernpool.bandwidth.search.held_out.AFFORDABLE_SUMS", 1.0)
+    monkeypatch.setattr("kernpool.bandwidth.search.setup.FEWEST_ROWS", 120)
+    monkeypatch.setattr("kernpool.bandwidth.search.setup.AFFORDABLE_SUMS", 1.0)
     X = np.random.default_rng(0).random((600, 2))
     np.savetxt(tmp_path / "t.csv", np.c_[X, np.sin(6 * X[:, 0])], delimiter=",", header="a,b,y", comments="")
     done = kernpool("fit", tmp_path / "t.csv", "--target", "y", "--json")

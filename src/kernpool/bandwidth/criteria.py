@@ -86,13 +86,6 @@ class Criterion:
     in_logs: bool
     regular: bool = False
 
-    def value(self, penalised: float, power: int = 0) -> float:
-        """Return the criterion, S or log S, for the penalised mean square ``S = penalised * 2**power``."""
-        if self.in_logs:
-            return math.log(penalised) + power * math.log(2.0) if penalised > 0 else -math.inf
-        with np.errstate(over="ignore", under="ignore"):
-            return float(np.ldexp(penalised, power))
-
 
 def _generalised(trace: float, n: float) -> tuple[float, float]:
     freedom = n - trace

@@ -18,7 +18,8 @@ from kernpool.bandwidth import warn_of_copies
 from kernpool.bandwidth.criteria import CRITERIA, LOG_LOSS, check_exclusion
 from kernpool.bandwidth.rules_of_thumb import RULES, rule_of_thumb
 from kernpool.bandwidth.search import Found, SearchOptions, TrainingRows, distinct_rows, search_bandwidth
-from kernpool.bandwidth.search.held_out import adjust_to_all_rows, affordable_rows, rescale_to_all_rows
+from kernpool.bandwidth.search.held_out import adjust_to_all_rows, rescale_to_all_rows
+from kernpool.bandwidth.search.setup import affordable_rows
 from kernpool.core.pair_factors import NO_CATEGORIES, Categories
 from kernpool.data.array_validation import INFINITE, as_bandwidth
 from kernpool.data.chunks.sampling import RowSample

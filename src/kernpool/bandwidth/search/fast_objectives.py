@@ -21,19 +21,19 @@ their digits, and any c and beta will do.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.bandwidth.criteria import LOG_LOSS, CriterionResiduals
+from kernpool.bandwidth.criteria import CriterionResiduals
 from kernpool.bandwidth.search.objective import Evaluation, Objective, Penalty, Trial
 from kernpool.bandwidth.search.setup import SearchOptions, TrainingRows
 from kernpool.core import NO_CATEGORIES, Categories, PoolState, Problem
 from kernpool.core.local_fit import LocalFit
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
-from kernpool.kernels import get_kernel
 
 Array = NDArray[np.float64]
 
@@ -44,11 +44,24 @@ PER_BANDWIDTH = float(np.sqrt(0.5 / LN_2))  # units in which a Gaussian weight i
 class FastObjective(Objective):
     """Bandwidth-selection criterion of a small data set, evaluated by compiled loops over all pairs of rows."""
 
-    def prepare(self) -> None:
-        """Load the compiled loops."""
+    is_quick = True
+
+    def __init__(
+        self,
+        rows: TrainingRows,
+        options: SearchOptions,
+        categories: Categories = NO_CATEGORIES,
+        penalty: Penalty | None = None,
+    ) -> None:
         from kernpool.bandwidth.loops import all_pairs
 
+        super().__init__(rows, options, categories, penalty)
         self.loops = all_pairs
+        self.prepare()
+
+    @abstractmethod
+    def prepare(self) -> None:
+        """Arrange the rows for the compiled loops."""
 
     def confirm(self, best: Trial | Evaluation) -> None:
         """Evaluate the best point by the engine; its value is the one reported."""
@@ -68,7 +81,6 @@ class PairwiseObjective(FastObjective):
 
     def prepare(self) -> None:
         """Arrange the rows for loops over their pairs."""
-        super().prepare()
         rows = self.rows
         self._columns = np.ascontiguousarray(rows.X.T)
         counted = np.vstack([np.ones(len(rows.X)), self.problem.value.T])
@@ -101,12 +113,9 @@ class PairwiseObjective(FastObjective):
         prediction = (sums[1:] / denominator).T
         hat = 1.0 / denominator if self.options.criterion.log_penalty is not None else np.empty(0)
         counted = CriterionResiduals((self.problem.value - prediction) * self._share, 1.0, 0.0)
-        root, slope = self.penalty_of(theta, hat)
         state = PoolState(np.zeros(n), denominator, empty)
         fit = LocalFit(prediction, empty[:, :, None], np.ones(n), empty, np.zeros(n, np.intp), np.ones(n, np.bool_))
-        at = Evaluation(theta, counted, root, slope, self.problem, state, fit, hat)
-        self.tried.append(at.tried)
-        return at
+        return self.record(theta, counted, self.problem, state, fit, hat)
 
     def jacobian(self, at: Evaluation) -> Array:
         """Return the derivatives of the residuals with respect to the log bandwidths, of shape (n c, p)."""
@@ -202,7 +211,6 @@ class AllPairsObjective(FastObjective):
 
     def prepare(self) -> None:
         """Arrange the rows by their categories, for loops over blocks of rows and all rows."""
-        super().prepare()
         problem, code = self.problem, self.rows.code
         # Rows of the same categories are adjacent, so that a row of factors is looked up once for all of them.
         # Without categories nothing is reordered or copied: sums of planes in many columns take most of the memory.
@@ -230,7 +238,6 @@ class AllPairsObjective(FastObjective):
         """
         problem = self.at(theta)
         at = self.judge(theta, problem, self._sum(problem))
-        self.tried.append(at.tried)
         # Descents keep several evaluations, and no derivative here looks at moments: n d^2 / 2 numbers each.
         return replace(at, state=PoolState(at.state.shift, at.state.denominator, np.empty((len(self._key), 0))))
 
@@ -276,7 +283,7 @@ class AllPairsObjective(FastObjective):
         (n, d), c = self._key.shape, len(self._value)
         outputs = c + (1 if at.hat.size else 0)
         shift = (np.log(problem.weight_unit) - state.shift) / LN_2
-        moved = np.empty((n, outputs if cotangent is None else 1, len(at.theta)))
+        moved = np.empty((n, outputs if cotangent is None else 1, self.parameters))
         towards = None if cotangent is None else cotangent[self._order]
         cells = self._ends if tables.log_slopes else self._ends[:0]
 
@@ -361,51 +368,3 @@ class AllPairsObjective(FastObjective):
 def _inverse(x: Array) -> Array:
     """Return reciprocals of positive numbers and zero for the others, of shape (n, 1, 1)."""
     return np.divide(1.0, x, where=x > 0, out=np.zeros(len(x)))[:, None, None]
-
-
-MOST_ROWS_WITHOUT_COMPILER = 400  # a hundred dense passes over so many take as long as loading Numba
-# Pairs times columns, a product of two columns being one more for local lines: 250 rows of a number and a level take
-# the engine about 4 ms with their slopes, and a search as long as loading compiled loops, one second.
-FEWEST_NUMBERS = 200_000
-MANY_COLUMNS = 8  # with fewer numeric columns the engine is as quick for local lines, and holds few moments
-MOST_ROWS = 4096  # beyond, the engine gains from going through the rows in order of distance
-
-
-def fastest_objective(
-    rows: TrainingRows,
-    options: SearchOptions,
-    categories: Categories = NO_CATEGORIES,
-    penalty: Penalty | None = None,
-) -> Objective:
-    """Return the criterion of some rows, to be evaluated by the engine or, for a few thousand rows, by a faster method.
-
-    The choice depends on the rows and options alone, so that results are the same to the last digit whether or not the
-    compiled loops are already loaded. Its reason is the `way` of the objective, in words.
-    """
-    (n, d), k = rows.X.shape, rows.code.shape[1]
-    means = not k and not options.degree
-    few = n <= MOST_ROWS_WITHOUT_COMPILER if means else n * n * (d + k + options.degree * d * d) < FEWEST_NUMBERS
-    kind: type[Objective] = Objective
-    if options.algorithm != "auto":
-        way = f"algorithm={options.algorithm!r} was asked for"
-    elif rows.exclusion is not None:
-        way = "some rows are left out together"
-    elif rows.tied is not None and not means:
-        way = "columns that share a bandwidth have no faster method with categories or planes"
-    elif n > MOST_ROWS:
-        way = f"{n} rows are too many for a faster method"
-    elif options.kernel is not get_kernel("gaussian"):
-        way = f"faster methods are for the Gaussian, not {options.kernel.name}"
-    elif means and options.criterion is LOG_LOSS:
-        way = "there is no faster method for class probabilities without categories"
-    elif not means and not k and d < MANY_COLUMNS:
-        way = "there is no faster method for planes of few columns"
-    elif few:
-        way = f"{n} rows take less time than loading compiled loops"
-    elif means:
-        kind, way = PairwiseObjective, f"every pair of {n} rows once, by compiled loops"
-    else:
-        kind, way = AllPairsObjective, f"all pairs of {n} rows in blocks, by compiled loops"
-    objective = kind(rows, options, categories, penalty)
-    objective.way = way if kind is not Objective else f"by the engine: {way}"
-    return objective

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from kernpool.bandwidth.criteria import LOG_LOSS, prior_share
 from kernpool.bandwidth.rules_of_thumb import bring_to_rows, rate_order
-from kernpool.bandwidth.search.common_scale import minimise_near
+from kernpool.bandwidth.search.drivers import minimise_near
 from kernpool.bandwidth.search.objective import SearchObjective, Trial, cost_of_empty
 from kernpool.bandwidth.search.search import Found
 from kernpool.bandwidth.search.setup import SearchOptions, TrainingRows
@@ -29,55 +29,11 @@ from kernpool.pooling import Recipe, local_fit
 
 Array = NDArray[np.float64]
 
-# Sums over pairs in one evaluation of a search: about five seconds for all of its evaluations on two cores, from 2 to
-# 10 columns. Below twice the rows that it allows all rows are searched on.
-AFFORDABLE_SUMS, FEWEST_ROWS = 6e8, 2048
-# Of an evaluation that takes a third of a second on one core, so that a search ends within a minute: sums over pairs,
-# and numbers that are eliminated from the equations of planes. Means of few columns leave out pairs that are far apart.
-LARGEST_COST, CROWDED = {"planes": 1.6e9, "means": 4.0 * AFFORDABLE_SUMS, "means of many columns": AFFORDABLE_SUMS}, 50
-FEWEST_OF_MANY = 100
 HELD_ROWS, HELD_SUMS = 2000, 1e9  # that are predicted, and the sums over pairs that they take at one bandwidth
 # Of the logarithm of the factor: a search on some thousand rows is off by that much, and so is the rate where only half
 # of d columns matter.
 PRIOR_SPREAD = 0.3
 TOLERANCE, MOST_EVALUATIONS = 1e-4, 12
-
-
-def affordable_rows(rows: TrainingRows, options: SearchOptions) -> int:
-    """Return how many rows a search takes so that it ends within seconds; all rows of a single column.
-
-    Parameters
-    ----------
-    rows : TrainingRows
-        All rows.
-    options : SearchOptions
-        Degree of the fit.
-
-    Returns
-    -------
-    int
-        At least 2048 of up to a hundred columns, of up to 25 for planes, and fewer of more: 145 for planes in 200; for
-        planes without a ridge twice the coefficients. All rows if they are less than twice as many, where that takes
-        less than a minute, and if there is one column: sorted rows are summed in n log n.
-
-    Examples
-    --------
-    >>> from kernpool import get_kernel
-    >>> rows = TrainingRows.from_arrays(np.random.default_rng(0).random((100_000, 2)), np.zeros(100_000))
-    >>> [affordable_rows(rows, SearchOptions(get_kernel("gaussian"), degree=degree)) for degree in (0, 1)]
-    [14142, 8164]
-    """
-    n, sums = len(rows.X), rows.sums_per_pair(options.degree)
-    if np.count_nonzero(rows.extent) < 2 and not rows.code.shape[1]:
-        return n
-    most = max(FEWEST_ROWS, int(np.sqrt(AFFORDABLE_SUMS / sums)))
-    d = rows.X.shape[1]
-    largest = LARGEST_COST["planes" if options.degree else "means of many columns" if d > CROWDED else "means"]
-    solves = options.degree * d**3  # sums n^2 + solves n is the cost of n rows
-    slowest = int((np.sqrt(solves**2 + 4.0 * sums * largest) - solves) / (2 * sums))
-    # With a ridge rows may be fewer than columns: from 145 and from 250 rows in 200 columns errors are 1.64 and 1.63.
-    fewest = FEWEST_OF_MANY if options.criterion.regular or not options.degree else 2 * (d + 2)
-    return min(n if n < 2 * most else most, max(slowest, fewest))
 
 
 @dataclass
@@ -119,7 +75,7 @@ class HeldOutRows(SearchObjective):
             ridge=options.ridge or 0.0,
             tied=others.tied,
         )
-        super().__init__()
+        self.tried, self.tried_quickly = [], []
 
     def evaluate(self, theta: Array) -> Trial:
         """Evaluate the criterion at the logarithm of a factor, an array of one number."""

@@ -12,7 +12,7 @@ likelihood [1]_ in place of the likelihood. Without it, a search among many band
 few rows by chance.
 
 *One factor*, for one column and kernels without a slope: as of squared errors
-(`kernpool.bandwidth.search.common_scale`).
+(`kernpool.bandwidth.search.drivers`).
 
 *One bandwidth per column*: a descent by L-BFGS-B from windows of 2.7 spreads, in which relevant columns emerge,
 and another one from the best common factor, which is taken only if it is better by two standard errors of the
@@ -31,11 +31,9 @@ from numpy.typing import NDArray
 
 from kernpool.bandwidth.criteria import prior_of_others, prior_share
 from kernpool.bandwidth.rules_of_thumb import canonical_ratio
-from kernpool.bandwidth.search.common_scale import candidates
-from kernpool.bandwidth.search.fast_objectives import fastest_objective
-from kernpool.bandwidth.search.objective import SearchObjective, Trial, cost_of_empty
-from kernpool.bandwidth.search.setup import SearchOptions, TrainingRows
-from kernpool.core import NO_CATEGORIES, Categories
+from kernpool.bandwidth.search.drivers import candidates
+from kernpool.bandwidth.search.objective import Objective, SearchObjective, Trial, cost_of_empty
+from kernpool.bandwidth.search.setup import TrainingRows
 
 Array = NDArray[np.float64]
 
@@ -59,24 +57,19 @@ class LogLoss(SearchObjective):
 
     Parameters
     ----------
-    rows : TrainingRows
-        Of one-hot labels.
-    options : SearchOptions
-        Options of the search.
+    fits : Objective
+        Squared errors of one-hot labels, whose fits are the probabilities.
     spread : ndarray of shape (d,)
         Spreads of the columns.
-    categories : Categories, optional
-        Categories of the codes.
     """
 
     refined_minima, tolerance = 1, 1e-4
+    is_quick = True  # on a sample the grid is refined
 
-    def __init__(
-        self, rows: TrainingRows, options: SearchOptions, spread: Array, categories: Categories = NO_CATEGORIES
-    ) -> None:
-        super().__init__()
-        self.fits = fastest_objective(rows, options, categories)
-        self.rows, self.columns, self.box, self.way = rows, self.fits.columns, self.fits.box, self.fits.way
+    def __init__(self, fits: Objective, spread: Array) -> None:
+        rows, categories = fits.rows, fits.categories
+        self.tried, self.tried_quickly = [], []
+        self.fits, self.rows, self.columns, self.box, self.way = fits, rows, fits.columns, fits.box, fits.way
         self.prior = prior_of_others(rows.value, rows.weight, rows.exclusion)
         self.log_spread, self.is_mine, self.largest = np.log(spread), rows.value > 0.5, categories.largest
         (low, high, _), k = self.box, len(self.largest)
@@ -112,7 +105,7 @@ class LogLoss(SearchObjective):
         relevance = np.exp(self.log_spread - x[: self.columns])
         value = loss + float(relevance.sum() + np.sum(1.0 - x[self.columns :] ** 2)) / number
         value += 0.5 * cost_of_empty(~at.fit.occupied, weight)  # half a logarithm of squares is a log likelihood
-        self.tried.append(at.tried._replace(penalised=value))
+        self.tried.append(self.fits.tried[-1]._replace(penalised=value))
         slopes = np.zeros(len(x))
         if slope:
             cotangent = np.where(self.is_mine, ((share - 1.0) * weight / mixed / total)[:, None], 0.0)

@@ -145,4 +145,4 @@ def _penalised(
     trace = float(weight @ hat) * total / float(weight.sum())
     square = float(weight @ np.sum(residual**2, axis=1)) / float(weight.sum())
     penalty = criterion.log_penalty(trace, total)[0]
-    return criterion.value(square * math.exp(penalty)) if penalty < 700.0 else math.inf
+    return square * math.exp(penalty) if penalty < 700.0 else math.inf

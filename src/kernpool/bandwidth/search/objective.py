@@ -85,6 +85,8 @@ class SearchObjective:
         How the criterion is evaluated, and why so.
     starts : int
         Number of starts on these rows, or of points of a grid.
+    is_quick : bool
+        Whether a faster method than the engine evaluates.
     tried : list of Trial
         Evaluations whose values may be reported.
     tried_quickly : list of Trial
@@ -97,12 +99,11 @@ class SearchObjective:
     ridge = 0.0
     way = ""
     starts = 0
+    is_quick = False
+    tried: list[Trial]
+    tried_quickly: list[Trial]
     # Local minima of a grid of common factors that are refined, and how far, in log bandwidths.
     refined_minima, tolerance = 3, 1e-7
-
-    def __init__(self) -> None:
-        self.tried: list[Trial] = []
-        self.tried_quickly: list[Trial] = []
 
     @abstractmethod
     def evaluate(self, theta: Array) -> Any:
@@ -162,16 +163,23 @@ def cost_of_empty(empty: NDArray[np.bool_], weight: Array) -> float:
     return -2.0 * math.log(max(occupied, least))
 
 
-@dataclass
+@dataclass(frozen=True)
 class Evaluation:
     """Criterion at one set of bandwidths, with the kernel sums and local fits that its derivatives need.
 
     Parameters
     ----------
     theta : ndarray of shape (p,)
-        Logarithms of the bandwidths, and the smoothings of categorical columns.
+        Logarithms of the bandwidths, the smoothings of categorical columns, and the logarithm of the ridge where it is
+        a parameter.
     counted : CriterionResiduals
         Residuals times the roots of their normalised weights, before the penalty.
+    residual : ndarray of shape (n, c)
+        Residuals times the root of the penalty, whose squares add up to the criterion.
+    penalised : float
+        Mean of squares of all outputs times the penalty.
+    error : ndarray of shape (c,)
+        Mean of squares of each output, without penalty.
     root : float
         Root of the penalty, which multiplies the residuals; infinite where the criterion is not defined.
     penalty_slope : float
@@ -180,40 +188,22 @@ class Evaluation:
         Pooling problem, its sums, and the local fits.
     hat : ndarray of shape (n,)
         Diagonal of the hat matrix; empty for criteria that do not use it.
-    ridge : float, default=0.0
+    ridge : float
         On the slopes of planes.
-
-    Attributes
-    ----------
-    residual : ndarray of shape (n, c)
-        Residuals whose squares add up to the criterion.
-    error : ndarray of shape (c,)
-        Mean of squares of each output, without penalty.
-    penalised : float
-        Mean of squares of all outputs times the penalty.
     """
 
     theta: Array
     counted: CriterionResiduals
+    residual: Array
+    penalised: float
+    error: Array
     root: float
     penalty_slope: float
     problem: Problem
     state: PoolState
     fit: LocalFit
     hat: Array
-    ridge: float = 0.0
-
-    def __post_init__(self) -> None:
-        residual = self.counted.residual
-        self.error = np.sum(residual**2, axis=0)
-        # Without a product of zero and infinity.
-        self.residual = residual * self.root if self.root < np.inf else np.full_like(residual, np.inf)
-        self.penalised = float(np.sum(self.residual**2))
-
-    @property
-    def tried(self) -> Trial:
-        """Summary of the evaluation without its arrays, as a `Trial`."""
-        return Trial(self.theta, self.penalised, self.error, int(np.count_nonzero(~self.fit.occupied)), self.ridge)
+    ridge: float
 
 
 # Chosen on the tables for tuning of benchmarks/tables.py: R^2 of new rows is flat in both, from 2 to 8 and .1 to .5.
@@ -302,10 +292,10 @@ class Objective(SearchObjective):
         categories: Categories = NO_CATEGORIES,
         penalty: Penalty | None = None,
     ) -> None:
-        super().__init__()
         self.rows, self.options, self.categories, self.penalty = rows, options, categories, penalty
-        self.has_levels = len(categories) > 0
+        self.tried, self.tried_quickly = [], []
         self.columns, self.box, criterion = rows.bandwidths, bounds(rows, categories), options.criterion
+        self.parameters = self.columns + len(categories)
         self.ridge = FIRST_RIDGE * rows.unit if options.ridge is None else options.ridge
         problem = Problem.from_arrays(
             rows.X,
@@ -318,73 +308,61 @@ class Objective(SearchObjective):
             degree=options.degree,
             tied=rows.tied,
         )
-        self.problem = rows.left_out(problem).without_center()
+        if rows.exclusion is not None:
+            problem = problem.excluding(rows.exclusion.code, rows.exclusion)
+        self.problem = problem.without_center()
         self._share = np.sqrt(rows.weight / rows.total)[:, None]
         self._log_peak = self.problem.similarity.log_peak
-        self.prepare()
-
-    def prepare(self) -> None:
-        """Prepare a faster method of evaluation, where there is one."""
 
     def evaluate(self, theta: Array) -> Evaluation:
-        """Evaluate the criterion at given log bandwidths and categorical smoothings, and record it in `tried`."""
+        """Evaluate the criterion at log bandwidths, smoothings and maybe a log ridge, and record it in `tried`."""
         problem = self.at(theta)
         options = self.options
         plan = choose(problem, options.algorithm, reuse=True)
         state = plan.reduce(problem, n_jobs=options.n_jobs, progress=options.progress)
         if problem.tied is not None:
             state = on_tangents(problem, state)
-        at = self.judge(theta, problem, state)
-        self.tried.append(at.tried)
-        return at
+        return self.judge(theta, problem, state)
 
     def jacobian(self, at: Evaluation) -> Array:
-        """Return derivatives of the residuals with respect to log bandwidths and smoothings, of shape (n c, p).
+        """Return derivatives of the residuals with respect to all parameters of the evaluation, of shape (n c, p).
 
         This takes one pass over the pairs of rows per output.
         """
         n, c = at.residual.shape
-        moved = np.empty((n, c, len(at.theta)))
+        moved = np.empty((n, c, self.parameters))
         for b in range(c):
             cotangent = np.zeros((n, c))
             cotangent[:, b] = 1.0
             moved[:, b] = self.pullback(at, cotangent)
         return self.differentiate(at, moved, self._log_hat_moved(at) if at.hat.size else None)
 
-    def by_log_ridge(self, at: Evaluation) -> Array:
-        """Return derivatives of leave-one-out residuals with respect to the logarithm of the ridge, of shape (n c,)."""
-        moved = self._change_by_ridge(at, at.fit.slope).sum(axis=2)
-        return np.ravel(-at.root * self._share * moved)
-
     def at(self, theta: Array) -> Problem:
         """Return the `Problem` of pooling the training rows at given log bandwidths and smoothings."""
         bandwidth = self.rows.per_column(np.exp(theta[: self.columns]))
         similarity = replace(self.problem.similarity, bandwidth=bandwidth)
-        if not self.has_levels:
+        if self.parameters == self.columns:
             return replace(self.problem, similarity=similarity)
-        factors = self.categories.factors(self.rows.code, self.rows.code, theta[self.columns :])
+        smoothing = theta[self.columns : self.parameters]
+        factors = self.categories.factors(self.rows.code, self.rows.code, smoothing)
         return replace(self.problem, similarity=similarity, factors=factors)
 
     def judge(self, theta: Array, problem: Problem, state: PoolState) -> Evaluation:
-        """Evaluate the criterion from precomputed kernel sums.
+        """Evaluate the criterion from precomputed kernel sums, and record it in `tried`.
 
         Parameters
         ----------
         theta : ndarray of shape (p,)
-            Log bandwidths and smoothings.
+            Log bandwidths, smoothings and maybe a log ridge.
         problem : Problem
             The result of `at` there.
         state : PoolState
             Its sums.
-
-        Returns
-        -------
-        Evaluation
-            Not remembered in `tried`.
         """
         criterion, weight = self.options.criterion, self.rows.weight
-        if self.ridge:
-            state = with_ridge(state, problem.layout, self._ridge_weight(self.ridge))
+        ridge = float(np.exp(theta[-1])) if len(theta) > self.parameters else self.ridge
+        if ridge:
+            state = with_ridge(state, problem.layout, ridge_weight(ridge, problem.key.shape[1], self._log_peak))
         fit = solve(state, problem.layout)
         prediction = fit.intercept
         if not fit.occupied.all():
@@ -403,37 +381,45 @@ class Objective(SearchObjective):
         counted = CriterionResiduals(residual, 1.0, 0.0)
         if hat.size and problem.degree:
             counted = replace_at_high_leverage(residual, self.alone, hat, self.bound)
-        root, slope = self.penalty_of(theta, hat, cost_of_empty(empty, weight))
-        return Evaluation(theta, counted, root, slope, problem, state, fit, hat, self.ridge)
+        return self.record(theta, counted, problem, state, fit, hat, ridge=ridge, cost=cost_of_empty(empty, weight))
 
-    def penalty_of(self, theta: Array, hat: Array, cost: float = 0.0) -> tuple[float, float]:
-        """Return the root of the penalty on degrees of freedom and on bandwidths, and its slope by the trace.
+    def record(
+        self,
+        theta: Array,
+        counted: CriterionResiduals,
+        problem: Problem,
+        state: PoolState,
+        fit: LocalFit,
+        hat: Array,
+        *,
+        ridge: float = 0.0,
+        cost: float = 0.0,
+    ) -> Evaluation:
+        """Penalise degrees of freedom and bandwidths, and record the evaluation in `tried`.
 
         Parameters
         ----------
-        theta : ndarray of shape (p,)
-            Log bandwidths and smoothings.
-        hat : ndarray of shape (n,)
-            Diagonal of the hat matrix; ignored by criteria without a penalty on degrees of freedom.
+        theta, counted, problem, state, fit, hat, ridge
+            As of `Evaluation`.
         cost : float, default=0.0
             Cost of empty windows, added to the logarithm of the penalty.
-
-        Returns
-        -------
-        root : float
-            Infinite where the criterion is not defined.
-        slope : float
-            Derivative of the logarithm of the penalty by the trace of the hat matrix.
         """
         rows, freedom, slope = self.rows, self.options.criterion.log_penalty, 0.0
         if freedom is not None:
             penalty, slope = freedom(float(rows.weight @ hat), rows.total)
             cost += penalty
-        if cost >= LARGEST_LOG_PENALTY:  # beyond, it overflows
-            return np.inf, slope
-        if self.penalty is not None:
-            cost += self.penalty(theta, rows.number)[0]
-        return math.exp(0.5 * cost), slope
+        root = np.inf
+        residual = np.full_like(counted.residual, np.inf)
+        if cost < LARGEST_LOG_PENALTY:  # beyond, it overflows
+            if self.penalty is not None:
+                cost += self.penalty(theta[: self.parameters], rows.number)[0]
+            root = math.exp(0.5 * cost)
+            residual = counted.residual * root
+        error = np.sum(counted.residual**2, axis=0)
+        penalised = float(np.sum(residual**2))
+        empty_windows = int(np.count_nonzero(~fit.occupied))
+        self.tried.append(Trial(theta[: self.parameters], penalised, error, empty_windows, ridge))
+        return Evaluation(theta, counted, residual, penalised, error, root, slope, problem, state, fit, hat, ridge)
 
     def differentiate(self, at: Evaluation, moved: Array, log_hat_moved: Array | None) -> Array:
         """Return the derivatives of the residuals, of shape (n c, p), given those of the fitted values.
@@ -443,29 +429,35 @@ class Objective(SearchObjective):
         at : Evaluation
             The evaluated point.
         moved : ndarray of shape (n, c, p)
-            Derivatives of the fits.
+            Derivatives of the fits with respect to log bandwidths and smoothings.
         log_hat_moved : ndarray of shape (n, p) or None
             Derivatives of the logarithms of the diagonal of the hat matrix, at equal factors of the categories of a row
             with themselves; None for a criterion without penalty.
 
         Returns
         -------
-        ndarray of shape (n c, p)
-            Including normalised weights and the penalty.
+        ndarray of shape (n c, p) or (n c, p + 1)
+            Including normalised weights and the penalty; with respect to the log ridge last, where it is a parameter.
         """
         factor = at.root * self._share * at.counted.by_fit
+        by_ridge: list[Array] = []
         if at.ridge:
             own = np.divide(at.fit.tilt, at.fit.base[:, None])
-            moved[:, :, : self.columns] += 2.0 * self._change_by_ridge(at, at.fit.slope)
+            change = self._change_by_ridge(at, at.fit.slope)
+            moved[:, :, : self.columns] += 2.0 * change
             if log_hat_moved is not None:
                 log_hat_moved[:, : self.columns] += 2.0 * self._change_by_ridge(at, own[:, :, None])[:, 0]
-        result = -factor[:, :, None] * _bounded(moved)
+            if len(at.theta) > self.parameters:
+                by_ridge = [np.ravel(-factor * change.sum(axis=2))]
+        # Where weights overflow, slopes are differences of infinities; squares of slopes have to be finite.
+        result = -factor[:, :, None] * np.clip(np.nan_to_num(moved, nan=0.0), -STEEPEST, STEEPEST)
         if log_hat_moved is not None:
             by_trace, by_hat = self._penalty_gradient(at, log_hat_moved)
             result += at.residual[:, :, None] * (0.5 * by_trace) + at.root * by_hat
         if self.penalty is not None:
-            result += at.residual[:, :, None] * (0.5 * self.penalty(at.theta, self.rows.number)[1])
-        return np.asarray(result.reshape(-1, len(at.theta)))
+            slope = self.penalty(at.theta[: self.parameters], self.rows.number)[1]
+            result += at.residual[:, :, None] * (0.5 * slope)
+        return np.column_stack([result.reshape(-1, self.parameters), *by_ridge])
 
     @cached_property
     def alone(self) -> Array:
@@ -478,16 +470,15 @@ class Objective(SearchObjective):
         deviation = np.sqrt(np.sum(self.alone**2, axis=0))
         return np.asarray(LARGEST * np.where(deviation > 0, deviation, 1.0) * self._share)
 
-    def _ridge_weight(self, ridge: float) -> Array:
-        return ridge_weight(ridge, self.rows.X.shape[1], self._log_peak)
-
     def _change_by_ridge(self, at: Evaluation, slope: Array) -> Array:
         """Return derivatives of fits with respect to the logarithm of the ridge, one per bandwidth: (n, c, d)."""
-        return self.rows.per_bandwidth(change_by_ridge(at.state, at.fit, self._ridge_weight(at.ridge), slope))
+        weight = ridge_weight(at.ridge, at.problem.key.shape[1], self._log_peak)
+        return self.rows.per_bandwidth(change_by_ridge(at.state, at.fit, weight, slope))
 
     def _penalty_gradient(self, at: Evaluation, log_hat_moved: Array) -> tuple[Array, Array]:
         """Return derivatives of the log penalty, and of residuals via leverages, with respect to all parameters."""
-        moved, factors = _bounded(log_hat_moved), at.problem.factors
+        moved = np.clip(np.nan_to_num(log_hat_moved, nan=0.0), -STEEPEST, STEEPEST)
+        factors = at.problem.factors
         columns = () if factors is None else zip(factors.tables, factors.slopes, strict=True)
         for a, (table, slope) in enumerate(columns):
             moved[:, self.columns + a] += (np.diagonal(slope) / np.diagonal(table))[self.rows.code[:, a]]
@@ -511,7 +502,7 @@ class Objective(SearchObjective):
 
         Of shape (n, p). The products are summed over outputs. Parameters are log bandwidths and smoothings.
         """
-        wanted = ("log_bandwidth", "smoothing") if self.has_levels else ("log_bandwidth",)
+        wanted = ("log_bandwidth", "smoothing") if len(self.categories) else ("log_bandwidth",)
         options = self.options
         plan = choose(at.problem, options.algorithm, reuse=True)
         found = plan.pullback(at.problem, at.state, cotangent, wanted, n_jobs=options.n_jobs, progress=options.progress)
@@ -561,11 +552,3 @@ def distances_to_next(points: Array) -> Array:
     if len(distinct) < 2:
         return np.empty(0)
     return np.asarray(KDTree(distinct).query(distinct, k=2)[0][:, 1])
-
-
-def _bounded(slopes: Array) -> Array:
-    """Clip derivatives so that their squares are finite, and replace NaN by zero.
-
-    Where weights overflow, slopes are differences of infinities.
-    """
-    return np.clip(np.nan_to_num(slopes, nan=0.0), -STEEPEST, STEEPEST)

@@ -13,16 +13,17 @@ from numpy.typing import NDArray
 
 from kernpool.bandwidth.criteria import LOG_LOSS, Criterion
 from kernpool.bandwidth.rules_of_thumb import canonical_ratio
-from kernpool.bandwidth.search import common_scale, log_loss, per_column
-from kernpool.bandwidth.search.fast_objectives import FastObjective, fastest_objective
-from kernpool.bandwidth.search.objective import Penalty, SearchObjective
+from kernpool.bandwidth.search import log_loss
+from kernpool.bandwidth.search.drivers import search_one_factor, search_per_column
+from kernpool.bandwidth.search.fast_objectives import AllPairsObjective, PairwiseObjective
+from kernpool.bandwidth.search.objective import Objective, Penalty, SearchObjective
 from kernpool.bandwidth.search.setup import SearchOptions, SearchStart, TrainingRows, begin
 from kernpool.core import NO_CATEGORIES, Categories, Exclusion
 from kernpool.data.encoding import Encoding
-from kernpool.execution.progress import Progress
 from kernpool.execution.text_table import PrintedResult
 from kernpool.execution.threads import blas_threads
 from kernpool.execution.warnings import warn_caller
+from kernpool.kernels import get_kernel
 
 Array = NDArray[np.float64]
 
@@ -44,18 +45,11 @@ class Clock:
         With the caller's `progress` and `seconds`.
     rows : int
         Number of rows of the search.
-
-    Attributes
-    ----------
-    progress : callable or None
-        Callback of each pass; None if there is neither a callback of the caller nor a limit.
     """
 
     def __init__(self, options: SearchOptions, rows: int) -> None:
         self._listener, self._expected, self._done = options.progress, EXPECTED_PASSES * rows, 0
         self._end = np.inf if options.seconds is None else perf_counter() + options.seconds
-        is_needed = options.progress is not None or options.seconds is not None
-        self.progress: Progress | None = self.report if is_needed else None
 
     def report(self, done: int, total: int) -> None:
         """Report progress of a pass over the rows as progress of the search; raise OutOfTimeError after the limit."""
@@ -63,11 +57,8 @@ class Clock:
             self._listener(self._done + done, max(self._expected, self._done + total))
             self._done += total if done == total else 0
         if self._end < np.inf and perf_counter() >= self._end:
+            self._end = np.inf  # what concludes the search takes the time that it needs
             raise OutOfTimeError
-
-    def lift(self) -> None:
-        """Remove the time limit."""
-        self._end = np.inf
 
 
 @dataclass(frozen=True)
@@ -219,25 +210,26 @@ class Found:
 
     def of_table(self, encoding: Encoding) -> "Found":
         """Return what was found for pooled columns, numeric ones first, as that of the columns of the table."""
-        of_numbers, names = encoding.coordinates.bandwidth_of, encoding.names
-
-        def spread(of: Array) -> Array:
-            return of[..., np.append(of_numbers, np.arange(of_numbers.max() + 1, of.shape[-1]))]
-
-        found, search = replace(self, bandwidth=spread(self.bandwidth)), self.bandwidth_search
+        names, search = encoding.names, self.bandwidth_search
+        numeric = encoding.coordinates.bandwidth_of
+        found = replace(self, bandwidth=self.bandwidth[numeric])
         if search is None:
             return found
-        relevance = spread(search.relevance)
+        every = np.append(numeric, np.arange(numeric.max() + 1, search.relevance.size))
+        relevance = search.relevance[every]
         order = encoding.numeric + encoding.categorical
         search = replace(
-            search, bandwidth=spread(search.bandwidth), relevance=relevance, spread=spread(search.spread),
-            tried=spread(search.tried),
+            search,
+            bandwidth=search.bandwidth[numeric],
+            relevance=relevance,
+            spread=search.spread[numeric],
+            tried=search.tried[:, every],
             names=tuple(str(names[i]) for i in order) if names is not None and len(order) == relevance.size else None,
-        )  # fmt: skip
+        )
         # Levels alone are searched with one column of zeros before them, which is no column of the table.
-        relevance, by_search = np.zeros(len(encoding.kinds)), relevance[relevance.size - len(order) :]
-        relevance[list(order)] = by_search
-        return replace(found, bandwidth_search=search, relevance=relevance)
+        of_table = np.zeros(len(encoding.kinds))
+        of_table[list(order)] = relevance[relevance.size - len(order) :]
+        return replace(found, bandwidth_search=search, relevance=of_table)
 
 
 # Up to this many rows all starts run on all of them; beyond, on a sample of this size, and the best goes on. The
@@ -284,8 +276,9 @@ def search_bandwidth(
     -----
     *One factor*, always so for one column: the criterion has several local minima as a rule, and kinks or steps for
     compact kernels. It is evaluated on a grid of 64 factors (256 for compact kernels on up to 1000 rows), equally
-    spaced in logarithm, from a tenth of a typical distance between nearest neighbours to ten times the diameter. The
-    best three local minima are refined by Brent's method to 1e-7 in log h. This takes about 120 passes. A minimum
+    spaced in logarithm, from a tenth of a typical distance between nearest neighbours to ten times the diameter; for
+    means of at least 500 rows and kernels that are not compact on half of it, and on the rest where it has minima. The
+    best three local minima are refined by Brent's method to 1e-7 in log h. This takes 50 to 120 passes. A minimum
     narrower than the spacing of the grid can be missed, except for the boxcar on up to 64 rows, where the error is a
     step function and every step is tried. With more than 2048 rows the best factor of a sample of 2048 is refined on
     all rows, by cubics through the lowest points, until the predicted gain is below 1e-8 of the criterion: about six
@@ -293,7 +286,7 @@ def search_bandwidth(
     1e-3. For compact kernels, whose criterion has a minimum between any two kinks, it is within 2e-6.
 
     *One bandwidth per column*, for kernels that have a slope: damped Gauss-Newton steps on log h from a dozen starts
-    (see `kernpool.bandwidth.search.per_column`), each a pass and a pullback. Then, from the best point, each bandwidth
+    (see `kernpool.bandwidth.search.drivers`), each a pass and a pullback. Then, from the best point, each bandwidth
     is scanned from end to end while the others stay fixed, and valleys along such lines are new starts: 150 to 700
     passes. With more than eight columns there are half a dozen starts, and the ten most promising columns by their
     slopes are scanned once: 70 to 200 passes, whatever the number of columns. This does not certify a global minimum,
@@ -326,37 +319,36 @@ def search_bandwidth(
     began, criterion = perf_counter(), options.criterion
     start = begin(rows, options, categories)
     rows, spread, one = start.rows, start.spread, start.one_factor
-    clock = Clock(options, len(rows.X))
     ridge = 0.0 if not options.degree or (one and options.ridge is None) else options.ridge
-    options = replace(options, ridge=ridge, progress=clock.progress)
+    options = replace(options, ridge=ridge)
+    if options.progress is not None or options.seconds is not None:
+        options = replace(options, progress=Clock(options, len(rows.X)).report)
     generator = check_random_state(options.random_state)
     penalty = None
     if criterion.regular and not one:  # one number hardly overfits
         penalty = Penalty(np.log(spread), rows.extent > 0, start.categories.largest)
 
     def objective_of(rows: TrainingRows) -> Any:
-        if criterion is LOG_LOSS:
-            return log_loss.LogLoss(rows, options, spread, start.categories)
-        return fastest_objective(rows, options, start.categories, penalty)
+        objective = fastest_objective(rows, options, start.categories, penalty)
+        return log_loss.LogLoss(objective, spread) if criterion is LOG_LOSS else objective
 
     # The criteria of the rows that starts are tried on and of all rows, which are the same for few rows.
     objectives = [objective_of(rows)]
-    quick = isinstance(objectives[0], FastObjective) and len(rows.X) <= MOST_ROWS_FOR_GRID
+    quick = objectives[0].is_quick and len(rows.X) <= MOST_ROWS_FOR_GRID
     limit = MOST_ROWS_FOR_GRID if one or quick or criterion is LOG_LOSS else MOST_ROWS_FOR_STARTS
     if len(rows.X) > limit:
         objectives.insert(0, objective_of(rows.draw(limit, generator)))
     with blas_threads():  # products of few rows: with threads of their own 570 rows of 30 columns took twice as long
         try:
             if one:
-                reason = common_scale.search(objectives[-1], objectives[0], spread, options)
+                reason = search_one_factor(objectives, spread, options)
             elif criterion is LOG_LOSS:
                 reason = log_loss.search(objectives[-1], objectives[0])
             else:
-                reason = per_column.search(objectives, spread, generator)
+                reason = search_per_column(objectives, spread, generator, objective_of)
             judged = objectives[-1]
             theta = judged.best.theta
         except OutOfTimeError:
-            clock.lift()
             judged, theta, reason = _finish_early(objectives, spread, options)
     if not np.isfinite(judged.best.penalised):
         raise ValueError(
@@ -364,6 +356,54 @@ def search_bandwidth(
             "bandwidth='loo', a rule of thumb such as 'scott', or more rows"
         )
     return _outcome(objectives, judged, theta, start, criterion, reason, perf_counter() - began)
+
+
+MOST_ROWS_WITHOUT_COMPILER = 400  # a hundred dense passes over so many take as long as loading Numba
+# Pairs times columns, a product of two columns being one more for local lines: 250 rows of a number and a level take
+# the engine about 4 ms with their slopes, and a search as long as loading compiled loops, one second.
+FEWEST_NUMBERS = 200_000
+MANY_COLUMNS = 8  # with fewer numeric columns the engine is as quick for local lines, and holds few moments
+MOST_ROWS = 4096  # beyond, the engine gains from going through the rows in order of distance
+
+
+def fastest_objective(
+    rows: TrainingRows,
+    options: SearchOptions,
+    categories: Categories = NO_CATEGORIES,
+    penalty: Penalty | None = None,
+) -> Objective:
+    """Return the criterion of some rows, to be evaluated by the engine or, for a few thousand rows, by a faster method.
+
+    The choice depends on the rows and options alone, so that results are the same to the last digit whether or not the
+    compiled loops are already loaded. Its reason is the `way` of the objective, in words.
+    """
+    (n, d), k = rows.X.shape, rows.code.shape[1]
+    means = not k and not options.degree
+    few = n <= MOST_ROWS_WITHOUT_COMPILER if means else n * n * (d + k + options.degree * d * d) < FEWEST_NUMBERS
+    kind: type[Objective] = Objective
+    if options.algorithm != "auto":
+        way = f"algorithm={options.algorithm!r} was asked for"
+    elif rows.exclusion is not None:
+        way = "some rows are left out together"
+    elif rows.tied is not None and not means:
+        way = "columns that share a bandwidth have no faster method with categories or planes"
+    elif n > MOST_ROWS:
+        way = f"{n} rows are too many for a faster method"
+    elif options.kernel is not get_kernel("gaussian"):
+        way = f"faster methods are for the Gaussian, not {options.kernel.name}"
+    elif means and options.criterion is LOG_LOSS:
+        way = "there is no faster method for class probabilities without categories"
+    elif not means and not k and d < MANY_COLUMNS:
+        way = "there is no faster method for planes of few columns"
+    elif few:
+        way = f"{n} rows take less time than loading compiled loops"
+    elif means:
+        kind, way = PairwiseObjective, f"every pair of {n} rows once, by compiled loops"
+    else:
+        kind, way = AllPairsObjective, f"all pairs of {n} rows in blocks, by compiled loops"
+    objective = kind(rows, options, categories, penalty)
+    objective.way = way if kind is not Objective else f"by the engine: {way}"
+    return objective
 
 
 def _finish_early(
@@ -440,10 +480,15 @@ def _outcome(
             f"the mean squared residual of the outputs is {error} in float64: their squares are beyond its range; "
             "bandwidths are not affected, but rescale y for errors and intervals"
         )
+    penalised = np.array([best.penalised, *(at.penalised for at in tried)])
+    with np.errstate(over="ignore", under="ignore", divide="ignore"):
+        values = np.ldexp(penalised, start.power)
+        if criterion.in_logs:
+            values = np.log(penalised) + start.power * np.log(2.0)
     found = start.restore(np.concatenate([bandwidth, smoothing]), np.inf)
     return BandwidthSearch(
         criterion=criterion.name,
-        value=criterion.value(best.penalised, start.power),
+        value=float(values[0]),
         bandwidth=found[: start.columns],
         smoothing=found[start.columns :],
         relevance=start.restore(relevance, 0.0),
@@ -452,7 +497,7 @@ def _outcome(
         error=error,
         empty_windows=best.empty_windows,
         tried=start.restore(np.array([[*np.exp(at.theta[:d]), *at.theta[d:]] for at in tried]), np.inf),
-        values=np.array([criterion.value(at.penalised, start.power) for at in tried]),
+        values=values[1:],
         evaluations=sum(len(one.tried_quickly) + len(one.tried) for one in objectives),
         starts=objectives[0].starts,
         rows=len(judged.rows.X),

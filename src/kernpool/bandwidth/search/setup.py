@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from kernpool.bandwidth.criteria import CRITERIA, LOG_LOSS, Criterion
 from kernpool.bandwidth.rules_of_thumb import column_spread
-from kernpool.core import Categories, Exclusion, Layout, Problem
+from kernpool.core import Categories, Exclusion, Layout
 from kernpool.execution.progress import Progress
 from kernpool.kernels import Kernel
 
@@ -110,16 +110,6 @@ class TrainingRows:
         code = np.zeros((len(X), 0), dtype=np.int64) if code is None else code
         weight = np.ones(len(X)) if weight is None else weight
         return cls(X, code, value.reshape(len(X), -1), weight, exclusion, tied)
-
-    @property
-    def columns(self) -> list[NDArray[Any]]:
-        """Numeric and categorical columns, outputs, and numbers of rows that are held out together, if any."""
-        together = [] if self.exclusion is None else [self.exclusion.code]
-        return [*self.X.T, *self.code.T, *self.value.T, *together]
-
-    def left_out(self, problem: Problem) -> Problem:
-        """Return a problem of these rows, in which rows that are held out together do not predict each other."""
-        return problem if self.exclusion is None else problem.excluding(self.exclusion.code, self.exclusion)
 
     @property
     def total(self) -> float:
@@ -277,7 +267,8 @@ def distinct_rows(rows: TrainingRows) -> tuple[TrainingRows, NDArray[np.intp]]:
     if len(kept) < len(which):
         rows = rows.take(kept)
     numeric, categorical = column_order(rows)
-    columns = replace(rows, X=rows.X[:, numeric], code=rows.code[:, categorical]).columns
+    together = [] if rows.exclusion is None else [rows.exclusion.code]
+    columns = [*rows.X[:, numeric].T, *rows.code[:, categorical].T, *rows.value.T, *together]
     order = np.lexsort(columns[::-1])
     new = np.any([column[order[1:]] != column[order[:-1]] for column in columns], axis=0)
     first = np.flatnonzero(np.append(True, new))
@@ -297,6 +288,52 @@ def is_flat(kernel: Kernel) -> bool:
     """
     slope = kernel.log_slope
     return slope is None or not np.any(slope(np.array([0.25, 0.5, 0.75])))
+
+
+# Sums over pairs in one evaluation of a search: about five seconds for all of its evaluations on two cores, from 2 to
+# 10 columns. Below twice the rows that it allows all rows are searched on.
+AFFORDABLE_SUMS, FEWEST_ROWS = 6e8, 2048
+# Of an evaluation that takes a third of a second on one core, so that a search ends within a minute: sums over pairs,
+# and numbers that are eliminated from the equations of planes. Means of few columns leave out pairs that are far apart.
+LARGEST_COST, CROWDED = {"planes": 1.6e9, "means": 4.0 * AFFORDABLE_SUMS, "means of many columns": AFFORDABLE_SUMS}, 50
+FEWEST_OF_MANY = 100
+
+
+def affordable_rows(rows: TrainingRows, options: SearchOptions) -> int:
+    """Return how many rows a search takes so that it ends within seconds; all rows of a single column.
+
+    Parameters
+    ----------
+    rows : TrainingRows
+        All rows.
+    options : SearchOptions
+        Degree of the fit.
+
+    Returns
+    -------
+    int
+        At least 2048 of up to a hundred columns, of up to 25 for planes, and fewer of more: 145 for planes in 200; for
+        planes without a ridge twice the coefficients. All rows if they are less than twice as many, where that takes
+        less than a minute, and if there is one column: sorted rows are summed in n log n.
+
+    Examples
+    --------
+    >>> from kernpool import get_kernel
+    >>> rows = TrainingRows.from_arrays(np.random.default_rng(0).random((100_000, 2)), np.zeros(100_000))
+    >>> [affordable_rows(rows, SearchOptions(get_kernel("gaussian"), degree=degree)) for degree in (0, 1)]
+    [14142, 8164]
+    """
+    n, sums = len(rows.X), rows.sums_per_pair(options.degree)
+    if np.count_nonzero(rows.extent) < 2 and not rows.code.shape[1]:
+        return n
+    most = max(FEWEST_ROWS, int(np.sqrt(AFFORDABLE_SUMS / sums)))
+    d = rows.X.shape[1]
+    largest = LARGEST_COST["planes" if options.degree else "means of many columns" if d > CROWDED else "means"]
+    solves = options.degree * d**3  # sums n^2 + solves n is the cost of n rows
+    slowest = int((np.sqrt(solves**2 + 4.0 * sums * largest) - solves) / (2 * sums))
+    # With a ridge rows may be fewer than columns: from 145 and from 250 rows in 200 columns errors are 1.64 and 1.63.
+    fewest = FEWEST_OF_MANY if options.criterion.regular or not options.degree else 2 * (d + 2)
+    return min(n if n < 2 * most else most, max(slowest, fewest))
 
 
 class SearchStart(NamedTuple):

@@ -34,7 +34,7 @@ from sklearn.utils import check_random_state
 from kernpool.bandwidth import TrainingRows
 from kernpool.bandwidth.rules_of_thumb import RULES, column_spread
 from kernpool.bandwidth.search import BandwidthSearch, Found, distinct_rows
-from kernpool.bandwidth.search.common_scale import candidates
+from kernpool.bandwidth.search.drivers import candidates
 from kernpool.bandwidth.search.held_out import rescale_to_all_rows
 from kernpool.bandwidth.search.objective import cost_of_empty
 from kernpool.core import Categories

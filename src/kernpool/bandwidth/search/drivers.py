@@ -1,6 +1,12 @@
-"""Search for one bandwidth per column: Gauss-Newton from several starts, with removal of irrelevant columns.
+"""The two drivers of a search: one factor common to all bandwidths, and one bandwidth per column.
 
-Criteria usually have several local minima, more of them the more columns there are. Starts are: the best common
+`search_one_factor` evaluates the criterion on a grid and refines its valleys by Brent's method. The grid reaches from a
+tenth of a typical nearest-neighbour distance to ten diameters of the data, so the minimum is the global one on that
+interval up to the resolution of the grid. With many rows the grid runs on a sample, and its best factor is refined on
+all rows.
+
+`search_per_column` takes Gauss-Newton steps from several starts, and removes irrelevant columns. Criteria usually have
+several local minima, more of them the more columns there are. Starts are: the best common
 factors on the spreads, with categorical columns kept apart, smoothed and ignored; the best of these with one column
 after the other smoothed away; and the best of random points around it. All starts descend for a few steps, on a
 sample if there are many rows; the best go on to the end. From there each bandwidth is scanned alone over its whole
@@ -26,22 +32,203 @@ learned from step to step by the secant rule of Dennis, Gay and Welsch, "An adap
 ACM TOMS 7 (1981), 348-368, eq. 2.8 (NL2SOL).
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from heapq import nsmallest
-from itertools import chain
+from itertools import chain, pairwise
 from operator import attrgetter, itemgetter
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.bandwidth.search.common_scale import candidates
-from kernpool.bandwidth.search.fast_objectives import fastest_objective
-from kernpool.bandwidth.search.objective import Evaluation, Objective
+from kernpool.bandwidth.rules_of_thumb import rate_factor
+from kernpool.bandwidth.search.objective import Evaluation, Objective, SearchObjective
+from kernpool.bandwidth.search.setup import SearchOptions, TrainingRows
 
 Array = NDArray[np.float64]
 
+GRID_SIZE = 64
+FINE_GRID_SIZE, FINE_GRID_ROWS = 256, 1000  # for compact kernels, whose error has kinks
+MANY_ROWS = 500  # whose means need half of the grid: 300 curves have the same minima as by all of it
+STEP_ROWS = 64  # for the boxcar: up to 2016 distances, each tried
+# Minima on the grid that are higher than the lowest by more than this are not refined: between neighbours on the grid
+# criteria change less (336 fits end at the same bandwidth). Most are of windows of one or two rows, whose sums take
+# twice as long as others.
+PROMISING = 1.25
+UNDEFINED = 1e100  # instead of infinity, whose differences are not numbers
+# On all rows of a large problem, where an evaluation takes as long as sorting twice, by polynomials, until one promises
+# to lower the criterion by less than this fraction of it, errors of its own included.
+LARGE_TOLERANCE, STRIDE, MOST_EVALUATIONS = 1e-8, 0.2, 40
+NARROWEST = 1e-6  # in log h: kinks and noise need no closer look
+
+
+def search_one_factor(objectives: Sequence[SearchObjective], spread: Array, options: SearchOptions) -> str:
+    """Minimise a criterion over one factor common to all bandwidths: on a grid, then by local refinement.
+
+    Parameters
+    ----------
+    objectives : sequence of SearchObjective
+        Criteria of the rows that the grid is tried on, and of all rows: the same, or a sample.
+    spread : ndarray of shape (d,)
+        Bandwidths at the factor one.
+    options : SearchOptions
+        Options of the search.
+
+    Returns
+    -------
+    str
+        Reason why the search ended; the evaluated points are recorded in the objectives.
+    """
+    from scipy.optimize import minimize_scalar
+
+    first, objective = objectives[0], objectives[-1]
+    grid = np.log(candidates(first.rows.X / first.rows.per_column(spread), options))
+    penalised = partial(_penalised, first, np.log(spread))
+    # Means of many rows by a smooth kernel change slowly: every second point shows the valleys, and the others are
+    # evaluated inside these alone.
+    is_slow = not options.degree and not options.kernel.is_compact and len(first.rows.X) >= MANY_ROWS
+    coarse = np.unique(np.append(grid[:: 2 if is_slow else 1], grid[-1]))
+    values = np.array([penalised(point) for point in coarse])
+    valleys = valleys_on_grid(coarse, values, len(coarse))
+    fine = np.setdiff1d([point for low, high in valleys for point in grid[(low < grid) & (grid < high)]], coarse)
+    values = np.append(values, [penalised(point) for point in fine])
+    logs = np.append(coarse, fine)
+    order = np.argsort(logs)
+    first.starts = len(logs)
+    # Where the engine evaluates, and more rows follow, the grid is enough.
+    if first is objective or first.is_quick:
+        for bounds in valleys_on_grid(logs[order], values[order], first.refined_minima):
+            minimize_scalar(penalised, bounds=bounds, method="bounded", options={"xatol": first.tolerance})
+        first.confirm(first.best)
+    if first is objective:
+        return "the best of a grid, refined" if len(grid) > 1 else "no column varies"
+    rate = rate_factor(len(first.rows.X), len(objective.rows.X), len(spread), options.degree)
+    minimise_near(objective, spread, np.exp(first.best.theta[0]) / spread[0] * rate)
+    objective.confirm(objective.best)
+    return f"the best of a grid on {len(first.rows.X)} rows, refined on all"
+
+
+def candidates(scaled: Array, options: SearchOptions) -> Array:
+    """Return a grid of common bandwidth factors, from well below the distances between rows to well above them.
+
+    From a tenth of a typical nearest-neighbour distance to ten diameters of the data. Below, a Gaussian window holds
+    one row and nothing changes; above, all rows weigh the same.
+
+    Parameters
+    ----------
+    scaled : ndarray of shape (n, d)
+        Rows in units of the spreads of their columns.
+    options : SearchOptions
+        Kernel.
+
+    Returns
+    -------
+    ndarray of shape (k,)
+        Equally spaced in logarithm; for the boxcar on few rows one for every step of its error; a single one if no
+        column varies.
+    """
+    from scipy.spatial import KDTree
+    from scipy.spatial.distance import pdist
+
+    points = np.unique(scaled, axis=0)
+    diameter = float(np.linalg.norm(points.max(axis=0) - points.min(axis=0)))
+    if diameter == 0:  # all rows at one point: every bandwidth gives the mean
+        return np.ones(1)
+    kernel = options.kernel
+    if kernel.profile_name == "boxcar" and len(points) <= STEP_ROWS:
+        # The error is a step function of h, which changes where h passes a distance: one candidate per step.
+        steps = np.unique(pdist(points, "chebyshev" if kernel.composition == "product" else "euclidean"))
+        return np.concatenate([[0.5 * steps[0]], np.sqrt(steps[:-1] * steps[1:]), [2.0 * steps[-1]]])
+    nearest = KDTree(points).query(points, k=2)[0][:, 1]
+    size = FINE_GRID_SIZE if kernel.is_compact and len(points) <= FINE_GRID_ROWS else GRID_SIZE
+    low = 0.1 * float(np.quantile(nearest, 0.1))
+    grid: Array = np.exp(np.linspace(np.log(low), np.log(10.0 * diameter), size))
+    return grid
+
+
+def minimise_near(
+    objective: Any,
+    spread: Array,
+    factor: float,
+    *,
+    tolerance: float = LARGE_TOLERANCE,
+    max_evaluations: int = MOST_EVALUATIONS,
+) -> None:
+    """Refine, on all rows, a common bandwidth factor that was found on a sample.
+
+    Parameters
+    ----------
+    objective : object
+        Criterion of all rows: ``evaluate(log_bandwidths).penalised``.
+    spread : ndarray of shape (d,)
+        Bandwidths at the factor one.
+    factor : float
+        Expected minimum.
+    tolerance : float, default=1e-8
+        End where an evaluation promises to lower the criterion by less than this fraction of it.
+    max_evaluations : int, default=40
+        Evaluations at most.
+    """
+    penalised = partial(_penalised, objective, np.log(spread))
+    logs = [np.log(factor) + step for step in (-STRIDE, 0.0, STRIDE)]
+    values = [penalised(point) for point in logs]
+    while len(logs) < max_evaluations:
+        best = int(np.argmin(values))
+        if 0 < best < len(logs) - 1:
+            place, promised = _predicted_minimum(logs, values, best)
+            if promised <= tolerance * values[best]:
+                break
+        else:
+            place = logs[best] + (STRIDE if best else -STRIDE)
+        where = int(np.searchsorted(logs, place))
+        logs.insert(where, place)
+        values.insert(where, penalised(place))
+
+
+def _predicted_minimum(logs: list[float], values: list[float], best: int) -> tuple[float, float]:
+    """Return the log factor to evaluate next, by polynomial interpolation, and a bound on the criterion's decrease.
+
+    The factor is the minimum of a polynomial around the lowest point: a parabola through the point and its neighbours,
+    bent by one more point to a cubic if there is one. Its neglected next derivative, in units of the second, is assumed
+    to be what it is where squared bias and variance are powers of the bandwidth: then the error of the minimum is at
+    most the product of the distances to the other points.
+    """
+    b, others = logs[best], [best - 1, best + 1]
+    others += sorted({*range(len(logs))} - {best, *others}, key=lambda i: abs(logs[i] - b))[:1]
+    distance = np.array([logs[i] - b for i in others])
+    height = np.array([values[i] - values[best] for i in others])
+    slope, half_bend, *cubic = np.linalg.solve(distance[:, None] ** np.arange(1, len(others) + 1), height)
+    step = -0.5 * slope / half_bend if half_bend > 0 else np.inf
+    for third in 3 * cubic:  # Newton's method, for the root of the derivative
+        bend = 2.0 * half_bend + 6.0 * third * step
+        step -= (slope + 2.0 * half_bend * step + 3.0 * third * step**2) / bend if bend > 0 else 0.0
+    low, high, promised = distance[0], distance[1], np.inf
+    if half_bend > 0 and 0.9 * low <= step <= 0.9 * high:
+        promised = half_bend * (step**2 + np.prod(distance) ** 2)
+    if not np.isfinite(promised) or abs(step) < NARROWEST:  # a kink, or noise
+        step = 0.5 * (high if high > -low else low)
+        promised = min(promised, np.inf if high - low > NARROWEST else 0.0)
+    return float(b + step), float(promised)
+
+
+def valleys_on_grid(logs: Array, values: Array, most: int) -> list[tuple[float, float]]:
+    """Return the intervals of log factors around the lowest local minima of a criterion on a grid, so many at most."""
+    padded = np.concatenate([[np.inf], values, [np.inf]])
+    lowest = (values <= padded[:-2]) & (values <= padded[2:]) & (values < UNDEFINED)
+    minima = np.flatnonzero(lowest & (values <= PROMISING * values.min()))
+    best = minima[np.argsort(values[minima], kind="stable")][:most]
+    ends = [(float(logs[max(i - 1, 0)]), float(logs[min(i + 1, len(logs) - 1)])) for i in best]
+    return [(low, high) for low, high in ends if low < high]
+
+
+def _penalised(objective: Any, log_spread: Array, log_factor: float) -> float:
+    penalised = objective.evaluate(log_spread + log_factor).penalised
+    return penalised if np.isfinite(penalised) else UNDEFINED
+
+
+MOST_STEPS = 100
 LARGEST_STEP = 1.5  # in log bandwidths: the quadratic model is useless farther away
 WITHOUT_EFFECT = 1e-24  # squared slopes of all residuals, relative to their squares
 STEEPEST_DAMPING, SLIGHT_DAMPING = 1e8, 1e-2
@@ -52,21 +239,21 @@ LARGE_GAIN = 1e-3  # of the sum of squares: after such a step other columns may 
 
 @dataclass(frozen=True)
 class GaussNewton:
-    """Result of a Gauss-Newton descent: final point, reason for stopping, and learned second-order Hessian term."""
+    """Point of a Gauss-Newton descent, why it ended there, and the second-order term of the Hessian learned so far."""
 
     end: Evaluation
-    reason: str
-    curvature: Array
+    reason: str = ""
+    curvature: Array | None = None
 
 
 def descend(
-    objective: "Objective | WithRidge",
-    start: Evaluation,
-    *,
-    max_steps: int,
+    objective: Objective,
+    start: GaussNewton,
     tolerance: float,
+    *,
+    max_steps: int = MOST_STEPS,
     enough: float = 0.0,
-    curvature: Array | None = None,
+    box: tuple[Array, Array, Array] | None = None,
 ) -> GaussNewton:
     """Minimise a sum of squares from one starting point by damped Gauss-Newton steps within bounds.
 
@@ -74,26 +261,27 @@ def descend(
     ----------
     objective : Objective
         Residuals, their derivatives, and the box to stay in.
-    start : Evaluation
-        Evaluation at a point inside the box.
-    max_steps : int
-        Steps at most, failed leaps to infinity and back included.
+    start : GaussNewton
+        Point inside the box, with the curvature that an earlier descent has learned nearby, if any.
     tolerance : float
         Stop when a step promises to lower the sum of squares by less than this fraction of it.
+    max_steps : int, default=100
+        Steps at most, failed leaps to infinity and back included.
     enough : float, default=0.0
         Stop also after a step that went as predicted and lowered the sum of squares by less than this fraction of it,
         and by less than a quarter of what the previous step did: all later steps together gain at most a third of
         that, and slopes, which cost up to three evaluations, would only confirm it.
-    curvature : ndarray of shape (p, p), optional
-        Second-order term learned by an earlier descent to about the same point.
+    box : tuple of three ndarrays of shape (p,), optional
+        Box of the parameters, where it is not that of the objective.
 
     Returns
     -------
     GaussNewton
         Never worse than the start.
     """
-    (low, high, flat), at, jacobian = objective.box, start, objective.jacobian(start)
-    curvature = np.zeros((len(low), len(low))) if curvature is None else curvature
+    low, high, flat = objective.box if box is None else box
+    at, jacobian = start.end, objective.jacobian(start.end)
+    curvature = np.zeros((len(low), len(low))) if start.curvature is None else start.curvature
     # Columns for which a leap to infinity failed continue by steps; those for which a leap back failed stay there.
     damping, walking, resting = 1e-3, np.zeros(len(low), dtype=bool), np.zeros(len(low), dtype=bool)
     gained = np.inf
@@ -322,27 +510,7 @@ def valleys_of(points: Iterable[Evaluation]) -> Iterator[Evaluation]:
         yield here
 
 
-def lines(objective: Objective, spread: Array, grid: Array) -> list[Array]:
-    """Return the values at which each log bandwidth or smoothing is scanned while the others stay fixed.
-
-    Parameters
-    ----------
-    objective, spread, grid
-        As for `starts`.
-
-    Returns
-    -------
-    list of ndarray
-        In increasing order.
-    """
-    low, high, _ = objective.box
-    size = LINE if len(low) <= MOST_TRIED_ONE_BY_ONE else PLACES
-    steps = np.log(np.geomspace(grid[0] * 3, grid[-1], size))
-    numeric = [np.unique(np.clip(np.log(unit) + steps, low[a], high[a])) for a, unit in enumerate(spread)]
-    return numeric + [np.linspace(0.0, 1.0, size) ** 2 * end for end in high[len(spread) :]]
-
-
-FIRST_STEPS, FINALISTS, MOST_STEPS = 4, 3, 100
+FIRST_STEPS, FINALISTS = 4, 3
 MOST_ROUNDS, ROUNDS_OF_MANY = 5, 1
 EDGES, NEAR, MOST_LOOKS = (0.4, -0.8), 0.02, 30  # of simplices, in log bandwidths; evaluations for each column
 FIRST_TOLERANCE, SECOND_TOLERANCE, TOLERANCE = 1e-3, 1e-5, 1e-11
@@ -356,7 +524,9 @@ GROWTH, TOLERANCE_BETWEEN, TOLERANCE_ON_ALL = 3, 1e-5, 1e-6
 ENOUGH_ON_FEW, ENOUGH_ON_MOST, ENOUGH_ON_ALL = 1e-4, 1e-3, 2e-4
 
 
-def search(objectives: list[Objective], spread: Array, generator: Any) -> str:
+def search_per_column(
+    objectives: list[Objective], spread: Array, generator: Any, objective_of: Callable[[TrainingRows], Objective]
+) -> str:
     """Search for one bandwidth per column: descend from several starts on a sample of rows, then on ever more rows.
 
     Parameters
@@ -368,53 +538,50 @@ def search(objectives: list[Objective], spread: Array, generator: Any) -> str:
         Spreads of the columns.
     generator : numpy.random.RandomState
         For random rows and starting points.
+    objective_of : callable
+        Criterion of a sample.
 
     Returns
     -------
     str
         Reason why the search ended; the evaluated points are recorded in the objectives.
     """
-    first, objective = objectives[0], objectives[-1]
-    options = first.options
+    first, last = objectives[0], objectives[-1]
+    options, (low, high, _) = first.options, first.box
     grid = candidates(first.rows.X / first.rows.per_column(spread), options)
-    found = minimise(first, starts(first, spread, grid, generator), lines(first, spread, grid))
+    # Points at which each log bandwidth or smoothing is scanned while the others stay fixed.
+    size = LINE if len(low) <= MOST_TRIED_ONE_BY_ONE else PLACES
+    steps = np.log(np.geomspace(grid[0] * 3, grid[-1], size))
+    lines = [np.unique(np.clip(np.log(unit) + steps, low[a], high[a])) for a, unit in enumerate(spread)]
+    lines += [np.linspace(0.0, 1.0, size) ** 2 * end for end in high[len(spread) :]]
+    found = minimise(first, starts(first, spread, grid, generator), lines)
     if found is None:
         return "undefined everywhere"
     if options.kernel.is_compact:
         found = descend_without_slopes(first, found)
     best = flatten(first, found)
     if options.ridge is None:
-        theta, ridge = find_ridge(first, best.end.theta)
-        objective.ridge, options = ridge, replace(options, ridge=ridge)
-        best = flatten(first, replace(best, end=first.evaluate(theta)))
+        best = flatten(first, find_ridge(first, best))
     first.confirm(best.end)
-    if first is objective:
+    if first is last:
         return best.reason
-    before, sizes = first, sizes_between(len(first.rows.X), len(objective.rows.X))
-    for size in sizes:
-        rows = objective.rows.draw(size, generator)
-        between = fastest_objective(rows, options, objective.categories, objective.penalty)
-        objectives.insert(-1, between)
-        enough = ENOUGH_ON_MOST if size == sizes[-1] else ENOUGH_ON_FEW
-        best = _with_more_rows(between, before, best, TOLERANCE_BETWEEN, enough)
-        between.confirm(best.end)
-        before = between
-    best = _with_more_rows(objective, before, best, TOLERANCE_ON_ALL, ENOUGH_ON_ALL)
-    best = flatten(objective, best, TOLERANCE_ON_ALL, ENOUGH_ON_ALL)
-    objective.confirm(best.end)
-    return f"{best.reason}, from the best of {len(before.rows.X)} rows"
+    sizes = sizes_between(len(first.rows.X), len(last.rows.X))
+    objectives[1:-1] = [objective_of(last.rows.draw(size, generator)) for size in sizes]
+    for fewer, objective in pairwise(objectives):
+        objective.ridge = first.ridge
+        is_last = objective is last
+        tolerance = TOLERANCE_ON_ALL if is_last else TOLERANCE_BETWEEN
+        enough = ENOUGH_ON_ALL if is_last else ENOUGH_ON_MOST if objective is objectives[-2] else ENOUGH_ON_FEW
+        start = objective.evaluate(objective.expected_minimum(fewer, best.end.theta, options.degree))
+        best = replace(best, end=start)
+        best = descend(objective, best, tolerance, max_steps=STEPS_ON_MANY_ROWS, enough=enough)
+        if is_last:
+            best = flatten(objective, best, tolerance, enough)
+        objective.confirm(best.end)
+    return f"{best.reason}, from the best of {len(objectives[-2].rows.X)} rows"
 
 
-def _with_more_rows(
-    objective: Objective, before: Objective, best: GaussNewton, tolerance: float, enough: float
-) -> GaussNewton:
-    """Descend on more rows from the rescaled minimum of fewer rows."""
-    start = objective.evaluate(objective.expected_minimum(before, best.end.theta, objective.options.degree))
-    steps, curvature = STEPS_ON_MANY_ROWS, best.curvature
-    return descend(objective, start, max_steps=steps, tolerance=tolerance, enough=enough, curvature=curvature)
-
-
-def minimise(objective: Objective, from_starts: Iterable[Evaluation], along: list[Array]) -> GaussNewton | None:
+def minimise(objective: Objective, from_starts: Iterable[Evaluation], lines: list[Array]) -> GaussNewton | None:
     """Minimise a criterion: descend from all starts, continue from the best, and scan each column at the end.
 
     Starts miss minima that differ in one bandwidth, so from the best point every bandwidth is scanned from end
@@ -427,8 +594,8 @@ def minimise(objective: Objective, from_starts: Iterable[Evaluation], along: lis
         Criterion of the same rows as the starts.
     from_starts : iterable of Evaluation
         Starting points.
-    along : list of ndarray
-        Result of `lines`.
+    lines : list of ndarray
+        Points at which each parameter is scanned, in increasing order.
 
     Returns
     -------
@@ -438,38 +605,39 @@ def minimise(objective: Objective, from_starts: Iterable[Evaluation], along: lis
     best = _best_from(objective, from_starts)
     if best is None:
         return None
-    for _ in range(MOST_ROUNDS if len(along) <= MOST_TRIED_ONE_BY_ONE else ROUNDS_OF_MANY):
-        found = _best_from(objective, _valleys_around(objective, best.end, along))
+    for _ in range(MOST_ROUNDS if len(lines) <= MOST_TRIED_ONE_BY_ONE else ROUNDS_OF_MANY):
+        found = _best_from(objective, _valleys_around(objective, best.end, lines))
         if found is None or found.end.penalised >= best.end.penalised * (1.0 - SECOND_TOLERANCE):
             break
         best = found
-    return go_on(objective, best, TOLERANCE)
+    return descend(objective, best, TOLERANCE)
 
 
 def _best_from(objective: Objective, from_starts: Iterable[Evaluation]) -> GaussNewton | None:
     """Descend from all starts and return the best result; None if the criterion is finite at none of them."""
-    begun: list[tuple[float, Array, Array]] = []  # criterion, end and curvature: evaluations hold large arrays
+    # Criterion, end and curvature alone: evaluations hold large arrays.
+    begun: list[tuple[float, Array, Array | None]] = []
     for start in from_starts:
         if np.isfinite(start.penalised):
-            one = descend(objective, start, max_steps=FIRST_STEPS, tolerance=FIRST_TOLERANCE)
+            one = descend(objective, GaussNewton(start), FIRST_TOLERANCE, max_steps=FIRST_STEPS)
             begun.append((one.end.penalised, one.end.theta, one.curvature))
-    finalists: list[tuple[Array, Array]] = []
+    finalists: list[tuple[Array, Array | None]] = []
     for _, theta, curvature in sorted(begun, key=itemgetter(0)):
         if all(np.abs(theta - other).max() > 0.05 for other, _ in finalists):
             finalists.append((theta, curvature))
     best: GaussNewton | None = None
     for theta, curvature in finalists[: FINALISTS if len(objective.box[0]) <= MOST_TRIED_ONE_BY_ONE else 1]:
-        found = go_on(objective, GaussNewton(objective.evaluate(theta), "", curvature), SECOND_TOLERANCE)
+        found = descend(objective, GaussNewton(objective.evaluate(theta), "", curvature), SECOND_TOLERANCE)
         best = found if best is None or found.end.penalised < best.end.penalised else best
     return best
 
 
-def _valleys_around(objective: Objective, at: Evaluation, along: list[Array]) -> Iterator[Evaluation]:
+def _valleys_around(objective: Objective, at: Evaluation, lines: list[Array]) -> Iterator[Evaluation]:
     """Yield the local minima, other than the point itself, along the line of each bandwidth through a point."""
-    for a in range(len(along)) if len(along) <= MOST_TRIED_ONE_BY_ONE else promising(objective, at):
-        thetas = np.tile(at.theta, (len(along[a]), 1))
-        thetas[:, a] = along[a]
-        here = int(np.searchsorted(along[a], at.theta[a]))
+    for a in range(len(lines)) if len(lines) <= MOST_TRIED_ONE_BY_ONE else promising(objective, at):
+        thetas = np.tile(at.theta, (len(lines[a]), 1))
+        thetas[:, a] = lines[a]
+        here = int(np.searchsorted(lines[a], at.theta[a]))
         left, right = (map(objective.evaluate, part) for part in (thetas[:here], thetas[here:]))
         yield from (point for point in valleys_of(chain(left, [at], right)) if point is not at)
 
@@ -512,14 +680,7 @@ def descend_without_slopes(objective: Objective, descent: GaussNewton) -> GaussN
         simplex = np.vstack([start, start + edge * np.eye(len(free))])
         options = {"initial_simplex": simplex, "maxfev": MOST_LOOKS * len(free), "xatol": NEAR, "fatol": np.inf}
         minimize(height, start, method="Nelder-Mead", options=options)
-    return descent if lowest is descent.end else go_on(objective, replace(descent, end=lowest), TOLERANCE)
-
-
-def go_on(objective: Objective, descent: GaussNewton, tolerance: float, enough: float = 0.0) -> GaussNewton:
-    """Continue a Gauss-Newton descent from its final point, with its learned second-order Hessian term."""
-    return descend(
-        objective, descent.end, max_steps=MOST_STEPS, tolerance=tolerance, enough=enough, curvature=descent.curvature
-    )
+    return descent if lowest is descent.end else descend(objective, replace(descent, end=lowest), TOLERANCE)
 
 
 def flatten(
@@ -562,7 +723,7 @@ def flatten(
                 at, changed = flat, True
             elif part.size > 1:
                 untried += [part[part.size // 2 :], part[: part.size // 2]]
-    return go_on(objective, replace(descent, end=at), tolerance, enough) if changed else descent
+    return descend(objective, replace(descent, end=at), tolerance, enough=enough) if changed else descent
 
 
 def sizes_between(few: int, all_rows: int) -> list[int]:
@@ -596,55 +757,34 @@ FIRST_STEPS_OF_RIDGE, STEPS_OF_RIDGE = 12, 60
 FIRST_TOLERANCE_OF_RIDGE, TOLERANCE_OF_RIDGE = 1e-4, 1e-9
 
 
-class WithRidge:
-    """Criterion as a function of log bandwidths, smoothings and the logarithm of the ridge.
-
-    Parameters
-    ----------
-    objective : Objective
-        The criterion, whose ridge is changed.
-    """
-
-    def __init__(self, objective: Objective) -> None:
-        self.objective, unit = objective, objective.rows.unit
-        ends = (np.log(SMALLEST_RIDGE * unit), np.log(LARGEST_RIDGE * unit), np.inf)
-        self.box = tuple(np.append(bounds, end) for bounds, end in zip(objective.box, ends, strict=True))
-
-    def evaluate(self, theta: Array) -> Evaluation:
-        """Evaluate the criterion at log bandwidths, smoothings and, as last parameter, the log ridge."""
-        self.objective.ridge = float(np.exp(theta[-1]))
-        return replace(self.objective.evaluate(theta[:-1]), theta=theta)
-
-    def jacobian(self, at: Evaluation) -> Array:
-        """Return derivatives of the residuals with respect to all parameters, the log ridge last."""
-        at = replace(at, theta=at.theta[:-1])
-        return np.column_stack([self.objective.jacobian(at), self.objective.by_log_ridge(at)])
-
-
-def find_ridge(objective: Objective, theta: Array) -> tuple[Array, float]:
+def find_ridge(objective: Objective, descent: GaussNewton) -> GaussNewton:
     """Minimise a criterion over bandwidths and ridge together, from bandwidths that were found at a fixed ridge.
 
     Parameters
     ----------
     objective : Objective
         Criterion of local linear fits; its ridge is set to the one found.
-    theta : ndarray of shape (p,)
-        Log bandwidths and smoothings.
+    descent : GaussNewton
+        Result of a descent at a fixed ridge.
 
     Returns
     -------
-    theta : ndarray of shape (p,)
-        Log bandwidths and smoothings.
-    ridge : float
-        In keys at the query.
+    GaussNewton
+        The bandwidths and smoothings that are best with the ridge found.
     """
-    joint = WithRidge(objective)
+    unit = objective.rows.unit
+    ends = (np.log(SMALLEST_RIDGE * unit), np.log(LARGEST_RIDGE * unit), np.inf)
+    low, high, flat = (np.append(bounds, end) for bounds, end in zip(objective.box, ends, strict=True))
+    box = (low, high, flat)
     begun: list[GaussNewton] = []
     for ridge in RIDGES:
-        start = joint.evaluate(np.append(theta, np.log(ridge * objective.rows.unit)))
+        start = objective.evaluate(np.append(descent.end.theta, np.log(ridge * unit)))
         if np.isfinite(start.penalised):
-            begun.append(descend(joint, start, max_steps=FIRST_STEPS_OF_RIDGE, tolerance=FIRST_TOLERANCE_OF_RIDGE))
+            start_of_ridge = GaussNewton(start)
+            begun.append(
+                descend(objective, start_of_ridge, FIRST_TOLERANCE_OF_RIDGE, max_steps=FIRST_STEPS_OF_RIDGE, box=box)
+            )
     best = min(begun, key=attrgetter("end.penalised"))
-    best = descend(joint, best.end, max_steps=STEPS_OF_RIDGE, tolerance=TOLERANCE_OF_RIDGE, curvature=best.curvature)
-    objective.ridge = float(np.exp(best.end.theta[-1]))
-    return best.end.theta[:-1], objective.ridge
+    end = descend(objective, best, TOLERANCE_OF_RIDGE, max_steps=STEPS_OF_RIDGE, box=box).end
+    objective.ridge = end.ridge
+    return replace(descent, end=replace(end, theta=end.theta[:-1]))
