@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from kernpool.conformal import as_fraction, least_rows
-from kernpool.conformal.order_statistics import upper_rank, upper_statistic, warn_of_few
+from kernpool.conformal.calibration import as_fraction, least_rows, upper_rank, upper_statistic
+from kernpool.conformal.methods import warn_of_few
 from kernpool.inference import InferenceWarning
 
 

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor, load_model, save_model
 from kernpool.conformal import METHODS
 from kernpool.estimators.limits import smoother_of
-from kernpool.estimators.methods import calibration
+from kernpool.estimators.methods import prediction_intervals
 from kernpool.smoother import EvaluationPoints
 from tests.support.conformal_cases import own_setting
 
@@ -91,7 +91,7 @@ def test_the_other_rows_calibrate_a_fit_of_all(method):
     others = np.setdiff1d(np.arange(len(y)), model.search_rows_)
     assert found.n_calibration == 80.0
     assert_allclose(found.center, model.predict(PLACES), rtol=1e-14)
-    lower, upper = METHODS[method].find(own_setting(smoother_of(model), EvaluationPoints(PLACES), which=others))
+    _, lower, upper = METHODS[method].find(own_setting(smoother_of(model), EvaluationPoints(PLACES), which=others))
     if method != "cv+":  # whose folds are drawn
         assert_allclose(found.lower, lower[:, 0], rtol=0, atol=1e-12)
         assert_allclose(found.upper, upper[:, 0], rtol=0, atol=1e-12)
@@ -105,9 +105,9 @@ def test_the_other_rows_calibrate_a_fit_of_all(method):
 def test_from_many_rows_on_they_are_taken_unasked(monkeypatch):
     X, y, _ = rows()
     model = NadarayaWatsonRegressor(bandwidth="loo", search={"rows": 40}).fit(X, y)
-    assert calibration.MANY_ROWS == 100_000
+    assert prediction_intervals.MANY_ROWS == 100_000
     assert model.prediction_interval(PLACES, method="jackknife+").n_calibration == 120.0
-    monkeypatch.setattr(calibration, "MANY_ROWS", 120)
+    monkeypatch.setattr(prediction_intervals, "MANY_ROWS", 120)
     assert model.prediction_interval(PLACES, method="jackknife+").n_calibration == 80.0
     assert model.prediction_interval(PLACES, method="jackknife+", calibration="all").n_calibration == 120.0
 

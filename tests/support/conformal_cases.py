@@ -1,5 +1,7 @@
 """Settings of prediction intervals, and the reference of each case."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from kernpool.conformal import Calibration, ConformalProblem, as_fraction
@@ -8,27 +10,20 @@ from kernpool.smoother import EvaluationPoints
 from tests.support.inference_cases import pair
 
 
-def own_setting(smoother, places, level=0.9, *, group=None, which=None, seed=0, **options):
+def own_setting(smoother, places, level=0.9, *, group=None, which=None, **options):
     """Training rows calibrate."""
-    left_out = smoother.predict(smoother.left_out_problem(None if group is None else Exclusion(group)))
     kept = np.flatnonzero(smoother.weight > 0) if which is None else which
-    rows = Calibration(
-        smoother.training.rows(kept),
-        smoother.value[kept],
-        left_out[kept],
-        smoother.weight[kept],
-        which=kept,
-        group=None if group is None else group[kept],
-    )
-    return ConformalProblem(smoother, places, as_fraction(level), rows, np.random.default_rng(seed), **options)
+    rows = Calibration(smoother.training.rows(kept), smoother.value[kept], smoother.weight[kept], which=kept)
+    if group is not None:
+        smoother, rows = replace(smoother, exclusion=Exclusion(group)), replace(rows, group=group[kept])
+    return ConformalProblem(smoother, places, as_fraction(level), rows, **options)
 
 
 def other_setting(smoother, places, calibration_places, value, level=0.9, *, group=None):
     """Other rows calibrate."""
-    n = len(value)
     prediction = smoother.predict(smoother.problem(calibration_places))
-    rows = Calibration(calibration_places, value, prediction, np.ones(n), group=group)
-    return ConformalProblem(smoother, places, as_fraction(level), rows, np.random.default_rng(0))
+    rows = Calibration(calibration_places, value, np.ones(len(value)), prediction, group=group)
+    return ConformalProblem(smoother, places, as_fraction(level), rows)
 
 
 def case(kernel, situation, degree, n=30, m=4):

@@ -1,14 +1,13 @@
 """Conformal prediction: prediction intervals and sets of classes with finite-sample coverage.
 
 Read `methods.py` first: the table of methods, and the coverage statement. `calibration.py` has the inputs of a method
-and its result, `order_statistics.py` the scores that bound an interval. The methods are in `split_conformal.py`
+and the order statistics of scores that bound an interval. The methods are in `split_conformal.py`
 (constant and adaptive width, and conformalised quantiles) and `jackknife_plus.py` (jackknife+ and CV+). `sets.py` has
 prediction sets of classes.
 """
 
-from kernpool.conformal.calibration import Calibration, ConformalProblem, Origin
-from kernpool.conformal.methods import METHODS, MethodRecord, check_method, prediction_interval
-from kernpool.conformal.order_statistics import as_fraction, least_rows
+from kernpool.conformal.calibration import Calibration, ConformalProblem, Origin, as_fraction, least_rows
+from kernpool.conformal.methods import METHODS, MethodRecord, prediction_interval
 from kernpool.conformal.sets import PredictionSet
 
 __all__ = [
@@ -19,7 +18,6 @@ __all__ = [
     "Origin",
     "PredictionSet",
     "as_fraction",
-    "check_method",
     "least_rows",
     "prediction_interval",
 ]

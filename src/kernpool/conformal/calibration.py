@@ -1,72 +1,91 @@
-"""Inputs and results of prediction interval methods: calibration rows, settings, and bounds.
+"""Inputs of prediction interval methods, and the order statistics of scores that bound intervals.
 
-`ConformalProblem` and `Calibration` are what every method receives; it returns lower and upper limits.
+`ConformalProblem` and `Calibration` are what every method receives. The bound of n scores is that of rank
 
-The functions predict at new points, and each training row without itself or without its cluster; planes are not
-clipped here. Others find what makes training rows and a new row not exchangeable: a category that a single training
-row or only new rows have, copies of rows, and weights that are no whole numbers.
+    k = ceil((1 - alpha) (n + 1))
+
+where a row of weight 3 counts three times. The confidence level is read as the decimal number that was written, since
+``0.9 * 100`` in floats is not 90. Where a rank exceeds n the interval is infinite.
+
+Rows in clusters, such as the visits of a patient: each cluster counts as one row, and its weight is divided equally
+among its rows. With G clusters of N_g rows the scores have the distribution
+
+    sum_g sum_{i in g} delta(S_gi) / ((G + 1) N_g) + delta(infinity) / (G + 1),
+
+whose quantile covers a row of a new cluster with at least the confidence level, if clusters are exchangeable, and
+rows within each [1]_. One row drawn from each cluster has the same guarantee and a coverage that varies more [2]_.
+
+References
+----------
+.. [1] Y. Lee, R. F. Barber and R. Willett, "Distribution-free inference with hierarchical data", arXiv:2306.06342,
+   sections 3 and 4.
+.. [2] R. Dunn, L. Wasserman and A. Ramdas, "Distribution-free prediction sets for two-layer hierarchical models",
+   JASA 118 (2023), 2491-2502.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.bandwidth import TrainingRows, count_copies
-from kernpool.core import Exclusion
+from kernpool.execution.error_messages import as_level
 from kernpool.smoother.linear_smoother import EvaluationPoints, Smoother
 
 Array = NDArray[np.float64]
-Codes = NDArray[np.int64]
+Integers = NDArray[np.int64]
+Origin = Literal["given", "found", "unsearched", "repeated"]
+Bounds = tuple[Array, Array, Array]  # centers, lower and upper limits, (m, c); limits are infinite where unbounded
+
+SLACK = 1e-12  # of a sum of fractions of rows, which equals a rank up to rounding
 
 COPIED = "rows are repeated or have weights above one, so that their own copies predict them; a new row has no copy"
+ORDERED = "rows next to each other share noise, and are left out together, but are not exchangeable"
+FOUND = "the bandwidth was found on the rows that calibrate the interval"
+REPEATED = "rows are repeated, and the search for the bandwidth has seen all copies of some"
 WIDENED = "windows follow the rows in them, and a new row is not counted there as the training rows are"
-FRACTIONS = "weights are no whole numbers of rows"
 LONELY = "some level of a categorical column is that of one training row alone, or of new rows only"
+FRACTIONS = "weights are no whole numbers of rows"
 
 
-def are_copied(smoother: Smoother, value: Array) -> bool:
-    """Return whether more training rows are copies than chance explains: duplicates, or weights above one."""
-    rows = TrainingRows.from_arrays(smoother.training.query, value, smoother.weight, smoother.training.code)
-    rows = rows.take(np.flatnonzero(rows.weight > 0))
-    return count_copies(rows, None if np.all(rows.weight == 1.0) else rows.weight) > 0
+def as_fraction(level: Any) -> Fraction:
+    """Convert a coverage level to the exact fraction of its decimal digits, such as 0.9 to 9/10."""
+    return Fraction(str(as_level(level)))
 
 
-def lonely_levels(
-    code: Codes | None,
-    new: Codes | None,
-    weight: Array,
-    group: Codes | None = None,
-    which: NDArray[np.intp] | None = None,
-) -> bool:
-    """Return whether some category occurs in fewer than two training rows (or clusters), or in new rows only."""
-    # such a held-out row keeps its category in the table, a new one is unlike all: they are not exchangeable
-    if code is None or new is None:
-        return False
-    if which is None:
-        (which,) = np.nonzero(weight > 0)
-    for column, asked in zip(code.T, new.T, strict=True):
-        if group is None:
-            rows = np.bincount(column, weights=weight)
-        else:
-            pairs = np.unique(np.column_stack([column, group])[weight > 0], axis=0)
-            rows = np.bincount(pairs[:, 0], minlength=int(column.max()) + 1).astype(float)
-        if np.any(asked < 0) or np.any(rows[column[which]] < 2.0):
-            return True
-    return False
+def upper_rank(level: Fraction, n: float) -> float:
+    """Return the rank of the order statistic that bounds an interval above: ``ceil(level * (n + 1))``."""
+    rank = level * (Fraction(float(n)) + 1)
+    return float(math.ceil(rank) if float(n).is_integer() else rank)
 
 
-Integers = NDArray[np.int64]
+def least_rows(level: Fraction) -> int:
+    """Return the least number of calibration rows for which intervals of a coverage level are finite."""
+    return math.ceil(level / (1 - level))
 
 
-Origin = Literal["given", "found", "unsearched", "repeated"]
-Bounds = tuple[Array, Array]  # lower and upper limits, of shape (m, c); infinite where unbounded, never NaN
+def upper_statistic(values: Array, weight: Array | None, rank: float) -> Array:
+    """Return the order statistic of a given rank, counted from the smallest value, along the last axis."""
+    # plus infinity beyond the last row
+    n = values.shape[-1]
+    total = float(n) if weight is None else float(weight.sum())
+    if rank > total * (1.0 + SLACK) or not n:
+        return np.full(values.shape[:-1], np.inf)
+    if weight is None or np.all(weight == 1.0):
+        place = max(math.ceil(rank) - 1, 0)
+        return np.asarray(np.partition(values, place, axis=-1)[..., place])
+    order = np.argsort(values, axis=-1)
+    reached = np.cumsum(weight[order], axis=-1) >= rank * (1.0 - SLACK)
+    reached[..., -1] = True
+    first = np.argmax(reached, axis=-1)
+    at = np.take_along_axis(order, first[..., None], axis=-1)
+    return np.asarray(np.take_along_axis(values, at, axis=-1)[..., 0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,11 +98,11 @@ class Calibration:
         Their inputs.
     value : ndarray of shape (n, c)
         Their outputs.
-    prediction : ndarray of shape (n, c)
-        For training rows, leave-one-out or leave-cluster-out predictions; for other rows, predictions of the fit. NaN
-        where the window is empty and the policy of the model is ``"nan"`` or ``"raise"``.
     weight : ndarray of shape (n,)
         Frequencies, in unit rows.
+    prediction : ndarray of shape (n, c), or None
+        Predictions of fits that have not seen the row; NaN where the window is empty and the policy of the model is
+        ``"nan"`` or ``"raise"``. None for the leave-one-out predictions of training rows.
     which : ndarray of int, shape (n,), or None
         Indices if these are training rows; None for other rows.
     group : ndarray of int64, shape (n,), or None
@@ -92,15 +111,10 @@ class Calibration:
 
     places: EvaluationPoints
     value: Array
-    prediction: Array
     weight: Array
+    prediction: Array | None = None
     which: NDArray[np.intp] | None = None
     group: Integers | None = None
-
-    @property
-    def own(self) -> bool:
-        """Whether training rows calibrate."""
-        return self.which is not None
 
     @property
     def training(self) -> NDArray[np.intp]:
@@ -108,25 +122,22 @@ class Calibration:
         assert self.which is not None
         return self.which
 
-    @property
-    def score(self) -> Array:
-        """Nonconformity scores: absolute residuals, of shape (n, c); plus infinity where a prediction is NaN."""
-        return np.where(np.isnan(self.prediction), np.inf, np.abs(self.value - self.prediction))
+    @cached_property
+    def units(self) -> Literal["rows", "clusters"]:
+        """Unit in which calibration rows are counted."""
+        return "rows" if self.group is None else "clusters"
 
-    @property
-    def rows(self) -> float:
-        """Number of calibration rows, each counted by its frequency weight."""
-        return float(self.weight.sum())
+    @cached_property
+    def count(self) -> float:
+        """Number of clusters, or of rows, each counted by its frequency weight."""
+        return float(self.weight.sum() if self.group is None else len(np.unique(self.group)))
 
-    @property
-    def unit_weight(self) -> Array | None:
-        """Frequency weights of the calibration rows, for order statistics; None if all are one."""
-        return None if np.all(self.weight == 1.0) else self.weight
-
-    @property
-    def clusters(self) -> int:
-        """Number of clusters among the calibration rows; zero if rows are not clustered."""
-        return 0 if self.group is None else len(np.unique(self.group))
+    @cached_property
+    def unit_weight(self) -> Array:
+        """Weight of each row in units: its frequency, or its fraction of the weight of its cluster."""
+        if self.group is None:
+            return self.weight
+        return np.asarray(self.weight / np.bincount(self.group, self.weight)[self.group])
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,23 +147,24 @@ class ConformalProblem:
     Parameters
     ----------
     smoother : Smoother
-        The fit; its recipe has the policy for empty windows.
+        The fit; its recipe has the policy for empty windows, and its exclusion says which training rows are left out
+        together.
     places : EvaluationPoints
         Points of the intervals.
     level : Fraction
-        Coverage level, from `kernpool.conformal.order_statistics.as_fraction`.
+        Coverage level, from `as_fraction`.
     calibration : Calibration
         Calibration rows.
-    random : numpy.random.Generator
-        For methods that draw.
+    random_state : int, RandomState, Generator or None
+        Seed of methods that draw.
     bandwidth : {"given", "found", "unsearched", "repeated"}
         Origin of the bandwidth: a number, a search on the calibration rows, or a search on other training rows, some of
         which have copies if it is ``"repeated"``.
-    known : ndarray of shape (n, c), or None
-        Value of `left_out`, if already computed.
     center : ndarray of shape (m, c), or None
-        Value of `prediction`, if already computed: for a robust fit, whose `smoother` is the one without robustness
-        weights, and for a fit whose rows are not in memory; `smoother` then has a sample of them.
+        Predictions at the points, if they are not those of `smoother`: of a robust fit, whose `smoother` is the one
+        without robustness weights; of a stack; or of rows that are not in memory, with a sample of them in `smoother`.
+    scale : Smoother, optional
+        Smoother of absolute residuals; by default that of the smoother itself.
     refit : callable
         Takes the smoother with the weights of a fold held out, and returns the fit of the other rows. By default the
         smoother itself; for robust fits the one with the robustness weights of these rows.
@@ -162,10 +174,10 @@ class ConformalProblem:
     places: EvaluationPoints
     level: Fraction
     calibration: Calibration
-    random: np.random.Generator = field(repr=False)
+    random_state: Any = 0
     bandwidth: Origin = "given"
-    known: Array | None = field(default=None, repr=False)
     center: Array | None = field(default=None, repr=False)
+    scale: Smoother | None = field(default=None, repr=False)
     refit: Callable[[Smoother], Smoother] = field(default=lambda smoother: smoother, repr=False)
 
     @cached_property
@@ -176,44 +188,60 @@ class ConformalProblem:
         return self.smoother.predict(self.smoother.problem(self.places), report=True)
 
     @cached_property
-    def left_out(self) -> Array:
-        """Leave-one-out predictions of the training rows, of shape (n, c).
-
-        Leave-cluster-out if clustered training rows calibrate.
-        """
-        if self.known is not None:
-            return self.known
-        return self.smoother.fit_left_out(self.exclusion).values()[0]
+    def score(self) -> Array:
+        """Nonconformity scores: absolute residuals of the calibration rows, (n, c); infinite where one is NaN."""
+        calibration = self.calibration
+        prediction = calibration.prediction
+        if prediction is None:
+            prediction = self.smoother.left_out[0][calibration.training]
+        return np.where(np.isnan(prediction), np.inf, np.abs(calibration.value - prediction))
 
     @property
-    def exclusion(self) -> Exclusion | None:
-        """Which training rows are left out together: those of a cluster if clustered training rows calibrate."""
-        calibration = self.calibration
-        if calibration.group is None or calibration.which is None:
-            return self.smoother.exclusion
-        code = np.zeros(len(self.smoother.value), dtype=np.int64)  # also of rows of weight zero
-        code[calibration.which] = calibration.group
-        return Exclusion(code)
+    def rank(self) -> float:
+        """Rank of the score that bounds an interval, in units of `Calibration.unit_weight`."""
+        count = self.calibration.count
+        if self.calibration.group is None:
+            return upper_rank(self.level, count)
+        return float(self.level * (Fraction(count) + 1))
+
+    def bound(self, score: Array) -> Array:
+        """Return the quantile of scores, along the last axis, that bounds intervals; infinite if rows are too few."""
+        return upper_statistic(score, self.calibration.unit_weight, self.rank)
 
     @cached_property
     def doubt(self) -> str:
         """Reason why the coverage guarantee is only approximate, as part of a sentence; empty if it holds."""
-        if not self.calibration.own:
+        smoother, calibration = self.smoother, self.calibration
+        exclusion = smoother.exclusion
+        if calibration.which is None:
             return ""
-        smoother = self.smoother
-        if smoother.exclusion is not None and smoother.exclusion.gap:
-            return "rows next to each other share noise, and are left out together, but are not exchangeable"
-        if self.calibration.own and self.calibration.group is None and are_copied(smoother, smoother.value):
+        if exclusion is not None and exclusion.gap:
+            return ORDERED
+        if exclusion is None and smoother.has_copies:
             return COPIED
         if self.bandwidth == "found":
-            return "the bandwidth was found on the rows that calibrate the interval"
+            return FOUND
         if self.bandwidth == "repeated":
-            return "rows are repeated, and the search for the bandwidth has seen all copies of some"
-        if self.calibration.own and self.calibration.group is None and smoother.widens:
+            return REPEATED
+        if exclusion is None and smoother.widens:
             return WIDENED
-        levels = smoother.key_code, self.places.code
-        clusters = None if self.exclusion is None else self.exclusion.clusters
-        if lonely_levels(*levels, smoother.weight, clusters, self.calibration.which):
+        if self._has_lonely_categories():
             return LONELY
-        whole = np.all(self.calibration.weight == np.floor(self.calibration.weight))
+        whole = np.all(calibration.weight == np.floor(calibration.weight))
         return "" if whole else FRACTIONS
+
+    def _has_lonely_categories(self) -> bool:
+        """Return whether some category occurs in fewer than two training rows (or clusters), or in new rows only."""
+        # such a held-out row keeps its category in the table, a new one is unlike all: they are not exchangeable
+        smoother, which = self.smoother, self.calibration.training
+        if smoother.key_code is None or self.places.code is None:
+            return False
+        for code, new in zip(smoother.key_code.T, self.places.code.T, strict=True):
+            if smoother.exclusion is None:
+                rows = np.bincount(code, weights=smoother.weight)
+            else:
+                pairs = np.column_stack([code, smoother.exclusion.code])[smoother.weight > 0]
+                rows = np.bincount(np.unique(pairs, axis=0)[:, 0], minlength=int(code.max()) + 1).astype(float)
+            if np.any(new < 0) or np.any(rows[code[which]] < 2.0):
+                return True
+        return False

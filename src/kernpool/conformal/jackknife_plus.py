@@ -28,9 +28,9 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.conformal.calibration import Bounds, Calibration, ConformalProblem
-from kernpool.conformal.order_statistics import cluster_weight, score_bound, upper_rank, upper_statistic
+from kernpool.conformal.calibration import Bounds, Calibration, ConformalProblem, upper_rank, upper_statistic
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
+from kernpool.inference.resampling.random_draws import as_seed, generator
 from kernpool.smoother.deletion import Designs
 
 Array = NDArray[np.float64]
@@ -48,7 +48,7 @@ def jackknife_plus(setting: ConformalProblem) -> Bounds:
         return cluster_plus(setting)
     places, c = len(setting.places.query), smoother.value.shape[1]
     check_pairs("jackknife+", places, len(calibration.weight))
-    fitted, score = smoother.fit(setting.places), calibration.score
+    fitted, score = smoother.fit(setting.places), setting.score
     designs = Designs.of(fitted)
     lower, upper = np.full((places, c), -np.inf), np.full((places, c), np.inf)
 
@@ -57,13 +57,13 @@ def jackknife_plus(setting: ConformalProblem) -> Bounds:
         if found.size:
             for output, without in enumerate(_without_each(designs.rows(found), calibration)):
                 reach = score[:, output]
-                lower[found, output] = -score_bound(setting, _add_residuals(-without, reach))
-                upper[found, output] = score_bound(setting, _add_residuals(without, reach))
+                lower[found, output] = -setting.bound(_add_residuals(-without, reach))
+                upper[found, output] = setting.bound(_add_residuals(without, reach))
         yield
 
     blocks = cut(places, max(1, PAIRS_AT_ONCE // len(calibration.weight)))
     run_blocks(work, blocks, resolve_n_jobs(smoother.recipe.n_jobs), None)
-    return lower, upper
+    return fitted.values(report=True)[0], lower, upper
 
 
 def check_pairs(method: str, places: int, rows: int) -> None:
@@ -84,8 +84,7 @@ def _without_each(designs: Designs, calibration: Calibration) -> Iterator[Array]
     if part.factors is not None:
         logits = np.asarray(sum(part.factors.logarithms(), start=logits))
     pooling = np.exp(logits - fitted.log_mass[:, None])
-    if calibration.unit_weight is not None:
-        pooling *= np.minimum(calibration.weight, 1.0)
+    pooling *= np.minimum(calibration.weight, 1.0)
     offsets = [part.similarity.offset(part.query, part.key, a) for a in range(designs.mean.shape[1])]
     changes = designs.changes(pooling, offsets, which, calibration.value, whole=False)
     for center, change in zip(fitted.fit.intercept.T, changes, strict=True):
@@ -112,7 +111,8 @@ def cv_plus(setting: ConformalProblem) -> Bounds:
     if size == 0:
         return _cv_plus(setting, [], np.zeros((0, 2), dtype=np.int64), np.zeros(0), np.inf)
     row = np.repeat(np.arange(len(units)), units)
-    drawn = setting.random.permutation(len(row))[: folds * size]
+    random = generator(as_seed(setting.random_state), 0)
+    drawn = random.permutation(len(row))[: folds * size]
     held = np.zeros((folds, len(units)))
     np.add.at(held, (np.arange(len(drawn)) % folds, row[drawn]), 1.0)
     pairs = np.argwhere(held > 0)
@@ -125,10 +125,9 @@ def cluster_plus(setting: ConformalProblem) -> Bounds:
     calibration = setting.calibration
     assert calibration.group is not None
     _, place = np.unique(calibration.group, return_inverse=True)
-    held = [np.where(place == k, calibration.weight, 0.0) for k in range(calibration.clusters)]
+    held = [np.where(place == k, calibration.weight, 0.0) for k in range(int(calibration.count))]
     pairs = np.column_stack([place, np.arange(len(place))])
-    share = cluster_weight(calibration.group, calibration.weight)
-    return _cv_plus(setting, held, pairs, share, float(setting.level * (calibration.clusters + 1)))
+    return _cv_plus(setting, held, pairs, calibration.unit_weight, setting.rank)
 
 
 def fold_sizes(rows: float) -> tuple[int, int]:
@@ -150,7 +149,7 @@ def rows_in_folds(setting: ConformalProblem) -> float:
 
 def lost_by_folds(setting: ConformalProblem) -> float:
     """Return the coverage that CV+ loses compared with jackknife+, a small number."""
-    folds, size = fold_sizes(setting.calibration.rows)
+    folds, size = fold_sizes(float(setting.calibration.weight.sum()))
     rows = folds * size
     return min(2.0 * (1.0 - 1.0 / folds) / (size + 1.0), (1.0 - folds / rows) / (folds + 1.0)) if rows else 0.0
 
@@ -182,4 +181,4 @@ def _cv_plus(setting: ConformalProblem, held: list[Array], pairs: Integers, weig
             reach = residual[:, output]
             lower[places, output] = -upper_statistic(_add_residuals(-without, reach), weight, rank)
             upper[places, output] = upper_statistic(_add_residuals(without, reach), weight, rank)
-    return lower, upper
+    return setting.prediction, lower, upper

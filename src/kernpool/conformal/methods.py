@@ -10,19 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.conformal import jackknife_plus, split_conformal
-from kernpool.conformal.calibration import COPIED, Bounds, ConformalProblem
-from kernpool.conformal.order_statistics import warn_of_few
+from kernpool.conformal.calibration import COPIED, SLACK, Bounds, Calibration, ConformalProblem, least_rows, upper_rank
 from kernpool.execution.error_messages import check_choice
 from kernpool.execution.interval import Interval
 from kernpool.execution.warnings import warn_caller
 from kernpool.inference import InferenceWarning
-from kernpool.smoother import nothing_left
 
 Array = NDArray[np.float64]
 
@@ -34,7 +33,7 @@ class MethodRecord:
     Parameters
     ----------
     find : callable
-        Takes a `ConformalProblem`, returns lower and upper limits.
+        Takes a `ConformalProblem`, returns centers, lower and upper limits.
     rows : {"any", "own", "other"}
         Allowed calibration rows: training rows (``"own"``), other rows, or both (``"any"``).
     clusters : bool
@@ -109,35 +108,35 @@ def prediction_interval(setting: ConformalProblem, method: str) -> Interval:
     InferenceWarning
         If there are too few rows for the level, intervals that the rows do not bound, or intervals without a width.
     """
-    record = check_method(method, setting.calibration.own, bool(setting.calibration.clusters))
-    calibration = setting.calibration
-    clustered = calibration.group is not None
-    rows = calibration.rows if record.counted is None else record.counted(setting)
-    count = float(calibration.clusters) if clustered else rows
-    warn_of_few(setting.level, count, "clusters" if clustered else "rows")
-    (lower, upper), center, value = record.find(setting), setting.prediction, calibration.value
+    record, calibration = _record_of(method, setting.calibration), setting.calibration
+    count = calibration.count if record.counted is None else record.counted(setting)
+    center, lower, upper = record.find(setting)
     # Wider by rounding errors. Where outputs take few values, as ratings do, an end is often one of them but for the
     # last digit: 0.7 = 0.1 + (0.7 - 0.1). Split conformal at 90 percent covered 83 percent of such values without, and
     # 100 with it.
-    slack = ROUNDING * np.maximum(value.max(axis=0, initial=0.0), -value.min(axis=0, initial=0.0))
-    bounds = lower, upper = lower - slack, upper + slack
-    known = np.asarray(~np.isnan(center).any(axis=1))
-    _warn_of_unbounded(setting, bounds, known, count, record.unbounded)
-    _warn_of_no_width(setting, bounds)
+    size = np.abs(calibration.value).max(axis=0, initial=0.0)
+    lower, upper = lower - ROUNDING * size, upper + ROUNDING * size
+    infinite = np.any(np.isinf(lower) | np.isinf(upper), axis=1) & ~np.isnan(center).any(axis=1)
+    with np.errstate(invalid="ignore"):
+        narrow = np.any(upper - lower <= setting.smoother.rounding + 4.0 * ROUNDING * size.max(), axis=1)
+    if not warn_of_few(setting.level, count, calibration.units):
+        _warn_of_ends(infinite, f"are infinite: {record.unbounded}")
+    _warn_of_ends(
+        narrow,
+        "have no width: the residuals that calibrate them are zero but for rounding, which is no certainty; if rows "
+        "are copies of others, drop duplicates or give groups=",
+    )
     return Interval(
         center, lower, upper, float(setting.level), method,
-        guarantee=coverage_statement(setting, record), n_calibration=count, units="clusters" if clustered else "rows",
+        guarantee=coverage_statement(setting, record), n_calibration=count, units=calibration.units,
     )  # fmt: skip
 
 
-def check_method(method: Any, own: bool, clustered: bool = False) -> MethodRecord:
-    """Return the record of a conformal method; raise ValueError if it is unknown or not for such rows.
-
-    The rows are training or other rows (`own`), and clustered or not.
-    """
+def _record_of(method: Any, calibration: Calibration) -> MethodRecord:
+    """Return the record of a conformal method; raise ValueError if it is unknown or not for such calibration rows."""
     check_choice("method", method, METHODS)
-    record = METHODS[method]
-    with_groups = ", ".join(repr(name) for name, one in METHODS.items() if one.clusters)
+    record, own = METHODS[method], calibration.which is not None
+    for_clusters = ", ".join(repr(name) for name, one in METHODS.items() if one.clusters)
     for refused, reason in (
         (record.rows == "other" and own,
          f"method={method!r} needs calibration rows that the model was not fitted to: give X_calibration and "
@@ -145,8 +144,8 @@ def check_method(method: Any, own: bool, clustered: bool = False) -> MethodRecor
         (record.rows == "own" and not own,
          f"method={method!r} is calibrated by leave-one-out on the training rows and has no use for X_calibration; "
          "omit it, or use method='adaptive' or 'split'"),
-        (clustered and not record.clusters,
-         f"groups are for method={with_groups}, got {method!r}; use one of these, or, only if rows are independent of "
+        (calibration.group is not None and not record.clusters,
+         f"groups are for method={for_clusters}, got {method!r}; use one of these, or, only if rows are independent of "
          "each other, fit and call without groups"),
     ):  # fmt: skip
         if refused:
@@ -154,89 +153,58 @@ def check_method(method: Any, own: bool, clustered: bool = False) -> MethodRecor
     return record
 
 
-def _warn_of_unbounded(
-    setting: ConformalProblem, bounds: Bounds, known: NDArray[np.bool_], count: float, reason: str
-) -> None:
-    """Warn of infinite intervals, unless rows are too few or none is in the kernel's support."""
-    if float(setting.level) * (count + 1) > count:
-        return
-    (places,) = np.nonzero(known & np.any(np.isinf(bounds[0]) | np.isinf(bounds[1]), axis=1))
-    if places.size:
+def warn_of_few(level: Fraction, n: float, what: str = "rows") -> bool:
+    """Warn, and return whether, calibration rows are too few for the coverage level, so that intervals are infinite."""
+    few = upper_rank(level, n) > n * (1.0 + SLACK)
+    if few:
         warn_caller(
-            f"{places.size} of {len(known)} prediction intervals (the first is of query {places[0]}) are infinite: "
-            f"{reason}",
+            f"an interval of level {float(level):g} needs at least {least_rows(level)} {what} to calibrate it, got "
+            f"{n:g}, so that it is infinite: the largest of so few scores is exceeded too often; give more {what}, or "
+            "ask for a lower level",
             InferenceWarning,
         )
+    return few
 
 
-def _warn_of_no_width(setting: ConformalProblem, bounds: Bounds) -> None:
-    """Warn of prediction intervals of zero width: their ends differ by no more than rounding errors."""
-    smoother, (lower, upper) = setting.smoother, bounds
-    rounding = (
-        nothing_left(smoother.value[smoother.weight > 0]) + 4.0 * ROUNDING * np.abs(setting.calibration.value).max()
-    )
-    with np.errstate(invalid="ignore"):
-        (points,) = np.nonzero(np.any(upper - lower <= rounding, axis=1))
-    if points.size:
+def _warn_of_ends(which: NDArray[np.bool_], reason: str) -> None:
+    """Warn of prediction intervals, if there are any, whose ends are of no use, with the reason."""
+    if which.any():
         warn_caller(
-            f"{points.size} of {len(lower)} prediction intervals (the first is of query {points[0]}) have no "
-            "width: the residuals that calibrate them are zero but for rounding, which is no certainty; if rows are "
-            "copies of others, drop duplicates or give groups=",
+            f"{np.count_nonzero(which)} of {len(which)} prediction intervals (the first is of query "
+            f"{np.argmax(which)}) {reason}",
             InferenceWarning,
         )
 
 
 def coverage_statement(setting: ConformalProblem, record: MethodRecord) -> str:
     """Return one sentence on the coverage of prediction intervals, which claims no more than the method guarantees."""
-    if record.approximate and setting.calibration.own:
-        return _approximately(setting, record.approximate)
-    if record.lost is None:
-        return _at_least(setting)
-    less = record.lost(setting)
-    number, formula = float(2 * setting.level - 1) - less, "1 - 2 alpha" + (f" - {less:.3g}" if less else "")
-    if setting.doubt or number <= 0.0:
-        return _approximately(setting, setting.doubt or f"the least that holds, {formula}, is none at this level")
-    return _at_least(setting, f"{number:.4g} ({formula}), and typically about {float(setting.level):g}")
-
-
-def _at_least(setting: ConformalProblem, promised: str | None = None) -> str:
-    """Return the coverage statement of a method that guarantees the level, or the given lower coverage `promised`."""
+    calibration, level, why = setting.calibration, float(setting.level), setting.doubt
+    rows, promised = calibration.units, f"{level:g}"
+    if calibration.which is not None and record.approximate:
+        why = COPIED if why == COPIED else record.approximate  # copies do more harm than the loss of a guarantee
+    elif record.lost is not None:
+        less = record.lost(setting)
+        least, formula = float(2 * setting.level - 1) - less, "1 - 2 alpha" + (f" - {less:.3g}" if less else "")
+        promised = f"{least:.4g} ({formula}), and typically about {level:g}"
+        if least <= 0.0:
+            why = why or f"the least that holds, {formula}, is none at this level"
+    what = "a new value" if rows == "rows" else "a value of a new cluster"
+    if why:
+        return (
+            f"Covers {what} with a probability of about {level:g} for new {rows} like these, without a finite-sample "
+            f"guarantee: {why}."
+        )
     # coverage of a new row on average over calibration rows too: neither conditional on a point nor on these rows
-    if setting.doubt:
-        return _approximately(setting, setting.doubt)
-    number = f"{float(setting.level):g}" if promised is None else promised
-    what = "a new value" if not setting.calibration.clusters else "a value of a new cluster"
-    new = f"new {'clusters' if setting.calibration.clusters else 'rows'} like these"
-    return (
-        f"Covers {what} with a probability of at least {number} for {new}, on average over {_averaged_over(setting)}."
-    )
-
-
-def _averaged_over(setting: ConformalProblem) -> str:
-    """Return the end of a coverage statement: what its probability is averaged over, and what it assumes."""
-    calibration = setting.calibration
-    rows = "clusters" if calibration.clusters else "rows"
-    if not calibration.own:
-        return (
-            f"new points and calibration {rows}, if new {rows} are exchangeable with these and the fit has "
-            "seen none of them"
+    if calibration.which is None:
+        over = f"calibration {rows}, if new {rows} are exchangeable with these and the fit has seen none of them"
+    elif setting.bandwidth == "unsearched":
+        over = (
+            f"training rows, if new rows are exchangeable with the {calibration.count:g} training rows that the search "
+            "for the bandwidth has not seen"
         )
-    if setting.bandwidth == "unsearched":
-        return (
-            f"new points and training rows, if new rows are exchangeable with the {calibration.rows:g} training rows "
-            "that the search for the bandwidth has not seen"
-        )
+    else:
+        over = f"training {rows}, if new {rows} are exchangeable with these and the bandwidth was not chosen by them"
     return (
-        f"new points and training {rows}, if new {rows} are exchangeable with these and the bandwidth was not chosen "
-        "by them"
+        f"Covers {what} with a probability of at least {promised} for new {rows} like these, on average over new "
+        f"points and {over}."
     )
-
-
-def _approximately(setting: ConformalProblem, why: str) -> str:
-    """Return the coverage statement of a method without a finite-sample guarantee, with the reason."""
-    # copies of rows are the reason if there are any: they do more harm than the loss of a guarantee
-    why = COPIED if setting.doubt == COPIED else why
-    what = "a new value" if not setting.calibration.clusters else "a value of a new cluster"
-    new = f"new {'clusters' if setting.calibration.clusters else 'rows'} like these"
-    number = f"{float(setting.level):g}"
-    return f"Covers {what} with a probability of about {number} for {new}, without a finite-sample guarantee: {why}."

@@ -32,8 +32,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.conformal.calibration import COPIED
-from kernpool.conformal.order_statistics import SLACK, least_rows, upper_rank, upper_statistic
+from kernpool.conformal.calibration import COPIED, SLACK, least_rows, upper_rank, upper_statistic
 from kernpool.execution.text_table import ROWS, PrintedResult, listed, printed_table
 from kernpool.execution.warnings import warn_caller
 from kernpool.inference import InferenceWarning, Probabilities

@@ -16,8 +16,7 @@ from scipy.special import betaincinv
 from kernpool.data import as_real_array, refuse_foreign, with_days
 from kernpool.displays import drawing
 from kernpool.displays.inputs import target_name
-from kernpool.execution.error_messages import abbreviate, as_count
-from kernpool.inference.confidence.intervals import as_level
+from kernpool.execution.error_messages import abbreviate, as_count, as_level
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -18,9 +18,8 @@ from numpy.typing import ArrayLike, NDArray
 from kernpool.displays import drawing
 from kernpool.displays.curve import CENTER, differs_visibly
 from kernpool.displays.inputs import Section, TrainingSamples, target_name
-from kernpool.execution.error_messages import check_choice
+from kernpool.execution.error_messages import as_level, check_choice
 from kernpool.execution.warnings import warn_caller
-from kernpool.inference.confidence.intervals import as_level
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

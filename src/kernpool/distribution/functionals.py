@@ -378,6 +378,27 @@ class ArrayOutcomes(Outcomes):
     output: Array | None = None
     dtype: np.dtype[Any] = FLOAT64
 
+    @classmethod
+    def of_residuals(
+        cls,
+        recipe: Recipe,
+        whole: Problem,
+        output: Array,
+        left_out: tuple[Array, Flags],
+        fit: Array,
+        dtype: np.dtype[Any] = FLOAT64,
+    ) -> ArrayOutcomes:
+        """Build the outcomes of a local fit: residuals of the leave-one-out fit, plus the fit.
+
+        Rows that have no residual, since no other row is in their window, have no weight, except in empty windows.
+        """
+        problem, (prediction, known) = whole, left_out
+        if not known.all():
+            weight = np.ones(len(known)) if whole.key_weight is None else whole.key_weight
+            problem = replace(whole, key_weight=np.where(known, weight, 0.0), prepared=None)
+        residual = np.where(known[:, None], output - prediction, 0.0)
+        return cls(recipe, problem, residual, fit, whole, output, dtype)
+
     def __len__(self) -> int:
         return len(self.problem.query)
 

@@ -27,7 +27,7 @@ from kernpool.execution.error_messages import describe_call
 from kernpool.execution.progress import bar_of_long_fits
 from kernpool.kernels import Kernel, kernel_of_family
 from kernpool.pooling import Source
-from kernpool.pooling.widths import Window
+from kernpool.pooling.widths import Nearest, Window
 from kernpool.smoother import Smoother, StoredModel
 
 Array = NDArray[np.float64]
@@ -208,6 +208,12 @@ class FittedModel(Parameters):
     def coordinates_(self) -> Coordinates:
         """Circles and globes among the columns of the fit."""
         return self.encoding_.coordinates
+
+    @property
+    def _bandwidth_was_found(self) -> bool:
+        """Whether the training rows chose the bandwidths or the windows, rather than the caller."""
+        asked = self.window.k if isinstance(self.window, Nearest) else None
+        return isinstance(self.bandwidth, str) or self.smoother_.n_neighbors != asked
 
     @property
     def _reads_pairs_as_numbers(self) -> bool:

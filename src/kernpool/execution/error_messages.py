@@ -6,10 +6,12 @@ Suggestions are the names of the same thing in other libraries, or the closest s
 import re
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from decimal import Decimal
 from difflib import get_close_matches
 from functools import wraps
 from inspect import signature
 from itertools import chain
+from numbers import Real
 from operator import index
 from types import FunctionType
 from typing import Any, TypeVar, cast
@@ -141,6 +143,20 @@ def as_count(name: str, value: Any, least: int = 1, hint: str = "") -> int:
     if read < least:
         raise ValueError(f"{name} must be an integer from {least} on{hint}, got {abbreviate(value)}")
     return read
+
+
+def as_level(level: Any, name: str = "level") -> float:
+    """Convert a confidence level to a float with the same decimal digits; raise unless it lies between 0 and 1.
+
+    ``np.float32(0.9)`` becomes 0.9.
+    """
+    given = level[()] if getattr(level, "shape", None) == () else level
+    number = isinstance(given, Real | Decimal) and not isinstance(given, bool)
+    if not number or not 0 < given < 1:
+        percent = number and 1 < given < 100
+        hint = f"; {given:g} percent is {name}={float(given) / 100:g}" if percent else f"; the usual one is {name}=0.95"
+        raise ValueError(f"{name} must lie between 0 and 1, got {abbreviate(given)}{hint}")
+    return float(str(given)) if type(given).__module__ == "numpy" else float(given)
 
 
 def explain_calls(public: Public) -> Public:

@@ -10,7 +10,7 @@ weights; the subpackage `smoother` computes them.
 
 from kernpool.execution.interval import Interval
 from kernpool.inference.class_probabilities import Probabilities
-from kernpool.inference.confidence.intervals import as_level, interval
+from kernpool.inference.confidence.intervals import interval
 from kernpool.inference.explanation import AdditiveTerms, Explanation
 from kernpool.inference.hypothesis_tests.base import TestResult
 from kernpool.inference.hypothesis_tests.specification import specification_test
@@ -32,7 +32,6 @@ __all__ = [
     "RowDiagnostics",
     "Summary",
     "TestResult",
-    "as_level",
     "as_random",
     "bootstrap",
     "interval",

@@ -8,7 +8,14 @@ are not in memory.
 """
 
 from kernpool.smoother.bias_correction import Estimate, estimate, estimates
-from kernpool.smoother.linear_smoother import EvaluationPoints, Fitted, Smoother, fit_clusters, fit_training
+from kernpool.smoother.linear_smoother import (
+    EvaluationPoints,
+    Fitted,
+    Smoother,
+    absolute_residuals,
+    fit_clusters,
+    fit_training,
+)
 from kernpool.smoother.quadratic_forms import LinearWeights, SharedSums, WeightTables, log_mass, squared_norm
 from kernpool.smoother.stored_rows import StoredModel, StoredSmoother, mean_slopes, mean_slopes_of_stored
 from kernpool.smoother.training_fits import Clusters, Training, nothing_left
@@ -25,6 +32,7 @@ __all__ = [
     "StoredSmoother",
     "Training",
     "WeightTables",
+    "absolute_residuals",
     "estimate",
     "estimates",
     "fit_clusters",

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.bandwidth import LeaveOneOut, TrainingRows, leave_one_out
+from kernpool.bandwidth import LeaveOneOut, TrainingRows, count_copies, leave_one_out
 from kernpool.core import NO_CATEGORIES, Categories, Exclusion, Keys, LocalFit, Prepared, merge
 from kernpool.core.input_validation import center_of_values, in_unit, subtract
 from kernpool.core.problem import FLOAT64, FLOAT64_EPSILON, LARGEST_TOL, Problem
@@ -207,6 +207,18 @@ class Smoother:
     def left_out(self) -> tuple[Array, NDArray[np.bool_]]:
         """Predictions (n, c) of the rows without each row and what is left out with it, and which have a window."""
         return self.fit_left_out(self.exclusion).values()
+
+    @cached_property
+    def residual_scale(self) -> Smoother:
+        """Smoother of the absolute leave-one-out residuals, which estimates the size of the noise around a point."""
+        return absolute_residuals(self.of_residuals(), self.value - self.left_out[0])
+
+    @cached_property
+    def has_copies(self) -> bool:
+        """Whether more rows are copies than chance explains: duplicates, or weights above one."""
+        rows = self.rows_of(self.value)
+        rows = rows.take(np.flatnonzero(rows.weight > 0))
+        return count_copies(rows, None if np.all(rows.weight == 1.0) else rows.weight) > 0
 
     def leave_one_out(self) -> LeaveOneOut:
         """Compute predictions of the rows without each row and what is left out with it, with their error."""
@@ -498,3 +510,20 @@ def fit_clusters(smoother: Smoother, clusters: Exclusion) -> Clusters:
     """Compute leave-cluster-out residuals of the rows: one pass over pairs, or several on a line (`excluded_plan`)."""
     without, _ = smoother.fit_left_out(clusters).values("mean")
     return Clusters(clusters.code, np.where(smoother.weight[:, None] > 0, smoother.value - without, 0.0))
+
+
+SCALE_WINDOW = 3.0  # bandwidths of the fit: a mean of absolute residuals is rougher than the mean of outputs
+
+
+def absolute_residuals(smoother: Smoother, residual: Array) -> Smoother:
+    """Return the local constant smoother of the absolute residuals of the training rows; NaN are ignored.
+
+    Its windows are three times as wide, and it predicts the mean of all rows in an empty window.
+    """
+    known = np.asarray(~np.isnan(residual).any(axis=1))
+    weight = np.where(known, smoother.weight, 0.0)
+    wide = smoother.of_degree(0).widened(SCALE_WINDOW, levels=False)
+    wide = replace(wide, recipe=replace(wide.recipe, empty="mean"))
+    if not weight.any():  # nothing is known of the noise: one width everywhere
+        return wide.with_values(np.ones_like(residual))
+    return wide.with_weight(weight).with_values(np.where(known[:, None], np.abs(residual), 0.0))

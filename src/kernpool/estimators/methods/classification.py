@@ -14,19 +14,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool.bandwidth import LeaveOneOut, priors_of_others
-from kernpool.conformal.calibration import are_copied
-from kernpool.conformal.order_statistics import as_fraction
+from kernpool.conformal.calibration import as_fraction
 from kernpool.conformal.sets import SCORES, ClassRows, PredictionSet, SetSetting, find_sets
 from kernpool.estimators.fitted_model import floor_in_words, places_of, printed_columns
 from kernpool.estimators.limits import refuse, smoother_of
-from kernpool.estimators.methods.calibration import check_rows
 from kernpool.estimators.methods.prediction import PredictionBase, computed_once, prediction_at
+from kernpool.estimators.methods.prediction_intervals import check_rows
 from kernpool.estimators.model import FittedModel, as_fitted
 from kernpool.estimators.parameter_validation import recalibrated
 from kernpool.estimators.training_rows import as_labels, mixed
-from kernpool.execution.error_messages import check_choice, check_flag
+from kernpool.execution.error_messages import as_level, check_choice, check_flag
 from kernpool.execution.interval import Interval
-from kernpool.inference import Summary, as_level, as_random
+from kernpool.inference import Summary, as_random
 from kernpool.inference.class_probabilities import Probabilities, effective_rows, standard_errors, wilson_interval
 from kernpool.inference.model_summary import summary_of_classes
 from kernpool.kernels import get_kernel
@@ -518,7 +517,7 @@ class ClassSets(FittedClassifier):
             by_class=bool(by_class),
             allow_empty=bool(allow_empty),
             others=_calibration_rows(model, of, X_calibration, y_calibration),
-            copied=of.smoother.exclusion is None and are_copied(of.smoother, of.label),
+            copied=of.smoother.exclusion is None and of.smoother.has_copies,
         )
         return find_sets(setting, method)
 

@@ -35,10 +35,10 @@ from kernpool.estimators.bandwidth import choose_bandwidth, search_options
 from kernpool.estimators.fitted_model import numeric_query, output_shape, points_of, read_query
 from kernpool.estimators.limits import refuse, smoother_of
 from kernpool.estimators.model import FittedModel, NamedCalls, as_fitted
-from kernpool.execution.error_messages import abbreviate, as_count, check_choice
+from kernpool.execution.error_messages import abbreviate, as_count, as_level, check_choice
 from kernpool.execution.interval import Interval
 from kernpool.execution.progress import current_progress
-from kernpool.inference import as_level, as_random
+from kernpool.inference import as_random
 from kernpool.smoother import LinearWeights, Smoother, log_mass, squared_norm
 
 Array = NDArray[np.float64]
@@ -58,15 +58,12 @@ def array_outcomes(model: FittedModel, X: ArrayLike | None) -> tuple[ArrayOutcom
         numeric, code = read_query(model, X)
         local = smoother.problem(points_of(model, unshared(numeric), code))
         dtype = np.result_type(numeric, dtype)
-    whole = replace(local, degree=0)  # the weights are those of local constants
-    problem, value, fit = whole, output, None
-    if smoother.recipe.degree:
-        prediction, known = smoother.left_out
-        if not known.all():  # rows without a residual have no weight, except in empty windows
-            weight = np.ones(len(output)) if whole.key_weight is None else whole.key_weight
-            problem = replace(whole, key_weight=np.where(known, weight, 0.0), prepared=None)
-        value, fit = output - prediction, prediction if X is None else smoother.fit_problem(local).fit.intercept
-    return ArrayOutcomes(smoother.recipe, problem, value, fit, whole, output, dtype), smoother
+    whole, recipe = replace(local, degree=0), smoother.recipe  # the weights are those of local constants
+    if not recipe.degree:
+        return ArrayOutcomes(recipe, whole, output, dtype=dtype), smoother
+    left_out = smoother.left_out
+    fit = left_out[0] if X is None else smoother.fit_problem(local).fit.intercept
+    return ArrayOutcomes.of_residuals(recipe, whole, output, left_out, fit, dtype), smoother
 
 
 @dataclass(frozen=True, eq=False, repr=False)

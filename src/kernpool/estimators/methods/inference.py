@@ -24,13 +24,12 @@ from kernpool.estimators.fitted_model import (
     shaped,
 )
 from kernpool.estimators.limits import refuse, smoother_of
-from kernpool.estimators.methods.calibration import origin_of
 from kernpool.estimators.methods.prediction import PredictionBase, computed_once, prediction_at
 from kernpool.estimators.model import FittedModel, as_fitted
-from kernpool.execution.error_messages import check_choice
+from kernpool.execution.error_messages import as_level, check_choice
 from kernpool.execution.progress import current_progress
 from kernpool.execution.text_table import ROWS, PrintedResult, digits_beside, frame_of, printed_table
-from kernpool.inference import Interval, Summary, as_level, interval, local_noise, number_clusters, summarise
+from kernpool.inference import Interval, Summary, interval, local_noise, number_clusters, summarise
 from kernpool.inference.confidence.intervals import check_options
 from kernpool.inference.explanation import AdditiveTerms
 from kernpool.inference.model_summary import Residuals, residuals
@@ -700,5 +699,5 @@ def _default_method(model: FittedModel, quantity: str) -> str:
     columns = len(model.encoding_.numeric)
     if model.coordinates_.closed:
         return "robust"  # squares of coordinates of a circle are linear in each other
-    chosen = origin_of(model) == "found" and not (isinstance(model.bandwidth, str) and model.bandwidth in RULES)
+    chosen = model._bandwidth_was_found and not (isinstance(model.bandwidth, str) and model.bandwidth in RULES)
     return "robust" if quantity != "fit" or chosen or not 1 <= columns <= MOST_COLUMNS else "quadratic"

@@ -1,4 +1,4 @@
-"""Prediction intervals of a fitted regressor whose training rows are in memory, in chunks or on a cluster.
+"""Prediction intervals of a fitted regressor, and the rows that calibrate them: new rows, or training rows left out.
 
 The numbers are those of `kernpool.conformal`. Of rows that are not in memory a sample calibrates, each row predicted
 from all the others.
@@ -14,28 +14,67 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.conformal.calibration import ConformalProblem
-from kernpool.conformal.methods import METHODS, check_method, prediction_interval
-from kernpool.conformal.order_statistics import as_fraction
-from kernpool.estimators.fitted_model import places_of, shaped
+from kernpool.conformal import METHODS, Calibration, ConformalProblem, Origin, as_fraction, prediction_interval
+from kernpool.core import Exclusion
+from kernpool.data.encoding import group_codes
+from kernpool.estimators.fitted_model import output_shape, places_of, shaped
 from kernpool.estimators.limits import refuse
-from kernpool.estimators.methods.calibration import (
-    METHODS_OF_SAMPLES,
-    as_method,
-    check_rows,
-    origin_of,
-    other_rows,
-    training_rows,
-)
 from kernpool.estimators.methods.robust_regression import refit_robustly
 from kernpool.estimators.model import FittedModel, as_fitted
-from kernpool.execution.error_messages import abbreviate
+from kernpool.estimators.training_rows import as_outputs
+from kernpool.execution.error_messages import abbreviate, check_choice
 from kernpool.execution.interval import Interval
 from kernpool.execution.text_table import ROWS
-from kernpool.inference.resampling.random_draws import as_seed, generator
+from kernpool.inference import number_clusters
 from kernpool.smoother import Smoother
 
 Array = NDArray[np.float64]
+
+MANY_ROWS = 100_000  # from which on those that were not searched are enough
+CALIBRATIONS = (None, "all", "unsearched")
+METHODS_OF_SAMPLES = ("auto", "adaptive", "split")  # of models that leave no rows out one by one
+
+
+def check_rows(X_calibration: Any, y_calibration: Any, calibration: Any) -> bool:
+    """Raise if the calibration arguments are inconsistent; return whether calibration rows are given."""
+    if (X_calibration is None) != (y_calibration is None):
+        missing = "X_calibration" if X_calibration is None else "y_calibration"
+        raise ValueError(f"X_calibration and y_calibration go together, and {missing} is None; give both, or neither")
+    check_choice("calibration", calibration, CALIBRATIONS)
+    if X_calibration is not None and calibration is not None:
+        raise ValueError(
+            f"calibration={calibration!r} is about the training rows, and X_calibration gives others; leave one out"
+        )
+    return X_calibration is not None
+
+
+def chosen_method(model: FittedModel, method: Any, others: bool, grouped: bool) -> str:
+    """Return the method of prediction intervals that "auto" stands for; refuse those that are not for robust fits.
+
+    Weights of a robust fit depend on y, so a row that is left out must have no say in them: methods that subtract it
+    from the sums, or add a new one, do not hold. One is left for each kind of calibration rows.
+
+    Parameters
+    ----------
+    model : regressor
+        Fitted.
+    method : str
+        As of ``prediction_interval``.
+    others, grouped : bool
+        Whether calibration rows, and clusters of rows, are given.
+    """
+    check_choice("method", method, ("auto", *METHODS))
+    if model.robust_weight_ is None:
+        return "adaptive" if method == "auto" else str(method)
+    only = "split" if others else "jackknife+" if grouped else "cv+"
+    if method not in ("auto", only):
+        raise TypeError(
+            f"method={method!r} is not for this {type(model).__name__}, which is robust: its weights of rows depend on "
+            f"y; use method={only!r} for these arguments (with X_calibration and y_calibration it is 'split', with "
+            "groups 'jackknife+', else 'cv+', which fits again without each tenth of the rows), or fit it with "
+            "robust=False"
+        )
+    return only
 
 
 def _check_out_of_core(model: FittedModel, method: str, given: Mapping[str, Any], others: bool) -> None:
@@ -55,32 +94,87 @@ def _check_out_of_core(model: FittedModel, method: str, given: Mapping[str, Any]
             )
 
 
-def chosen_method(model: FittedModel, method: Any, others: bool, grouped: bool) -> str:
-    """Return the method of prediction intervals that "auto" stands for; refuse those that are not for robust fits.
-
-    Weights of a robust fit depend on y, so a row that is left out must have no say in them: methods that subtract it
-    from the sums, or add a new one, do not hold. One is left for each kind of calibration rows.
-
-    Parameters
-    ----------
-    model : regressor
-        Fitted.
-    method : str
-        As of ``prediction_interval``.
-    others, grouped : bool
-        Whether calibration rows, and clusters of rows, are given.
-    """
-    chosen, name = as_method(method, METHODS), type(model).__name__
-    if model.robust_weight_ is None:
-        return chosen
-    only = "split" if others else "jackknife+" if grouped else "cv+"
-    if method not in ("auto", only):
-        raise TypeError(
-            f"method={method!r} is not for this {name}, which is robust: its weights of rows depend on y; use "
-            f"method={only!r} for these arguments (with X_calibration and y_calibration it is 'split', with groups "
-            "'jackknife+', else 'cv+', which fits again without each tenth of the rows), or fit it with robust=False"
+def other_rows(model: FittedModel, smoother: Smoother, X: Any, y: Any, groups: Any) -> Calibration:
+    """Return new rows, to which the model was not fitted, as calibration rows with predictions of the model."""
+    try:
+        places = places_of(model, X, warn=False)
+    except (ValueError, TypeError) as error:
+        raise type(error)(f"X_calibration: {error}") from None
+    value = read_outputs(y, (len(places.query), *output_shape(model)))
+    if groups is None and smoother.group is not None:
+        raise ValueError(
+            "groups must say which cluster each row of X_calibration is of, since the fit has groups, got None; give "
+            "one label for each row, or, only if rows are independent of each other, fit without groups"
         )
-    return only
+    group = None if groups is None else group_codes(groups, len(value))
+    return Calibration(places, value, np.ones(len(value)), smoother.predict(smoother.problem(places)), group=group)
+
+
+def read_outputs(y: Any, expected: tuple[int, ...]) -> Array:
+    """Check that outputs of calibration rows have the expected shape, and convert them to shape (n, c)."""
+    try:
+        value = np.asarray(as_outputs(y), dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"y_calibration must be outputs as in the fit, finite numbers: {error}") from None
+    if value.shape != expected:
+        raise ValueError(
+            f"y_calibration must have shape {expected}, one output for each row of X_calibration as in the fit, got "
+            f"{value.shape}"
+        )
+    return np.asarray(value.reshape(len(value), -1))
+
+
+def training_rows(model: FittedModel, smoother: Smoother, calibration: str | None) -> tuple[Calibration, Origin]:
+    """Return training rows, of positive weight, as calibration rows, and the origin of the bandwidth.
+
+    `calibration` is None, "all" or "unsearched": those that the search for the bandwidth has not seen.
+    """
+    weight, group = smoother.weight, smoother.group
+    if group is not None:
+        group = number_clusters(group, weight)
+    kept = weight > 0
+    origin: Origin = "found" if model._bandwidth_was_found else "given"
+    searched: NDArray[np.int64] | None = getattr(model, "search_rows_", None)
+    if calibration is None and searched is not None and group is None and len(weight) >= MANY_ROWS:
+        calibration = "unsearched"
+    if calibration == "unsearched":
+        searched = _searched_rows(model, searched, clustered=group is not None)
+        kept[searched] = False
+        origin = "repeated" if _has_copies(model, weight, searched) else "unsearched"
+    (which,) = np.nonzero(kept)
+    rows = Calibration(
+        smoother.training.rows(which), smoother.value[which], weight[which], which=which,
+        group=None if group is None else group[which],
+    )  # fmt: skip
+    return rows, origin
+
+
+def _searched_rows(model: FittedModel, searched: NDArray[np.int64] | None, *, clustered: bool) -> NDArray[np.int64]:
+    """Return the rows that the bandwidth search has seen; raise ValueError if there are no others to calibrate by."""
+    if clustered:
+        raise ValueError(
+            "calibration='unsearched' is for single rows: the search has seen some rows of most clusters; give "
+            "X_calibration of other clusters, or calibration='all'"
+        )
+    if searched is None:
+        how = "was searched on all rows" if isinstance(model.bandwidth, str) else "was given, and not searched"
+        raise ValueError(
+            f"calibration='unsearched' needs rows that the search for the bandwidth has not seen, and it {how}; fit "
+            "with search={'rows': ...} less than the number of rows, or leave calibration out"
+        )
+    return searched
+
+
+def _has_copies(model: FittedModel, weight: Array, searched: NDArray[np.int64]) -> bool:
+    """Return whether rows that the bandwidth search used are repeated: have a weight above one, or equal each other.
+
+    If so, a new row may equal a searched row, whereas unsearched rows never do.
+    """
+    if np.any(weight[searched] > 1.0):
+        return True
+    values = model.value_[searched].reshape(len(searched), -1)
+    table = np.column_stack([model.key_[searched], model.key_code_[searched], values])
+    return len(np.unique(table, axis=0)) < len(searched)
 
 
 class PredictionIntervals(FittedModel):
@@ -204,39 +298,35 @@ class PredictionIntervals(FittedModel):
         """
         model = as_fitted(self)
         others = check_rows(X_calibration, y_calibration, calibration)
-        stored = model.source_
+        stored = model.source_ is not None
         method = chosen_method(model, method, others, groups is not None)
-        if stored is not None:
-            given = {"calibration": calibration, "groups": groups}
-            _check_out_of_core(model, method, given, others)
-        fraction = as_fraction(level)
-        check_method(method, not others, groups is not None)
+        if stored:
+            _check_out_of_core(model, method, {"calibration": calibration, "groups": groups}, others)
         if not others and method != "adaptive":
             refuse(model, "a method other than 'adaptive'")
         fit = model.smoother_ if isinstance(model.smoother_, Smoother) else model.smoother_.linear
-        smoother, places = fit.without_robustness(), places_of(model, X, warn=stored is None)
-        known, origin = None, origin_of(model)
+        smoother, places = fit.without_robustness(), places_of(model, X, warn=not stored)
+        if groups is not None and not others:
+            smoother = replace(smoother, exclusion=Exclusion(number_clusters(groups, smoother.weight)))
         if others:
             rows = other_rows(model, fit, X_calibration, y_calibration, groups)
+            origin: Origin = "found" if model._bandwidth_was_found else "given"
         else:
-            rows, known, origin = training_rows(model, smoother, calibration, groups)
+            rows, origin = training_rows(model, smoother, calibration)
         if method == "jackknife+" and rows.group is None:
             refuse(model, 'method="jackknife+"')
-        setting = ConformalProblem(smoother, places, fraction, rows, generator(as_seed(random_state), 0), origin, known)
-        if stored is not None:
-            setting = replace(setting, center=np.asarray(cast(Any, model).predict(X)).reshape(len(places.query), -1))
-        if fit is not smoother:  # weights of rows follow from y
+        setting = ConformalProblem(smoother, places, as_fraction(level), rows, random_state, origin)
+        if stored:
+            center = np.asarray(cast(Any, model).predict(X)).reshape(len(places.query), -1)
+            setting = replace(setting, center=center)
+        if model.robust_weight_ is not None:  # weights of rows follow from y
             center = fit.predict(fit.problem(places), report=True)
             setting = replace(setting, center=center, refit=partial(refit_robustly, model))
         found = prediction_interval(setting, method)
-        if stored is not None and not others:
-            drawn = f"{found.guarantee} Residuals are those of {len(smoother.value)} rows, drawn from all."
-            found = replace(found, guarantee=drawn)
+        guarantee, effective = found.guarantee, None
+        if not stored:
+            effective = smoother.effective_rows(places.rows(slice(0, ROWS)))
+        elif not others:
+            guarantee += f" Residuals are those of {len(smoother.value)} rows, drawn from all."
         center, lower, upper = (shaped(model, places.query, end) for end in (found.center, found.lower, found.upper))
-        return replace(
-            found,
-            center=center,
-            lower=lower,
-            upper=upper,
-            effective_rows=None if stored is not None else smoother.effective_rows(places.rows(slice(0, ROWS))),
-        )
+        return replace(found, center=center, lower=lower, upper=upper, guarantee=guarantee, effective_rows=effective)

@@ -15,7 +15,6 @@ from kernpool.bandwidth import LeaveOneOut
 from kernpool.data.chunks.base import Chunks
 from kernpool.estimators.classifier import NadarayaWatsonClassifier
 from kernpool.estimators.kernel_smoother import KernelSmoother
-from kernpool.estimators.methods.calibration import as_method
 from kernpool.estimators.methods.classification import ClassPrediction, LeaveOneOutProbabilities, MostProbableClass
 from kernpool.estimators.model import NamedCalls
 from kernpool.estimators.regressors import LocalLinearRegressor, NadarayaWatsonRegressor
@@ -25,8 +24,8 @@ from kernpool.estimators.stacking.forest import ForestMember, check_forest
 from kernpool.estimators.stacking.kernel_ridge import Array, Codes, fit_table
 from kernpool.estimators.stacking.stack import FittedStack, GlobalMembers, squared_error
 from kernpool.estimators.training_rows import Scoring
-from kernpool.execution.error_messages import check_choice, check_flag
-from kernpool.inference import Interval, Residuals, Summary, as_level, as_random
+from kernpool.execution.error_messages import as_level, check_choice, check_flag
+from kernpool.inference import Interval, Residuals, Summary, as_random
 from kernpool.inference.model_summary import MemberSummary, summary_of_classes
 
 KERNELS = ("laplace", "gaussian")
@@ -423,7 +422,7 @@ class KernelStackingRegressor(Scoring, RegressorMixin, StackedEstimator):  # typ
             If there are too few rows for the level, so that intervals are infinite.
         """
         check_is_fitted(self)
-        found = inference.conformal_interval(self._stack, X, level, as_method(method), X_calibration, y_calibration)
+        found = inference.conformal_interval(self._stack, X, level, method, X_calibration, y_calibration)
         center, lower, upper = map(self._shaped, (found.center, found.lower, found.upper))
         return replace(found, center=center, lower=lower, upper=upper)
 

@@ -37,15 +37,16 @@ from kernpool.estimators.expected_error import nested_error
 from kernpool.estimators.fitted_model import places_of
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.limits import smoother_of
-from kernpool.estimators.methods.calibration import check_rows, read_outputs
 from kernpool.estimators.methods.inference import Prediction
+from kernpool.estimators.methods.prediction_intervals import METHODS_OF_SAMPLES, check_rows, read_outputs
 from kernpool.estimators.stacking.kernel_ridge import Array, KernelRidge, mean_of
 from kernpool.estimators.stacking.stack import FitMembers, FittedStack, row_weights, values_of
 from kernpool.estimators.training_rows import ReadRows
+from kernpool.execution.error_messages import check_choice
 from kernpool.execution.text_table import ROWS
 from kernpool.inference import Interval, local_noise, number_clusters
 from kernpool.inference.model_summary import MemberSummary, Summary, errors_of_fit, explained, summary_of_regression
-from kernpool.smoother import EvaluationPoints
+from kernpool.smoother import EvaluationPoints, absolute_residuals
 
 METHODS = ("robust", "naive")
 REMAINING = 0.5  # squared bias after the correction, in mean squares of the correction
@@ -175,27 +176,26 @@ def conformal_interval(
 
     The scale of the noise is the kernel mean of absolute leave-one-out residuals in the windows of the local member.
     """
-    others = check_rows(X_calibration, y_calibration, None)
-    conformal.check_method(method, not others, stack.group is not None)
+    check_choice("method", method, METHODS_OF_SAMPLES)
     local, queries = stack.local, stack.read(X)
     smoother, places = smoother_of(local), places_of(local, X, warn=False)
-    known = np.full_like(smoother.value, np.nan)
-    known[stack.kept] = stack.left_out
+    residual = np.full_like(smoother.value, np.nan)
+    residual[stack.kept] = stack.value - stack.left_out
+    check_rows(X_calibration, y_calibration, None)
     if X_calibration is None:
         calibration = conformal.Calibration(
-            smoother.training.rows(stack.kept), stack.value, stack.left_out, stack.weight, which=stack.kept,
-            group=stack.group,
-        )  # fmt: skip
+            smoother.training.rows(stack.kept), stack.value, stack.weight, stack.left_out, stack.kept, stack.group
+        )
     else:
         there: EvaluationPoints = places_of(local, X_calibration, warn=False)
         value = read_outputs(y_calibration, (len(there.query), *local.value_.shape[1:]))
         predicted = stack.predict(stack.read(X_calibration, warn=False))
-        calibration = conformal.Calibration(there, value, predicted, np.ones(len(value)))
+        calibration = conformal.Calibration(there, value, np.ones(len(value)), predicted)
     setting = conformal.ConformalProblem(
-        smoother, places, conformal.as_fraction(level), calibration, np.random.default_rng(0), "found",
-        known, stack.predict(queries),
+        smoother, places, conformal.as_fraction(level), calibration, bandwidth="found", center=stack.predict(queries),
+        scale=absolute_residuals(smoother, residual),
     )  # fmt: skip
-    return conformal.prediction_interval(setting, method)
+    return conformal.prediction_interval(setting, "adaptive" if method == "auto" else method)
 
 
 def summarise_stack(stack: FittedStack, title: str, columns: int) -> Summary:

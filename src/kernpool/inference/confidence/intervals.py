@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from decimal import Decimal
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -150,17 +148,3 @@ def check_options(method: Any, variance: Any, simultaneous: Any, known: Sequence
         f"simultaneous must be False, True, {' or '.join(map(repr, BANDS))}, got {abbreviate(simultaneous)}; False is "
         "for intervals of single places, True for a band, by the tube formula where it holds"
     )
-
-
-def as_level(level: Any, name: str = "level") -> float:
-    """Convert a confidence level to a float with the same decimal digits; raise unless it lies between 0 and 1.
-
-    ``np.float32(0.9)`` becomes 0.9.
-    """
-    given = level[()] if isinstance(level, np.ndarray) and level.ndim == 0 else level
-    number = isinstance(given, Real | Decimal) and not isinstance(given, bool)
-    if not number or not 0 < given < 1:
-        percent = number and 1 < given < 100
-        hint = f"; {given:g} percent is {name}={float(given) / 100:g}" if percent else f"; the usual one is {name}=0.95"
-        raise ValueError(f"{name} must lie between 0 and 1, got {abbreviate(given)}{hint}")
-    return float(str(given)) if isinstance(given, np.floating) else float(given)
