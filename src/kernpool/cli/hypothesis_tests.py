@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.cli.column_types import numbers_of
 from kernpool.cli.info import load_named, need_method
 from kernpool.cli.tables import choose_features, complete_rows, open_table
 from kernpool.cli.terminal import given, need_output, print_json, say_notes
@@ -52,8 +51,9 @@ def _significance(options: argparse.Namespace) -> Tested:
 def _of_table(options: argparse.Namespace) -> Tested:
     """Test the curve of a table; with --missing drop, without rows that miss cells in the columns that are used."""
     table = open_table(options)
-    numbers = [*choose_features(table, options), options.target]
-    table = complete_rows(table, numbers, options)
+    features = choose_features(table, options)
+    numbers = [*features, options.target]
+    table = complete_rows(table, numbers, options, features)
     say_notes(table.notes, options)
-    *X, y = (numbers_of(table, name, "tests of a table take numeric columns; choose others") for name in numbers)
+    *X, y = (table.numbers(name, "tests of a table take numeric columns; choose others") for name in numbers)
     return specification_test(np.column_stack(X), y, **given(options, "bandwidth", "n_jobs", *RESAMPLING)), table.notes

@@ -28,7 +28,6 @@ from kernpool.cli.terminal import Parser, stream_name
 
 Options = dict[str, str]  # declarations of options, and their help
 
-EXPLAINED = 3  # training rows of a prediction, by default
 LEAST_MEMORY = 1 << 20
 SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|", "space": " "}
 
@@ -93,11 +92,6 @@ def number_of_bytes(text: str) -> int:
     return size
 
 
-def number_of_rows(text: str) -> int:
-    """Read a number of training rows; without text it is the default."""
-    return int(text) if text else EXPLAINED
-
-
 def number_of_neighbors(text: str) -> int | float | str:
     """Read a number of neighbors, 30, or a share of all rows, 30% or 0.3; "auto" is to be searched for."""
     if text == "auto":
@@ -117,7 +111,7 @@ TYPES: dict[str, Callable[[str], Any]] = {
     "K": int,
     "R": float,
     "LEVEL": float,
-    "ROWS": number_of_rows,
+    "ROWS": int,
     "K|SHARE": number_of_neighbors,
     "A,B": NAMES,
     "LAT,LON": NAMES,
@@ -130,6 +124,9 @@ TYPES: dict[str, Callable[[str], Any]] = {
     "ENCODING": must_be("a text encoding, such as utf-8, latin-1 or cp1252", encoding),
     "CHAR": must_be(f"one character, or one of {', '.join(SEPARATORS)}", separator),
 }
+
+# Values of options whose value is left out: all columns, and training rows of a prediction.
+LEFT_OUT: dict[str, Any] = {"A,B": [], "ROWS": 3}
 
 READING = {
     "format of DATA:": "",
@@ -401,7 +398,7 @@ def _add_option(command: argparse._ActionsContainer, usage: str, help: str) -> N
     elif value.endswith("..."):
         settings["action"] = "append"
     elif value.startswith("["):
-        settings |= {"nargs": "?", "const": TYPES[settings["metavar"]]("")}
+        settings |= {"nargs": "?", "const": LEFT_OUT[settings["metavar"]]}
     if name.startswith("--"):
         settings["required"] = usage.endswith("!")
     if default:

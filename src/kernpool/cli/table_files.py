@@ -1,4 +1,7 @@
-"""Files of tables as pandas frames: CSV, TSV, Parquet and `.npy`, by the file suffix unless given.
+"""Tables in files: CSV, TSV, Parquet and `.npy`, by the file suffix unless given, and the types of their columns.
+
+A text column is numeric if one of its cells is a number: other text in it is then a mistake, and the error names it.
+Without a single number it holds dates, if most cells look like dates, and otherwise unordered categories.
 
 Tables are written whole or some rows at a time, into a file that appears under its name once it is complete.
 
@@ -10,18 +13,22 @@ import csv
 import io
 import re
 import sys
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
-from kernpool.data import TableError, import_parquet, row_labels
+from kernpool.data import TIME_KINDS, Encoding, MixedTable, TableError, as_real_array, import_parquet, row_labels
+from kernpool.data.array_validation import COUNTED
 from kernpool.data.atomic_files import whole_file
+from kernpool.data.dates import are_dates, times_of
+from kernpool.data.suspect_columns import is_code
 
 FORMATS = ("csv", "tsv", "parquet", "npy")
 OTHERS = dict.fromkeys(("xlsx", "xls", "xlsm", "ods"), "is a spreadsheet; save the sheet as CSV")
@@ -29,6 +36,9 @@ OTHERS |= dict.fromkeys(("zip", "7z", "rar", "tar", "tgz"), "is an archive; unpa
 PACKED = ("gz", "bz2", "xz", "zst")
 MISSING = ("n.a.", "none", "-", ".", "?")  # as well as what pandas knows
 LOOKED_AT = 50  # lines, for the separator
+ZONED = r"[T ].*(?:Z|[+-]\d\d(?::?\d\d)?)$"
+SHOWN = 40  # characters of a cell
+CORRECT = "correct or drop such rows"
 
 
 def import_pandas() -> Any:
@@ -62,7 +72,7 @@ def input_format(name: str, override: str | None = None) -> str:
 
 @dataclass(frozen=True)
 class Table:
-    """Table read from a file."""
+    """Table read from a file, with the types of columns that the user has chosen."""
 
     source: str
     frame: Any  # the index counts the rows of the file from 0
@@ -70,6 +80,9 @@ class Table:
     notes: list[str]  # what was assumed in reading it; extended as columns are read
     data: Any = None  # what pandas.read_csv read; None for other formats
     how: dict[str, Any] | None = None
+    unordered: Collection[str] = ()
+    ordered: Mapping[str, Sequence[str] | None] = field(default_factory=dict)  # with the order of categories
+    dates: Collection[str] | None = ()  # read as days; None for all that look like dates
 
     @cached_property
     def _text(self) -> Any:
@@ -81,6 +94,156 @@ class Table:
         if self.how is None:
             return self.frame[name]
         return self._text[name].loc[self.frame.index].str.strip()
+
+    def need(self, names: Iterable[str]) -> None:
+        """Raise TableError if the table lacks one of the named columns."""
+        known = [*self.frame.columns]
+        for name in names:
+            if name not in known:
+                hint = "; if other signs separate columns, say --sep" if len(known) == 1 else ""
+                raise TableError(f"{self.source}: no column {name!r}; columns are {', '.join(map(repr, known))}{hint}")
+
+    def refuse_cells(self, name: str, bad: Any, what: str, remedy: str = CORRECT) -> None:
+        """Raise TableError for the first cell of a column where `bad` is true, naming its row in the file."""
+        bad = np.asarray(bad)
+        if not bad.any():
+            return
+        row = self.frame.index[bad.argmax()]
+        text = str(self.as_written(name).loc[row])
+        shown = "is empty" if not text else f"holds {text[:SHOWN]!r}" + "..." * (len(text) > SHOWN)
+        more = f", like {bad.sum() - 1} more cells of this column" if bad.sum() > 1 else ""
+        raise TableError(f"{self.source}: row {row}, column {name!r} {shown}, {what}{more} ({COUNTED}); {remedy}")
+
+    def kind(self, name: str, remedy: str | None = None) -> Literal["numbers", "levels", "dates"]:
+        """Return the kind of a column, as the user has chosen or as its cells are.
+
+        With a remedy, TableError is raised for dates that --dates does not name.
+        """
+        if name in self.unordered or name in self.ordered:
+            return "levels"
+        if self.dates and name in self.dates:
+            return "dates"
+        pandas, column = import_pandas(), self.frame[name]
+        if column.dtype.kind in "fiub":
+            return "numbers"
+        if times_of(name, column) is None:
+            if isinstance(column.dtype, pandas.CategoricalDtype):
+                return "levels"
+            if column.dtype.kind not in "OUS" or as_numbers(column).notna().any():
+                return "numbers"
+            if not are_dates(column.tolist()):
+                return "levels"
+        if remedy is not None and self.dates is not None:
+            cell = self.as_written(name).iloc[0]
+            raise TableError(
+                f"{self.source}: column {name!r} holds {str(cell)!r}, a date; write dates as year-month-day, such as "
+                f"2020-12-31, and say --dates {name} to read it as days since 1970-01-01{remedy}"
+            )
+        return "dates"
+
+    def numbers(self, name: str, remedy: str = CORRECT) -> NDArray[np.float64]:
+        """Return a column as numbers; raise TableError, naming the cell, for anything else."""
+        column = self.frame[name]
+        if column.dtype.kind in "OUS" or not hasattr(column.dtype, "kind"):
+            column = as_numbers(column)
+            self.refuse_cells(name, column.isna(), "not a number", remedy)
+        if column.dtype.kind == "f":
+            self.refuse_cells(name, ~np.isfinite(column.astype(np.float64)), "not a finite number", remedy)
+        return as_real_array(f"{self.source}: column {name!r}", column.to_numpy()).astype(np.float64)
+
+    def times(self, name: str) -> Any:
+        """Return a column as dates or durations of pandas; raise TableError, naming the cell, for anything else."""
+        pandas, column = import_pandas(), self.frame[name]
+        if pandas.api.types.is_string_dtype(column):
+            zoned = column.str.contains(ZONED)
+            self.refuse_cells(
+                name,
+                zoned != zoned.iloc[0],
+                "and others differ in having a time zone",
+                "write all dates with a time zone, as in 2020-12-31T06:00Z, or none",
+            )
+            read = pandas.to_datetime(column, format="ISO8601", errors="coerce", utc=bool(zoned.iloc[0]))
+            self.refuse_cells(name, read.isna(), "no date like 2020-12-31", "write dates as year-month-day")
+            return read
+        if times_of(name, column) is None:
+            raise TableError(f"{self.source}: column {name!r} holds no dates; write them as text such as 2020-12-31")
+        return column
+
+    def days(self, name: str) -> NDArray[np.float64]:
+        """Return a column of dates as days since 1970-01-01, or of durations as days."""
+        times = times_of(name, self.times(name))
+        assert times is not None
+        return times.days()
+
+    def levels(self, name: str, known: Collection[Any] | None = None) -> list[Any]:
+        """Return the cells of a column as categories: of the known ones each by its text or number."""
+        column = self.as_written(name)
+        if known is None:
+            return list(without_codes(column).tolist())
+        texts = {str(level): level for level in known}
+        texts |= {str(level).upper(): level for level in known if str(level) in ("True", "False")}
+        numbers = {float(level): level for level in known if isinstance(level, int | float)}
+        read = as_numbers(column)
+        return [texts.get(str(cell), numbers.get(number, cell)) for cell, number in zip(column, read, strict=True)]
+
+    def features(self, names: Sequence[str]) -> Any:
+        """Convert predictor columns to the frame to which estimators are fitted."""
+        pandas, columns = import_pandas(), dict[str, Any]()
+        wrong = "correct it, leave the column out with --features, or name it in --unordered if it holds codes"
+        for name in names:
+            kind = self.kind(name, f", --unordered {name} for levels without order, or leave it out with --features")
+            if kind == "numbers":
+                columns[name] = self.numbers(name, wrong)
+                continue
+            if kind == "dates":
+                columns[name] = self.times(name).array
+                continue
+            order = self.ordered.get(name)
+            cells = self.levels(name, order)
+            if order is not None:
+                unlisted = [cell not in order for cell in cells]
+                what = f"which is not in the order {':'.join(order)}"
+                self.refuse_cells(name, unlisted, what, "add it to --ordered")
+                columns[name] = pandas.Categorical(cells, order, ordered=True)
+                continue
+            if name in self.ordered:
+                is_text = [isinstance(cell, str) for cell in cells]
+                remedy = f"say it, as in --ordered {name}=small:medium:large"
+                self.refuse_cells(name, is_text, "whose order is not declared", remedy)
+            columns[name] = pandas.Series(cells, dtype=object)
+        return pandas.DataFrame(columns)
+
+    def queries(self, names: Sequence[str], encoding: Encoding) -> MixedTable:
+        """Read the predictor columns of new rows with the types that they had when the model was fitted."""
+        known, pairs = iter(encoding.levels), iter(encoding.pairs)
+        columns: dict[str, Any] = {}
+        for name, kind in zip(names, encoding.kinds, strict=True):
+            if kind in TIME_KINDS:
+                columns[name] = times_of(name, self.times(name))
+            elif kind == "numeric":
+                columns[name] = self.numbers(name, "correct it: the model predicts from numbers in this column")
+            else:
+                columns[name] = self.levels(name, next(pairs if kind == "binary" else known))
+        return MixedTable(columns)
+
+
+def as_numbers(column: Any) -> Any:
+    """Return a column as numbers, with NaN for every cell that is not a number."""
+    try:
+        return import_pandas().to_numeric(column.astype(object), errors="coerce")
+    except OverflowError:  # of integers of hundreds of digits, which are no identifiers of float64
+        return column.map(lambda cell: float(str(cell)) if str(cell).lstrip("+-").isdecimal() else np.nan)
+
+
+def without_codes(column: Any) -> Any:
+    """Return text as numbers where these say all that is written; codes such as 01 and 1E2 stay text."""
+    cells = [cell for cell in column if isinstance(cell, str)]
+    if not cells or any(is_code(cell) or "e" in cell.lower() for cell in cells):
+        return column
+    try:
+        return import_pandas().to_numeric(column)
+    except ValueError:
+        return column
 
 
 def read_table(name: str, format: str | None, how: dict[str, Any]) -> Table:

@@ -5,7 +5,7 @@ an input is refused before any work.
 """
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -14,14 +14,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.cli import column_types
-from kernpool.cli.table_files import MISSING, Table, import_pandas, input_format, read_table, table_format
+from kernpool.cli.table_files import (
+    MISSING,
+    Table,
+    import_pandas,
+    input_format,
+    read_table,
+    table_format,
+    without_codes,
+)
 from kernpool.cli.terminal import given, refuse, say_notes
 from kernpool.data import TIME_KINDS, Chunks, MixedTable, TableError, Times, in_words
 from kernpool.data.atomic_files import is_same_file
 from kernpool.data.chunks.parquet import ParquetChunks
 from kernpool.data.chunks.sources import NpyChunks
-from kernpool.data.dates import times_of
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.persistence import referred_files
 
@@ -75,15 +81,20 @@ def text_format(options: argparse.Namespace) -> dict[str, Any]:
     return how
 
 
-def complete_rows(table: Table, names: Sequence[str], options: argparse.Namespace) -> Table:
-    """Return the table without rows that have missing cells in the named columns; without --missing drop, refuse."""
-    column_types.need(table, names)
+def complete_rows(
+    table: Table, names: Sequence[str], options: argparse.Namespace, features: Collection[str] = ()
+) -> Table:
+    """Return the table without rows that have missing cells in the named columns; without --missing drop, refuse.
+
+    Columns in `features` may be left out instead.
+    """
+    table.need(names)
     missing = table.frame[[*names]].isna()
     if options.missing != "drop":
         for name in names:
-            is_feature = "features" in vars(options) and name not in (options.target, *_roles(options))
-            remedy = f"drop such rows with --missing drop{', or leave the column out with --features' * is_feature}"
-            column_types.refuse_cells(table, name, missing[name], "a missing cell", remedy)
+            leave_out = ", or leave the column out with --features" * (name in features)
+            remedy = f"drop such rows with --missing drop{leave_out}"
+            table.refuse_cells(name, missing[name], "a missing cell", remedy)
         return table
     left = missing.any(axis=1)
     if left.all():
@@ -97,7 +108,7 @@ def complete_rows(table: Table, names: Sequence[str], options: argparse.Namespac
     return replace(table, frame=table.frame[~left])
 
 
-def choice_of(options: argparse.Namespace) -> column_types.Choice:
+def chosen_types(options: argparse.Namespace) -> dict[str, Any]:
     """Return the column types given by --unordered, --ordered and --dates; raise UsageError if they conflict."""
     unordered = options.unordered or []
     ordered: dict[str, list[str] | None] = {}
@@ -119,36 +130,36 @@ def choice_of(options: argparse.Namespace) -> column_types.Choice:
         (both, f"--unordered and --ordered both name {both}; name it in only one of them"),
         (twice, f"{twice} is named in --dates, and in --unordered or --ordered; leave one of them out"),
     )
-    return column_types.Choice(unordered, ordered, dates)
+    return {"unordered": unordered, "ordered": ordered, "dates": dates}
 
 
 def training_rows(options: argparse.Namespace) -> TrainingTable:
     """Read the features, the target, the clusters and the times of training rows; with --memory, open chunks."""
     if vars(options).get("memory") is not None:
         return _training_chunks(options)
-    choice = choice_of(options)
-    table = open_table(options)
-    names = choose_features(table, options)
-    unused = sorted({*choice.unordered, *choice.ordered, *(choice.dates or ())} - {*names, options.target})
-    column_types.need(table, unused)
+    types = chosen_types(options)
+    table = replace(open_table(options), **types)
+    columns = given(options, "groups", "time")
+    names = choose_features(table, options, columns.values())
+    unused = sorted({*table.unordered, *table.ordered, *(table.dates or ())} - {*names, options.target})
+    table.need(unused)
     what = "has a type (--unordered, --ordered or --dates) but is no feature; name it in --features too"
     refuse((unused, f"{', '.join(map(repr, unused))} {what}"))
-    table = complete_rows(table, [*names, options.target, *_roles(options)], options)
-    X = column_types.features_of(table, names, choice)
-    target, classes = _target(table, options.target, choice)
+    table = complete_rows(table, [*names, options.target, *columns.values()], options, names)
+    X = table.features(names)
+    target, classes = _target(table, options.target)
     roles: dict[str, NDArray[Any]] = {}
-    if options.groups is not None:
-        roles["groups"] = np.asarray(column_types.levels_of(table, options.groups))
-    if vars(options).get("time") is not None:
-        is_date = column_types.kind_of(table, options.time) == "dates"
+    if "groups" in columns:
+        roles["groups"] = np.asarray(table.levels(options.groups))
+    if "time" in columns:
         remedy = "--time must name a column of numbers or of dates such as 2020-12-31"
-        roles["time"] = _days(table, options.time) if is_date else column_types.numbers_of(table, options.time, remedy)
+        is_date = table.kind(options.time) == "dates"
+        roles["time"] = table.days(options.time) if is_date else table.numbers(options.time, remedy)
     if len(table.frame) < 2:
         raise TableError(f"{table.source} has one row, and a curve needs two or more; add rows")
     say_notes(table.notes, options)
-    chosen = {"unordered": choice.unordered, "ordered": choice.ordered}
-    types = {kind: [name for name in names if name in some] or None for kind, some in chosen.items()}
-    return TrainingTable(names, X, types, target, classes, roles, table.notes)
+    categories = {kind: [name for name in names if name in types[kind]] or None for kind in ("unordered", "ordered")}
+    return TrainingTable(names, X, categories, target, classes, roles, table.notes)
 
 
 def _training_chunks(options: argparse.Namespace) -> TrainingTable:
@@ -203,21 +214,19 @@ def open_in_chunks(options: argparse.Namespace, *, target: str | list[str], feat
     return chunks
 
 
-def _target(table: Table, name: str, choice: column_types.Choice) -> tuple[NDArray[Any], bool]:
+def _target(table: Table, name: str) -> tuple[NDArray[Any], bool]:
     """Return the target column as an array, and whether it holds class labels instead of numbers."""
-    kind, named = column_types.kind_of(table, name), name in choice.unordered
-    if kind == "dates" and not named:
-        if not choice.has_date(name):
-            column_types.refuse_date(table, name, ", or name another column with --target")
-        return _days(table, name), False
-    if table.frame[name].dtype == bool and not named:
-        return table.frame[name].to_numpy(), True
-    if not named and kind != "levels":
+    kind = table.kind(name, ", or name another column with --target")
+    if kind == "dates":
+        return table.days(name), False
+    if kind == "numbers":
+        if table.frame[name].dtype == bool:
+            return table.frame[name].to_numpy(), True
         remedy = "correct it, or name the column in --unordered if it holds classes, or another one with --target"
-        return column_types.numbers_of(table, name, remedy), False
-    labels = column_types.levels_of(table, name)
+        return table.numbers(name, remedy), False
+    labels = table.levels(name)
     different = len(set(labels))
-    if not named and different > max(20, len(labels) // 2):
+    if name not in table.unordered and different > max(20, len(labels) // 2):
         raise TableError(
             f"{table.source}: column {name!r} holds {different} different texts in {len(labels)} rows, which is no "
             f"column of classes; name another one with --target, or say --unordered {name}"
@@ -225,16 +234,10 @@ def _target(table: Table, name: str, choice: column_types.Choice) -> tuple[NDArr
     return np.asarray(labels), True
 
 
-def _days(table: Table, name: str) -> NDArray[Any]:
-    times = times_of(name, column_types.days_of(table, name))
-    assert times is not None
-    return times.days()
-
-
-def choose_features(table: Table, options: argparse.Namespace) -> list[str]:
-    """Return the names of the feature columns: those of --features, or all columns without another role."""
-    others = [options.target, *_roles(options)]
-    column_types.need(table, others)
+def choose_features(table: Table, options: argparse.Namespace, roles: Iterable[str] = ()) -> list[str]:
+    """Return the names of the feature columns: those of --features, or all but the target and columns with a role."""
+    others = [options.target, *roles]
+    table.need(others)
     features = parse_features(options)
     if features is None:
         left = [name for name in table.labels if name not in others]
@@ -243,15 +246,10 @@ def choose_features(table: Table, options: argparse.Namespace) -> list[str]:
                 f"{in_words(left)} labels of rows, and nothing is predicted from them; --features says otherwise"
             )
         features = [name for name in table.frame.columns if name not in (*others, *left)]
-    column_types.need(table, features)
+    table.need(features)
     known = " and ".join(map(repr, others))
     refuse((not features, f"--features must name at least one column, and {table.source} has none besides {known}"))
     return features
-
-
-def _roles(options: argparse.Namespace) -> list[str]:
-    """Return the columns of clusters and times, which are no features unless they are named as such."""
-    return [name for name in (vars(options).get("groups"), vars(options).get("time")) if name is not None]
 
 
 def parse_features(options: argparse.Namespace) -> list[str] | None:
@@ -278,9 +276,9 @@ def parse_features(options: argparse.Namespace) -> list[str] | None:
 def query_rows(options: argparse.Namespace, model: KernelSmoother, header: dict[str, Any]) -> tuple[Any, Table]:
     """Read the rows to predict: return the feature columns that the model needs, and the table with all columns."""
     table = open_table(options)
-    column_types.need(table, options.keep or ())
+    table.need(options.keep or ())
     table = complete_rows(table, header["features"], options)
-    return column_types.queries_of(table, header["features"], model.encoding_), table
+    return table.queries(header["features"], model.encoding_), table
 
 
 def query_chunks(options: argparse.Namespace, features: list[str]) -> tuple[int, Iterator[Any]]:
@@ -306,8 +304,8 @@ def calibration_rows(options: argparse.Namespace, model: Any, header: dict[str, 
             f"{options.model} has no name of its target column, which --calibration needs; save the model with target="
         )
     table = complete_rows(open_table(options, options.calibration), [*header["features"], target], options)
-    X = column_types.queries_of(table, header["features"], model.encoding_)
-    y = column_types.numbers_of(table, target) if options.sets is None else _classes(table, target, model.classes_)
+    X = table.queries(header["features"], model.encoding_)
+    y = table.numbers(target) if options.sets is None else _classes(table, target, model.classes_)
     notes = [f"{table.source}: {note}" for note in table.notes]
     say_notes(notes, options, records=True)
     return {"X_calibration": X, "y_calibration": y}
@@ -316,11 +314,9 @@ def calibration_rows(options: argparse.Namespace, model: Any, header: dict[str, 
 def _classes(table: Table, name: str, classes: NDArray[Any]) -> NDArray[Any]:
     """Return a column of a table as class labels, with the type and spelling of the model's class labels."""
     known = classes.tolist()
-    labels = column_types.levels_of(table, name, known)
+    labels = table.levels(name, known)
     new = [label not in known for label in labels]
-    column_types.refuse_cells(
-        table, name, new, "which is no class of the model", f"its classes are {', '.join(map(str, known))}"
-    )
+    table.refuse_cells(name, new, "which is no class of the model", f"its classes are {', '.join(map(str, known))}")
     return np.array(labels, dtype=classes.dtype)
 
 
@@ -367,6 +363,6 @@ def _kept(table: Table, name: str, as_text: bool) -> Any:
     cells, decimal = table.as_written(name), (table.how or {}).get("decimal", ".")
     if table.how is not None and not (as_text and decimal == "."):
         points = cells.str.replace(".", "").str.replace(",", ".") if decimal == "," else cells
-        read = column_types.without_codes(points)
+        read = without_codes(points)
         cells = cells if read.dtype.kind not in "fiub" else read
     return cells.reset_index(drop=True)
