@@ -15,7 +15,7 @@ from kernpool.conformal import METHODS
 from kernpool.conformal.sets import SCORES
 from kernpool.core.local_fit import RankDeficiencyWarning, warn_of_curvature
 from kernpool.data.chunks.base import FEWEST_ROWS
-from kernpool.estimators.parameter_validation import NAMED_BANDWIDTHS
+from kernpool.estimators.model import NAMED_BANDWIDTHS
 from kernpool.inference.variance.standard_errors import VARIANCES
 from tests.support.commands import kernpool, process
 from tests.support.parquet import write_parquet

@@ -11,7 +11,8 @@ from scipy.stats import vonmises, vonmises_fisher
 from kernpool import ExtrapolationWarning, NadarayaWatsonClassifier, NadarayaWatsonRegressor, open_chunks
 from kernpool.bandwidth import SearchOptions
 from kernpool.cli.main import main
-from kernpool.data.circular import EARTH_RADIUS, Circle, Coordinates, Globe
+from kernpool.data.column_options import EARTH_RADIUS, Circle, Globe
+from kernpool.data.encoding import Encoding
 
 FIXED = {"bandwidth": 1.5, "periodic": {0: 24}}
 HOURS = np.linspace(0.0, 24.0, 40)[:, None]
@@ -172,7 +173,7 @@ def test_the_command_line_names_columns(day, tmp_path, monkeypatch, capsys):
         ({"periodic": {"minute": 60}}, "periodic names column 'minute', which is not there"),
         ({"periodic": {7: 60}}, "periodic names column 7, and there are 4"),
         ({"periodic": {"side": 2}}, "periodic names column 'side', which holds categories"),
-        ({"periodic": {"hour": 24, 0: 24}}, "column 0 is named twice"),
+        ({"periodic": {"hour": 24, 0: 24}}, "column 'hour' is named twice"),
         ({"periodic": {"lon": 360}, "geographic": ("lat", "lon")}, "column 'lon' is named twice"),
         ({"geographic": ("lat",)}, "two columns in degrees"),
         ({"geographic": ("hour", "lon")}, "column 'hour' is 91.0 in row 0"),
@@ -205,11 +206,10 @@ def test_refusals_with_other_methods_of_use(day):
 
 
 def test_the_map_of_columns_is_in_their_order():
-    coordinates = Coordinates(5, (Circle((3,), 2.0), Globe((4, 1))))
-    np.testing.assert_array_equal(coordinates.tied, [0, 1, 1, 1, 2, 3, 3])
-    np.testing.assert_array_equal(coordinates.bandwidth_of, [0, 1, 2, 3, 1])
-    given = np.array([1.0, 5.0, 2.0, 3.0, 5.0])
-    np.testing.assert_array_equal(coordinates.pooled(given), [1.0, 5.0, 5.0, 5.0, 2.0, 3.0, 3.0])
+    encoding = Encoding(None, ("numeric",) * 5, options=(Circle((3,), 2.0), Globe((4, 1))))
+    np.testing.assert_array_equal(encoding.tied, [0, 1, 1, 1, 2, 3, 3])
+    np.testing.assert_array_equal(encoding.bandwidth_of, [0, 1, 2, 3, 1])
+    np.testing.assert_array_equal(encoding.distinct([1.0, 5.0, 2.0, 3.0, 5.0]), [1.0, 5.0, 2.0, 3.0])
 
 
 def test_robust_fits_have_one_bandwidth_for_a_circle():

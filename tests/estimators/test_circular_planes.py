@@ -17,7 +17,7 @@ from kernpool import (
     Nearest,
     RankDeficiencyWarning,
 )
-from kernpool.data.circular import EARTH_RADIUS, Circle, Globe
+from kernpool.data.column_options import EARTH_RADIUS, Circle, Globe
 from tests.support.dense_inference import Dense
 from tests.support.problems import with_algorithm
 

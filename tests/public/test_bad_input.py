@@ -17,7 +17,7 @@ from numpy.testing import assert_array_equal
 import kernpool
 from kernpool import NadarayaWatsonClassifier, NadarayaWatsonRegressor, kernel_names, pool, pooling_weights
 from kernpool.algorithms import ALGORITHMS
-from kernpool.estimators.parameter_validation import NAMED_BANDWIDTHS, NAMED_FOR_CLASSES
+from kernpool.estimators.model import NAMED_BANDWIDTHS, NAMED_FOR_CLASSES
 from kernpool.execution.error_messages import SYNONYMS
 from kernpool.kernels import categorical_kernel_names
 

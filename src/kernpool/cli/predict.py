@@ -23,7 +23,7 @@ from kernpool.cli.terminal import given, in_options, need_output, print_json, re
 from kernpool.data.atomic_files import refuse_existing
 from kernpool.estimators.fitted_model import pool_elsewhere
 from kernpool.estimators.kernel_smoother import KernelSmoother
-from kernpool.estimators.parameter_validation import check_parameters
+from kernpool.estimators.model import check_parameters
 from kernpool.estimators.regressors import KernelRegressor
 from kernpool.execution.progress import current_progress, progress_bar, report_progress
 

@@ -1,11 +1,11 @@
 """Local planes of columns on circles and spheres: offsets along the tangent at each query.
 
 A column on a circle, or a pair of columns on the globe, is pooled as a point in two or three columns
-(`kernpool.data.circular`). A plane in these would have a slope across the circle, along which nothing moves, and which
-keys near the query hardly determine. So a local plane takes the offsets of keys along the tangent at the query: of a
-circle of radius R and an angle delta ``R sin(delta)``, of a sphere the two that span its tangent plane (Di Marzio,
-Panzera and Taylor, "Local polynomial regression for circular predictors", Statistics and Probability Letters 79
-(2009), 2066-2075).
+(`kernpool.data.column_options`). A plane in these would have a slope across the circle, along which nothing moves, and
+which keys near the query hardly determine. So a local plane takes the offsets of keys along the tangent at the query:
+of a circle of radius R and an angle delta ``R sin(delta)``, of a sphere the two that span its tangent plane (Di Marzio,
+Panzera and Taylor, "Local polynomial regression for circular predictors", Statistics and Probability Letters 79 (2009),
+2066-2075).
 
 With the normal n at the query, a unit vector, these are ``P t`` of the offsets t, with ``P = I - n n'``. Moments of
 ``P t`` are linear in those of t. So every algorithm sums as ever, and `on_tangents` maps the sums. Along n it puts a

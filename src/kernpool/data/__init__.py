@@ -1,9 +1,10 @@
 """Input data: validation and conversion of arrays, data frames, dates and files, and reading of data in chunks.
 
 Read `array_validation.py` first: the requirements on an array, and the errors. `columns.py` reads the columns of frames
-of any library, and `encoding.py` encodes them as numbers and category codes. `dates.py` converts dates and durations,
-and `suspect_columns.py` detects columns such as row numbers. `atomic_files.py` writes files whole or not at all. The
-folder `chunks` reads pairs of keys and values piece by piece.
+of any library, and `encoding.py` encodes them as numbers and category codes. `column_options.py` has columns that are
+pooled otherwise than as they are, such as points on circles. `dates.py` converts dates and durations, and
+`suspect_columns.py` detects columns such as row numbers. `atomic_files.py` writes files whole or not at all. The folder
+`chunks` reads pairs of keys and values piece by piece.
 """
 
 from kernpool.data.array_validation import (

@@ -117,8 +117,11 @@ def is_missing(item: Any) -> bool:
 
 def as_real_array(name: str, array: Any, largest: float = LARGEST) -> NDArray[np.floating[Any]]:
     """Convert an array-like to an array of finite real numbers."""
-    if type(array) is np.ndarray and array.dtype is FLOAT64 and array.size and _in_range(array):
-        return array  # as nearly always
+    if type(array) is np.ndarray and array.dtype is FLOAT64 and array.size:
+        # Two passes that allocate nothing; NaN fails every comparison.
+        low, high = np.minimum.reduce(array, axis=None), np.maximum.reduce(array, axis=None)
+        if low >= -LARGEST and high <= LARGEST:
+            return array  # as nearly always
     try:
         read = as_array(name, array)
     except ValueError as error:
@@ -139,7 +142,7 @@ def as_real_array(name: str, array: Any, largest: float = LARGEST) -> NDArray[np
         raise ValueError(f"{name} is {read}; it must be finite")
     largest = largest if read.dtype == np.float64 else np.finfo(read.dtype).max
     if read.size == 0 or (-largest <= read.min() and read.max() <= largest):
-        return read  # two passes that allocate nothing; NaN fails every comparison
+        return read
     if not np.all(np.isfinite(read)):
         place = tuple(int(index) for index in np.argwhere(~np.isfinite(read))[0])
         raise ValueError(f"{name} holds {read[place]} at index {place}; drop or fill such entries first")
@@ -148,12 +151,6 @@ def as_real_array(name: str, array: Any, largest: float = LARGEST) -> NDArray[np
             f"{name} holds numbers beyond {LARGEST:g} in magnitude, whose squares overflow; rescale it first"
         )
     return read
-
-
-def _in_range(array: NDArray[Any]) -> bool:
-    """Return whether no entry exceeds `LARGEST` in magnitude, so that squares do not overflow; NaN makes it False."""
-    # These are two passes that allocate nothing; NaN fails every comparison.
-    return bool(np.minimum.reduce(array, axis=None) >= -LARGEST and np.maximum.reduce(array, axis=None) <= LARGEST)
 
 
 def refuse_foreign(name: str, array: Any) -> None:
@@ -250,7 +247,7 @@ def as_bandwidth(bandwidth: Any, n_columns: int | None) -> NDArray[np.float64]:
     if type(bandwidth) is float and 1 / LARGEST <= bandwidth <= LARGEST:  # as nearly always
         return np.full(n_columns or 1, bandwidth)
     usual = type(bandwidth) is np.ndarray and bandwidth.dtype is FLOAT64 and bandwidth.size > 0
-    usual = usual and np.minimum.reduce(bandwidth, axis=None) >= 1 / LARGEST and _in_range(bandwidth)
+    usual = usual and bandwidth.min() >= 1 / LARGEST and bandwidth.max() <= LARGEST
     read = bandwidth if usual else as_real_array("bandwidth", _with_finite(bandwidth)).astype(np.float64)
     columns = max(1, read.size) if n_columns is None else n_columns
     if read.ndim > 1 or (read.ndim == 1 and read.size not in (1, columns)):

@@ -7,16 +7,16 @@ Group labels are one per row, none of them missing.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.data.array_validation import is_missing, refuse_foreign
-from kernpool.data.circular import Closed, Coordinates, check_geographic, check_periodic, closed_columns
+from kernpool.data.column_options import OPTIONS, PooledColumn
 from kernpool.data.columns import (
     Column,
     Columns,
@@ -86,9 +86,11 @@ def codes_of(column: Column, levels: tuple[Level, ...], unseen: str) -> list[int
 Array = NDArray[np.float64]
 
 NUMBERS = ("numeric", "binary", *TIME_KINDS)
+CATEGORICAL: tuple[Kind, ...] = ("unordered", "ordered")
 # Arguments of `Encoding.fit` that are parameters of estimators, and checks of them that need no table.
-COLUMN_OPTIONS = ("unordered", "ordered", "periodic", "geographic")
-COLUMN_CHECKS = {"periodic": check_periodic, "geographic": check_geographic}
+COLUMN_CHECKS = {option.option: option.check for option in OPTIONS}
+COLUMN_OPTIONS = (*CATEGORICAL, *COLUMN_CHECKS)
+Cuts = tuple[tuple[int, float, float], ...]  # column that comes round, its period, and where it is cut open
 
 
 @dataclass(frozen=True)
@@ -110,8 +112,8 @@ class Encoding:
         ordered.
     pairs : tuple of tuple, default=()
         The two categories of each binary column.
-    closed : tuple of Circle or Globe, default=()
-        Circles and globes among the numeric columns.
+    options : tuple of PooledColumn, default=()
+        Numeric columns that are pooled otherwise than as they are, such as points on circles and globes.
     """
 
     labels: tuple[Any, ...] | None
@@ -119,31 +121,21 @@ class Encoding:
     levels: tuple[tuple[Level, ...], ...] = ()
     places: tuple[tuple[float, ...] | None, ...] = ()
     pairs: tuple[tuple[Level, ...], ...] = ()
-    closed: tuple[Closed, ...] = ()
+    options: tuple[PooledColumn, ...] = ()
 
     @classmethod
-    def fit(
-        cls,
-        X: Any,
-        *,
-        unordered: Collection[str | int] | None = None,
-        ordered: Collection[str | int] | None = None,
-        periodic: Mapping[str | int, float] | None = None,
-        geographic: Sequence[str | int] | None = None,
-        binary: bool = False,
-    ) -> Encoding:
+    def fit(cls, X: Any, *, binary: bool = False, **given: Any) -> Encoding:
         """Return the `Encoding` of training rows: the kind of each column, and the categories of categorical ones.
 
         Parameters
         ----------
         X : Columns, frame or array_like of shape (n, columns)
             The training rows.
-        unordered, ordered : collection of str or int, or None
-            Names or positions of columns that are categorical, whatever their types in the table.
-        periodic, geographic
-            Numeric columns on a circle, with their periods, and the pair of columns on the globe.
         binary : bool, default=False
             Read unordered columns of two categories, unless they are named, as 0 and 1: a plane has a slope in them.
+        **given
+            Options of columns by name: `unordered` and `ordered` are names or positions of columns that are
+            categorical, whatever their types in the table; `kernpool.data.column_options` has the others.
 
         Returns
         -------
@@ -174,12 +166,8 @@ class Encoding:
         """
         table = Columns.of(X)
         asked: dict[int, Kind] = {}
-        requests: tuple[tuple[Kind, Collection[str | int] | None], ...] = (
-            ("unordered", unordered),
-            ("ordered", ordered),
-        )
-        for kind, named in requests:
-            named = () if named is None else named
+        for kind in CATEGORICAL:
+            named = () if given.get(kind) is None else given[kind]
             if isinstance(named, str) or not all(map(is_column, named)):
                 expected = "None or a collection of names or positions"
                 raise ValueError(f"{kind} must be {expected} of columns, got {abbreviate(named)}")
@@ -192,8 +180,8 @@ class Encoding:
             encoding = cls.of_numbers(None, table.table.shape[1])
         else:
             encoding = cls._of_columns(table, asked, binary=binary and len(table.columns) > 1)
-        closed = closed_columns(periodic, geographic, len(encoding.kinds), encoding.names, encoding.numeric)
-        return replace(encoding, closed=closed) if closed else encoding
+        wanted = [option for option in OPTIONS if given.get(option.option) is not None]
+        return encoding._with_options(wanted, given) if wanted else encoding
 
     @classmethod
     def _of_columns(cls, table: Columns, asked: Mapping[int, Kind], *, binary: bool) -> Encoding:
@@ -214,6 +202,26 @@ class Encoding:
             for (column, kind), some in zip(categorical, levels, strict=True)
         )
         return cls(table.labels, kinds, levels, places, pairs)
+
+    def _with_options(self, wanted: Sequence[type[PooledColumn]], given: Mapping[str, Any]) -> Encoding:
+        """Return the encoding with numeric columns that are pooled otherwise, as options say."""
+
+        def place(option: str, column: Any) -> int:
+            position = position_of(option, column, len(self.kinds), self.names)
+            if position not in self.numeric:
+                raise ValueError(
+                    f"{option} names column {column!r}, which holds categories and no numbers; leave it out"
+                )
+            return self.numeric.index(position)
+
+        options = [one for option in wanted for one in option.read(given[option.option], partial(place, option.option))]
+        columns = [column for one in options for column in one.columns]
+        for number, column in enumerate(columns):
+            if column in columns[:number]:
+                label = (self.labels or range(len(self.kinds)))[self.numeric[column]]
+                named = " and ".join(f"{option.option}=" for option in wanted)
+                raise ValueError(f"column {label!r} is named twice in {named}; name it once")
+        return replace(self, options=tuple(options))
 
     @classmethod
     def of_numbers(cls, labels: Sequence[Any] | None, columns: int) -> Encoding:
@@ -257,11 +265,6 @@ class Encoding:
         """Indices of the columns that are encoded as category codes: unordered and ordered columns."""
         return tuple(i for i, kind in enumerate(self.kinds) if kind not in NUMBERS)
 
-    @cached_property
-    def coordinates(self) -> Coordinates:
-        """Map from the numeric columns to those that are pooled: points on circles and globes."""
-        return Coordinates(max(1, len(self.numeric)), self.closed)
-
     @property
     def table_levels(self) -> tuple[int | Array, ...]:
         """Number of categories of each unordered column, and coordinates of the categories of each ordered column.
@@ -300,7 +303,7 @@ class Encoding:
             numeric, code = plain, np.zeros((len(plain), 0), dtype=np.int64)
         else:
             numeric, code = self._encoded(table, unseen)
-        for one in self.closed:
+        for one in self.options:
             one.refuse_outside(numeric)
         return numeric, code
 
@@ -340,6 +343,91 @@ class Encoding:
                 f"X has {columns} features, but kernpool is expecting {len(self.kinds)} features as input; pass the "
                 "columns of the fit"
             )
+
+    @cached_property
+    def parts(self) -> tuple[PooledColumn, ...]:
+        """What is pooled for the numeric columns, each with one bandwidth, in the order of the first columns."""
+        first = {min(one.columns): one for one in self.options}
+        others = {column for one in self.options for column in one.columns} - first.keys()
+        columns = range(max(1, len(self.numeric)))
+        return tuple(first.get(a, PooledColumn((a,))) for a in columns if a not in others)
+
+    @cached_property
+    def tied(self) -> NDArray[np.intp] | None:
+        """Number of the bandwidth of each pooled column; None if each has its own."""
+        sizes = [part.size for part in self.parts]
+        return np.repeat(np.arange(len(sizes)), sizes) if max(sizes) > 1 else None
+
+    @property
+    def bandwidth_of(self) -> NDArray[np.intp]:
+        """Number of the bandwidth of each numeric column of the table."""
+        number = np.arange(max(1, len(self.numeric)))
+        for i, part in enumerate(self.parts):
+            number[list(part.columns)] = i
+        return number
+
+    def distinct(self, bandwidth: Any) -> Any:
+        """Return the parameter `bandwidth`; one number of each part if there is one for each column of the table."""
+        given = isinstance(bandwidth, str) or np.ndim(bandwidth) != 1 or len(bandwidth) != len(self.bandwidth_of)
+        if given or not self.options:
+            return bandwidth  # a name, a number, or an error to be told of
+        numbers = np.asarray(bandwidth, dtype=np.float64)
+        for one in self.options:
+            shared = numbers[list(one.columns)]
+            if not np.all(shared == shared[0]):
+                raise ValueError(
+                    f"bandwidth must be one number{one.unit} for both columns of {one.option}=, twice, got "
+                    f"{shared.tolist()}"
+                )
+        return numbers[[part.columns[0] for part in self.parts]]
+
+    def pooled(self, X: NDArray[Any]) -> NDArray[Any]:
+        """Return the pooled columns of rows of numbers; the same array if all columns are as they are."""
+        if not self.options:
+            return X
+        return np.concatenate([part.place(X) for part in self.parts], axis=1, dtype=np.float64)
+
+    def cuts(self, X: NDArray[Any]) -> Cuts:
+        """Return where each column that comes round is farthest from all rows X."""
+        turns = [one.turn for one in self.options if one.turn is not None]
+        return tuple((column, period, _middle_of_gap(X[:, column], period)) for column, period in turns)
+
+    def unrolled(self, X: NDArray[Any], cuts: Cuts) -> NDArray[Any]:
+        """Return the columns of rows, with those that come round cut open: within a period."""
+        if not cuts:
+            return X
+        rows = np.array(X, dtype=np.float64)
+        for column, period, cut in cuts:
+            rows[:, column] = cut + np.mod(rows[:, column] - cut, period)
+        return rows
+
+    def in_units(self, bandwidth: Array, X: NDArray[Any]) -> Array:
+        """Return one bandwidth for each column of the table, in its units, where rows X are."""
+        bandwidth = bandwidth.copy()
+        for one in self.options:
+            bandwidth[list(one.columns)] = one.in_units(float(bandwidth[one.columns[0]]), X)
+        return bandwidth
+
+    def to_table(self, X: NDArray[Any], slopes: Array) -> Array:
+        """Return slopes by pooled columns, of shape (m, ., c), as those by columns of the table, of shape (m, d, c)."""
+        if not self.options:
+            return slopes
+        found, start = np.empty((len(X), X.shape[1], slopes.shape[2])), 0
+        for part in self.parts:
+            along = part.tangents(X).transpose(0, 2, 1)
+            found[:, list(part.columns)] = along @ slopes[:, start : start + part.size]
+            start += part.size
+        return found
+
+
+def _middle_of_gap(column: NDArray[Any], period: float) -> float:
+    """Return the middle of the widest gap between values on a circle, so many periods on that the median stays."""
+    numbers = column.astype(np.float64)
+    place = np.unique(np.mod(numbers, period))
+    gaps = np.diff(place, append=place[0] + period)
+    widest = int(np.argmax(gaps))
+    cut, median = place[widest] + 0.5 * gaps[widest], np.quantile(numbers, 0.5, method="inverted_cdf")
+    return float(cut + period * np.floor((median - cut) / period))
 
 
 def group_codes(groups: Any, rows: int, name: str = "groups") -> NDArray[np.int64]:

@@ -16,17 +16,9 @@ from sklearn.base import ClassifierMixin
 from kernpool.bandwidth.criteria import prior_of_others, prior_share
 from kernpool.data.chunks.base import Chunks
 from kernpool.estimators.kernel_smoother import KernelSmoother
-from kernpool.estimators.methods.classification import ClassProbabilities, ClassSets
-from kernpool.estimators.model import with_parameters
-from kernpool.estimators.parameter_validation import check_parameters, isotonic_maps
-from kernpool.estimators.training_rows import (
-    Scoring,
-    class_prior,
-    one_hot,
-    read_rows,
-    refuse_formula,
-    refuse_other_labels,
-)
+from kernpool.estimators.methods.classification import ClassProbabilities, ClassSets, class_prior, isotonic_maps
+from kernpool.estimators.model import check_parameters, with_parameters
+from kernpool.estimators.training_rows import Scoring, one_hot, read_rows, refuse_formula, refuse_other_labels
 
 Array = NDArray[np.float64]
 
@@ -190,31 +182,28 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
             )
         check_parameters(self)  # some of them say how rows are read
         refuse_other_labels(X, sample_weight=sample_weight, groups=groups)
-        rows = read_rows(self, X, y, numbers=False)
-        classes, _, value = one_hot(rows.output, rows.key.dtype)
-        self._fit_pairs(rows, value, sample_weight, groups)
+        key, code, label = read_rows(self, X, y, numbers=False)
+        classes, _, value = one_hot(label, key.dtype)
+        self._fit_pairs(key, code, value, sample_weight, groups)
+        self._find_priors()
         self.classes_ = classes
         return self
 
-    def _with_more(self, fitted: dict[str, Any]) -> dict[str, Any]:
-        """Add the class priors, their weight, and recalibration maps if requested."""
-        label, weight, share = fitted["value_"].astype(np.float64), fitted["key_weight_"], self.prior_share
-        exclusion, pooled = fitted["exclusion_"], np.zeros(fitted["value_"].shape)
-        fitted = fitted | {"class_prior_": class_prior(fitted["value_"], weight)}
-        rows = len(label) if weight is None else float(weight.sum())
+    def _find_priors(self) -> None:
+        """Find the class priors, their weight, and recalibration maps if requested."""
+        label, weight, share = self.value_.astype(np.float64), self.key_weight_, self.prior_share
+        self.class_prior_ = class_prior(label, weight)
+        rows, pooled = len(label) if weight is None else float(weight.sum()), np.zeros(label.shape)
         if share == "loo":  # where rows were held out it is known: to leave out each of 1e5 took two of three parts
-            share = fitted.get("prior_share_", share)
+            share = getattr(self, "prior_share_", share)
         if rows > 1.0 and (share == "loo" or self.recalibrate is not None):
-            self._replace_fit(fitted)
             pooled = KernelSmoother.leave_one_out(self).prediction
         if share == "loo":
             own = np.sum(label * pooled, axis=1)
-            share = prior_share(own, prior_of_others(label, weight, exclusion), weight).share
-        fitted["prior_share_"] = float(share)
+            share = prior_share(own, prior_of_others(label, weight, self.exclusion_), weight).share
+        self.prior_share_ = float(share)
         if self.recalibrate is not None:
-            self._replace_fit(fitted)
-            fitted["recalibration_"] = isotonic_maps(self._left_out_probability(pooled, label, weight), label, weight)
-        return fitted
+            self.recalibration_ = isotonic_maps(self._left_out_probability(pooled, label, weight), label, weight)
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict the most probable class of each query.

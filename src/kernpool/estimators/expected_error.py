@@ -136,7 +136,7 @@ def _was_searched(model: FittedModel) -> bool:
 def _search(model: FittedModel, fold: TrainingRows) -> Found:
     """Repeat the bandwidth search of the model on the training rows of a fold."""
     try:
-        return choose_windows(model, fold, model.coordinates_, model._categories())
+        return choose_windows(model, fold)
     except ValueError as error:  # some criteria want more rows than the fold has left
         raise ValueError(f"expected_error needs a search without some of the rows, and there {error}") from error
 

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from kernpool.data.chunks.base import Chunk
 from kernpool.data.chunks.sampling import joined_ranges, range_of
-from kernpool.data.circular import Cuts
 from kernpool.data.dates import in_words
-from kernpool.data.encoding import Encoding
+from kernpool.data.encoding import Cuts, Encoding
 from kernpool.estimators.model import FittedModel
 from kernpool.execution.warnings import warn_caller
 from kernpool.inference.variance.standard_errors import ExtrapolationWarning
@@ -138,7 +137,7 @@ class Extent:
     Parameters
     ----------
     encoding : Encoding
-        Columns of the fit, circles and globes among them.
+        Columns of the fit.
     bandwidth : ndarray of shape (d,)
         Infinite for a constant kernel.
     planes : bool
@@ -166,17 +165,17 @@ class Extent:
             known = self.key_range
             low, high = cast(Source, self.source).ask(Ranges()) if known is None else known
             return reach_of_range(low, high, self.bandwidth, self.planes), low, high, ()
-        coordinates = self.encoding.coordinates
+        encoding = self.encoding
         counted = self.key if self.weight is None else self.key[self.weight > 0]
-        cuts = coordinates.cuts(counted)
-        unrolled = coordinates.unrolled(counted, cuts)
-        reach = reach_of_rows(unrolled, coordinates.in_units(self.bandwidth, counted), self.planes)
+        cuts = encoding.cuts(counted)
+        unrolled = encoding.unrolled(counted, cuts)
+        reach = reach_of_rows(unrolled, encoding.in_units(self.bandwidth, counted), self.planes)
         return reach, *range_of(unrolled), cuts
 
     def warn(self, query: NDArray[Any]) -> None:
         """Issue one warning if queries, before any transformation, are far beyond the training rows."""
         (lower, upper), low, high, cuts = self.reach
-        rows = self.encoding.coordinates.unrolled(query, cuts)
+        rows = self.encoding.unrolled(query, cuts)
         if np.all(rows.min(axis=0) >= lower) and np.all(rows.max(axis=0) <= upper):
             return  # as nearly always
         beyond = (rows < lower) | (rows > upper)
@@ -197,25 +196,20 @@ class Extent:
 
 
 def extent_of(model: FittedModel) -> Extent | None:
-    """Return where the training rows of a fitted model are; None if no query is extrapolation to it."""
-    if not may_extrapolate(model):
+    """Return where the training rows of a fitted model are; None if no query is extrapolation to it.
+
+    Windows of compact kernels are empty far away, which has a warning of its own, but for classifiers that answer their
+    priors; and a constant kernel has no windows, so that a mean is the same everywhere, and a plane is not.
+    """
+    kernel, planes, bandwidth = get_kernel(model.kernel), model._degree > 0, model.bandwidth_
+    if kernel.name == "constant":
+        warns, bandwidth = planes, np.full_like(bandwidth, np.inf)
+    else:
+        priors = hasattr(model, "prior_share") and model.empty == "mean"
+        warns = not kernel.is_compact or priors or (planes and bool(np.isinf(bandwidth).any()))
+    if not warns:
         return None
-    constant, planes = get_kernel(model.kernel).name == "constant", model._degree > 0
-    bandwidth = np.full_like(model.bandwidth_, np.inf) if constant else model.bandwidth_
     if model.source_ is not None:
         key_range = getattr(model, "key_range_", None)
         return Extent(model.encoding_, bandwidth, planes, source=model.source_, key_range=key_range)
     return Extent(model.encoding_, bandwidth, planes, model.key_, model.key_weight_)
-
-
-def may_extrapolate(model: FittedModel) -> bool:
-    """Return whether a model gives predictions far beyond the training rows that call for `ExtrapolationWarning`.
-
-    Windows of compact kernels are empty there, which has a warning of its own, but for classifiers that answer their
-    priors; and a constant kernel has no windows, so that a mean is the same everywhere, and a plane is not.
-    """
-    kernel = get_kernel(model.kernel)
-    if kernel.name == "constant":
-        return bool(model._degree)
-    priors = hasattr(model, "prior_share") and model.empty == "mean"
-    return not kernel.is_compact or priors or bool(model._degree and np.isinf(model.bandwidth_).any())

@@ -22,7 +22,6 @@ from kernpool.estimators.model import FittedModel
 from kernpool.execution.progress import current_progress
 from kernpool.execution.warnings import warn_caller
 from kernpool.inference.model_summary import ColumnSummary
-from kernpool.kernels import get_kernel
 from kernpool.pooling import Recipe, ReportRank, Source, Sums, finalize
 from kernpool.smoother import EvaluationPoints, Smoother, StoredModel
 
@@ -45,14 +44,15 @@ def _recipe(model: FittedModel, bandwidth: Array, tied: NDArray[np.intp] | None,
 
 def smoother_of_fit(model: FittedModel) -> Smoother | StoredModel:
     """Build the smoother that a fit leaves, from the attributes that it has found."""
-    coordinates = model.coordinates_
-    recipe = _recipe(model, coordinates.pooled(model.bandwidth_), coordinates.tied, getattr(model, "ridge_", 0.0))
+    encoding = model.encoding_
+    bandwidth, tied = encoding.distinct(model.bandwidth_), encoding.tied
+    recipe = _recipe(model, bandwidth if tied is None else bandwidth[tied], tied, getattr(model, "ridge_", 0.0))
     source = model.source_
     if source is not None:
         return StoredModel(source, recipe, (model.search or {}).get("random_state", 0))
     categories, robust = model._categories(), model.robust_weight_
     return Smoother(
-        Keys.read(coordinates.apply(model.key_), model.value_, model.key_weight_),
+        Keys.read(encoding.pooled(model.key_), model.value_, model.key_weight_),
         recipe,
         model.key_code_ if len(categories) else None,
         categories,
@@ -114,22 +114,13 @@ def read_query(model: FittedModel, X: ArrayLike, *, warn: bool = True) -> tuple[
     return numeric, code
 
 
-def refuse_product(model: FittedModel) -> None:
-    """Raise ValueError if a model of circles and globes has a product of kernels, which depends on their axes."""
-    if get_kernel(model.kernel).composition == "product":
-        raise ValueError(
-            f"kernel must be radial with periodic= or geographic=, got {model.kernel!r}: a product over coordinates of "
-            "a circle would depend on where it begins"
-        )
-
-
 def per_unit(model: FittedModel, query: Array, slopes: Array) -> Array:
     """Convert slopes by pooled columns, of shape (m, pooled columns, c), to slopes of shape (m, d, c) per unit of X.
 
     `query` has the numeric columns of the rows, before any transformation. The axis of outputs is dropped if y was
     one-dimensional.
     """
-    slopes = model.coordinates_.to_table(query, slopes)
+    slopes = model.encoding_.to_table(query, slopes)
     return slopes[:, :, 0] if has_one_output(model) else slopes
 
 
@@ -196,8 +187,7 @@ def _warn_of_outliers(state: PoolState) -> None:
 
 def points_of(model: FittedModel, numeric: Array, code: Codes | None) -> EvaluationPoints:
     """Return queries, as `read_query` returns them, as evaluation points of the fitted model."""
-    pooled = model.encoding_.coordinates.apply(numeric) if model.encoding_.closed else numeric
-    return model.smoother_.points(np.asarray(pooled, dtype=np.float64), code)
+    return model.smoother_.points(np.asarray(model.encoding_.pooled(numeric), dtype=np.float64), code)
 
 
 def places_of(model: FittedModel, X: ArrayLike, *, warn: bool = True) -> EvaluationPoints:

@@ -19,12 +19,12 @@ from kernpool.data.array_validation import unshared
 from kernpool.data.encoding import group_codes
 from kernpool.estimators.expected_error import expected_error
 from kernpool.estimators.extrapolation import extent_of
-from kernpool.estimators.fitted_model import refuse_product, smoother_of_fit
+from kernpool.estimators.fitted_model import smoother_of_fit
 from kernpool.estimators.limits import refuse, smoother_of
 from kernpool.estimators.methods.prediction import PredictionBase, prediction_at
 from kernpool.estimators.methods.window_width import choose_windows
 from kernpool.estimators.model import FittedModel, NamedCalls, as_fitted
-from kernpool.estimators.training_rows import ReadRows, frequencies
+from kernpool.estimators.training_rows import frequencies
 from kernpool.kernels import Kernel
 from kernpool.kernels.registry import is_registered
 
@@ -43,7 +43,8 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
 
     def _fit_pairs(
         self,
-        rows: ReadRows,
+        key: NDArray[Any],
+        code: Codes,
         value: Array,
         sample_weight: ArrayLike | None,
         groups: Any = None,
@@ -51,9 +52,8 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
     ) -> None:
         """Choose the bandwidth, and store the training rows as keys and values.
 
-        Parameters are already validated.
+        Parameters are already validated, and `encoding_` is known.
         """
-        key, code, _, encoding, target = rows
         check_degree(self._degree, key.shape[1])
         if code.shape[1]:
             refuse(self, "a categorical column")
@@ -65,26 +65,15 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
             exclusion = Exclusion(place, self.gap)
         rows_of_search = TrainingRows.from_arrays(key, value, weight, code, exclusion)
         warn_of_copies(rows_of_search, bandwidth=self.bandwidth)
-        coordinates = encoding.coordinates
-        if coordinates.closed:
+        encoding = self.encoding_
+        if encoding.tied is not None:
             refuse(self, "a periodic or geographic column")
-            refuse_product(self)
-        rows_of_search = replace(rows_of_search, X=coordinates.apply(key), tied=coordinates.tied)
-        found = choose_windows(self, rows_of_search, coordinates, self._categories(encoding)).of_table(encoding)
-        fitted = found.attributes() | {
+        rows_of_search = replace(rows_of_search, X=encoding.pooled(key), tied=encoding.tied)
+        found = choose_windows(self, rows_of_search).of_table(encoding)
+        self.__dict__ |= found.attributes() | {
             "key_": unshared(key), "value_": unshared(value), "key_weight_": weight, "key_code_": code,
-            "exclusion_": exclusion, "encoding_": encoding, "target_name_": target,
+            "exclusion_": exclusion,
         }  # fmt: skip
-        self._replace_fit(self._with_more(fitted))
-
-    def _with_more(self, fitted: dict[str, Any]) -> dict[str, Any]:
-        """Return the fitted attributes with those that depend on the chosen bandwidths; the base class has none."""
-        return fitted
-
-    def _replace_fit(self, fitted: dict[str, Any]) -> None:
-        """Replace all fitted attributes; `NamedCalls` has `fit` do so on a copy."""
-        kept = {name: value for name, value in vars(self).items() if not name.endswith("_")}
-        self.__dict__ = kept | fitted
         self._freeze()
 
     def _freeze(self) -> None:

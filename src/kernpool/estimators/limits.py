@@ -8,8 +8,8 @@ from typing import TypeVar, cast
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from kernpool.data.circular import Globe
 from kernpool.estimators.model import FittedModel
+from kernpool.kernels import get_kernel
 from kernpool.smoother import Smoother
 
 IN_MEMORY = "fit it to arrays, such as a sample of the rows, with bandwidth=model.bandwidth_"
@@ -43,10 +43,15 @@ KINDS: dict[str, tuple[Callable[[FittedModel], object], type[Exception], str]] =
         ValueError,
         "{answer} takes rows one by one, and the fit has gap={gap}, for rows that share noise with their neighbours",
     ),
-    "closed": (
-        lambda model: model.coordinates_.closed,
+    "options": (
+        lambda model: model.encoding_.options,
         ValueError,
         "{answer} is for columns on a line, and columns of this model lie on a circle or a globe",
+    ),
+    "product": (
+        lambda model: get_kernel(model.kernel).composition == "product",
+        ValueError,
+        "kernel must be radial for {answer}: a product over coordinates of a circle would depend on where it begins",
     ),
     "mean": (
         lambda model: model._degree == 0,
@@ -73,8 +78,8 @@ KINDS: dict[str, tuple[Callable[[FittedModel], object], type[Exception], str]] =
         TypeError,
         "{answer} shows one output, and this model has several",
     ),
-    "globe": (
-        lambda model: any(isinstance(one, Globe) for one in model.coordinates_.closed),
+    "not drawn": (
+        lambda model: not all(one.is_drawn for one in model.encoding_.options),
         ValueError,
         "{answer} does not draw columns that are places on a globe",
     ),
@@ -98,9 +103,9 @@ LIMITS: dict[str, dict[str, str]] = {  # answer: kinds of models that do not hav
     "additive_terms": {
         "mean": "use LocalLinearRegressor, or explain() for the rows behind a prediction",
         "quadratic": "use slope, or degree=1",
-        "closed": WITHOUT_CIRCLES,
+        "options": WITHOUT_CIRCLES,
     },
-    "the standard error of slopes": {"closed": WITHOUT_CIRCLES},
+    "the standard error of slopes": {"options": WITHOUT_CIRCLES},
     "a corrected confidence interval": {"quadratic": 'use method="naive", or degree=1'},
     "a conditional distribution of residuals": {"stored": IN_MEMORY},
     "a leave-one-out distribution": {"stored": IN_MEMORY},
@@ -126,7 +131,7 @@ LIMITS: dict[str, dict[str, str]] = {  # answer: kinds of models that do not hav
         "compare model.confidence_interval with and without the column, or fit without groups and gap if rows are "
         "independent",
     )
-    | {"closed": "compare expected_error() of models with and without the column", "quadratic": "use degree=1"},
+    | {"options": "compare expected_error() of models with and without the column", "quadratic": "use degree=1"},
     "explore": {
         "stored": "explore a model of some of them: NadarayaWatsonRegressor(bandwidth=model.bandwidth_).fit(X_some, "
         "y_some)",
@@ -136,11 +141,14 @@ LIMITS: dict[str, dict[str, str]] = {  # answer: kinds of models that do not hav
         "recalibrated": "fit with recalibrate=None to explore it",
         "levels alone": "fit it with a numeric one",
         "outputs": "fit one of them",
-        "globe": "fit without geographic= to explore it, or draw PartialDisplay.from_estimator(model, X, features)",
+        "not drawn": "fit without geographic= to explore it, or draw PartialDisplay.from_estimator(model, X, features)",
     },
-    # what a fit of degree 2 cannot have
+    # what a fit cannot have
     "a categorical column": {"quadratic": "code it as numbers, or use degree=1"},
-    "a periodic or geographic column": {"quadratic": "use degree=1"},
+    "a periodic or geographic column": {
+        "quadratic": "use degree=1",
+        "product": "use a kernel of the norm, such as 'epanechnikov'",
+    },
     "rows that are not in memory": {"quadratic": "use degree=1, or a sample of the rows as arrays"},
     "robust=": {"quadratic": "use robust=False, or degree=1"},
 }

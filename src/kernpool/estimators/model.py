@@ -1,4 +1,4 @@
-"""What a fitted kernel estimator holds: its parameters, and what `fit` left, with their types.
+"""What a fitted kernel estimator holds: its parameters with their checks, and what `fit` left, with their types.
 
 `FittedModel` is the interface between the classes that users see and the functions that answer for them: a function
 that takes a model says so by this type, and the estimators and their mixins inherit from it.
@@ -12,22 +12,25 @@ from contextlib import nullcontext
 from dataclasses import KW_ONLY, dataclass
 from inspect import signature
 from types import FunctionType
-from typing import Any, TypeVar, cast, dataclass_transform
+from typing import Any, NamedTuple, TypeVar, cast, dataclass_transform
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from kernpool.bandwidth import LeaveOneOut
+from kernpool.bandwidth import CRITERIA, RULES, LeaveOneOut
 from kernpool.core import Categories, Exclusion
 from kernpool.core.dependent_columns import RankNotes
-from kernpool.data.circular import Coordinates
-from kernpool.data.encoding import Encoding
-from kernpool.execution.error_messages import describe_call
+from kernpool.core.state import EMPTIES
+from kernpool.data.encoding import COLUMN_CHECKS, Encoding
+from kernpool.execution.error_messages import abbreviate, check_choice, describe_call, did_you_mean
 from kernpool.execution.progress import bar_of_long_fits
-from kernpool.kernels import Kernel, kernel_of_family
+from kernpool.execution.threads import resolve_n_jobs
+from kernpool.inference.resampling.random_draws import as_random
+from kernpool.kernels import Kernel, get_kernel, kernel_of_family
+from kernpool.kernels.categorical import FAMILIES
 from kernpool.pooling import Source
-from kernpool.pooling.widths import Nearest, Window
+from kernpool.pooling.widths import Floor, Nearest, Window
 from kernpool.smoother import Smoother, StoredModel
 
 Array = NDArray[np.float64]
@@ -77,9 +80,10 @@ def _named(function: FunctionType) -> Callable[..., Any]:
             with waiting(), np.errstate(under="ignore"):
                 if not fits:
                     return function(self, *arguments, **keywords)
-                # On a copy, so that a fit that fails or takes long leaves the fit before it whole.
+                # On a copy, so that a fit that fails or takes long leaves the fit before it whole; nothing of that
+                # is in the copy.
                 new = object.__new__(type(self))
-                new.__dict__ = self.__dict__.copy()
+                new.__dict__ = {name: value for name, value in vars(self).items() if not name.endswith("_")}
                 function(new, *arguments, **keywords)
                 self.__dict__ = new.__dict__
                 return self
@@ -124,6 +128,140 @@ class Parameters:
     periodic: Any = None
     geographic: Any = None
     n_jobs: int | None = None
+
+
+NAMED_BANDWIDTHS = (*CRITERIA, *RULES)
+FOR_CLASSES = "log_loss"
+NAMED_FOR_CLASSES = (FOR_CLASSES, *NAMED_BANDWIDTHS)
+LARGEST_RIDGE = 1e100  # keys: any slope is zero long before
+
+
+def check_parameters(model: FittedModel) -> None:
+    """Raise if a parameter of an estimator is invalid, as far as that can be checked without data.
+
+    Every fit checks its parameters here, and so does loading a model from a file.
+
+    Examples
+    --------
+    >>> from kernpool import NadarayaWatsonRegressor
+    >>> check_parameters(NadarayaWatsonRegressor(search={"rows": 1}))
+    Traceback (most recent call last):
+    ...
+    ValueError: search['rows'] must be 'auto', None for all, or a number of rows from 2 on, got 1
+    """
+    for name, value in vars(model).items():  # `get_params` reads signatures again: a tenth of a fit to 1000 rows
+        if name in CHOICES:
+            check_choice(name, value, CHOICES[name])
+        elif name in ACCEPTED:
+            ACCEPTED[name].check(name, value)
+        elif name in OPTIONAL and value is not None:
+            OPTIONAL[name](value)
+    _check_kernel_and_bandwidth(model.kernel, model.bandwidth, hasattr(model, "predict_proba"))
+
+
+def _check_kernel_and_bandwidth(kernel: Any, bandwidth: Any, for_classes: bool) -> None:
+    if isinstance(kernel, str) and kernel in NAMED_FOR_CLASSES:
+        raise ValueError(f"kernel={kernel!r} is a way to find bandwidths; use bandwidth={kernel!r}")
+    get_kernel(kernel)
+    named = NAMED_FOR_CLASSES if for_classes else NAMED_BANDWIDTHS
+    impossible = bandwidth is None or isinstance(bandwidth, bool | dict)
+    if not impossible and (not isinstance(bandwidth, str) or bandwidth in named):
+        return
+    if bandwidth == FOR_CLASSES:
+        raise ValueError(f"bandwidth={FOR_CLASSES!r} is for probabilities of classes; use 'loo' for numbers")
+    hint = did_you_mean(bandwidth, named) if isinstance(bandwidth, str) else "leave it out to have it found"
+    raise (TypeError if impossible else ValueError)(
+        f"bandwidth must be a positive number, one per column, or one of {', '.join(map(repr, named))}; "
+        f"got {abbreviate(bandwidth)}; {hint}".rstrip("; ")
+    )
+
+
+def _check_search(search: Any) -> None:
+    expected = "search must be None or a dict with 'rows', 'seconds' and 'random_state', or some of them"
+    if not isinstance(search, Mapping):
+        raise TypeError(f"{expected}, got {abbreviate(search)}")
+    for name, value in search.items():
+        if name in ACCEPTED_OF_SEARCH:
+            ACCEPTED_OF_SEARCH[name].check(f"search[{name!r}]", value)
+        elif name != "random_state":
+            hint = did_you_mean(str(name), (*ACCEPTED_OF_SEARCH, "random_state"))
+            raise ValueError(f"{expected}, got the key {abbreviate(name)}; {hint}".rstrip("; "))
+        elif type(value) is not int or not 0 <= value < 1 << 32:  # to seed one takes longer than a small fit
+            as_random(value, generators=False)
+
+
+class Accepted(NamedTuple):
+    """Values that a parameter accepts: some by name, and numbers that fulfil a condition.
+
+    Parameters
+    ----------
+    words : str
+        The values in words, for the error message.
+    names : tuple, optional
+        Strings, None, True and False that are accepted.
+    numbers : callable, optional
+        Condition on numbers; without one no number is accepted.
+    whole : bool, default=False
+        Whether numbers have to be integers.
+    types : tuple of type, default=()
+        Classes whose objects are accepted.
+
+    Examples
+    --------
+    >>> Accepted("a number of rows from 2 on", numbers=lambda n: n >= 2, whole=True).check("rows", 2.5)
+    Traceback (most recent call last):
+    ...
+    ValueError: rows must be a number of rows from 2 on, got 2.5
+    """
+
+    words: str
+    names: tuple[str | bool | None, ...] = ()
+    numbers: Callable[[Any], bool] | None = None
+    whole: bool = False
+    types: tuple[type, ...] = ()
+
+    def check(self, name: str, value: Any) -> None:
+        """Raise ValueError unless the value of the parameter called `name` is accepted."""
+        if value is None or isinstance(value, str | bool | np.bool_):
+            accepted = value in self.names
+        else:
+            kinds = (int, np.integer) if self.whole else (int, float, np.integer, np.floating)
+            number = self.numbers is not None and isinstance(value, kinds) and bool(self.numbers(value))
+            accepted = number or isinstance(value, self.types)
+        if not accepted:
+            known = [name for name in self.names if isinstance(name, str)]
+            hint = did_you_mean(value, known) if isinstance(value, str) else ""
+            raise ValueError(f"{name} must be {self.words}, got {abbreviate(value)}; {hint}".rstrip("; "))
+
+
+CHOICES: dict[str, tuple[str | None, ...]] = {
+    "empty": EMPTIES,
+    "categorical_kernel": tuple(FAMILIES),
+    "unseen": ("raise", "unlike"),
+    "recalibrate": (None, "isotonic"),
+}
+ACCEPTED = {
+    "degree": Accepted("0, 1 or 2", (), lambda n: 0 <= n <= 2, whole=True),
+    "window": Accepted("'auto', 'fixed', Nearest(k) or Floor(rows)", ("auto", "fixed"), types=(Nearest, Floor)),
+    "ridge": Accepted(
+        f"None, to be found, or a number from 0 to {LARGEST_RIDGE:g}", (None,), lambda x: 0 <= x <= LARGEST_RIDGE
+    ),
+    "gap": Accepted("a whole number of places, 0 for none", (), lambda n: 0 <= n < 2**62, whole=True),
+    "prior_share": Accepted("'loo', or a number from 0 on and below 1", ("loo",), lambda x: 0 <= x < 1),
+    "robust": Accepted(
+        "False, True, 'tukey', 'huber', or a number of re-weightings from 1 on",
+        (False, True, "tukey", "huber"),
+        lambda n: n >= 1,
+        whole=True,
+    ),
+}
+ACCEPTED_OF_SEARCH = {
+    "rows": Accepted(
+        "'auto', None for all, or a number of rows from 2 on", ("auto", None), lambda n: n >= 2, whole=True
+    ),
+    "seconds": Accepted("None or a positive number of seconds", (None,), lambda x: x > 0),
+}
+OPTIONAL: dict[str, Callable[[Any], object]] = {"search": _check_search, "n_jobs": resolve_n_jobs, **COLUMN_CHECKS}
 
 
 class RowAttribute:
@@ -176,7 +314,7 @@ class FittedModel(Parameters):
     smoother_: Smoother | StoredModel
     target_name_: str | None
     leave_one_out: Callable[[], LeaveOneOut]
-    _replace_fit: Callable[[dict[str, Any]], None]
+    _freeze: Callable[[], None]
     _rank_notes: RankNotes
     _extent: Any  # where the training rows are, an `Extent`
     _given: dict[str, Any]  # parameters of the fit, but `unseen` and `n_jobs`
@@ -205,11 +343,6 @@ class FittedModel(Parameters):
         return list(self.encoding_.labels)
 
     @property
-    def coordinates_(self) -> Coordinates:
-        """Circles and globes among the columns of the fit."""
-        return self.encoding_.coordinates
-
-    @property
     def _bandwidth_was_found(self) -> bool:
         """Whether the training rows chose the bandwidths or the windows, rather than the caller."""
         asked = self.window.k if isinstance(self.window, Nearest) else None
@@ -220,8 +353,8 @@ class FittedModel(Parameters):
         """Whether columns of two categories are coded 0 and 1, so that planes have a slope in them."""
         return False
 
-    def _categories(self, encoding: Encoding | None = None) -> Categories:
-        encoding = self.encoding_ if encoding is None else encoding
+    def _categories(self) -> Categories:
+        encoding = self.encoding_
         kinds = [encoding.kinds[i] for i in encoding.categorical]
         kernels = [kernel_of_family(self.categorical_kernel, ordered=kind == "ordered") for kind in kinds]
         return Categories(tuple(kernels), encoding.table_levels)

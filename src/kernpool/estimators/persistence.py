@@ -24,11 +24,10 @@ from kernpool.data import Encoding, plain_label
 from kernpool.data.array_validation import TableError
 from kernpool.data.atomic_files import refuse_existing, whole_file
 from kernpool.data.chunks.sources import reopen
-from kernpool.data.circular import Circle, Coordinates, Globe
+from kernpool.data.column_options import OPTIONS, PooledColumn
 from kernpool.estimators.classifier import NadarayaWatsonClassifier
 from kernpool.estimators.kernel_smoother import KernelSmoother
-from kernpool.estimators.model import as_fitted
-from kernpool.estimators.parameter_validation import check_parameters
+from kernpool.estimators.model import as_fitted, check_parameters
 from kernpool.estimators.regressors import LocalLinearRegressor, LocalPolynomialRegressor, NadarayaWatsonRegressor
 from kernpool.estimators.stacking.averaging import ScoreCalibration
 from kernpool.estimators.stacking.estimators import KernelStackingClassifier, KernelStackingRegressor
@@ -42,7 +41,7 @@ SMOOTHERS = (NadarayaWatsonRegressor, LocalLinearRegressor, LocalPolynomialRegre
 MODELS = (*SMOOTHERS, KernelStackingRegressor, KernelStackingClassifier)
 Model = KernelSmoother | KernelStackingRegressor | KernelStackingClassifier
 PARTS = (
-    BandwidthSearch, Encoding, Circle, Coordinates, Globe, ScoreCalibration,
+    BandwidthSearch, Encoding, PooledColumn, *OPTIONS, ScoreCalibration,
     KernelRidge, RidgeKernel, Spectrum, StandardColumns, FittedStack, Floor, Nearest, Exclusion,
 )  # fmt: skip
 BUILT = ("smoother_", "_extent", "_rank_notes", "_given")  # made again of the attributes, when a model is loaded

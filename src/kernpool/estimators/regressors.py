@@ -23,8 +23,7 @@ from kernpool.estimators.methods.conditional_distribution import ConditionalDist
 from kernpool.estimators.methods.inference import Inference
 from kernpool.estimators.methods.prediction_intervals import PredictionIntervals
 from kernpool.estimators.methods.row_order import places_of_rows, times_of, warn_of_correlated_noise
-from kernpool.estimators.model import as_fitted, with_parameters
-from kernpool.estimators.parameter_validation import check_parameters
+from kernpool.estimators.model import as_fitted, check_parameters, with_parameters
 from kernpool.estimators.stored_rows import as_stored, fit_stored, predict_lazily
 from kernpool.estimators.training_rows import Scoring, is_on_dask, read_rows, refuse_other_labels
 from kernpool.execution.error_messages import check_flag
@@ -150,11 +149,11 @@ class KernelRegressor(
         check_parameters(self)  # some of them say how rows are read
         refuse_other_labels(X, sample_weight=sample_weight, groups=groups, time=time)
         time = times_of(X, time)
-        rows = read_rows(self, X, y, numbers=True)
-        place = places_of_rows(self, rows, time, groups)
-        self._fit_pairs(rows, rows.output, sample_weight, groups, place)
+        key, code, value = read_rows(self, X, y, numbers=True)
+        place = places_of_rows(self, key, time, groups)
+        self._fit_pairs(key, code, value, sample_weight, groups, place)
         if groups is None:
-            warn_of_correlated_noise(self, rows, place)
+            warn_of_correlated_noise(self, place)
         return self
 
     @overload
@@ -229,11 +228,10 @@ class KernelRegressor(
             d = len(self.bandwidth_)
             warn_of_curvature(rank, occupied, d * (d + 3) // 2)
         elif smoother.recipe.degree == 1 and encoding.numeric:
-            key = smoother.keys.rows.array if isinstance(smoother, Smoother) and not encoding.closed else None
-            # coordinates of circles have no names, and depend on each other: tangents do not
-            labels = [str(i) for i in (range(columns) if encoding.closed else encoding.numeric)]
-            if encoding.names is not None and not encoding.closed:
-                labels = [repr(name) for name in encoding.numeric_labels() or ()]
+            key, labels = None, [str(i) for i in range(columns)]
+            if encoding.tied is None:  # coordinates of circles have no names, and depend on each other: tangents do not
+                key = smoother.keys.rows.array if isinstance(smoother, Smoother) else None
+                labels = list(map(repr, encoding.numeric_labels() or encoding.numeric))
             self._rank_notes.warn(rank, occupied, key, labels, getattr(smoother, "weight", None))
 
 

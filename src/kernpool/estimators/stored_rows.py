@@ -19,8 +19,7 @@ from kernpool.data.encoding import COLUMN_OPTIONS
 from kernpool.estimators.bandwidth import DEFAULT_SEARCH_ROWS, bandwidth_of_sample, choose_bandwidth, search_options
 from kernpool.estimators.extrapolation import Extent, Ranges
 from kernpool.estimators.limits import refuse
-from kernpool.estimators.model import FittedModel
-from kernpool.estimators.parameter_validation import check_parameters
+from kernpool.estimators.model import FittedModel, check_parameters
 from kernpool.estimators.training_rows import is_on_dask, refuse_formula
 from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.progress import current_progress
@@ -141,7 +140,8 @@ def fit_stored(model: FittedModel, pairs: Source, **given: Any) -> None:
         encoding = replace(encoding, kinds=tuple(pairs.kinds))
     reference = getattr(pairs, "reference", None)
     fitted = {"source_": pairs, "reference_": reference, "encoding_": encoding, "exclusion_": None}
-    model._replace_fit(found.of_table(encoding).attributes() | fitted)
+    model.__dict__ |= found.of_table(encoding).attributes() | fitted
+    model._freeze()
 
 
 def predict_lazily(model: FittedModel, pairs: Any, X: Any) -> Any:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -153,96 +153,39 @@ def one_hot(y: ArrayLike, dtype: Any) -> tuple[NDArray[Any], NDArray[np.intp], N
     return classes, number, (number[:, None] == np.arange(len(classes))).astype(dtype)
 
 
-def class_prior(label: NDArray[Any], weight: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
-    """Return the class priors: the weighted frequencies of the classes among one-hot labels.
-
-    Parameters
-    ----------
-    label : ndarray of shape (n, k)
-        One-hot labels.
-    weight : ndarray of shape (n,), optional
-        Frequencies.
-
-    Returns
-    -------
-    ndarray of shape (k,)
-        Frequencies, which add up to one.
-
-    Examples
-    --------
-    >>> class_prior(np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([3.0, 1.0]))
-    array([0.75, 0.25])
-    """
-    total = label.sum(axis=0, dtype=np.float64) if weight is None else weight @ label.astype(np.float64)
-    return np.asarray(total / total.sum())
-
-
-def mixed(pooled: NDArray[Any], prior: NDArray[np.float64], share: float) -> NDArray[Any]:
-    """Shrink pooled one-hot labels (class probabilities) towards the class priors.
-
-    Parameters
-    ----------
-    pooled : ndarray of shape (m, k)
-        Probabilities. Rows of zeros or NaN, for empty windows, stay as they are.
-    prior : ndarray of shape (k,)
-        Priors.
-    share : float
-        Weight of the priors.
-
-    Returns
-    -------
-    ndarray of shape (m, k)
-        In the dtype of `pooled`.
-
-    Examples
-    --------
-    >>> mixed(np.array([[1.0, 0.0], [0.0, 0.0]]), np.array([0.5, 0.5]), 0.25)
-    array([[0.875, 0.125],
-           [0.   , 0.   ]])
-    """
-    if not share:
-        return pooled
-    found = (1.0 - share) * pooled + share * pooled.sum(axis=1, keepdims=True) * prior
-    return np.asarray(found, dtype=pooled.dtype)
-
-
 Array = NDArray[np.float64]
 
 UNUSUAL_MEAN_WEIGHT = 10.0
 
 
-class ReadRows(NamedTuple):
-    """Training rows as read: numeric columns, category codes, outputs or labels, and the encoding of the columns.
+def read_rows(
+    model: FittedModel, X: Any, y: Any, *, numbers: bool
+) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[Any]]:
+    """Convert X and y to numeric columns, category codes, and outputs or labels; set `encoding_` and `target_name_`.
 
-    Where no column is numeric, there is one numeric column of zeros. The target is the name of a Series of outputs.
-    """
-
-    key: NDArray[Any]
-    code: NDArray[np.int64]
-    output: NDArray[Any]
-    encoding: Encoding
-    target: str | None
-
-
-def read_rows(model: FittedModel, X: Any, y: Any, *, numbers: bool) -> ReadRows:
-    """Convert X and y to numeric columns, category codes and outputs or labels.
+    Where no column is numeric, there is one numeric column of zeros.
 
     Parameters
     ----------
     model : KernelSmoother
-        Whose parameters say which columns are categorical, on circles and on the globe.
+        With the options of columns.
     X, y : array_like or frame
         Inputs and outputs.
     numbers : bool
         Whether outputs are numbers, of one column or several, and not labels.
     """
     refuse_formula(X, y)
-    refuse_name(y, numbers=numbers)
+    name = y[0] if numbers and isinstance(y, list | tuple) and len(y) == 1 else y
+    if isinstance(name, str):
+        raise TypeError(
+            f"y must hold a value per row, got {abbreviate(y)}; pass the column: fit(frame.drop(columns={name!r}), "
+            f"frame[{name!r}])"
+        )
     refuse_other_labels(X, y=y)
     table = Columns.of(X)
     options = {name: getattr(model, name) for name in COLUMN_OPTIONS}
-    encoding = Encoding.fit(table, binary=model._reads_pairs_as_numbers, **options)
-    key, code = encoding.encode(table)
+    model.encoding_ = Encoding.fit(table, binary=model._reads_pairs_as_numbers, **options)
+    key, code = model.encoding_.encode(table)
     key = as_real_array("X", key)
     output = as_outputs(y, type(model).__name__) if numbers else as_labels(y, type(model).__name__)
     if len(key) != len(output):
@@ -252,7 +195,8 @@ def read_rows(model: FittedModel, X: Any, y: Any, *, numbers: bool) -> ReadRows:
         for sentence in suspect_columns(table, named):
             warn_caller(sentence, SuspectColumnWarning)
     target = getattr(y, "name", None)
-    return ReadRows(key, code, output, encoding, target if isinstance(target, str) else None)
+    model.target_name_ = target if isinstance(target, str) else None
+    return key, code, output
 
 
 def _refuse_no_y(y: Any, owner: str) -> None:
@@ -272,19 +216,6 @@ def refuse_formula(X: Any, y: Any) -> None:
             plain = target.strip().isidentifier() and all(name.isidentifier() for name in names)
             how = f"frame[{names}], frame[{target.strip()!r}]" if plain else "frame[['a', 'b']], frame['y']"
             raise TypeError(f"formulas are not supported, got {abbreviate(given)}; select the columns: fit({how})")
-
-
-def refuse_name(y: Any, *, numbers: bool) -> None:
-    """Raise TypeError if y is the name of a column instead of its values.
-
-    With `numbers`, a list of a single name is refused as well.
-    """
-    name = y[0] if numbers and isinstance(y, list | tuple) and len(y) == 1 else y
-    if isinstance(name, str):
-        raise TypeError(
-            f"y must hold a value per row, got {abbreviate(y)}; pass the column: fit(frame.drop(columns={name!r}), "
-            f"frame[{name!r}])"
-        )
 
 
 def refuse_other_labels(X: Any, **given: Any) -> None:

@@ -88,8 +88,7 @@ class ExplorerModel:
 
 def _why_not_drawn(model: KernelSmoother) -> str:
     """Return why the page cannot compute windows of a fitted model, with the remedy; an empty string if it can."""
-    circles = model.coordinates_.closed
-    if circles and len(model.key_) > EXACT_ROWS:
+    if model.encoding_.options and len(model.key_) > EXACT_ROWS:
         return (
             f"a column of this model comes round, which the explorer shows for up to {EXACT_ROWS} rows, got "
             f"{len(model.key_)}; fit to a sample of them with bandwidth=model.bandwidth_"
@@ -136,7 +135,7 @@ def shown_widths(model: KernelSmoother) -> str:
 
 def _shows_windows(model: KernelSmoother) -> bool:
     """Return whether the page can compute windows that follow the rows of a fitted model."""
-    is_plain = model.encoding_.numbers_alone and not model.coordinates_.closed
+    is_plain = model.encoding_.numbers_alone and not model.encoding_.options
     is_line = len(model.bandwidth_) == 1 and is_plain
     is_alone = not isinstance(model, NadarayaWatsonClassifier) and model.smoother_.group is None
     return shown_widths(model) == "nearest" and is_line and is_alone and 2 < len(model.key_) <= EXACT_ROWS
@@ -300,7 +299,7 @@ def _columns(subject: ExplorerModel, rows: NDArray[np.intp]) -> list[dict[str, A
     """Describe each input column for the page: numbers, or category codes with the parameters of their kernel."""
     # a binary column is numeric, 0 and 1, and has levels
     model, encoding = subject.model, subject.model.encoding_
-    turns = (one.turn for one in model.coordinates_.closed)
+    turns = (one.turn for one in encoding.options if one.turn is not None)
     periods = {column: {"period": period} for column, period in turns}
     categories, numeric, categorical = model._categories(), list(encoding.numeric), list(encoding.categorical)
     pairs = iter(encoding.pairs)

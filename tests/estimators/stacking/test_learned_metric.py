@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kernpool.data.circular import Coordinates
+from kernpool.data.encoding import Encoding
 from kernpool.estimators.stacking import kernel_ridge
 from kernpool.estimators.stacking.kernel_ridge import (
     StandardColumns,
@@ -61,7 +61,8 @@ def test_more_columns_than_rows(generator):
 def test_columns_are_standardised_with_weights_as_copies(generator):
     key, code, weight = generator.normal(5.0, 3.0, size=(9, 2)), generator.integers(0, 3, (9, 1)), np.arange(1.0, 10.0)
     key[:, 1] = 0.1
-    columns = StandardColumns.of(key, weight, (3,), Coordinates(key.shape[1]))
+    encoding = Encoding(None, ("numeric", "numeric", "unordered"), (("a", "b", "c"),), (None,))
+    columns = StandardColumns.of(key, weight, encoding)
     copied = np.repeat(key, weight.astype(int), axis=0)
     expected = np.column_stack(
         [(key[:, 0] - copied[:, 0].mean()) / copied[:, 0].std(), np.zeros(9), np.eye(3)[code[:, 0]]]

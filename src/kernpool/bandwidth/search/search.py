@@ -211,7 +211,7 @@ class Found:
     def of_table(self, encoding: Encoding) -> "Found":
         """Return what was found for pooled columns, numeric ones first, as that of the columns of the table."""
         names, search = encoding.names, self.bandwidth_search
-        numeric = encoding.coordinates.bandwidth_of
+        numeric = encoding.bandwidth_of
         found = replace(self, bandwidth=self.bandwidth[numeric])
         if search is None:
             return found

@@ -21,8 +21,7 @@ from kernpool.estimators.limits import refuse, smoother_of
 from kernpool.estimators.methods.prediction import PredictionBase, computed_once, prediction_at
 from kernpool.estimators.methods.prediction_intervals import check_rows
 from kernpool.estimators.model import FittedModel, as_fitted
-from kernpool.estimators.parameter_validation import recalibrated
-from kernpool.estimators.training_rows import as_labels, mixed
+from kernpool.estimators.training_rows import as_labels
 from kernpool.execution.error_messages import as_level, check_choice, check_flag
 from kernpool.execution.interval import Interval
 from kernpool.inference import Summary, as_random
@@ -31,6 +30,141 @@ from kernpool.inference.model_summary import summary_of_classes
 from kernpool.kernels import get_kernel
 
 Array = NDArray[np.float64]
+
+DIGITS = 12  # of probabilities: those that differ by rounding are equal, or they would be steps
+
+
+def class_prior(label: NDArray[Any], weight: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+    """Return the class priors: the weighted frequencies of the classes among one-hot labels.
+
+    Parameters
+    ----------
+    label : ndarray of shape (n, k)
+        One-hot labels.
+    weight : ndarray of shape (n,), optional
+        Frequencies.
+
+    Returns
+    -------
+    ndarray of shape (k,)
+        Frequencies, which add up to one.
+
+    Examples
+    --------
+    >>> class_prior(np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([3.0, 1.0]))
+    array([0.75, 0.25])
+    """
+    total = label.sum(axis=0, dtype=np.float64) if weight is None else weight @ label.astype(np.float64)
+    return np.asarray(total / total.sum())
+
+
+def mixed(pooled: NDArray[Any], prior: NDArray[np.float64], share: float) -> NDArray[Any]:
+    """Shrink pooled one-hot labels (class probabilities) towards the class priors.
+
+    Parameters
+    ----------
+    pooled : ndarray of shape (m, k)
+        Probabilities. Rows of zeros or NaN, for empty windows, stay as they are.
+    prior : ndarray of shape (k,)
+        Priors.
+    share : float
+        Weight of the priors.
+
+    Returns
+    -------
+    ndarray of shape (m, k)
+        In the dtype of `pooled`.
+
+    Examples
+    --------
+    >>> mixed(np.array([[1.0, 0.0], [0.0, 0.0]]), np.array([0.5, 0.5]), 0.25)
+    array([[0.875, 0.125],
+           [0.   , 0.   ]])
+    """
+    if not share:
+        return pooled
+    found = (1.0 - share) * pooled + share * pooled.sum(axis=1, keepdims=True) * prior
+    return np.asarray(found, dtype=pooled.dtype)
+
+
+def isotonic_maps(probability: Array, label: Array, weight: Array | None = None) -> Array:
+    r"""Fit an isotonic recalibration map for the probabilities of each class by least squares.
+
+    Parameters
+    ----------
+    probability : ndarray of shape (n, k)
+        Leave-one-out probabilities.
+    label : ndarray of shape (n, k)
+        One-hot labels.
+    weight : ndarray of shape (n,), optional
+        Frequencies.
+
+    Returns
+    -------
+    ndarray of shape (points, 3)
+        Class index, probability and recalibrated probability, in this order; linear between points of a class,
+        and constant beyond its first and last.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two unit rows.
+
+    Notes
+    -----
+    `sklearn.isotonic.IsotonicRegression`, between :math:`\pi_c / (W + 1)` and :math:`(W + \pi_c) / (W + 1)` by
+    Laplace's rule of succession, as `kernpool.bandwidth.criteria`: W rows prove no class to be impossible.
+    """
+    from sklearn.isotonic import IsotonicRegression
+
+    weight = np.ones(len(label)) if weight is None else weight
+    total = float(weight.sum())
+    if not total > 1.0:
+        raise ValueError(
+            "recalibrate='isotonic' needs rows to leave out, got 1 sample; leave recalibrate=None for so few"
+        )
+    kept = weight > 0
+    prior, points = weight @ label / total, []
+    for c, (said, seen) in enumerate(zip(np.round(probability[kept], DIGITS).T, label[kept].T, strict=True)):
+        least, most = prior[c] / (total + 1.0), 1.0 - (1.0 - prior[c]) / (total + 1.0)
+        found = IsotonicRegression(y_min=least, y_max=most, out_of_bounds="clip")
+        found.fit(said, seen, sample_weight=weight[kept])
+        x, y = found.X_thresholds_, found.y_thresholds_
+        points.append(np.column_stack([np.full(len(x), float(c)), x, y]))
+    return np.concatenate(points)
+
+
+def recalibrated(probability: NDArray[Any], maps: Array) -> NDArray[Any]:
+    """Apply recalibration maps to class probabilities, and rescale each row to sum to one.
+
+    Parameters
+    ----------
+    probability : ndarray of shape (m, k)
+        Rows of zeros or NaN, for empty windows, stay as they are.
+    maps : ndarray of shape (points, 3)
+        Of `isotonic_maps`.
+
+    Returns
+    -------
+    ndarray of shape (m, k)
+        Of the type of `probability`.
+
+    Examples
+    --------
+    >>> maps = np.array([[0, 0.25, 0.5], [0, 0.75, 0.75], [1, 0.25, 0.25], [1, 0.75, 0.5]])
+    >>> recalibrated(np.array([[0.5, 0.5], [0.0, 1.0], [0.0, 0.0]]), maps)
+    array([[0.625, 0.375],
+           [0.5  , 0.5  ],
+           [0.   , 0.   ]])
+    """
+    new = np.empty(probability.shape)
+    for c in range(probability.shape[1]):
+        points = maps[maps[:, 0] == c]
+        new[:, c] = np.interp(probability[:, c], points[:, 1], points[:, 2])
+    told = probability.sum(axis=1, keepdims=True) > 0
+    total = new.sum(axis=1, keepdims=True)
+    with np.errstate(invalid="ignore"):
+        return np.where(told, new / np.where(told, total, 1.0), probability).astype(probability.dtype)
 
 
 @dataclass(frozen=True)

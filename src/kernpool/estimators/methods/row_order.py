@@ -33,7 +33,6 @@ from kernpool.data import is_frame
 from kernpool.data.encoding import group_codes
 from kernpool.estimators.limits import smoother_of
 from kernpool.estimators.model import FittedModel
-from kernpool.estimators.training_rows import ReadRows
 from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.warnings import SerialCorrelationWarning, warn_caller
 from kernpool.pooling import Recipe
@@ -77,15 +76,15 @@ def times_of(X: Any, time: Any) -> Any:
         raise ValueError(f"time={time!r} is no column of X; name one, or pass the times of the rows") from None
 
 
-def places_of_rows(model: FittedModel, rows: ReadRows, time: Any, groups: Any) -> Codes | None:
+def places_of_rows(model: FittedModel, key: NDArray[Any], time: Any, groups: Any) -> Codes | None:
     """Return the place of each training row in the order of `time`, or of the only numeric column; None if unordered.
 
     Parameters
     ----------
     model : estimator
-        Its gap.
-    rows : ReadRows
-        The training rows.
+        Its gap and its encoding.
+    key : ndarray of shape (n, d)
+        Numeric columns of the training rows.
     time, groups : object
         Times and groups of the rows, or None.
 
@@ -116,37 +115,36 @@ def places_of_rows(model: FittedModel, rows: ReadRows, time: Any, groups: Any) -
                 "time must hold numbers or dates, got text, whose order is that of the alphabet: '10' is before '9'; "
                 "convert it, as pandas.to_datetime does"
             )
-        return group_codes(time, len(rows.key), "time")
+        return group_codes(time, len(key), "time")
     if not model.gap:
         return None
-    if not is_ordered(rows):
-        columns = "categorical ones" if rows.encoding.categorical else rows.key.shape[1]
+    if not is_ordered(model):
+        columns = "categorical ones" if model.encoding_.categorical else key.shape[1]
         raise ValueError(
             f"gap={model.gap} needs an order of the rows, which a single numeric column is, and X has columns: "
             f"{columns}; pass the times of the rows, fit(X, y, time=times)"
         )
-    return group_codes(rows.key[:, 0], len(rows.key), "X")
+    return group_codes(key[:, 0], len(key), "X")
 
 
-def is_ordered(rows: ReadRows) -> bool:
+def is_ordered(model: FittedModel) -> bool:
     """Return whether the inputs are a single column of numbers or dates."""
-    return len(rows.encoding.numeric) == 1 and not rows.encoding.categorical
+    encoding = model.encoding_
+    return len(encoding.numeric) == 1 and not encoding.categorical
 
 
-def warn_of_correlated_noise(model: FittedModel, rows: ReadRows, place: Codes | None) -> None:
+def warn_of_correlated_noise(model: FittedModel, place: Codes | None) -> None:
     """Warn if leave-one-out found the bandwidth, and residuals next to each other in the order of rows are correlated.
 
     Parameters
     ----------
     model : estimator
         Just fitted, without groups.
-    rows : ReadRows
-        Its rows.
     place : ndarray of int64, shape (n,), or None
-        Their places in an order, from `places_of_rows`.
+        Places of its rows in an order, from `places_of_rows`.
     """
     searched = isinstance(model.bandwidth, str) and hasattr(model, "loo_error_")
-    if model.gap or not searched or not (place is not None or is_ordered(rows)):
+    if model.gap or not searched or not (place is not None or is_ordered(model)):
         return
     timed = place is not None
     if place is None:

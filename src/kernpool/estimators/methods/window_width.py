@@ -10,7 +10,6 @@ from kernpool.bandwidth import CRITERIA, RULES, TrainingRows
 from kernpool.bandwidth.search import Found
 from kernpool.bandwidth.search.neighbors import search_neighbors
 from kernpool.core import Categories
-from kernpool.data.circular import Coordinates
 from kernpool.estimators.bandwidth import choose_bandwidth, search_options
 from kernpool.estimators.fitted_model import smoother_of_rows
 from kernpool.estimators.methods.robust_regression import choose_robustly
@@ -23,21 +22,17 @@ OWN_SEARCHES = ("regularised", "log_loss")  # whose numbers are of no published 
 MEDIAN_ROWS = 1000  # whose effective rows say what is usual
 
 
-def choose_windows(model: FittedModel, rows: TrainingRows, coordinates: Coordinates, categories: Categories) -> Found:
+def choose_windows(model: FittedModel, rows: TrainingRows) -> Found:
     """Choose bandwidths, and then the windows that have them.
 
     Parameters
     ----------
     model : estimator
-        Its parameters, checked.
+        Its parameters, checked, and its encoding.
     rows : TrainingRows
         Training rows, with pooled columns.
-    coordinates : Coordinates
-        By which columns of the table are pooled.
-    categories : Categories
-        Categories of the codes.
     """
-    bandwidth = coordinates.given(model.bandwidth)
+    bandwidth, categories = model.encoding_.distinct(model.bandwidth), model._categories()
     single = rows.X.shape[1] == 1 and (rows.code is None or not rows.code.shape[1])
     if isinstance(model.window, Nearest) and single and isinstance(bandwidth, str) and bandwidth not in RULES:
         bandwidth = "scott"  # the ratio of a single column needs no search

@@ -41,7 +41,6 @@ from kernpool.estimators.methods.inference import Prediction
 from kernpool.estimators.methods.prediction_intervals import METHODS_OF_SAMPLES, check_rows, read_outputs
 from kernpool.estimators.stacking.kernel_ridge import Array, KernelRidge, mean_of
 from kernpool.estimators.stacking.stack import FitMembers, FittedStack, row_weights, values_of
-from kernpool.estimators.training_rows import ReadRows
 from kernpool.execution.error_messages import check_choice
 from kernpool.execution.text_table import ROWS
 from kernpool.inference import Interval, local_noise, number_clusters
@@ -259,6 +258,6 @@ def expected_error(stack: FittedStack, fit: FitMembers) -> float:
 def _refitted(local: KernelSmoother, rows: TrainingRows) -> KernelSmoother:
     """Return an estimator like a fitted one, fitted to some of its rows."""
     again: KernelSmoother = clone(local)
-    read = ReadRows(rows.X, rows.code, rows.value, local.encoding_, None)
-    again._fit_pairs(read, read.output, rows.weight, rows.clusters)
+    again.encoding_ = local.encoding_
+    again._fit_pairs(rows.X, rows.code, rows.value, rows.weight, rows.clusters)
     return again

@@ -52,7 +52,7 @@ from scipy.spatial.distance import cdist
 
 from kernpool.bandwidth import TrainingRows, canonical_rows
 from kernpool.core import Exclusion
-from kernpool.data.circular import Coordinates
+from kernpool.data.encoding import Encoding
 from kernpool.estimators.expected_error import FEWEST, folds_of
 
 Array = NDArray[np.float64]
@@ -221,40 +221,36 @@ class StandardColumns:
 
     Parameters
     ----------
-    coordinates : Coordinates
-        Of numeric columns on circles and globes, as points.
+    encoding : Encoding
+        Of the table: which columns are pooled, and the categories.
     center, spread : ndarray of shape (d,)
-        Weighted means and standard deviations of the numeric columns, or of their coordinates.
-    levels : tuple of int
-        Number of categories of each categorical column.
+        Weighted means and standard deviations of the pooled columns.
 
     Examples
     --------
-    >>> columns = StandardColumns.of(np.array([[1.0], [3.0]]), np.ones(2), (2,), Coordinates(1))
+    >>> encoding = Encoding(None, ("numeric", "unordered"), (("a", "b"),), (None,))
+    >>> columns = StandardColumns.of(np.array([[1.0], [3.0]]), np.ones(2), encoding)
     >>> columns.matrix(np.array([[5.0], [2.0]]), np.array([[1], [-1]]))
     array([[3., 0., 1.],
            [0., 0., 0.]])
     """
 
-    coordinates: Coordinates
+    encoding: Encoding
     center: Array
     spread: Array
-    levels: tuple[int, ...]
 
     @classmethod
-    def of(
-        cls, key: NDArray[np.floating], weight: Array, levels: tuple[int, ...], coordinates: Coordinates
-    ) -> StandardColumns:
+    def of(cls, key: NDArray[np.floating], weight: Array, encoding: Encoding) -> StandardColumns:
         """Measure the numeric columns of weighted rows."""
-        numbers: Array = coordinates.apply(key).astype(np.float64)
+        numbers: Array = encoding.pooled(key).astype(np.float64)
         spread = np.where(np.ptp(numbers, axis=0) > 0, spread_of(numbers, weight), np.inf)
-        return cls(coordinates, mean_of(numbers, weight), spread, levels)
+        return cls(encoding, mean_of(numbers, weight), spread)
 
     def matrix(self, key: NDArray[np.floating], code: Codes | None) -> Array:
         """Return the columns of given rows; a constant column is zero, and an unseen category is none of the others."""
-        parts = [(self.coordinates.apply(key) - self.center) / self.spread]
-        for column, levels in zip([] if code is None else code.T, self.levels, strict=True):
-            parts.append((column[:, None] == np.arange(levels)).astype(np.float64))
+        parts = [(self.encoding.pooled(key) - self.center) / self.spread]
+        for column, levels in zip([] if code is None else code.T, self.encoding.levels, strict=True):
+            parts.append((column[:, None] == np.arange(len(levels))).astype(np.float64))
         return np.hstack(parts)
 
 

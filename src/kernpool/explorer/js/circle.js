@@ -1,4 +1,4 @@
-// Columns that come round after a period, as points of a circle: kernpool/data/circular.py has the same.
+// Columns that come round after a period, as points of a circle: kernpool/data/column_options.py has the same.
 
 /** How far a query is from a key along the chord, signed: what kernels take. A column without a period is a line. */
 export function chord(query, key, period) {
