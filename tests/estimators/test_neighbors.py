@@ -9,7 +9,7 @@ import pytest
 
 import kernpool
 from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor, Nearest
-from kernpool.bandwidth.search.neighbors import minimise_over_whole_numbers
+from kernpool.estimators.bandwidth import minimise_over_whole_numbers
 
 RNG = np.random.default_rng(5)
 X = RNG.exponential(size=(60, 1))

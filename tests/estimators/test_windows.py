@@ -11,7 +11,7 @@ from kernpool import Floor, LocalLinearRegressor, NadarayaWatsonClassifier, Nada
 from kernpool.bandwidth import TrainingRows
 from kernpool.bandwidth.search import Found
 from kernpool.core import NO_CATEGORIES, ExcludedPairs, Exclusion, Problem
-from kernpool.estimators.methods.window_width import find_floor
+from kernpool.estimators.bandwidth import find_floor
 from kernpool.pooling import choose
 from kernpool.pooling.weights import weight_tables
 from kernpool.smoother.windows import FACTORS

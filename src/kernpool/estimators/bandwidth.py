@@ -1,13 +1,23 @@
-"""Choice of an estimator's bandwidth: given numbers, a rule of thumb, or a search on all or sampled rows.
+"""Choice of an estimator's bandwidth, and of its windows: given, by a rule, or by a search on all or sampled rows.
 
 For rows that are not in memory the search runs on a sample, and the result is scaled by a rate to the number of all
 rows. Chunks and clusters share this file, so that the same rows in the same order have the same bandwidth. Every
 row has a pseudo-random number that depends only on `random_state` and on the index of the row, and the rows of
 positive weight with the smallest numbers are the sample. A process that reads only some of the rows can compute
 their numbers.
+
+The number of neighbors of a window is a whole number, and there is no derivative by it. A grid of numbers, each at
+least 1.15 times the one before, goes from the least that determines a fit to all other rows; then all whole numbers
+between the neighbours of the best are tried, or, where these are many, the outer third with the larger criterion is
+dropped until few are left. Each row is predicted from the others, in a window of the others: what a fit without the row
+would do. Of more than 5000 rows as many are drawn, by a fixed seed, and predicted from all others.
 """
 
+import math
+import time
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,20 +25,26 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from kernpool.bandwidth import warn_of_copies
-from kernpool.bandwidth.criteria import CRITERIA, LOG_LOSS, check_exclusion
+from kernpool.bandwidth.criteria import CRITERIA, LOG_LOSS, Criterion, check_exclusion, leave_one_out
 from kernpool.bandwidth.rules_of_thumb import RULES, rule_of_thumb
 from kernpool.bandwidth.search import Found, SearchOptions, TrainingRows, distinct_rows, search_bandwidth
 from kernpool.bandwidth.search.held_out import adjust_to_all_rows, rescale_to_all_rows
 from kernpool.bandwidth.search.setup import affordable_rows
-from kernpool.core.pair_factors import NO_CATEGORIES, Categories
+from kernpool.core import NO_CATEGORIES, Categories, Problem
 from kernpool.data.array_validation import INFINITE, as_bandwidth
 from kernpool.data.chunks.sampling import RowSample
 from kernpool.data.suspect_columns import SuspectColumnWarning, suspect_numbers
+from kernpool.estimators.fitted_model import smoother_of_rows
 from kernpool.estimators.model import FittedModel
+from kernpool.estimators.robust_regression import choose_robustly
 from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.progress import current_progress
 from kernpool.execution.warnings import warn_caller
 from kernpool.kernels import Kernel, get_kernel
+from kernpool.pooling.recipe import Recipe, Sums, sum_problem
+from kernpool.pooling.widths import Floor, Nearest, count_neighbors, least_neighbors, width_finder, with_widths
+from kernpool.smoother import Smoother
+from kernpool.smoother.windows import effective_rows
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -46,6 +62,30 @@ def search_options(model: FittedModel) -> SearchOptions:
         progress=current_progress(),
         **search,
     )
+
+
+def choose_windows(model: FittedModel, rows: TrainingRows) -> Found:
+    """Choose bandwidths, and then the windows that have them.
+
+    Parameters
+    ----------
+    model : estimator
+        Its parameters, checked, and its encoding.
+    rows : TrainingRows
+        Training rows, with pooled columns.
+    """
+    bandwidth, categories = model.encoding_.distinct(model.bandwidth), model._categories()
+    options = search_options(model)
+    nearest = isinstance(model.window, Nearest)
+    single = rows.X.shape[1] == 1 and not rows.code.shape[1]
+    if nearest and single and isinstance(bandwidth, str) and bandwidth not in RULES:
+        bandwidth = "scott"  # the ratio of a single column needs no search
+    choose = partial(choose_bandwidth, bandwidth, options=options, categories=categories, smoothing=model.smoothing)
+    found = choose_robustly(model, bandwidth, rows, categories, choose, options) if model.robust else choose(rows)
+    if model.window == "fixed" or (model.window == "auto" and not model._floor):
+        return found
+    rows = rows.take(np.flatnonzero(rows.weight > 0))
+    return (find_neighbors if nearest else find_floor)(model, found, rows, categories)
 
 
 def choose_bandwidth(
@@ -187,3 +227,196 @@ def bandwidth_of_sample(
     if few == many:
         return replace(found, bandwidth_note=f"{bandwidth!r} on all {many} rows")
     return rescale_to_all_rows(found, bandwidth, few, many, options)
+
+
+OWN_SEARCHES = ("regularised", "log_loss")  # whose numbers are of no published method
+MEDIAN_ROWS = 1000  # whose effective rows say what is usual
+
+
+def find_floor(model: FittedModel, found: Found, rows: TrainingRows, categories: Categories) -> Found:
+    """Choose the least number of effective rows of windows; see `kernpool.smoother.windows`.
+
+    Leave-one-out errors, if they are of all rows, become those in these windows.
+    """
+    window = model.window
+    searched = isinstance(model.bandwidth, str) and model.bandwidth in OWN_SEARCHES
+    varies = np.any(rows.X[:1] != rows.X) and len(rows.X) > 2
+    if not varies or not (isinstance(window, Floor) or searched):
+        return found
+    smoother = smoother_of_rows(model, found, rows, categories)
+    if isinstance(window, Floor):
+        least = window.rows
+    else:
+        some = np.sort(np.random.default_rng(0).permutation(len(rows.X))[:MEDIAN_ROWS])
+        usual = (
+            np.median(effective_rows(smoother.left_out_problem(rows.exclusion).block(some), smoother.sums)) / rows.unit
+        )
+        least = min(model._floor, max(float(usual), 1.0))
+    found = replace(found, min_effective_rows=float(least))
+    smoother = replace(smoother, least_rows=found.min_effective_rows)
+    if found.loo_error is None or found.bandwidth_note is not None:
+        return found
+    widened = smoother.training_points(rows.exclusion).widening is not None
+    return _with_errors(found, smoother) if widened else found
+
+
+def find_neighbors(model: FittedModel, found: Found, rows: TrainingRows, categories: Categories) -> Found:
+    """Choose the number of neighbors in a window: the one given, or the one that a search finds.
+
+    Leave-one-out errors become those in these windows, except for criteria that leave no row out.
+    """
+    if rows.exclusion is not None and rows.exclusion.gap:
+        raise ValueError(
+            f"gap must be 0 where windows follow the rows, got gap={rows.exclusion.gap} and "
+            f"window={model.window}; use window='fixed'"
+        )
+    named = model.bandwidth if isinstance(model.bandwidth, str) else "loo"
+    criterion = CRITERIA.get(named, CRITERIA["loo"])  # rules of thumb and log losses of classes search nothing here
+    smoother = smoother_of_rows(model, found, rows, categories)
+    in_sample = smoother.problem(smoother.training_points(rows.exclusion))
+    asked = model.window.k if isinstance(model.window, Nearest) else None
+    if asked is None:
+        found = replace(found, search_rows=None)  # all rows have a say in the number
+        problem = smoother.left_out_problem(rows.exclusion) if criterion.exclude_self else in_sample
+        k = search_neighbors(problem, criterion, smoother.recipe, (model.search or {}).get("seconds"))
+    else:
+        units = count_neighbors(asked, in_sample)
+        k = round(units)
+        if abs(k - units) > 1e-9 * units:  # sums of weights are rounded
+            raise ValueError(
+                f"window={model.window} of a total weight of {rows.weight.sum():g} is {units:g} rows, and "
+                "windows reach to a whole number; give k as a number of rows, or sample_weight in whole rows"
+            )
+    # A share of priors by rows held out was found in windows of fixed width.
+    found = replace(found, n_neighbors=k, prior_share=None)
+    known = criterion.exclude_self and (asked is None or found.loo_error is not None)
+    return _with_errors(found, replace(smoother, n_neighbors=k)) if known else found
+
+
+def _with_errors(found: Found, smoother: Smoother) -> Found:
+    """Add the leave-one-out error in windows of all rows, and the number of empty ones."""
+    one = smoother.leave_one_out()
+    return replace(found, loo_error=one.error, loo_empty_windows=int(np.count_nonzero(~one.occupied)))
+
+
+RATIO, MOST_STEPS = 1.15, 40  # of the grid
+SCANNED, LAST = 64, 12  # numbers that are all tried, and that are left of more
+MOST_ROWS = 5000  # that are predicted
+
+
+def minimise_over_whole_numbers(
+    criterion: Callable[[int], float], least: int, most: int, seconds: float | None = None
+) -> int:
+    """Find the whole number from `least` to `most` with the smallest criterion, as the docstring of the module says.
+
+    Parameters
+    ----------
+    criterion : callable
+        Function of one number.
+    least, most : int
+        Range, `least` at most `most`.
+    seconds : float, optional
+        After which the search stops, with a warning.
+
+    Returns
+    -------
+    int
+        The largest of those with the smallest criterion.
+
+    Examples
+    --------
+    >>> minimise_over_whole_numbers(lambda k: (k - 1234) ** 2, 3, 10_000)
+    1234
+    """
+    tried: dict[int, float] = {}
+    start = time.perf_counter()
+
+    def is_late() -> bool:
+        return seconds is not None and bool(tried) and time.perf_counter() - start > seconds
+
+    def best_of(numbers: Iterable[int]) -> int:
+        """Try numbers and return the best, of equal ones the largest, among all that were tried."""
+        for k in numbers:
+            if k not in tried and not is_late():
+                value = criterion(k)
+                tried[k] = math.inf if math.isnan(value) else value
+        return min(tried, key=lambda k: (tried[k], -k))
+
+    ratio, grid = max(RATIO, (most / least) ** (1.0 / MOST_STEPS)), [least]
+    if most - least <= SCANNED:
+        grid = list(range(least, most + 1))
+    while grid[-1] < most:
+        grid.append(min(most, max(grid[-1] + 1, math.floor(grid[-1] * ratio))))
+    place = grid.index(best_of(grid))
+    low, high = grid[max(place - 1, 0)], grid[min(place + 1, len(grid) - 1)]
+    many = high - low > SCANNED
+    while many and high - low > LAST and not is_late():
+        left, right = low + (high - low) // 3, high - (high - low) // 3
+        best_of([left, right])
+        if tried.get(left, math.inf) < tried.get(right, math.inf):
+            high = right
+        else:
+            low = left
+    best = best_of(range(low, high + 1))
+    if is_late():
+        warn_caller(
+            f"the search for k was stopped after {seconds:g} seconds, with {len(tried)} numbers tried; give "
+            "search={'seconds': ...} more, or Nearest(k)"
+        )
+    return best
+
+
+def search_neighbors(problem: Problem, criterion: Criterion, recipe: Recipe, seconds: float | None = None) -> int:
+    """Find the number of neighbors by a criterion of the training rows.
+
+    Parameters
+    ----------
+    problem : Problem
+        The training rows as queries and as keys, each left out of its own fit if the criterion says so.
+    criterion : Criterion
+        Which error; of those with a penalty on degrees of freedom the fits are in-sample.
+    recipe : Recipe
+        Its algorithm, its threads and its ridge.
+    seconds : float, optional
+        After which the search stops, with a warning.
+
+    Returns
+    -------
+    int
+        Takes some sixty passes over the pairs.
+    """
+    n, total = len(problem.query), problem.total_weight * problem.weight_unit
+    some = None
+    if n > MOST_ROWS:
+        some = np.sort(np.random.default_rng(0).permutation(n)[:MOST_ROWS])
+        problem = problem.block(some)
+    find = width_finder(problem)
+    least = least_neighbors(problem.similarity.kernel, problem.key.shape[1], problem.degree)
+    most = max(least, math.floor(total + 1e-9) - int(criterion.exclude_self))
+
+    def value(k: int) -> float:
+        widened = with_widths(problem, find(k))
+        if criterion.exclude_self:
+            ridge = recipe.ridge_weight(problem.key.shape[1])
+            algorithm, n_jobs = recipe.algorithm, recipe.n_jobs
+            return leave_one_out(widened, rows=some, algorithm=algorithm, n_jobs=n_jobs, ridge=ridge).error
+        return _penalised(widened, criterion, recipe, total, some)
+
+    return minimise_over_whole_numbers(value, least, most, seconds)
+
+
+def _penalised(
+    problem: Problem, criterion: Criterion, recipe: Recipe, total: float, rows: NDArray[np.intp] | None
+) -> float:
+    """Return the penalised mean square of in-sample residuals, from the trace of the hat matrix."""
+    assert criterion.log_penalty is not None
+    state = sum_problem(problem.without_center(), recipe)
+    fit = Sums(state, problem.layout, problem.value_center).fit(recipe.ridge_weight(problem.key.shape[1]))
+    which = slice(None) if rows is None else rows
+    weight = np.ones(len(fit.base)) if problem.key_weight is None else problem.key_weight[which] * problem.weight_unit
+    hat = np.exp(problem.similarity.log_peak - state.log_denominator) * fit.base
+    residual = problem.value[which] + problem.value_center - fit.intercept
+    trace = float(weight @ hat) * total / float(weight.sum())
+    square = float(weight @ np.sum(residual**2, axis=1)) / float(weight.sum())
+    penalty = criterion.log_penalty(trace, total)[0]
+    return square * math.exp(penalty) if penalty < 700.0 else math.inf

@@ -37,9 +37,9 @@ from numpy.typing import NDArray
 from kernpool.bandwidth import CRITERIA, TrainingRows, canonical_rows, count_copies
 from kernpool.bandwidth.search import Found
 from kernpool.core import Exclusion, Keys
+from kernpool.estimators.bandwidth import choose_windows
 from kernpool.estimators.fitted_model import smoother_of_rows
 from kernpool.estimators.limits import smoother_of
-from kernpool.estimators.methods.window_width import choose_windows
 from kernpool.estimators.model import FittedModel
 from kernpool.execution.progress import current_progress, report_progress
 from kernpool.smoother import Smoother

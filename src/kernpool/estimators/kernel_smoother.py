@@ -17,12 +17,12 @@ from kernpool.core import Exclusion, check_degree
 from kernpool.core.dependent_columns import RankNotes
 from kernpool.data.array_validation import unshared
 from kernpool.data.encoding import group_codes
+from kernpool.estimators.bandwidth import choose_windows
 from kernpool.estimators.expected_error import expected_error
 from kernpool.estimators.extrapolation import extent_of
 from kernpool.estimators.fitted_model import smoother_of_fit
 from kernpool.estimators.limits import refuse, smoother_of
 from kernpool.estimators.methods.prediction import PredictionBase, prediction_at
-from kernpool.estimators.methods.window_width import choose_windows
 from kernpool.estimators.model import FittedModel, NamedCalls, as_fitted
 from kernpool.estimators.training_rows import frequencies
 from kernpool.kernels import Kernel

@@ -4,8 +4,7 @@ Read `search.py` first: it chooses the rows, how a criterion is evaluated and th
 reports the result. `setup.py` has the options and the rows of a search. `objective.py` is the criterion with its
 derivatives, `fast_objectives.py` the same by quicker sums for small tables. `drivers.py` searches one common factor, or
 one bandwidth per column and the ridge, by Gauss-Newton steps; `log_loss.py` is the criterion, and the descent, for
-class probabilities. `held_out.py` makes bandwidths of a sample those of all rows, and `neighbors.py` finds the number
-of neighbors of a window.
+class probabilities. `held_out.py` makes bandwidths of a sample those of all rows.
 """
 
 from kernpool.bandwidth.search.search import BandwidthSearch, Found, search_bandwidth

@@ -4,6 +4,6 @@ Read `prediction.py` first, the predictions that a model gives as objects and th
 standard errors, intervals and diagnostics of regressors. Most other classes are mixins of a public estimator.
 `distribution.py` has conditional quantiles and distribution functions, `prediction_intervals.py` prediction intervals,
 calibrated by the rows that `calibration.py` reads, `bootstrap.py` resampling and significance tests, and
-`classification.py` probabilities and prediction sets of classifiers. Of a fit, `robust_regression.py` finds the weights
-of outliers, `row_order.py` the order of rows and correlated noise, and `window_width.py` how many rows windows hold;
+`classification.py` probabilities and prediction sets of classifiers. Of a fit, `row_order.py` finds the order of rows
+and correlated noise.
 """

@@ -19,8 +19,8 @@ from kernpool.core import Exclusion
 from kernpool.data.encoding import group_codes
 from kernpool.estimators.fitted_model import output_shape, places_of, shaped
 from kernpool.estimators.limits import refuse
-from kernpool.estimators.methods.robust_regression import refit_robustly
 from kernpool.estimators.model import FittedModel, as_fitted
+from kernpool.estimators.robust_regression import refit_robustly
 from kernpool.estimators.training_rows import as_outputs
 from kernpool.execution.error_messages import abbreviate, check_choice
 from kernpool.execution.interval import Interval

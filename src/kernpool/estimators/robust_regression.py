@@ -33,13 +33,12 @@ from sklearn.utils import check_random_state
 
 from kernpool.bandwidth import TrainingRows
 from kernpool.bandwidth.rules_of_thumb import RULES, column_spread
-from kernpool.bandwidth.search import BandwidthSearch, Found, distinct_rows
+from kernpool.bandwidth.search import BandwidthSearch, Found, SearchOptions, distinct_rows
 from kernpool.bandwidth.search.drivers import candidates
 from kernpool.bandwidth.search.held_out import rescale_to_all_rows
 from kernpool.bandwidth.search.objective import cost_of_empty
 from kernpool.core import Categories
 from kernpool.core.robust_weights import EXACT, NORMAL, RESERVE, VISIBLE, Robustness, median_magnitude
-from kernpool.estimators.bandwidth import choose_bandwidth, search_options
 from kernpool.estimators.fitted_model import smoother_of_rows
 from kernpool.estimators.model import FittedModel
 from kernpool.execution.warnings import warn_caller
@@ -83,7 +82,14 @@ def _left_out(plain: Smoother, robustness: Robustness) -> tuple[Array, NDArray[n
     return np.where(alone, (training.value - training.deleted)[:, 0], residual), alone
 
 
-def choose_robustly(model: FittedModel, bandwidth: Any, rows: TrainingRows, categories: Categories) -> Found:
+def choose_robustly(
+    model: FittedModel,
+    bandwidth: Any,
+    rows: TrainingRows,
+    categories: Categories,
+    choose: Callable[[TrainingRows], Found],
+    options: SearchOptions,
+) -> Found:
     """Choose bandwidths of a robust fit, and compute the robustness weights of its rows.
 
     Parameters
@@ -96,6 +102,10 @@ def choose_robustly(model: FittedModel, bandwidth: Any, rows: TrainingRows, cate
         All rows, numeric columns in the units in which they are compared.
     categories : Categories
         Of their codes.
+    choose : callable
+        Choice of the bandwidths of some rows by squared errors.
+    options : SearchOptions
+        Options of that.
 
     Returns
     -------
@@ -112,11 +122,7 @@ def choose_robustly(model: FittedModel, bandwidth: Any, rows: TrainingRows, cate
     searched = isinstance(bandwidth, str) and bandwidth not in RULES
     _refuse_options(model, robust, rows, searched)
 
-    def choose(some: TrainingRows) -> Found:
-        options = search_options(model)
-        return choose_bandwidth(bandwidth, some, options, categories=categories, smoothing=model.smoothing)
-
-    found = _search(model, robustness, rows, categories, choose) if searched else choose(rows)
+    found = _search(model, robustness, rows, categories, choose, options) if searched else choose(rows)
     weight, stopped = robustness_weights(_smoother_at(model, rows, categories, found), robustness)
     if stopped:
         warn_caller(
@@ -166,6 +172,7 @@ def _search(
     rows: TrainingRows,
     categories: Categories,
     choose: Callable[[TrainingRows], Found],
+    options: SearchOptions,
 ) -> Found:
     """Find bandwidths by the bounded loss; the ratios of several by a search on re-weighted rows.
 
@@ -173,7 +180,6 @@ def _search(
     """
     counted = np.flatnonzero(rows.weight > 0)
     rows = rows.take(counted)
-    options = search_options(model)
     drawn, most = rows, options.rows
     most = min(most, SEARCH_ROWS) if isinstance(most, int | np.integer) else SEARCH_ROWS
     if len(rows.X) > most:
@@ -196,9 +202,10 @@ def _search(
     one, tried, before = found.bandwidth, np.array(sorted(losses)), found.bandwidth_search
     bandwidth = one * factor
     relevance = np.where(drawn.extent > 0, spread / bandwidth, 0.0) if before is None else before.relevance
+    candidates_tried = np.column_stack([tried[:, None] * one, np.tile(found.smoothing, (len(tried), 1))])
     search = BandwidthSearch(
         "bounded", losses[factor], bandwidth, found.smoothing, relevance, spread,
-        one_factor, losses[factor], 0, tried[:, None] * one, np.array([losses[f] for f in tried]),
+        one_factor, losses[factor], 0, candidates_tried, np.array([losses[f] for f in tried]),
         len(losses), len(grid), len(drawn.X), time.perf_counter() - seconds, "the best of a grid, refined",
         ridge=found.ridge or 0.0,
     )  # fmt: skip
