@@ -87,24 +87,6 @@ def differs_visibly(curve: Array, interval: Interval) -> bool:
     return bool(np.any(apart))
 
 
-def limit_height(ax: Axes, drawn: Sequence[Array | None], bands: Sequence[Any]) -> None:
-    """Limit the range of the y axis if bands are very wide, so that the curve does not look flat."""
-    values = np.concatenate([np.ravel(one) for one in drawn if one is not None])
-    values = values[np.isfinite(values)]
-    ends = np.concatenate([np.r_[one.lower, one.upper] for one in bands])
-    ends = ends[np.isfinite(ends)]
-    if not values.size or not ends.size:
-        return
-    low, high = values.min(), values.max()
-    reach = REACH * (high - low)
-    bottom, top = ax.get_ylim()
-    if ends.min() < low - reach:
-        bottom = max(bottom, low - reach)
-    if ends.max() > high + reach:
-        top = min(top, high + reach)
-    ax.set_ylim(bottom, top)
-
-
 CENTER = "bias-corrected curve"
 
 
@@ -378,18 +360,18 @@ class KernelCurveDisplay(drawing.Display):
         ax, x = self._start(ax), self.x  # which says what to install where there is no matplotlib
         from matplotlib.colors import to_rgba
 
-        styled = drawing.styled
         self.scatter_ = drawing.draw_samples(ax, self.x_train, self.y_train, scatter_kwargs)
-        width = 2.0 if len(x) < 1000 else 1.2
-        curve = styled(curve_kwargs, color=drawing.RED, linewidth=width, label=self.name, zorder=3)
-        color = curve["color"]
+        color = (curve_kwargs or {}).get("color", drawing.RED)
         if self.zero_line:
             ax.axhline(0.0, color=drawing.GRAY, linewidth=0.8, zorder=1)
-        shades: list[Any] = [*self.bands]
         self.expected_: Any = None
         if self.prediction_interval is not None:
             expected = self.prediction_interval
-            style = styled(
+            self.expected_ = drawing.draw_band(
+                ax,
+                x,
+                expected.lower,
+                expected.upper,
                 expected_kwargs,
                 facecolor=to_rgba(drawing.BLUE, PREDICTION_PALE),
                 edgecolor=drawing.BLUE,
@@ -398,23 +380,28 @@ class KernelCurveDisplay(drawing.Display):
                 label=f"{100 * expected.level:.6g} % prediction interval",
                 zorder=1.2,
             )
-            self.expected_ = drawing.draw_band(ax, x, expected.lower, expected.upper, style)
-            shades.append(expected)
         self.bands_: list[Any] = []
         for depth, band in enumerate(self.bands):  # the widest comes first, and is the palest
-            alpha = PALE if len(self.bands) > 1 and depth == 0 else DARK
-            style = styled(band_kwargs, color=color, alpha=alpha, linewidth=0, label=label_of(band), zorder=1.5)
-            self.bands_.append(drawing.draw_band(ax, x, band.lower, band.upper, style))
+            style = {"color": color, "alpha": PALE if len(self.bands) > 1 and depth == 0 else DARK, "zorder": 1.5}
+            self.bands_.append(
+                drawing.draw_band(
+                    ax, x, band.lower, band.upper, band_kwargs, linewidth=0, label=label_of(band), **style
+                )
+            )
         self.lines_: list[Any] = []
         if self.truth is not None:
-            style = styled(truth_kwargs, color=drawing.BLACK, linestyle="--", linewidth=1.5, label="truth", zorder=2)
-            self.lines_ += ax.plot(x, self.truth, **style)
-        self.lines_ += ax.plot(x, self.prediction, **curve)
+            style = {"color": drawing.BLACK, "linestyle": "--", "linewidth": 1.5, "zorder": 2}
+            self.lines_.append(drawing.draw_line(ax, x, self.truth, truth_kwargs, label="truth", **style))
+        style = {"color": color, "linewidth": 2.0 if len(x) < 1000 else 1.2, "zorder": 3}
+        self.lines_.append(drawing.draw_line(ax, x, self.prediction, curve_kwargs, label=self.name, **style))
         self.center_line_: Any = None
         if self.bands and differs_visibly(self.prediction, self.bands[-1]):
-            style = styled(center_kwargs, color=color, linestyle=":", linewidth=1.5, zorder=2.5, label=CENTER)
-            (self.center_line_,) = ax.plot(x, self.bands[-1].center, **style)
-        if shades:
-            limit_height(ax, [self.prediction, self.truth, self.y_train], shades)
-        self._finish(frameon=bool(shades), framealpha=0.75, edgecolor="none")  # the legend lies on the bands
+            style = {"color": color, "linestyle": ":", "linewidth": 1.5, "zorder": 2.5}
+            center = self.bands[-1].center
+            self.center_line_ = drawing.draw_line(ax, x, center, center_kwargs, label=CENTER, **style)
+        shown = [one for one in (self.prediction, self.truth, self.y_train) if one is not None]
+        has_bands = bool(self.bands or self.expected_)
+        if has_bands:
+            drawing.limit_height([ax], shown, REACH)
+        self._finish(frameon=has_bands, framealpha=0.75, edgecolor="none")  # the legend lies on the bands
         return self

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib import import_module
@@ -262,16 +262,35 @@ def evenly(n: int, at_most: int | None) -> NDArray[np.intp]:
 Array = NDArray[np.float64]
 
 
-def draw_band(ax: Axes, x: Array, lower: Array, upper: Array, style: dict[str, Any]) -> Any:
+def draw_line(ax: Axes, x: Array, y: Array, given: Style, **default: Any) -> Any:
+    """Draw a line, in the default style but for what the caller gives."""
+    (line,) = ax.plot(x, y, **styled(given, **default))
+    return line
+
+
+def draw_band(ax: Axes, x: Array, lower: Array, upper: Array, given: Style, **default: Any) -> Any:
     """Fill the area between two limits, with gaps where one is not finite."""
-    return ax.fill_between(x, lower, upper, where=np.isfinite(lower) & np.isfinite(upper), **style)
+    known = np.isfinite(lower) & np.isfinite(upper)
+    return ax.fill_between(x, lower, upper, where=known, **styled(given, **default))
 
 
-def draw_samples(ax: Axes, x: Array | None, y: Array | None, given: Style) -> Any:
-    """Draw training samples as circles, smaller and more transparent if there are many."""
+def draw_samples(ax: Axes, x: Array | None, y: Array | None, given: Style, *, ink: float = 0.2, **default: Any) -> Any:
+    """Draw samples as circles, smaller and more transparent if there are many: `ink` is the least opacity."""
     if x is None or y is None:
         return None
     crowd = min(1.0, 100 / max(len(x), 1))
-    size, alpha = 14 + 22 * crowd, 0.2 + 0.25 * crowd
-    style = styled(given, s=size, color=GRAY, alpha=alpha, linewidths=0, label="training samples", zorder=1)
-    return ax.scatter(x, y, **style)
+    default = {"color": GRAY, "label": "training samples", "zorder": 1} | default
+    return ax.scatter(x, y, **styled(given, s=14 + 22 * crowd, alpha=ink + 0.25 * crowd, linewidths=0, **default))
+
+
+def limit_height(axes: Iterable[Axes], drawn: Sequence[Array], reach: float) -> None:
+    """Give axes one range of y, which extends at most `reach` times the range of some values beyond them.
+
+    Otherwise a curve would look flat beside very wide bands.
+    """
+    values = np.concatenate([np.ravel(one) for one in drawn])
+    low, high = np.nanmin(values), np.nanmax(values)
+    room = reach * (high - low)
+    bottom, top = np.transpose([ax.get_ylim() for ax in axes])
+    for ax in axes if room > 0 else ():
+        ax.set_ylim(max(bottom.min(), low - room), min(top.max(), high + room))

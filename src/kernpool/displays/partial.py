@@ -34,6 +34,7 @@ AVERAGED_GRID = 50  # points of a curve whose predictions are averaged: each cos
 MOST_CATEGORIES = 30  # the most frequent, in one panel
 TURNED = 6  # more labels than this, or longer ones than fit, are turned
 PALE, PALER = 0.22, 0.13  # opacity of bands of one curve, and of several
+REACH = 0.5  # in ranges of the training outputs: the most that panels extend beyond these
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +65,7 @@ class PartialDisplay:
     x_train, y_train : ndarray of shape (n,) or None
         Training samples, if there is one column of numbers.
     y_range : tuple of two float or None
-        Least and largest training output; panels reach half as far beyond, at most.
+        Least and largest training output; panels extend beyond them by half of this range, at most.
     note : str
         How the other columns are held, for the title.
     band_label : str, default="interval"
@@ -284,9 +285,14 @@ class PartialDisplay:
                 self._draw_center(ax, panel)
             if panel.categories is not None:
                 _name_categories(ax, panel.categories)
+            else:  # where the rows are
+                ticks = {"color": drawing.GRAY, "alpha": 0.5, "markersize": 6, "zorder": 1}
+                height = np.full(len(panel.rows), 0.012)
+                ax.plot(panel.rows, height, "|", transform=ax.get_xaxis_transform(), **ticks)
             drawing.label_axis(ax.xaxis, panel.label, panel.kind)
             drawing.tidy(ax)
-        self._limit_height()
+        if self.y_range is not None:
+            drawing.limit_height(self.axes_, [np.array(self.y_range)], REACH)
         for ax in self.axes_:
             if ax.get_subplotspec() is None or ax.get_subplotspec().is_first_col():
                 ax.set_ylabel(self.y_label)
@@ -307,24 +313,6 @@ class PartialDisplay:
         self.centers_ += ax.plot(
             panel.x, interval.center, color=drawing.RED, linewidth=1.3, label=CENTER, zorder=2.5, **style
         )
-
-    def _limit_height(self) -> None:
-        """Give all panels one range of y: that of predictions and intervals, not far beyond the training outputs."""
-        drawn = [] if self.y_train is None else [self.y_train]
-        for panel in self.panels:
-            drawn.append(panel.prediction)
-            drawn += [] if panel.interval is None else [panel.interval.lower, panel.interval.upper]
-        values = np.concatenate([np.ravel(some) for some in drawn])
-        bottom, top = float(np.nanmin(values)), float(np.nanmax(values))
-        if self.y_range is not None:
-            low, high = self.y_range
-            bottom, top = max(bottom, low - 0.5 * (high - low)), min(top, high + 0.5 * (high - low))
-        margin = 0.05 * ((top - bottom) or 1.0)
-        for ax, panel in zip(self.axes_, self.panels, strict=True):
-            ax.set_ylim(bottom - margin, top + margin)
-            if panel.categories is None:  # where the rows are
-                ax.plot(panel.rows, np.full(len(panel.rows), 0.012), "|", transform=ax.get_xaxis_transform(),
-                        color=drawing.GRAY, alpha=0.5, markersize=6, zorder=1)  # fmt: skip
 
 
 def _new_axes(panels: int, columns: int | None) -> list[Axes]:
@@ -400,14 +388,12 @@ def _draw(panel: Panel, ax: Axes, i: int, style: dict[str, Any], band_style: dic
     (line,) = ax.plot(x, panel.prediction[:, i], **({"zorder": 3} | points | style))
     if panel.interval is not None:
         lower, upper = (end.reshape(len(x), -1)[:, i] for end in (panel.interval.lower, panel.interval.upper))
-        color = style["color"]
+        color, alpha = style["color"], PALE if curves == 1 else PALER
         if panel.categories is None:
-            alpha = PALE if curves == 1 else PALER
-            band_style = {"color": color, "alpha": alpha, "linewidth": 0, "zorder": 2} | band_style
-            band = ax.fill_between(x, lower, upper, **band_style)
+            band = drawing.draw_band(ax, x, lower, upper, band_style, color=color, alpha=alpha, linewidth=0, zorder=2)
         else:
-            band_style = {"colors": color, "alpha": 0.35, "linewidth": 5, "zorder": 2} | band_style
-            band = ax.vlines(x, lower, upper, **band_style)
+            style = drawing.styled(band_style, colors=color, alpha=0.35, linewidth=5, zorder=2)
+            band = ax.vlines(x, lower, upper, **style)
     return line, band
 
 
