@@ -8,7 +8,7 @@ from sklearn.base import clone
 
 from kernpool import NadarayaWatsonClassifier, NadarayaWatsonRegressor, open_chunks
 from kernpool.data import TableError
-from kernpool.data.chunks.sampling import seed_of
+from kernpool.data.chunks.base import seed_of
 from kernpool.pooling import ChunkPairs
 
 needs_pyarrow = pytest.mark.skipif(not find_spec("pyarrow"), reason="Parquet needs the extra 'arrow'")

@@ -177,7 +177,7 @@ class Encoding:
                     raise ValueError(f"{table.columns[position].label} is named twice in unordered= and ordered=")
                 asked[position] = kind
         if table.numbers is not None and not asked:
-            encoding = cls.of_numbers(None, table.table.shape[1])
+            encoding = cls(None, ("numeric",) * table.table.shape[1])
         else:
             encoding = cls._of_columns(table, asked, binary=binary and len(table.columns) > 1)
         wanted = [option for option in OPTIONS if given.get(option.option) is not None]
@@ -368,9 +368,10 @@ class Encoding:
 
     def distinct(self, bandwidth: Any) -> Any:
         """Return the parameter `bandwidth`; one number of each part if there is one for each column of the table."""
-        given = isinstance(bandwidth, str) or np.ndim(bandwidth) != 1 or len(bandwidth) != len(self.bandwidth_of)
-        if given or not self.options:
-            return bandwidth  # a name, a number, or an error to be told of
+        if not self.options or isinstance(bandwidth, str):
+            return bandwidth
+        if np.ndim(bandwidth) != 1 or len(bandwidth) != len(self.bandwidth_of):
+            return bandwidth  # a number, or an error to be told of
         numbers = np.asarray(bandwidth, dtype=np.float64)
         for one in self.options:
             shared = numbers[list(one.columns)]

@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 
 from kernpool.algorithms.reference import pair_weights
 from kernpool.core import PoolState, Problem
-from kernpool.data.chunks.base import Chunk
-from kernpool.data.chunks.sampling import Sampling
+from kernpool.data.chunks.base import Chunk, Sampling
 from kernpool.distribution.weighted_quantile import LEAST, LN_2, SLACK, common_units, in_unit, known_quantiles
 from kernpool.execution.threads import cut
 from kernpool.pooling import MapReduce, QueryBatch, merge_states, sum_problem

@@ -32,7 +32,7 @@ from kernpool.bandwidth.search.held_out import adjust_to_all_rows, rescale_to_al
 from kernpool.bandwidth.search.setup import affordable_rows
 from kernpool.core import NO_CATEGORIES, Categories, Problem
 from kernpool.data.array_validation import INFINITE, as_bandwidth
-from kernpool.data.chunks.sampling import RowSample
+from kernpool.data.chunks.base import RowSample
 from kernpool.data.suspect_columns import SuspectColumnWarning, suspect_numbers
 from kernpool.estimators.fitted_model import smoother_of_rows
 from kernpool.estimators.model import FittedModel

@@ -10,8 +10,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.data.chunks.base import Chunk
-from kernpool.data.chunks.sampling import joined_ranges, range_of
+from kernpool.data.chunks.base import Chunk, joined_ranges, range_of
 from kernpool.data.dates import in_words
 from kernpool.data.encoding import Cuts, Encoding
 from kernpool.estimators.model import FittedModel

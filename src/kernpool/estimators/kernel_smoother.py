@@ -81,11 +81,7 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
         held = {name: value for name, value in vars(self).items() if name not in LIVE}
         self._given = {name: held[name] for name in held if not name.startswith("_") and not name.endswith("_")}
         self._rank_notes = RankNotes()
-        self._build()
-
-    def _build(self) -> None:
-        taken = as_fitted(self)
-        self.smoother_, self._extent = smoother_of_fit(taken), extent_of(taken)
+        self.smoother_, self._extent = smoother_of_fit(self), extent_of(self)
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
@@ -98,7 +94,8 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         if "_given" in state:
-            self._build()
+            taken = as_fitted(self)
+            self.smoother_, self._extent = smoother_of_fit(taken), extent_of(taken)
 
     def expected_error(self) -> float:
         r"""Estimate the mean squared error for new rows, summed over outputs, by nested cross-validation.

@@ -29,10 +29,9 @@ from kernpool.estimators.classifier import NadarayaWatsonClassifier
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.model import as_fitted, check_parameters
 from kernpool.estimators.regressors import LocalLinearRegressor, LocalPolynomialRegressor, NadarayaWatsonRegressor
-from kernpool.estimators.stacking.averaging import ScoreCalibration
 from kernpool.estimators.stacking.estimators import KernelStackingClassifier, KernelStackingRegressor
 from kernpool.estimators.stacking.kernel_ridge import KernelRidge, RidgeKernel, Spectrum, StandardColumns
-from kernpool.estimators.stacking.stack import FittedStack
+from kernpool.estimators.stacking.stack import FittedStack, ScoreCalibration
 from kernpool.execution.error_messages import abbreviate
 from kernpool.pooling import ChunkPairs, Floor, Nearest
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from kernpool.bandwidth import TrainingRows
 from kernpool.data import Chunks, Encoding, is_arrow_table, is_frame, open_chunks
-from kernpool.data.chunks.sampling import seed_of
+from kernpool.data.chunks.base import seed_of
 from kernpool.data.encoding import COLUMN_OPTIONS
 from kernpool.estimators.bandwidth import DEFAULT_SEARCH_ROWS, bandwidth_of_sample, choose_bandwidth, search_options
 from kernpool.estimators.extrapolation import Extent, Ranges

@@ -22,6 +22,8 @@ from kernpool.estimators.model import FittedModel
 from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.warnings import warn_caller
 
+NO_TARGET = "{} requires y to be passed, but the target y is None"
+
 
 def as_labels(y: Any, owner: str = "a classifier") -> NDArray[Any]:
     """Convert class labels of any type to an array; raise if labels are missing, of mixed types or would be rounded.
@@ -54,7 +56,8 @@ def as_labels(y: Any, owner: str = "a classifier") -> NDArray[Any]:
     ValueError: y is None in row 1 (counted from 0), and 1 of 2 labels are missing or infinite; drop such rows from X
     and y, or give missing labels a class of their own, such as 'unknown'
     """
-    _refuse_no_y(y, owner)
+    if y is None:
+        raise ValueError(NO_TARGET.format(owner))
     refuse_foreign("y", y)
     read = _as_array(y)
     if read.dtype.kind == "f":
@@ -199,11 +202,6 @@ def read_rows(
     return key, code, output
 
 
-def _refuse_no_y(y: Any, owner: str) -> None:
-    if y is None:
-        raise ValueError(f"{owner} requires y to be passed, but the target y is None")
-
-
 def refuse_formula(X: Any, y: Any) -> None:
     """Raise TypeError if X or y is a formula such as "y ~ a + b", and explain how to select columns.
 
@@ -249,7 +247,8 @@ def as_outputs(y: Any, owner: str = "a regressor") -> NDArray[np.floating[Any]]:
     owner : str
         Class of the model, for messages.
     """
-    _refuse_no_y(y, owner)
+    if y is None:
+        raise ValueError(NO_TARGET.format(owner))
     try:
         read = as_real_array("y", y)
     except (TypeError, ValueError):

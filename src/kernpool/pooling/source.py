@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernpool.core import FLOAT64, Layout, PoolState, Rows, checked_rows, empty_state, merge
 from kernpool.data import Chunk, Kind, as_real_array, labels_of
-from kernpool.data.chunks.sampling import RowSample, Sampling
+from kernpool.data.chunks.base import RowSample, Sampling
 from kernpool.execution.progress import Progress
 from kernpool.pooling.recipe import Recipe, Sums, finalize, limit_problem, quotient, sum_problem
 

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from kernpool.bandwidth.rules_of_thumb import rate_factor
 from kernpool.core import Keys, PoolState, Problem
-from kernpool.data.chunks.base import Chunk
-from kernpool.data.chunks.sampling import RowSample, seed_of
+from kernpool.data.chunks.base import Chunk, RowSample, seed_of
 from kernpool.execution.progress import Progress, current_progress
 from kernpool.pooling import MapReduce, QueryBatch, Recipe, Source, Sums, choose, merge_states
 from kernpool.smoother.linear_smoother import EvaluationPoints, Smoother

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kernpool.estimators.stacking.averaging import stacking_weights
+from kernpool.estimators.stacking.stack import stacking_weights
 
 
 def loss(mixed, residuals, weight):

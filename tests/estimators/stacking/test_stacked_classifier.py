@@ -6,7 +6,7 @@ from scipy.optimize import minimize_scalar
 from sklearn.linear_model import LogisticRegression
 
 from kernpool import KernelStackingClassifier, LocalLinearRegressor, NadarayaWatsonClassifier
-from kernpool.estimators.stacking.averaging import ScoreCalibration, mixture_weights
+from kernpool.estimators.stacking.stack import ScoreCalibration, mixture_weights
 
 N = 60
 LOCAL = NadarayaWatsonClassifier(bandwidth=0.6)

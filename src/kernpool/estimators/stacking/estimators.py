@@ -19,10 +19,16 @@ from kernpool.estimators.methods.classification import ClassPrediction, LeaveOne
 from kernpool.estimators.model import NamedCalls
 from kernpool.estimators.regressors import LocalLinearRegressor, NadarayaWatsonRegressor
 from kernpool.estimators.stacking import inference
-from kernpool.estimators.stacking.averaging import ScoreCalibration, average, mixture_weights
 from kernpool.estimators.stacking.forest import ForestMember, check_forest
 from kernpool.estimators.stacking.kernel_ridge import Array, Codes, fit_table
-from kernpool.estimators.stacking.stack import FittedStack, GlobalMembers, squared_error
+from kernpool.estimators.stacking.stack import (
+    FittedStack,
+    GlobalMembers,
+    ScoreCalibration,
+    average,
+    mixture_weights,
+    squared_error,
+)
 from kernpool.estimators.training_rows import Scoring
 from kernpool.execution.error_messages import as_level, check_choice, check_flag
 from kernpool.inference import Interval, Residuals, Summary, as_random
