@@ -9,7 +9,6 @@ from numpy.testing import assert_allclose
 from kernpool import kernel_names
 from kernpool.core import Exclusion, Keys
 from kernpool.inference import interval, local_noise, squared_residuals
-from kernpool.inference.variance.residuals import RESIDUALS
 from kernpool.inference.variance.standard_errors import errors_of
 from kernpool.smoother import Smoother, estimate, fit_training
 from kernpool.smoother.bias_correction import METHODS
@@ -83,16 +82,14 @@ def test_residuals_leverages_and_noise(kernel, situation, degree):
     training, kept = fit_training(smoother), dense.w > 0
     assert_allclose(training.leverage[kept], dense.leverage()[kept], **CLOSE)
     assert_allclose(training.deleted[kept], dense.deleted()[kept], rtol=1e-11)
-    for kind in RESIDUALS:
+    for kind in ("hc0", "hc1", "hc2", "hc3", "nn"):
         found = squared_residuals(smoother, training, kind)
         assert_allclose(np.sqrt(found[kept]), np.sqrt(dense.squared(kind)[kept]), rtol=1e-9, atol=1e-12)
         assert np.all(found[~kept] == 0)
-    with pytest.raises(ValueError, match="residuals must be one of"):
-        squared_residuals(smoother, training, "exact")
-    noise = local_noise(smoother, places, squared_residuals(smoother, training))
+    noise, noise_df = local_noise(smoother, places, squared_residuals(smoother, training))
     variance, df = dense.noise(places.query, places.code)
-    assert_allclose(noise.variance, variance, **CLOSE)
-    assert_allclose(noise.df, df, **CLOSE)
+    assert_allclose(noise, variance, **CLOSE)
+    assert_allclose(noise_df, df, **CLOSE)
 
 
 @pytest.mark.covering

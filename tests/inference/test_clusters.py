@@ -11,8 +11,8 @@ from scipy.special import stdtrit
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, RankDeficiencyWarning, kernel_names, make_kernel
 from kernpool.core import Exclusion, Keys
 from kernpool.inference import InferenceWarning, interval, number_clusters
-from kernpool.inference.variance.cluster_robust import cluster_errors
-from kernpool.inference.variance.standard_errors import errors_of
+from kernpool.inference.variance.dependent_rows import cluster_errors
+from kernpool.inference.variance.standard_errors import check_variance, errors_of
 from kernpool.pooling import Recipe
 from kernpool.smoother import EvaluationPoints, Smoother, estimate, fit_clusters, squared_norm
 from tests.support.inference_cases import NAMES, bend, pair, smoother_of_bend
@@ -152,7 +152,7 @@ def test_clusters_without_weight_do_not_count():
 def test_variances_of_single_rows_are_refused(variance):
     smoother = replace(smoother_of_bend(), exclusion=Exclusion(np.arange(200) % 20))
     with pytest.raises(ValueError, match=f"variance='{variance}' is for independent rows"):
-        interval(smoother, smoother.training, variance=variance)
+        check_variance(variance, smoother.exclusion)
     with pytest.raises(ValueError, match=r"independent rows, and groups make clusters.*simultaneous='multiplier'"):
         interval(smoother, smoother.training, simultaneous="tube")
 

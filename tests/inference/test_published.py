@@ -101,5 +101,5 @@ def test_the_default_interval(bend):
     for name, target in DEFAULT.items():
         assert_allclose(getattr(found, name).ravel(), target, **DIGITS, err_msg=name)
     errors = errors_of(bend, AT, [estimate(bend, AT)])[0]
-    assert_allclose(np.sqrt(errors.noise.variance[:, 0]), NOISE, **DIGITS)
+    assert_allclose(np.sqrt(errors.noise[:, 0]), NOISE, **DIGITS)
     assert_allclose(errors.spread[:, 0], NORMS, **DIGITS)

@@ -22,7 +22,7 @@ from kernpool.estimators.model import FittedModel
 from kernpool.execution.progress import current_progress
 from kernpool.execution.warnings import warn_caller
 from kernpool.inference.model_summary import ColumnSummary
-from kernpool.pooling import Recipe, ReportRank, Source, Sums, finalize
+from kernpool.pooling import Recipe, Source, Sums, finalize
 from kernpool.smoother import EvaluationPoints, Smoother, StoredModel
 
 Array = NDArray[np.float64]
@@ -121,16 +121,11 @@ def per_unit(model: FittedModel, query: Array, slopes: Array) -> Array:
     one-dimensional.
     """
     slopes = model.encoding_.to_table(query, slopes)
-    return slopes[:, :, 0] if has_one_output(model) else slopes
-
-
-def has_one_output(model: FittedModel) -> bool:
-    """Return whether y had one dimension, so that predictions have no axis of outputs."""
-    return not output_shape(model)
+    return slopes if output_shape(model) else slopes[:, :, 0]
 
 
 def output_shape(model: FittedModel) -> tuple[int, ...]:
-    """Return the shape of the outputs of one row."""
+    """Return the shape of the outputs of one row: empty if y had one dimension."""
     source = model.source_
     return model.value_.shape[1:] if source is None else () if source.flat else (source.outputs,)
 
@@ -195,28 +190,24 @@ def places_of(model: FittedModel, X: ArrayLike, *, warn: bool = True) -> Evaluat
     return points_of(model, *read_query(model, X, warn=warn))
 
 
-def rank_reporter(model: FittedModel) -> ReportRank:
-    """Return the callback that warns of rank-deficient local planes; each model warns once per fit.
+def report_rank(model: FittedModel, rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:
+    """Warn of rank-deficient local planes, once per fit.
 
     Predictions of constants do not depend on planes, but their intervals are made of them.
     """
-    notes = model._rank_notes
     if model._degree:
-        return model._report_rank
-
-    def report(rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:
-        smoother = model.smoother_
-        rows = (smoother.keys.rows.array, smoother.weight) if isinstance(smoother, Smoother) else (None, None)
-        notes.warn_of_slopes(rank, occupied, columns, *rows)
-
-    return report
+        model._report_rank(rank, occupied, columns)
+        return
+    smoother = model.smoother_
+    rows = (smoother.keys.rows.array, smoother.weight) if isinstance(smoother, Smoother) else (None, None)
+    model._rank_notes.warn_of_slopes(rank, occupied, columns, *rows)
 
 
 def shaped(model: FittedModel, query: Array, values: Array) -> Array:
     """Return values of a fit (m, c) in the shape of predictions, or those of slopes (m, d, c) as by `per_unit`."""
     if values.ndim == 3:
         return per_unit(model, query, values)
-    return values[:, 0] if has_one_output(model) else values
+    return values if output_shape(model) else values[:, 0]
 
 
 def printed_columns(model: FittedModel) -> tuple[ColumnSummary, ...]:

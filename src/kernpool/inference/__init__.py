@@ -17,7 +17,7 @@ from kernpool.inference.hypothesis_tests.specification import specification_test
 from kernpool.inference.model_summary import Residuals, RowDiagnostics, Summary, summarise
 from kernpool.inference.resampling.bootstrap import bootstrap
 from kernpool.inference.resampling.random_draws import as_random
-from kernpool.inference.variance.cluster_robust import number_clusters
+from kernpool.inference.variance.dependent_rows import number_clusters
 from kernpool.inference.variance.residuals import local_noise, squared_residuals
 from kernpool.inference.variance.standard_errors import ExtrapolationWarning, InferenceWarning
 

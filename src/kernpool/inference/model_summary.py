@@ -393,13 +393,13 @@ def residuals(smoother: Smoother, training: Training, clusters: Clusters | None 
         residual, squared = training.value - training.deleted, squared_residuals(smoother, training)
     else:
         residual, squared = clusters.residual, clusters.residual**2
-    noise = local_noise(smoother, smoother.training, squared)
+    noise, _ = local_noise(smoother, smoother.training, squared)
     # Copies: the model keeps these arrays for its standard errors, and callers may modify residuals.
     return Residuals(
         training.fitted.copy(),
         np.array(residual),
         training.leverage.copy(),
-        np.sqrt(noise.variance),
+        np.sqrt(noise),
         training.weight.copy(),
         None if clusters is None else clusters.code.copy(),
     )

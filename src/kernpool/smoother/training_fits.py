@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,12 +44,12 @@ class Training:
     alone: int
     shares: tuple[Array, Array, Array] | None = None
 
-    @property
+    @cached_property
     def rows(self) -> float:
         """Number of training rows, each counted by its frequency weight."""
         return float(self.weight.sum())
 
-    @property
+    @cached_property
     def trace(self) -> float:
         """Trace of the hat matrix: effective parameters of the fit."""
         return float(weighted_sum(self.weight, self.leverage))

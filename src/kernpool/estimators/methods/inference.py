@@ -8,6 +8,7 @@ explanations of `PredictionBase`. `Inference` has the methods of regressors. The
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,10 @@ from kernpool.bandwidth import RULES
 from kernpool.core import MOST_COLUMNS, Exclusion, fill_empty
 from kernpool.estimators.fitted_model import (
     floor_in_words,
-    has_one_output,
+    output_shape,
     per_unit,
     printed_columns,
-    rank_reporter,
+    report_rank,
     shaped,
 )
 from kernpool.estimators.limits import refuse, smoother_of
@@ -30,7 +31,6 @@ from kernpool.execution.error_messages import as_level, check_choice
 from kernpool.execution.progress import current_progress
 from kernpool.execution.text_table import ROWS, PrintedResult, digits_beside, frame_of, printed_table
 from kernpool.inference import Interval, Summary, interval, local_noise, number_clusters, summarise
-from kernpool.inference.confidence.intervals import check_options
 from kernpool.inference.explanation import AdditiveTerms
 from kernpool.inference.model_summary import Residuals, residuals
 from kernpool.inference.variance import standard_errors
@@ -40,7 +40,6 @@ from kernpool.smoother import Estimate, Smoother, StoredModel, estimates, mean_s
 from kernpool.smoother.bias_correction import METHODS
 
 Array = NDArray[np.float64]
-Codes = NDArray[np.int64]
 
 QUANTITIES = ("fit", "derivative")
 
@@ -61,8 +60,8 @@ class Prediction(PrintedResult, PredictionBase):
         As of `PredictionBase`: the fitted model and the rows.
     variance : str
         Where the noise of standard errors is taken from, as in ``get_prediction``.
-    groups : ndarray of int64, shape (n,), or None
-        Cluster of each training row; None for those of the fit, if any.
+    exclusion : Exclusion or None
+        Which training rows are left out together; None for those of the fit, if any.
 
     See Also
     --------
@@ -100,7 +99,7 @@ class Prediction(PrintedResult, PredictionBase):
     """
 
     variance: str = "local"
-    groups: Codes | None = None
+    exclusion: Exclusion | None = None
 
     @computed_once
     def mean(self) -> Array:
@@ -112,17 +111,17 @@ class Prediction(PrintedResult, PredictionBase):
         if self.variance != "local":
             refuse(self.model, "another variance than 'local'")
         smoother = self.model.smoother_.linear
-        return smoother if self.groups is None else replace(smoother, exclusion=Exclusion(self.groups))
+        return smoother if self.exclusion is None else replace(smoother, exclusion=self.exclusion)
 
     def _estimated(self, quantity: str) -> tuple[list[Estimate], list[standard_errors.Errors]]:
         """Return the fit or its slopes, without bias correction, with their standard errors before any warning."""
-        found = estimates(self._smoother, self._places, "naive", self._columns_of(quantity) or (None,))
+        columns = (None,) if quantity == "fit" else self._slopes
+        found = estimates(self._smoother, self._places, "naive", columns)
         return found, standard_errors.errors_of(self._smoother, self._places, found, self.variance)
 
-    def _columns_of(self, quantity: str) -> range | None:
-        """Return the columns to differentiate by: all numeric columns for slopes, None for the fit itself."""
-        if quantity == "fit":
-            return None
+    @property
+    def _slopes(self) -> range:
+        """Columns to differentiate by, which are all numeric columns."""
         refuse(self.model, "the standard error of slopes")
         return range(self._smoother.columns)
 
@@ -132,9 +131,8 @@ class Prediction(PrintedResult, PredictionBase):
 
     def _standard_errors(self, quantity: str) -> Array:
         found, errors = self._curve if quantity == "fit" else self._estimated(quantity)
-        if self._smoother.recipe.degree:
-            standard_errors.warn_of_ranks(found[0], self._smoother.columns, rank_reporter(self.model))
-        standard_errors.warn_of_empty(found[0])
+        report = partial(report_rank, self.model) if self._smoother.recipe.degree else None
+        standard_errors.warn_of_windows(found[0], self._smoother.columns, report)
         checked = [standard_errors.checked_errors(*both)[0] for both in zip(found, errors, strict=True)]
         return shaped(self.model, self.query, checked[0] if quantity == "fit" else np.stack(checked, axis=1))
 
@@ -166,13 +164,12 @@ class Prediction(PrintedResult, PredictionBase):
         """
         (found,), (errors,) = self._curve
         if not self._recipe.warns_of_empty:  # otherwise `mean` warns
-            standard_errors.warn_of_empty(found)
+            standard_errors.warn_of_windows(found, self._smoother.columns, None)
         smoother, noise = self._smoother, errors.noise
         if noise is None:
-            noise = local_noise(smoother, self._places, errors.residual**2)
+            noise, _ = local_noise(smoother, self._places, errors.residual**2)
         error, _ = standard_errors.checked_errors(found, errors)
-        quiet = noise.variance <= smoother.rounding**2
-        std = np.sqrt(np.where(quiet, 0.0, noise.variance) + error**2)
+        std = np.sqrt(np.where(noise <= smoother.rounding**2, 0.0, noise) + error**2)
         return shaped(self.model, self.query, std)
 
     @computed_once
@@ -258,7 +255,7 @@ class Prediction(PrintedResult, PredictionBase):
         away = np.where(known, mean[:, sums.layout.first], np.nan)
         term = -away[:, :, None] * fit.slope
         predicted = np.where(known, fit.intercept, np.nan)
-        flat = has_one_output(self.model)
+        flat = not output_shape(self.model)
         return AdditiveTerms(
             names,
             predicted[:, 0] if flat else predicted,
@@ -293,7 +290,7 @@ class Prediction(PrintedResult, PredictionBase):
         """
         model, smoother, places = self.model, self._smoother, self._places
         level = as_level(level)
-        check_options(method, self.variance, simultaneous, ("auto", *METHODS))
+        check_choice("method", method, ("auto", *METHODS))
         if method not in ("auto", "naive"):
             refuse(model, "a corrected confidence interval")
         if simultaneous:
@@ -302,14 +299,14 @@ class Prediction(PrintedResult, PredictionBase):
         found = interval(
             smoother,
             places,
-            self._columns_of(quantity),
+            None if quantity == "fit" else self._slopes,
             level=level,
             method=_default_method(model, quantity) if method == "auto" else method,
             variance=self.variance,
             simultaneous=simultaneous,
             n_resamples=n_resamples,
             random_state=random_state,
-            report_rank=rank_reporter(model),
+            report_rank=partial(report_rank, model),
         )
         center, lower, upper, error = (
             shaped(model, self.query, values)
@@ -444,11 +441,12 @@ class Inference(FittedModel):
         >>> model.get_prediction([[1.0]]).slope.round(9)
         array([[2.]])
         """
-        standard_errors.check_variance(variance)
+        exclusion = None
         if groups is not None:
             refuse(self, "groups=")
-        code = None if groups is None else number_clusters(groups, smoother_of(self).weight)
-        return prediction_at(Prediction, self, X, variance=variance, groups=code)
+            exclusion = Exclusion(number_clusters(groups, smoother_of(self).weight))
+        standard_errors.check_variance(variance, exclusion or getattr(self, "exclusion_", None))
+        return prediction_at(Prediction, self, X, variance=variance, exclusion=exclusion)
 
     def confidence_interval(
         self,

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernpool.core import LocalFit, Problem, monomials
 from kernpool.data.array_validation import unshared
-from kernpool.estimators.fitted_model import has_one_output, points_of, pooled_from, read_query
+from kernpool.estimators.fitted_model import output_shape, points_of, pooled_from, read_query
 from kernpool.estimators.limits import refuse, smoother_of
 from kernpool.estimators.model import FittedModel, NamedCalls, as_fitted
 from kernpool.execution.error_messages import as_count
@@ -260,7 +260,7 @@ class PredictionBase(NamedCalls):
         names = None if labels is None else row_labels(labels, len(value))
         found = explain(fitted.smoother, fitted, self._places, value, k, names)
         found = replace(found, classes=getattr(self.model, "classes_", None), predicted=self._predicted_classes())
-        if not has_one_output(self.model):
+        if output_shape(self.model):
             return found
         several = ("prediction", "average", "output", "contribution", "influence")
         return replace(found, **{name: getattr(found, name)[..., 0] for name in several})

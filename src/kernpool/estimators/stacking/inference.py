@@ -97,7 +97,7 @@ def noise_of(stack: FittedStack) -> Array:
     smoother = smoother_of(stack.local)
     squared = np.zeros_like(smoother.value)
     squared[stack.kept] = (stack.value - stack.left_out) ** 2
-    return local_noise(smoother, smoother.training, squared).variance[stack.kept]
+    return local_noise(smoother, smoother.training, squared)[0][stack.kept]
 
 
 def twiced(stack: FittedStack, weights: Array, residual: Array) -> tuple[Array, Array]:

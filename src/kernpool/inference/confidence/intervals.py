@@ -14,20 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.core.local_fit import warn_of_rank
-from kernpool.execution.error_messages import abbreviate, check_choice
 from kernpool.execution.interval import Interval
 from kernpool.inference.confidence.simultaneous_bands import band_critical_values, choose_band
-from kernpool.inference.variance.standard_errors import (
-    check_variance,
-    checked_errors,
-    errors_of,
-    warn_of_bias,
-    warn_of_empty,
-    warn_of_ranks,
-)
+from kernpool.inference.variance.standard_errors import checked_errors, errors_of, warn_of_windows
 from kernpool.pooling.recipe import ReportRank
-from kernpool.smoother import Estimate, squared_norm
-from kernpool.smoother.bias_correction import METHODS, estimates
+from kernpool.smoother import squared_norm
+from kernpool.smoother.bias_correction import estimates
 from kernpool.smoother.linear_smoother import EvaluationPoints, Smoother
 
 Array = NDArray[np.float64]
@@ -77,7 +69,7 @@ def interval(
     Raises
     ------
     ValueError
-        If there are too few rows; other options are validated by `check_options`.
+        If there are too few rows, or `simultaneous` is invalid.
 
     Warns
     -----
@@ -91,17 +83,14 @@ def interval(
     """
     from scipy.special import ndtr, stdtrit
 
-    kind = choose_band(smoother, places, simultaneous) if simultaneous else None
+    kind = None if simultaneous is False else choose_band(smoother, places, simultaneous)
     found = estimates(smoother, places, method, (None,) if columns is None else columns)
     of_each = errors_of(smoother, places, found, variance)
-    if smoother.recipe.degree or method != "naive":
-        warn_of_ranks(found[0], smoother.columns, report_rank)
-    warn_of_empty(found[0])
+    has_planes = smoother.recipe.degree or method != "naive"
+    warn_of_windows(found[0], smoother.columns, report_rank if has_planes else None)
     results, bands = [], []
     for one, errors in zip(found, of_each, strict=True):
-        error, df = checked_errors(one, errors)
-        if method == "robust":
-            warn_of_bias(one, error)
+        error, df = checked_errors(one, errors, robust=method == "robust")
         tail: float | Array = 0.5 * (1.0 - level)
         if kind is not None:
             none = np.isnan(error).all(axis=1, keepdims=True)
@@ -123,28 +112,9 @@ def interval(
         width = bands[0] if len(bands[0]) > 1 else float(bands[0][0])
     elif bands:
         width = np.stack([np.broadcast_to(one, center.shape[-1]) for one in bands])
-    effective = _effective_rows(smoother, found[0])
+    # the effective sample size of the windows (Kish) is that of weights of the same sums, without planes
+    m, (_, shares) = len(center), found[0].terms[0]
+    pooling = replace(shares, base=np.ones(m), tilt=np.zeros((m, 0)))
+    squared = squared_norm([(1.0, pooling)], found[0].sums, None, smoother.norms_by_rows)
+    effective = np.divide(1.0, squared, where=squared > 0, out=np.zeros(m))
     return Interval(center, lower, upper, level, method, error, df, width, kind, effective_rows=effective)
-
-
-def _effective_rows(smoother: Smoother, one: Estimate) -> Array:
-    """Return the effective sample size (Kish) of the windows of the first local fit of an estimate, of shape (m,)."""
-    m = len(one.center)
-    pooling = replace(one.terms[0][1], base=np.ones(m), tilt=np.zeros((m, 0)))
-    squared = squared_norm([(1.0, pooling)], one.sums, None, smoother.norms_by_rows)
-    return np.divide(1.0, squared, where=squared > 0, out=np.zeros(m))
-
-
-BANDS = ("tube", "multiplier")
-
-
-def check_options(method: Any, variance: Any, simultaneous: Any, known: Sequence[str] = METHODS) -> None:
-    """Raise ValueError if `method` is not one of the known ones, or `variance` or `simultaneous` is invalid."""
-    check_choice("method", method, known)
-    check_variance(variance)
-    if isinstance(simultaneous, bool | np.bool_) or (isinstance(simultaneous, str) and simultaneous in BANDS):
-        return
-    raise ValueError(
-        f"simultaneous must be False, True, {' or '.join(map(repr, BANDS))}, got {abbreviate(simultaneous)}; False is "
-        "for intervals of single places, True for a band, by the tube formula where it holds"
-    )

@@ -57,7 +57,7 @@ from numpy.typing import NDArray
 
 from kernpool.core import Layout, PoolState
 from kernpool.core.local_fit import in_other_bandwidths, mean_product
-from kernpool.execution.error_messages import as_count
+from kernpool.execution.error_messages import abbreviate, as_count
 from kernpool.execution.threads import blas_threads
 from kernpool.inference.resampling import random_draws
 from kernpool.inference.variance.standard_errors import Errors
@@ -283,8 +283,16 @@ def _has_edge(kernel: Kernel) -> bool:
     )
 
 
-def choose_band(smoother: Smoother, places: EvaluationPoints, simultaneous: bool | str) -> str:
-    """Choose the method of a simultaneous band: the tube formula where it applies, else the multiplier bootstrap."""
+def choose_band(smoother: Smoother, places: EvaluationPoints, simultaneous: Any) -> str | None:
+    """Choose the method of a band: the tube formula where it applies, else the multiplier bootstrap; None for none."""
+    flag = isinstance(simultaneous, bool | np.bool_)
+    if not (flag or (isinstance(simultaneous, str) and simultaneous in ("tube", "multiplier"))):
+        raise ValueError(
+            f"simultaneous must be False, True, 'tube' or 'multiplier', got {abbreviate(simultaneous)}; False is for "
+            "intervals of single places, True for a band, by the tube formula where it holds"
+        )
+    if not simultaneous:
+        return None
     if simultaneous == "multiplier":
         return "multiplier"
     reason = why_no_tube(smoother, places)

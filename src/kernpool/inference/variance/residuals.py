@@ -26,12 +26,11 @@ and 94.7 percent where 2h gives 95.7, 95.2, 94.4 and 95.0. The noise variance ha
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.execution.error_messages import check_choice
 from kernpool.smoother import EvaluationPoints, Fitted, Smoother, Training, squared_norm
 from kernpool.smoother.quadratic_forms import Summed
 
@@ -120,12 +119,8 @@ def _in_space(
     return count[group], sums[group]
 
 
-RESIDUALS = ("hc0", "hc1", "hc2", "hc3", "nn")
-
-
 def squared_residuals(smoother: Smoother, training: Training, kind: str = "hc3") -> Array:
     """Return squared residuals of one unit of each training row, by an HC0 to HC3 or a nearest-neighbour estimator."""
-    check_choice("residuals", kind, RESIDUALS)
     freedom = training.freedom(" to estimate the noise from; use a larger bandwidth")
     if kind == "nn":
         squared = nearest_residuals(smoother)
@@ -143,25 +138,20 @@ def squared_residuals(smoother: Smoother, training: Training, kind: str = "hc3")
 WINDOW = 2.0  # bandwidths of the fit
 
 
-@dataclass(frozen=True, eq=False)
-class Noise:
-    """Local noise variance at m points, with its degrees of freedom."""
+def local_noise(
+    smoother: Smoother, places: EvaluationPoints, squared: Array, sums: Summed | None = None
+) -> tuple[Array, Array]:
+    """Estimate the noise variance of an observation at points, (m, c), and its degrees of freedom, (m,).
 
-    variance: Array  # shape (m, c): of one observation; NaN where the window is empty
-    df: Array  # shape (m,): Kish's effective number of residuals; NaN where the window is empty
-
-
-def local_noise(smoother: Smoother, places: EvaluationPoints, squared: Array, sums: Summed | None = None) -> Noise:
-    """Estimate the local noise variance at given evaluation points.
-
-    Bandwidths of the fit are doubled; smoothings of categories stay, as the noise of categories may differ.
+    NaN where the window is empty. Bandwidths of the fit are doubled; smoothings of categories stay, as the noise of
+    categories may differ. Degrees of freedom are Kish's effective number of residuals.
     """
     wide = smoother.of_degree(0).widened(WINDOW, levels=False)
     fitted = fit_squares(wide, places, squared)
     norm = squared_norm([(1.0, fitted.linear_weights)], wide.sums if sums is None else sums)
     variance = np.where(fitted.fit.occupied[:, None], np.maximum(fitted.fit.intercept, 0.0), np.nan)
     with np.errstate(divide="ignore"):
-        return Noise(variance, 1.0 / norm)
+        return variance, 1.0 / norm
 
 
 def fit_squares(smoother: Smoother, places: EvaluationPoints, squared: Array) -> Fitted:

@@ -11,17 +11,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.core import EmptyWindowWarning, Problem, RankDeficiencyWarning, warn_of_curvature
+from kernpool.core import EmptyWindowWarning, Exclusion, Problem, RankDeficiencyWarning, warn_of_curvature
 from kernpool.execution.error_messages import check_choice
 from kernpool.execution.warnings import warn_caller
-from kernpool.inference.variance.cluster_robust import cluster_errors, number_clusters, of_whole_fit
-from kernpool.inference.variance.residuals import Noise, local_noise, squared_residuals
-from kernpool.inference.variance.serial_correlation import autocorrelation, inflation, sandwich
+from kernpool.inference.variance.dependent_rows import (
+    autocorrelation,
+    cluster_errors,
+    inflation,
+    number_clusters,
+    of_whole_fit,
+    sandwich,
+)
+from kernpool.inference.variance.residuals import local_noise, squared_residuals
 from kernpool.pooling.recipe import ReportRank
 from kernpool.smoother import Estimate, EvaluationPoints, Smoother, squared_norm
 
@@ -40,21 +46,23 @@ class Errors:
 
     standard_error: Array  # shape (m, c); NaN where unidentified, zero where residuals are only rounding
     df: Array  # shape (m,)
-    noise: Noise | None  # of an observation; None with clusters
+    noise: Array | None  # shape (m, c): variance of an observation; None with clusters
     residual: Array  # shape (n, c): r of the error sum_j l_j r_j xi_j; (n, 1) of ones if noise is local
     spread: Array  # shape (m, c) or (m, 1): standard deviation of that sum
     cluster: NDArray[np.int64] | None = None  # shape (n,): rows of a cluster share one xi
 
 
-def check_variance(variance: str, *, clustered: bool = False, gap: int = 0) -> None:
+def check_variance(variance: str, exclusion: Exclusion | None) -> None:
     """Raise ValueError if a variance estimator is unknown, or is for independent rows although rows are not."""
     check_choice("variance", variance, VARIANCES)
-    if gap and variance not in LEFT_OUT:
+    if exclusion is None or variance in LEFT_OUT:
+        return
+    if exclusion.gap:
         raise ValueError(
-            f"variance={variance!r} is for independent rows; with gap={gap} residuals are those without the rows "
-            "within the gap, and their correlations count; leave variance out, or use 'sandwich'"
+            f"variance={variance!r} is for independent rows; with gap={exclusion.gap} residuals are those without the "
+            "rows within the gap, and their correlations count; leave variance out, or use 'sandwich'"
         )
-    if clustered and variance not in OF_CLUSTERS:
+    if variance not in OF_CLUSTERS:
         raise ValueError(
             f"variance={variance!r} is for independent rows; with groups, residuals are leave-cluster-out, or those of "
             "the fit itself with 'hc0' and 'hc1'; leave variance out, or groups"
@@ -69,17 +77,15 @@ def errors_of(
 ) -> list[Errors]:
     """Compute the standard errors of several estimates at the same points, from one call of `estimates`."""
     # local noise times the norm of the linear weights, or a sandwich of residuals; with clusters, sums over their rows
-    order = None if smoother.exclusion is None else smoother.exclusion.order
-    check_variance(variance, clustered=smoother.group is not None, gap=0 if order is None else order.gap)
-    if smoother.group is not None:
+    order = smoother.exclusion
+    if order is not None and not order.gap:
         return _errors_of_clusters(smoother, found, variance)
     training = smoother.training_fit
     squared = squared_residuals(smoother, training, VARIANCES[variance])
     sums, known = found[0].sums, smoother.of_residuals()
-    noise = local_noise(known, places, squared, sums if known is smoother else None)
-    quiet = noise.variance <= smoother.rounding**2
-    noise = replace(noise, variance=np.where(quiet, 0.0, noise.variance))
-    correlations, df = None, noise.df
+    noise, df = local_noise(known, places, squared, sums if known is smoother else None)
+    quiet = noise <= smoother.rounding**2
+    noise, correlations = np.where(quiet, 0.0, noise), None
     if order is not None:
         left = np.where(training.weight[:, None] > 0, training.value - training.deleted, 0.0)
         correlations = autocorrelation(left, training.weight, order)
@@ -91,13 +97,16 @@ def errors_of(
             size = np.sqrt(squared_norm(one.terms, sums, None, smoother.norms_by_rows))
         if variance == "local":
             residual, spread = np.ones((len(squared), 1)), size[:, None]
-            error = np.sqrt(noise.variance) * spread
+            error = np.sqrt(noise) * spread
             error = error if correlations is None else error * np.sqrt(inflation(smoother, one, correlations))
         else:
             residual = np.sqrt(squared)
             spread = np.sqrt(np.stack([squared_norm(one.terms, sums, psi) for psi in squared.T], axis=1))
             error = np.where(quiet, 0.0, spread if order is None else sandwich(smoother, one, left))
-        errors.append(Errors(_where_identified(one, error, size, smoother), df, noise, residual, spread))
+        error = np.where(one.occupied[:, None], error, np.nan)
+        if one.column is not None:
+            _refuse_flat(one, error, size, smoother)
+        errors.append(Errors(error, df, noise, residual, spread))
     return errors
 
 
@@ -112,17 +121,18 @@ def _errors_of_clusters(smoother: Smoother, found: Sequence[Estimate], variance:
     errors: list[Errors] = []
     for one in found:
         spread, df, size = cluster_errors(smoother, one, clusters)
-        error = _where_identified(one, np.where(quiet & np.isfinite(spread), 0.0, spread), size, smoother)
+        error = np.where(quiet & np.isfinite(spread), 0.0, spread)
+        error = np.where(one.occupied[:, None], error, np.nan)
+        if one.column is not None:
+            _refuse_flat(one, error, size, smoother)
         errors.append(Errors(error, df, None, clusters.residual, spread, clusters.code))
     return errors
 
 
-def _where_identified(found: Estimate, error: Array, size: Array, smoother: Smoother) -> Array:
-    """Return standard errors, with NaN in empty windows, and with a warning where rows do not identify a slope."""
+def _refuse_flat(found: Estimate, error: Array, size: Array, smoother: Smoother) -> None:
+    """Make standard errors of slopes NaN, with a warning, where rows do not identify the slope."""
     # a plane that degenerates to a constant has a slope near zero that would look precise
-    error = np.where(found.occupied[:, None], error, np.nan)
-    if found.column is None:
-        return error
+    assert found.column is not None
     size = size * math.sqrt(smoother.rows)
     bandwidth = found.terms[0][1].problem.similarity.widths[..., found.column]
     (flat,) = np.nonzero((size * bandwidth < NO_SLOPE) | ((found.rank == 0) & np.isfinite(size)))
@@ -133,7 +143,6 @@ def _where_identified(found: Estimate, error: Array, size: Array, smoother: Smoo
             RankDeficiencyWarning,
         )
         error[flat] = np.nan
-    return error
 
 
 # Bias correction in standard errors. At bandwidths found by leave-one-out, where intervals of
@@ -194,8 +203,17 @@ class ExtrapolationWarning(UserWarning):
     """
 
 
-def warn_of_empty(found: Estimate) -> None:
-    """Warn of queries without a training row in the kernel's support, whose standard errors are NaN."""
+def warn_of_windows(found: Estimate, columns: int, report_rank: ReportRank | None) -> None:
+    """Warn of empty windows, and of windows whose rows do not identify a plane or quadratic, unless there is none.
+
+    Rank-deficient planes are reported to the callback.
+    """
+    if report_rank is not None:
+        if np.any(found.occupied & (found.rank < columns)):
+            report_rank(found.rank, found.occupied, columns)
+        if found.curvature_rank is not None:
+            full = found.terms[0][1].tilt.shape[1]
+            warn_of_curvature(found.curvature_rank, found.occupied & (found.rank == columns), full)
     (empty,) = np.nonzero(~found.occupied)
     if empty.size:
         warn_caller(
@@ -206,69 +224,70 @@ def warn_of_empty(found: Estimate) -> None:
         )
 
 
-def warn_of_ranks(found: Estimate, columns: int, report_rank: ReportRank) -> None:
-    """Report rank-deficient local planes to a callback, and warn of rank-deficient local quadratics."""
-    report_rank(found.rank, found.occupied, columns)
-    if found.curvature_rank is not None:
-        full = found.terms[0][1].tilt.shape[1]
-        warn_of_curvature(found.curvature_rank, found.occupied & (found.rank == columns), full)
-
-
 def within_range(problem: Problem) -> NDArray[np.bool_]:
     """Return which queries are within the range of the keys in every column."""
     query, key = problem.query, problem.key
     return np.asarray(np.all((query >= key.min(axis=0)) & (query <= key.max(axis=0)), axis=1))
 
 
-def checked_errors(found: Estimate, errors: Errors) -> tuple[Array, Array]:
-    """Return standard errors and degrees of freedom, NaN where unreliable; warn of unreliable and of zero errors."""
+def checked_errors(found: Estimate, errors: Errors, *, robust: bool = False) -> tuple[Array, Array]:
+    """Return standard errors and degrees of freedom, NaN where unreliable; warn of unreliable and of zero errors.
+
+    For the robust method also of a bias correction that is large compared with the standard error.
+    """
     error, df = errors.standard_error.copy(), errors.df.copy()
     rounded = ROUNDED * np.abs(found.log_mass)
     lost = np.isfinite(rounded) & (rounded > LOST)
     if lost.any():
         error[lost], df[lost] = np.nan, np.nan
-        (between,) = np.nonzero(lost & within_range(found.terms[0][1].problem))
-        if between.size:
-            warn_caller(
-                f"{_which('', between, found)} {TOO_FAR} of a standard error, and it becomes NaN; the data say nothing "
-                "about the curve there: omit these queries, or use a larger bandwidth",
-                ExtrapolationWarning,
-            )
-    (few,) = np.nonzero(df < FEW_DF - rounded)
-    if few.size:
-        error[few], df[few] = np.nan, np.nan
-        reason = (
-            "fewer than two clusters count, so that nothing tells how much clusters differ, and standard errors become "
-            "NaN; use a larger bandwidth, or finer groups"
-            if errors.cluster is not None
-            else "the noise would be estimated from less than one row, and standard errors become NaN; "
-            "get_prediction(X).effective_sample_size shows where rows are, and weights are frequencies of rows"
+        _warn_of(
+            lost & within_range(found.terms[0][1].problem),
+            found,
+            f"{TOO_FAR} of a standard error, and it becomes NaN; the data say nothing about the curve there: omit "
+            "these queries, or use a larger bandwidth",
+            ExtrapolationWarning,
+            preposition="",
         )
-        warn_caller(f"{_which('around ', few, found)} {reason}", InferenceWarning)
-    (zero,) = np.nonzero(np.any(error == 0.0, axis=1))
-    if zero.size:
-        warn_caller(
-            f"{_which('around ', zero, found)} all residuals are zero, and so is the standard error: these rows do not "
-            "show the size of the noise, which is no certainty",
-            InferenceWarning,
+    few = df < FEW_DF - rounded
+    error[few], df[few] = np.nan, np.nan
+    reason = (
+        "fewer than two clusters count, so that nothing tells how much clusters differ, and standard errors become "
+        "NaN; use a larger bandwidth, or finer groups"
+        if errors.cluster is not None
+        else "the noise would be estimated from less than one row, and standard errors become NaN; "
+        "get_prediction(X).effective_sample_size shows where rows are, and weights are frequencies of rows"
+    )
+    _warn_of(few, found, reason)
+    _warn_of(
+        np.any(error == 0.0, axis=1),
+        found,
+        "all residuals are zero, and so is the standard error: these rows do not show the size of the noise, which is "
+        "no certainty",
+    )
+    if robust:
+        with np.errstate(invalid="ignore"):
+            much = np.abs(found.center - found.plain) > MUCH_BIAS * error
+        _warn_of(
+            np.any(much & (error > 0.0), axis=1),  # zero noise has a warning of its own
+            found,
+            "the correction for bias is larger than two standard errors: the bias that remains may be as large, and "
+            "coverage is below the nominal level; use a smaller bandwidth, such as half of bandwidth_",
         )
     return error, np.maximum(df, 1.0)
 
 
-def warn_of_bias(found: Estimate, error: Array) -> None:
-    """Warn of queries where the bias correction is large compared with the standard error."""
-    with np.errstate(invalid="ignore"):
-        much = np.abs(found.center - found.plain) > MUCH_BIAS * error
-    (far,) = np.nonzero(np.any(much & (error > 0.0), axis=1))  # zero noise has a warning of its own
-    if far.size:
+def _warn_of(
+    which: NDArray[np.bool_],
+    found: Estimate,
+    reason: str,
+    category: type[Warning] = InferenceWarning,
+    preposition: str = "around ",
+) -> None:
+    """Warn of the queries of an estimate, if there are any, with the reason."""
+    if which.any():
+        slope = "" if found.column is None else f" for the slope by column {found.column}"
         warn_caller(
-            f"{_which('around ', far, found)} the correction for bias is larger than two standard errors: the bias "
-            "that remains may be as large, and coverage is below the nominal level; use a smaller bandwidth, such as "
-            "half of bandwidth_",
-            InferenceWarning,
+            f"{preposition}{np.count_nonzero(which)} of {len(which)} queries (the first is query {np.argmax(which)})"
+            f"{slope} {reason}",
+            category,
         )
-
-
-def _which(preposition: str, places: NDArray[np.intp], found: Estimate) -> str:
-    slope = "" if found.column is None else f" for the slope by column {found.column}"
-    return f"{preposition}{places.size} of {len(found.center)} queries (the first is query {places[0]}){slope}"
