@@ -145,27 +145,9 @@ LARGEST = 2.0  # standard deviations
 EXACT, ALONE = 1e-4, 1e-8
 
 
-class CriterionResiduals(NamedTuple):
-    """Residuals that a criterion squares, and their derivatives with respect to the fit's residuals and leverages.
-
-    Leverages are the diagonal of the hat matrix.
-
-    Parameters
-    ----------
-    residual : ndarray of shape (n, c)
-        Residuals that replace those of the fit.
-    by_fit : ndarray of shape (n, c) or float
-        Their derivatives by the residuals of the fit.
-    by_hat : ndarray of shape (n, c) or float
-        Their derivatives by the diagonal of the hat matrix.
-    """
-
-    residual: Array
-    by_fit: Array | float
-    by_hat: Array | float
-
-
-def replace_at_high_leverage(residual: Array, alone: Array, hat: Array, bound: Array) -> CriterionResiduals:
+def replace_at_high_leverage(
+    residual: Array, alone: Array, hat: Array, bound: Array
+) -> tuple[Array, Array | float, Array | float]:
     """Replace residuals at rows of leverage above one half by bounded deleted (leave-one-out) residuals.
 
     Parameters
@@ -181,18 +163,20 @@ def replace_at_high_leverage(residual: Array, alone: Array, hat: Array, bound: A
 
     Returns
     -------
-    CriterionResiduals
-        The residuals as they are, if no leverage is above one half.
+    residual : ndarray of shape (n, c)
+        Residuals that replace those of the fit; as they are, if no leverage is above one half.
+    by_fit, by_hat : ndarray of shape (n, c) or float
+        Their derivatives by the residuals of the fit, and by the diagonal of the hat matrix.
 
     Examples
     --------
     >>> residual, alone = np.array([[0.1], [0.1], [0.0]]), np.array([[2.0], [2.0], [2.0]])
     >>> hat, bound = np.array([0.3, 0.99, 1.0]), np.full((3, 1), 1e3)
-    >>> replace_at_high_leverage(residual, alone, hat, bound).residual.ravel().round(2)
+    >>> replace_at_high_leverage(residual, alone, hat, bound)[0].ravel().round(2)
     array([0.1 , 9.95, 2.  ])
     """
     if not np.any(hat > SAFE):
-        return CriterionResiduals(residual, 1.0, 0.0)
+        return residual, 1.0, 0.0
     free = np.maximum(1.0 - hat, 1e-3 * ALONE)
     log_free, span = np.log(free), float(np.log(EXACT / ALONE))
     deleted, by_leverage = _step((hat - SAFE) / (1.0 - SAFE))
@@ -207,7 +191,7 @@ def replace_at_high_leverage(residual: Array, alone: Array, hat: Array, bound: A
     bounded = found / np.sqrt(square)
     inner = 1.0 - share + share * square**-1.5
     by_hat = inner * by_hat + (by_leverage / (1.0 - SAFE))[:, None] * (bounded - found)
-    return CriterionResiduals(found + share * (bounded - found), inner * by_fit, by_hat)
+    return found + share * (bounded - found), inner * by_fit, by_hat
 
 
 def _step(u: Array) -> tuple[Array, Array]:

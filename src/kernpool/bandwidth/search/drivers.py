@@ -6,11 +6,10 @@ interval up to the resolution of the grid. With many rows the grid runs on a sam
 all rows.
 
 `search_per_column` takes Gauss-Newton steps from several starts, and removes irrelevant columns. Criteria usually have
-several local minima, more of them the more columns there are. Starts are: the best common
-factors on the spreads, with categorical columns kept apart, smoothed and ignored; the best of these with one column
-after the other smoothed away; and the best of random points around it. All starts descend for a few steps, on a
-sample if there are many rows; the best go on to the end. From there each bandwidth is scanned alone over its whole
-range.
+several local minima, more of them the more columns there are. Starts are: the best common factors on the spreads, with
+categorical columns kept apart, smoothed and ignored; the best of these with one column after the other smoothed away;
+and the best of random points around it. All starts descend for a few steps, on a sample if there are many rows; the
+best go on to the end. From there each bandwidth is scanned alone over its whole range.
 
 With many columns that costs too much: a start without each of p columns, and a scan along each, take p times as
 long as a descent, in every round. Then starts are a few common factors, and the best of them without the least useful
@@ -780,10 +779,9 @@ def find_ridge(objective: Objective, descent: GaussNewton) -> GaussNewton:
     for ridge in RIDGES:
         start = objective.evaluate(np.append(descent.end.theta, np.log(ridge * unit)))
         if np.isfinite(start.penalised):
-            start_of_ridge = GaussNewton(start)
-            begun.append(
-                descend(objective, start_of_ridge, FIRST_TOLERANCE_OF_RIDGE, max_steps=FIRST_STEPS_OF_RIDGE, box=box)
-            )
+            one = GaussNewton(start)
+            one = descend(objective, one, FIRST_TOLERANCE_OF_RIDGE, max_steps=FIRST_STEPS_OF_RIDGE, box=box)
+            begun.append(one)
     best = min(begun, key=attrgetter("end.penalised"))
     end = descend(objective, best, TOLERANCE_OF_RIDGE, max_steps=STEPS_OF_RIDGE, box=box).end
     objective.ridge = end.ridge

@@ -28,7 +28,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.bandwidth.criteria import CriterionResiduals
 from kernpool.bandwidth.search.objective import Evaluation, Objective, Penalty, Trial
 from kernpool.bandwidth.search.setup import SearchOptions, TrainingRows
 from kernpool.core import NO_CATEGORIES, Categories, PoolState, Problem
@@ -112,10 +111,10 @@ class PairwiseObjective(FastObjective):
         denominator, empty = sums[0], np.empty((n, 0))
         prediction = (sums[1:] / denominator).T
         hat = 1.0 / denominator if self.options.criterion.log_penalty is not None else np.empty(0)
-        counted = CriterionResiduals((self.problem.value - prediction) * self._share, 1.0, 0.0)
+        residual = (self.problem.value - prediction) * self._share
         state = PoolState(np.zeros(n), denominator, empty)
         fit = LocalFit(prediction, empty[:, :, None], np.ones(n), empty, np.zeros(n, np.intp), np.ones(n, np.bool_))
-        return self.record(theta, counted, self.problem, state, fit, hat)
+        return self.record(theta, residual, self.problem, state, fit, hat)
 
     def jacobian(self, at: Evaluation) -> Array:
         """Return the derivatives of the residuals with respect to the log bandwidths, of shape (n c, p)."""

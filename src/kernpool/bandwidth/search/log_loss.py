@@ -100,7 +100,7 @@ class LogLoss(SearchObjective):
         at = self.fits.evaluate(self.theta(x))
         weight, total, number = self.rows.weight, self.rows.total, self.rows.number
         # One minus the probability of the class of each row.
-        off = at.counted.residual[self.is_mine] / np.sqrt(weight / total)
+        off = at.unpenalised[self.is_mine] / np.sqrt(weight / total)
         share, mixed, loss = prior_share(1.0 - off, self.prior, weight)
         relevance = np.exp(self.log_spread - x[: self.columns])
         value = loss + float(relevance.sum() + np.sum(1.0 - x[self.columns :] ** 2)) / number

@@ -21,6 +21,7 @@ penalty.
 
 import math
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -28,7 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.bandwidth.criteria import LARGEST, CriterionResiduals, replace_at_high_leverage
+from kernpool.bandwidth.criteria import LARGEST, replace_at_high_leverage
 from kernpool.bandwidth.rules_of_thumb import bring_to_rows
 from kernpool.bandwidth.search.setup import SearchOptions, TrainingRows
 from kernpool.core import NO_CATEGORIES, Categories, PoolState, Problem, on_tangents, sums_of_others
@@ -172,10 +173,10 @@ class Evaluation:
     theta : ndarray of shape (p,)
         Logarithms of the bandwidths, the smoothings of categorical columns, and the logarithm of the ridge where it is
         a parameter.
-    counted : CriterionResiduals
-        Residuals times the roots of their normalised weights, before the penalty.
+    unpenalised : ndarray of shape (n, c)
+        Residuals times the roots of their normalised weights.
     residual : ndarray of shape (n, c)
-        Residuals times the root of the penalty, whose squares add up to the criterion.
+        These times the root of the penalty, whose squares add up to the criterion.
     penalised : float
         Mean of squares of all outputs times the penalty.
     error : ndarray of shape (c,)
@@ -188,12 +189,14 @@ class Evaluation:
         Pooling problem, its sums, and the local fits.
     hat : ndarray of shape (n,)
         Diagonal of the hat matrix; empty for criteria that do not use it.
+    by_fit, by_hat : ndarray of shape (n, c) or float
+        Derivatives of `unpenalised` by the residuals of the fit, and by the diagonal of the hat matrix.
     ridge : float
         On the slopes of planes.
     """
 
     theta: Array
-    counted: CriterionResiduals
+    unpenalised: Array
     residual: Array
     penalised: float
     error: Array
@@ -203,6 +206,8 @@ class Evaluation:
     state: PoolState
     fit: LocalFit
     hat: Array
+    by_fit: Array | float
+    by_hat: Array | float
     ridge: float
 
 
@@ -212,57 +217,57 @@ FARTHEST = 3.0  # log spreads: a bandwidth of 20 spreads is practically infinite
 EDGE = 0.01
 
 
-@dataclass(frozen=True)
-class Penalty:
-    """Penalty on narrow and unequal bandwidths, and on small smoothings, in the regularised criterion.
+def penalise_bandwidths(
+    theta: Array, total: float, *, log_spread: Array, varies: NDArray[np.bool_], largest: Array
+) -> tuple[float, Array]:
+    """Return the penalty on narrow and unequal bandwidths, and on small smoothings, of the regularised criterion.
 
     Parameters
     ----------
+    theta : ndarray of shape (d + k,)
+        Log bandwidths and smoothings.
+    total : float
+        Number of rows.
     log_spread : ndarray of shape (d,)
         Logarithms of the spreads of the numeric columns.
     varies : ndarray of bool, shape (d,)
         Which of them are not constant.
     largest : ndarray of shape (k,)
         Upper bounds of the smoothings.
+
+    Returns
+    -------
+    penalty : float
+        Added to the log mean square.
+    slope : ndarray of shape (d + k,)
+        Its gradient.
+
+    Examples
+    --------
+    >>> columns = {"log_spread": np.zeros(2), "varies": np.ones(2, dtype=bool), "largest": np.zeros(0)}
+    >>> penalty, slope = penalise_bandwidths(np.log([0.5, 100.0]), 100.0, **columns)
+    >>> round(penalty, 4), slope.round(4)
+    (0.1327, array([-0.1009,  0.    ]))
     """
+    d = len(log_spread)
+    slope = np.zeros(len(theta))
+    log_ratio = np.where(varies, theta[:d] - log_spread, FARTHEST)
+    near = np.minimum(log_ratio, FARTHEST)
+    relevance = np.exp(-2.0 * near)
+    count = max(1, int(varies.sum()))
+    off = np.where(varies, near - near[varies].sum() / count, 0.0)
+    penalty = float(np.log1p(relevance)[varies].sum() + LIKENESS * off @ off)
+    moving = varies & (log_ratio < FARTHEST)
+    slope[:d] = np.where(moving, -2.0 * relevance / (1.0 + relevance) + 2.0 * LIKENESS * off, 0.0)
+    some = largest > 0
+    share = np.where(some, theta[d:] / np.where(some, largest, 1.0), 1.0)
+    penalty += float(np.log1p((1.0 - share) / (share + EDGE)).sum())
+    unit = np.where(some, 1.0 / np.where(some, largest, 1.0), 0.0)
+    slope[d:] = -unit / (share + EDGE)
+    return WEIGHT / total * penalty, WEIGHT / total * slope
 
-    log_spread: Array
-    varies: NDArray[np.bool_]
-    largest: Array
 
-    def __call__(self, theta: Array, total: float) -> tuple[float, Array]:
-        """Return the penalty, which is added to the log mean square, and its gradient with respect to all parameters.
-
-        Parameters
-        ----------
-        theta : ndarray of shape (d + k,)
-            Log bandwidths and smoothings.
-        total : float
-            Number of rows.
-
-        Examples
-        --------
-        >>> regularity = Penalty(np.zeros(2), np.ones(2, dtype=bool), np.zeros(0))
-        >>> penalty, slope = regularity(np.log([0.5, 100.0]), 100.0)
-        >>> round(penalty, 4), slope.round(4)
-        (0.1327, array([-0.1009,  0.    ]))
-        """
-        d, slope = len(self.log_spread), np.zeros(len(theta))
-        log_ratio = np.where(self.varies, theta[:d] - self.log_spread, FARTHEST)
-        near = np.minimum(log_ratio, FARTHEST)
-        relevance = np.exp(-2.0 * near)
-        count = max(1, int(self.varies.sum()))
-        off = np.where(self.varies, near - near[self.varies].sum() / count, 0.0)
-        penalty = float(np.log1p(relevance)[self.varies].sum() + LIKENESS * off @ off)
-        moving = self.varies & (log_ratio < FARTHEST)
-        slope[:d] = np.where(moving, -2.0 * relevance / (1.0 + relevance) + 2.0 * LIKENESS * off, 0.0)
-        some = self.largest > 0
-        share = np.where(some, theta[d:] / np.where(some, self.largest, 1.0), 1.0)
-        penalty += float(np.log1p((1.0 - share) / (share + EDGE)).sum())
-        unit = np.where(some, 1.0 / np.where(some, self.largest, 1.0), 0.0)
-        slope[d:] = -unit / (share + EDGE)
-        return WEIGHT / total * penalty, WEIGHT / total * slope
-
+Penalty = Callable[[Array, float], tuple[float, Array]]
 
 FLAT = 1e4  # ranges of a column: beyond, the weights of any two rows differ by less than 1e-8
 STEEPEST = 1e30  # slope of a prediction, in ranges of the outputs
@@ -281,8 +286,8 @@ class Objective(SearchObjective):
         Criterion and options of pooling. Its `progress` is called in queries of the evaluation at hand.
     categories : Categories, optional
         Categories of the codes.
-    penalty : Penalty, optional
-        A penalty on bandwidths.
+    penalty : callable, optional
+        A penalty on bandwidths: `penalise_bandwidths` for the columns of the search.
     """
 
     def __init__(
@@ -378,20 +383,23 @@ class Objective(SearchObjective):
             # No other row is in a compact kernel's support where a row's weight for itself is all that there is.
             alone = (weight <= 1.0) & (itself * weight >= 1.0 - ROUNDING)
             hat, empty = itself * fit.base, alone & self.problem.similarity.kernel.is_compact
-        counted = CriterionResiduals(residual, 1.0, 0.0)
+        by_fit: Array | float = 1.0
+        by_hat: Array | float = 0.0
         if hat.size and problem.degree:
-            counted = replace_at_high_leverage(residual, self.alone, hat, self.bound)
-        return self.record(theta, counted, problem, state, fit, hat, ridge=ridge, cost=cost_of_empty(empty, weight))
+            residual, by_fit, by_hat = replace_at_high_leverage(residual, self.alone, hat, self.bound)
+        cost = cost_of_empty(empty, weight)
+        return self.record(theta, residual, problem, state, fit, hat, by_fit, by_hat, ridge, cost)
 
     def record(
         self,
         theta: Array,
-        counted: CriterionResiduals,
+        unpenalised: Array,
         problem: Problem,
         state: PoolState,
         fit: LocalFit,
         hat: Array,
-        *,
+        by_fit: Array | float = 1.0,
+        by_hat: Array | float = 0.0,
         ridge: float = 0.0,
         cost: float = 0.0,
     ) -> Evaluation:
@@ -399,7 +407,7 @@ class Objective(SearchObjective):
 
         Parameters
         ----------
-        theta, counted, problem, state, fit, hat, ridge
+        theta, unpenalised, problem, state, fit, hat, by_fit, by_hat, ridge
             As of `Evaluation`.
         cost : float, default=0.0
             Cost of empty windows, added to the logarithm of the penalty.
@@ -409,17 +417,19 @@ class Objective(SearchObjective):
             penalty, slope = freedom(float(rows.weight @ hat), rows.total)
             cost += penalty
         root = np.inf
-        residual = np.full_like(counted.residual, np.inf)
+        residual = np.full_like(unpenalised, np.inf)
         if cost < LARGEST_LOG_PENALTY:  # beyond, it overflows
             if self.penalty is not None:
                 cost += self.penalty(theta[: self.parameters], rows.number)[0]
             root = math.exp(0.5 * cost)
-            residual = counted.residual * root
-        error = np.sum(counted.residual**2, axis=0)
+            residual = unpenalised * root
+        error = np.sum(unpenalised**2, axis=0)
         penalised = float(np.sum(residual**2))
         empty_windows = int(np.count_nonzero(~fit.occupied))
         self.tried.append(Trial(theta[: self.parameters], penalised, error, empty_windows, ridge))
-        return Evaluation(theta, counted, residual, penalised, error, root, slope, problem, state, fit, hat, ridge)
+        return Evaluation(
+            theta, unpenalised, residual, penalised, error, root, slope, problem, state, fit, hat, by_fit, by_hat, ridge
+        )
 
     def differentiate(self, at: Evaluation, moved: Array, log_hat_moved: Array | None) -> Array:
         """Return the derivatives of the residuals, of shape (n c, p), given those of the fitted values.
@@ -439,7 +449,7 @@ class Objective(SearchObjective):
         ndarray of shape (n c, p) or (n c, p + 1)
             Including normalised weights and the penalty; with respect to the log ridge last, where it is a parameter.
         """
-        factor = at.root * self._share * at.counted.by_fit
+        factor = at.root * self._share * at.by_fit
         by_ridge: list[Array] = []
         if at.ridge:
             own = np.divide(at.fit.tilt, at.fit.base[:, None])
@@ -482,7 +492,7 @@ class Objective(SearchObjective):
         columns = () if factors is None else zip(factors.tables, factors.slopes, strict=True)
         for a, (table, slope) in enumerate(columns):
             moved[:, self.columns + a] += (np.diagonal(slope) / np.diagonal(table))[self.rows.code[:, a]]
-        by_hat = np.asarray(at.counted.by_hat)[..., None] * (at.hat[:, None] * moved)[:, None]
+        by_hat = np.asarray(at.by_hat)[..., None] * (at.hat[:, None] * moved)[:, None]
         return np.asarray(at.penalty_slope * ((self.rows.weight * at.hat) @ moved)), by_hat
 
     def _log_hat_moved(self, at: Evaluation) -> Array:

@@ -5,6 +5,7 @@ objective); with more rows they run on a sample, and the best goes on to all row
 """
 
 from dataclasses import dataclass, replace
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -16,7 +17,7 @@ from kernpool.bandwidth.rules_of_thumb import canonical_ratio
 from kernpool.bandwidth.search import log_loss
 from kernpool.bandwidth.search.drivers import search_one_factor, search_per_column
 from kernpool.bandwidth.search.fast_objectives import AllPairsObjective, PairwiseObjective
-from kernpool.bandwidth.search.objective import Objective, Penalty, SearchObjective
+from kernpool.bandwidth.search.objective import Objective, Penalty, SearchObjective, penalise_bandwidths
 from kernpool.bandwidth.search.setup import SearchOptions, SearchStart, TrainingRows, begin
 from kernpool.core import NO_CATEGORIES, Categories, Exclusion
 from kernpool.data.encoding import Encoding
@@ -324,9 +325,10 @@ def search_bandwidth(
     if options.progress is not None or options.seconds is not None:
         options = replace(options, progress=Clock(options, len(rows.X)).report)
     generator = check_random_state(options.random_state)
-    penalty = None
+    penalty: Penalty | None = None
     if criterion.regular and not one:  # one number hardly overfits
-        penalty = Penalty(np.log(spread), rows.extent > 0, start.categories.largest)
+        largest = start.categories.largest
+        penalty = partial(penalise_bandwidths, log_spread=np.log(spread), varies=rows.extent > 0, largest=largest)
 
     def objective_of(rows: TrainingRows) -> Any:
         objective = fastest_objective(rows, options, start.categories, penalty)

@@ -419,7 +419,19 @@ def begin(rows: TrainingRows, options: SearchOptions, categories: Categories) ->
     bandwidth_of = rows.per_column(np.arange(rows.bandwidths))[by_column]
     numeric = np.array([a for a in dict.fromkeys(bandwidth_of.tolist()) if varies[a]], dtype=np.intp)
     together = [by_column[bandwidth_of == a] for a in numeric]
-    value, scale, exponent = _standardised(rows, options)
+    # Outputs in units of ``scale * 2**exponent``, with ranges between one half and one in units of the powers of two;
+    # labels as they are.
+    value, scale, exponent = rows.value, np.ones(rows.value.shape[1]), np.zeros(rows.value.shape[1], dtype=np.int32)
+    if options.criterion is not LOG_LOSS:
+        several = options.standardise and len(scale) > 1
+        extent = np.ptp(value, axis=0)
+        exponent = np.frexp(extent if several else np.full_like(extent, extent.max()))[1]
+        value = np.ldexp(value, -exponent)
+        if several:
+            center = rows.weight @ value / rows.total
+            scale = np.sqrt(rows.weight @ (value - center) ** 2 / rows.total)
+            scale = np.where(scale > 0, scale, 1.0)
+            value = value / scale
     has_own_units = bool(np.any(exponent != exponent[0]) or np.any(scale != 1.0))
     searched = replace(rows, code=np.ascontiguousarray(rows.code[:, categorical]), value=value)
     if len(numeric):
@@ -439,21 +451,3 @@ def begin(rows: TrainingRows, options: SearchOptions, categories: Categories) ->
         exponent,
         0 if has_own_units else 2 * int(exponent[0]),
     )
-
-
-def _standardised(rows: TrainingRows, options: SearchOptions) -> tuple[Array, Array, NDArray[np.int32]]:
-    """Return the outputs in units of ``scale * 2**exponent``, with the scales and exponents; labels as they are.
-
-    Ranges are between one half and one in units of the powers of two.
-    """
-    value, scale = rows.value, np.ones(rows.value.shape[1])
-    if options.criterion is LOG_LOSS:
-        return value, scale, np.zeros(len(scale), dtype=np.int32)
-    several, extent = options.standardise and len(scale) > 1, np.ptp(value, axis=0)
-    exponent = np.frexp(extent if several else np.full_like(extent, extent.max()))[1]
-    value = np.ldexp(value, -exponent)
-    if several:
-        center = rows.weight @ value / rows.total
-        scale = np.sqrt(rows.weight @ (value - center) ** 2 / rows.total)
-        scale = np.where(scale > 0, scale, 1.0)
-    return value / scale, scale, exponent
