@@ -168,9 +168,6 @@ class Blocks(Protocol):
     keys_per_call: int
     gradients_use_blas: bool
 
-    def prepare(self) -> None:
-        """Compute the arrays that all blocks share, before threads process blocks concurrently."""
-
     def sum_block(self, queries: slice, keys: slice) -> PoolState:
         """Return the kernel sums of a slice of queries over a slice of keys."""
 
@@ -217,7 +214,7 @@ class Algorithm:
         The same for kernels of some forms, where it is less.
     gradients_degree : {0, 1, 2}
         The highest degree of fits that `pullback` differentiates.
-    widening : tuple of type
+    windows : tuple of type
         The forms of kernels whose windows may differ between queries; ``(object,)`` is all.
     needs : (str, str) or None
         An optional package without which it cannot run, and the extra that installs it.
@@ -236,7 +233,7 @@ class Algorithm:
     degree: int = 0
     degree_of_form: Mapping[type[Form], int] = field(default_factory=dict)
     gradients_degree: int = 1
-    widening: tuple[type, ...] = ()
+    windows: tuple[type, ...] = ()
     needs: tuple[str, str] | None = None
 
     def refusal(self, problem: Problem) -> str | None:
@@ -250,7 +247,7 @@ class Algorithm:
             return f"has no compiled loop for the kernel {kernel.name!r}"
         if self.form is not None and not isinstance(kernel.form, self.form):
             return f"does not support the kernel {kernel.name!r}"
-        if problem.similarity.widening is not None and not isinstance(kernel.form, self.widening):
+        if not problem.similarity.is_uniform and not isinstance(kernel.form, self.windows):
             return f"does not support windows that differ between queries with the kernel {kernel.name!r}"
         fit = f"degree={problem.degree} (a {FITS[problem.degree]} fit)"
         if problem.degree > self.degree:

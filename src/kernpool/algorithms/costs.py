@@ -49,11 +49,11 @@ def pair_seconds(problem: Problem) -> float:
         seconds = DENSELY * (d if in_logarithms else 1.0) + 5e-9 * d
     elif kernel.composition == "product":
         seconds = pair_cost("product", kernel.profile_name, d)
-    elif problem.degree == 1 and problem.attn_mask is None and similarity.widening is None:
+    elif problem.degree == 1 and problem.attn_mask is None and similarity.is_uniform:
         return pair_cost("degree 1", kernel.profile_name, d) + 0.35e-9 * (
             problem.layout.width - c - d * (d + 3) // 2 - d
         )
-    elif problem.degree or problem.attn_mask is not None or similarity.widening is not None:
+    elif problem.degree or problem.attn_mask is not None or not similarity.is_uniform:
         seconds = pair_cost("staged", kernel.profile_name, d)
     else:
         seconds = pair_cost("radial" if problem.dtype == np.float64 else "radial, float32", kernel.profile_name, d)
@@ -122,7 +122,7 @@ CELL_KEYS = 3000  # keys from which on a query of the Gaussian meets few cells t
 def sweep_seconds(problem: Problem, look: PairSample, known: Mapping[str, float]) -> float:
     """Estimate the run time of the sweep in seconds."""
     (m, n), kernel = problem.shape, problem.similarity.kernel
-    if problem.similarity.widening is not None:
+    if not problem.similarity.is_uniform:
         rows = PER_WINDOW_KEY * n + PER_WINDOW[type(kernel.form)] * m
         return 1e-3 + (1.0, 1.5, 2.5)[problem.degree] * rows
     if are_few(m, n) and problem.degree < 2 and kernel.adds_up:  # one pass over the keys

@@ -21,7 +21,9 @@ Array = NDArray[np.float64]
 
 def pair_weights(problem: Problem) -> tuple[Array, Array]:
     """Return (shift, weight): a log-scale per query, (m,), and all pair weights, (m, n), divided by ``exp(shift)``."""
-    times = None if _counts_once(problem) else problem.multiplicity()
+    # Where every pair counts once, no table of ones is needed.
+    multiplied = problem.key_weight, problem.self_index, problem.attn_mask, problem.excluded
+    times = None if all(x is None for x in multiplied) else problem.multiplicity()
     similarity = problem.similarity
     plain = problem.logit_bias is None
     if similarity.kernel.is_compact and plain and not may_underflow(problem):
@@ -36,12 +38,6 @@ def pair_weights(problem: Problem) -> tuple[Array, Array]:
     shift = logits.max(axis=1)
     weight = np.exp(logits - _finite(shift)[:, None])
     return shift, weight if times is None else times * weight
-
-
-def _counts_once(problem: Problem) -> bool:
-    """Return whether every pair counts once: there are no key weights, leave-one-out, mask or groups."""
-    # No table of ones is needed then.
-    return all(x is None for x in (problem.key_weight, problem.self_index, problem.attn_mask, problem.excluded))
 
 
 def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) -> PoolState:
@@ -150,5 +146,5 @@ REFERENCE = Algorithm(
     pullback=pullback,
     seconds=dense_seconds,
     degree=2,
-    widening=(object,),
+    windows=(object,),
 )

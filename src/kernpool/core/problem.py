@@ -196,9 +196,11 @@ class Problem:
         return len(self.query), len(self.key)
 
     @cached_property
-    def ends(self) -> tuple[Array, Array, Array, Array]:
-        """Minimum and maximum of each query column, then minimum and maximum of each key column."""
-        return *column_range(self.query), *self.prepare("ends", (self.key,), lambda: column_range(self.key))
+    def box(self) -> tuple[Array, Array]:
+        """Minimum and maximum of each column, over queries and keys together."""
+        low, high = column_range(self.query)
+        key_low, key_high = self.prepare("box", (self.key,), lambda: column_range(self.key))
+        return np.minimum(low, key_low), np.maximum(high, key_high)
 
     @cached_property
     def layout(self) -> Layout:

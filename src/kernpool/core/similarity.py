@@ -40,6 +40,16 @@ class KernelLogits:
     widening: Array | None = None
 
     @property
+    def is_uniform(self) -> bool:
+        """Whether all queries have the same bandwidths."""
+        return self.widening is None
+
+    @property
+    def radii(self) -> Array:
+        """Radius in bandwidths of the window of each query, (m,), or of all, (); infinite unless the kernel is compact."""
+        return np.asarray(self.kernel.support * (1.0 if self.widening is None else self.widening))
+
+    @property
     def log_peak(self) -> float:
         """Logarithm of the kernel weight of a key that coincides with the query."""
         return self.kernel.log_peak(len(self.bandwidth))

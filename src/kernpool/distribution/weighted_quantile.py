@@ -60,7 +60,7 @@ def is_small(problem: Problem) -> bool:
 def has_loop(problem: Problem) -> bool:
     """Return whether the compiled loops over ordered keys support a problem, and are worth their start."""
     kernel = problem.similarity.kernel
-    plain = problem.similarity.widening is None and problem.logit_bias is None and problem.excluded is None
+    plain = problem.similarity.is_uniform and problem.logit_bias is None and problem.excluded is None
     underflows = kernel.is_compact and may_underflow(problem)
     return plain and is_compiled(kernel) and not underflows and not is_small(problem)
 
@@ -97,7 +97,7 @@ def loop_arguments(problem: Problem, unit: Array) -> Callable[[Index], tuple[Any
         code, tables = problem.factors.key_code.T, problem.factors.stacked_tables()
     key, key_weight = problem.key.T, np.empty(0) if problem.key_weight is None else problem.key_weight
     key, key_weight, code, tables = (read_only(array) for array in (key, key_weight, code, tables))
-    how = kernel_of(problem)
+    how = read_only(problem.similarity.bandwidth), *kernel_of(problem)
     mask, own, own_weight = problem.attn_mask, problem.self_index, problem.own_weight
 
     def of(rows: Index) -> tuple[Any, ...]:

@@ -76,8 +76,7 @@ def _is_worth_it(first: Problem, items: int, algorithm: str) -> bool:
     (m, n), kernel = first.shape, first.similarity.kernel
     if m * n > MOST_PAIRS or algorithm not in ("auto", "brute") or not is_compiled(kernel):
         return False
-    windows = first.similarity
-    if any(x is not None for x in (first.attn_mask, first.logit_bias, windows.widening)):
+    if first.attn_mask is not None or first.logit_bias is not None or not first.similarity.is_uniform:
         return False
     if kernel.is_compact and may_underflow(first):
         return False

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 from kernpool import Problem, choose, pool
 from kernpool.algorithms import reference
 from kernpool.algorithms.brute import brute
-from kernpool.algorithms.brute.fused import FusedGradients, FusedMoments
+from kernpool.algorithms.brute.fused import FusedMoments, fused_loop
 from kernpool.algorithms.brute.tiles import CompiledBlocks
 from kernpool.core import Layout
 
@@ -51,7 +51,7 @@ def test_every_sum(kernel, columns, name, bounded, generator):
         key[:50] += 1e5
         key[50:60] -= 1e140
         problem = replace(problem, key=key)
-    assert FusedMoments.can_do(problem)
+    assert isinstance(fused_loop(problem), FusedMoments)
     assert FusedMoments(problem).bounded == bounded
     state, doubtful = FusedMoments(problem).sums(slice(0, QUERIES), slice(0, KEYS))
     assert not doubtful.any()
@@ -86,7 +86,7 @@ def test_sums_that_may_have_underflowed_are_done_again(generator):
     query = np.array([[0.0], [25.0], [30.0]])
     key = generator.normal(size=(KEYS, 1))
     problem = Problem.from_arrays(query, key, np.sin(key[:, 0]), degree=1)
-    assert FusedMoments.can_do(problem)
+    assert isinstance(fused_loop(problem), FusedMoments)
     _, doubtful = FusedMoments(problem).sums(slice(0, 3), slice(0, KEYS))
     assert doubtful.tolist() == [False, True, True]
     found, exact = (choose(problem, name).reduce(problem) for name in ("brute", "reference"))
@@ -105,14 +105,13 @@ def test_every_gradient(kernel, columns, name, wanted, bounded, generator):
         key = problem.key.copy()
         key[600:650] += 1e5
         problem = replace(problem, key=key)
-    assert FusedGradients(problem).arrays.bounded == bounded
-    assert FusedGradients.can_do(problem)
+    assert CompiledBlocks(problem).gradients.bounded == bounded
     cotangent = generator.normal(size=(QUERIES, 1))
     exact = reference.reduce(problem)
     expected = reference.pullback(problem, exact, cotangent, frozenset(wanted))
     found = brute.pullback(problem, brute.reduce(problem), cotangent, frozenset(wanted), 2)
     staged = CompiledBlocks(problem)
-    staged.fused_gradients = None
+    staged.gradients = None
     by_stages = staged.differentiate_block(slice(0, QUERIES), slice(0, KEYS), exact, cotangent, frozenset(wanted))
     for which in WANTED:
         if which not in wanted:
@@ -127,8 +126,8 @@ def test_every_gradient(kernel, columns, name, wanted, bounded, generator):
 def test_they_are_used_and_their_queries_by_nothing_else(generator, monkeypatch):
     problem = problem_of(2, generator)
     called = []
-    real = FusedGradients.add
-    monkeypatch.setattr(FusedGradients, "add", lambda self, *given: called.append(given[2] > 0) or real(self, *given))
+    real = FusedMoments.add
+    monkeypatch.setattr(FusedMoments, "add", lambda self, *given: called.append(given[2] > 0) or real(self, *given))
     brute.pullback(problem, brute.reduce(problem), np.ones((QUERIES, 1)), frozenset({"log_bandwidth"}))
     assert called
     assert all(some.all() for some in called)
@@ -137,16 +136,14 @@ def test_they_are_used_and_their_queries_by_nothing_else(generator, monkeypatch)
 @pytest.mark.parametrize(
     ("loops", "columns", "options"),
     [
-        (FusedMoments, 4, {"degree": 1}),
-        (FusedMoments, 1, {"degree": 1, "kernel": "epanechnikov"}),
-        (FusedMoments, 2, {"degree": 1, "kernel": "product laplace"}),
-        (FusedGradients, 4, {}),
-        (FusedGradients, 1, {"kernel": "epanechnikov"}),
-        (FusedGradients, 2, {"degree": 1}),
+        ("faster", 4, {"degree": 1}),
+        ("faster", 1, {"degree": 1, "kernel": "epanechnikov"}),
+        ("faster", 2, {"degree": 1, "kernel": "product laplace"}),
+        ("gradients", 4, {}),
+        ("gradients", 1, {"kernel": "epanechnikov"}),
+        ("gradients", 2, {"degree": 1}),
     ],
 )
 def test_what_is_left_to_the_stages(loops, columns, options, generator):
     problem = problem_of(columns, generator, **options)
-    assert not loops.can_do(problem)
-    blocks = CompiledBlocks(problem)
-    assert not (blocks.faster if loops is FusedMoments else blocks.fused_gradients)
+    assert getattr(CompiledBlocks(problem), loops) is None

@@ -39,9 +39,6 @@ class DenseBlocks:
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
 
-    def prepare(self) -> None:
-        """Do nothing: dense blocks need no shared arrays."""
-
     def sum_block(self, queries: slice, keys: slice) -> PoolState:
         """Return the kernel sums of a slice of queries over a slice of keys."""
         return reference.reduce(self.problem.block(queries, keys))
@@ -54,20 +51,20 @@ class DenseBlocks:
         return reference.pullback(self.problem.block(queries, keys), part, cotangent[queries], wanted)
 
 
-def _blocks(problem: Problem) -> Blocks:
+def _blocks(problem: Problem, staged: bool = False) -> Blocks:
+    """Return the loops for a problem: compiled ones, only the staged tiles if `staged`, or dense NumPy."""
     kernel = problem.similarity.kernel
     in_logarithms = kernel.is_compact and may_underflow(problem)
-    plain = problem.logit_bias is None
-    if is_compiled(kernel) and plain and not in_logarithms:
-        from kernpool.algorithms.brute.tiles import CompiledBlocks
+    if not is_compiled(kernel) or problem.logit_bias is not None or in_logarithms:
+        return DenseBlocks(problem)
+    from kernpool.algorithms.brute.tiles import CompiledBlocks
 
-        return CompiledBlocks(problem)
-    return DenseBlocks(problem)
+    return CompiledBlocks(problem, staged)
 
 
 def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) -> PoolState:
     """Compute kernel sums over all keys for each query, by brute force in blocks on threads."""
-    if problem.similarity.widening is not None and problem.similarity.kernel.is_compact:
+    if not problem.similarity.is_uniform and problem.similarity.kernel.is_compact:
         return _sum_windows(problem, n_jobs, progress)
     return _sum_blocks(problem, _blocks(problem), n_jobs, progress)
 
@@ -80,15 +77,13 @@ FEW_PAIRS = 1 << 22  # up to which they are a few milliseconds
 def _sum_windows(problem: Problem, n_jobs: int, progress: Progress | None) -> PoolState:
     """Compute kernel sums over the keys of windows that differ between queries, some neighbouring queries at a time."""
     similarity, (m, n) = problem.similarity, problem.shape
-    widening = np.asarray(similarity.widening)
     if m * n <= FEW_PAIRS:
         return _sum_blocks(problem, _blocks(problem), n_jobs, progress)
     from scipy.spatial import KDTree
 
-    middle, h = problem.key.mean(axis=0), similarity.bandwidth
+    middle, h, radii = problem.key.mean(axis=0), similarity.bandwidth, similarity.radii
     norm = 2.0 if similarity.kernel.composition == "radial" else np.inf
-    make = partial(KDTree, (problem.key - middle) / h)
-    tree = problem.prepare("KDTree", (problem.key, h), make)
+    tree = problem.prepare("KDTree", (problem.key, h), lambda: KDTree((problem.key - middle) / h))
     query = (problem.query - middle) / h
     order = KDTree(query, leafsize=QUERIES_OF_WINDOWS).indices
     result = empty_state(m, problem.layout.width)
@@ -97,7 +92,7 @@ def _sum_windows(problem: Problem, n_jobs: int, progress: Progress | None) -> Po
         rows = np.sort(order[queries])
         near = query[rows]
         center = 0.5 * near.min(axis=0) + 0.5 * near.max(axis=0)
-        reach = np.linalg.norm(near - center, ord=norm, axis=1) + widening[rows]
+        reach = np.linalg.norm(near - center, ord=norm, axis=1) + radii[rows]
         keys = np.sort(tree.query_ball_point(center, REACH * reach.max(), p=norm)).astype(np.intp)
         if keys.size:
             part = problem.block(rows, keys)
@@ -117,10 +112,7 @@ def reduce_staged(problem: Problem) -> PoolState:
     """Compute kernel sums by the one compiled loop that supports every built-in kernel."""
     # That loop, the staged tiles, is independent of the faster loops of brute force, and the only one to be compiled.
     # Problems that no compiled loop supports run through the reference implementation.
-    blocks = _blocks(problem)
-    if not isinstance(blocks, DenseBlocks):
-        blocks.faster = None  # type: ignore[attr-defined]  # compiled blocks alone have it
-    return _sum_blocks(problem, blocks)
+    return _sum_blocks(problem, _blocks(problem, staged=True))
 
 
 def _sum_blocks(problem: Problem, blocks: Blocks, n_jobs: int = 1, progress: Progress | None = None) -> PoolState:
@@ -137,7 +129,6 @@ def _sum_blocks(problem: Problem, blocks: Blocks, n_jobs: int = 1, progress: Pro
         assert state is not None
         result.put(queries, state)
 
-    blocks.prepare()
     rows = max(1, blocks.pairs_per_call // min(n, blocks.keys_per_call))
     run_blocks(work, cut_evenly(m, rows), n_jobs, progress)
     return result
@@ -214,5 +205,5 @@ BRUTE = Algorithm(
     pullback=pullback,
     seconds=brute_seconds,
     degree=2,
-    widening=(object,),
+    windows=(object,),
 )

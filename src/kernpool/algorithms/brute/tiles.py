@@ -2,8 +2,7 @@
 
 A problem is passed to loops as contiguous arrays and kernel codes. `CompiledBlocks` sums by a fused loop if there is
 one for the problem. Queries that it marks as imprecise go on to the staged tiles, which serve every built-in kernel. An
-empty array stands for None. `sum_items` sums many small problems of one shape
-in one call.
+empty array stands for None. `sum_items` sums many small problems of one shape in one call.
 """
 
 from dataclasses import replace
@@ -14,16 +13,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.algorithms.algorithm import FEWEST_FOR_PRODUCTS, Gradients
-from kernpool.algorithms.brute.fused import FusedGradients, FusedMoments, FusedPairs, narrow_type, read_only, transposed
+from kernpool.algorithms.brute.fused import (
+    NO_WEIGHTS,
+    FusedMoments,
+    FusedPairs,
+    fused_loop,
+    is_near_zero,
+    read_only,
+    transposed,
+)
 from kernpool.algorithms.brute.loops import fused_means
 from kernpool.algorithms.brute.loops import tiles as loops
 from kernpool.algorithms.brute.loops.matrix_products import gradient_block
 from kernpool.algorithms.loops.kernel_weights import CODES, GAUSSIAN, LN_2
-from kernpool.core import LocalFit, PoolState, Problem, Stack, solve
+from kernpool.core import FLOAT64, LocalFit, PoolState, Problem, Stack, solve
 from kernpool.kernels.registry import Gaussian
 
 Array = NDArray[np.float64]
-_NONE = np.empty(0)
 _NO_TABLE = np.empty((0, 0))
 
 
@@ -35,11 +41,13 @@ class ProductGradients:
     # about the center of the block's queries, in bandwidths, so nothing large is subtracted. Queries that are too far
     # from that center for the promised precision are left to the staged tiles.
 
-    def __init__(self, problem: Problem, dtype: np.dtype) -> None:
-        self.problem, self.dtype = problem, dtype
+    def __init__(self, problem: Problem) -> None:
+        self.problem, (self.own, self.own_weight) = problem, problem.own
+        self.key, _ = transposed(problem)
         self.scale = fused_means.scales(GAUSSIAN, problem.similarity.bandwidth)
         # float32 has a short range: values and slopes come near 1 by powers of two, which is exact.
-        narrow = dtype == np.float32
+        narrow = problem.dtype == np.float32 and is_near_zero(problem)
+        self.dtype = dtype = problem.dtype if narrow else FLOAT64
         self.value_unit = fused_means.exponent_of(np.abs(problem.value).max(axis=0)) * narrow
         self.value = np.ascontiguousarray(np.ldexp(problem.value, -self.value_unit).T, dtype=dtype)
         self.weight = np.empty(0, dtype) if problem.key_weight is None else problem.key_weight.astype(dtype)
@@ -57,21 +65,9 @@ class ProductGradients:
         return np.asarray(0.5 * LN_2 * rounding <= (1e-6 if self.dtype == np.float32 else 5e-13))
 
     def add(
-        self,
-        queries: slice,
-        keys: slice,
-        key: Array,
-        own: NDArray[np.intp],
-        own_weight: Array,
-        inverse: Array,
-        middle: Array,
-        cotangent: Array,
-        sums: dict[str, Array],
+        self, queries: slice, keys: slice, inverse: Array, intercept: Array, cotangent: Array, sums: dict[str, Array]
     ) -> None:
-        """Add the contribution of a slice of queries and a slice of keys to the gradients in `sums`, in place.
-
-        Those by queries have a row per query; those by keys and values are (columns, keys).
-        """
+        """Add what a slice of queries and a slice of keys contribute to the gradients; as `FusedMoments.add`."""
         query = self.problem.query[queries]
         found = {name: np.zeros_like(sums[name]) for name in ("query", "key", "value")}
         # One unit for the products of slopes and values of all columns, since these are added up.
@@ -80,15 +76,15 @@ class ProductGradients:
         slope_unit = unit - self.value_unit
         gradient_block(
             query,
-            key[:, keys],
+            self.key[:, keys],
             self.value[:, keys],
             self.weight[keys],
-            own,
-            own_weight,
+            self.own[queries] - keys.start,
+            self.own_weight[queries],
             query.mean(axis=0),
             self.scale,
             inverse,
-            np.ldexp(middle, -self.value_unit).astype(self.dtype),
+            np.ldexp(intercept, -self.value_unit).astype(self.dtype),
             np.ldexp(cotangent, -slope_unit).astype(self.dtype),
             found["query"],
             found["key"],
@@ -108,19 +104,18 @@ class CompiledBlocks:
 
     keys_per_call = 1 << 18
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, staged: bool = False) -> None:
         self.problem, columns = problem, problem.key.shape[1]
         self.own, self.own_weight = problem.own
         self.solved: tuple[PoolState, LocalFit] | None = None
-        # Sums of offsets need float64, and take longer than the weights.
-        self.is_plain = problem.similarity.widening is None  # what the faster loops need
-        plain = (
-            self.is_plain
-            and isinstance(problem.similarity.kernel.form, Gaussian)
-            and problem.attn_mask is None
-            and not problem.degree
-        )
-        self.gradients_use_blas = plain and columns >= FEWEST_FOR_PRODUCTS
+        # The loop for the kernel sums that is tried before the staged tiles. Gradients do not use it.
+        self.faster = None if staged else fused_loop(problem)
+        if self.faster is None:
+            self.columns  # noqa: B018  # made by being asked for, before threads start
+        similarity = problem.similarity
+        plain = similarity.is_uniform and problem.attn_mask is None and not problem.degree
+        many = columns >= FEWEST_FOR_PRODUCTS
+        self.gradients_use_blas = plain and many and isinstance(similarity.kernel.form, Gaussian)
         # 3 ms of Gaussian, 40 ms of the slowest kernel, as long for many columns: short for Ctrl-C, long for a call
         # from Python. Fused loops are so quick that the calls of two threads hold each other up: .2 of 8 ms for 8000
         # float32 numbers.
@@ -128,53 +123,32 @@ class CompiledBlocks:
         self.pairs_per_call = max(1 << 18, pairs // max(1, columns // 8))
 
     @cached_property
-    def windows(self) -> tuple[Array, tuple[int, bool | None, bool]]:
-        """Bandwidths, in one row or one for each query, and the kernel as the general loop takes it."""
-        plain = replace(self.problem, similarity=replace(self.problem.similarity, widening=None))
-        return read_only(np.atleast_2d(self.problem.similarity.widths)), kernel_of(plain)[1:]
-
-    @cached_property
     def columns(self) -> tuple[Array, Array]:
         """Keys and values transposed to (columns, keys), computed on first use."""
         return transposed(self.problem)
 
     @cached_property
-    def products(self) -> ProductGradients | None:
-        """Computation of gradients by matrix products; None if it is impossible or slower."""
-        return ProductGradients(self.problem, narrow_type(self.problem)) if self.gradients_use_blas else None
-
-    @cached_property
-    def fused_gradients(self) -> FusedGradients | None:
-        """Computation of gradients by fused loops; None if they do not support the problem."""
-        return FusedGradients(self.problem) if self.is_plain and FusedGradients.can_do(self.problem) else None
-
-    @cached_property
-    def faster(self) -> FusedPairs | FusedMoments | None:
-        """The fused loop for the kernel sums, to be tried before the general loop (staged tiles); None without one."""
-        # Gradients do not use it.
-        for Sums in (FusedPairs, FusedMoments):
-            if self.is_plain and Sums.can_do(self.problem):
-                return Sums(self.problem)
-        return None
-
-    def prepare(self) -> None:
-        """Create the arrays of the loop that runs first, before threads start."""
-        if self.faster is None:
-            self.columns  # noqa: B018  # made by being asked for
+    def gradients(self) -> ProductGradients | FusedMoments | None:
+        """The loops for gradients that are tried before the staged tiles: matrix products, or a fused loop."""
+        if self.gradients_use_blas:
+            return ProductGradients(self.problem)
+        loop = None if self.problem.degree else fused_loop(replace(self.problem, degree=1))
+        return loop if isinstance(loop, FusedMoments) else None
 
     def _pairs(self, queries: slice | NDArray[np.intp], keys: slice) -> tuple[object, ...]:
-        problem, (key, value), (bandwidth, kernel) = self.problem, self.columns, self.windows
+        """Return queries, keys, values, weights, windows and the kernel of a block as the staged tiles take them."""
+        problem, (key, value) = self.problem, self.columns
         mask = np.empty((0, 0), dtype=bool) if problem.attn_mask is None else problem.attn_mask[queries, keys]
         return (
             read_only(problem.query[queries]),
             read_only(key[:, keys]),
             read_only(value[:, keys]),
-            read_only(_NONE if problem.key_weight is None else problem.key_weight[keys]),
+            read_only(NO_WEIGHTS if problem.key_weight is None else problem.key_weight[keys]),
             read_only(mask),
             read_only(self.own[queries] - keys.start),
             read_only(self.own_weight[queries]),
-            bandwidth if len(bandwidth) == 1 else read_only(bandwidth[queries]),
-            *kernel,
+            read_only(np.atleast_2d(problem.similarity.at(queries).widths)),
+            *kernel_of(problem),
         )
 
     def sum_block(self, queries: slice, keys: slice) -> PoolState:
@@ -195,14 +169,6 @@ class CompiledBlocks:
         loops.reduce_block(*pairs, *moments_of(problem), state.shift, state.denominator, state.numerator)
         return state
 
-    def _fit_of(self, state: PoolState) -> LocalFit:
-        """Return the local fits of all queries, solved once for all blocks."""
-        # Concurrent calls are harmless.
-        solved = self.solved
-        if solved is None or solved[0] is not state:
-            self.solved = solved = (state, solve(state, self.problem.layout))
-        return solved[1]
-
     def differentiate_block(
         self, queries: slice, keys: slice, state: PoolState, cotangent: Array, wanted: frozenset[str]
     ) -> Gradients:
@@ -214,27 +180,26 @@ class CompiledBlocks:
         shift = np.where(occupied, shift, 0.0)
         unit = np.rint(shift / LN_2)
         inverse *= np.exp(unit * LN_2 - shift)
-        fit = self._fit_of(state)
+        solved = self.solved
+        if solved is None or solved[0] is not state:  # the fits of all queries, once for all blocks
+            self.solved = solved = (state, solve(state, self.problem.layout))
+        fit = solved[1]
         m, n = len(shift), keys.stop - keys.start
         d, c = self.problem.key.shape[1], self.problem.value.shape[1]
         shapes = {"query": (m, d), "log_bandwidth": (m, d), "key": (d, n), "value": (c, n)}
         sums = {name: np.zeros(shape) if name in wanted else _NO_TABLE for name, shape in shapes.items()}
         slopes = np.ascontiguousarray(cotangent[queries])
-        if self.products is not None and "log_bandwidth" not in wanted:
+        faster = self.gradients
+        if isinstance(faster, ProductGradients) and "log_bandwidth" in wanted:
+            faster = None
+        if faster is not None:
             # Each query by one way alone: the other passes over queries whose weights are zero.
-            moderate = (inverse < 1e30) & np.isfinite(slopes).all(axis=1)  # in float32 it would overflow
-            quick = (unit == 0.0) & moderate & self.products.near_enough(queries)
-            by_products, inverse = np.where(quick, inverse, 0.0), np.where(quick, 0.0, inverse)
-            if by_products.any():
-                self.products.add(
-                    queries, keys, self.columns[0], self.own[queries] - keys.start, self.own_weight[queries],
-                    by_products, fit.intercept[queries], slopes, sums,
-                )  # fmt: skip
-        if self.fused_gradients is not None:
             quick = (unit == 0.0) & np.isfinite(slopes).all(axis=1)
-            by_fused, inverse = np.where(quick, inverse, 0.0), np.where(quick, 0.0, inverse)
-            if by_fused.any():
-                self.fused_gradients.add(queries, keys, by_fused, fit.intercept[queries], slopes, sums)
+            if isinstance(faster, ProductGradients):
+                quick &= (inverse < 1e30) & faster.near_enough(queries)  # in float32 it would overflow
+            quickly, inverse = np.where(quick, inverse, 0.0), np.where(quick, 0.0, inverse)
+            if quickly.any():
+                faster.add(queries, keys, quickly, fit.intercept[queries], slopes, sums)
         if inverse.any():
             loops.pullback_block(
                 *self._pairs(queries, keys), unit, inverse,
@@ -246,17 +211,11 @@ class CompiledBlocks:
         )
 
 
-def kernel_of(problem: Problem) -> tuple[Array, int, bool | None, bool]:
-    """Return bandwidths, kernel code, whether the support is infinite, and whether weights are products."""
-    # Infinite support is True or None, never False.
-    similarity = problem.similarity
-    assert similarity.widening is None  # what calls these loops says so
-    return (
-        read_only(similarity.bandwidth),
-        CODES[similarity.kernel.profile_name],
-        not similarity.kernel.is_compact or None,  # what a compact kernel does not do is not compiled for it
-        similarity.kernel.composition == "product",
-    )
+def kernel_of(problem: Problem) -> tuple[int, bool | None, bool]:
+    """Return the kernel code, whether the support is infinite, and whether weights are products."""
+    # Infinite support is True or None, never False: what a compact kernel does not do is not compiled for it.
+    kernel = problem.similarity.kernel
+    return CODES[kernel.profile_name], not kernel.is_compact or None, kernel.composition == "product"
 
 
 def moments_of(problem: Problem) -> tuple[bool | None, bool | None]:
@@ -273,8 +232,8 @@ def sum_items(first: Problem, stack: Stack) -> PoolState:
     mask = np.empty((items, 0, 0), dtype=bool)
     arrays = (stack.query, stack.key, stack.value, stack.key_weight, mask, stack.own, stack.own_weight)
     sums = shift, denominator, numerator
-    bandwidth, *kernel = kernel_of(first)
-    arguments: list[Any] = [*map(read_only, arrays), bandwidth[None], *kernel, *moments_of(first), *sums]
+    bandwidth = first.similarity.bandwidth[None]
+    arguments: list[Any] = [*map(read_only, (*arrays, bandwidth)), *kernel_of(first), *moments_of(first), *sums]
     loops.reduce_stack(*arguments)
     shift += np.log(stack.unit)[:, None]
     return PoolState(shift.ravel(), denominator.ravel(), numerator.reshape(-1, width))

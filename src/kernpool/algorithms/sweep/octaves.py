@@ -94,7 +94,7 @@ class Octave:
 
 
 def sum_windows(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) -> PoolState:
-    """Compute kernel sums of a problem of one column whose windows differ between queries (`KernelLogits.widening`)."""
+    """Compute kernel sums of a problem of one column whose windows differ between queries."""
     # The kernel is a compact polynomial or the Gaussian. Queries whose sums would lose digits are computed by brute
     # force, and so are those of a Gaussian whose sums are less than half of the lightest key, which have no key near.
     form = problem.similarity.kernel.form
@@ -110,7 +110,7 @@ def sum_windows(problem: Problem, n_jobs: int = 1, progress: Progress | None = N
         rank = np.empty(len(order) + 1, np.int64)
         rank[order], rank[-1] = np.arange(len(order)), -1
         left_out = rank[problem.self_index[place]], problem.own_weight[place]
-    assert isinstance(form, Polynomial | Gaussian)  # others are refused: `Algorithm.widening`
+    assert isinstance(form, Polynomial | Gaussian)  # others are refused: `Algorithm.windows`
     sums = sum_sorted(
         form, x, weight, value, q, width, problem.degree, left_out=left_out, n_jobs=n_jobs, progress=progress
     )

@@ -53,7 +53,7 @@ def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) 
     from kernpool.algorithms.sweep import windows
     from kernpool.algorithms.sweep.loops.near_pairs import UNDONE
 
-    if problem.similarity.widening is not None:
+    if not problem.similarity.is_uniform:
         from kernpool.algorithms.sweep import octaves
 
         return octaves.sum_windows(problem, n_jobs, progress)
@@ -290,7 +290,7 @@ def pullback(
     from kernpool.algorithms.brute import brute
     from kernpool.algorithms.sweep import windows
 
-    if problem.similarity.widening is not None:
+    if not problem.similarity.is_uniform:
         return brute.pullback(problem, state, cotangent, wanted, n_jobs, progress)
     if applies(problem, state, wanted):
         return differentiate_by_series(problem, state, cotangent, wanted, n_jobs, progress)
@@ -309,5 +309,5 @@ SWEEP = Algorithm(
     columns=(1, 1),
     degree=2,
     degree_of_form={Exponential: 0},
-    widening=(Polynomial, Gaussian),
+    windows=(Polynomial, Gaussian),
 )

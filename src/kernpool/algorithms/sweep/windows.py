@@ -64,9 +64,8 @@ def pool_windows(
     # Neighbours whose windows are nearly the same are one block of brute force over the keys of all of them.
     first, last = spans(line, problem.similarity.kernel, rows, problem.tol, problem.degree > 0)
     starts = window_loops.join_ranges(first, last, np.empty(len(rows) + 1, dtype=np.int64))
-    blocks = CompiledBlocks(_in_order(problem, line, rows))
-    blocks.faster = None  # fused loops copy all keys first, which few queries are not worth
-    blocks.prepare()
+    # Fused loops copy all keys first, which few queries are not worth.
+    blocks = CompiledBlocks(_in_order(problem, line, rows), staged=True)
 
     def work(part: slice) -> Iterator[None]:
         for start, stop in pairwise(starts[part.start : part.stop + 1].tolist()):

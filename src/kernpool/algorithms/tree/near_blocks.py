@@ -50,7 +50,6 @@ def _within_reach(problem: Problem, weights: PoolState, n_jobs: int, progress: P
     query, query_order = kd_order(problem.query, profile.scale, ROWS, n_jobs)
     key, key_order = kd_order(problem.key, profile.scale, ROWS, n_jobs)
     blocks = CompiledBlocks(put_in_order(problem, query, query_order, key, key_order))
-    blocks.prepare()
     part_of = weights.rows(query_order)
     reach = find_reach(problem, profile, part_of)
     queries, keys = boxes_of(query, ROWS), boxes_of(key, ROWS)
