@@ -21,7 +21,7 @@ from measure import finish, flags, report, table, tell
 from kernpool import Problem
 from kernpool.algorithms import ALGORITHMS
 from kernpool.core.pair_factors import Factors
-from kernpool.pooling.plan import estimates
+from kernpool.pooling.plan import choose_algorithm
 from kernpool.pooling.recipe import choose
 
 SIZES = (100, 1000, 10_000, 100_000, 1_000_000)
@@ -170,7 +170,7 @@ def pick(trial: Trial, problem: Problem, names: list[str]) -> Trial:
         started = time.perf_counter()
         picked = choose(problem, reuse=True).algorithm
         choosing.append(time.perf_counter() - started)
-    seconds = dict.fromkeys(names, np.nan) if problem.factors else estimates(problem)
+    seconds = dict.fromkeys(names, np.nan) if problem.factors else choose_algorithm(problem).seconds
     if picked == "cells":  # what each cell is summed by
         picked = "auto"
     return replace(trial, picked=picked, choosing=min(choosing), estimates={name: seconds[name] for name in names})

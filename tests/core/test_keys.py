@@ -9,7 +9,7 @@ from numpy.testing import assert_array_equal
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, Problem, choose
 from kernpool.algorithms.tree.kd_tree import plant
-from kernpool.core import Keys, Prepared
+from kernpool.core import Keys
 from tests.support.capabilities import algorithms, fitting_columns
 from tests.support.problems import with_algorithm
 
@@ -86,12 +86,12 @@ def test_what_was_prepared_is_not_pickled(generator):
 
 
 def test_entries_belong_to_the_very_arrays():
-    prepared, array = Prepared(), np.zeros(10_000)
-    first = prepared.get("x", (array, np.array([0.5]), None), object)
-    assert prepared.get("x", (array, np.array([0.5]), None), object) is first
+    problem, array = Problem.from_arrays([0.0], [0.0], [1.0]), np.zeros(10_000)
+    first = problem.prepare("x", (array, np.array([0.5]), None), object)
+    assert problem.prepare("x", (array, np.array([0.5]), None), object) is first
     for of in ((array.copy(), np.array([0.5]), None), (array, np.array([0.6]), None), (array, np.array([0.5])), ()):
-        assert prepared.get("x", of, object) is not first
-        first = prepared.get("x", (array, np.array([0.5]), None), object)
+        assert problem.prepare("x", of, object) is not first
+        first = problem.prepare("x", (array, np.array([0.5]), None), object)
 
 
 @pytest.mark.filterwarnings("ignore::kernpool.EmptyWindowWarning")

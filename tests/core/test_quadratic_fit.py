@@ -17,7 +17,7 @@ from kernpool import (
     pooling_weights,
 )
 from kernpool.algorithms import ALGORITHMS
-from kernpool.core import Factors, Layout, monomials
+from kernpool.core import Factors, Layout, PoolState, monomials
 from kernpool.kernels import get_categorical_kernel
 from kernpool.pooling import Recipe, local_fit
 from tests.support.capabilities import algorithms
@@ -54,7 +54,7 @@ def test_sums_about_another_place_and_of_other_values(columns, generator):
     assert sums.shape == (1, layout.width)
     moved = layout.moved(total, sums, shift[None])
     assert_allclose(moved[0], numerator(offset + shift, value, weight), rtol=1e-12, atol=1e-12)
-    centered = layout.with_center(total, sums, center)
+    centered = layout.with_center(PoolState(np.zeros_like(total), total, sums), center).numerator
     assert_allclose(centered[0], numerator(offset, value + center, weight), rtol=1e-12, atol=1e-12)
     problem = Problem.from_arrays(np.zeros((1, columns)), offset, value, key_weight=weight, degree=2, kernel="constant")
     assert_allclose(choose(problem).reduce(problem).numerator, sums, rtol=1e-12, atol=1e-12)

@@ -9,7 +9,7 @@ import pytest
 
 from kernpool import Problem, choose
 from kernpool.algorithms import algorithm
-from kernpool.pooling.plan import estimates
+from kernpool.pooling.plan import choose_algorithm
 
 BITS = (256, 512)
 STORED = Path(__file__).with_name("choices.json")
@@ -62,7 +62,8 @@ def problem_of(m, n, d, options):
 
 def take(case):
     problem = problem_of(*case)
-    return {"chosen": choose(problem, reuse=True).algorithm, "seconds": estimates(problem)}
+    plan = choose_algorithm(problem)
+    return {"chosen": plan.algorithm, "seconds": plan.seconds}
 
 
 @contextmanager

@@ -57,22 +57,14 @@ LEAF, TILE = 128, 32
 BOX = 0.6  # how far a box reaches, in radii of the ball that holds as much: fits measured times in 2 and 6 columns
 
 
-@dataclass(frozen=True)
 class PairSample:
     """A lazily evaluated sample of queries and keys, for estimates of computing time."""
 
-    problem: Problem  # problem to sum
-
-    @property
-    def keys(self) -> int:
-        """Number of keys in the sample: 256 to 2048, more for more query-key pairs, and at most all keys."""
-        m, n = self.problem.shape
-        return min(n, max(LEAST_KEYS, min(MOST_KEYS, m * n // PAIRS_PER_KEY)))
-
-    @property
-    def seconds(self) -> float:
-        """Estimated time in seconds to evaluate the sample."""
-        return 200e-6 + QUERIES * self.keys * (30e-9 + 3e-9 * int(self.problem.key.shape[1]))
+    def __init__(self, problem: Problem) -> None:
+        (m, n), d = problem.shape, problem.key.shape[1]
+        self.problem = problem
+        self.keys = min(n, max(LEAST_KEYS, min(MOST_KEYS, m * n // PAIRS_PER_KEY)))  # more for more pairs
+        self.seconds = 200e-6 + QUERIES * self.keys * (30e-9 + 3e-9 * d)  # that it takes to evaluate the sample
 
     @property
     def share(self) -> float:

@@ -138,19 +138,16 @@ def _outside(problem: Problem, state: PoolState, value: Array, suspects: Rows | 
         if not count_impossible(state.denominator, state.numerator, low, high):
             return np.arange(0)
     rows = slice(None) if suspects is None else suspects
-    weight, sums = state.denominator[rows], state.numerator[rows, : low.size]
+    total, sums = state.denominator[rows], state.numerator[rows, : low.size]
     with np.errstate(all="ignore"):
-        mean = sums / weight[:, None]
-        possible = (weight > 0.0) & (weight < np.inf) & np.all((low <= mean) & (mean <= high), axis=1)
-    if _may_be_empty(problem):
-        possible |= (weight == 0.0) & np.all(sums == 0.0, axis=1)
+        mean = sums / total[:, None]
+        possible = (total > 0.0) & (total < np.inf) & np.all((low <= mean) & (mean <= high), axis=1)
+    # Windows may be empty under a compact kernel or a mask, or where a query's own key is the only one.
+    weight, masked = problem.key_weight, problem.attn_mask is not None or problem.logit_bias is not None
+    may_be_empty = masked or problem.similarity.kernel.is_compact
+    if problem.self_index is not None and not may_be_empty:
+        may_be_empty = (len(problem.key) if weight is None else np.count_nonzero(weight)) == 1
+    if may_be_empty:
+        possible |= (total == 0.0) & np.all(sums == 0.0, axis=1)
     place = np.flatnonzero(~possible)
     return place if suspects is None else suspects[place]
-
-
-def _may_be_empty(problem: Problem) -> bool:
-    """Return whether the window of a query may have no key of positive weight."""
-    if problem.similarity.kernel.is_compact or problem.attn_mask is not None or problem.logit_bias is not None:
-        return True
-    weight = problem.key_weight
-    return problem.self_index is not None and (len(problem.key) if weight is None else np.count_nonzero(weight)) == 1

@@ -13,14 +13,12 @@ from kernpool.core.batch import Stack
 from kernpool.core.exclusion import ExcludedPairs, Exclusion, sums_of_others
 from kernpool.core.input_validation import (
     Keys,
-    Prepared,
     Rows,
     as_tol,
-    center_of_values,
+    centered,
     checked_rows,
     column_range,
     in_unit,
-    subtract,
 )
 from kernpool.core.local_fit import LocalFit, RankDeficiencyWarning, solve, warn_of_curvature, with_ridge
 from kernpool.core.moments import MOST_COLUMNS, Layout, check_degree, monomials
@@ -53,14 +51,13 @@ __all__ = [
     "Layout",
     "LocalFit",
     "PoolState",
-    "Prepared",
     "Problem",
     "RankDeficiencyWarning",
     "Rows",
     "Stack",
     "along_tangents",
     "as_tol",
-    "center_of_values",
+    "centered",
     "check_degree",
     "check_empty",
     "checked_rows",
@@ -73,7 +70,6 @@ __all__ = [
     "monomials",
     "on_tangents",
     "solve",
-    "subtract",
     "sums_of_others",
     "warn_of_curvature",
     "with_ridge",

@@ -138,16 +138,12 @@ class Batch:
             else np.broadcast_to(array, self.shape + array.shape[len(leading[name]) :])
             for name, (array, _) in items.items()
         }
-        self._make, self._items = make, math.prod(self.shape)
+        self._make, self.n_items = make, math.prod(self.shape)
         self._first: Problem | None = None
         self._first = self.problem(0)
         self.n_queries, self.n_keys = self._first.shape
         columns = () if arrays["value"].ndim == 1 else self._first.value.shape[1:]
         self.output_shape = (*self.shape, self.n_queries, *columns)
-
-    def __len__(self) -> int:
-        """Return the number of batch items."""
-        return self._items
 
     def problem(self, i: int) -> Problem:
         """Build the pooling problem of batch item i, counted in C order over the batch dimensions."""
@@ -162,7 +158,7 @@ class Batch:
         """Return a slice of the batch items as a `Stack`, or None if one of them may have invalid input."""
         # Then items are summed one by one, and the `Problem` of an invalid item raises the error.
         first = self.problem(0)
-        index = np.unravel_index(np.arange(len(self))[items], self.shape)
+        index = np.unravel_index(np.arange(self.n_items)[items], self.shape)
         arrays = {name: array[index] for name, array in self._arrays.items()}
         query, key, own, weight = arrays["query"], arrays["key"], None, arrays.get("key_weight")
         high = np.maximum(query.max(axis=(0, 1)), key.max(axis=(0, 1)))

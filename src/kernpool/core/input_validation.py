@@ -1,15 +1,15 @@
 """Validation of queries, keys, values, weights and masks: float64, contiguous, finite, of matching shapes.
 
 `Problem.from_arrays` reads the arrays it is given. A fitted model queries one set of keys again and again: it reads
-them once, as `Keys`, and then pays for the queries alone. `Prepared` keeps what algorithms have built from these
-keys, such as a tree.
+them once, as `Keys`, and then pays for the queries alone. `Keys.prepared` keeps what algorithms have built from them,
+such as a tree.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -38,8 +38,8 @@ class Rows(NamedTuple):
         float64, contiguous, finite.
     low, high : ndarray of shape (d,)
         The ends of each column.
-    dtype : numpy.dtype or None
-        Dtype of the original array; None for lists.
+    dtype : numpy.dtype
+        float64, or what a smaller floating-point type came as.
     labels : list or None
         Names of the columns, if it had any.
     """
@@ -47,7 +47,7 @@ class Rows(NamedTuple):
     array: Array
     low: Array
     high: Array
-    dtype: np.dtype[Any] | None
+    dtype: np.dtype[Any]
     labels: list[Any] | None
 
     def in_order_of(self, labels: Sequence[Any] | None) -> Rows:
@@ -63,8 +63,7 @@ def read_rows(name: str, given: Any) -> Rows:
     """Validate a table of numbers and return it as `Rows`; `Rows` are returned as they are."""
     if isinstance(given, Rows):
         return given
-    rows = checked_rows(name, array_validation.as_real_array(name, given))
-    return rows._replace(dtype=dtype_of(given), labels=labels_of(given))
+    return checked_rows(name, array_validation.as_real_array(name, given))._replace(labels=labels_of(given))
 
 
 def checked_rows(name: str, read: NDArray[np.floating[Any]]) -> Rows:
@@ -77,20 +76,12 @@ def checked_rows(name: str, read: NDArray[np.floating[Any]]) -> Rows:
     return Rows(array, *column_range(array), read.dtype, None)
 
 
-def dtype_of(array: Any) -> np.dtype[Any] | None:
-    """Return the NumPy dtype of an array, or None for objects without one, such as lists."""
-    dtype = getattr(array, "dtype", None)
-    return dtype if isinstance(dtype, np.dtype) else None
-
-
-def as_tol(tol: float | None, *dtypes: Any) -> float:
+def as_tol(tol: float | None, *dtypes: np.dtype[Any]) -> float:
     """Validate the tolerance `tol`, and replace None by the machine epsilon of the common dtype of the inputs."""
     if tol is None:
-        if all(dtype is None or dtype is FLOAT64 for dtype in dtypes):  # as nearly always
+        if all(dtype is FLOAT64 for dtype in dtypes):  # as nearly always
             return EPSILON
-        known = [np.dtype(np.float64) if dtype is None else dtype for dtype in dtypes]
-        common = np.result_type(*known) if known else np.dtype(np.float64)
-        return float(np.finfo(common if common.kind == "f" else np.float64).eps)
+        return float(np.finfo(np.result_type(*dtypes)).eps)
     if not isinstance(tol, (int, float, np.number)) or not 0 <= tol < 1:
         raise ValueError(f"tol must be None or a fraction of the weight in [0, 1), got {abbreviate(tol)}")
     return float(tol)
@@ -158,36 +149,30 @@ def in_unit(weight: Array) -> tuple[Array, float]:
     return np.ascontiguousarray(weight / unit), float(unit)
 
 
-def center_of_values(value: Array, weight: Array | None, mask: NDArray[np.bool_] | None) -> Array:
-    """Return the upper median of each value column, over the included keys or an evenly spaced sample of them.
+def centered(value: Array, weight: Array | None, mask: NDArray[np.bool_] | None = None) -> tuple[Array, Array]:
+    """Return values less their center, and the center: the upper median of each column, zero if no key is included.
 
-    It is zero if no key is included.
+    It is that of the included keys, or of an evenly spaced sample of them.
     """
+    included = value
     if weight is not None or mask is not None:
         takes_part = np.ones(len(value), dtype=bool) if weight is None else weight > 0
         if mask is not None:
             takes_part &= mask.any(axis=0)
         if not takes_part.all():
-            value = value[takes_part]
-    if not len(value):
-        return np.zeros(value.shape[1])
-    # Any robust center will do, and a sample's takes no time; nor does the upper median, which `np.median` takes ten
-    # times as long to find in a few values.
-    sample = value[:: 1 + len(value) // CENTER_ROWS]
-    middle = len(sample) // 2
-    return np.asarray(np.partition(sample, middle, axis=0)[middle])
-
-
-def subtract(value: Array, center: Array) -> Array:
-    """Subtract a center from each row of a value array, chunk by chunk so that Ctrl-C can interrupt it."""
-    if len(value) <= PIECE:
-        return value - center
-    # The first touch of fresh pages is slow, and one long call cannot be interrupted.
-    centered = np.empty(value.shape)
-    for start in range(0, len(value), PIECE):
+            included = value[takes_part]
+    center = np.zeros(value.shape[1])
+    if len(included):
+        # Any robust center will do, and a sample's takes no time; nor does the upper median, which `np.median` takes
+        # ten times as long to find in a few values.
+        sample = included[:: 1 + len(included) // CENTER_ROWS]
+        middle = len(sample) // 2
+        center = np.partition(sample, middle, axis=0)[middle]
+    less = np.empty(value.shape)
+    for start in range(0, len(value), PIECE):  # the first touch of fresh pages is slow, and deaf to Ctrl-C
         rows = slice(start, start + PIECE)
-        np.subtract(value[rows], center, out=centered[rows])
-    return centered
+        np.subtract(value[rows], center, out=less[rows])
+    return less, center
 
 
 def as_self_index(exclude_self: bool, self_index: Any, m: int, n: int) -> NDArray[np.int64] | None:
@@ -223,56 +208,7 @@ def places_among(keys: slice | NDArray[np.intp], own: NDArray[np.int64], n_keys:
     return place[own]
 
 
-Made = TypeVar("Made")
-
-
-class Prepared:
-    """Cache of structures that algorithms compute from the keys, such as a tree, for later queries.
-
-    An entry is used only for the identical arrays and equal numbers that it was computed from: a problem that differs
-    in anything relevant computes its own. Two threads may compute the same entry; either result is used.
-    """
-
-    def __init__(self) -> None:
-        self._made: dict[Hashable, tuple[tuple[Any, ...], Any]] = {}
-
-    def get(self, name: Hashable, of: tuple[Any, ...], make: Callable[[], Made]) -> Made:
-        """Return the cached entry of this name if it was computed from the same inputs, else compute and store it.
-
-        Examples
-        --------
-        >>> prepared, key = Prepared(), np.zeros(100)
-        >>> first = prepared.get("order", (key, 0.5), lambda: np.argsort(key))
-        >>> prepared.get("order", (key, 0.5), lambda: np.argsort(key)) is first
-        True
-        >>> prepared.get("order", (key, 2.0), lambda: np.argsort(key)) is first
-        False
-        """
-        known = self._made.get(name)
-        if known is not None and len(known[0]) == len(of) and all(map(_is_same, known[0], of)):
-            made: Made = known[1]
-            return made
-        made = make()
-        self._made[name] = (of, made)
-        return made
-
-    def __getstate__(self) -> dict[str, Any]:  # entries are computed again when needed
-        return {"_made": {}}
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Prepared:
-        return Prepared()
-
-
-FEW = 1 << 12  # numbers that are compared by value: bandwidths, units
-
-
-def _is_same(a: Any, b: Any) -> bool:
-    if a is b:
-        return True
-    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
-        small = isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and max(a.size, b.size) <= FEW
-        return small and np.array_equal(a, b)
-    return bool(type(a) is type(b) and a == b)
+Prepared = dict[str, tuple[tuple[Any, ...], Any]]  # by name: what an entry was computed from, and the entry
 
 
 @dataclass(frozen=True)
@@ -293,8 +229,8 @@ class Keys:
         A power of two.
     dtypes : tuple
         Of the values and of the weights, as they came.
-    prepared : Prepared
-        Cache of what algorithms compute from the keys.
+    prepared : dict
+        Cache of what algorithms compute from the keys, as of `Problem.prepare`.
     """
 
     rows: Rows
@@ -302,8 +238,11 @@ class Keys:
     center: Array
     weight: Array | None
     unit: float
-    dtypes: tuple[np.dtype[Any] | None, ...]
-    prepared: Prepared = field(default_factory=Prepared, repr=False, compare=False)
+    dtypes: tuple[np.dtype[Any], ...]
+    prepared: Prepared = field(default_factory=dict, repr=False, compare=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"prepared": {}}  # its entries are computed again when needed
 
     @classmethod
     def read(
@@ -326,6 +265,5 @@ class Keys:
         if n != len(table):
             raise ValueError(f"key has {n} rows and value has {len(table)}; each key needs its value")
         weight, unit = (None, 1.0) if key_weight is None else in_unit(array_validation.as_key_weight(key_weight, (n,)))
-        center = center_of_values(table, weight, mask)
-        dtypes = (values.dtype, *([] if key_weight is None else [dtype_of(key_weight)]))
-        return cls(rows, subtract(table, center), center, weight, unit, dtypes)
+        dtypes = (values.dtype,) if key_weight is None else (values.dtype, np.asarray(key_weight).dtype)
+        return cls(rows, *centered(table, weight, mask), weight, unit, dtypes)

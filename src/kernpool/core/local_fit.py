@@ -82,8 +82,19 @@ def invert(design: Array) -> tuple[Array, NDArray[np.intp]]:
     # Inverses are bounded as in `bounded_inverse`. Elimination is five times as fast as eigenvalues, and accurate
     # enough where it shows that no eigenvalue is small.
     m, d, _ = design.shape
-    inverse, rank = _eliminated(design), np.full(m, d)
+    inverse, rank, singular = design.copy(), np.full(m, d), d < COLUMNS_FOR_LAPACK
+    if not singular:
+        try:
+            inverse = np.asarray(np.linalg.inv(design), dtype=np.float64)  # one by one, until one is as good as singular
+        except np.linalg.LinAlgError:
+            singular = True
     with np.errstate(all="ignore"):
+        for k in range(d) if singular else ():
+            pivot = inverse[:, k, k].copy()
+            row, column = inverse[:, k, :] / pivot[:, None], inverse[:, :, k].copy()
+            inverse -= column[:, :, None] * row[:, None, :]
+            inverse[:, k, :], inverse[:, :, k] = row, -column / pivot[:, None]
+            inverse[:, k, k] = 1.0 / pivot
         # The norm is at least 1 / lambda of the smallest eigenvalue; NaN, of a zero pivot, is not sure.
         sure = np.einsum("mde,mde->m", inverse, inverse) < (0.5 / RANK_TOLERANCE) ** 2
     if not sure.all():
@@ -102,25 +113,6 @@ def invert_scalars(design: Array) -> tuple[Array, NDArray[np.intp]]:
     if not sure.all():
         inverse[~sure], rank[~sure] = bounded_inverse(design[~sure, None])[0][:, 0], design[~sure] > RANK_TOLERANCE
     return inverse, rank
-
-
-def _eliminated(design: Array) -> Array:
-    """Invert m matrices of shape (d, d) by Gauss-Jordan elimination, or by LAPACK if they have many columns."""
-    # LAPACK inverts them one by one; if it finds a singular one, all are eliminated at once.
-    if design.shape[1] >= COLUMNS_FOR_LAPACK:
-        try:
-            return np.asarray(np.linalg.inv(design), dtype=np.float64)
-        except np.linalg.LinAlgError:  # one is as good as singular
-            pass
-    inverse = design.copy()
-    with np.errstate(all="ignore"):
-        for k in range(design.shape[1]):
-            pivot = inverse[:, k, k].copy()
-            row, column = inverse[:, k, :] / pivot[:, None], inverse[:, :, k].copy()
-            inverse -= column[:, :, None] * row[:, None, :]
-            inverse[:, k, :], inverse[:, :, k] = row, -column / pivot[:, None]
-            inverse[:, k, k] = 1.0 / pivot
-    return inverse
 
 
 def bounded_inverse(eigenvalues: Any, tolerance: float = RANK_TOLERANCE) -> tuple[Any, Any]:

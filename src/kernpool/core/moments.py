@@ -34,6 +34,7 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
+from kernpool.core.state import PoolState
 from kernpool.execution.error_messages import abbreviate
 
 Array = NDArray[np.float64]
@@ -142,28 +143,30 @@ class Layout:
             second[:, i] += power[a, b][:, None] * value
         result[:, self.cross_second] = second.reshape(m, len(pairs) * c)
 
-    def with_center(self, denominator: Array, numerator: Array, center: Array) -> Array:
-        """Recompute the weighted sums as if `center` had been added to all values.
+    def with_center(self, state: PoolState, center: Array) -> PoolState:
+        """Return the kernel sums as if `center` had been added to all values.
 
         Examples
         --------
-        >>> Layout(1, 1, 1).with_center(np.array([2.0]), np.array([[5.0, 3.0, 9.0, 7.0]]), np.array([100.0]))
+        >>> state = PoolState(np.zeros(1), np.array([2.0]), np.array([[5.0, 3.0, 9.0, 7.0]]))
+        >>> Layout(1, 1, 1).with_center(state, np.array([100.0])).numerator
         array([[205.,   3.,   9., 307.]])
         """
+        denominator, numerator = state.denominator, state.numerator
         if not self.degree:
             moved = np.empty_like(numerator)
             for start in range(0, len(moved), PIECE):  # a single call over many rows is deaf to Ctrl-C
                 rows = slice(start, start + PIECE)
                 np.multiply(denominator[rows, None], center, out=moved[rows])
                 moved[rows] += numerator[rows]
-            return moved
+            return PoolState(state.shift, denominator, moved)
         moved = numerator.copy()
         moved[:, self.value] += denominator[:, None] * center
         moved[:, self.cross] += np.repeat(numerator[:, self.first], self.values, axis=1) * np.tile(center, self.columns)
         if self.degree == 2:
             second = np.repeat(numerator[:, self.second], self.values, axis=1)
             moved[:, self.cross_second] += second * np.tile(center, second.shape[1] // self.values)
-        return moved
+        return PoolState(state.shift, denominator, moved)
 
 
 layout_of = cache(Layout)

@@ -75,7 +75,7 @@ class Problem:
     tied : ndarray of int, shape (d,), or None
         Numbers of the columns, ascending; columns of equal number are a point on a circle or sphere about the origin,
         whose planes are along the tangent at the query (`kernpool.core.tangent_planes`).
-    prepared : Prepared or None
+    prepared : dict or None
         Cache of what algorithms compute from the keys; None for no cache.
     """
 
@@ -170,7 +170,7 @@ class Problem:
         if exclude_self is not False or self_index is not None:
             own = input_validation.as_self_index(exclude_self, self_index, m, n)
         dtypes = asked.dtype, rows.dtype, *keys.dtypes
-        narrow = all(dtype is not None and dtype.kind == "f" and dtype.itemsize <= 4 for dtype in dtypes)
+        narrow = all(dtype.kind == "f" and dtype.itemsize <= 4 for dtype in dtypes)
         problem = cls(
             query=asked.array,
             key=rows.array,
@@ -277,11 +277,11 @@ class Problem:
         back to merge as those of blocks do. At least one of the keys has to have a weight.
         """
         block = self.block(queries, keys)
-        center = input_validation.center_of_values(block.value, block.key_weight, block.attn_mask)
+        value, center = input_validation.centered(block.value, block.key_weight, block.attn_mask)
         weight, unit = (None, 1.0) if block.key_weight is None else input_validation.in_unit(block.key_weight)
         return replace(
             block,
-            value=input_validation.subtract(block.value, center),
+            value=value,
             value_center=block.value_center + center,
             key_weight=weight,
             weight_unit=block.weight_unit * unit,
@@ -316,9 +316,26 @@ class Problem:
     def prepare(self, name: str, of: tuple[Any, ...], make: Callable[[], Made]) -> Made:
         """Return what `make` computes from the keys, from a cache if the problem has one.
 
-        See `Prepared.get`.
+        An entry is used only for the identical arrays and equal numbers `of` that it was computed from: a problem that
+        differs in anything relevant computes its own. Two threads may compute the same entry; either result is used.
+
+        Examples
+        --------
+        >>> problem = Problem.from_arrays([0.5], [0.0, 1.0], [3.0, 4.0])
+        >>> first = problem.prepare("order", (problem.key, 0.5), lambda: np.argsort(problem.key))
+        >>> problem.prepare("order", (problem.key, 0.5), lambda: np.argsort(problem.key)) is first
+        True
+        >>> problem.prepare("order", (problem.key, 2.0), lambda: np.argsort(problem.key)) is first
+        False
         """
-        return make() if self.prepared is None else self.prepared.get(name, of, make)
+        if self.prepared is None:
+            return make()
+        known, made = self.prepared.get(name, ((), None))
+        if known and len(known) == len(of) and all(map(_is_same, known, of)):
+            return cast(Made, made)
+        made = make()
+        self.prepared[name] = of, made
+        return made
 
     def with_kernel(self, kernel: Kernel, factor: float = 1.0) -> Problem:
         """Return the problem with another kernel, and with the bandwidths multiplied by `factor`."""
@@ -328,19 +345,28 @@ class Problem:
 
     def restored(self, state: PoolState) -> PoolState:
         """Convert kernel sums of centered values and scaled weights to those of the original values and weights."""
-        numerator = state.numerator
         if np.any(self.value_center):
-            numerator = self.layout.with_center(state.denominator, numerator, self.value_center)
-        shift = state.shift if self.weight_unit == 1.0 else state.shift + np.log(self.weight_unit)
-        return PoolState(shift, state.denominator, numerator)
+            state = self.layout.with_center(state, self.value_center)
+        if self.weight_unit == 1.0:
+            return state
+        return PoolState(state.shift + np.log(self.weight_unit), state.denominator, state.numerator)
 
     def reduced(self, state: PoolState) -> PoolState:
         """Convert kernel sums of original values and weights to those of centered values and scaled weights.
 
         The inverse of `restored`.
         """
-        return PoolState(
-            state.shift - np.log(self.weight_unit),
-            state.denominator,
-            self.layout.with_center(state.denominator, state.numerator, -self.value_center),
-        )
+        state = self.layout.with_center(state, -self.value_center)
+        return PoolState(state.shift - np.log(self.weight_unit), state.denominator, state.numerator)
+
+
+FEW = 1 << 12  # numbers that are compared by value: bandwidths, units
+
+
+def _is_same(a: Any, b: Any) -> bool:
+    if a is b:
+        return True
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        small = isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and max(a.size, b.size) <= FEW
+        return small and np.array_equal(a, b)
+    return bool(type(a) is type(b) and a == b)

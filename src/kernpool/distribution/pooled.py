@@ -172,7 +172,7 @@ def pool_cdf(
         found = without_axes(stored.evaluate(DistributionFunction(threshold, width)), True, with_axis)
         return found.reshape(*asked.shape, *found.shape[1:])
     batch, tables = pairs.batch(recipe, query), []
-    for i in range(len(batch)):
+    for i in range(batch.n_items):
         problem, values = batch.problem(i), batch.values(i)
         choose(problem, recipe.algorithm)  # raises for what it does not support
         if values.shape[1] != 1:
@@ -304,8 +304,8 @@ def pool_quantile(
         return found.reshape(*asked.shape, *columns, *level.shape).astype(dtype, copy=False)
     batch = pairs.batch(recipe, query)
     tables = []
-    for i in range(len(batch)):
-        report = progress_of_part(progress, i, len(batch))
+    for i in range(batch.n_items):
+        report = progress_of_part(progress, i, batch.n_items)
         outcomes = ArrayOutcomes(recipe, batch.problem(i), batch.values(i))
         tables.append(outcomes.evaluate(Quantiles(level.ravel(), progress=report)))
     found = tables[0] if len(tables) == 1 else np.stack(tables)

@@ -294,7 +294,7 @@ def get_kernel(kernel: str | Kernel) -> Kernel:
     15.0
     """
     if isinstance(kernel, Kernel):
-        if not is_registered(kernel):
+        if _NAMES.get(kernel.name) is not kernel:
             _check_profile(kernel)
         return kernel
     if not isinstance(kernel, str):

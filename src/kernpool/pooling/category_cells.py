@@ -26,7 +26,7 @@ from kernpool.algorithms import Gradients
 from kernpool.core import Layout, LocalFit, PoolState, Problem, empty_state, solve
 from kernpool.core.pair_factors import Cell, Codes, Factors, Some
 from kernpool.execution.progress import Progress
-from kernpool.pooling.plan import check_algorithm, choose_algorithm, name_of_each, read_pullback, read_wanted
+from kernpool.pooling.plan import check_algorithm, choose_algorithm, name_of_each, read_pullback
 
 Array = NDArray[np.float64]
 
@@ -112,7 +112,7 @@ class CellPlan:
             state = self._sum(part, self._asked, n_jobs, report)
             shift = np.where(state.denominator > 0, state.shift + factors.sum(axis=1), -np.inf)
             total.add(rows, PoolState(shift, state.denominator, state.numerator))
-        return PoolState(total.shift, total.denominator, layout.with_center(total.denominator, total.numerator, center))
+        return layout.with_center(total, center)
 
     @np.errstate(under="ignore")
     def pullback(
@@ -172,8 +172,8 @@ class CellPlan:
         array([[ 10.],
                [-10.]])
         """
-        wanted = read_wanted(wanted, WANTED)
-        state, cotangent = read_pullback(problem, state, cotangent)
+        wanted, cotangent = read_pullback(problem, state, cotangent, wanted, WANTED)
+        state = problem.layout.with_center(state, -problem.value_center)
         if self._is_dense:
             found = _dense_pullback(problem, state, cotangent, wanted)
             if progress is not None:

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from kernpool.algorithms import Gradients
 from kernpool.core import ExcludedPairs, PoolState, Problem, empty_state
 from kernpool.execution.progress import Progress
-from kernpool.pooling.plan import PoolingPlan, read_pullback, read_wanted
+from kernpool.pooling.plan import PoolingPlan, read_pullback
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -83,7 +83,7 @@ class ExcludedPlan:
         total = empty_state(len(problem.query), layout.width)
         for block, part, report in _parts(problem, progress):
             total.add(block.queries, self._choose(part).reduce(part, n_jobs=n_jobs, progress=report))
-        return PoolState(total.shift, total.denominator, layout.with_center(total.denominator, total.numerator, center))
+        return layout.with_center(total, center)
 
     @np.errstate(under="ignore")
     def pullback(
@@ -124,8 +124,8 @@ class ExcludedPlan:
             If something else is wanted, shapes do not fit, or the kernel has no slope.
         """
         known = WANTED if problem.factors is not None else WANTED - {"smoothing"}
-        wanted = read_wanted(wanted, known)
-        state, cotangent = read_pullback(problem, state, cotangent)
+        wanted, cotangent = read_pullback(problem, state, cotangent, wanted, known)
+        state = problem.layout.with_center(state, -problem.value_center)
         k = 0 if problem.factors is None else len(problem.factors.tables)
         sums = {
             name: np.zeros((len(cotangent), k if name == "smoothing" else problem.query.shape[1])) for name in wanted

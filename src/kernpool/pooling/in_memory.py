@@ -34,7 +34,7 @@ PIECE, NUMBERS = 1 << 20, 1 << 17
 
 def sum_stack(batch: Batch, recipe: Recipe, progress: Progress | None) -> Sums | None:
     """Sum all problems of a batch in one compiled loop; return None if items have to be summed one by one."""
-    first, items = batch.problem(0), len(batch)
+    first, items = batch.problem(0), batch.n_items
     if not _is_worth_it(first, items, recipe.algorithm):
         return None
     m, width = len(first.query), first.layout.width
@@ -134,9 +134,9 @@ class ArrayPairs:
     def reduce(self, recipe: Recipe, query: ArrayLike, progress: Progress | None = None) -> Sums:
         """Sum weights and weighted values over all keys, at each query of each batch item."""
         batch = self.batch(recipe, query)
-        sums = sum_stack(batch, recipe, progress) if len(batch) > 1 else None
+        sums = sum_stack(batch, recipe, progress) if batch.n_items > 1 else None
         if sums is None:
-            sums = sum_problems(batch.problem, recipe, len(batch), progress, centered=recipe.degree > 0)
+            sums = sum_problems(batch.problem, recipe, batch.n_items, progress, centered=recipe.degree > 0)
         return replace(sums, shape=batch.output_shape, dtype=batch.dtype)
 
 

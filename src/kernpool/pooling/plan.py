@@ -131,26 +131,28 @@ class Plan:
     ----------
     algorithm : str
         Its name.
+    seconds : dict
+        Estimated seconds on one thread by algorithm, infinite if it is used on request only; empty if as asked.
     """
 
     algorithm: str
     _chosen: Algorithm = field(repr=False, compare=False)
     _shape: tuple[int, int] = field(default=(0, 0), repr=False)
-    _seconds: dict[str, float] = field(default_factory=dict, repr=False, compare=False)  # none if as asked
+    seconds: dict[str, float] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def reason(self) -> str:
         """Why this one, in words."""
-        if not self._seconds:
+        if not self.seconds:
             return f"{self._chosen.summary}: as asked"
-        best, *others = sorted(self._seconds, key=self._seconds.__getitem__)
+        best, *others = sorted(self.seconds, key=self.seconds.__getitem__)
         (m, n), name = self._shape, self.algorithm
-        why = f"{self._chosen.summary}: about {_seconds_as_text(self._seconds[best])} for {m} queries x {n} keys"
+        why = f"{self._chosen.summary}: about {_seconds_as_text(self.seconds[best])} for {m} queries x {n} keys"
         if not others:
             return f"{why}, before compiled loops would be loaded"
         if name != REFERENCE.name:
             why += f" with vectors of {vector_bits()} bits"
-        second = self._seconds[others[0]]
+        second = self.seconds[others[0]]
         return why if second == float("inf") else f"{why}, {others[0]} about {_seconds_as_text(second)}"
 
     def __repr__(self) -> str:
@@ -174,7 +176,8 @@ class Plan:
         PoolState
             The sums over all keys, of values with their center.
         """
-        refuse_factors(problem)
+        if problem.factors is not None or problem.excluded is not None:
+            refuse_parts(problem)
         larger, exponents = scaled_up(problem)
         state = self._chosen.reduce(larger, resolve_n_jobs(n_jobs), progress)
         if self._chosen is not REFERENCE:  # which it would be compared with
@@ -230,17 +233,18 @@ class Plan:
         million bandwidths, the fit is the value of the nearest key, and moves with nothing else. For any kernel all
         gradients of such queries but those by values are exactly zero.
         """
-        wanted = read_wanted(wanted, WANTED)
-        refuse_gradients(problem, self._chosen)
-        refuse_factors(problem)
-        cotangent = read_cotangent(problem, state, cotangent)
+        if problem.factors is not None or problem.excluded is not None:
+            refuse_parts(problem)
+        wanted, cotangent = read_pullback(problem, state, cotangent, wanted, WANTED, self._chosen)
         larger, exponents = scaled_up(problem)
         reduced = problem.reduced(state)
         if exponents is not None:
             reduced, cotangent = multiplied(problem, reduced, exponents), np.ldexp(cotangent, -exponents)
         if problem.similarity.kernel.is_compact and problem.logit_bias is None and not may_underflow(problem):
             reduced = without_shift(reduced)  # as algorithms sum them
-        far = find_far(reduced)  # such queries move with values alone
+        # Queries so far from all keys that rounded logits do not say how weights change move with values alone.
+        (far,) = np.nonzero((reduced.shift < 0.5 * -FAR) & (reduced.denominator > 0))
+        far = far[reduced.shift[far] + np.log(reduced.denominator[far]) < -FAR]
         near, threads = reduced.without(far) if far.size else reduced, resolve_n_jobs(n_jobs)
         found = self._chosen.pullback(larger, near, cotangent, wanted, threads, progress)
         if found.value is None:
@@ -257,42 +261,33 @@ FAR = 2.0**40  # logits below minus this have lost all but four digits: 1.5 mill
 FAR_PAIRS = 1 << 18  # of far queries, at once
 
 
-def find_far(state: PoolState) -> NDArray[np.intp]:
-    """Return the indices of queries so far from all keys that rounded logits do not say how weights change."""
-    (below,) = np.nonzero((state.shift < 0.5 * -FAR) & (state.denominator > 0))
-    return below[state.shift[below] + np.log(state.denominator[below]) < -FAR]
+def refuse_parts(problem: Problem) -> None:
+    """Raise ValueError for a problem with categorical columns or groups, which a single algorithm does not support."""
+    what = "factors" if problem.excluded is None else "groups"
+    raise ValueError(
+        f"this plan was chosen for a problem without {what}, and would ignore {what}; use "
+        "choose(problem) of the problem itself" + (", or problem.without_factors()" if what == "factors" else "")
+    )
 
 
-def refuse_factors(problem: Problem) -> None:
-    """Raise ValueError if a problem has categorical columns or groups, which a single algorithm does not support."""
-    if problem.factors is not None or problem.excluded is not None:
-        what = "factors" if problem.excluded is None else "groups"
-        raise ValueError(
-            f"this plan was chosen for a problem without {what}, and would ignore {what}; use "
-            "choose(problem) of the problem itself" + (", or problem.without_factors()" if what == "factors" else "")
-        )
-
-
-def refuse_gradients(problem: Problem, algorithm: Algorithm = REFERENCE) -> None:
-    """Raise ValueError, naming what works, if there are no gradients for the degree or the windows of a problem."""
+def read_pullback(
+    problem: Problem,
+    state: PoolState,
+    cotangent: NDArray[np.float64],
+    wanted: Collection[str],
+    known: frozenset[str],
+    algorithm: Algorithm = REFERENCE,
+) -> tuple[frozenset[str], NDArray[np.float64]]:
+    """Return the names of the requested derivatives, and the cotangent; raise ValueError if they do not fit."""
+    wanted = frozenset([wanted] if isinstance(wanted, str) else wanted)
+    if not wanted or wanted - known:
+        raise ValueError(f"wanted must be some of {sorted(known)}, got {sorted(wanted)}")
     most = algorithm.gradients_degree
     if problem.degree > most:
         raise ValueError(
             f"there are no gradients of degree={problem.degree}, only of degree=0 to {most}; differentiate, or search "
             f"for a bandwidth, with degree={most}"
         )
-
-
-def read_wanted(wanted: Collection[str], known: frozenset[str]) -> frozenset[str]:
-    """Validate the names of the requested derivatives, at least one, and return them as a set."""
-    wanted = frozenset([wanted] if isinstance(wanted, str) else wanted)
-    if not wanted or wanted - known:
-        raise ValueError(f"wanted must be some of {sorted(known)}, got {sorted(wanted)}")
-    return wanted
-
-
-def read_cotangent(problem: Problem, state: PoolState, cotangent: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Check that a cotangent and kernel sums have the shapes of a problem, and return the cotangent as an array."""
     cotangent = np.ascontiguousarray(cotangent, dtype=np.float64)
     m, layout = len(problem.query), problem.layout
     for name, shape, width, what in (
@@ -301,17 +296,7 @@ def read_cotangent(problem: Problem, state: PoolState, cotangent: NDArray[np.flo
     ):
         if shape != (m, width):
             raise ValueError(f"{name} must have shape (queries, {what}) = {(m, width)}, got {shape}")
-    return cotangent
-
-
-def read_pullback(
-    problem: Problem, state: PoolState, cotangent: NDArray[np.float64]
-) -> tuple[PoolState, NDArray[np.float64]]:
-    """Validate the inputs of a gradient that is summed over parts; return centered kernel sums and the cotangent."""
-    refuse_gradients(problem)
-    cotangent = read_cotangent(problem, state, cotangent)
-    centered = problem.layout.with_center(state.denominator, state.numerator, -problem.value_center)
-    return PoolState(state.shift, state.denominator, centered), cotangent
+    return wanted, cotangent
 
 
 def name_of_each(algorithm: str) -> str:
@@ -339,23 +324,14 @@ def choose_algorithm(problem: Problem, algorithm: str = "auto", *, reuse: bool =
     densely = 0.0 if reuse else REFERENCE.seconds(problem, PairSample(problem), {})
     if not reuse and densely <= LOADING:
         return Plan(REFERENCE.name, REFERENCE, problem.shape, {REFERENCE.name: densely})
-    seconds = estimates(problem)
+    look, seconds = PairSample(problem), dict[str, float]()
+    for name, one in ALGORITHMS.items():
+        if one.refusal(problem) is None:
+            seconds[name] = one.seconds(problem, look, seconds)
     if not reuse:
         seconds = {name: s + (0.0 if name == REFERENCE.name else LOADING) for name, s in seconds.items()}
     best = min(seconds, key=seconds.__getitem__)
     return Plan(best, ALGORITHMS[best], problem.shape, seconds)
-
-
-def estimates(problem: Problem) -> dict[str, float]:
-    """Estimate the single-thread seconds of each algorithm for a problem; infinity if used on request only.
-
-    Algorithms that do not support the problem are omitted.
-    """
-    look, seconds = PairSample(problem), dict[str, float]()
-    for name, algorithm in ALGORITHMS.items():
-        if algorithm.refusal(problem) is None:
-            seconds[name] = algorithm.seconds(problem, look, seconds)
-    return seconds
 
 
 def _seconds_as_text(seconds: float) -> str:

@@ -309,6 +309,6 @@ def pool_state(
         window=window,
     )
     batch = ArrayPairs(key, value, key_weight, attn_mask, exclude_self, self_index).batch(recipe, query)
-    state = sum_problems(batch.problem, recipe, len(batch), progress, centered=False).state
+    state = sum_problems(batch.problem, recipe, batch.n_items, progress, centered=False).state
     shape = (*batch.shape, batch.n_queries)
     return PoolState(state.shift.reshape(shape), state.denominator.reshape(shape), state.numerator.reshape(*shape, -1))

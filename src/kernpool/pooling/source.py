@@ -170,7 +170,7 @@ class KernelSums(NamedTuple):
         state = other.state
         if self.asked.recipe.degree:
             added, layout = other.center - one.center, self.asked.layout(len(one.center))
-            state = replace(state, numerator=layout.with_center(state.denominator, state.numerator, added))
+            state = layout.with_center(state, added)
         return CenteredState(merge_states(one.state, state, self.asked.limit), one.center)
 
 

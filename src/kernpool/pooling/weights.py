@@ -77,7 +77,7 @@ def pooling_weights(
     k = neighbors_in(window)
     recipe = Recipe.of(kernel, bandwidth, tol=tol, empty=empty, n_neighbors=k)
     batch = ArrayPairs(key, None, key_weight, attn_mask, exclude_self, self_index).batch(recipe, query)
-    weights = weight_tables(batch.problem, len(batch), empty=empty, max_bytes=max_bytes)
+    weights = weight_tables(batch.problem, batch.n_items, empty=empty, max_bytes=max_bytes)
     return weights.reshape(*batch.shape, batch.n_queries, batch.n_keys)
 
 

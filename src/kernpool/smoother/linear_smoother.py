@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.bandwidth import LeaveOneOut, TrainingRows, count_copies, leave_one_out
-from kernpool.core import NO_CATEGORIES, Categories, Exclusion, Keys, LocalFit, Prepared, merge
-from kernpool.core.input_validation import center_of_values, in_unit, subtract
+from kernpool.core import NO_CATEGORIES, Categories, Exclusion, Keys, LocalFit, merge
+from kernpool.core.input_validation import centered, in_unit
 from kernpool.core.problem import FLOAT64, FLOAT64_EPSILON, LARGEST_TOL, Problem
 from kernpool.core.robust_weights import Robustness
 from kernpool.core.state import Empty, PoolState, fill_in_silence
@@ -291,14 +291,14 @@ class Smoother:
 
     def with_values(self, value: Array) -> Smoother:
         """Return the smoother with other outputs, of shape (n, columns), and the same linear weights."""
-        center = center_of_values(value, self.keys.weight, None)
-        return replace(self, keys=replace(self.keys, value=subtract(value, center), center=center))
+        value, center = centered(value, self.keys.weight)
+        return replace(self, keys=replace(self.keys, value=value, center=center))
 
     def with_weight(self, weight: Array) -> Smoother:
         """Return the smoother with other weights of its rows, of shape (n,), such as zeros for rows held out."""
         table, unit = in_unit(weight)
         first = None if self.first is None else self.first.with_weight(weight)
-        return replace(self, keys=replace(self.keys, weight=table, unit=unit, prepared=Prepared()), first=first)
+        return replace(self, keys=replace(self.keys, weight=table, unit=unit, prepared={}), first=first)
 
     def widened(self, factor: float, *, levels: bool = True) -> Smoother:
         """Return the smoother with bandwidths multiplied by a factor.
