@@ -10,6 +10,7 @@ import pytest
 import kernpool
 from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor, Nearest
 from kernpool.estimators.bandwidth import minimise_over_whole_numbers
+from kernpool.pooling.widths import with_widths
 
 RNG = np.random.default_rng(5)
 X = RNG.exponential(size=(60, 1))
@@ -109,7 +110,7 @@ def test_frequencies_and_categories():
 
 def with_bandwidths(model, x, y, query, width, degree):
     """The fit in windows of the given widths, at each query."""
-    problem = kernpool.Problem.from_arrays(query, x, y, kernel="tricube", degree=degree, widening=width)
+    problem = with_widths(kernpool.Problem.from_arrays(query, x, y, kernel="tricube", degree=degree), width)
     fitted = kernpool.core.solve(kernpool.choose(problem).reduce(problem.without_center()), problem.layout)
     return fitted.intercept[:, 0] + problem.value_center[0]
 

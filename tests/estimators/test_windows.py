@@ -14,6 +14,7 @@ from kernpool.core import NO_CATEGORIES, ExcludedPairs, Exclusion, Problem
 from kernpool.estimators.bandwidth import find_floor
 from kernpool.pooling import choose
 from kernpool.pooling.weights import weight_tables
+from kernpool.pooling.widths import with_widths
 from kernpool.smoother.windows import FACTORS
 
 RNG = np.random.default_rng(5)
@@ -240,7 +241,7 @@ WIDENING = np.array(FACTORS)[RNG.integers(0, len(FACTORS), size=25)]
 
 
 def problem_of(degree, **options):
-    return Problem.from_arrays(NEW, X, Y, bandwidth=0.5, degree=degree, widening=WIDENING, **options)
+    return with_widths(Problem.from_arrays(NEW, X, Y, bandwidth=0.5, degree=degree, **options), WIDENING)
 
 
 @pytest.mark.parametrize(
@@ -262,9 +263,8 @@ def test_every_algorithm_sums_in_windows_of_each_query(kernel, algorithm, degree
 
 def test_groups_and_gradients():
     code = (np.arange(70) % 7).astype(np.int64)
-    problem = Problem.from_arrays(X, X, Y, bandwidth=0.5, widening=np.resize(WIDENING, 70)).excluding(
-        code, Exclusion(code)
-    )
+    problem = with_widths(Problem.from_arrays(X, X, Y, bandwidth=0.5), np.resize(WIDENING, 70))
+    problem = problem.excluding(code, Exclusion(code))
     state = choose(problem).reduce(problem)
     dense = weight_tables(lambda _: problem)[0]
     assert not dense[code[:, None] == code].any()

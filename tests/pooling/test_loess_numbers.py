@@ -11,6 +11,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import kernpool
+from kernpool.pooling.widths import with_widths
 
 PRINTED = json.loads((Path(__file__).parent / "r_loess.json").read_text(encoding="utf-8"))
 WAVE, PLANE = ({name: np.array(column) for name, column in PRINTED[table].items()} for table in ("wave", "plane"))
@@ -32,8 +33,9 @@ def linear_weights(query, key, case, weight=None):
     distance = np.sort(np.linalg.norm(query[:, None] - key, axis=2), axis=1)
     width = distance[:, min(n, int(n * span + 1e-5)) - 1] * np.sqrt(max(1.0, span))
     problem = kernpool.Problem.from_arrays(
-        query, key, np.eye(n), kernel="tricube", degree=int(case["degree"]), key_weight=weight, widening=width
+        query, key, np.eye(n), kernel="tricube", degree=int(case["degree"]), key_weight=weight
     )
+    problem = with_widths(problem, width)
     state = kernpool.choose(problem).reduce(problem.without_center())
     return kernpool.core.solve(state, problem.layout).intercept + problem.value_center
 

@@ -51,7 +51,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.core import EmptyWindowWarning, Exclusion, Problem, fill_in_silence, on_tangents
+from kernpool.core import EmptyWindowWarning, Exclusion, Problem, fill_in_silence
 from kernpool.core.exclusion import sums_of_others
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import cut
@@ -267,7 +267,7 @@ def leave_one_out(
     13.5
     """
     plan, n = choose(problem, algorithm, reuse=True), len(problem.query)
-    state = on_tangents(problem, plan.reduce(problem.without_center(), n_jobs=n_jobs, progress=progress))
+    state = plan.reduce(problem.without_center(), n_jobs=n_jobs, progress=progress)
     value, weight = problem.value, problem.key_weight
     if rows is not None:
         value, weight = value[rows], None if weight is None else weight[rows]

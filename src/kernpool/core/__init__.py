@@ -3,23 +3,14 @@
 START HERE. Read `state.py` first: three numbers per query that merge; the whole package rests on them. Then read
 `similarity.py`, how a kernel and a bandwidth weight a pair, and `problem.py`, everything that an algorithm is given.
 `input_validation.py` validates the arrays that callers pass. `moments.py` lists the sums that local polynomial fits
-need, `local_fit.py` fits planes and quadratics from them, and `tangent_planes.py` those of columns on circles.
-`pair_factors.py` holds categorical columns, `exclusion.py` rows that are left out together, `batch.py` leading batch
-dimensions, `robust_weights.py` weights of outliers, and `dependent_columns.py` columns whose slopes no plane
-determines.
+need, and `local_fit.py` fits planes and quadratics from them. `pair_factors.py` holds categorical columns,
+`exclusion.py` rows that are left out together, `batch.py` leading batch dimensions, `robust_weights.py` weights of
+outliers, and `dependent_columns.py` columns whose slopes no plane determines.
 """
 
 from kernpool.core.batch import Stack
 from kernpool.core.exclusion import ExcludedPairs, Exclusion, sums_of_others
-from kernpool.core.input_validation import (
-    Keys,
-    Rows,
-    as_tol,
-    centered,
-    checked_rows,
-    column_range,
-    in_unit,
-)
+from kernpool.core.input_validation import Keys, Rows, as_tol, centered, checked_rows, column_range, in_unit
 from kernpool.core.local_fit import LocalFit, RankDeficiencyWarning, solve, warn_of_curvature, with_ridge
 from kernpool.core.moments import MOST_COLUMNS, Layout, check_degree, monomials
 from kernpool.core.pair_factors import NO_CATEGORIES, Categories, Factors
@@ -34,7 +25,6 @@ from kernpool.core.state import (
     fill_in_silence,
     merge,
 )
-from kernpool.core.tangent_planes import along_tangents, on_tangents
 
 __all__ = [
     "FLOAT64",
@@ -55,7 +45,6 @@ __all__ = [
     "RankDeficiencyWarning",
     "Rows",
     "Stack",
-    "along_tangents",
     "as_tol",
     "centered",
     "check_degree",
@@ -68,7 +57,6 @@ __all__ = [
     "in_unit",
     "merge",
     "monomials",
-    "on_tangents",
     "solve",
     "sums_of_others",
     "warn_of_curvature",

@@ -85,8 +85,8 @@ def invert(design: Array) -> tuple[Array, NDArray[np.intp]]:
     inverse, rank, singular = design.copy(), np.full(m, d), d < COLUMNS_FOR_LAPACK
     if not singular:
         try:
-            inverse = np.asarray(np.linalg.inv(design), dtype=np.float64)  # one by one, until one is as good as singular
-        except np.linalg.LinAlgError:
+            inverse = np.asarray(np.linalg.inv(design), dtype=np.float64)
+        except np.linalg.LinAlgError:  # one of them is as good as singular
             singular = True
     with np.errstate(all="ignore"):
         for k in range(d) if singular else ():

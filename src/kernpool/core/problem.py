@@ -49,7 +49,7 @@ class Problem:
         The subtracted center: a median of the values of included keys, which is robust to padding and outliers; of
         every k-th value where there are many.
     similarity : KernelLogits
-        Kernel and bandwidth.
+        Kernel and bandwidths, with their factors at each query, and columns that are a point on a circle.
     key_weight : ndarray of shape (n,) or None
         Frequencies of keys in units of `weight_unit`, so that the largest is between 1 and 2; None is one each.
     weight_unit : float
@@ -72,9 +72,6 @@ class Problem:
         Of categorical columns, which multiply onto the weights.
     excluded : ExcludedPairs or None
         Which keys are excluded because they are left out together with the query.
-    tied : ndarray of int, shape (d,), or None
-        Numbers of the columns, ascending; columns of equal number are a point on a circle or sphere about the origin,
-        whose planes are along the tangent at the query (`kernpool.core.tangent_planes`).
     prepared : dict or None
         Cache of what algorithms compute from the keys; None for no cache.
     """
@@ -94,7 +91,6 @@ class Problem:
     degree: int = 0
     factors: Factors | None = None
     excluded: ExcludedPairs | None = None
-    tied: NDArray[np.intp] | None = None
     prepared: Prepared | None = field(default=None, repr=False, compare=False)
 
     @classmethod
@@ -113,8 +109,6 @@ class Problem:
         tol: float | None = None,
         degree: int = 0,
         factors: Factors | None = None,
-        widening: Array | None = None,
-        tied: NDArray[np.intp] | None = None,
     ) -> Problem:
         """Validate arrays without batch dimensions and build a `Problem`.
 
@@ -128,10 +122,6 @@ class Problem:
             As in `pool`.
         factors : Factors, optional
             Of categorical columns.
-        widening : ndarray of shape (m,), optional
-            As of `KernelLogits`.
-        tied : ndarray of int, shape (d,), optional
-            Columns that are points on circles or spheres.
 
         Returns
         -------
@@ -159,11 +149,7 @@ class Problem:
             check_degree(degree, d)
         mask, bias = (None, None) if attn_mask is None else input_validation.as_mask(attn_mask, (m, n))
         keys = key if isinstance(key, Keys) else Keys.read(rows, cast("ArrayLike | Rows", value), key_weight, mask)
-        similarity = KernelLogits(
-            get_kernel(kernel).in_columns(d),
-            array_validation.as_bandwidth(bandwidth, d),
-            widening,
-        )
+        similarity = KernelLogits(get_kernel(kernel).in_columns(d), array_validation.as_bandwidth(bandwidth, d))
         input_validation.check_range(asked, rows, similarity.bandwidth)
         share = max(input_validation.as_tol(tol, asked.dtype, rows.dtype, keys.dtypes[0]), input_validation.LEAST_TOL)
         own = None
@@ -185,7 +171,6 @@ class Problem:
             tol=min(share, LARGEST_TOL[degree]),
             dtype=np.dtype(np.float32 if narrow else np.float64),
             degree=int(degree),
-            tied=tied,
             prepared=keys.prepared,
         )
         return problem if factors is None else problem.with_factors(factors)
@@ -344,9 +329,14 @@ class Problem:
         )
 
     def restored(self, state: PoolState) -> PoolState:
-        """Convert kernel sums of centered values and scaled weights to those of the original values and weights."""
+        """Convert kernel sums of centered values and scaled weights to those of the original values and weights.
+
+        Offsets of local planes become those along the tangents of circles and spheres.
+        """
         if np.any(self.value_center):
             state = self.layout.with_center(state, self.value_center)
+        if self.degree == 1 and self.similarity.tied is not None:
+            state = self.similarity.on_tangents(self.query, self.layout, state)
         if self.weight_unit == 1.0:
             return state
         return PoolState(state.shift + np.log(self.weight_unit), state.denominator, state.numerator)
@@ -354,7 +344,7 @@ class Problem:
     def reduced(self, state: PoolState) -> PoolState:
         """Convert kernel sums of original values and weights to those of centered values and scaled weights.
 
-        The inverse of `restored`.
+        The inverse of `restored`, but for offsets, which stay along tangents.
         """
         state = self.layout.with_center(state, -self.value_center)
         return PoolState(state.shift - np.log(self.weight_unit), state.denominator, state.numerator)

@@ -5,6 +5,19 @@ regression; with a learned one (`kernpool.torch`) it is an attention layer.
 
 Differences are formed first and scaled by the bandwidth second: ``fl(q - k)`` loses nothing for neighbours however
 far from the origin both lie, whereas ``q / h - k / h`` would lose digits in proportion to ``|q| / h``.
+
+**Tangents.** A column on a circle, or a pair of columns on the globe, is pooled as a point in two or three columns
+(`kernpool.data.column_options`). A plane in these would have a slope across the circle, along which nothing moves, and
+which keys near the query hardly determine. So a local plane takes the offsets of keys along the tangent at the query:
+of a circle of radius R and an angle delta ``R sin(delta)``, of a sphere the two that span its tangent plane (Di Marzio,
+Panzera and Taylor, "Local polynomial regression for circular predictors", Statistics and Probability Letters 79 (2009),
+2066-2075).
+
+With the normal n at the query, a unit vector, these are ``P t`` of the offsets t, with ``P = I - n n'``. Moments of
+``P t`` are linear in those of t. So every algorithm sums as ever, and `KernelLogits.on_tangents` maps the sums. Along n
+it puts a spread without any relation to the values, as large as that along the tangent: no slope or linear weight has a
+part along n, and the design is regular, so that `solve` needs to know nothing of it. Rejected: offsets of their own in
+each algorithm, which the sums would have to be written for.
 """
 
 from __future__ import annotations
@@ -15,6 +28,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from kernpool.core.moments import Layout
+from kernpool.core.state import PoolState
 from kernpool.kernels import Kernel
 from kernpool.kernels.registry import Profile
 
@@ -33,11 +48,15 @@ class KernelLogits:
         Positive, in the units of the columns.
     widening : ndarray of shape (m,), optional
         Factor of all bandwidths at each query, for windows that differ between queries; one by default.
+    tied : ndarray of int, shape (d,), optional
+        Numbers of the columns, ascending; columns of equal number are a point on a circle or sphere about the origin,
+        whose planes are along the tangent at the query.
     """
 
     kernel: Kernel
     bandwidth: Array
     widening: Array | None = None
+    tied: NDArray[np.intp] | None = None
 
     @property
     def is_uniform(self) -> bool:
@@ -45,8 +64,30 @@ class KernelLogits:
         return self.widening is None
 
     @property
+    def n_widths(self) -> int:
+        """Number of different factors of the bandwidths."""
+        return 1 if self.widening is None else len(np.unique(self.widening))
+
+    def parts(self) -> Iterator[tuple[slice | NDArray[np.intp], KernelLogits]]:
+        """Yield the queries whose windows are alike, with the similarity that they have.
+
+        Examples
+        --------
+        >>> from kernpool.kernels import get_kernel
+        >>> similarity = KernelLogits(get_kernel("gaussian"), np.array([0.5]), widening=np.array([1.0, 2.0, 1.0]))
+        >>> [(rows.tolist(), part.bandwidth.tolist()) for rows, part in similarity.parts()]
+        [([0, 2], [0.5]), ([1], [1.0])]
+        """
+        if self.widening is None:
+            yield slice(None), self
+            return
+        factors, number = np.unique(self.widening, return_inverse=True)
+        for i, factor in enumerate(factors.tolist()):
+            yield np.flatnonzero(number == i), replace(self, bandwidth=factor * self.bandwidth, widening=None)
+
+    @property
     def radii(self) -> Array:
-        """Radius in bandwidths of the window of each query, (m,), or of all, (); infinite unless the kernel is compact."""
+        """Radius of the window of each query in bandwidths, or of all; infinite unless the kernel is compact."""
         return np.asarray(self.kernel.support * (1.0 if self.widening is None else self.widening))
 
     @property
@@ -147,3 +188,52 @@ class KernelLogits:
             for u in self._columns(query, key):
                 with np.errstate(all="ignore"):
                     yield u, log_slope(np.abs(u)) * np.sign(u)
+
+    def on_tangents(self, query: Array, layout: Layout, state: PoolState) -> PoolState:
+        """Return kernel sums of local planes with offsets along the tangents at the queries, where columns are tied.
+
+        Examples
+        --------
+        Keys at angles of -.3 and .2 radians from the query, at which the values are linear in the sine.
+
+        >>> import kernpool
+        >>> angle, slope = np.array([-0.3, 0.2]), 5.0
+        >>> key, value = np.column_stack([np.cos(angle), np.sin(angle)]), slope * np.sin(angle)
+        >>> state, layout = kernpool.pool_state([[1.0, 0.0]], key, value, degree=1), Layout(1, 2, 1)
+        >>> circle = KernelLogits(kernpool.get_kernel("gaussian"), np.ones(2), tied=np.array([0, 0]))
+        >>> fit = kernpool.core.solve(circle.on_tangents(np.array([[1.0, 0.0]]), layout, state), layout)
+        >>> bool(abs(fit.intercept[0, 0]) < 1e-14), fit.slope.round(9).ravel().tolist()
+        (True, [0.0, 5.0])
+        """
+        numerator = state.numerator.copy()
+        m, d, c = len(numerator), layout.columns, layout.values
+        upper, lower = np.triu_indices(d)
+        second = np.empty((m, d, d))
+        second[:, upper, lower] = second[:, lower, upper] = numerator[:, layout.second]
+        first = self.along_tangents(query, numerator[:, layout.first, None])
+        cross = self.along_tangents(query, numerator[:, layout.cross].reshape(m, d, c))
+        second = self.along_tangents(query, self.along_tangents(query, second).transpose(0, 2, 1))
+        for columns, normal in self._normals(query):
+            spread = np.trace(second[:, columns, columns], axis1=1, axis2=2) / (normal.shape[1] - 1)
+            second[:, columns, columns] += spread[:, None, None] * normal[:, :, None] * normal[:, None, :]
+        numerator[:, layout.first], numerator[:, layout.cross] = first[:, :, 0], cross.reshape(m, d * c)
+        numerator[:, layout.second] = second[:, upper, lower]
+        return PoolState(state.shift, state.denominator, numerator)
+
+    def along_tangents(self, query: Array, vectors: Array) -> Array:
+        """Return the parts of vectors, of shape (m, d, ...), that are along the tangents at the queries."""
+        vectors = vectors.copy()
+        for columns, normal in self._normals(query):
+            across = np.einsum("ma,ma...->m...", normal, vectors[:, columns])
+            vectors[:, columns] -= np.einsum("ma,m...->ma...", normal, across)
+        return vectors
+
+    def _normals(self, query: Array) -> Iterator[tuple[slice, Array]]:
+        """Yield the columns of each circle and sphere, and their normals at the queries, of shape (m, columns)."""
+        if self.tied is None:
+            return
+        for number in np.unique(self.tied):
+            start, stop = np.searchsorted(self.tied, [number, number + 1])
+            if stop - start > 1:
+                point = query[:, start:stop]
+                yield slice(start, stop), point / np.linalg.norm(point, axis=1, keepdims=True)

@@ -45,7 +45,7 @@ from kernpool.execution.text_table import (
 from kernpool.execution.threads import cut, weighted_sum
 from kernpool.inference.variance.residuals import local_noise, squared_residuals
 from kernpool.kernels import square
-from kernpool.pooling import queries_by_width, weight_rows
+from kernpool.pooling import weight_rows
 from kernpool.smoother import Clusters, Smoother, Training, log_mass
 from kernpool.smoother.linear_smoother import ROWS_AT_ONCE
 from kernpool.smoother.quadratic_forms import LinearWeights, combined, product_problem
@@ -423,8 +423,8 @@ def attention_received(smoother: Smoother) -> Array:
         share = np.where(near, weight * np.exp(unit - np.where(near, mass, unit)), 0.0)
         largest = float(share.max())  # so that the largest weight is one unit, and a row is left out as a whole
         received = replace(problem, key_weight=share / largest, weight_unit=1.0, prepared=None)
-        for rows, part in queries_by_width(received):  # these are keys now: the window is that of the row that attends
-            state = smoother.sums(replace(received, similarity=part.similarity).block(slice(None), rows))
+        for rows, similarity in problem.similarity.parts():  # of keys now: windows are those of the rows that attend
+            state = smoother.sums(replace(received, similarity=similarity).block(slice(None), rows))
             attention += np.where(state.denominator > 0, largest * np.exp(log_mass(state) - unit), 0.0)
     (far,) = np.nonzero((weight > 0) & ~near & (mass > -np.inf))
     for rows, alpha in weight_rows(problem.block(far)) if far.size else ():

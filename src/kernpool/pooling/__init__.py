@@ -11,7 +11,7 @@ loops, so nothing is imported from it here.
 
 from kernpool.pooling.in_memory import ArrayPairs, local_fit
 from kernpool.pooling.out_of_core import ChunkPairs
-from kernpool.pooling.plan import Plan, queries_by_width
+from kernpool.pooling.plan import Plan
 from kernpool.pooling.pool import as_pairs, pool, pool_state
 from kernpool.pooling.recipe import (
     Recipe,
@@ -54,7 +54,6 @@ __all__ = [
     "pool",
     "pool_state",
     "pooling_weights",
-    "queries_by_width",
     "quotient",
     "rounding_bound",
     "sum_problem",

@@ -6,11 +6,11 @@ Tiny values are pooled in larger units. Denominators go down to 1e-280 before an
 times a value of 1e-30 that would underflow, and the pooled value would be zero without a warning. Units are powers of
 two, which are exact, so nothing else changes.
 
-A problem whose bandwidths are multiplied by a factor at each query (`KernelLogits.widening`) is cut by these factors,
-by a `WidenedPlan`. What is left is ordinary: every algorithm, kernel, category and group does it, with its own
+A problem whose bandwidths are multiplied by a factor at each query (`KernelLogits`) is cut by these factors, by a
+`WidenedPlan`. What is left is ordinary: every algorithm, kernel, category and group does it, with its own
 preparation of the keys. There are to be few different factors, as a floor of effective rows takes them from a grid
 (`kernpool.smoother.windows`). Windows that follow the keys (`kernpool.pooling.widths`) have as many as there are
-queries: these are for the algorithms that take a factor for each query (`Algorithm.widening`), which are fewer.
+queries: these are for the algorithms that take a factor for each query (`Algorithm.windows`), which are fewer.
 """
 
 from __future__ import annotations
@@ -353,11 +353,6 @@ class WidenedPlan:
     reason: str  # why this way, in words
     _choose: Callable[[Problem], PoolingPlan] = field(repr=False, compare=False)
 
-    @classmethod
-    def of(cls, widening: NDArray[np.float64], choose_part: Callable[[Problem], PoolingPlan], each: str) -> WidenedPlan:
-        """Return the plan for a widening; `choose_part` plans the queries of one width, `each` says how in words."""
-        return cls("widened", f"{len(np.unique(widening))} width(s) of windows: each by {each}", choose_part)
-
     def reduce(self, problem: Problem, *, n_jobs: int | None = None, progress: Progress | None = None) -> PoolState:
         """Sum weights and weighted values over all keys, at each query; parameters and result as of `Plan.reduce`."""
         total = empty_state(len(problem.query), problem.layout.width)
@@ -390,33 +385,13 @@ class WidenedPlan:
         return Gradients(**found)
 
 
-def queries_by_width(problem: Problem) -> Iterator[tuple[slice | NDArray[np.intp], Problem]]:
-    """Yield the queries of each width of windows, with the ordinary problem of these queries.
-
-    Examples
-    --------
-    >>> problem = Problem.from_arrays([0.0, 9.0], [0.0, 1.0], [5.0, 7.0], widening=np.array([1.0, 2.0]))
-    >>> [(rows.tolist(), part.similarity.bandwidth.tolist()) for rows, part in queries_by_width(problem)]
-    [([0], [1.0]), ([1], [2.0])]
-    """
-    widening = problem.similarity.widening
-    if widening is None:
-        yield slice(None), problem
-        return
-    factors, number = np.unique(widening, return_inverse=True)
-    for i, factor in enumerate(factors.tolist()):
-        (rows,) = np.nonzero(number == i)
-        part = problem.block(rows)
-        similarity = replace(part.similarity, bandwidth=factor * part.similarity.bandwidth, widening=None)
-        yield rows, replace(part, similarity=similarity)
-
-
 def _parts(
     problem: Problem, progress: Progress | None
 ) -> Iterator[tuple[slice | NDArray[np.intp], Problem, Progress | None]]:
     """Yield the queries of each width with their problem and their part of the progress."""
     done, m = 0, len(problem.query)
-    for rows, part in queries_by_width(problem):
+    for rows, similarity in problem.similarity.parts():
+        part = replace(problem.block(rows), similarity=similarity)
         yield rows, part, None if progress is None else partial(_report, progress, done, m)
         done += len(part.query)
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool.algorithms import ALGORITHMS
-from kernpool.core import FLOAT64, Keys, Layout, Problem, Rows, as_tol, check_degree, on_tangents
+from kernpool.core import FLOAT64, Keys, Layout, Problem, Rows, as_tol, check_degree
 from kernpool.core.local_fit import LocalFit, as_ridge, ridge_weight, solve, warn_of_curvature, warn_of_rank, with_ridge
 from kernpool.core.state import EMPTIES, EMPTY_VALUES, Empty, Fill, PoolState, fill_empty, report_empty
 from kernpool.data.array_validation import as_bandwidth
@@ -55,7 +55,7 @@ class Recipe:
     n_neighbors : int or float, optional
         Number or share of keys to which windows reach (`kernpool.pooling.widths`); None for the bandwidths as they are.
     tied : ndarray of int, shape (d,), optional
-        Columns that are points on circles or spheres, as of `Problem`.
+        Columns that are points on circles or spheres, as of `KernelLogits`.
 
     Notes
     -----
@@ -128,10 +128,11 @@ class Recipe:
             bandwidth=self.bandwidth,
             tol=self.tol,
             degree=self.degree,
-            widening=self.widening,
-            tied=self.tied,
             **pairs,
         )
+        if self.widening is not None or self.tied is not None:
+            similarity = replace(problem.similarity, widening=self.widening, tied=self.tied)
+            problem = replace(problem, similarity=similarity)
         if self.n_neighbors is None:
             return problem
         return with_neighbors(problem, count_neighbors(self.n_neighbors, problem))
@@ -238,10 +239,11 @@ def choose(problem: Problem, algorithm: str = "auto", *, reuse: bool = False, au
     >>> kernpool.choose(problem, "brute").reason
     'every pair, in compiled tiles: as asked'
     """
-    widening = problem.similarity.widening
-    if widening is not None and len(np.unique(widening)) <= FEW:
+    similarity = problem.similarity
+    if not similarity.is_uniform and similarity.n_widths <= FEW:
         part = partial(choose, algorithm=algorithm, reuse=reuse, auxiliary=auxiliary)
-        return WidenedPlan.of(widening, part, name_of_each(algorithm))
+        why = f"{similarity.n_widths} width(s) of windows: each by {name_of_each(algorithm)}"
+        return WidenedPlan("widened", why, part)
     if auxiliary and algorithm in ALGORITHMS and ALGORITHMS[algorithm].refusal(problem) is not None:
         algorithm = "auto"
     if problem.excluded is not None:
@@ -259,8 +261,7 @@ def sum_problem(
 ) -> PoolState:
     """Sum weights and weighted values over all keys by the algorithm of a recipe; every sum of pooling is this."""
     plan = choose(problem, recipe.algorithm, reuse=reuse, auxiliary=auxiliary)
-    state = plan.reduce(problem, n_jobs=recipe.n_jobs, progress=progress)
-    return state if problem.tied is None else on_tangents(problem, state)
+    return plan.reduce(problem, n_jobs=recipe.n_jobs, progress=progress)
 
 
 def limit_problem(problem: Problem, empty: str) -> Problem:

@@ -33,7 +33,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.core import MOST_COLUMNS, Layout, PoolState, Problem, along_tangents, solve, with_ridge
+from kernpool.core import MOST_COLUMNS, Layout, PoolState, Problem, solve, with_ridge
 from kernpool.execution.error_messages import abbreviate
 from kernpool.kernels.registry import Gaussian
 from kernpool.smoother.linear_smoother import EvaluationPoints, Fitted, Smoother
@@ -146,7 +146,7 @@ def inverse_designs(problem: Problem, state: PoolState, ridge: Array | None) -> 
     if layout.degree == 2:
         numerator[:, probe.cross_second] = state.denominator[:, None] * identity[d:].ravel()
     slope = solve(PoolState(state.shift, state.denominator, numerator), probe).slope
-    return along_tangents(problem, slope)
+    return problem.similarity.along_tangents(problem.query, slope) if layout.degree == 1 else slope
 
 
 METHODS = ("robust", "quadratic", "naive", "undersmoothed")

@@ -99,7 +99,6 @@ class FusedMoments:
         numerator *= self.height
         return PoolState(np.zeros(m), denominator, numerator), denominator <= UNDERFLOW_OF_MOMENTS
 
-
     def add(
         self, queries: slice, keys: slice, inverse: Array, intercept: Array, slopes: Array, sums: dict[str, Array]
     ) -> None:

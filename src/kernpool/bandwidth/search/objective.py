@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from kernpool.bandwidth.criteria import LARGEST, replace_at_high_leverage
 from kernpool.bandwidth.rules_of_thumb import bring_to_rows
 from kernpool.bandwidth.search.setup import SearchOptions, TrainingRows
-from kernpool.core import NO_CATEGORIES, Categories, PoolState, Problem, on_tangents, sums_of_others
+from kernpool.core import NO_CATEGORIES, Categories, PoolState, Problem, sums_of_others
 from kernpool.core.local_fit import LocalFit, change_by_ridge, ridge_weight, solve, with_ridge
 from kernpool.pooling.recipe import choose
 
@@ -311,8 +311,8 @@ class Objective(SearchObjective):
             key_weight=None if np.all(rows.weight == 1.0) else rows.weight,
             exclude_self=criterion.exclude_self and rows.exclusion is None,
             degree=options.degree,
-            tied=rows.tied,
         )
+        problem = replace(problem, similarity=replace(problem.similarity, tied=rows.tied))
         if rows.exclusion is not None:
             problem = problem.excluding(rows.exclusion.code, rows.exclusion)
         self.problem = problem.without_center()
@@ -325,8 +325,6 @@ class Objective(SearchObjective):
         options = self.options
         plan = choose(problem, options.algorithm, reuse=True)
         state = plan.reduce(problem, n_jobs=options.n_jobs, progress=options.progress)
-        if problem.tied is not None:
-            state = on_tangents(problem, state)
         return self.judge(theta, problem, state)
 
     def jacobian(self, at: Evaluation) -> Array:
