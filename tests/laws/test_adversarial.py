@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from kernpool import Problem, choose, kernel_names, pool, pooling_weights
 from kernpool.algorithms import ALGORITHMS
-from kernpool.algorithms.costs import MOST_PAIRS
+from kernpool.algorithms.algorithm import MOST_PAIRS
 from kernpool.pooling import rounding_bound
 from tests.support.capabilities import able
 from tests.support.problems import with_products

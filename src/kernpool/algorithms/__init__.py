@@ -13,7 +13,7 @@ nufft     Fourier transform, certified query by query   n + m time; needs finuff
 `ALGORITHMS` registers them by name; `pooling/plan.py` chooses among them, and the tests compare each with the
 reference.
 
-Read `algorithm.py` first: the interface of an algorithm; `costs.py` estimates the time of each. Then
+Read `algorithm.py` first: the interface of an algorithm, and an estimate of the time of each. Then
 `reference.py`, the dense sum as in textbooks. The folders `brute`, `sweep` and `tree` hold one algorithm each,
 `fourier.py` the Fourier transform. `verification.py` checks results, and the folder `loops` has the compiled code
 that several algorithms share.

@@ -37,9 +37,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.algorithms.algorithm import Algorithm, Reduce
+from kernpool.algorithms.algorithm import Algorithm, Reduce, transform_seconds
 from kernpool.algorithms.brute import brute
-from kernpool.algorithms.costs import transform_seconds
 from kernpool.algorithms.tree import tree
 from kernpool.core import PoolState, Problem
 from kernpool.execution.progress import Progress

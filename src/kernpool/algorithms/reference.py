@@ -10,8 +10,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.algorithms.algorithm import Algorithm, Gradients
-from kernpool.algorithms.costs import PAIRS_AT_ONCE, dense_seconds, may_underflow
+from kernpool.algorithms.algorithm import PAIRS_AT_ONCE, Algorithm, Gradients, dense_seconds, may_underflow
 from kernpool.core import PoolState, Problem, empty_state, monomials, solve
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import cut

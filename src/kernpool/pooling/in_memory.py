@@ -14,8 +14,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.algorithms.algorithm import PairSample
-from kernpool.algorithms.costs import dense_seconds, may_underflow
+from kernpool.algorithms.algorithm import PairSample, dense_seconds, may_underflow
 from kernpool.algorithms.verification import SLACK
 from kernpool.core import LocalFit, PoolState, Problem, empty_state
 from kernpool.core.batch import Batch, Stack

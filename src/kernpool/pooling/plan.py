@@ -24,8 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.algorithms import ALGORITHMS, Algorithm, Gradients, reference
-from kernpool.algorithms.algorithm import WANTED, PairSample
-from kernpool.algorithms.costs import may_underflow
+from kernpool.algorithms.algorithm import WANTED, PairSample, may_underflow
 from kernpool.algorithms.reference import REFERENCE
 from kernpool.algorithms.verification import corrected
 from kernpool.core import PoolState, Problem, column_range, empty_state

@@ -6,7 +6,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.algorithms.costs import may_underflow
+from kernpool.algorithms.algorithm import may_underflow
 from kernpool.core import FLOAT64, PoolState, Problem
 
 Array = NDArray[np.float64]

@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.algorithms import reference
-from kernpool.algorithms.algorithm import PER_QUERY, Algorithm, Blocks, Gradients
-from kernpool.algorithms.costs import brute_seconds, may_underflow
+from kernpool.algorithms.algorithm import PER_QUERY, Algorithm, Blocks, Gradients, brute_seconds, may_underflow
 from kernpool.core import PoolState, Problem, empty_state, merge
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import OrderedSum, Work, blas_threads, cut, cut_evenly, run_blocks, run_passes

@@ -31,8 +31,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.algorithms.algorithm import Algorithm, Array, Gradients
-from kernpool.algorithms.costs import are_few, sweep_seconds
+from kernpool.algorithms.algorithm import Algorithm, Array, Gradients, are_few, sweep_seconds
 from kernpool.core import FLOAT64, PoolState, Problem
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import cut
