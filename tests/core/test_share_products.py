@@ -9,7 +9,7 @@ from scipy.special import ndtri
 
 from kernpool import Problem, choose, pool_state, pooling_weights
 from kernpool.core import Layout, monomials, solve
-from kernpool.core.local_fit import in_other_bandwidths, mean_product
+from kernpool.core.local_fit import mean_product
 
 
 def regressors_of(problem, degree):
@@ -42,15 +42,10 @@ def test_products_of_shares_are_sums_over_keys(columns, degree, generator):
     for i, k, width in ((0, 0, 0.5**0.5), (1, 1, ratio * 0.5**0.5), (0, 1, 1 / np.sqrt(1 + ratio**-2))):
         product = Problem.from_arrays(query, key, value, bandwidth=width * h, degree=degree, key_weight=noise)
         state, layout = choose(product).reduce(product), product.layout
-        pairs = [
-            (
-                fits[j].base,
-                in_other_bandwidths(fits[j].tilt, layout, width / (1.0, ratio)[j]) if degree else fits[j].tilt,
-            )
-            for j in (i, k)
-        ]
+        order = np.repeat([1, 2], [columns, columns * (columns + 1) // 2])[: layout.regressors]  # of each regressor
+        pairs = [(fits[j].base, fits[j].tilt * (width / (1.0, ratio)[j]) ** order) for j in (i, k)]
         unit = np.exp(state.log_denominator - masses[i] - masses[k])
-        found = unit * mean_product(state, layout, *pairs)
+        found = unit * mean_product(state, layout, *pairs)[0]
         size = np.sum(np.abs(shares[i] * shares[k] * noise), axis=1)
         assert np.all(np.abs(found - np.sum(shares[i] * shares[k] * noise, axis=1)) <= 1e-12 * size)
 
@@ -65,8 +60,8 @@ def test_norms_are_not_negative_and_at_least_those_of_a_mean(seed, columns, far)
     fit = solve(state, layout)
     squared = Problem.from_arrays(query, key, key[:, 0], bandwidth=0.5**0.5, degree=2)
     sums = choose(squared).reduce(squared)
-    pair = fit.base, in_other_bandwidths(fit.tilt, layout, 0.5**0.5)
-    found = np.exp(sums.log_denominator - 2 * state.log_denominator) * mean_product(sums, layout, pair, pair)
+    pair = fit.base, fit.tilt * 0.5 ** np.repeat([0.5, 1.0], [columns, layout.regressors - columns])
+    found = np.exp(sums.log_denominator - 2 * state.log_denominator) * mean_product(sums, layout, pair, pair)[0]
     assert np.all(found >= (1 / 40) * (1 - 1e-9))
 
 
@@ -76,7 +71,7 @@ def test_offsets_beyond_all_fourth_powers(generator):
     state, layout = choose(problem).reduce(problem), problem.layout
     fit = solve(state, layout)
     pair = fit.base, fit.tilt
-    found = mean_product(state, layout, pair, pair) / 30
+    found = mean_product(state, layout, pair, pair)[0] / 30
     assert found[0] == pytest.approx(1 / 30, rel=1e-9)
 
 
@@ -105,7 +100,7 @@ def test_the_robust_estimate_of_nprobust():
     state = pool_state(places, x, y, bandwidth=h, degree=2)
     fit = solve(state, layout)
     squared = pool_state(places, x, y, bandwidth=h * 0.5**0.5, key_weight=noise, degree=2)
-    pair = fit.base, in_other_bandwidths(fit.tilt, layout, 0.5**0.5)
+    pair = fit.base, fit.tilt * [0.5**0.5, 0.5]
     unit = np.exp(squared.log_denominator - 2.0 * state.log_denominator)
-    found = np.column_stack([fit.intercept, np.sqrt(unit * mean_product(squared, layout, pair, pair))])
+    found = np.column_stack([fit.intercept, np.sqrt(unit * mean_product(squared, layout, pair, pair)[0])])
     assert_allclose(found, list(NPROBUST.values()), rtol=1e-11)

@@ -389,11 +389,6 @@ def as_ridge(ridge: ArrayLike, columns: int | None = None) -> Array:
     return read
 
 
-def ridge_weight(ridge: ArrayLike, columns: int, log_peak: float) -> Array:
-    """Convert a ridge penalty from a number of keys to a sum of kernel weights, one per column, for `with_ridge`."""
-    return np.asarray(np.broadcast_to(ridge, (columns,)) * np.exp(log_peak))
-
-
 def _unit(state: PoolState) -> Array:
     """Return what one unit of key weight amounts to on the scale of each query's sums: ``exp(-shift)``, up to a cap."""
     # It is arbitrary for empty windows.
@@ -405,39 +400,40 @@ Pair = tuple[Array, Array]  # base of shape (m,), and tilt of shape (m, regresso
 
 def in_other_bandwidths(tilt: Array, layout: Layout, width: float) -> Array:
     """Rescale `tilt`, coefficients of the equivalent kernel, to offsets measured in other bandwidths."""
-    scale = np.ones(layout.regressors)
-    scale[: layout.columns], scale[layout.columns :] = width, width * width
+    scale = np.full(layout.regressors, width)
+    scale[layout.columns :] = width * width
     return np.asarray(tilt * scale)
 
 
-def mean_product(state: PoolState, layout: Layout, one: Pair, other: Pair) -> Array:
-    """Return the weighted mean, over the keys, of the product of two linear functions of the local regressors."""
-    # With the regressors z this is the weighted mean of (b + \tau \cdot z)(b' + \tau' \cdot z).
+def mean_product(state: PoolState, layout: Layout, one: Pair, other: Pair) -> tuple[Array, Array]:
+    """Return the weighted mean of a product of two linear functions of the local regressors, and a bound on its size.
+
+    The mean is over the keys of each query. Its rounding error is relative to the bound.
+    """
+    # With the regressors z they are the mean of (b + \tau \cdot z)(b' + \tau' \cdot z), and the product of two bounds
+    # on root mean squares, \lvert b \rvert + \sum_p \lvert \tau_p \rvert (\overline{z_p^2})^{1/2}.
     (base, tilt), (other_base, other_tilt) = one, other
     if not layout.degree:
-        return np.asarray(base * other_base)
-    mean = state.finalize(empty="zero")
-    design, offset = _covariance(mean, layout), mean[:, layout.first]
-    (level, slope), (other_level, other_slope) = (
-        _about_mean(mean, layout, offset, *pair) for pair in ((base, tilt), (other_base, other_tilt))
-    )
-    return np.asarray(level * other_level + np.einsum("mp,mpq,mq->m", slope, design, other_slope))
-
-
-def size_of_shares(state: PoolState, layout: Layout, pair: Pair) -> Array:
-    """Return an upper bound on the weighted root mean square of ``base + tilt . z`` over the keys of each query."""
-    # Here z are the regressors of the local fit. The bound is \lvert b \rvert + \sum_p \lvert \tau_p \rvert
-    # (\overline{z_p^2})^{1/2}.
-    # The rounding of `mean_product` is that of the product of two such sizes.
-    base, tilt = pair
-    if not layout.degree:
-        return np.abs(base)
-    mean = state.finalize(empty="zero")
-    squares = np.diagonal(moment_matrix(mean, layout, (1, 1)), axis1=1, axis2=2)
-    if layout.degree == 2:
-        squares = np.concatenate([squares, np.diagonal(moment_matrix(mean, layout, (2, 2)), axis1=1, axis2=2)], axis=1)
+        product = base * other_base
+        return product, np.abs(product)
+    occupied = state.denominator[:, None] != 0
+    mean = np.divide(state.numerator, state.denominator[:, None], where=occupied, out=np.zeros_like(state.numerator))
+    offset, second = mean[:, layout.first], moment_matrix(mean, layout, (1, 1))
+    squares = np.diagonal(second, axis1=1, axis2=2)
+    if layout.degree == 1:
+        design = second - offset[:, :, None] * offset[:, None, :]
+    else:
+        design = _covariance(mean, layout)
+        of_pairs = np.diagonal(moment_matrix(mean, layout, (2, 2)), axis1=1, axis2=2)
+        squares = np.concatenate([squares, of_pairs], axis=1)
+    level, slope = _about_mean(mean, layout, offset, base, tilt)
+    other_level, other_slope = _about_mean(mean, layout, offset, other_base, other_tilt)
+    product = level * other_level + np.einsum("mp,mpq,mq->m", slope, design, other_slope)
     with np.errstate(invalid="ignore", over="ignore"):
-        return np.asarray(np.abs(base) + np.nansum(np.abs(tilt) * np.sqrt(np.maximum(squares, 0.0)), axis=1))
+        root = np.sqrt(np.maximum(squares, 0.0))
+        size = np.abs(base) + np.nansum(np.abs(tilt) * root, axis=1)
+        size *= np.abs(other_base) + np.nansum(np.abs(other_tilt) * root, axis=1)
+    return product, size
 
 
 def _about_mean(mean: Array, layout: Layout, offset: Array, base: Array, tilt: Array) -> tuple[Array, Array]:
@@ -458,11 +454,8 @@ def _about_mean(mean: Array, layout: Layout, offset: Array, base: Array, tilt: A
 
 
 def _covariance(mean: Array, layout: Layout) -> Array:
-    """Return at each query the weighted covariance matrix of the regressors of its local fit, of shape (m, p, p)."""
-    # They are the offsets and, for quadratics, products of two offsets from the mean.
-    if layout.degree == 1:
-        offset = mean[:, layout.first]
-        return np.asarray(moment_matrix(mean, layout, (1, 1)) - offset[:, :, None] * offset[:, None, :])
+    """Return at each query the weighted covariance matrix of the regressors of its quadratic, of shape (m, p, p)."""
+    # They are the offsets and the products of two offsets from the mean.
     central, finite = central_means(mean, layout)
     skew, middle = moment_matrix(central, layout, (1, 2)), np.where(finite[:, None], central[:, layout.second], 0.0)
     curved = moment_matrix(central, layout, (2, 2)) - middle[:, :, None] * middle[:, None, :]

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernpool.algorithms import ALGORITHMS
 from kernpool.core import FLOAT64, Keys, Layout, Problem, Rows, as_tol, check_degree
-from kernpool.core.local_fit import LocalFit, as_ridge, ridge_weight, solve, warn_of_curvature, warn_of_rank, with_ridge
+from kernpool.core.local_fit import LocalFit, as_ridge, solve, warn_of_curvature, warn_of_rank, with_ridge
 from kernpool.core.state import EMPTIES, EMPTY_VALUES, Empty, Fill, PoolState, fill_empty, report_empty
 from kernpool.data.array_validation import as_bandwidth
 from kernpool.execution.error_messages import check_choice
@@ -185,7 +185,7 @@ class Recipe:
         """Return the ridge penalty of each column as a sum of kernel weights; None without a ridge."""
         if not self.degree or not np.any(self.ridge):
             return None
-        return ridge_weight(self.ridge, columns, self.kernel.log_peak(columns))
+        return np.full(columns, self.ridge * np.exp(self.kernel.log_peak(columns)))
 
 
 def choose(problem: Problem, algorithm: str = "auto", *, reuse: bool = False, auxiliary: bool = False) -> PoolingPlan:

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.core import PoolState, Problem, in_unit
-from kernpool.core.local_fit import in_other_bandwidths, mean_product, size_of_shares
+from kernpool.core.local_fit import in_other_bandwidths, mean_product
 from kernpool.execution.threads import cut
 from kernpool.kernels import Term, products
 
@@ -238,8 +238,7 @@ def combined(
         unit = np.exp(state.log_denominator + columns * np.log(term.factor) - one.log_mass - other.log_mass)
         first = one.base, in_other_bandwidths(one.tilt, layout, term.width)
         second = other.base, in_other_bandwidths(other.tilt, layout, term.width * one.factor / other.factor)
-        mean = mean_product(state, layout, first, second)
-        size = size_of_shares(state, layout, first) * size_of_shares(state, layout, second)
+        mean, size = mean_product(state, layout, first, second)
         return np.where(known, unit * mean, 0.0), np.where(known, unit * size, 0.0)
 
 

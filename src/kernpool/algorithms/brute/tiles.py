@@ -166,7 +166,8 @@ class CompiledBlocks:
         pairs, problem = self._pairs(queries, keys), self.problem
         m = len(self.own[queries])
         state = PoolState(np.empty(m), np.empty(m), np.empty((m, problem.layout.width)))
-        loops.reduce_block(*pairs, *moments_of(problem), state.shift, state.denominator, state.numerator)
+        moments = problem.degree >= 1 or None, problem.degree >= 2 or None  # of planes, of quadratics; never False
+        loops.reduce_block(*pairs, *moments, state.shift, state.denominator, state.numerator)
         return state
 
     def differentiate_block(
@@ -218,11 +219,6 @@ def kernel_of(problem: Problem) -> tuple[int, bool | None, bool]:
     return CODES[kernel.profile_name], not kernel.is_compact or None, kernel.composition == "product"
 
 
-def moments_of(problem: Problem) -> tuple[bool | None, bool | None]:
-    """Return whether local linear and local quadratic moments are needed, each as True or None (never False)."""
-    return True if problem.degree >= 1 else None, True if problem.degree >= 2 else None
-
-
 def sum_items(first: Problem, stack: Stack) -> PoolState:
     """Return the kernel sums of a stack of problems of one shape, concatenated along the queries."""
     # `first` is one of the problems. The sums are of centered values: those for all queries of one problem, then those
@@ -233,7 +229,8 @@ def sum_items(first: Problem, stack: Stack) -> PoolState:
     arrays = (stack.query, stack.key, stack.value, stack.key_weight, mask, stack.own, stack.own_weight)
     sums = shift, denominator, numerator
     bandwidth = first.similarity.bandwidth[None]
-    arguments: list[Any] = [*map(read_only, (*arrays, bandwidth)), *kernel_of(first), *moments_of(first), *sums]
+    moments = first.degree >= 1 or None, first.degree >= 2 or None
+    arguments: list[Any] = [*map(read_only, (*arrays, bandwidth)), *kernel_of(first), *moments, *sums]
     loops.reduce_stack(*arguments)
     shift += np.log(stack.unit)[:, None]
     return PoolState(shift.ravel(), denominator.ravel(), numerator.reshape(-1, width))

@@ -33,7 +33,7 @@ from kernpool.bandwidth.criteria import LARGEST, replace_at_high_leverage
 from kernpool.bandwidth.rules_of_thumb import bring_to_rows
 from kernpool.bandwidth.search.setup import SearchOptions, TrainingRows
 from kernpool.core import NO_CATEGORIES, Categories, PoolState, Problem, sums_of_others
-from kernpool.core.local_fit import LocalFit, change_by_ridge, ridge_weight, solve, with_ridge
+from kernpool.core.local_fit import LocalFit, change_by_ridge, solve, with_ridge
 from kernpool.pooling.recipe import choose
 
 Array = NDArray[np.float64]
@@ -365,7 +365,7 @@ class Objective(SearchObjective):
         criterion, weight = self.options.criterion, self.rows.weight
         ridge = float(np.exp(theta[-1])) if len(theta) > self.parameters else self.ridge
         if ridge:
-            state = with_ridge(state, problem.layout, ridge_weight(ridge, problem.key.shape[1], self._log_peak))
+            state = with_ridge(state, problem.layout, np.asarray(ridge * np.exp(self._log_peak)))
         fit = solve(state, problem.layout)
         prediction = fit.intercept
         if not fit.occupied.all():
@@ -480,7 +480,7 @@ class Objective(SearchObjective):
 
     def _change_by_ridge(self, at: Evaluation, slope: Array) -> Array:
         """Return derivatives of fits with respect to the logarithm of the ridge, one per bandwidth: (n, c, d)."""
-        weight = ridge_weight(at.ridge, at.problem.key.shape[1], self._log_peak)
+        weight = np.asarray(at.ridge * np.exp(self._log_peak))
         return self.rows.per_bandwidth(change_by_ridge(at.state, at.fit, weight, slope))
 
     def _penalty_gradient(self, at: Evaluation, log_hat_moved: Array) -> tuple[Array, Array]:

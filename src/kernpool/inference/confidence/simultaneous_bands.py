@@ -221,7 +221,8 @@ def _neighbour_products(one: LinearWeights, other: LinearWeights) -> tuple[Array
             unit = np.exp(state.log_denominator + log_factor - first.log_mass - second.log_mass)
             ours = first.base, in_other_bandwidths(first.tilt, layout, width)
             theirs = second.base, in_other_bandwidths(second.tilt, layout, other_width)
-            return np.asarray(unit * mean_product(state, layout, ours, theirs))
+            product, _ = mean_product(state, layout, ours, theirs)
+            return np.asarray(unit * product)
 
     return center, inner_products
 
