@@ -6,8 +6,8 @@ Options add columns to the predictions: standard errors, intervals, quantiles, s
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.cli.info import load_named, need_method
-from kernpool.cli.table_files import import_pandas, row_writer, table_format
+from kernpool.cli.table_files import Table, import_pandas, row_writer, table_format
 from kernpool.cli.tables import beside_inputs, calibration_rows, query_chunks, query_rows
 from kernpool.cli.terminal import given, in_options, need_output, print_json, refuse, say, say_notes
 from kernpool.data.atomic_files import refuse_existing
@@ -25,7 +25,7 @@ from kernpool.estimators.fitted_model import pool_elsewhere
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.model import check_parameters
 from kernpool.estimators.regressors import KernelRegressor
-from kernpool.execution.progress import current_progress, progress_bar, report_progress
+from kernpool.execution.progress import current_progress, draw, progress_bar, report_progress
 
 Array = NDArray[np.float64]
 Columns = dict[str, Array]
@@ -56,8 +56,7 @@ def run_predict(options: argparse.Namespace) -> None:
     model, header = _load(options)
     columns = PredictionColumns.of(options, model, header)
     with _predictor(model, options.cluster) as predict:
-        predict_table = _predict_rows if options.memory is None else _predict_chunks
-        names, rows, notes = predict_table(options, columns, header, predict)
+        names, rows, notes = _predict(options, columns, header, predict)
     if options.json and options.out != "-":
         print_json({"out": options.out, "rows": rows, "columns": names, "notes": [*notes, *columns.notes]})
     for note in () if options.quiet or options.json else columns.notes:
@@ -78,44 +77,39 @@ def _load(options: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
     return model, header
 
 
-def _predict_rows(
+def _predict(
     options: argparse.Namespace, columns: PredictionColumns, header: dict[str, Any], predict: Predict
 ) -> tuple[list[str], int, list[str]]:
-    """Predict a table in memory; return names of columns, number of rows and notes."""
-    X, table = query_rows(options, columns.model, header)
-    with progress_bar("predicting", options.quiet):
-        predicted = columns.at(X, predict)
-    found, kept = beside_inputs(predicted, table, columns.target, options)
-    if options.json and options.out == "-":
-        print_json(found.astype(object).to_dict("records"))
-        say_notes(table.notes, options, records=True)
+    """Predict a table, at once or by chunks, and write it; return names of columns, number of rows and notes."""
+    table: Table | None = None
+    kept: Sequence[str] = ()
+    notes, names = list[str](), list[str]()
+    if options.memory is None:
+        X, table = query_rows(options, columns.model, header)
+        rows, blocks, notes = len(X), iter([X]), table.notes
+        kept = () if options.keep is None else options.keep or [*table.frame]
     else:
-        with row_writer(options.out, len(found), force=options.force, kept=found.columns[:kept]) as write:
-            write(found)
-        say_notes(table.notes, options)
-    return [*found], len(found), table.notes
-
-
-def _predict_chunks(
-    options: argparse.Namespace, columns: PredictionColumns, header: dict[str, Any], predict: Predict
-) -> tuple[list[str], int, list[str]]:
-    """Predict a table block by block, and write each block."""
-    rows, blocks = query_chunks(options, header["features"])
-    source, names, read = columns.model.source_, list[str](), list[int]()
-    with (
-        progress_bar("predicting", options.quiet),
-        row_writer(options.out, rows, force=options.force) as write,
-    ):
-        for block in _predicted(blocks, rows, columns, predict, read):
-            names = list(block)
-            write(import_pandas().DataFrame(block))
-    notes = []
-    total = 0 if source is None or options.cluster is not None else (source.rows or 0) * len(read)
+        rows, blocks = query_chunks(options, header["features"])
+    as_records, read = options.json and options.out == "-", list[int]()
+    out = row_writer(options.out, rows, force=options.force, kept=kept)
+    with progress_bar("predicting", options.quiet), nullcontext(_print_records) if as_records else out as write:
+        for predicted in _predicted(blocks, rows, columns, predict, read):
+            whole = predicted if table is None else beside_inputs(predicted, table, kept, columns.target, options)
+            frame, names = import_pandas().DataFrame(whole), [*whole]
+            if options.out == "-" and current_progress() is not None:
+                draw("")  # the bar gives way to the rows, which may be on the same terminal
+            write(frame)
+    source = columns.model.source_
+    total = 0 if source is None or options.cluster is not None or table is not None else (source.rows or 0) * len(read)
     if sum(read) < total:
         passes = "" if len(read) == 1 else f" in {len(read)} passes over them"
         notes.append(f"{sum(read)} of {total} training rows were read{passes}")
-    say_notes(notes, options)
+    say_notes(notes, options, records=as_records)
     return names, rows, notes
+
+
+def _print_records(frame: Any) -> None:
+    print_json(frame.astype(object).to_dict("records"))
 
 
 def _predicted(

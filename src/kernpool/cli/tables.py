@@ -14,15 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.cli.table_files import (
-    MISSING,
-    Table,
-    import_pandas,
-    input_format,
-    read_table,
-    table_format,
-    without_codes,
-)
+from kernpool.cli.table_files import MISSING, Table, input_format, read_table, table_format, without_codes
 from kernpool.cli.terminal import given, refuse, say_notes
 from kernpool.data import TIME_KINDS, Chunks, MixedTable, TableError, Times, in_words
 from kernpool.data.atomic_files import is_same_file
@@ -345,24 +337,22 @@ def _is_replaced(source: Path, output: Path) -> bool:
     return any(is_same_file(output, part) for part in [source, *referred_files(source)])
 
 
-def beside_inputs(columns: dict[str, Any], table: Table, target: str, options: argparse.Namespace) -> tuple[Any, int]:
-    """Return a frame of the input columns that --keep copies and of the predictions, and how many are copied."""
-    kept: dict[str, Any] = {}
-    if options.keep is not None:
-        as_text = not options.json and table_format(options.out) in ("csv", "tsv")
-        kept = {name: _kept(table, name, as_text) for name in options.keep or table.frame.columns}
+def beside_inputs(
+    columns: dict[str, Any], table: Table, kept: Sequence[str], target: str, options: argparse.Namespace
+) -> dict[str, Any]:
+    """Return input columns that --keep copies, as written or as numbers (JSON, Parquet), and columns of predictions."""
     if target in kept:
         columns = {f"{target}_predicted{name.removeprefix(target)}": column for name, column in columns.items()}
     twice = ", ".join(repr(name) for name in kept if name in columns)
     refuse((twice, f"--keep has a column {twice}, as predictions do; name the others, as in --keep A,B"))
-    return import_pandas().DataFrame(kept | columns), len(kept)
-
-
-def _kept(table: Table, name: str, as_text: bool) -> Any:
-    """Return the cells of an input column that is copied to the output: as written, or as numbers (JSON, Parquet)."""
-    cells, decimal = table.as_written(name), (table.how or {}).get("decimal", ".")
-    if table.how is not None and not (as_text and decimal == "."):
-        points = cells.str.replace(".", "").str.replace(",", ".") if decimal == "," else cells
-        read = without_codes(points)
-        cells = cells if read.dtype.kind not in "fiub" else read
-    return cells.reset_index(drop=True)
+    as_text = not options.json and table_format(options.out) in ("csv", "tsv")
+    decimal = (table.how or {}).get("decimal", ".")
+    copies: dict[str, Any] = {}
+    for name in kept:
+        cells = table.as_written(name)
+        if table.how is not None and not (as_text and decimal == "."):
+            points = cells.str.replace(".", "").str.replace(",", ".") if decimal == "," else cells
+            read = without_codes(points)
+            cells = cells if read.dtype.kind not in "fiub" else read
+        copies[name] = cells.reset_index(drop=True)
+    return copies | columns

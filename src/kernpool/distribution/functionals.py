@@ -20,7 +20,7 @@ from scipy.special import ndtr, ndtri
 
 from kernpool.core import FLOAT64, PoolState, Problem
 from kernpool.data import Chunk
-from kernpool.distribution.multipass_quantile import NearestRows, bare_problem, stored_quantiles
+from kernpool.distribution.multipass_quantile import bare_problem, nearest_rows, stored_quantiles
 from kernpool.distribution.scoring_rules import known_crps
 from kernpool.distribution.smoothed_cdf import known_smooth, known_smooth_quantiles, normal_density
 from kernpool.distribution.weighted_cdf import FAR, TwoSidedSums, ranks, two_sided_sums
@@ -482,7 +482,7 @@ class StoredOutcomes(Outcomes):
     def _nearest(self, rows: Index, recipe: Recipe) -> ArrayOutcomes:
         """Return the rows that have weight, by some recipe, for queries far from all rows, read into memory."""
         asked = self.asked.at(rows)
-        held = self.ask(NearestRows(replace(asked, recipe=recipe)))
+        held = nearest_rows(replace(asked, recipe=recipe), self.ask)
         return ArrayOutcomes(self.recipe, bare_problem(asked, held), held.value)
 
 

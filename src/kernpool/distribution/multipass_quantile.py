@@ -6,7 +6,7 @@ each piece, and the piece in which the quantile order is reached is the next ran
 memory they are read, and the quantile is found among them: it is the value of a row. The sample only chooses where to
 look next, so the result does not depend on it.
 
-`NearestRows` collects the few rows that matter for queries with empty windows or far from all rows.
+`nearest_rows` collects the few rows that matter for queries with empty windows or far from all rows.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from operator import add
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +44,7 @@ PAIRS = 1 << 20  # of one table
 def stored_quantiles(asked: QueryBatch, ask: Ask, rows: int | None, level: Array) -> tuple[Array, Flags, Index]:
     """Find the quantiles of all value columns, (m, c, l).
 
-    Also returns which queries have a key of positive weight, and which are to be computed from their `NearestRows`.
+    Also returns which queries have a key of positive weight, and which are to be computed from their `nearest_rows`.
     """
     if rows is None:
         rows = ask(MapReduce(_number_of_rows, add))
@@ -142,18 +142,10 @@ class Requests:
         self.value[which[single]] = edges[place[single] + 1]
 
 
-class Range(NamedTuple):
-    """Range of values with its cut points, and the evaluation points that have a quantile in it."""
-
-    edges: Array  # shape (pieces + 1,): a piece is above one edge and up to the next
-    queries: Index
-
-
-class Pieces(NamedTuple):
-    """Sums of weights, in the unit of each query, and numbers of rows in the pieces of a range."""
-
-    mass: Array  # shape (queries, pieces)
-    rows: Array  # shape (pieces,)
+# Cut points of a range of values, a piece being above one and up to the next, and the queries with a quantile in it.
+Range = tuple[Array, Index]
+# Sums of weights in the unit of each query, of shape (queries, pieces), and numbers of rows in the pieces of a range.
+Pieces = tuple[Array, Array]
 
 
 @dataclass(frozen=True)
@@ -178,11 +170,10 @@ class Search:
             edges = [self._edges(requests.low[first], requests.high[first], pieces) for first in firsts]
             if all(len(one) == 2 for one in edges):
                 return
-            ranges = list(map(Range, edges, queries))
+            ranges = list(zip(edges, queries, strict=True))
             found = self.ask(MapReduce(partial(self._divide, ranges), _joined_pieces))
-            for some, one, part in zip(members, ranges, found, strict=True):
-                mass = part.mass[np.searchsorted(one.queries, requests.query[some])]
-                requests.enter(some, one.edges, mass, part.rows)
+            for some, (ends, asked), (mass, rows) in zip(members, ranges, found, strict=True):
+                requests.enter(some, ends, mass[np.searchsorted(asked, requests.query[some])], rows)
 
     def _edges(self, low: float, high: float, pieces: int) -> Array:
         """Cut a range at sampled values into pieces of about equally many rows; frequent values have a piece alone."""
@@ -199,19 +190,19 @@ class Search:
         chunk = chunk.counted
         chunk = chunk.take(np.argsort(chunk.value[:, self.column], kind="stable"))
         value, problem = chunk.value[:, self.column], bare_problem(self.asked, chunk)
-        return [self._pieces(problem, one, np.searchsorted(value, one.edges, side="right")) for one in ranges]
+        return [self._pieces(problem, asked, np.searchsorted(value, ends, side="right")) for ends, asked in ranges]
 
-    def _pieces(self, problem: Problem, one: Range, place: Index) -> Pieces:
-        rows, unit = np.diff(place), self.unit[one.queries]
-        mass, (some,) = np.zeros((len(one.queries), len(rows))), np.nonzero(rows)
+    def _pieces(self, problem: Problem, queries: Index, place: Index) -> Pieces:
+        rows, unit = np.diff(place), self.unit[queries]
+        mass, (some,) = np.zeros((len(queries), len(rows))), np.nonzero(rows)
         if len(some) and mass.shape[0] * rows.sum() <= DENSE_PAIRS:
-            weight = _weights_in_unit(problem.block(one.queries, slice(place[0], place[-1])), unit)
+            weight = _weights_in_unit(problem.block(queries, slice(place[0], place[-1])), unit)
             mass[:, some] = np.add.reduceat(weight, place[some] - place[0], axis=1)
         else:
             for i in some:
-                part = problem.part(one.queries, slice(place[i], place[i + 1]))
+                part = problem.part(queries, slice(place[i], place[i + 1]))
                 mass[:, i] = in_unit(sum_problem(part, self.asked.recipe), unit)
-        return Pieces(mass, rows.astype(np.float64))
+        return mass, rows.astype(np.float64)
 
     def read(self, requests: Requests) -> None:
         """Read the rows in the ranges of requests in batches that fit into memory, and find the quantiles in them."""
@@ -240,7 +231,7 @@ class Search:
 
 
 def _joined_pieces(one: list[Pieces], other: list[Pieces]) -> list[Pieces]:
-    return [Pieces(a.mass + b.mass, a.rows + b.rows) for a, b in zip(one, other, strict=True)]
+    return [(a[0] + b[0], a[1] + b[1]) for a, b in zip(one, other, strict=True)]
 
 
 def _rows_in_ranges(column: int, low: Array, high: Array, chunk: Chunk) -> list[Chunk]:
@@ -257,28 +248,28 @@ MARGIN, ROUNDING = 80.0, 64 * float(np.finfo(np.float64).eps)
 MOST_NEAREST = 1 << 22  # rows that are held for queries without a usable unit of weights
 
 
-class NearestRows(NamedTuple):
-    """Map-reduce query for the rows of non-negligible relative weight for some query, far from all rows."""
+def nearest_rows(asked: QueryBatch, ask: Ask) -> Chunk:
+    """Return the rows of non-negligible relative weight for some query, far from all rows, by one pass."""
+    nearest: Chunk = ask(MapReduce(partial(_nearest_of, asked), partial(_nearest_of_both, asked)))
+    return nearest
 
-    asked: QueryBatch
 
-    def of(self, chunk: Chunk) -> Chunk:
-        """Return the rows of a chunk that matter; raise ValueError if they are too many."""
-        chunk = chunk.counted
-        problem, matters = bare_problem(self.asked, chunk), np.zeros(len(chunk.key), dtype=bool)
-        for some in cut(len(self.asked), max(1, PAIRS // len(chunk.key))):
-            block = problem.block(some)
-            logit = block.similarity.logits(block.query, block.key)
-            largest = logit.max(axis=1, keepdims=True)
-            matters |= (logit >= largest - (MARGIN + ROUNDING * np.abs(largest))).any(axis=0)
-        if np.count_nonzero(matters) > MOST_NEAREST:
-            raise ValueError(
-                f"{len(self.asked)} queries are far from all rows, or have empty windows, and more than "
-                f"{MOST_NEAREST} rows are among the nearest to them; leave such queries out, use empty='nan', or give "
-                "arrays in place of chunks"
-            )
-        return chunk.take(matters)
+def _nearest_of_both(asked: QueryBatch, one: Chunk, other: Chunk) -> Chunk:
+    return _nearest_of(asked, joined_rows([one, other]))
 
-    def joined(self, one: Chunk, other: Chunk) -> Chunk:
-        """Return the rows that matter among those of two disjoint sets of rows."""
-        return self.of(joined_rows([one, other]))
+
+def _nearest_of(asked: QueryBatch, chunk: Chunk) -> Chunk:
+    """Return the rows of a chunk that matter; raise ValueError if they are too many."""
+    chunk = chunk.counted
+    problem, matters = bare_problem(asked, chunk), np.zeros(len(chunk.key), dtype=bool)
+    for some in cut(len(asked), max(1, PAIRS // len(chunk.key))):
+        block = problem.block(some)
+        logit = block.similarity.logits(block.query, block.key)
+        largest = logit.max(axis=1, keepdims=True)
+        matters |= (logit >= largest - (MARGIN + ROUNDING * np.abs(largest))).any(axis=0)
+    if np.count_nonzero(matters) > MOST_NEAREST:
+        raise ValueError(
+            f"{len(asked)} queries are far from all rows, or have empty windows, and more than {MOST_NEAREST} rows are "
+            "among the nearest to them; leave such queries out, use empty='nan', or give arrays in place of chunks"
+        )
+    return chunk.take(matters)

@@ -86,20 +86,24 @@ class ExplorerModel:
         return start
 
 
-def _why_not_drawn(model: KernelSmoother) -> str:
-    """Return why the page cannot compute windows of a fitted model, with the remedy; an empty string if it can."""
-    if model.encoding_.options and len(model.key_) > EXACT_ROWS:
-        return (
-            f"a column of this model comes round, which the explorer shows for up to {EXACT_ROWS} rows, got "
-            f"{len(model.key_)}; fit to a sample of them with bandwidth=model.bandwidth_"
+def _refuse_windows(model: KernelSmoother) -> None:
+    """Raise ValueError if the page cannot compute windows of a fitted model."""
+    n, closed = len(model.key_), bool(model.encoding_.options)
+    if closed and n > EXACT_ROWS:
+        raise ValueError(
+            f"a column of this model comes round, which the explorer shows for up to {EXACT_ROWS} rows, got {n}; fit "
+            "to a sample of them with bandwidth=model.bandwidth_"
         )
-    if model.smoother_.n_neighbors is not None and not _shows_windows(model):
-        return (
+    if model.smoother_.n_neighbors is None:
+        return
+    is_line = len(model.bandwidth_) == 1 and model.encoding_.numbers_alone and not closed
+    is_alone = not isinstance(model, NadarayaWatsonClassifier) and model.smoother_.group is None
+    if not (is_line and is_alone and 2 < n <= EXACT_ROWS):
+        raise ValueError(
             f"this model has window={model.window}, and the explorer shows windows that follow the rows only "
             f"for regressions of 3 to {EXACT_ROWS} rows of one numeric column without groups; fit with "
             "window='fixed' to explore it"
         )
-    return ""
 
 
 def subject_of_model(
@@ -114,9 +118,7 @@ def subject_of_model(
     check_is_fitted(model)
     model = as_fitted(model)
     refuse(model, "explore")
-    why_not = _why_not_drawn(model)
-    if why_not:
-        raise ValueError(why_not)
+    _refuse_windows(model)
     names = column_names(model)
     return ExplorerModel(
         model=model,
@@ -126,19 +128,6 @@ def subject_of_model(
         truth=None if truth is None else truth_along(truth, model),
         load=load or ExplorerModel.load,
     )
-
-
-def shown_widths(model: KernelSmoother) -> str:
-    """Return whether windows of a fitted model are "fixed" or reach to the "nearest" rows."""
-    return "fixed" if model.smoother_.n_neighbors is None else "nearest"
-
-
-def _shows_windows(model: KernelSmoother) -> bool:
-    """Return whether the page can compute windows that follow the rows of a fitted model."""
-    is_plain = model.encoding_.numbers_alone and not model.encoding_.options
-    is_line = len(model.bandwidth_) == 1 and is_plain
-    is_alone = not isinstance(model, NadarayaWatsonClassifier) and model.smoother_.group is None
-    return shown_widths(model) == "nearest" and is_line and is_alone and 2 < len(model.key_) <= EXACT_ROWS
 
 
 def column_names(model: KernelSmoother) -> tuple[str, ...]:
@@ -276,7 +265,7 @@ def settings_of(model: KernelSmoother) -> dict[str, Any]:
         # Of Gaussians both are one, and a product on circles is of these.
         "composition": recipe.kernel.composition,
         "degree": recipe.degree,
-        "widths": shown_widths(model),
+        "widths": "fixed" if model.smoother_.n_neighbors is None else "nearest",
         "neighbors": model.smoother_.n_neighbors,
         "smoothing": np.asarray(model.smoothing_, dtype=np.float64).tolist(),
         "ridge": float(model.ridge_) if recipe.degree and np.any(recipe.ridge) else None,
