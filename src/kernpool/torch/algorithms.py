@@ -22,7 +22,7 @@ from kernpool.torch.similarities import BilinearSimilarity, DotProductSimilarity
 
 def pool_densely(request: Request) -> tuple[Tensor, Tensor]:
     """Pool values with all weights in memory; return the pooled values and the weights."""
-    if request.participants.includes_every_row and not request.dropout_p:
+    if request.includes_every_row and not request.dropout_p:
         found = _pool_ordinary(request)
         if found is not None:
             return found
@@ -36,14 +36,14 @@ def _without_infinity(request: Request) -> Request:
 
 def _pool_with_care(request: Request, queries: slice) -> tuple[Tensor, Tensor, Tensor]:
     """Pool values for some of the queries, where padding may be anything and rows may be empty."""
-    participants, query = request.participants.among(queries), request.query[..., queries, :]
-    key, value = request.key, request.value
-    mask = participants.mask(queries)
+    request = request.among(queries)
+    query, key, value = request.query, request.key, request.value
+    mask = request.mask(queries)
     if mask is not None:
         query, key, value = without_padding(query, key, value, mask)
     logits = request.similarity(query, key)
-    if participants.attn_mask is not None and participants.adds_to_logits:
-        logits = logits + participants.attn_mask.masked_fill(torch.isneginf(participants.attn_mask), 0.0)
+    if request.attn_mask is not None and request.adds_to_logits:
+        logits = logits + request.attn_mask.masked_fill(torch.isneginf(request.attn_mask), 0.0)
     weights, empty = softmax_and_empty(logits, mask)
     weights = weights.to(value.dtype)
     if request.dropout_p:
@@ -61,7 +61,7 @@ def _pool_ordinary(request: Request) -> tuple[Tensor, Tensor] | None:
     query, key, value = request.query, request.key, request.value
     if not query.is_cpu or torch.compiler.is_compiling():
         return None
-    logits, mask = request.similarity(query, key), request.participants.mask()
+    logits, mask = request.similarity(query, key), request.mask()
     if mask is not None:
         logits = logits.masked_fill(~mask, -torch.inf)
     weights, center = torch.softmax(logits, dim=-1), value.detach().mean(-2, keepdim=True)
@@ -110,7 +110,7 @@ BLOCK_BYTES = 33 << 20
 
 def pool_by_engine(request: Request) -> Tensor:
     """Pool values with the compiled loops of `kernpool.pool`, in the forward and the backward pass."""
-    similarity, participants = cast(KernelSimilarity, request.similarity), request.participants
+    similarity = cast(KernelSimilarity, request.similarity)
     points = [request.query, request.key]
     if similarity.form == "linear":  # in the gradient of the map, zero times an infinite row of padding is NaN
         wrong = [~torch.isfinite(rows).all(dim=-1, keepdim=True) for rows in points]
@@ -123,10 +123,10 @@ def pool_by_engine(request: Request) -> Tensor:
         key,
         request.value,
         similarity.inverse_bandwidth,
-        participants.attn_mask,
-        participants.counts(),
+        request.attn_mask,
+        request.counts(),
         kernel=similarity.kernel_name,
-        exclude_self=participants.exclude_self,
+        exclude_self=request.exclude_self,
         degree=request.degree,
     )
     device = query.device.type
@@ -195,13 +195,13 @@ def _nothing(query: Tensor, key: Tensor, value: Tensor, *others: Tensor) -> Tens
 def pool_by_attention(request: Request) -> Tensor:
     """Pool values with torch's ``scaled_dot_product_attention``."""
     # zero columns give queries, keys and values equal widths
-    query, key, value, participants = request.query, request.key, request.value, request.participants
+    query, key, value = request.query, request.key, request.value
     similarity = cast(DotProductSimilarity | BilinearSimilarity, request.similarity)
-    mask, is_causal = participants.attn_mask, participants.is_causal
-    allowed = None if mask is None else participants.mask()
+    mask, is_causal = request.attn_mask, request.is_causal
+    allowed = None if mask is None else request.mask()
     if mask is not None and allowed is not None:  # torch wants all conditions in one mask
         query, key, value = without_padding(query, key, value, allowed)
-        mask = mask.masked_fill(~allowed, -torch.inf) if participants.adds_to_logits else allowed
+        mask = mask.masked_fill(~allowed, -torch.inf) if request.adds_to_logits else allowed
         is_causal = False
     query, key = similarity.points(query, key)
     scale = 1.0 if isinstance(similarity, BilinearSimilarity) else similarity.factor(query.shape[-1])
@@ -237,7 +237,7 @@ def pool_in_blocks(request: Request) -> Tensor:
     def pool_some(queries: slice) -> Tensor:
         return _pool_with_care(request, queries)[0]
 
-    rows, keys_at_once = request.query.shape[-2], request.key.shape[-2] * request.participants.batch.numel()
+    rows, keys_at_once = request.query.shape[-2], request.key.shape[-2] * request.batch.numel()
     bytes_of_row = keys_at_once * request.columns_of_differences * max(4, request.query.element_size())
     size = math.ceil(BLOCK_BYTES / max(1, bytes_of_row))
     blocks = [slice(start, min(start + size, rows)) for start in range(0, rows, size)]

@@ -1,12 +1,14 @@
 """Choices for a layer call: the pooling algorithm, with the reason, and how to compute the gradient by bandwidths.
 
-A `Request` is one checked call of `attention_pool`: tensors that fit together, masks, and options. `choose_route`
-returns the algorithm and the reason in words as a `Route`. All decisions of this kind are in this file.
+A `Request` is one checked call of `attention_pool`: tensors that fit together, options, and which keys a query uses
+by boolean or additive mask, valid lengths, causality and leave-one-out. `choose_route` returns the algorithm and the
+reason in words as a `Route`. All decisions of this kind are in this file.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from typing import NamedTuple
 
 import torch
@@ -16,7 +18,15 @@ from kernpool.algorithms.algorithm import FEWEST_FOR_PRODUCTS
 from kernpool.algorithms.sweep.sweep import applies
 from kernpool.core import PoolState, Problem
 from kernpool.execution.error_messages import abbreviate, check_choice
-from kernpool.torch.masks import Participants, check_inputs, check_tensors, with_key_padding, with_repeated_heads
+from kernpool.torch.masks import (
+    broadcast,
+    check_inputs,
+    check_mask_shape,
+    check_tensors,
+    valid_lengths,
+    with_key_padding,
+    with_repeated_heads,
+)
 from kernpool.torch.similarities import BilinearSimilarity, DotProductSimilarity, KernelSimilarity
 
 Similarity = Callable[[Tensor, Tensor], Tensor]
@@ -31,8 +41,14 @@ class Request(NamedTuple):
     ----------
     query, key, value : Tensor of shape (..., L, Eq), (..., S, Ek), (..., S, Ev)
         As given.
-    participants : Participants
-        Which keys are included for which queries.
+    shape : torch.Size
+        Of the logits, (..., L, S).
+    attn_mask : Tensor or None
+        Boolean, or floating point, where -inf leaves out.
+    lengths : Tensor of shape (..., L) or (..., 1), or None
+        Numbers of valid keys.
+    is_causal, exclude_self
+        As given.
     similarity : callable
         From queries and keys to logits.
     dropout_p, degree, algorithm, return_weights
@@ -42,7 +58,11 @@ class Request(NamedTuple):
     query: Tensor
     key: Tensor
     value: Tensor
-    participants: Participants
+    shape: torch.Size
+    attn_mask: Tensor | None
+    lengths: Tensor | None
+    is_causal: bool
+    exclude_self: bool
     similarity: Similarity
     dropout_p: float
     degree: int
@@ -79,21 +99,86 @@ class Request(NamedTuple):
         if scale is not None:
             similarity = _with_scale(similarity, scale)
         check_algorithm(algorithm, degree, similarity, dropout_p, return_weights)
-        participants = Participants.check(shape, query.device, attn_mask, valid_lens, is_causal, exclude_self)
-        return cls(query, key, value, participants, similarity, dropout_p, degree, algorithm, return_weights)
+        if attn_mask is not None:
+            attn_mask = torch.atleast_2d(attn_mask)
+            check_mask_shape(attn_mask, shape)
+        if exclude_self and shape[-2] != shape[-1]:
+            raise ValueError(
+                f"exclude_self=True leaves key i out for query i and needs as many keys as queries, got {shape[-2]} "
+                f"queries and {shape[-1]} keys; exclude pairs with a boolean attn_mask instead"
+            )
+        lengths = None if valid_lens is None else valid_lengths(valid_lens, shape).to(query.device)
+        return cls(
+            query, key, value, shape, attn_mask, lengths, is_causal, exclude_self, similarity, dropout_p, degree,
+            algorithm, return_weights,
+        )  # fmt: skip
 
     @property
     def pairs(self) -> int:
         """Number of pairs of a query and a key, over all sequences."""
-        shape = self.participants.shape
-        if self.participants.attn_mask is None:
-            return shape.numel()
-        return self.participants.batch.numel() * shape[-2] * shape[-1]
+        if self.attn_mask is None:
+            return self.shape.numel()
+        return self.batch.numel() * self.shape[-2] * self.shape[-1]
 
     @property
     def columns_of_differences(self) -> int:
         """Number of columns of the largest table with a row for each pair: differences for kernels, else logits."""
         return self.query.shape[-1] if isinstance(self.similarity, KernelSimilarity) else 1
+
+    @property
+    def adds_to_logits(self) -> bool:
+        """Whether the attention mask holds floating-point numbers, which are added to the logits."""
+        return self.attn_mask is not None and self.attn_mask.dtype != torch.bool
+
+    @property
+    def batch(self) -> torch.Size:
+        """Leading (batch) dimensions of the logits, broadcast with those of the attention mask."""
+        leading = self.shape[:-2]
+        return leading if self.attn_mask is None else broadcast(leading, self.attn_mask.shape[:-2])
+
+    @property
+    def includes_every_row(self) -> bool:
+        """Whether no query and no key is padding; only a lone row is left without a partner by leave-one-out."""
+        by_table = self.attn_mask is not None or self.lengths is not None
+        return not by_table and (not self.is_causal or self.shape[-2] == self.shape[-1])
+
+    def among(self, queries: slice) -> Request:
+        """Return the request of a slice of the queries, with only the mask rows of these queries."""
+        # give `mask` the same slice: it finds the indices of the queries for causality and leave-one-out
+        mask, lengths = self.attn_mask, self.lengths  # of one row, or of one length, they are for all queries
+        if mask is not None and mask.shape[-2] > 1:
+            mask = mask[..., queries, :]
+        if lengths is not None and lengths.shape[-1] > 1:
+            lengths = lengths[..., queries]
+        return self._replace(query=self.query[..., queries, :], attn_mask=mask, lengths=lengths)
+
+    def mask(self, queries: slice = slice(None)) -> Tensor | None:
+        """Return a boolean mask, True where a query may use a key; None if nothing is masked."""
+        if self.attn_mask is None and self.lengths is None and not (self.is_causal or self.exclude_self):
+            return None
+        query = torch.arange(self.shape[-2], device=self.query.device)[queries, None]
+        key = torch.arange(self.shape[-1], device=self.query.device)
+        conditions = []
+        if self.attn_mask is not None:
+            conditions.append(~torch.isneginf(self.attn_mask) if self.adds_to_logits else self.attn_mask)
+        if self.lengths is not None:
+            conditions.append(key < self.lengths[..., None])
+        if self.is_causal:
+            conditions.append(key <= query)
+        if self.exclude_self:
+            conditions.append(key != query)
+        mask = reduce(torch.logical_and, conditions)
+        logits = torch.Size([*self.shape[:-2], query.shape[0], self.shape[-1]])  # len() would end its being symbolic
+        return mask.expand(torch.broadcast_shapes(mask.shape, logits))
+
+    def counts(self) -> Tensor | None:
+        """Return, for each query, how many of the first keys it may use at most; None without lengths and causality."""
+        # of shape (..., L); (..., 1) by lengths per sequence without causality; (L,) by causality alone
+        counts = self.lengths
+        if self.is_causal:
+            seen = torch.arange(1, self.shape[-2] + 1, device=self.query.device).clamp(max=self.shape[-1])
+            counts = seen if counts is None else torch.minimum(counts, seen)
+        return counts
 
 
 def _with_scale(similarity: Similarity, scale: float) -> Similarity:
@@ -240,12 +325,12 @@ def _why_not_by_engine(request: Request) -> str:
         return f"{type(similarity).__name__} is not one of kernpool.torch's kernel similarities"
     if not request.query.is_cpu:
         return f"the engine runs on the processor, and the tensors are on {request.query.device}; use .cpu()"
-    return "the mask adds to the logits; use a boolean one" if request.participants.adds_to_logits else ""
+    return "the mask adds to the logits; use a boolean one" if request.adds_to_logits else ""
 
 
 def _why_not_by_attention(request: Request) -> str:
-    mask = request.participants.attn_mask
-    if request.participants.lengths is not None or request.participants.exclude_self:
+    mask = request.attn_mask
+    if request.lengths is not None or request.exclude_self:
         return "scores go to torch's own attention, which knows neither valid_lens nor exclude_self; use a mask"
     one_row = mask is not None and mask.shape[-2] == 1
     if one_row and not torch.compiler.is_exporting() and request.pairs > MOST_NUMBERS:

@@ -1,15 +1,13 @@
 """Input checks, masks and masked softmax for attention pooling.
 
 Checked tensors have shapes that fit together, and half precision becomes single, since its squares overflow at 256
-bandwidths. `Participants` combines the conditions on which keys a query uses: boolean or additive mask, valid
-lengths, causality and leave-one-out. `masked_softmax` is the softmax over the valid keys only.
+bandwidths. `masked_softmax` is the softmax over the valid keys only.
 """
 
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from functools import reduce
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -276,91 +274,3 @@ def _as_mask(valid: Tensor, shape: torch.Size) -> Tensor:
         raise ValueError(
             f"a boolean mask must broadcast to the logits' shape {tuple(shape)}, got {tuple(valid.shape)}"
         ) from None
-
-
-class Participants(NamedTuple):
-    """Combined masks of one call of `attention_pool`: which keys each query may use."""
-
-    shape: torch.Size  # (..., L, S) of the logits
-    device: torch.device
-    attn_mask: Tensor | None  # boolean, or floating point, where -inf leaves out
-    lengths: Tensor | None  # numbers of valid keys, of shape (..., L) or (..., 1)
-    is_causal: bool
-    exclude_self: bool
-
-    @classmethod
-    def check(
-        cls,
-        shape: torch.Size,
-        device: torch.device,
-        attn_mask: Tensor | None,
-        valid_lens: Tensor | None,
-        is_causal: bool,
-        exclude_self: bool,
-    ) -> Participants:
-        """Validate the masks of a call of `attention_pool` and combine them in a `Participants`."""
-        if attn_mask is not None:
-            attn_mask = torch.atleast_2d(attn_mask)
-            check_mask_shape(attn_mask, shape)
-        if exclude_self and shape[-2] != shape[-1]:
-            raise ValueError(
-                f"exclude_self=True leaves key i out for query i and needs as many keys as queries, got {shape[-2]} "
-                f"queries and {shape[-1]} keys; exclude pairs with a boolean attn_mask instead"
-            )
-        lengths = None if valid_lens is None else valid_lengths(valid_lens, shape).to(device)
-        return cls(shape, device, attn_mask, lengths, is_causal, exclude_self)
-
-    @property
-    def adds_to_logits(self) -> bool:
-        """Whether the attention mask holds floating-point numbers, which are added to the logits."""
-        return self.attn_mask is not None and self.attn_mask.dtype != torch.bool
-
-    @property
-    def batch(self) -> torch.Size:
-        """Leading (batch) dimensions of the logits, broadcast with those of the attention mask."""
-        leading = self.shape[:-2]
-        return leading if self.attn_mask is None else broadcast(leading, self.attn_mask.shape[:-2])
-
-    @property
-    def includes_every_row(self) -> bool:
-        """Whether no query and no key is padding; only a lone row is left without a partner by leave-one-out."""
-        by_table = self.attn_mask is not None or self.lengths is not None
-        return not by_table and (not self.is_causal or self.shape[-2] == self.shape[-1])
-
-    def among(self, queries: slice) -> Participants:
-        """Return the `Participants` of a slice of the queries, with only the mask rows of these queries."""
-        # give `mask` the same slice: it finds the indices of the queries for causality and leave-one-out
-        mask, lengths = self.attn_mask, self.lengths  # of one row, or of one length, they are for all queries
-        if mask is not None and mask.shape[-2] > 1:
-            mask = mask[..., queries, :]
-        if lengths is not None and lengths.shape[-1] > 1:
-            lengths = lengths[..., queries]
-        return self._replace(attn_mask=mask, lengths=lengths)
-
-    def mask(self, queries: slice = slice(None)) -> Tensor | None:
-        """Return a boolean mask, True where a query may use a key; None if nothing is masked."""
-        if self.attn_mask is None and self.lengths is None and not (self.is_causal or self.exclude_self):
-            return None
-        query = torch.arange(self.shape[-2], device=self.device)[queries, None]
-        key = torch.arange(self.shape[-1], device=self.device)
-        conditions = []
-        if self.attn_mask is not None:
-            conditions.append(~torch.isneginf(self.attn_mask) if self.adds_to_logits else self.attn_mask)
-        if self.lengths is not None:
-            conditions.append(key < self.lengths[..., None])
-        if self.is_causal:
-            conditions.append(key <= query)
-        if self.exclude_self:
-            conditions.append(key != query)
-        mask = reduce(torch.logical_and, conditions)
-        logits = torch.Size([*self.shape[:-2], query.shape[0], self.shape[-1]])  # len() would end its being symbolic
-        return mask.expand(torch.broadcast_shapes(mask.shape, logits))
-
-    def counts(self) -> Tensor | None:
-        """Return, for each query, how many of the first keys it may use at most; None without lengths and causality."""
-        # of shape (..., L); (..., 1) by lengths per sequence without causality; (L,) by causality alone
-        counts = self.lengths
-        if self.is_causal:
-            seen = torch.arange(1, self.shape[-2] + 1, device=self.device).clamp(max=self.shape[-1])
-            counts = seen if counts is None else torch.minimum(counts, seen)
-        return counts
