@@ -60,9 +60,8 @@ def as_fraction(level: Any) -> Fraction:
 
 
 def upper_rank(level: Fraction, n: float) -> float:
-    """Return the rank of the order statistic that bounds an interval above: ``ceil(level * (n + 1))``."""
-    rank = level * (Fraction(float(n)) + 1)
-    return float(math.ceil(rank) if float(n).is_integer() else rank)
+    """Return the rank of the order statistic that bounds an interval: ``level * (n + 1)``, the next whole row."""
+    return float(level * (Fraction(n) + 1))
 
 
 def least_rows(level: Fraction) -> int:
@@ -191,22 +190,16 @@ class ConformalProblem:
     def score(self) -> Array:
         """Nonconformity scores: absolute residuals of the calibration rows, (n, c); infinite where one is NaN."""
         calibration = self.calibration
-        prediction = calibration.prediction
-        if prediction is None:
-            prediction = self.smoother.left_out[0][calibration.training]
+        prediction, which = calibration.prediction, calibration.which
+        if prediction is None and which is not None:
+            prediction = self.smoother.left_out[0][which]
+        assert prediction is not None
         return np.where(np.isnan(prediction), np.inf, np.abs(calibration.value - prediction))
-
-    @property
-    def rank(self) -> float:
-        """Rank of the score that bounds an interval, in units of `Calibration.unit_weight`."""
-        count = self.calibration.count
-        if self.calibration.group is None:
-            return upper_rank(self.level, count)
-        return float(self.level * (Fraction(count) + 1))
 
     def bound(self, score: Array) -> Array:
         """Return the quantile of scores, along the last axis, that bounds intervals; infinite if rows are too few."""
-        return upper_statistic(score, self.calibration.unit_weight, self.rank)
+        calibration = self.calibration
+        return upper_statistic(score, calibration.unit_weight, upper_rank(self.level, calibration.count))
 
     @cached_property
     def doubt(self) -> str:

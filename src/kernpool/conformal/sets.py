@@ -25,7 +25,7 @@ References
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -70,10 +70,6 @@ class ClassRows:
         times = np.clip(np.ceil(self.weight), 1, most).astype(np.intp)
         of = np.repeat(np.arange(len(times)), times)
         return ClassRows(self.probability[of], self.number[of], (self.weight / times)[of])
-
-    def own(self, table: Array) -> Array:
-        """Return, for each row, the entry of an (n, k) table in the column of the row's true class."""
-        return np.asarray(table[np.arange(len(table)), self.number])
 
 
 def least_ambiguous(probability: Array, draw: Array) -> Array:  # noqa: ARG001  # one signature for all scores
@@ -183,92 +179,78 @@ SCORES: dict[str, Score] = {"lac": least_ambiguous, "aps": adaptive_mass}
 TIES = 1e-12  # scores are sums of probabilities: those that differ by less are equal but for rounding
 
 
-@dataclass(frozen=True, eq=False)
-class SetSetting:
-    """Inputs of a prediction set method: training rows, evaluation points, level and calibration rows."""
+def find_sets(
+    of: Probabilities,
+    places: EvaluationPoints,
+    classes: NDArray[Any],
+    level: Fraction,
+    method: str,
+    random: Any,
+    *,
+    others: ClassRows | None = None,
+    by_class: bool = False,
+    allow_empty: bool = False,
+) -> PredictionSet:
+    """Compute conformal prediction sets of classes at points, calibrated by other rows, or by the training rows.
 
-    of: Probabilities
-    places: EvaluationPoints
-    classes: NDArray[Any]  # labels of the columns of probabilities
-    level: Fraction
-    random: Any = field(repr=False)
-    by_class: bool = False  # class-conditional coverage
-    allow_empty: bool = False  # otherwise a set has at least the most probable class
-    others: ClassRows | None = None  # calibration rows; None for the training rows
-    copied: bool = False  # whether training rows are copies of each other
-
-    @property
-    def training(self) -> ClassRows:
-        """Training rows of positive weight, with leave-one-out (or leave-cluster-out) class probabilities."""
-        of = self.of
+    With `by_class` coverage is class-conditional; unless `allow_empty`, a set has at least the most probable class.
+    """
+    probability, rows = of.at(places), others
+    if rows is None:
         (kept,) = np.nonzero(of.weight > 0)
-        return ClassRows(of.left_out[kept], np.argmax(of.label[kept], axis=1), of.weight[kept])
-
-
-def find_sets(setting: SetSetting, method: str) -> PredictionSet:
-    """Compute conformal prediction sets of classes at the evaluation points, by the method of a given name."""
-    probability = setting.of.at(setting.places)
-    rows = setting.training if setting.others is None else setting.others
+        rows = ClassRows(of.left_out[kept], np.argmax(of.label[kept], axis=1), of.weight[kept])
     n, draw, there = rows.total, np.zeros(len(rows.number)), np.zeros(len(probability))
     if method != "lac":
         rows = rows.units()
-        draw, there = setting.random.uniform(size=len(rows.number)), setting.random.uniform(size=len(probability))
+        draw, there = random.uniform(size=len(rows.number)), random.uniform(size=len(probability))
     score = SCORES[method]
-    threshold = _thresholds(rows.own(score(rows.probability, draw)), rows, setting)
+    own = score(rows.probability, draw)[np.arange(len(draw)), rows.number]
+    parts = [rows.number == c for c in range(len(classes))] if by_class else [slice(None)]
+    counts = [float(rows.weight[part].sum()) for part in parts]
+    _warn_of_few(level, counts, classes if by_class else None)
+    bounds = [
+        float(upper_statistic(own[part], rows.weight[part], upper_rank(level, count)))
+        for part, count in zip(parts, counts, strict=True)
+    ]
+    threshold = np.array(bounds if by_class else bounds * len(classes))
     member = score(probability, there) <= threshold + TIES
-    if not setting.allow_empty:
+    if not allow_empty:
         member[np.arange(len(member)), np.argmax(probability, axis=1)] = True
-    return PredictionSet(
-        member, setting.classes, threshold, float(setting.level), method, _guarantee(setting), n, setting.by_class
-    )
+    whose = f"a new row of one of the {len(classes)} classes of the fit" + ", whichever it is," * by_class
+    if others is None:
+        guarantee = _guarantee_of_fit(of, whose, level)
+    else:
+        these = "those of its class" if by_class else "these"
+        guarantee = (
+            f"Holds the class of {whose} with a probability of at least {float(level):g} for new rows like these, on "
+            f"average over new points and calibration rows, if new rows are exchangeable with {these} and the fit has "
+            "seen none of them."
+        )
+    return PredictionSet(member, classes, threshold, float(level), method, guarantee, n, by_class)
 
 
-def _thresholds(score: Array, rows: ClassRows, setting: SetSetting) -> Array:
-    """Return, for each class, the largest nonconformity score at which a prediction set contains the class."""
-    k = len(setting.classes)
-    weight = rows.weight
-    if not setting.by_class:
-        _warn_of_few(np.array([rows.total]), setting)
-        return np.full(k, upper_statistic(score, weight, upper_rank(setting.level, rows.total)))
-    found, counts = np.empty(k), np.bincount(rows.number, weight, minlength=k).astype(np.float64)
-    for c in range(k):
-        of_class = rows.number == c
-        rank = upper_rank(setting.level, counts[c])
-        found[c] = upper_statistic(score[of_class], weight[of_class], rank)
-    _warn_of_few(counts, setting)
-    return found
-
-
-def _warn_of_few(counts: Array, setting: SetSetting) -> None:
+def _warn_of_few(level: Fraction, counts: list[float], classes: NDArray[Any] | None) -> None:
     """Warn if calibration rows, of all classes together or of some class, are too few for the coverage level."""
-    few = [c for c, n in enumerate(counts) if upper_rank(setting.level, float(n)) > n * (1.0 + SLACK)]
+    few = [c for c, n in enumerate(counts) if upper_rank(level, n) > n * (1.0 + SLACK)]
     if not few:
         return
     who, result, of_class = f"there are {counts[0]:g}", "every set holds all classes", ""
-    if setting.by_class:
-        who = "there are " + ", ".join(f"{counts[c]:g} of {setting.classes[c].item()!r}" for c in few)
+    if classes is not None:
+        who = "there are " + ", ".join(f"{counts[c]:g} of {classes[c].item()!r}" for c in few)
         result, of_class = "these classes are in every set", " of each class"
     warn_caller(
-        f"sets of level {float(setting.level):g} need at least {least_rows(setting.level)} rows{of_class} to calibrate "
-        f"them, and {who}, so that {result}; give more rows, or ask for a lower level",
+        f"sets of level {float(level):g} need at least {least_rows(level)} rows{of_class} to calibrate them, and "
+        f"{who}, so that {result}; give more rows, or ask for a lower level",
         InferenceWarning,
     )
 
 
-def _guarantee(setting: SetSetting) -> str:
-    """Return the coverage statement of prediction sets: one sentence that claims no more than holds."""
-    level = f"{float(setting.level):g}"
-    known = f"one of the {len(setting.classes)} classes of the fit"
-    whose = f"a new row of {known}" + ", whichever it is," * setting.by_class
-    if setting.others is None:
-        clusters = "" if setting.of.smoother.exclusion is None else " in a new cluster"
-        why = COPIED if setting.copied else "the training rows calibrate sets of a fit to these same rows"
-        return (
-            f"Holds the class of {whose}{clusters} with a probability of about {level} for new rows like these, "
-            f"without a finite-sample guarantee: {why}."
-        )
-    these = "those of its class" if setting.by_class else "these"
+def _guarantee_of_fit(of: Probabilities, whose: str, level: Fraction) -> str:
+    """Return the coverage statement of prediction sets that the training rows calibrate."""
+    cluster, why = " in a new cluster", "the training rows calibrate sets of a fit to these same rows"
+    if of.smoother.exclusion is None:
+        cluster, why = "", COPIED if of.smoother.has_copies else why
     return (
-        f"Holds the class of {whose} with a probability of at least {level} for new rows like these, on average over "
-        f"new points and calibration rows, if new rows are exchangeable with {these} and the fit has seen none of them."
+        f"Holds the class of {whose}{cluster} with a probability of about {float(level):g} for new rows like these, "
+        f"without a finite-sample guarantee: {why}."
     )

@@ -20,77 +20,15 @@ from kernpool.estimators.limits import refuse, smoother_of
 from kernpool.estimators.model import FittedModel, as_fitted
 from kernpool.execution.error_messages import check_choice
 from kernpool.execution.progress import current_progress
-from kernpool.inference.hypothesis_tests.base import TestResult, TestSample, WildBootstrap
+from kernpool.inference.hypothesis_tests.base import TestResult, TestSample
 from kernpool.inference.hypothesis_tests.significance import columns_by_residuals, columns_by_slopes
-from kernpool.inference.resampling.bootstrap import Resampling, bootstrap
+from kernpool.inference.resampling.bootstrap import bootstrap
+from kernpool.inference.resampling.random_draws import as_seed
 from kernpool.kernels import get_kernel
 from kernpool.pooling import Recipe
 from kernpool.smoother import Smoother
 
 Array = NDArray[np.float64]
-
-
-def bootstrap_of(
-    model: FittedModel,
-    X: ArrayLike | None,
-    how: Resampling,
-    statistic: Callable[[Array], Any] | None,
-    groups: ArrayLike | None,
-) -> Array:
-    """Bootstrap the fit of a model to arrays; parameters as in `KernelRegressor.bootstrap`."""
-    model = as_fitted(model)
-    smoother, at = smoother_of(model, "bootstrap"), None
-    if groups is None:
-        refuse(model, "bootstrap without groups=")
-    if X is not None:
-        at = places_of(model, X)
-    elif smoother.widens:  # training rows as queries have other windows than left out
-        at = smoother.points(smoother.keys.rows.array, smoother.key_code)
-    return bootstrap(
-        smoother,
-        at,
-        how=how,
-        statistic=statistic,
-        groups=smoother.group if groups is None else groups,
-        flat=model.value_.ndim == 1,
-        progress=current_progress(),
-    )
-
-
-def significance(
-    model: FittedModel,
-    columns: int | str | Sequence[int | str],
-    method: str,
-    kind: str,
-    n_resamples: int,
-    random_state: Any,
-) -> TestResult:
-    """Test whether y depends on given columns; parameters as in `KernelRegressor.significance_test`."""
-    model = as_fitted(model)
-    check_choice("method", method, ("residual", "gradient"))
-    how = WildBootstrap.of(kind, n_resamples, random_state)
-    refuse(model, "significance_test")
-    sample = sample_of(model)
-    encoding = model.encoding_
-    names, numeric, categorical = encoding.names, list(encoding.numeric), list(encoding.categorical)
-    tested = _tested(columns, names, len(numeric) + len(categorical))
-    labels = [str(i) if names is None else repr(names[i]) for i in tested]
-    _refuse_constant(sample, tested, labels, numeric, categorical)
-    which = f"column{'s' if len(labels) > 1 else ''} {', '.join(labels)}"
-    others = ", given the others" if len(tested) < len(numeric) + len(categorical) else ""
-    null = f"y does not depend on {which}{others}"
-    of_numbers = [numeric.index(i) for i in tested if i in numeric]
-    of_levels = [categorical.index(i) for i in tested if i in categorical]
-    if method == "gradient":
-        if of_levels:
-            raise ValueError(
-                f"method='gradient' is of slopes, and categorical columns have none: use method='residual' for {which}"
-            )
-        fit = sample.smoother(model.smoother_.recipe, model.smoothing_)
-        return columns_by_slopes(sample, fit, of_numbers, null, how)
-    levels = [a for a in range(len(categorical)) if a not in of_levels]
-    rest = sample.take([a for a in range(len(numeric)) if a not in of_numbers], levels)
-    return columns_by_residuals(sample, _fit_of_fewer(model, rest), model.smoothing_, of_levels, null, how)
 
 
 def sample_of(model: FittedModel) -> TestSample:
@@ -240,8 +178,26 @@ class BootstrapMethods(FittedModel):
         >>> tops.shape, float((tops == 1).mean()) > 0.9
         ((99,), True)
         """
-        how = Resampling(kind, n_resamples, random_state, max_bytes)
-        return bootstrap_of(self, X, how, statistic, groups)
+        model = as_fitted(self)
+        smoother, at = smoother_of(model, "bootstrap"), None
+        if groups is None:
+            refuse(model, "bootstrap without groups=")
+        if X is not None:
+            at = places_of(model, X)
+        elif smoother.widens:  # training rows as queries have other windows than left out
+            at = smoother.points(smoother.keys.rows.array, smoother.key_code)
+        return bootstrap(
+            smoother,
+            at,
+            statistic=statistic,
+            n_resamples=n_resamples,
+            kind=kind,
+            groups=smoother.group if groups is None else groups,
+            random_state=random_state,
+            max_bytes=max_bytes,
+            flat=model.value_.ndim == 1,
+            progress=current_progress(),
+        )
 
     def significance_test(
         self,
@@ -319,4 +275,28 @@ class BootstrapMethods(FittedModel):
         >>> model.significance_test(0).p_value, model.significance_test(1).p_value > 0.05
         (0.0025, True)
         """
-        return significance(self, columns, method, kind, n_resamples, random_state)
+        model = as_fitted(self)
+        check_choice("method", method, ("residual", "gradient"))
+        refuse(model, "significance_test")
+        sample = replace(sample_of(model), kind=kind, n_resamples=n_resamples, seed=as_seed(random_state))
+        encoding = model.encoding_
+        names, numeric, categorical = encoding.names, list(encoding.numeric), list(encoding.categorical)
+        tested = _tested(columns, names, len(numeric) + len(categorical))
+        labels = [str(i) if names is None else repr(names[i]) for i in tested]
+        _refuse_constant(sample, tested, labels, numeric, categorical)
+        which = f"column{'s' if len(labels) > 1 else ''} {', '.join(labels)}"
+        others = ", given the others" if len(tested) < len(numeric) + len(categorical) else ""
+        null = f"y does not depend on {which}{others}"
+        of_numbers = [numeric.index(i) for i in tested if i in numeric]
+        of_levels = [categorical.index(i) for i in tested if i in categorical]
+        if method == "gradient":
+            if of_levels:
+                raise ValueError(
+                    "method='gradient' is of slopes, and categorical columns have none: use method='residual' for "
+                    f"{which}"
+                )
+            fit = sample.smoother(model.smoother_.recipe, model.smoothing_)
+            return columns_by_slopes(sample, fit, of_numbers, null)
+        levels = [a for a in range(len(categorical)) if a not in of_levels]
+        rest = sample.take([a for a in range(len(numeric)) if a not in of_numbers], levels)
+        return columns_by_residuals(sample, _fit_of_fewer(model, rest), model.smoothing_, of_levels, null)

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernpool.bandwidth import LeaveOneOut, priors_of_others
 from kernpool.conformal.calibration import as_fraction
-from kernpool.conformal.sets import SCORES, ClassRows, PredictionSet, SetSetting, find_sets
+from kernpool.conformal.sets import SCORES, ClassRows, PredictionSet, find_sets
 from kernpool.estimators.fitted_model import floor_in_words, places_of, printed_columns
 from kernpool.estimators.limits import refuse, smoother_of
 from kernpool.estimators.methods.prediction import PredictionBase, computed_once, prediction_at
@@ -641,19 +641,18 @@ class ClassSets(FittedClassifier):
         check_choice("method", method, SCORES)
         check_flag("by_class", by_class)
         check_flag("allow_empty", allow_empty)
-        exact, of = as_fraction(level), probabilities_of(model)
-        setting = SetSetting(
+        fraction, of = as_fraction(level), probabilities_of(model)
+        return find_sets(
             of,
             places_of(model, X),
             model.classes_.copy(),
-            exact,
+            fraction,
+            method,
             as_random(random_state),
+            others=_calibration_rows(model, of, X_calibration, y_calibration),
             by_class=bool(by_class),
             allow_empty=bool(allow_empty),
-            others=_calibration_rows(model, of, X_calibration, y_calibration),
-            copied=of.smoother.exclusion is None and of.smoother.has_copies,
         )
-        return find_sets(setting, method)
 
 
 def _calibration_rows(model: FittedClassifier, of: Probabilities, X: Any, y: Any) -> ClassRows | None:

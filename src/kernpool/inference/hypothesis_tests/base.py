@@ -6,7 +6,7 @@ null hypothesis are its fit plus residuals times random multipliers (wild bootst
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -19,7 +19,7 @@ from kernpool.data import as_key_weight, as_real_array, with_days
 from kernpool.execution.error_messages import as_count, check_choice
 from kernpool.execution.progress import current_progress
 from kernpool.execution.text_table import PrintedResult, lines_of
-from kernpool.inference.resampling.random_draws import LEAST_ROWS, as_seed, multiplied, unit_counts
+from kernpool.inference.resampling.random_draws import LEAST_ROWS, multiplied, unit_counts
 from kernpool.kernels import Kernel
 from kernpool.pooling import Recipe
 from kernpool.smoother import Smoother, nothing_left
@@ -30,14 +30,27 @@ SMALLEST, LARGEST = 1e-150, 1e150  # least spread and largest size of outputs wh
 INTERPOLATES = 1e-6  # own residuals below this fraction of leave-one-out residuals: the fit passes through every row
 
 
+KINDS = ("wild", "mammen", "gaussian")
+
+
 @dataclass(frozen=True, eq=False)
 class TestSample:
-    """Input columns and one output of a hypothesis test, with rows repeated by their frequency weights."""
+    """Input columns and one output of a hypothesis test, with rows repeated by their frequency weights.
+
+    `kind`, `n_resamples` and `seed` are the multipliers, number and seed of resamples.
+    """
 
     X: Array  # shape (n, d); d may be 0
     y: Array
     code: NDArray[np.int64]  # shape (n, k)
     categories: Categories = NO_CATEGORIES
+    kind: str = "wild"
+    n_resamples: int = 399
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_choice("kind", self.kind, KINDS)
+        as_count("n_resamples", self.n_resamples, hint=" such as 399")
 
     @classmethod
     def of(
@@ -99,6 +112,18 @@ class TestSample:
         spread = X.std(axis=0, ddof=1)
         rate = len(self) ** (-1.0 / (4.0 + self.X.shape[1]))
         return np.asarray(np.where(np.ptp(X, axis=0) > 0, spread, 1.0) * (rate * canonical_ratio(kernel)))
+
+    def test(
+        self, statistic: Callable[[Array], Array], middle: Array, residual: Array, *, null: str, bandwidth: Array
+    ) -> TestResult:
+        """Compare a statistic of the output with those of outputs drawn under the null hypothesis (fit: `middle`)."""
+        progress, parts = current_progress(), []
+        observed = statistic(self.y[:, None])[0]
+        for block, moved in multiplied(residual[:, None], self.kind, self.seed, self.n_resamples):
+            parts.append(statistic(middle[:, None] + moved[:, :, 0]))
+            if progress is not None:
+                progress(block.stop, self.n_resamples)
+        return TestResult.of(observed, np.concatenate(parts), null=null, bandwidth=bandwidth)
 
     def refuse_exact(self, residual: Array, fit: str, own: Array | None = None, remedy: str = "smooth more") -> None:
         """Raise ValueError if residuals are only rounding error, or if the fit interpolates the rows."""
@@ -206,42 +231,3 @@ class TestResult(PrintedResult):
             "test bandwidth": ", ".join(f"{h:.4g}" for h in self.bandwidth),
         }
         return "\n".join(lines_of(facts))
-
-
-KINDS = ("wild", "mammen", "gaussian")
-
-
-@dataclass(frozen=True)
-class WildBootstrap:
-    """Options of the wild bootstrap of a test: number of resamples, kind of multipliers, and seed."""
-
-    n_resamples: int
-    kind: str
-    seed: int
-
-    @classmethod
-    def of(
-        cls, kind: str, n_resamples: Any, random_state: Any, *, name: str = "kind", kinds: Sequence[str] = KINDS
-    ) -> WildBootstrap:
-        """Validate the options of a test; `name` is the argument that gives the kind, one of `kinds`."""
-        check_choice(name, kind, kinds)
-        return cls(as_count("n_resamples", n_resamples, hint=" such as 399"), kind, as_seed(random_state))
-
-    def test(
-        self,
-        statistic: Callable[[Array], Array],
-        y: Array,
-        middle: Array,
-        residual: Array,
-        *,
-        null: str,
-        bandwidth: Array,
-    ) -> TestResult:
-        """Compare a statistic of the outputs with those of outputs drawn under the null hypothesis (fit: `middle`)."""
-        progress, parts = current_progress(), []
-        observed = statistic(y[:, None])[0]
-        for block, moved in multiplied(residual[:, None], self.kind, self.seed, self.n_resamples):
-            parts.append(statistic(middle[:, None] + moved[:, :, 0]))
-            if progress is not None:
-                progress(block.stop, self.n_resamples)
-        return TestResult.of(observed, np.concatenate(parts), null=null, bandwidth=bandwidth)

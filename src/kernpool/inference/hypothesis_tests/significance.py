@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.core import Problem
-from kernpool.inference.hypothesis_tests.base import TestResult, TestSample, WildBootstrap
+from kernpool.inference.hypothesis_tests.base import TestResult, TestSample
 from kernpool.inference.resampling.bootstrap import predicted, predicted_from_others
 from kernpool.kernels import get_kernel
 from kernpool.kernels.squares import square
@@ -63,7 +63,7 @@ REPEATED = "repeated rows are predicted by their own copies: fit each row once, 
 
 
 def columns_by_residuals(
-    sample: TestSample, restricted: Smoother, smoothing: Array, tested: list[int], null: str, how: WildBootstrap
+    sample: TestSample, restricted: Smoother, smoothing: Array, tested: list[int], null: str
 ) -> TestResult:
     r"""Test whether input columns matter, using residuals of the fit without them."""
     # the smoothing of tested columns is at most n^(-2/(4+d)), for power even if the fit has smoothed them away
@@ -77,9 +77,8 @@ def columns_by_residuals(
     left = value - predicted_from_others(restricted, rows)
     own = value - predicted(restricted, rows, value)
     sample.refuse_exact(left, "the fit without the tested columns", own, REPEATED)
-    return how.test(
+    return sample.test(
         lambda outputs: statistic(outputs - predicted(restricted, rows, outputs)),
-        sample.y,
         sample.y - own[:, 0],
         left[:, 0],
         null=null,
@@ -87,9 +86,7 @@ def columns_by_residuals(
     )
 
 
-def columns_by_slopes(
-    sample: TestSample, fit: Smoother, tested: list[int], null: str, how: WildBootstrap
-) -> TestResult:
+def columns_by_slopes(sample: TestSample, fit: Smoother, tested: list[int], null: str) -> TestResult:
     """Test whether numeric columns matter, using their slopes in the full fit."""
     value, rows = sample.y[:, None], fit.training
     left = value - predicted_from_others(fit, rows)
@@ -99,7 +96,7 @@ def columns_by_slopes(
     nearest = replace(fit, recipe=replace(fit.recipe, empty="nearest"))
     middle = predicted(nearest, EvaluationPoints(level, rows.code), value)[:, 0]
     bandwidth = np.broadcast_to(fit.recipe.bandwidth, (fit.columns,))
-    return how.test(slope_statistic(fit, tested), sample.y, middle, left[:, 0], null=null, bandwidth=bandwidth)
+    return sample.test(slope_statistic(fit, tested), middle, left[:, 0], null=null, bandwidth=bandwidth)
 
 
 def slope_statistic(fit: Smoother, tested: list[int]) -> Statistic:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -11,15 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from kernpool.core.pair_factors import Categories
 from kernpool.data import Encoding, as_bandwidth, is_frame
 from kernpool.execution.error_messages import abbreviate
-from kernpool.inference.hypothesis_tests.base import (
-    TestResult,
-    TestSample,
-    WildBootstrap,
-    read_inputs,
-    read_output,
-    read_weight,
-)
+from kernpool.inference.hypothesis_tests.base import TestResult, TestSample, read_inputs, read_output, read_weight
 from kernpool.inference.hypothesis_tests.significance import zheng_statistic
+from kernpool.inference.resampling.random_draws import as_seed
 from kernpool.kernels import get_kernel, kernel_of_family
 from kernpool.pooling.recipe import Recipe
 
@@ -129,12 +124,12 @@ def specification_test(
     >>> specification_test(x, line).p_value > 0.05, specification_test(x, bent).p_value
     (True, 0.0025)
     """
-    how = WildBootstrap.of(kind, n_resamples, random_state)
     if isinstance(model, type) or (model is not None and not (hasattr(model, "fit") and hasattr(model, "predict"))):
         raise TypeError(
             f"model must be a regressor with fit and predict, got {abbreviate(model)}; such as LinearRegression()"
         )
     sample, inputs = _read(X, y, sample_weight)
+    sample = replace(sample, kind=kind, n_resamples=n_resamples, seed=as_seed(random_state))
     profile = get_kernel(kernel)
     given = None if bandwidth is None else as_bandwidth(bandwidth, sample.numeric.shape[1])
     width = sample.test_bandwidth(profile) if given is None else given
@@ -149,9 +144,8 @@ def specification_test(
     predict = _predictions(model, sample.numeric if _is_least_squares(model) else inputs)
     middle = predict(sample.y[:, None])[:, 0]
     sample.refuse_exact(sample.y - middle, "the model")
-    return how.test(
+    return sample.test(
         lambda outputs: statistic(outputs - predict(outputs)),
-        sample.y,
         middle,
         sample.y - middle,
         null=f"{_name(model)} has the right form",

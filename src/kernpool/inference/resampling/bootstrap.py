@@ -7,7 +7,7 @@ values that are pooled together, and resampled rows are frequencies: one sum eac
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,6 @@ from kernpool.execution.warnings import warn_caller
 from kernpool.inference.resampling import random_draws
 from kernpool.inference.resampling.random_draws import LEAST_ROWS, means_of_units, multiplied
 from kernpool.inference.variance.standard_errors import InferenceWarning
-from kernpool.pooling import Recipe
 from kernpool.smoother import EvaluationPoints, Smoother, nothing_left
 
 Array = NDArray[np.float64]
@@ -33,66 +32,16 @@ Statistic = Callable[[Array], Any]
 KINDS = (*random_draws.MULTIPLIERS, "residual", "pairs")
 
 
-@dataclass(frozen=True)
-class Resampling:
-    """Options of a bootstrap: kind, number of resamples, random state, and the most bytes of the result."""
-
-    kind: str = "wild"
-    n_resamples: int = 999
-    random_state: Any = 0
-    max_bytes: int = 1 << 30
-
-    def __post_init__(self) -> None:
-        check_choice("kind", self.kind, KINDS)
-        as_count("n_resamples", self.n_resamples, hint=" such as 399")
-        if isinstance(self.max_bytes, bool) or not isinstance(self.max_bytes, int | float | np.number):
-            raise TypeError(f"max_bytes must be a number of bytes such as 2**30, got {abbreviate(self.max_bytes)}")
-
-    def check_request(self, statistic: Statistic | None, size: int) -> None:
-        """Raise TypeError if the statistic is not callable, or ValueError if the result would be too large."""
-        if statistic is None:
-            self.check_size(size)
-        elif not callable(statistic):
-            raise TypeError(
-                f"statistic must take the fit of a resample and return numbers, got {abbreviate(statistic)}; such as "
-                "lambda fit: fit.max()"
-            )
-
-    def collect(self, fits: Iterator[Array], statistic: Statistic | None, progress: Progress | None) -> Array:
-        """Return the statistic of each resampled fit, of shape (n_resamples, ...)."""
-        found = None
-        for number, fit in enumerate(fits):
-            one = fit if statistic is None else as_numbers(statistic(fit))
-            if found is None:
-                self.check_size(one.size)
-                found = np.empty((self.n_resamples, *one.shape))
-            if one.shape != found.shape[1:]:
-                raise ValueError(
-                    f"statistic must return one shape for all resamples, got {one.shape} after {found.shape[1:]}"
-                )
-            found[number] = one
-            if progress is not None:
-                progress(number + 1, self.n_resamples)
-        assert found is not None
-        return found
-
-    def check_size(self, size: int) -> None:
-        """Raise ValueError if a result of `size` numbers per resample takes more than `max_bytes`."""
-        needed = 8 * size * self.n_resamples
-        if needed > self.max_bytes:
-            raise ValueError(
-                f"{self.n_resamples} resamples of {size} numbers each need {needed} bytes, more than "
-                f"max_bytes={self.max_bytes}; give a statistic that reduces each fit, fewer rows of X, or more bytes"
-            )
-
-
 def bootstrap(
     smoother: Smoother,
     at: EvaluationPoints | None = None,
     *,
-    how: Resampling,
     statistic: Statistic | None = None,
+    n_resamples: int = 999,
+    kind: str = "wild",
     groups: ArrayLike | None = None,
+    random_state: Any = 0,
+    max_bytes: int = 1 << 30,
     flat: bool = True,
     progress: Progress | None = None,
 ) -> Array:
@@ -104,10 +53,10 @@ def bootstrap(
         The fit.
     at : EvaluationPoints, optional
         Where; by default at the training rows.
-    how : Resampling
-        Kind, number and seed.
     statistic : callable, optional
         Takes a resampled fit of shape (m,) or (m, c), and returns a number or an array; by default the fit itself.
+    n_resamples, kind, random_state, max_bytes
+        As of the `bootstrap` of a regressor.
     groups : array_like of shape (n,), optional
         Cluster labels; clusters are drawn as a whole.
     flat : bool, default=True
@@ -124,23 +73,55 @@ def bootstrap(
     ------
     ValueError
         If weights are not whole numbers, there are fewer than five rows or two clusters, or the result needs more than
-        ``how.max_bytes``.
+        `max_bytes`.
     """
+    check_choice("kind", kind, KINDS)
+    as_count("n_resamples", n_resamples, hint=" such as 399")
+    if isinstance(max_bytes, bool) or not isinstance(max_bytes, int | float | np.number):
+        raise TypeError(f"max_bytes must be a number of bytes such as 2**30, got {abbreviate(max_bytes)}")
+    if statistic is not None and not callable(statistic):
+        raise TypeError(
+            f"statistic must take the fit of a resample and return numbers, got {abbreviate(statistic)}; such as "
+            "lambda fit: fit.max()"
+        )
     n, c = smoother.keys.value.shape
     places = smoother.training_points(smoother.exclusion) if at is None else at
     m = len(places.query)
-    how.check_request(statistic, m * c)
+    if statistic is None:
+        _check_size(m * c, n_resamples, max_bytes)
     units = random_draws.unit_counts(smoother.weight, "the bootstrap")
     if (n if units is None else units.sum()) < LEAST_ROWS:
         raise ValueError(f"the bootstrap needs at least {LEAST_ROWS} rows, got {n if units is None else units.sum()}")
     cluster = None if groups is None else as_clusters(groups, n)
-    seed = random_draws.as_seed(how.random_state)
-    if how.kind == "pairs":
-        fits = _check_windows(_of_rows(smoother, places, units, cluster, how, seed), how, smoother.recipe)
-    else:
-        fits = _of_values(smoother, places, units, cluster, how, seed)
-    shape = (m,) if flat and c == 1 else (m, c)
-    return how.collect((one.reshape(shape) for one in fits), statistic, progress)
+    fits = _of_rows if kind == "pairs" else partial(_of_values, kind=kind)
+    shape, found = (m,) if flat and c == 1 else (m, c), None
+    for number, drawn in enumerate(
+        fits(smoother, places, units, cluster, n_resamples=n_resamples, seed=random_draws.as_seed(random_state))
+    ):
+        fit = drawn.reshape(shape)
+        one = fit if statistic is None else as_numbers(statistic(fit))
+        if found is None:
+            _check_size(one.size, n_resamples, max_bytes)
+            found = np.empty((n_resamples, *one.shape))
+        if one.shape != found.shape[1:]:
+            raise ValueError(
+                f"statistic must return one shape for all resamples, got {one.shape} after {found.shape[1:]}"
+            )
+        found[number] = one
+        if progress is not None:
+            progress(number + 1, n_resamples)
+    assert found is not None
+    return found
+
+
+def _check_size(size: int, n_resamples: int, max_bytes: float) -> None:
+    """Raise ValueError if a result of `size` numbers per resample takes more than `max_bytes`."""
+    needed = 8 * size * n_resamples
+    if needed > max_bytes:
+        raise ValueError(
+            f"{n_resamples} resamples of {size} numbers each need {needed} bytes, more than max_bytes={max_bytes}; "
+            "give a statistic that reduces each fit, fewer rows of X, or more bytes"
+        )
 
 
 def as_numbers(returned: Any) -> Array:
@@ -167,7 +148,9 @@ def _of_values(
     places: EvaluationPoints,
     units: Integers | None,
     cluster: Integers | None,
-    how: Resampling,
+    *,
+    kind: str,
+    n_resamples: int,
     seed: int,
 ) -> Iterator[Array]:
     """Yield, for each resample of a wild or residual bootstrap, the fit to resampled outputs."""
@@ -175,7 +158,7 @@ def _of_values(
     n, c = value.shape
     middle = smoother.predict(smoother.problem(rows))
     smoother.predict(smoother.problem(places), report=True)
-    if how.kind == "residual":
+    if kind == "residual":
         if cluster is not None:
             raise ValueError("kind='residual' exchanges residuals between rows, and groups forbid it; use kind='wild'")
         residual = value - middle
@@ -183,16 +166,14 @@ def _of_values(
     else:
         residual = value - predicted_from_others(smoother, rows)
     kept = slice(None) if units is None else units > 0
-    _warn_of_no_residuals(residual[kept], value[kept], how.kind)
+    _warn_of_no_residuals(residual[kept], value[kept], kind)
     noise: Iterator[Array]
-    if how.kind == "residual":
+    if kind == "residual":
         size = n if units is None else int(units.sum())
-        numbers = (range(block.start, block.stop) for block in random_draws.blocks(how.n_resamples, size * c))
+        numbers = (range(block.start, block.stop) for block in random_draws.blocks(n_resamples, size * c))
         noise = (np.stack([_draw_residuals(residual, units, seed, b, size) for b in some], axis=1) for some in numbers)
     else:
-        noise = (
-            part for _, part in multiplied(residual, how.kind, seed, how.n_resamples, units=units, cluster=cluster)
-        )
+        noise = (part for _, part in multiplied(residual, kind, seed, n_resamples, units=units, cluster=cluster))
     for moved in noise:
         columns = (middle[:, None, :] + moved).reshape(n, -1)
         yield from np.moveaxis(predicted(smoother, places, columns).reshape(-1, moved.shape[1], c), 1, 0)
@@ -227,26 +208,25 @@ def _of_rows(
     places: EvaluationPoints,
     units: Integers | None,
     cluster: Integers | None,
-    how: Resampling,
+    *,
+    n_resamples: int,
     seed: int,
 ) -> Iterator[Array]:
-    """Yield, for each resample of a pairs bootstrap, the fit to resampled rows."""
-    constant, (n, c) = smoother.recipe.empty_value, smoother.keys.value.shape
+    """Yield, for each resample of a pairs bootstrap, the fit to resampled rows.
+
+    NaN, of an empty window, is refused if the recipe says so, or warned of at the end.
+    """
+    recipe, (n, c) = smoother.recipe, smoother.keys.value.shape
+    constant, remedy, empty = recipe.empty_value, "use a larger bandwidth, or empty='nearest' or 'mean'", 0
     if constant is None:  # which leaves no NaN to count
         smoother.predict(smoother.problem(places), report=True)
-    for number in range(how.n_resamples):
+    for number in range(n_resamples):
         times = resampled_counts(seed, number, n, units, cluster)
         if times.any():
             drawn = smoother.with_weight(times.astype(np.float64))
-            yield drawn.predict(drawn.problem(places))
+            fit = drawn.predict(drawn.problem(places))
         else:  # only clusters of weight zero were drawn
-            yield np.full((len(places.query), c), np.nan if constant is None else constant)
-
-
-def _check_windows(fits: Iterator[Array], how: Resampling, recipe: Recipe) -> Iterator[Array]:
-    """Yield the fits to resamples; for NaN, of an empty window, raise if the recipe says so, or warn at the end."""
-    empty, remedy = 0, "use a larger bandwidth, or empty='nearest' or 'mean'"
-    for number, fit in enumerate(fits):
+            fit = np.full((len(places.query), c), np.nan if constant is None else constant)
         if np.isnan(fit).any():
             empty += 1
             if recipe.refuses_empty:
@@ -254,7 +234,7 @@ def _check_windows(fits: Iterator[Array], how: Resampling, recipe: Recipe) -> It
         yield fit
     if empty:
         warn_caller(
-            f"in {empty} of {how.n_resamples} resamples some window has no row, and the fit there is NaN; {remedy}",
+            f"in {empty} of {n_resamples} resamples some window has no row, and the fit there is NaN; {remedy}",
             EmptyWindowWarning,
         )
 
