@@ -402,10 +402,8 @@ def gain_without(objective: Objective, at: Evaluation, jacobian: Array) -> Array
     return np.where(at.theta >= high, -np.inf, gain)
 
 
-def without_batches(objective: Objective, at: Evaluation) -> Iterator[Evaluation]:
-    """Smooth the 1, 2, 4 and so on least useful columns nearly away, and yield the best few of these evaluations."""
-    _, high, flat = objective.box
-    wide = np.where(np.isfinite(flat), np.minimum(at.theta + 3.0, high), high)
+def without_batches(objective: Objective, at: Evaluation, wide: Array) -> list[Evaluation]:
+    """Return the best few evaluations with the 1, 2, 4 and so on least useful columns smoothed nearly away."""
     order = np.argsort(-gain_without(objective, at, objective.jacobian(at)), kind="stable")
     best: list[Evaluation] = []  # no more than are wanted: an evaluation of planes has n d^2 / 2 numbers
     size = 1
@@ -414,7 +412,7 @@ def without_batches(objective: Objective, at: Evaluation) -> Iterator[Evaluation
         theta[order[:size]] = wide[order[:size]]
         best = nsmallest(BATCHES, [*best, objective.evaluate(theta)], key=by_criterion)
         size *= 2
-    yield from best
+    return best
 
 
 def promising(objective: Objective, at: Evaluation) -> NDArray[np.intp]:
@@ -474,21 +472,19 @@ def starts(objective: Objective, spread: Array, grid: Array, generator: Any) -> 
         for middle in middles
     )
     valleys = nsmallest(MOST_VALLEYS, chain.from_iterable(common), key=by_criterion)
-    if valleys:
-        others = without_batches(objective, valleys[0]) if many else around(objective, valleys[0], generator)
-        for start in chain(valleys, others):
-            objective.starts += 1
-            yield start
-
-
-def around(objective: Objective, at: Evaluation, generator: Any) -> Iterator[Evaluation]:
-    """Yield evaluations with one column after the other smoothed nearly away, and the best of random points nearby."""
-    low, high, flat = objective.box
-    p, numeric = len(high), np.isfinite(flat)
-    wide = np.where(numeric, np.minimum(at.theta + 3.0, high), high)
+    if not valleys:
+        return
+    yield from valleys
+    best = valleys[0]
+    wide = np.where(numeric, np.minimum(best.theta + 3.0, high), high)
+    if many:
+        objective.starts = len(valleys) + BATCHES
+        yield from without_batches(objective, best, wide)
+        return
+    objective.starts = len(valleys) + p + DRAWN_STARTS
     for a in range(p):
-        yield objective.evaluate(np.where(np.arange(p) == a, wide, at.theta))
-    drawn = at.theta + generator.uniform(-1.5, 3.0, (DRAWN, p))
+        yield objective.evaluate(np.where(np.arange(p) == a, wide, best.theta))
+    drawn = best.theta + generator.uniform(-1.5, 3.0, (DRAWN, p))
     drawn = np.clip(np.where(numeric, drawn, high * generator.uniform(size=(DRAWN, p))), low, high)
     yield from nsmallest(DRAWN_STARTS, map(objective.evaluate, drawn), key=by_criterion)
 

@@ -316,7 +316,8 @@ class Objective(SearchObjective):
         if rows.exclusion is not None:
             problem = problem.excluding(rows.exclusion.code, rows.exclusion)
         self.problem = problem.without_center()
-        self._share = np.sqrt(rows.weight / rows.total)[:, None]
+        self._total, self._number = rows.total, rows.number
+        self._share = np.sqrt(rows.weight / self._total)[:, None]
         self._log_peak = self.problem.similarity.log_peak
 
     def evaluate(self, theta: Array) -> Evaluation:
@@ -410,15 +411,15 @@ class Objective(SearchObjective):
         cost : float, default=0.0
             Cost of empty windows, added to the logarithm of the penalty.
         """
-        rows, freedom, slope = self.rows, self.options.criterion.log_penalty, 0.0
+        freedom, slope = self.options.criterion.log_penalty, 0.0
         if freedom is not None:
-            penalty, slope = freedom(float(rows.weight @ hat), rows.total)
+            penalty, slope = freedom(float(self.rows.weight @ hat), self._total)
             cost += penalty
         root = np.inf
         residual = np.full_like(unpenalised, np.inf)
         if cost < LARGEST_LOG_PENALTY:  # beyond, it overflows
             if self.penalty is not None:
-                cost += self.penalty(theta[: self.parameters], rows.number)[0]
+                cost += self.penalty(theta[: self.parameters], self._number)[0]
             root = math.exp(0.5 * cost)
             residual = unpenalised * root
         error = np.sum(unpenalised**2, axis=0)
@@ -463,7 +464,7 @@ class Objective(SearchObjective):
             by_trace, by_hat = self._penalty_gradient(at, log_hat_moved)
             result += at.residual[:, :, None] * (0.5 * by_trace) + at.root * by_hat
         if self.penalty is not None:
-            slope = self.penalty(at.theta[: self.parameters], self.rows.number)[1]
+            slope = self.penalty(at.theta[: self.parameters], self._number)[1]
             result += at.residual[:, :, None] * (0.5 * slope)
         return np.column_stack([result.reshape(-1, self.parameters), *by_ridge])
 
@@ -529,12 +530,19 @@ def bounds(rows: TrainingRows, categories: Categories) -> tuple[Array, Array, Ar
     1e4 ranges, where all values weigh the same. A constant column stays there. Criteria begin to be flat at three
     ranges. Smoothings have no flat part, so that theirs begins at infinity.
     """
+    from scipy.spatial import KDTree
+
     ends, tied = [], rows.per_column(np.arange(rows.bandwidths))
     for a, extent in enumerate(rows.extent):
-        columns = rows.X[:, tied == a]
-        gaps = distances_to_next(columns)
-        length = gaps.sum() if columns.shape[1] == 1 else extent
-        ends.append((0.1 * np.quantile(gaps, 0.1), FLAT * length) if gaps.size else (FLAT, FLAT))
+        columns = np.unique(rows.X[:, tied == a], axis=0)
+        # Distances between neighbouring values of a column, or of points of several columns to their nearest ones.
+        if len(columns) < 2:
+            gaps = np.empty(0)
+        elif columns.shape[1] == 1:
+            gaps = np.diff(columns[:, 0])
+        else:
+            gaps = KDTree(columns).query(columns, k=2)[0][:, 1]
+        ends.append((0.1 * np.quantile(gaps, 0.1), FLAT * extent) if gaps.size else (FLAT, FLAT))
     low, high = np.log(np.array(ends)).T
     largest = categories.largest
     return (
@@ -542,21 +550,3 @@ def bounds(rows: TrainingRows, categories: Categories) -> tuple[Array, Array, Ar
         np.concatenate([high, largest]),
         np.concatenate([high - np.log(FLAT) + 1.0, np.full(len(largest), np.inf)]),
     )
-
-
-def distances_to_next(points: Array) -> Array:
-    """Return the distances between neighbouring values of one column, or of distinct points to their nearest ones.
-
-    Examples
-    --------
-    >>> distances_to_next(np.array([[3.0], [1.0], [1.0]])), distances_to_next(np.array([[0.0, 3.0], [4.0, 0.0]]))
-    (array([2.]), array([5., 5.]))
-    """
-    if points.shape[1] == 1:
-        return np.diff(np.unique(points))
-    from scipy.spatial import KDTree
-
-    distinct = np.unique(points, axis=0)
-    if len(distinct) < 2:
-        return np.empty(0)
-    return np.asarray(KDTree(distinct).query(distinct, k=2)[0][:, 1])
