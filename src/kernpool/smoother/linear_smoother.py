@@ -316,7 +316,9 @@ class Smoother:
         Smoother
             Smoother of the same rows.
         """
-        smoothing = np.minimum(self.smoothing * factor**2, self.categories.largest) if levels else self.smoothing
+        smoothing = self.smoothing
+        if levels and len(smoothing):
+            smoothing = np.minimum(smoothing * factor**2, self.categories.largest)
         recipe = replace(self.recipe, bandwidth=np.asarray(self.recipe.bandwidth * factor))
         first = self.first or self
         return replace(self, recipe=recipe, smoothing=smoothing, factor=self.factor * factor, first=first)

@@ -54,13 +54,14 @@ class Training:
         """Trace of the hat matrix: effective parameters of the fit."""
         return float(weighted_sum(self.weight, self.leverage))
 
-    def freedom(self, remedy: str) -> float:
-        """Return the degrees of freedom of the residuals; raise ValueError unless there is more than one."""
+    @cached_property
+    def freedom(self) -> float:
+        """Degrees of freedom of the residuals; ValueError unless there is more than one."""
         freedom = self.rows - self.trace
         if not freedom > 1.0:
             raise ValueError(
                 f"the fit has {self.trace:.6g} effective parameters for {self.rows:g} rows, so that no residual is "
-                f"left{remedy}"
+                "left to estimate the noise from; use a larger bandwidth, or, with groups, leave variance out"
             )
         return freedom
 

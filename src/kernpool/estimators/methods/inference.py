@@ -319,11 +319,12 @@ class Prediction(PrintedResult, PredictionBase):
         found = replace(
             found, center=center, lower=lower, upper=upper, standard_error=error, critical=critical, axes=axes
         )
-        fit = model.smoother_
+        fit, first = model.smoother_, found.first_predictions
         if isinstance(fit, StoredModel) or quantity != "fit" or found.method == "naive":
-            return found
-        first = places.rows(slice(0, ROWS))  # of the printed table
-        return replace(found, first_predictions=shaped(model, self.query, fit.predict(fit.problem(first))))
+            return replace(found, first_predictions=None)
+        if first is None or fit is not smoother or np.isnan(first).any():
+            first = fit.predict(fit.problem(places.rows(slice(0, ROWS))))  # of the printed table
+        return replace(found, first_predictions=shaped(model, self.query, first))
 
     def _few(self) -> Prediction:
         """Return the prediction at the first rows, those of printed tables."""

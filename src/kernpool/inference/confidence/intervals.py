@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from kernpool.core.local_fit import warn_of_rank
 from kernpool.execution.interval import Interval
+from kernpool.execution.text_table import ROWS
 from kernpool.inference.confidence.simultaneous_bands import band_critical_values, choose_band
 from kernpool.inference.variance.standard_errors import checked_errors, errors_of, warn_of_windows
 from kernpool.pooling.recipe import ReportRank
@@ -117,4 +118,8 @@ def interval(
     pooling = replace(shares, base=np.ones(m), tilt=np.zeros((m, 0)))
     squared = squared_norm([(1.0, pooling)], found[0].sums, None, smoother.norms_by_rows)
     effective = np.divide(1.0, squared, where=squared > 0, out=np.zeros(m))
-    return Interval(center, lower, upper, level, method, error, df, width, kind, effective_rows=effective)
+    corrected = columns is None and smoother.recipe.degree == 1 and method in ("robust", "quadratic")
+    return Interval(
+        center, lower, upper, level, method, error, df, width, kind, effective_rows=effective,
+        first_predictions=found[0].plain[:ROWS] if corrected else None,
+    )  # fmt: skip

@@ -78,8 +78,7 @@ def of_whole_fit(clusters: Clusters, training: Training, *, corrected: bool) -> 
     factor = 1.0
     if corrected:
         count = len(np.unique(clusters.code[kept]))
-        freedom = training.freedom("; use a larger bandwidth, or leave variance out")
-        factor = count / (count - 1.0) * (training.rows - 1.0) / freedom
+        factor = count / (count - 1.0) * (training.rows - 1.0) / training.freedom
     residual = np.where(kept[:, None], training.value - training.fitted, 0.0)
     return Clusters(clusters.code, np.sqrt(factor) * residual)
 

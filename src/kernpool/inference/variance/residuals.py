@@ -121,7 +121,7 @@ def _in_space(
 
 def squared_residuals(smoother: Smoother, training: Training, kind: str = "hc3") -> Array:
     """Return squared residuals of one unit of each training row, by an HC0 to HC3 or a nearest-neighbour estimator."""
-    freedom = training.freedom(" to estimate the noise from; use a larger bandwidth")
+    freedom = training.freedom
     if kind == "nn":
         squared = nearest_residuals(smoother)
     elif kind == "hc3":
