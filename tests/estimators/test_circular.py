@@ -196,7 +196,7 @@ def test_refusals_with_other_methods_of_use(day):
     with pytest.raises(ValueError, match="periodic must be None for rows that are not in memory"):
         NadarayaWatsonRegressor(**FIXED).fit(open_chunks([(x, y)]))
     model = NadarayaWatsonRegressor(**FIXED).fit(x, y)
-    with pytest.raises(ValueError, match="for columns on a line"):
+    with pytest.raises(ValueError, match="pooled as they are, and this model has periodic="):
         model.confidence_interval(x, quantity="derivative")
     with pytest.raises(ValueError, match="significance_test"):
         model.significance_test(0)

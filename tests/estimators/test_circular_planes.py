@@ -245,7 +245,7 @@ def test_keys_at_one_hour_have_no_slope():
 def test_what_has_no_answer_is_refused(day):
     x, y = day
     model = LocalLinearRegressor(**FIXED).fit(x, y)
-    with pytest.raises(ValueError, match="additive_terms is for columns on a line"):
+    with pytest.raises(ValueError, match="additive_terms is for columns that are pooled as they are"):
         model.get_prediction(x[:2]).additive_terms()
-    with pytest.raises(ValueError, match="the standard error of slopes is for columns on a line"):
+    with pytest.raises(ValueError, match="the standard error of slopes is for columns that are pooled as they are"):
         model.confidence_interval(x, quantity="derivative")

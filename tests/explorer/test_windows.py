@@ -94,7 +94,7 @@ def test_windows_that_the_page_does_not_show():
     rng = np.random.default_rng(0)
     X, y = rng.uniform(0, 24, (5001, 2)), np.arange(5001.0)
     for options, words in (
-        ({"bandwidth": [500.0, 500.0], "geographic": (0, 1)}, "places on a globe; fit without geographic"),
+        ({"bandwidth": [500.0, 500.0], "geographic": (0, 1)}, "this model has geographic=; fit without it"),
         ({"bandwidth": [2.0, 1.0], "periodic": {0: 24}}, "shows for up to 5000 rows, got 5001; fit to a"),
         ({"window": Nearest(20), "bandwidth": [1.0, 1.0]}, "only for regressions of 3 to 5000 rows"),
     ):

@@ -215,13 +215,12 @@ class Encoding:
             return self.numeric.index(position)
 
         options = [one for option in wanted for one in option.read(given[option.option], partial(place, option.option))]
-        columns = [column for one in options for column in one.columns]
+        found, columns = replace(self, options=tuple(options)), [column for one in options for column in one.columns]
         for number, column in enumerate(columns):
             if column in columns[:number]:
                 label = (self.labels or range(len(self.kinds)))[self.numeric[column]]
-                named = " and ".join(f"{option.option}=" for option in wanted)
-                raise ValueError(f"column {label!r} is named twice in {named}; name it once")
-        return replace(self, options=tuple(options))
+                raise ValueError(f"column {label!r} is named twice in {found.options_in_words}; name it once")
+        return found
 
     @classmethod
     def of_numbers(cls, labels: Sequence[Any] | None, columns: int) -> Encoding:
@@ -343,6 +342,11 @@ class Encoding:
                 f"X has {columns} features, but kernpool is expecting {len(self.kinds)} features as input; pass the "
                 "columns of the fit"
             )
+
+    @property
+    def options_in_words(self) -> str:
+        """Names of the parameters by which columns are pooled otherwise than as they are."""
+        return " and ".join(dict.fromkeys(f"{one.option}=" for one in self.options))
 
     @cached_property
     def parts(self) -> tuple[PooledColumn, ...]:

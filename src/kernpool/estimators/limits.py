@@ -14,19 +14,19 @@ from kernpool.smoother import Smoother
 
 IN_MEMORY = "fit it to arrays, such as a sample of the rows, with bandwidth=model.bandwidth_"
 LINEAR = "fit it with robust=False"
-WITHOUT_CIRCLES = "fit it without periodic= and geographic=, or use get_prediction(X).slope or explain()"
+WITHOUT_OPTIONS = "fit it without, or use get_prediction(X).slope or explain()"
 
 # Kinds of models: who belongs to one, the error, and why an answer is refused to it.
 KINDS: dict[str, tuple[Callable[[FittedModel], object], type[Exception], str]] = {
     "stored": (
         lambda model: model.source_ is not None,
         TypeError,
-        "this {model} was fitted to rows that are not in memory, and {answer} needs the rows themselves",
+        "this {kind} was fitted to rows that are not in memory, and {answer} needs the rows themselves",
     ),
     "robust": (
         lambda model: model.robust_weight_ is not None,
         TypeError,
-        "{answer} is for linear fits, and this {model} is robust: its weights of rows depend on y",
+        "{answer} is for linear fits, and this {kind} is robust: its weights of rows depend on y",
     ),
     "quadratic": (
         lambda model: model._degree == 2,
@@ -41,12 +41,13 @@ KINDS: dict[str, tuple[Callable[[FittedModel], object], type[Exception], str]] =
     "gap": (
         lambda model: model.gap,
         ValueError,
-        "{answer} takes rows one by one, and the fit has gap={gap}, for rows that share noise with their neighbours",
+        "{answer} takes rows one by one, and the fit has gap={model.gap}, for rows that share noise with those next to "
+        "them",
     ),
     "options": (
         lambda model: model.encoding_.options,
         ValueError,
-        "{answer} is for columns on a line, and columns of this model lie on a circle or a globe",
+        "{answer} is for columns that are pooled as they are, and this model has {model.encoding_.options_in_words}",
     ),
     "product": (
         lambda model: get_kernel(model.kernel).composition == "product",
@@ -56,7 +57,7 @@ KINDS: dict[str, tuple[Callable[[FittedModel], object], type[Exception], str]] =
     "mean": (
         lambda model: model._degree == 0,
         TypeError,
-        "{answer} is made of slopes, and a {model} predicts weighted means, which have none",
+        "{answer} is made of slopes, and a {kind} predicts weighted means, which have none",
     ),
     "plane": (
         lambda model: model._degree > 0,
@@ -81,7 +82,7 @@ KINDS: dict[str, tuple[Callable[[FittedModel], object], type[Exception], str]] =
     "not drawn": (
         lambda model: not all(one.is_drawn for one in model.encoding_.options),
         ValueError,
-        "{answer} does not draw columns that are places on a globe",
+        "{answer} draws columns as they are or on circles, and this model has {model.encoding_.options_in_words}",
     ),
 }
 
@@ -103,9 +104,9 @@ LIMITS: dict[str, dict[str, str]] = {  # answer: kinds of models that do not hav
     "additive_terms": {
         "mean": "use LocalLinearRegressor, or explain() for the rows behind a prediction",
         "quadratic": "use slope, or degree=1",
-        "options": WITHOUT_CIRCLES,
+        "options": WITHOUT_OPTIONS,
     },
-    "the standard error of slopes": {"options": WITHOUT_CIRCLES},
+    "the standard error of slopes": {"options": WITHOUT_OPTIONS},
     "a corrected confidence interval": {"quadratic": 'use method="naive", or degree=1'},
     "a conditional distribution of residuals": {"stored": IN_MEMORY},
     "a leave-one-out distribution": {"stored": IN_MEMORY},
@@ -141,7 +142,7 @@ LIMITS: dict[str, dict[str, str]] = {  # answer: kinds of models that do not hav
         "recalibrated": "fit with recalibrate=None to explore it",
         "levels alone": "fit it with a numeric one",
         "outputs": "fit one of them",
-        "not drawn": "fit without geographic= to explore it, or draw PartialDisplay.from_estimator(model, X, features)",
+        "not drawn": "fit without it to explore it, or draw PartialDisplay.from_estimator(model, X, features)",
     },
     # what a fit cannot have
     "a categorical column": {"quadratic": "code it as numbers, or use degree=1"},
@@ -161,7 +162,7 @@ def refuse(model: FittedModel, answer: str) -> None:
     for kind, remedy in LIMITS[answer].items():
         belongs, error, reason = KINDS[kind]
         if belongs(model):
-            words = reason.format(answer=answer, model=type(model).__name__, gap=model.gap)
+            words = reason.format(answer=answer, kind=type(model).__name__, model=model)
             raise error(f"{words}; {remedy}")
 
 
