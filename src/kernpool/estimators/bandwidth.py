@@ -40,14 +40,13 @@ from kernpool.estimators.robust_regression import choose_robustly
 from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.progress import current_progress
 from kernpool.execution.warnings import warn_caller
-from kernpool.kernels import Kernel, get_kernel
+from kernpool.kernels import get_kernel
 from kernpool.pooling.recipe import Recipe, Sums, sum_problem
 from kernpool.pooling.widths import Floor, Nearest, count_neighbors, least_neighbors, width_finder, with_widths
 from kernpool.smoother import Smoother
 from kernpool.smoother.windows import effective_rows
 
 Array = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 def search_options(model: FittedModel) -> SearchOptions:
@@ -131,16 +130,17 @@ def choose_bandwidth(
         leaving = criterion if named and bandwidth not in RULES else CRITERIA["loo"]
         check_exclusion(rows.exclusion.take(kept), leaving, bandwidth)
     if not named:
-        return Found(given_bandwidth(bandwidth, rows.bandwidths), given_smoothing(smoothing, categories), ridge)
+        given = as_bandwidth(bandwidth, rows.bandwidths)
+        given = np.where(given == INFINITE, np.inf, given)
+        return Found(given, given_smoothing(smoothing, categories), ridge)
     rows = rows.take(kept)
     rows = replace(rows, X=rows.X.astype(np.float64), value=rows.value.astype(np.float64))
+    by_rule = partial(rule_of_thumb, rows.X, rows.weight, kernel=options.kernel, tied=rows.tied)
     if criterion is None:
-        estimated = _by_rule(bandwidth, rows, options.kernel)
-        return Found(estimated, given_smoothing(smoothing, categories), ridge)
+        return Found(by_rule(rule=bandwidth), given_smoothing(smoothing, categories), ridge)
     if len(rows.X) == 1 and rows.weight[0] <= 1:
         warn_caller(f"bandwidth={bandwidth!r} needs more than one row; using the rule of Scott instead")
-        estimated = _by_rule("scott", rows, options.kernel)
-        return Found(estimated, np.zeros(len(categories)), ridge, loo_error=np.nan, loo_empty_windows=0)
+        return Found(by_rule(), np.zeros(len(categories)), ridge, loo_error=np.nan, loo_empty_windows=0)
     if smoothing is not None:
         raise ValueError(
             f"smoothing is searched for with bandwidth={bandwidth!r} and must be None, "
@@ -171,12 +171,6 @@ def choose_bandwidth(
     return found if automatic else replace(found, search_rows=kept[np.isin(which, drawn)])
 
 
-def given_bandwidth(bandwidth: Any, columns: int) -> Array:
-    """Return the given bandwidths, one per column."""
-    given = as_bandwidth(bandwidth, columns)
-    return np.where(given == INFINITE, np.inf, given)
-
-
 def given_smoothing(smoothing: Any, categories: Categories) -> Array:
     """Validate smoothing parameters given for categorical columns, and return them as an array.
 
@@ -193,11 +187,6 @@ def given_smoothing(smoothing: Any, categories: Categories) -> Array:
     if not np.all((given >= 0.0) & (given <= largest)):
         raise ValueError(f"smoothing must lie in [0, {largest.tolist()}] column by column, got {abbreviate(smoothing)}")
     return given
-
-
-def _by_rule(rule: str, rows: TrainingRows, kernel: Kernel) -> Array:
-    """Compute bandwidths by a rule of thumb."""
-    return rule_of_thumb(rows.X, rows.weight, rule=rule, kernel=kernel, tied=rows.tied)
 
 
 DEFAULT_SEARCH_ROWS = 10_000
@@ -248,10 +237,9 @@ def find_floor(model: FittedModel, found: Found, rows: TrainingRows, categories:
         least = window.rows
     else:
         some = np.sort(np.random.default_rng(0).permutation(len(rows.X))[:MEDIAN_ROWS])
-        usual = (
-            np.median(effective_rows(smoother.left_out_problem(rows.exclusion).block(some), smoother.sums)) / rows.unit
-        )
-        least = min(model._floor, max(float(usual), 1.0))
+        problem = smoother.left_out_problem(rows.exclusion).block(some)
+        usual = float(np.median(effective_rows(problem, smoother.sums))) / rows.unit
+        least = min(model._floor, max(usual, 1.0))
     found = replace(found, min_effective_rows=float(least))
     smoother = replace(smoother, least_rows=found.min_effective_rows)
     if found.loo_error is None or found.bandwidth_note is not None:
