@@ -10,8 +10,8 @@ from scipy.special import stdtrit
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, RankDeficiencyWarning, kernel_names, make_kernel
 from kernpool.core import Exclusion, Keys
-from kernpool.inference import InferenceWarning, interval, number_clusters
-from kernpool.inference.variance.dependent_rows import cluster_errors
+from kernpool.inference import InferenceWarning, interval
+from kernpool.inference.variance.dependent_rows import cluster_errors, number_clusters
 from kernpool.inference.variance.standard_errors import check_variance, errors_of
 from kernpool.pooling import Recipe
 from kernpool.smoother import EvaluationPoints, Smoother, estimate, fit_clusters, squared_norm

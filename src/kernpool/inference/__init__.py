@@ -17,7 +17,6 @@ from kernpool.inference.hypothesis_tests.specification import specification_test
 from kernpool.inference.model_summary import Residuals, RowDiagnostics, Summary, summarise
 from kernpool.inference.resampling.bootstrap import bootstrap
 from kernpool.inference.resampling.random_draws import as_random
-from kernpool.inference.variance.dependent_rows import number_clusters
 from kernpool.inference.variance.residuals import local_noise, squared_residuals
 from kernpool.inference.variance.standard_errors import ExtrapolationWarning, InferenceWarning
 
@@ -36,7 +35,6 @@ __all__ = [
     "bootstrap",
     "interval",
     "local_noise",
-    "number_clusters",
     "specification_test",
     "squared_residuals",
     "summarise",

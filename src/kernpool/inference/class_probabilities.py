@@ -77,7 +77,7 @@ class Probabilities:
 
     @cached_property
     def left_out(self) -> Array:
-        """Leave-one-out (or leave-cluster-out) class probabilities of the training rows, (n, k), in one pass."""
+        """Class probabilities of the training rows, (n, k), as the exclusion leaves rows out, in one pass."""
         return self._mixed(*self.smoother.left_out, priors_of_others(self.label, self.weight, self.smoother.exclusion))
 
     def _mixed(self, pooled: Array, occupied: NDArray[np.bool_], prior: Array) -> Array:

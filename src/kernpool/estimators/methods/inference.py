@@ -30,10 +30,11 @@ from kernpool.estimators.model import FittedModel, as_fitted
 from kernpool.execution.error_messages import as_level, check_choice
 from kernpool.execution.progress import current_progress
 from kernpool.execution.text_table import ROWS, PrintedResult, digits_beside, frame_of, printed_table
-from kernpool.inference import Interval, Summary, interval, local_noise, number_clusters, summarise
+from kernpool.inference import Interval, Summary, interval, local_noise, summarise
 from kernpool.inference.explanation import AdditiveTerms
 from kernpool.inference.model_summary import Residuals, residuals
 from kernpool.inference.variance import standard_errors
+from kernpool.inference.variance.dependent_rows import number_clusters
 from kernpool.kernels import get_kernel
 from kernpool.pooling import choose
 from kernpool.smoother import Estimate, Smoother, StoredModel, estimates, mean_slopes, mean_slopes_of_stored

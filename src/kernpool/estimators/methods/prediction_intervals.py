@@ -25,7 +25,7 @@ from kernpool.estimators.training_rows import as_outputs
 from kernpool.execution.error_messages import abbreviate, check_choice
 from kernpool.execution.interval import Interval
 from kernpool.execution.text_table import ROWS
-from kernpool.inference import number_clusters
+from kernpool.inference.variance.dependent_rows import number_clusters
 from kernpool.smoother import Smoother
 
 Array = NDArray[np.float64]

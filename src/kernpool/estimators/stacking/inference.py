@@ -43,8 +43,9 @@ from kernpool.estimators.stacking.kernel_ridge import Array, KernelRidge, mean_o
 from kernpool.estimators.stacking.stack import FitMembers, FittedStack, row_weights, values_of
 from kernpool.execution.error_messages import check_choice
 from kernpool.execution.text_table import ROWS
-from kernpool.inference import Interval, local_noise, number_clusters
+from kernpool.inference import Interval, local_noise
 from kernpool.inference.model_summary import MemberSummary, Summary, errors_of_fit, explained, summary_of_regression
+from kernpool.inference.variance.dependent_rows import number_clusters
 from kernpool.smoother import EvaluationPoints, absolute_residuals
 
 METHODS = ("robust", "naive")

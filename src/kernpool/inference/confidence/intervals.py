@@ -1,7 +1,6 @@
 """Confidence intervals for a curve or its slopes: bias-corrected center, standard error, Student's t quantile.
 
-The degrees of freedom are the number of residuals behind the standard error, or of clusters less one. A
-simultaneous band has the same center and standard errors, with a larger critical value.
+A simultaneous band has the same center and standard errors, with a larger critical value.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ def interval(
     Parameters
     ----------
     smoother : Smoother
-        The fit, with the clusters of its rows where these are not independent.
+        The fit; its exclusion says which rows are not independent.
     places : EvaluationPoints
         Evaluation points.
     columns : sequence of int, optional
