@@ -81,7 +81,7 @@ def test_windows_to_the_nearest_rows(folder, capsys):
         assert (found["widths"], found["neighbors"]) == ("nearest", 20)
     assert explored("numbers.csv --target y --neighbors auto --out k.html") == 0
     searched = NadarayaWatsonRegressor(window=Nearest()).fit(TABLE[["x"]], TABLE["y"])
-    assert payload_in("k.html")["settings"]["neighbors"] == searched.n_neighbors_
+    assert payload_in("k.html")["settings"]["neighbors"] == searched.window_.k
     assert main(["fit", "numbers.csv", "--target", "y", "--bandwidth", "0.2", "--model", "m", "--quiet"]) == 0
     assert explored("m --neighbors 20 --out no.html") == 2
     assert "--neighbors: m is a fitted model; kernpool fit makes another one" in capsys.readouterr().err

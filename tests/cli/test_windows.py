@@ -36,6 +36,6 @@ def test_options_are_those_of_the_estimator(folder, asked, parameters):
     assert done.returncode == 0, done.stderr
     again = load_model(folder / "model")
     np.testing.assert_allclose(again.predict(pandas.DataFrame({"x": X[:, 0]})), model.predict(X), rtol=1e-12)
-    assert f"windows    to the {model.n_neighbors_} nearest rows" in done.stderr.decode()
+    assert f"windows    to the {model.window_.k} nearest rows" in done.stderr.decode()
     shown = json.loads(kernpool("info", folder / "model").stdout)
-    assert shown["n_neighbors"] == model.n_neighbors_
+    assert shown["windows"] == f"to the {model.window_.k} nearest rows"

@@ -43,7 +43,7 @@ def test_predictions_are_pools_of_the_same_windows(kind):
     np.testing.assert_allclose(prediction.widening, reach)
     np.testing.assert_allclose(prediction.weights() @ Y, model.predict(NEW))
     share = made(kind, 17.0 / 60.0).fit(X, Y)
-    assert share.n_neighbors_ == model.n_neighbors_ == 17
+    assert share.window_.k == model.window_.k == 17
     assert "17 nearest rows" in str(model.summary())
 
 
@@ -69,7 +69,7 @@ def test_search_finds_the_best_of_all_numbers(kind):
     least = 2 + 2 * kind._degree
     errors = {k: made(kind, k).fit(X, Y).leave_one_out().error for k in range(least, 60)}
     best = min(errors, key=errors.__getitem__)
-    assert model.n_neighbors_ == best
+    assert model.window_.k == best
     np.testing.assert_allclose(model.loo_error_, errors[best])
     assert model.expected_error() > 0.0
 
@@ -81,7 +81,7 @@ def test_search_finds_the_numbers_of_np(name):
             kind, criterion = KINDS[entry["args"]["reg"] == "ll"], "loo" if "search" in name else "aicc"
             model = kind("gaussian", criterion, window=Nearest()).fit(*WAVE)
             own = criterion == "aicc"  # np does not count the row itself, in-sample
-            assert model.n_neighbors_ == int(entry["values"][0]) + own
+            assert model.window_.k == int(entry["values"][0]) + own
             if criterion == "loo":
                 np.testing.assert_allclose(model.loo_error_, entry["values"][1], rtol=1e-9)
 
@@ -161,8 +161,7 @@ def test_classes():
     model = made(NadarayaWatsonClassifier, 15, prior_share=0.0).fit(X, label)
     np.testing.assert_allclose(model.predict_proba(NEW)[:, 1], pooled(NEW, (X, 1.0 * (Y > 0)), 15, 0), atol=1e-12)
     searched = NadarayaWatsonClassifier("tricube", window=Nearest()).fit(X, label)
-    assert searched.min_effective_rows_ is None
-    assert searched.n_neighbors_ >= 2
+    assert searched.window_.k >= 2
 
 
 def test_answers_about_rows():
@@ -212,6 +211,6 @@ def test_a_share_of_weights_that_is_no_whole_number_of_rows_is_refused():
     weight = np.full(50, 0.5)
     x = np.linspace(0.0, 1.0, 50)[:, None]
     whole = np.random.default_rng(0).uniform(0.5, 2.0, 50)
-    assert made(NadarayaWatsonRegressor, 0.3).fit(x, x[:, 0], whole * (50 / whole.sum())).n_neighbors_ == 15
+    assert made(NadarayaWatsonRegressor, 0.3).fit(x, x[:, 0], whole * (50 / whole.sum())).window_.k == 15
     with pytest.raises(ValueError, match=r"is 7\.5 rows, and windows reach to a whole number; give k as"):
         made(NadarayaWatsonRegressor, 0.3).fit(x, x[:, 0], weight)

@@ -209,7 +209,7 @@ def test_classes():
 def test_default_floor_and_its_absence():
     found = LocalLinearRegressor(window=Floor(6)).fit(X, Y)
     assert found.loo_error_ == pytest.approx(found.leave_one_out().error, rel=1e-10)
-    assert 1.0 < NadarayaWatsonClassifier().fit(X, Y > 0).min_effective_rows_ <= 12.0
+    assert 1.0 < NadarayaWatsonClassifier().fit(X, Y > 0).window_.rows <= 12.0
     for given in (
         LocalLinearRegressor(),
         NadarayaWatsonClassifier(bandwidth=0.5),
@@ -217,22 +217,22 @@ def test_default_floor_and_its_absence():
         LocalLinearRegressor(bandwidth=0.5),
         NadarayaWatsonRegressor(),
     ):
-        assert given.fit(X, Y > 0).min_effective_rows_ is None
+        assert given.fit(X, Y > 0).window_ == "fixed"
         np.testing.assert_array_equal(given.get_prediction(NEW).widening, np.ones(25))
-    assert NadarayaWatsonClassifier(window="fixed").fit(X, Y > 0).min_effective_rows_ is None
+    assert NadarayaWatsonClassifier(window="fixed").fit(X, Y > 0).window_ == "fixed"
     assert found.expected_error() > found.loo_error_
 
 
 def test_rows_in_chunks_have_no_floor():
     chunks = kernpool.open_chunks([(X, Y)])
-    assert LocalLinearRegressor().fit(chunks).min_effective_rows_ is None
+    assert LocalLinearRegressor().fit(chunks).window_ == "fixed"
     with pytest.raises(ValueError, match="window must be 'auto' or 'fixed' for rows that are not in memory"):
         LocalLinearRegressor(window=Floor(5)).fit(chunks)
 
 
 def test_columns_without_spread():
     model = LocalLinearRegressor().fit(pd.DataFrame({"level": pd.Categorical(LEVEL)}), Y)
-    assert model.min_effective_rows_ is None
+    assert model.window_ == "fixed"
     constant = NadarayaWatsonRegressor(bandwidth=1.0, window=Floor(5)).fit(np.ones((9, 1)), np.arange(9.0))
     assert constant.predict([[1.0]]) == 4.0
 
@@ -312,7 +312,7 @@ def test_bootstrap_is_by_default_at_the_training_rows_as_queries():
 def test_default_floor_is_at_least_one_row():
     model, rows = NadarayaWatsonClassifier("epanechnikov"), TrainingRows.from_arrays(X, Y[:, None])
     found = Found(np.full(2, 1e-4), np.zeros(0))  # all windows are empty
-    assert find_floor(model, found, rows, NO_CATEGORIES).min_effective_rows == 1.0
+    assert find_floor(model, found, rows, NO_CATEGORIES).window == Floor(1.0)
 
 
 def test_explanations_of_many_queries_are_of_their_windows():

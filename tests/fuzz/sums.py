@@ -6,7 +6,7 @@ import numpy as np
 
 from kernpool import PoolState, choose
 from kernpool.pooling import rounding_bound
-from kernpool.pooling.widths import least_neighbors, with_neighbors
+from kernpool.pooling.widths import least_neighbors, nearest_widths, with_widths
 from tests.fuzz import truth
 from tests.fuzz.report import LEAST, able
 
@@ -24,7 +24,7 @@ def windowed(case, problem):
     g, n, kernel = case.generator(), len(problem.key), problem.similarity.kernel
     if case.index % 5 == 2 and problem.logit_bias is None:
         least = 1 + least_neighbors(kernel, problem.key.shape[1], problem.degree)
-        return with_neighbors(problem, float(g.integers(least, least + n)))
+        return with_widths(problem, nearest_widths(problem, float(g.integers(least, least + n))))
     return problem
 
 

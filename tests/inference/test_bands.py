@@ -19,7 +19,7 @@ from kernpool.inference.confidence.simultaneous_bands import (
 )
 from kernpool.inference.resampling import random_draws
 from kernpool.inference.variance.standard_errors import errors_of
-from kernpool.smoother import EvaluationPoints, Smoother, estimate, fit_clusters
+from kernpool.smoother import EvaluationPoints, Smoother, estimate
 from kernpool.smoother.bias_correction import METHODS
 from tests.support.inference_cases import bend, pair, smoother_of_bend
 
@@ -153,11 +153,11 @@ def largest(dense, share, residual, n_resamples, seed, code=None):
 def test_largest_errors_are_those_of_the_reference(kernel, situation, monkeypatch):
     smoother, dense, places = pair(kernel, situation, 1)
     code, last = np.arange(70) % 9, smoother.columns - 1
-    clusters = fit_clusters(smoother, Exclusion(code))
+    clusters = replace(smoother, exclusion=Exclusion(code)).cluster_residual
     for column, method, variance, residual, groups in [
         (None, "robust", "sandwich", np.sqrt(dense.squared("hc3")), None),
         (last, "quadratic", "local", np.ones((70, 1)), None),
-        (None, "robust", "local", clusters.residual, code),
+        (None, "robust", "local", clusters, code),
     ]:
         found = estimate(smoother, places, method, column)
         grouped = smoother if groups is None else replace(smoother, exclusion=Exclusion(code))

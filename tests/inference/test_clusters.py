@@ -14,7 +14,7 @@ from kernpool.inference import InferenceWarning, interval
 from kernpool.inference.variance.dependent_rows import cluster_errors, number_clusters
 from kernpool.inference.variance.standard_errors import check_variance, errors_of
 from kernpool.pooling import Recipe
-from kernpool.smoother import EvaluationPoints, Smoother, estimate, fit_clusters, squared_norm
+from kernpool.smoother import EvaluationPoints, Smoother, estimate, squared_norm
 from tests.support.inference_cases import NAMES, bend, pair, smoother_of_bend
 
 # Samples of tests are not about the bias that these bandwidths leave.
@@ -46,21 +46,22 @@ def expected(dense, share, residual, code):
 )
 def test_standard_errors_are_those_of_the_reference(kernel, situation, degree):
     smoother, dense, places = pair(kernel, situation, degree)
-    clusters, residual, kept, w = fit_clusters(smoother, Exclusion(CODE)), left_out(dense, CODE), dense.w > 0, dense.w
-    assert_allclose(clusters.residual[kept], residual[kept], rtol=1e-9, atol=1e-11)
-    assert np.all(clusters.residual[~kept] == 0)
+    residual, kept, w = left_out(dense, CODE), dense.w > 0, dense.w
+    own = replace(smoother, exclusion=Exclusion(CODE)).cluster_residual
+    assert_allclose(own[kept], residual[kept], rtol=1e-9, atol=1e-11)
+    assert np.all(own[~kept] == 0)
     for column, method in [(None, "robust"), (None, "naive"), (smoother.columns - 1, "quadratic")]:
         found = estimate(smoother, places, method, column)
         share = dense.shares(places.query, places.code, method, row=0 if column is None else 1 + column)
         error, df = expected(dense, share, residual, CODE)
-        one, one_df, one_size = cluster_errors(smoother, found, clusters)
+        one, one_df, one_size = cluster_errors(smoother, found, CODE, own)
         assert_allclose(one, error, rtol=1e-11, atol=0)
         assert_allclose(one_df, df, rtol=1e-11, atol=1e-11)
         assert_allclose(one_size, np.sqrt(np.sum(share[:, kept] ** 2 / w[kept], axis=1)), rtol=1e-11)
         assert_allclose(one_size, np.sqrt(squared_norm(found.terms, smoother.sums)), rtol=1e-11)
         # Residuals of the fit itself have the usual corrections, and both other names are those left out.
-        own = np.where(kept[:, None], dense.y - dense.coefficients(dense.x, dense.code)[:, 0] @ dense.y, 0.0)
-        count, by_fit = len(np.unique(CODE[kept])), expected(dense, share, own, CODE)[0]
+        whole = np.where(kept[:, None], dense.y - dense.coefficients(dense.x, dense.code)[:, 0] @ dense.y, 0.0)
+        count, by_fit = len(np.unique(CODE[kept])), expected(dense, share, whole, CODE)[0]
         usual = count / (count - 1) * (w.sum() - 1) / (w.sum() - w @ dense.leverage())
         for variance, target in (
             ("hc0", by_fit),
@@ -76,10 +77,9 @@ def test_the_norm_is_unknown_where_a_window_is_empty_and_zero_where_no_row_has_a
     """In a slope of rows at one place, every share is zero; that is told as such, and is no empty window."""
     x = np.repeat([0.0, 1.0, 2.0], 10)[:, None]
     smoother = Smoother(Keys.read(x, np.arange(30.0) % 7), Recipe.of("epanechnikov", [0.5], degree=1))
-    clusters = fit_clusters(smoother, Exclusion(np.arange(30) % 6))
-    errors, df, size = cluster_errors(
-        smoother, estimate(smoother, EvaluationPoints(np.array([[0.0], [9.0]])), "naive", 0), clusters
-    )
+    smoother = replace(smoother, exclusion=Exclusion(np.arange(30) % 6))
+    found = estimate(smoother, EvaluationPoints(np.array([[0.0], [9.0]])), "naive", 0)
+    errors, df, size = cluster_errors(smoother, found, smoother.group, smoother.cluster_residual)
     assert_array_equal(size, [0.0, np.nan])
     assert np.isnan(errors).all()
     assert np.isnan(df).all()

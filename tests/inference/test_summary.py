@@ -38,16 +38,15 @@ def test_numbers_are_those_of_the_reference(kernel, situation, degree):
     rss = w @ (dense.y - fit) ** 2
     pooled = dense.kernel_weights(dense.x, dense.code) * w
     effective = pooled.sum(axis=1) ** 2 / np.sum(pooled[:, kept] ** 2 / w[kept], axis=1)
-    for with_shares in (False, True):
-        found = summarise(smoother, fit_training(smoother, with_shares=with_shares), "model", "given", ())
-        assert found.trace == pytest.approx(w @ dense.leverage(), rel=1e-11)
-        assert found.trace_squared == pytest.approx(w @ squared, rel=1e-11)
-        assert_allclose(found.rss, rss, rtol=1e-10)
-        assert_allclose(found.r2, 1 - rss / (w @ (dense.y - mean) ** 2), rtol=1e-10)
-        assert_allclose(found.loo_error, np.sum(w @ dense.squared("hc3")) / w.sum(), rtol=1e-11)
-        least, _, most = found.effective_rows
-        assert_allclose((least, most), (effective[kept].min(), effective[kept].max()), rtol=1e-11)
-        assert found.few == pytest.approx(w[kept] @ (effective[kept] < 10) / w.sum())
+    found = summarise(smoother, fit_training(smoother), "model", "given", ())
+    assert found.trace == pytest.approx(w @ dense.leverage(), rel=1e-11)
+    assert found.trace_squared == pytest.approx(w @ squared, rel=1e-11)
+    assert_allclose(found.rss, rss, rtol=1e-10)
+    assert_allclose(found.r2, 1 - rss / (w @ (dense.y - mean) ** 2), rtol=1e-10)
+    assert_allclose(found.loo_error, np.sum(w @ dense.squared("hc3")) / w.sum(), rtol=1e-11)
+    least, _, most = found.effective_rows
+    assert_allclose((least, most), (effective[kept].min(), effective[kept].max()), rtol=1e-11)
+    assert found.few == pytest.approx(w[kept] @ (effective[kept] < 10) / w.sum())
 
 
 def test_many_rows_are_summarised_by_two_passes_and_as_rows_that_intervals_have_fitted(monkeypatch):

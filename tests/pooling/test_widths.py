@@ -13,7 +13,7 @@ from kernpool.algorithms import ALGORITHMS
 from kernpool.core import Exclusion, Factors, PoolState, Problem
 from kernpool.kernels import get_categorical_kernel
 from kernpool.pooling.recipe import Recipe, choose
-from kernpool.pooling.widths import LARGER, SMALLEST, nearest_widths, with_widths
+from kernpool.pooling.widths import LARGER, SMALLEST, Nearest, nearest_widths, with_widths
 
 KERNELS = "tricube", "epanechnikov", "biweight", "triweight", "triangular", "boxcar", "cosine", "gaussian", "laplace"
 
@@ -100,7 +100,7 @@ def test_sums_in_windows_are_those_of_the_reference(kernel):
     for seed, d in ((0, 1), (1, 1), (2, 2)):
         for degree in (0, 1, 2):
             pairs = drawn(seed, d, tied=seed == 1, loo=seed != 0, weighted=seed == 1)
-            recipe = Recipe.of(kernel, np.array([1.0, 0.5])[:d], degree=degree, n_neighbors=30 + 40 * (seed == 0))
+            recipe = Recipe.of(kernel, np.array([1.0, 0.5])[:d], degree=degree, window=Nearest(30 + 40 * (seed == 0)))
             agree(recipe.problem(**pairs), ("brute", "sweep"))
 
 
@@ -112,13 +112,13 @@ def test_many_keys_in_octaves_and_blocks_of_windows(monkeypatch):
     cases = ("tricube", 1), ("boxcar", 0), ("triangular", 2), ("triweight", 2), ("gaussian", 0), ("gaussian", 2)
     for kernel, degree in cases:
         for offset in (0.0, 1e6):
-            recipe = Recipe.of(kernel, degree=degree, n_neighbors=700)
+            recipe = Recipe.of(kernel, degree=degree, window=Nearest(700))
             agree(recipe.problem(x[::3] + offset, x + offset, y, key_weight=weight), ("sweep",))
             rows = {"exclude_self": True, "key_weight": weight}
             agree(recipe.problem(x + offset, x + offset, y, **rows).block(slice(0, 900)), ("sweep",))
     monkeypatch.setattr("kernpool.algorithms.brute.brute.FEW_PAIRS", 0)
     for kernel in ("tricube", "product tricube"):
-        recipe = Recipe.of(kernel, [1.0, 2.0], degree=1, n_neighbors=40)
+        recipe = Recipe.of(kernel, [1.0, 2.0], degree=1, window=Nearest(40))
         key = rng.exponential(size=(700, 2))
         agree(recipe.problem(key, key, y[:700], exclude_self=True), ("brute",))
 
@@ -129,7 +129,7 @@ def test_queries_in_a_gap_above_whole_bins_of_keys(kernel):
     for below in (1600, 1601, 1615):  # a run of far keys began inside a cell, if these were a multiple of 16
         key = np.r_[rng.uniform(0.0, 10.0, below), rng.uniform(19.0, 22.0, 4000)]
         query = np.linspace(0.0, 22.0, 300)
-        recipe = Recipe.of(kernel, degree=0, n_neighbors=1000)
+        recipe = Recipe.of(kernel, degree=0, window=Nearest(1000))
         agree(recipe.problem(query, key, np.sin(3 * key)), ("brute", "sweep"))
         agree(recipe.problem(-query, -key, np.sin(3 * key)), ("brute", "sweep"))
 
@@ -145,7 +145,7 @@ def test_gaussian_windows_beside_dense_keys_and_far_from_all(degree):
 
 
 def test_gradients_are_those_of_the_reference():
-    problem = Recipe.of("gaussian", [1.0, 0.5], degree=1, n_neighbors=20).problem(**drawn(2, 2, loo=True))
+    problem = Recipe.of("gaussian", [1.0, 0.5], degree=1, window=Nearest(20)).problem(**drawn(2, 2, loo=True))
     cotangent = np.random.default_rng(1).normal(size=(len(problem.query), 2))
     plans = [choose(problem, name) for name in ("reference", "brute")]
     states = [plan.reduce(problem) for plan in plans]
@@ -164,7 +164,7 @@ def test_categories_and_groups_keep_the_windows():
     x, y = rng.exponential(size=300), rng.normal(size=300)
     kind, level = get_categorical_kernel("li_racine"), rng.integers(0, 3, (300, 1))
     factors = Factors(level, level, (kind.table(3, 0.3),), (kind.table_slope(3, 0.3),))
-    problem = Recipe.of("tricube", n_neighbors=60).problem(x, x, y, factors=factors)
+    problem = Recipe.of("tricube", window=Nearest(60)).problem(x, x, y, factors=factors)
     dense = ALGORITHMS["reference"].reduce(problem.with_dense_factors())
     for algorithm in ("auto", "brute"):
         state = choose(problem, algorithm).reduce(problem.without_center())
@@ -179,7 +179,7 @@ def test_categories_and_groups_keep_the_windows():
 def test_weights_quantiles_and_states_have_the_same_windows():
     rng = np.random.default_rng(1)
     x, y = rng.exponential(size=200), rng.normal(size=200)
-    options = {"kernel": "biweight", "window": kernpool.Nearest(30)}
+    options = {"kernel": "biweight", "window": Nearest(30)}
     weights = kernpool.pooling_weights(x, x, **options)
     assert_allclose(weights @ y, kernpool.pool(x, x, y, **options), atol=1e-13)
     assert_allclose(kernpool.pool_state(x, x, y, **options).finalize()[:, 0], weights @ y, atol=1e-13)
@@ -191,7 +191,7 @@ def test_weights_quantiles_and_states_have_the_same_windows():
 def test_batches_have_windows_of_their_own():
     rng = np.random.default_rng(1)
     q, x, y = rng.normal(size=(3, 5, 1)), rng.normal(size=(3, 40, 1)), rng.normal(size=(3, 40, 1))
-    options = {"kernel": "tricube", "window": kernpool.Nearest(9)}
+    options = {"kernel": "tricube", "window": Nearest(9)}
     found = kernpool.pool(q, x, y, **options)
     for i in range(3):
         assert_allclose(found[i], kernpool.pool(q[i], x[i], y[i], **options))
@@ -201,11 +201,11 @@ def test_batches_have_windows_of_their_own():
     ("options", "message"),
     [
         ({"window": "wide"}, "window must be"),
-        ({"window": kernpool.Nearest()}, "window must be"),
+        ({"window": Nearest()}, "window must be"),
         ({"window": kernpool.Floor(3)}, "window must be"),
-        ({"window": kernpool.Nearest(3), "degree": 1, "kernel": "tricube"}, "give 4 or more"),
-        ({"window": kernpool.Nearest(5), "algorithm": "kd_tree"}, "use algorithm='auto' or one of"),
-        ({"window": kernpool.Nearest(5), "attn_mask": np.zeros((30, 30))}, "pass a boolean attn_mask"),
+        ({"window": Nearest(3), "degree": 1, "kernel": "tricube"}, "give 4 or more"),
+        ({"window": Nearest(5), "algorithm": "kd_tree"}, "use algorithm='auto' or one of"),
+        ({"window": Nearest(5), "attn_mask": np.zeros((30, 30))}, "pass a boolean attn_mask"),
     ],
 )
 def test_what_cannot_be_done_says_what_can(options, message):
@@ -226,9 +226,9 @@ def test_windows_have_numbers_in_range(make, wrong):
 def test_chunks_are_refused():
     chunks = kernpool.open_chunks([(np.arange(9.0), np.arange(9.0))])
     with pytest.raises(ValueError, match="pass arrays"):
-        kernpool.pool([0.0], chunks, window=kernpool.Nearest(3))
+        kernpool.pool([0.0], chunks, window=Nearest(3))
 
 
 def test_a_key_without_others_has_an_empty_window():
-    options = {"key_weight": [1.0, 0.0], "exclude_self": True, "window": kernpool.Nearest(2), "empty": "zero"}
+    options = {"key_weight": [1.0, 0.0], "exclude_self": True, "window": Nearest(2), "empty": "zero"}
     assert kernpool.pool([0.0, 1.0], [0.0, 1.0], [1.0, 2.0], **options).tolist() == [0.0, 1.0]

@@ -38,4 +38,4 @@ plt.show()
 # are rougher for it. Which span is needed? Leave-one-out says it of lines:
 
 model = LocalLinearRegressor("tricube", "loo", window=Nearest(), ridge=0.0).fit(E, y)
-print(f"{model.n_neighbors_} of {len(E)} runs")
+print(f"{model.window_.k} of {len(E)} runs")

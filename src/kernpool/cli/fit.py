@@ -184,8 +184,8 @@ def say_report(report: Report) -> None:
     widths = [f"{name} {h:.6g}{' days' * (name in dates)}" for name, h in report["bandwidth"].items()]
     if widths:
         facts["bandwidth"] = ", ".join(widths)
-    if "n_neighbors" in report:
-        facts["windows"] = f"to the {report['n_neighbors']} nearest rows"
+    if "windows" in report:
+        facts["windows"] = report["windows"]
     if "note" in report:
         facts[""] = report["note"]
     if "smoothing" in report:

@@ -14,9 +14,7 @@ from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.persistence import load_model, read_header
 from kernpool.inference import Summary
 
-RESULTS = (
-    "loo_error", "loo_empty_windows", "bandwidth_note", "min_effective_rows", "n_neighbors", "ridge", "prior_share"
-)  # fmt: skip
+RESULTS = ("loo_error", "loo_empty_windows", "bandwidth_note", "ridge", "prior_share")
 
 
 def run_info(options: argparse.Namespace) -> None:
@@ -73,9 +71,9 @@ def describe_fit(model: KernelSmoother, features: Sequence[str]) -> dict[str, An
         found["levels"] = {features[i]: list(levels) for i, levels in zip(categorical, encoding.levels, strict=True)}
     if encoding.dates:
         found["dates"] = [features[i] for i in encoding.dates]
-    neighbors = model.smoother_.n_neighbors
-    if neighbors is not None:
-        found["n_neighbors"] = neighbors
+    window = model.smoother_.window
+    if not isinstance(window, str):
+        found["windows"] = window.words
     if isinstance(model, NadarayaWatsonClassifier):
         found["classes"] = model.classes_.tolist()
     if model.smoother_.group is not None:

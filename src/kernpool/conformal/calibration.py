@@ -216,7 +216,7 @@ class ConformalProblem:
             return FOUND
         if self.bandwidth == "repeated":
             return REPEATED
-        if exclusion is None and smoother.widens:
+        if exclusion is None and smoother.window != "fixed":
             return WIDENED
         if self._has_lonely_categories():
             return LONELY

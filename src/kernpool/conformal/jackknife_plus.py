@@ -83,7 +83,7 @@ def _without_each(designs: Designs, calibration: Calibration) -> Iterator[Array]
     logits = part.similarity.logits(part.query, part.key)
     if part.factors is not None:
         logits = np.asarray(sum(part.factors.logarithms(), start=logits))
-    pooling = np.exp(logits - fitted.log_mass[:, None])
+    pooling = np.exp(logits - fitted.state.log_denominator[:, None])
     pooling *= np.minimum(calibration.weight, 1.0)
     offsets = [part.similarity.offset(part.query, part.key, a) for a in range(designs.mean.shape[1])]
     changes = designs.changes(pooling, offsets, which, calibration.value, whole=False)

@@ -39,8 +39,8 @@ from kernpool.data.chunks.parquet import ColumnNames
 from kernpool.data.chunks.sources import open_chunks
 from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.progress import Progress
-from kernpool.pooling import MapReduce, QueryBatch, Recipe, Source, finalize, found_in_rows, quotient
-from kernpool.pooling.source import Answer, CenteredState, KernelSums, Question, answer_of, joined_answers
+from kernpool.pooling import MapReduce, QueryBatch, Recipe, Source, Sums, finalize, found_in_rows, quotient
+from kernpool.pooling.source import Answer, Question, answer_of, joined_answers, kernel_sums
 
 # Arrays of the caller are part of the graph so that they outlive any worker, and what Dask recommends of large ones is
 # nothing that a caller of ours can do. Settings belong to the process, so one thread changes them at a time.
@@ -202,7 +202,7 @@ class PartitionPairs(Source):
         parts = []
         for block, rows in zip(delayed_blocks(array), row_counts(array), strict=True):
             asked = delayed(partial(QueryBatch.of, recipe))(block)
-            sums, filled = self.delayed_answer(delayed(KernelSums)(asked)), None
+            sums, filled = self.delayed_answer(delayed(kernel_sums)(asked)), None
             if recipe.empty_value is None:
                 filled = self.delayed_answer(delayed(_sums_of_empty_windows)(asked, sums))
             pooled = delayed(_finalized)(asked, sums, filled, self.flat)
@@ -319,17 +319,17 @@ def _key_columns(chunk: Chunk) -> int:
     return int(chunk.key.shape[1])
 
 
-def _sums_of_empty_windows(asked: QueryBatch, sums: CenteredState | None) -> KernelSums:
+def _sums_of_empty_windows(asked: QueryBatch, sums: Sums | None) -> MapReduce:
     empty = np.flatnonzero(found_in_rows(sums).state.denominator == 0)
-    return KernelSums(asked.at(empty, asked.recipe.empty))
+    return kernel_sums(asked.at(empty, asked.recipe.empty))
 
 
-def _finalized(asked: QueryBatch, sums: CenteredState | None, filled: CenteredState | None, flat: bool) -> Any:
+def _finalized(asked: QueryBatch, sums: Sums | None, filled: Sums | None, flat: bool) -> Any:
     sums = found_in_rows(sums)
     if not len(asked):
-        return np.empty(0) if flat else np.empty((0, len(sums.center)))
+        return np.empty(0) if flat else np.empty((0, sums.layout.values))
     limit = quotient((filled or sums).state)
-    return finalize(asked.sums(sums, flat, fill=lambda _: limit), asked.recipe)
+    return finalize(asked.finished(sums, flat, fill=lambda _: limit), asked.recipe)
 
 
 def read_block(block: Any) -> Chunks:

@@ -39,7 +39,7 @@ from kernpool.execution.error_messages import explain_calls
 from kernpool.execution.progress import Progress, progress_of_part
 from kernpool.kernels import Kernel
 from kernpool.pooling import ArrayPairs, Recipe, Source, as_pairs, choose
-from kernpool.pooling.widths import Nearest, neighbors_in
+from kernpool.pooling.widths import Nearest
 
 Array = NDArray[np.float64]
 
@@ -293,7 +293,7 @@ def pool_quantile(
         algorithm=algorithm,
         empty=empty,
         n_jobs=n_jobs,
-        n_neighbors=neighbors_in(window),
+        window=window,
     )
     pairs = as_pairs(key, value, key_weight, attn_mask, exclude_self, self_index)
     if not isinstance(pairs, ArrayPairs):

@@ -44,7 +44,6 @@ from kernpool.kernels import get_kernel
 from kernpool.pooling.recipe import Recipe, Sums, sum_problem
 from kernpool.pooling.widths import Floor, Nearest, count_neighbors, least_neighbors, width_finder, with_widths
 from kernpool.smoother import Smoother
-from kernpool.smoother.windows import effective_rows
 
 Array = NDArray[np.float64]
 
@@ -238,14 +237,14 @@ def find_floor(model: FittedModel, found: Found, rows: TrainingRows, categories:
     else:
         some = np.sort(np.random.default_rng(0).permutation(len(rows.X))[:MEDIAN_ROWS])
         problem = smoother.left_out_problem(rows.exclusion).block(some)
-        usual = float(np.median(effective_rows(problem, smoother.sums))) / rows.unit
+        usual = float(np.median(smoother.effective_rows(problem))) / rows.unit
         least = min(model._floor, max(usual, 1.0))
-    found = replace(found, min_effective_rows=float(least))
-    smoother = replace(smoother, least_rows=found.min_effective_rows)
+    found = replace(found, window=Floor(float(least)))
+    smoother = replace(smoother, window=found.window)
     if found.loo_error is None or found.bandwidth_note is not None:
         return found
-    widened = smoother.training_points(rows.exclusion).widening is not None
-    return _with_errors(found, smoother) if widened else found
+    is_uniform = smoother.training_points(rows.exclusion).is_uniform
+    return found if is_uniform else _with_errors(found, smoother)
 
 
 def find_neighbors(model: FittedModel, found: Found, rows: TrainingRows, categories: Categories) -> Found:
@@ -253,32 +252,33 @@ def find_neighbors(model: FittedModel, found: Found, rows: TrainingRows, categor
 
     Leave-one-out errors become those in these windows, except for criteria that leave no row out.
     """
+    window = model.window
+    assert isinstance(window, Nearest)
     if rows.exclusion is not None and rows.exclusion.gap:
         raise ValueError(
             f"gap must be 0 where windows follow the rows, got gap={rows.exclusion.gap} and "
-            f"window={model.window}; use window='fixed'"
+            f"window={window}; use window='fixed'"
         )
     named = model.bandwidth if isinstance(model.bandwidth, str) else "loo"
     criterion = CRITERIA.get(named, CRITERIA["loo"])  # rules of thumb and log losses of classes search nothing here
     smoother = smoother_of_rows(model, found, rows, categories)
     in_sample = smoother.problem(smoother.training_points(rows.exclusion))
-    asked = model.window.k if isinstance(model.window, Nearest) else None
-    if asked is None:
+    if window.k is None:
         found = replace(found, search_rows=None)  # all rows have a say in the number
         problem = smoother.left_out_problem(rows.exclusion) if criterion.exclude_self else in_sample
         k = search_neighbors(problem, criterion, smoother.recipe, (model.search or {}).get("seconds"))
     else:
-        units = count_neighbors(asked, in_sample)
+        units = count_neighbors(window, in_sample)
         k = round(units)
         if abs(k - units) > 1e-9 * units:  # sums of weights are rounded
             raise ValueError(
-                f"window={model.window} of a total weight of {rows.weight.sum():g} is {units:g} rows, and "
+                f"window={window} of a total weight of {rows.weight.sum():g} is {units:g} rows, and "
                 "windows reach to a whole number; give k as a number of rows, or sample_weight in whole rows"
             )
     # A share of priors by rows held out was found in windows of fixed width.
-    found = replace(found, n_neighbors=k, prior_share=None)
-    known = criterion.exclude_self and (asked is None or found.loo_error is not None)
-    return _with_errors(found, replace(smoother, n_neighbors=k)) if known else found
+    found = replace(found, window=Nearest(k), prior_share=None)
+    known = criterion.exclude_self and (window.k is None or found.loo_error is not None)
+    return _with_errors(found, replace(smoother, window=found.window)) if known else found
 
 
 def _with_errors(found: Found, smoother: Smoother) -> Found:

@@ -80,9 +80,7 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
         rows held out.
     key_, value_, key_weight_ : ndarray
         The training rows, one-hot labels and weights.
-    bandwidth_, smoothing_, encoding_, relevance_, bandwidth_search_, loo_empty_windows_, min_effective_rows_
-        As in `NadarayaWatsonRegressor`.
-    n_neighbors_
+    bandwidth_, smoothing_, encoding_, relevance_, bandwidth_search_, loo_empty_windows_, window_
         As in `NadarayaWatsonRegressor`.
     n_features_in_, feature_names_in_
         As in `NadarayaWatsonRegressor`.

@@ -44,25 +44,16 @@ def _recipe(model: FittedModel, bandwidth: Array, tied: NDArray[np.intp] | None,
 
 def smoother_of_fit(model: FittedModel) -> Smoother | StoredModel:
     """Build the smoother that a fit leaves, from the attributes that it has found."""
-    encoding = model.encoding_
-    bandwidth, tied = encoding.distinct(model.bandwidth_), encoding.tied
-    recipe = _recipe(model, bandwidth if tied is None else bandwidth[tied], tied, getattr(model, "ridge_", 0.0))
-    source = model.source_
+    encoding, source, ridge = model.encoding_, model.source_, getattr(model, "ridge_", 0.0)
     if source is not None:
+        recipe = _recipe(model, model.bandwidth_, None, ridge)
         return StoredModel(source, recipe, (model.search or {}).get("random_state", 0))
-    categories, robust = model._categories(), model.robust_weight_
-    return Smoother(
-        Keys.read(encoding.pooled(model.key_), model.value_, model.key_weight_),
-        recipe,
-        model.key_code_ if len(categories) else None,
-        categories,
-        np.asarray(model.smoothing_, dtype=np.float64),
-        least_rows=model.min_effective_rows_,
-        n_neighbors=getattr(model, "n_neighbors_", None),
-        exclusion=model.exclusion_,
-        robust_weight=robust,
-        robustness=None if robust is None else Robustness.of(model.robust),
+    rows = TrainingRows.from_arrays(
+        encoding.pooled(model.key_), model.value_, model.key_weight_, model.key_code_, model.exclusion_, encoding.tied
     )
+    bandwidth, smoothing = encoding.distinct(model.bandwidth_), np.asarray(model.smoothing_, dtype=np.float64)
+    found = Found(bandwidth, smoothing, ridge, window=model.window_, robust_weight=model.robust_weight_)
+    return smoother_of_rows(model, found, rows, model._categories())
 
 
 def smoother_of_rows(model: FittedModel, found: Found, rows: TrainingRows, categories: Categories) -> Smoother:
@@ -74,27 +65,20 @@ def smoother_of_rows(model: FittedModel, found: Found, rows: TrainingRows, categ
         rows.code if len(categories) else None,
         categories,
         found.smoothing,
-        least_rows=found.min_effective_rows,
-        n_neighbors=found.n_neighbors,
+        window=found.window,
         exclusion=rows.exclusion,
+        robust_weight=found.robust_weight,
+        robustness=None if found.robust_weight is None else Robustness.of(model.robust),
     )
 
 
-def floor_in_words(model: FittedModel) -> str:
-    """Describe the windows, for summaries: their number of neighbors, or the floor of rows if it widened any."""
+def windows_in_words(model: FittedModel) -> str:
+    """Describe the windows for summaries, unless all have the bandwidth."""
     smoother = model.smoother_
-    if isinstance(smoother, StoredModel):
+    if isinstance(smoother.window, str) or not isinstance(smoother, Smoother):
         return ""
-    if smoother.n_neighbors is not None:
-        return f", windows of the {smoother.n_neighbors} nearest rows"
-    if smoother.least_rows is None or smoother.training_points(smoother.exclusion).widening is None:
-        return ""
-    return f", windows of at least {smoother.least_rows:.3g} effective rows"
-
-
-def numeric_query(model: FittedModel, X: ArrayLike, *, warn: bool = True) -> Array:
-    """Convert queries of a model without categorical columns to an array; warn of extrapolation if `warn`."""
-    return read_query(model, X, warn=warn)[0]
+    is_uniform = smoother.training_points(smoother.exclusion).is_uniform
+    return "" if is_uniform else f", windows {smoother.window.words}"
 
 
 def read_query(model: FittedModel, X: ArrayLike, *, warn: bool = True) -> tuple[Array, Codes]:
@@ -114,18 +98,8 @@ def read_query(model: FittedModel, X: ArrayLike, *, warn: bool = True) -> tuple[
     return numeric, code
 
 
-def per_unit(model: FittedModel, query: Array, slopes: Array) -> Array:
-    """Convert slopes by pooled columns, of shape (m, pooled columns, c), to slopes of shape (m, d, c) per unit of X.
-
-    `query` has the numeric columns of the rows, before any transformation. The axis of outputs is dropped if y was
-    one-dimensional.
-    """
-    slopes = model.encoding_.to_table(query, slopes)
-    return slopes if output_shape(model) else slopes[:, :, 0]
-
-
 def output_shape(model: FittedModel) -> tuple[int, ...]:
-    """Return the shape of the outputs of one row: empty if y had one dimension."""
+    """Return the shape of the outputs of one row: (c,), or () if y had one dimension."""
     source = model.source_
     return model.value_.shape[1:] if source is None else () if source.flat else (source.outputs,)
 
@@ -151,20 +125,18 @@ def pool_elsewhere(model: FittedModel, X: ArrayLike, pairs_of_chunks: Callable[[
         chunks = open_chunks(keys.rows.array, model.value_, weight)
     else:
         chunks = source.chunks  # type: ignore[union-attr]  # of chunks only
-    recipe = places.widen(smoother.recipe)
-    sums = pairs_of_chunks(chunks).reduce(recipe, places.query, current_progress())
-    return pooled_from(model, places, query, sums)
+    sums = pairs_of_chunks(chunks).reduce(places.widen(smoother.recipe), places.query, current_progress())
+    return pooled_from(model, query, sums)
 
 
-def pooled_from(model: FittedModel, points: EvaluationPoints, query: Array, sums: Sums) -> NDArray[Any]:
+def pooled_from(model: FittedModel, query: Array, sums: Sums) -> NDArray[Any]:
     """Compute predictions from their sums, in the shape and type of the outputs."""
     smoother = model.smoother_
-    recipe = points.widen(smoother.recipe)
+    pooled = finalize(sums, smoother.recipe, model._report_rank)
     if isinstance(smoother, StoredModel):
-        return finalize(sums, recipe, model._report_rank)
-    if smoother.robust_weight is not None and recipe.kernel.is_compact:
+        return pooled
+    if smoother.robust_weight is not None and smoother.recipe.kernel.is_compact:
         _warn_of_outliers(sums.state)
-    pooled = finalize(sums, recipe, model._report_rank)
     dtype = np.result_type(query, model.key_, model.value_)
     return pooled.reshape(len(pooled), *model.value_.shape[1:]).astype(dtype, copy=False)
 
@@ -190,24 +162,15 @@ def places_of(model: FittedModel, X: ArrayLike, *, warn: bool = True) -> Evaluat
     return points_of(model, *read_query(model, X, warn=warn))
 
 
-def report_rank(model: FittedModel, rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:
-    """Warn of rank-deficient local planes, once per fit.
-
-    Predictions of constants do not depend on planes, but their intervals are made of them.
-    """
-    if model._degree:
-        model._report_rank(rank, occupied, columns)
-        return
-    smoother = model.smoother_
-    rows = (smoother.keys.rows.array, smoother.weight) if isinstance(smoother, Smoother) else (None, None)
-    model._rank_notes.warn_of_slopes(rank, occupied, columns, *rows)
-
-
 def shaped(model: FittedModel, query: Array, values: Array) -> Array:
-    """Return values of a fit (m, c) in the shape of predictions, or those of slopes (m, d, c) as by `per_unit`."""
+    """Return values of a fit (m, c), or slopes by pooled columns (m, pooled columns, c), in the shape of predictions.
+
+    Slopes become those per unit of the columns of X at `query`, the numeric columns of the rows before any
+    transformation. The axis of outputs is dropped if y had one dimension.
+    """
     if values.ndim == 3:
-        return per_unit(model, query, values)
-    return values if output_shape(model) else values[:, 0]
+        values = model.encoding_.to_table(query, values)
+    return values if output_shape(model) else values[..., 0]
 
 
 def printed_columns(model: FittedModel) -> tuple[ColumnSummary, ...]:

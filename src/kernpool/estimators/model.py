@@ -309,7 +309,7 @@ class FittedModel(Parameters):
     bandwidth_: Array
     smoothing_: Array
     loo_error_: float  # after a search that leaves rows out
-    min_effective_rows_: float | None
+    window_: Window
     encoding_: Encoding
     smoother_: Smoother | StoredModel
     target_name_: str | None
@@ -345,8 +345,9 @@ class FittedModel(Parameters):
     @property
     def _bandwidth_was_found(self) -> bool:
         """Whether the training rows chose the bandwidths or the windows, rather than the caller."""
-        asked = self.window.k if isinstance(self.window, Nearest) else None
-        return isinstance(self.bandwidth, str) or self.smoother_.n_neighbors != asked
+        windows = {self.window, self.smoother_.window}
+        other_window = len(windows) > 1 and any(isinstance(window, Nearest) for window in windows)
+        return isinstance(self.bandwidth, str) or other_window
 
     @property
     def _reads_pairs_as_numbers(self) -> bool:

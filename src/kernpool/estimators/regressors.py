@@ -206,7 +206,7 @@ class KernelRegressor(
             return predict_lazily(model, model.source_, X)  # type: ignore[no-any-return]  # a Dask array
         numeric, code = read_query(model, X)
         points = points_of(model, numeric, code)
-        return pooled_from(model, points, numeric, model.smoother_.pool(points, current_progress()))
+        return pooled_from(model, numeric, model.smoother_.pool(points, current_progress()))
 
     @property
     def _reads_pairs_as_numbers(self) -> bool:
@@ -219,20 +219,24 @@ class KernelRegressor(
     def _report_rank(self, rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:
         """Warn, once per fit, of local planes whose slopes the training rows do not determine (a callback).
 
-        Of quadratics it warns each time.
+        Of quadratics it warns each time. Predictions of constants do not depend on planes, but intervals do.
         """
         if not np.any(occupied & (rank < columns)):
             return
         smoother, encoding = self.smoother_, self.encoding_
+        key, weight = (smoother.keys.rows.array, smoother.weight) if isinstance(smoother, Smoother) else (None, None)
         if smoother.recipe.degree == 2:
             d = len(self.bandwidth_)
             warn_of_curvature(rank, occupied, d * (d + 3) // 2)
-        elif smoother.recipe.degree == 1 and encoding.numeric:
-            key, labels = None, [str(i) for i in range(columns)]
-            if encoding.tied is None:  # coordinates of circles have no names, and depend on each other: tangents do not
-                key = smoother.keys.rows.array if isinstance(smoother, Smoother) else None
+        elif smoother.recipe.degree == 0:
+            self._rank_notes.warn_of_slopes(rank, occupied, columns, key, weight)
+        elif encoding.numeric:
+            labels = [str(i) for i in range(columns)]
+            if encoding.tied is None:
                 labels = list(map(repr, encoding.numeric_labels() or encoding.numeric))
-            self._rank_notes.warn(rank, occupied, key, labels, getattr(smoother, "weight", None))
+            else:  # coordinates of circles have no names, and depend on each other: tangents do not
+                key = None
+            self._rank_notes.warn(rank, occupied, key, labels, weight)
 
 
 class NadarayaWatsonRegressor(KernelRegressor):
@@ -340,12 +344,9 @@ class NadarayaWatsonRegressor(KernelRegressor):
         error of the rows held out.
         `leave_one_out` computes it for any bandwidth. Of the rows that the bandwidth was chosen by, it is too small for
         new ones; `expected_error` corrects it for the search.
-    min_effective_rows_ : float or None
-        Effective rows that windows have at least, given or found; None for no floor. `Prediction.widening` has the
-        factor of the bandwidths at each query.
-    n_neighbors_ : int
-        Rows to which windows reach, by their weights; absent where widths are fixed. `loo_error_` is that of these
-        windows.
+    window_ : "fixed", Floor or Nearest
+        How far windows reach, given or found; of `Nearest` to k rows, by their weights. `loo_error_` is that of these
+        windows, and `Prediction.widening` has the factor of the bandwidths at each query.
     loo_empty_windows_ : int
         Training rows that had no other row in their window there, or none of another group; likewise.
     key_, value_, key_weight_ : ndarray
@@ -464,9 +465,7 @@ class LocalLinearRegressor(KernelRegressor):
         difference. Only after a search.
     ridge_ : float
         The ridge, given or found; zero for none.
-    bandwidth_, smoothing_, encoding_, bandwidth_search_, loo_error_, loo_empty_windows_, min_effective_rows_
-        As in `NadarayaWatsonRegressor`.
-    n_neighbors_
+    bandwidth_, smoothing_, encoding_, bandwidth_search_, loo_error_, loo_empty_windows_, window_
         As in `NadarayaWatsonRegressor`.
     key_, value_, key_weight_, robust_weight_, search_rows_, source_, reference_, bandwidth_note_, n_features_in_
         As in `NadarayaWatsonRegressor`.
@@ -543,7 +542,7 @@ class LocalPolynomialRegressor(KernelRegressor):
 
     Attributes
     ----------
-    bandwidth_, smoothing_, encoding_, bandwidth_search_, relevance_, loo_error_, n_neighbors_
+    bandwidth_, smoothing_, encoding_, bandwidth_search_, relevance_, loo_error_, window_
         As in `LocalLinearRegressor`, as are all others.
 
     See Also

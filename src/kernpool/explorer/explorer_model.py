@@ -30,6 +30,7 @@ from kernpool.estimators.limits import refuse
 from kernpool.estimators.model import as_fitted
 from kernpool.execution.error_messages import abbreviate, check_choice
 from kernpool.kernels import BUILT_IN, Kernel, get_kernel
+from kernpool.pooling.widths import Nearest
 
 Array = NDArray[np.float64]
 Truth = Callable[[Array], ArrayLike] | tuple[ArrayLike, ArrayLike]
@@ -94,7 +95,7 @@ def _refuse_windows(model: KernelSmoother) -> None:
             f"a column of this model comes round, which the explorer shows for up to {EXACT_ROWS} rows, got {n}; fit "
             "to a sample of them with bandwidth=model.bandwidth_"
         )
-    if model.smoother_.n_neighbors is None:
+    if not isinstance(model.smoother_.window, Nearest):
         return
     is_line = len(model.bandwidth_) == 1 and model.encoding_.numbers_alone and not closed
     is_alone = not isinstance(model, NadarayaWatsonClassifier) and model.smoother_.group is None
@@ -258,15 +259,15 @@ def _relevance(model: KernelSmoother) -> list[float] | None:
 
 def settings_of(model: KernelSmoother) -> dict[str, Any]:
     """Return kernel, bandwidth, degree and other settings of a fitted estimator, as the page represents them."""
-    recipe = model.smoother_.recipe
+    recipe, window = model.smoother_.recipe, model.smoother_.window
     return {
         "kernel": recipe.kernel.profile_name,
         "bandwidth": np.minimum(model.bandwidth_, INFINITE).tolist(),  # JSON has no infinity
         # Of Gaussians both are one, and a product on circles is of these.
         "composition": recipe.kernel.composition,
         "degree": recipe.degree,
-        "widths": "fixed" if model.smoother_.n_neighbors is None else "nearest",
-        "neighbors": model.smoother_.n_neighbors,
+        "widths": "nearest" if isinstance(window, Nearest) else "fixed",
+        "neighbors": window.k if isinstance(window, Nearest) else None,
         "smoothing": np.asarray(model.smoothing_, dtype=np.float64).tolist(),
         "ridge": float(model.ridge_) if recipe.degree and np.any(recipe.ridge) else None,
         "empty": model.empty,

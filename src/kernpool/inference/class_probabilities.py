@@ -32,7 +32,7 @@ from kernpool.execution.warnings import warn_caller
 from kernpool.inference.variance.residuals import fit_squares
 from kernpool.inference.variance.standard_errors import LOST, ROUNDED, TOO_FAR, ExtrapolationWarning, within_range
 from kernpool.smoother import EvaluationPoints, Fitted, Smoother, squared_norm
-from kernpool.smoother.training_fits import refuse_few_rows
+from kernpool.smoother.linear_smoother import refuse_few_rows
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -71,7 +71,7 @@ class Probabilities:
     def at(self, places: EvaluationPoints) -> Array:
         """Return class probabilities at evaluation points, of shape (m, k); the priors where a window is empty."""
         fit = self.smoother.fit(places).fit
-        if self.smoother.recipe.refuses_empty:
+        if self.smoother.recipe.empty == "raise":
             self.smoother.recipe.report_empty(fit.occupied)
         return self._mixed(fit.intercept, fit.occupied, self.prior)
 
@@ -113,8 +113,8 @@ def effective_rows(of: Probabilities, places: EvaluationPoints) -> tuple[Array, 
 def _has_information(fitted: Fitted, *, warn: bool = True) -> NDArray[np.bool_]:
     """Return which queries have training rows near enough for standard errors, and warn of other queries."""
     # there is no warning of far queries beyond the range of the keys: estimators warn of those
-    rounded = ROUNDED * np.abs(fitted.log_mass)
-    empty = ~np.isfinite(fitted.log_mass)
+    rounded = ROUNDED * np.abs(fitted.state.log_denominator)
+    empty = ~np.isfinite(fitted.state.log_denominator)
     lost = ~empty & (rounded > LOST)
     for places, reason, category in (
         (empty & warn, "have no key with positive weight", EmptyWindowWarning),

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernpool.execution.text_table import PrintedResult, columns_of_text, frame_of, lines_of
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks, weighted_sum
-from kernpool.smoother import EvaluationPoints, Fitted, Smoother, WeightTables
+from kernpool.smoother import Fitted, Smoother, WeightTables
 from kernpool.smoother.deletion import Designs
 
 Array = NDArray[np.float64]
@@ -274,16 +274,15 @@ def row_labels(labels: ArrayLike, n: int) -> NDArray[Any]:
 
 
 def explain(
-    smoother: Smoother,
     fitted: Fitted,
-    places: EvaluationPoints,
     value: Array,
     k: int,
     labels: NDArray[Any] | None = None,
 ) -> Explanation:
     """Explain predictions by their k training rows of largest weight."""
     # `value` are the outputs as given: those of the smoother are rounded
-    fit, weight = fitted.fit, smoother.weight
+    smoother, fit = fitted.smoother, fitted.fit
+    weight = smoother.weight
     row = largest_weights(smoother, fitted, min(k, int(np.count_nonzero(weight > 0))))
     pooling, offsets = _pooling_weights(smoother, fitted, row)
     designs = Designs.of(fitted)
@@ -300,7 +299,7 @@ def explain(
     return Explanation(
         np.where(occupied[:, None], fit.intercept, np.nan),
         smoother.keys.center + first + mean,
-        smoother.effective_rows(places),
+        smoother.effective_rows(fitted.problem),
         row,
         np.where(occupied[:, None], np.where(known, linear, 0.0), np.nan),
         output,
@@ -348,6 +347,6 @@ def _pooling_weights(smoother: Smoother, fitted: Fitted, row: Integers) -> tuple
         for table, query, key in columns:
             logits = logits + table[query[:, None], key[row]]
     with np.errstate(invalid="ignore", over="ignore"):
-        pooling = smoother.weight[row] * np.exp(logits - fitted.log_mass[:, None])
+        pooling = smoother.weight[row] * np.exp(logits - fitted.state.log_denominator[:, None])
     offsets = [*np.moveaxis(away / problem.similarity.bandwidth, 2, 0)] if problem.degree else []
     return np.where(row >= 0, pooling, 0.0), offsets

@@ -46,7 +46,7 @@ from kernpool.execution.threads import cut, weighted_sum
 from kernpool.inference.variance.residuals import local_noise, squared_residuals
 from kernpool.kernels import square
 from kernpool.pooling import weight_rows
-from kernpool.smoother import Clusters, Smoother, Training, log_mass
+from kernpool.smoother import Smoother, Training
 from kernpool.smoother.linear_smoother import ROWS_AT_ONCE
 from kernpool.smoother.quadratic_forms import LinearWeights, combined, product_problem
 
@@ -211,12 +211,11 @@ def summarise(
     title: str,
     chosen: str,
     columns: tuple[ColumnSummary, ...],
-    clusters: Clusters | None = None,
 ) -> Summary:
-    """Compute the `Summary` of a fitted regressor from its training rows, in one or two passes over their pairs."""
+    """Compute the `Summary` of a fitted regressor from its training rows, in one pass over their pairs."""
     weight, rows = training.weight, training.rows
     own = training.value - training.fitted
-    squared, effective = _norms(smoother, training)
+    squared, effective = _norms(smoother, training.linear_weights)
     kept = weight > 0
     trace, trace_squared = training.trace, float(weighted_sum(weight[kept], squared[kept]))
     mean = _mean(training.value, weight)
@@ -243,8 +242,8 @@ def summarise(
             "few": float(weight[kept & (effective < FEW)].sum() / rows),
             "alone": training.alone,
         }
-    if clusters is not None:
-        values |= _left_out(clusters, training.value, weight)
+    if smoother.group is not None and smoother.cluster_residual is not None:
+        values |= _left_out(smoother.group, smoother.cluster_residual, training.value, weight)
     return summary_of_regression(title, len(columns), values)
 
 
@@ -280,24 +279,20 @@ def _mean(value: Array, weight: Array) -> Array:
     return np.asarray(first + weighted_sum(weight, value - first) / weight.sum())
 
 
-def _left_out(clusters: Clusters, value: Array, weight: Array) -> dict[str, Any]:
+def _left_out(code: Integers, residual: Array, value: Array, weight: Array) -> dict[str, Any]:
     """Return number and sizes (smallest, median, largest) of the clusters, and R2 and error without the row's own."""
     kept = weight > 0
-    size = np.sort(np.bincount(np.unique(clusters.code[kept], return_inverse=True)[1], weight[kept]))
+    size = np.sort(np.bincount(np.unique(code[kept], return_inverse=True)[1], weight[kept]))
     return {
         "n_clusters": len(size),
         "cluster_sizes": (float(size[0]), float(np.median(size)), float(size[-1])),
-        "cluster_r2": explained(value, clusters.residual, weight),
-        "cluster_error": float(weighted_sum(weight, clusters.residual**2).sum() / weight.sum()),
+        "cluster_r2": explained(value, residual, weight),
+        "cluster_error": float(weighted_sum(weight, residual**2).sum() / weight.sum()),
     }
 
 
-def _norms(smoother: Smoother, training: Training) -> tuple[Array, Array]:
+def _norms(smoother: Smoother, share: LinearWeights) -> tuple[Array, Array]:
     """Return, for each training row, the squared norm of its fit's linear weights and the effective sample size."""
-    if training.shares is None:
-        share = smoother.fit(smoother.training).linear_weights
-    else:
-        share = LinearWeights(smoother.problem(smoother.training), smoother.factor, *training.shares)
     term = square(share.problem.similarity.kernel)
     multiplied = product_problem(share, share, term, None)
     state, n = smoother.sums(multiplied), len(share.base)
@@ -386,13 +381,14 @@ class Residuals(PrintedResult):
         return printed_table({"rows": largest}, [*names, *columns, "leverage"], rows)
 
 
-def residuals(smoother: Smoother, training: Training, clusters: Clusters | None = None) -> Residuals:
+def residuals(smoother: Smoother, training: Training) -> Residuals:
     """Compute fitted values, held-out residuals, leverages and local noise at the training rows of a fit."""
     # two passes over pairs of rows
-    if clusters is None:
+    residual, code = smoother.cluster_residual, smoother.group
+    if residual is None:
         residual, squared = training.value - training.deleted, squared_residuals(smoother, training)
     else:
-        residual, squared = clusters.residual, clusters.residual**2
+        squared = residual**2
     noise, _ = local_noise(smoother, smoother.training, squared)
     # Copies: the model keeps these arrays for its standard errors, and callers may modify residuals.
     return Residuals(
@@ -401,7 +397,7 @@ def residuals(smoother: Smoother, training: Training, clusters: Clusters | None 
         training.leverage.copy(),
         np.sqrt(noise),
         training.weight.copy(),
-        None if clusters is None else clusters.code.copy(),
+        None if code is None else code.copy(),
     )
 
 
@@ -414,7 +410,7 @@ def attention_received(smoother: Smoother) -> Array:
     # one is that of an average row; two passes over pairs of rows
     smoother = smoother.of_degree(0).with_values(np.zeros((len(smoother.weight), 1)))
     problem, weight = smoother.left_out_problem(smoother.exclusion), smoother.weight
-    mass = log_mass(smoother.sums(problem))
+    mass = smoother.sums(problem).log_denominator
     peak = problem.similarity.log_peak
     near = (weight > 0) & (mass > peak - FAR)
     attention = np.zeros(len(weight))
@@ -425,7 +421,7 @@ def attention_received(smoother: Smoother) -> Array:
         received = replace(problem, key_weight=share / largest, weight_unit=1.0, prepared=None)
         for rows, similarity in problem.similarity.parts():  # of keys now: windows are those of the rows that attend
             state = smoother.sums(replace(received, similarity=similarity).block(slice(None), rows))
-            attention += np.where(state.denominator > 0, largest * np.exp(log_mass(state) - unit), 0.0)
+            attention += np.where(state.denominator > 0, largest * np.exp(state.log_denominator - unit), 0.0)
     (far,) = np.nonzero((weight > 0) & ~near & (mass > -np.inf))
     for rows, alpha in weight_rows(problem.block(far)) if far.size else ():
         alpha[np.arange(len(alpha)), far[rows]] = 0.0

@@ -19,7 +19,8 @@ from kernpool.core.input_validation import LEAST_TOL
 from kernpool.data import Chunk, Chunks, Kind, TableError, as_bandwidth, as_real_array
 from kernpool.data.chunks import base
 from kernpool.execution.progress import Progress
-from kernpool.pooling.source import Answer, CenteredState, QueryBatch, Question, Source, answer_of, found_in_rows
+from kernpool.pooling.recipe import Sums
+from kernpool.pooling.source import Answer, QueryBatch, Question, Source, answer_of, found_in_rows
 
 Array = NDArray[np.float64]
 
@@ -101,7 +102,7 @@ class ChunkPairs(Source):
         self._check_unchanged()
         return found_in_rows(answer_of(question, _watched(self.chunks, progress)))
 
-    def sum(self, asked: QueryBatch, progress: Progress | None = None) -> CenteredState:
+    def sum(self, asked: QueryBatch, progress: Progress | None = None) -> Sums:
         """Return the kernel sums over all pairs, to rounding, and read no chunk that is out of reach of all queries."""
         # A kernel of infinite support reaches to where the weights of all pairs beyond are `UNREAD` of the tolerance of
         # a query whose sum of weights is `LEAST_SUM`. Queries with a smaller sum are summed over the others as well.

@@ -28,7 +28,7 @@ from kernpool.kernels import Kernel, get_kernel
 from kernpool.pooling.category_cells import choose_for_levels
 from kernpool.pooling.excluded_plan import plan_of_excluded
 from kernpool.pooling.plan import FEW, PoolingPlan, WidenedPlan, check_algorithm, choose_algorithm, name_of_each
-from kernpool.pooling.widths import Window, count_neighbors, neighbors_in, with_neighbors
+from kernpool.pooling.widths import Nearest, Window, check_window, count_neighbors, nearest_widths, with_widths
 
 Array = NDArray[np.float64]
 
@@ -52,8 +52,8 @@ class Recipe:
         Whether ``empty="nearest"`` warns where windows are empty, as it does for estimators, whose default it is.
     widening : ndarray of shape (m,), optional
         Factor of the bandwidths at each of the queries to come, as of `KernelLogits`.
-    n_neighbors : int or float, optional
-        Number or share of keys to which windows reach (`kernpool.pooling.widths`); None for the bandwidths as they are.
+    window : "fixed" or Nearest, default="fixed"
+        How far windows reach (`kernpool.pooling.widths`).
     tied : ndarray of int, shape (d,), optional
         Columns that are points on circles or spheres, as of `KernelLogits`.
 
@@ -81,7 +81,7 @@ class Recipe:
     ridge: Array | float = 0.0
     warns_of_nearest: bool = False
     widening: Array | None = None
-    n_neighbors: float | None = None
+    window: Window = "fixed"
     tied: NDArray[np.intp] | None = None
 
     def __post_init__(self) -> None:
@@ -113,8 +113,8 @@ class Recipe:
             Checked.
         """
         if not (isinstance(window, str) and window == "fixed"):
-            options["n_neighbors"] = neighbors_in(window)
-        return cls(get_kernel(kernel), as_bandwidth(bandwidth, None), **options)
+            check_window(window)
+        return cls(get_kernel(kernel), as_bandwidth(bandwidth, None), window=window, **options)
 
     def problem(
         self, query: ArrayLike | Rows, key: ArrayLike | Keys, value: ArrayLike | Rows | None = None, **pairs: Any
@@ -133,9 +133,9 @@ class Recipe:
         if self.widening is not None or self.tied is not None:
             similarity = replace(problem.similarity, widening=self.widening, tied=self.tied)
             problem = replace(problem, similarity=similarity)
-        if self.n_neighbors is None:
+        if not isinstance(self.window, Nearest):
             return problem
-        return with_neighbors(problem, count_neighbors(self.n_neighbors, problem))
+        return with_widths(problem, nearest_widths(problem, count_neighbors(self.window, problem)))
 
     def at(self, queries: slice | NDArray[np.intp]) -> Recipe:
         """Return the recipe for the queries with these indices."""
@@ -143,7 +143,7 @@ class Recipe:
 
     def refuse_nearest(self, pairs: str) -> None:
         """Raise ValueError if windows follow the keys, which `pairs` (in words) cannot do: all keys are counted."""
-        if self.n_neighbors is not None:
+        if self.window != "fixed":
             raise ValueError(
                 f"window=Nearest(k) counts the keys that are near, which {pairs} do not hold at once; pass arrays, or "
                 " window='fixed' with a bandwidth"
@@ -157,11 +157,6 @@ class Recipe:
     def empty_value(self) -> float | None:
         """Value of queries without any key of positive weight; None where it is a fit, of the nearest or all keys."""
         return EMPTY_VALUES.get(self.empty)
-
-    @property
-    def refuses_empty(self) -> bool:
-        """Whether queries without any key of positive weight are an error."""
-        return self.empty == "raise"
 
     @property
     def warns_of_empty(self) -> bool:
@@ -339,14 +334,6 @@ class Sums:
         fit = solve(self.state if ridge is None else with_ridge(self.state, self.layout, ridge), self.layout)
         center = 0.0 if self.center is None else self.center
         return replace(fit, intercept=np.where(fit.occupied[:, None], fit.intercept + center, 0.0))
-
-
-def sum_pairs(problem: Problem, recipe: Recipe, progress: Progress | None = None) -> Sums:
-    """Sum weights and weighted values of one problem, with values for empty windows."""
-    centered = bool(problem.degree or problem.factors)
-    state = sum_problem(problem.without_center() if centered else problem, recipe, progress)
-    fill = partial(limit_values, problem, empty=recipe.empty, n_jobs=recipe.n_jobs)
-    return Sums(state, problem.layout, problem.value_center if centered else None, fill)
 
 
 def finalize(

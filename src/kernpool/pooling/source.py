@@ -1,7 +1,7 @@
 """Rows that are not in memory: the interface that chunks of files share with partitions of a cluster.
 
 A `Source` answers a `Question` by map and reduce: every chunk of rows is answered separately, wherever it lies, and two
-answers are merged to one. Kernel sums (`KernelSums`), samples, ranges of columns and the passes of quantiles are
+answers are merged to one. Kernel sums (`kernel_sums`), samples, ranges of columns and the passes of quantiles are
 questions. Chunks are gone through in turn (`out_of_core.py`), and partitions by the workers of a cluster
 (`kernpool.dask`).
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -104,12 +105,10 @@ class QueryBatch:
         recipe = recipe if limit is None else replace(recipe, degree=0)
         return QueryBatch(recipe, self.query._replace(array=self.query.array[rows]), (len(rows),), limit)
 
-    def sums(self, summed: CenteredState, flat: bool, **more: Any) -> Sums:
-        """Wrap the sums over all rows as `Sums`, ready for `finalize`; `more` are further fields of `Sums`."""
-        outputs = len(summed.center)
-        shape = self.shape if flat else (*self.shape, outputs)
-        center = summed.center if self.recipe.degree else None
-        return Sums(summed.state, self.layout(outputs), center, shape=shape, **more)
+    def finished(self, sums: Sums, flat: bool, **more: Any) -> Sums:
+        """Return the sums over all rows ready for `finalize`; `more` are further fields of `Sums`."""
+        shape = self.shape if flat else (*self.shape, sums.layout.values)
+        return replace(sums, center=sums.center if self.recipe.degree else None, shape=shape, **more)
 
 
 def merge_states(a: PoolState, b: PoolState, limit: str | None) -> PoolState:
@@ -143,35 +142,27 @@ class MapReduce(NamedTuple):
     joined: Callable[[Any, Any], Any]
 
 
-class CenteredState(NamedTuple):
-    """Kernel sums of values less a center."""
-
-    state: PoolState
-    center: Array  # shape (c,)
-
-
-class KernelSums(NamedTuple):
-    """Map-reduce query for sums of weights and weighted values at evaluation points.
+def kernel_sums(asked: QueryBatch) -> MapReduce:
+    """Return the map-reduce query for sums of weights and weighted values at evaluation points.
 
     Each chunk takes its own values less their median, as slopes of large values with small differences would lose their
     digits. Weighted means have no center.
     """
+    return MapReduce(partial(_sums_of_chunk, asked), partial(_joined_sums, asked))
 
-    asked: QueryBatch
 
-    def of(self, chunk: Chunk) -> CenteredState:
-        """Return the sums of one chunk."""
-        value = chunk.value if chunk.weight is None else chunk.value[chunk.weight > 0]
-        center = np.quantile(value[:: 1 + (len(value) >> 14)], 0.5, axis=0, method="lower")  # of every k-th row of many
-        return CenteredState(self.asked.state(chunk, center), center)
+def _sums_of_chunk(asked: QueryBatch, chunk: Chunk) -> Sums:
+    value = chunk.value if chunk.weight is None else chunk.value[chunk.weight > 0]
+    center = np.quantile(value[:: 1 + (len(value) >> 14)], 0.5, axis=0, method="lower")  # of every k-th row of many
+    return Sums(asked.state(chunk, center), asked.layout(len(center)), center)
 
-    def joined(self, one: CenteredState, other: CenteredState) -> CenteredState:
-        """Merge the sums of two disjoint sets of rows, with the center of the first."""
-        state = other.state
-        if self.asked.recipe.degree:
-            added, layout = other.center - one.center, self.asked.layout(len(one.center))
-            state = layout.with_center(state, added)
-        return CenteredState(merge_states(one.state, state, self.asked.limit), one.center)
+
+def _joined_sums(asked: QueryBatch, one: Sums, other: Sums) -> Sums:
+    """Merge the sums of two disjoint sets of rows, with the center of the first."""
+    state = other.state
+    if asked.recipe.degree and one.center is not None and other.center is not None:
+        state = one.layout.with_center(state, other.center - one.center)
+    return replace(one, state=merge_states(one.state, state, asked.limit))
 
 
 class Source(ABC):
@@ -204,19 +195,20 @@ class Source(ABC):
         """
         return self.ask(Sampling(size, seed), progress)
 
-    def sum(self, asked: QueryBatch, progress: Progress | None = None) -> CenteredState:
+    def sum(self, asked: QueryBatch, progress: Progress | None = None) -> Sums:
         """Return the kernel sums over all pairs at evaluation points."""
-        return self.ask(KernelSums(asked), progress)
+        sums: Sums = self.ask(kernel_sums(asked), progress)
+        return sums
 
     def reduce(self, recipe: Recipe, query: ArrayLike, progress: Progress | None = None) -> Sums:
         """Sum weights and weighted values over all pairs, at each query."""
         asked = self.asked(recipe, query)
 
         def fill(rows: NDArray[np.intp]) -> Array:
-            return quotient(self.ask(KernelSums(asked.at(rows, recipe.empty))).state)
+            return quotient(self.ask(kernel_sums(asked.at(rows, recipe.empty))).state)
 
         dtype = np.result_type(asked.query.dtype or FLOAT64, self.dtype)
-        return asked.sums(self.sum(asked, progress), self.flat, fill=fill, dtype=dtype)
+        return asked.finished(self.sum(asked, progress), self.flat, fill=fill, dtype=dtype)
 
     def pool(self, recipe: Recipe, query: Any, progress: Progress | None = None) -> Any:
         """Compute pooled values at queries; parameters as of `finalize`."""

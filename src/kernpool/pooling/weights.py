@@ -18,7 +18,7 @@ from kernpool.execution.error_messages import explain_calls
 from kernpool.kernels import Kernel
 from kernpool.pooling.in_memory import ArrayPairs
 from kernpool.pooling.recipe import Recipe, limit_problem
-from kernpool.pooling.widths import Nearest, neighbors_in
+from kernpool.pooling.widths import Nearest
 
 Array = NDArray[np.float64]
 
@@ -74,8 +74,7 @@ def pooling_weights(
     >>> kernpool.pooling_weights([0.0], [-1.0, 0.0, 1.0]).round(3)
     array([[0.274, 0.452, 0.274]])
     """
-    k = neighbors_in(window)
-    recipe = Recipe.of(kernel, bandwidth, tol=tol, empty=empty, n_neighbors=k)
+    recipe = Recipe.of(kernel, bandwidth, tol=tol, empty=empty, window=window)
     batch = ArrayPairs(key, None, key_weight, attn_mask, exclude_self, self_index).batch(recipe, query)
     weights = weight_tables(batch.problem, batch.n_items, empty=empty, max_bytes=max_bytes)
     return weights.reshape(*batch.shape, batch.n_queries, batch.n_keys)

@@ -82,6 +82,11 @@ class Nearest:
             )
         object.__setattr__(self, "k", int(self.k) if whole else float(self.k))
 
+    @property
+    def words(self) -> str:
+        """How far windows reach, for summaries."""
+        return f"to the {self.k} nearest rows"
+
 
 @dataclass(frozen=True)
 class Floor:
@@ -113,17 +118,19 @@ class Floor:
         if not (number and 1 <= self.rows < np.inf):
             raise ValueError(f"rows must be a number of effective rows from 1 on, got {abbreviate(self.rows)}")
 
+    @property
+    def words(self) -> str:
+        """How far windows reach, for summaries."""
+        return f"of at least {self.rows:.3g} effective rows"
+
 
 Window = str | Nearest | Floor
 
 
-def neighbors_in(window: Any) -> float | None:
-    """Return the number or share of keys to which the windows of `pool` reach; None for windows of the bandwidth."""
-    if isinstance(window, str) and window == "fixed":
-        return None
+def check_window(window: Any) -> None:
+    """Raise ValueError unless windows reach to the k-th nearest key: `pool` has no others but fixed ones."""
     if not isinstance(window, Nearest) or window.k is None:
         raise ValueError(f"window must be 'fixed' or Nearest(k), such as Nearest(30), got {abbreviate(window)}")
-    return window.k
 
 
 def least_neighbors(kernel: Kernel, columns: int, degree: int) -> int:
@@ -134,19 +141,20 @@ def least_neighbors(kernel: Kernel, columns: int, degree: int) -> int:
     return least + zero_at_edge
 
 
-def count_neighbors(n_neighbors: float, problem: Problem) -> float:
+def count_neighbors(window: Nearest, problem: Problem) -> float:
     """Return the units of weight that windows hold: a share is one of the total weight, rounded down to whole units."""
+    assert window.k is not None
     weight = problem.key_weight
     units = np.ones(len(problem.key)) if weight is None else weight * problem.weight_unit
-    k, rows = float(n_neighbors), float(n_neighbors)
-    if not isinstance(n_neighbors, Integral):
-        k, rows = n_neighbors * float(units.sum()), n_neighbors * np.count_nonzero(units)
+    k, rows = float(window.k), float(window.k)
+    if not isinstance(window.k, Integral):
+        k, rows = window.k * float(units.sum()), window.k * np.count_nonzero(units)
         k = float(np.floor(k + 1e-7)) if np.all(units == np.rint(units)) else k
     kernel, columns = problem.similarity.kernel, problem.key.shape[1]
     least = least_neighbors(kernel, columns, problem.degree)
     if np.floor(rows + 1e-7) < least:
         raise ValueError(
-            f"window=Nearest({n_neighbors}) holds too few rows for degree={problem.degree} in {columns} column(s) "
+            f"window=Nearest({window.k}) holds too few rows for degree={problem.degree} in {columns} column(s) "
             f"with the kernel {kernel.name!r}; give {least} or more, or a share of the {len(units)} keys "
             "that holds as many"
         )
@@ -177,11 +185,6 @@ def nearest_widths(problem: Problem, k: float) -> Array:
 def with_widths(problem: Problem, widening: Array) -> Problem:
     """Return the problem with all bandwidths of each query multiplied by a factor."""
     return replace(problem, similarity=replace(problem.similarity, widening=widening))
-
-
-def with_neighbors(problem: Problem, k: float) -> Problem:
-    """Return the problem with windows that reach to `k` units of weight, from `count_neighbors`."""
-    return with_widths(problem, nearest_widths(problem, k))
 
 
 def width_finder(problem: Problem) -> Callable[[float], Array]:

@@ -72,7 +72,7 @@ def plane_slopes(fitted: Fitted) -> tuple[Array, list[LinearWeights]]:
         LinearWeights(
             problem,
             smoother.factor,
-            fitted.log_mass,
+            fitted.state.log_denominator,
             -np.sum(inverse[:, a] * offset, axis=1) / widths[..., a],
             inverse[:, a] / widths[..., a, None],
         )
@@ -118,7 +118,7 @@ def constant_slopes(fitted: Fitted) -> tuple[Array, list[LinearWeights]]:
         LinearWeights(
             fitted.problem,
             fitted.smoother.factor,
-            fitted.log_mass,
+            fitted.state.log_denominator,
             -offset[:, a] / widths[..., a],
             np.repeat(at[a : a + 1], m, axis=0) / widths[..., a, None],
         )
@@ -172,6 +172,8 @@ class Estimate:
         Rank of the design of a quadratic fit.
     column : int or None
         Column of the slope; None for the curve.
+    log_mass : ndarray of shape (m,)
+        Logarithm of each point's sum of kernel weights, the smallest among its local fits; -inf if it is zero.
     sums : SharedSums
         The sums that it was computed from, and its norms share.
     """
@@ -182,12 +184,8 @@ class Estimate:
     rank: NDArray[np.intp]
     curvature_rank: NDArray[np.intp] | None
     column: int | None
+    log_mass: Array
     sums: SharedSums
-
-    @cached_property
-    def log_mass(self) -> Array:
-        """Logarithm of each point's sum of kernel weights, the smallest among its local fits; -inf if it is zero."""
-        return np.asarray(np.min([share.log_mass for _, share in self.terms], axis=0))
 
     @cached_property
     def occupied(self) -> NDArray[np.bool_]:
@@ -235,6 +233,7 @@ def estimates(
     parts = parts_of(smoother, method)
     fits = [_plain(each, places, columns) for _, each in parts]
     sums = SharedSums(smoother.sums, [(fitted.problem, fitted.state) for fitted, *_ in fits])
+    log_mass = np.min([fitted.state.log_denominator for fitted, *_ in fits], axis=0)
     (_, rank, plain, _), curvature_rank = fits[0], None
     if method == "quadratic":
         curvature_rank, (_, rank, plain, _) = rank, _plain(smoother.of_degree(1), places, columns)
@@ -242,7 +241,7 @@ def estimates(
     for i, column in enumerate(columns):
         center = sum(factor * values[i] for (factor, _), (_, _, values, _) in zip(parts, fits, strict=True))
         terms = tuple((factor, shares[i]) for (factor, _), (*_, shares) in zip(parts, fits, strict=True))
-        found.append(Estimate(np.asarray(center), terms, plain[i], rank, curvature_rank, column, sums))
+        found.append(Estimate(np.asarray(center), terms, plain[i], rank, curvature_rank, column, log_mass, sums))
     return found
 
 
@@ -287,7 +286,7 @@ def _plain(
         fitted = (smoother.of_degree(1) if constant else smoother).fit(places)
         slopes, of_columns = constant_slopes(fitted) if constant else plane_slopes(fitted)
         values, shares = [slopes[:, a] for a in columns], [of_columns[a] for a in columns if a is not None]
-    empty = ~np.isfinite(fitted.log_mass)[:, None]
+    empty = ~np.isfinite(fitted.state.log_denominator)[:, None]
     values = [np.where(empty, np.nan, each) for each in values]
     known = constant and None not in columns  # slopes of means are moments, whatever rank the planes have
     rank = np.full(len(empty), smoother.columns) if known else fitted.fit.rank

@@ -21,17 +21,17 @@ from kernpool.core.problem import FLOAT64, FLOAT64_EPSILON, LARGEST_TOL, Problem
 from kernpool.core.robust_weights import Robustness
 from kernpool.core.state import Empty, PoolState, fill_in_silence
 from kernpool.execution.progress import Progress, current_progress
-from kernpool.execution.threads import cut
+from kernpool.execution.threads import cut, weighted_sum
 from kernpool.pooling import Recipe, Sums, limit_values, sum_problem
-from kernpool.pooling.recipe import sum_pairs
-from kernpool.pooling.widths import nearest_widths
-from kernpool.smoother.quadratic_forms import LinearWeights, Terms, log_mass, norms_by_rows
-from kernpool.smoother.training_fits import Clusters, Training, nothing_left, refuse_few_rows
-from kernpool.smoother.windows import effective_rows, widening
+from kernpool.pooling.widths import Floor, Nearest, Window, nearest_widths
+from kernpool.smoother.quadratic_forms import LinearWeights, Terms, effective_rows, norms_by_rows
+from kernpool.smoother.windows import widening, without_values
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
+FEWEST_ROWS = 5
+ROUNDING = 1e-12  # of differences of outputs
 ROWS_AT_ONCE = 1 << 16  # whose fits are some megabytes, of a million rows twelve times the rows themselves
 
 
@@ -52,6 +52,11 @@ class EvaluationPoints:
     query: Array
     code: Codes | None = None
     widening: Array | None = None
+
+    @property
+    def is_uniform(self) -> bool:
+        """Whether the windows of all points have the bandwidths of the smoother."""
+        return self.widening is None
 
     def widen(self, recipe: Recipe) -> Recipe:
         """Return a recipe with the windows of these points."""
@@ -83,11 +88,9 @@ class Smoother:
         Smoothings of the categorical columns.
     factor : float
         Bandwidths in units of those of the first smoother.
-    least_rows : float or None
-        Effective rows that windows have at least, as `kernpool.smoother.windows` says; None for no floor.
-    n_neighbors : int or None
-        Units of weight in a window around a point, where widths follow the rows (`kernpool.pooling.widths`); None for
-        fixed widths.
+    window : "fixed", Floor or Nearest
+        How far windows reach: `kernpool.smoother.windows` has a floor of effective rows, and `kernpool.pooling.widths`
+        windows to the k-th nearest unit of weight.
     first : Smoother or None
         The smoother by whose bandwidths windows are found; None for this one.
     exclusion : Exclusion or None
@@ -104,8 +107,7 @@ class Smoother:
     categories: Categories = NO_CATEGORIES
     smoothing: Array = field(default_factory=lambda: np.zeros(0))
     factor: float = 1.0
-    least_rows: float | None = None
-    n_neighbors: int | None = None
+    window: Window = "fixed"
     first: Smoother | None = None
     exclusion: Exclusion | None = None
     robust_weight: Array | None = None
@@ -140,11 +142,6 @@ class Smoother:
         """Size below which residuals of each output are only rounding error."""
         return nothing_left(self.value[self.weight > 0])
 
-    @cached_property
-    def widens(self) -> bool:
-        """Whether windows differ between evaluation points, and so do those of a row left out."""
-        return self.least_rows is not None or self.n_neighbors is not None
-
     @property
     def training(self) -> EvaluationPoints:
         """The training rows as evaluation points; their windows are found without the row itself."""
@@ -153,7 +150,7 @@ class Smoother:
     def training_points(self, exclusion: Exclusion | None) -> EvaluationPoints:
         """Return the training rows as evaluation points, whose windows are found without the rows that are left out."""
         rows, first = EvaluationPoints(self.keys.rows.array, self.key_code), self.first or self
-        if not self.widens:
+        if self.window == "fixed":
             return rows
         if exclusion is None:
             return replace(rows, widening=first._widening_of_rows)
@@ -178,12 +175,6 @@ class Smoother:
         """Fitted and leave-one-out values of the training rows: one pass over pairs of them."""
         return fit_training(self)
 
-    def training_with_shares(self) -> Training:
-        """Compute `training_fit` with the linear weights of the fits, as large as the rows, which are not kept."""
-        made = fit_training(self, with_shares=True)
-        vars(self).setdefault("training_fit", replace(made, shares=None))
-        return made
-
     def rows_of(self, value: Array) -> TrainingRows:
         """Return the rows of a bandwidth search: those of the fit, with these values."""
         columns = self.keys.rows.array
@@ -195,9 +186,15 @@ class Smoother:
         return None if self.exclusion is None else self.exclusion.clusters
 
     @cached_property
-    def clusters(self) -> Clusters | None:
-        """Leave-cluster-out residuals of the rows for the clusters of the fit; None without any."""
-        return None if self.exclusion is None or self.exclusion.gap else fit_clusters(self, self.exclusion)
+    def cluster_residual(self) -> Array | None:
+        """Outputs minus fits to the rows of all other clusters, of shape (n, c); None without clusters.
+
+        Minus the mean of these rows where none is in the window; zero for rows of weight zero.
+        """
+        if self.group is None:
+            return None
+        without, _ = self.fit_left_out(self.exclusion).values("mean")
+        return np.where(self.weight[:, None] > 0, self.value - without, 0.0)
 
     def fit_left_out(self, exclusion: Exclusion | None) -> Fitted:
         """Compute local fits at the training rows without one unit of each row, or all that are left out with it."""
@@ -257,18 +254,21 @@ class Smoother:
     def points(self, query: Array, code: Codes | None = None) -> EvaluationPoints:
         """Return rows as evaluation points, with windows of enough effective rows."""
         rows, first = EvaluationPoints(query, code), self.first or self
-        return replace(rows, widening=first._widening(first.problem(rows))) if self.widens else rows
+        return rows if self.window == "fixed" else replace(rows, widening=first._widening(first.problem(rows)))
 
     def _widening(self, problem: Problem) -> Array | None:
-        if self.n_neighbors is not None:
-            return nearest_widths(problem, float(self.n_neighbors))
-        assert self.least_rows is not None
-        least = self.least_rows * min(1.0, self.rows / np.count_nonzero(self.weight))  # weights may be normalised
-        return widening(problem, least, self.sums)
+        """Return the factor of the bandwidths at each query of a problem; None if all are one."""
+        if isinstance(self.window, Floor):
+            unit = min(1.0, self.rows / np.count_nonzero(self.weight))  # weights may be normalised
+            return widening(problem, self.window.rows * unit, self.sums)
+        assert isinstance(self.window, Nearest)
+        assert self.window.k is not None
+        return nearest_widths(problem, float(self.window.k))
 
-    def effective_rows(self, places: EvaluationPoints) -> Array:
-        """Return the effective sample sizes at evaluation points, from two passes."""
-        return effective_rows(self.problem(places), self.sums)
+    def effective_rows(self, problem: Problem) -> Array:
+        """Return the effective sample sizes at the queries of a pooling problem of this smoother, from two passes."""
+        problem = without_values(problem)
+        return effective_rows(problem, self.sums(problem).log_denominator, self.sums)
 
     def of_residuals(self) -> Smoother:
         """Return the smoother of the rows whose residuals are known, which are all of them here."""
@@ -284,10 +284,6 @@ class Smoother:
             return self
         ridge = self.recipe.ridge if degree == 1 else 0.0
         return replace(self, recipe=replace(self.recipe, degree=degree, ridge=ridge), first=self.first or self)
-
-    def of_fixed_width(self) -> Smoother:
-        """Return the smoother whose windows have the bandwidths of the recipe, at all points and for all rows."""
-        return replace(self, least_rows=None, n_neighbors=None)
 
     def with_values(self, value: Array) -> Smoother:
         """Return the smoother with other outputs, of shape (n, columns), and the same linear weights."""
@@ -328,15 +324,20 @@ class Smoother:
         factors = None
         if places.code is not None and self.key_code is not None:
             factors = self.categories.factors(places.code, self.key_code, self.smoothing)
-        recipe = places.widen(self.recipe)
-        problem = recipe.problem(places.query, self.pooled_keys, exclude_self=exclude_self, factors=factors)
+        problem = places.widen(self.recipe).problem(
+            places.query, self.pooled_keys, exclude_self=exclude_self, factors=factors
+        )
         if problem.dtype is FLOAT64:
             return problem
         return replace(problem, tol=min(FLOAT64_EPSILON, LARGEST_TOL[problem.degree]), dtype=FLOAT64)
 
     def pool(self, places: EvaluationPoints, progress: Progress | None = None) -> Sums:
         """Sum weights and weighted outputs of the training rows at evaluation points, for predictions."""
-        return sum_pairs(self.problem(places), self.recipe, progress)
+        problem, recipe = self.problem(places), self.recipe
+        centered = bool(problem.degree or problem.factors)
+        state = sum_problem(problem.without_center() if centered else problem, recipe, progress)
+        fill = partial(limit_values, problem, empty=recipe.empty, n_jobs=recipe.n_jobs)
+        return Sums(state, problem.layout, problem.value_center if centered else None, fill)
 
     def sums(self, problem: Problem) -> PoolState:
         """Return the kernel sums of a pooling problem, with centred values."""
@@ -344,7 +345,7 @@ class Smoother:
 
     def solve(self, problem: Problem, state: PoolState) -> LocalFit:
         """Return the local polynomial fit at each query, from kernel sums and with the smoother's ridge."""
-        ridge = self.recipe.ridge_weight(self.columns)
+        ridge = self.recipe.ridge_weight(problem.layout.columns)
         return Sums(state, problem.layout, problem.value_center).fit(ridge)
 
     def fit(self, places: EvaluationPoints) -> Fitted:
@@ -393,15 +394,11 @@ class Fitted:
         """Coefficients of the local fits, which of them have rows, and their ranks."""
         return self.smoother.solve(self.problem, self.state)
 
-    @cached_property
-    def log_mass(self) -> Array:
-        """Logarithm of each query's sum of weights, of shape (m,); minus infinity where the sum is zero."""
-        return log_mass(self.state)
-
     @property
     def linear_weights(self) -> LinearWeights:
         """Linear weights with which the outputs enter the fitted values."""
-        return LinearWeights(self.problem, self.smoother.factor, self.log_mass, self.fit.base, self.fit.tilt)
+        fit, log_mass = self.fit, self.state.log_denominator
+        return LinearWeights(self.problem, self.smoother.factor, log_mass, fit.base, fit.tilt)
 
     def values(self, empty: Empty | None = None, *, report: bool = False) -> tuple[Array, NDArray[np.bool_]]:
         """Return fitted values (m, c), also in empty windows, and which windows have a row.
@@ -439,79 +436,117 @@ class Fitted:
         return part
 
 
-def fit_training(smoother: Smoother, *, with_shares: bool = False) -> Training:
-    """Compute fitted values, leave-one-out values and leverages of the training rows in one pass.
-
-    The sums of the fit are those of the leave-one-out fit plus the row itself: nothing is subtracted, so that a row of
-    leverage near one keeps its digits. With a gap, values without the rows within it take a pass of their own.
+@dataclass(frozen=True, eq=False)
+class Training:
+    """Fitted and leave-one-out values of the training rows, with leverages.
 
     Parameters
     ----------
-    smoother : Smoother
-        Smoother of any degree.
-    with_shares : bool, default=False
-        Whether to return the linear weights of the fits as well, which take as much memory as the rows, or more.
+    value, fitted, deleted : ndarray of shape (n, c)
+        Outputs, fitted values, and leave-one-out values (without one unit of the row): the mean of the others where no
+        other row is in its window.
+    leverage : ndarray of shape (n,)
+        Linear weight of one unit of each row in its own fit, the diagonal of the hat matrix.
+    weight : ndarray of shape (n,)
+        Frequencies.
+    rows : float
+        Number of training rows, each counted by its frequency weight.
+    trace : float
+        Trace of the hat matrix: effective parameters of the fit.
+    alone : int
+        Number of rows with no other row in their window.
+    linear_weights : LinearWeights
+        Linear weights of the fits, as large as the rows.
+    """
+
+    value: Array
+    fitted: Array
+    deleted: Array
+    leverage: Array
+    weight: Array
+    rows: float
+    trace: float
+    alone: int
+    linear_weights: LinearWeights
+
+    @cached_property
+    def freedom(self) -> float:
+        """Degrees of freedom of the residuals; ValueError unless there is more than one."""
+        freedom = self.rows - self.trace
+        if not freedom > 1.0:
+            raise ValueError(
+                f"the fit has {self.trace:.6g} effective parameters for {self.rows:g} rows, so that no residual is "
+                "left to estimate the noise from; use a larger bandwidth, or, with groups, leave variance out"
+            )
+        return freedom
+
+
+def refuse_few_rows(total: float, what: str) -> None:
+    """Raise ValueError unless the total of frequency weights is at least five; `what` begins the message."""
+    if not total >= FEWEST_ROWS:
+        raise ValueError(
+            f"{what} at least {FEWEST_ROWS} rows, got {total:g}; weights are frequencies, and a weight of 3 is three "
+            "equal rows"
+        )
+
+
+def nothing_left(value: Array) -> Array:
+    """Return, for each output, the size below which residuals are only rounding error.
+
+    Parameters
+    ----------
+    value : ndarray of shape (n, c)
+        Outputs.
 
     Returns
     -------
-    Training
-        For `squared_residuals`.
+    ndarray of shape (c,)
+        For each output.
+    """
+    size = np.max(np.abs(value), axis=0)
+    return np.asarray(ROUNDING * np.ptp(value, axis=0) + 4.0 * np.finfo(np.float64).eps * size)
+
+
+def fit_training(smoother: Smoother) -> Training:
+    """Compute fitted values, leave-one-out values, leverages and linear weights of the training rows in one pass.
+
+    The sums of the fit are those of the leave-one-out fit plus the row itself: nothing is subtracted, so that a row of
+    leverage near one keeps its digits. With a gap, values without the rows within it take a pass of their own.
 
     Raises
     ------
     ValueError
         If there are fewer than five rows.
     """
-    weight = smoother.weight
-    refuse_few_rows(weight.sum(), "inference needs")
-    problem = smoother.left_out_problem(None)
-    training = _fit_rows(smoother, problem, with_shares=with_shares)
-    if smoother.exclusion is None or not smoother.exclusion.gap:
-        return training
-    deleted, others = smoother.fit_left_out(smoother.exclusion).values("mean")
-    return replace(training, deleted=deleted, alone=int(np.count_nonzero(~others & (weight > 0))))
-
-
-def _fit_rows(smoother: Smoother, problem: Problem, *, with_shares: bool) -> Training:
-    """Compute the fits at the training rows from the sums without each row, and the row itself."""
-    weight = smoother.weight
-    state, n = smoother.sums(problem), len(weight)
+    weight, exclusion = smoother.weight, smoother.exclusion
+    total = float(weight.sum())
+    refuse_few_rows(total, "inference needs")
+    others = smoother.fit_left_out(None)
+    held_out = others if exclusion is None or not exclusion.gap else smoother.fit_left_out(exclusion)
+    deleted, has_others = held_out.values("mean")
+    problem, n = others.problem, len(weight)
     log_own = np.full(n, problem.similarity.log_peak)
     if problem.factors is not None:
         tables = zip(problem.factors.log_tables, problem.factors.key_code.T, strict=True)
         log_own += sum(table[code, code] for table, code in tables)
-    fitted, deleted, leverage = np.empty_like(smoother.keys.value), np.empty_like(smoother.keys.value), np.empty(n)
-    others = np.empty(n, dtype=bool)
-    shares: list[tuple[Array, Array, Array]] = []
+    unit = np.minimum(weight, 1.0)
+    fitted, share, mass, base = np.empty_like(smoother.keys.value), np.empty(n), np.empty(n), np.empty(n)
+    tilt = np.empty((n, problem.layout.regressors))
     for rows in cut(n, ROWS_AT_ONCE):
-        part, unit, value = state.rows(rows), np.minimum(weight[rows], 1.0), smoother.keys.value[rows]
-        without = smoother.solve(problem, part)
-        deleted[rows], others[rows] = without.intercept, without.occupied
+        part = others.state.rows(rows)
         numerator = np.zeros_like(part.numerator)
-        numerator[:, problem.layout.value] = unit[:, None] * value
-        unit_of = np.where(unit > 0, log_own[rows], part.shift)  # the unit of weights: a row of weight zero sets none
-        together = merge(part, PoolState(unit_of, unit, numerator))
+        numerator[:, problem.layout.value] = unit[rows, None] * smoother.keys.value[rows]
+        shift = np.where(unit[rows] > 0, log_own[rows], part.shift)  # a row of weight zero sets no unit of weights
+        together = merge(part, PoolState(shift, unit[rows], numerator))
         fit = smoother.solve(problem, together)
+        fitted[rows], base[rows], tilt[rows], mass[rows] = fit.intercept, fit.base, fit.tilt, together.log_denominator
         with np.errstate(divide="ignore", over="ignore"):
-            share = np.exp(log_own[rows] - together.log_denominator)
-        if with_shares:
-            shares.append((log_mass(together), fit.base, fit.tilt))
-        fitted[rows] = fit.intercept
-        leverage[rows] = np.where(fit.occupied & (weight[rows] > 0), share * fit.base, 0.0)
-    fill = partial(limit_values, problem, empty="mean", n_jobs=smoother.recipe.n_jobs)
-    deleted = fill_in_silence(deleted, others, "mean", fill)
-    alone = int(np.count_nonzero(~others & (weight > 0)))
-    training = Training(smoother.value, fitted, deleted, leverage, weight, alone)
-    if not with_shares:
-        return training
-    mass, base, tilt = (np.concatenate(part) for part in zip(*shares, strict=True))
-    return replace(training, shares=(mass, base, tilt))
-
-
-def fit_clusters(smoother: Smoother, clusters: Exclusion) -> Clusters:
-    """Compute leave-cluster-out residuals of the rows: one pass over pairs, or several on a line (`excluded_plan`)."""
-    without, _ = smoother.fit_left_out(clusters).values("mean")
-    return Clusters(clusters.code, np.where(smoother.weight[:, None] > 0, smoother.value - without, 0.0))
+            share[rows] = np.exp(log_own[rows] - together.log_denominator)
+    leverage = np.where(np.isfinite(mass) & (weight > 0), share * base, 0.0)
+    linear = LinearWeights(smoother.problem(smoother.training), smoother.factor, mass, base, tilt)
+    alone = int(np.count_nonzero(~has_others & (weight > 0)))
+    trace = float(weighted_sum(weight, leverage))
+    return Training(smoother.value, fitted, deleted, leverage, weight, total, trace, alone, linear)
 
 
 SCALE_WINDOW = 3.0  # bandwidths of the fit: a mean of absolute residuals is rougher than the mean of outputs

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations_with_replacement
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,11 +35,6 @@ from kernpool.execution.threads import cut
 from kernpool.kernels import Term, products
 
 Array = NDArray[np.float64]
-
-
-def log_mass(state: PoolState) -> Array:
-    """Return the logarithm of each query's sum of weights, of shape (m,); minus infinity where the sum is zero."""
-    return np.where(state.denominator > 0, state.log_denominator, -np.inf)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,13 +105,6 @@ class WeightTables:
         """Number of queries per block."""
         return max(1, PAIRS // max(1, len(self.kept)))
 
-    def summed(self, product: Array, psi: Array | None = None) -> Array:
-        """Return, for each query, the sum over keys of products of linear weights, each divided by the key's frequency.
-
-        So it is a sum over unit rows. Optionally terms are multiplied by `psi`.
-        """
-        return np.asarray(np.sum(product * (1.0 if psi is None else psi[self.kept]) / self.weight, axis=1))
-
     def rows(self, which: slice | NDArray[np.intp]) -> Array:
         """Return the linear weights of the keys at the queries with these indices, of shape (queries, k)."""
         return np.asarray(sum(factor * self._one(shares, which) for factor, shares in self.terms))
@@ -149,8 +138,9 @@ ROUNDING, DOUBT = 2.0**-50, 1e-9
 def norms_by_rows(terms: Terms, rows: NDArray[np.intp], psi: Array | None = None) -> Array:
     """Return the squared norms of linear weights at some queries, by the weight of every key."""
     tables, total = WeightTables.of(terms), np.empty(len(rows))
+    unit = (1.0 if psi is None else psi[tables.kept]) / tables.weight  # of sums over unit rows
     for which in cut(len(rows), tables.places):
-        total[which] = tables.summed(tables.rows(rows[which]) ** 2, psi)
+        total[which] = np.sum(tables.rows(rows[which]) ** 2 * unit, axis=1)
     return total
 
 
@@ -178,37 +168,40 @@ def squared_norm(
     ndarray of shape (m,)
         Not negative; NaN where a window is empty.
     """
-    total, error = np.zeros(len(terms[0][1].base)), np.zeros(len(terms[0][1].base))
-    for i, (a, one) in enumerate(terms):
-        for j, (b, other) in enumerate(terms[: i + 1]):
-            factor = a * b * (1.0 if i == j else 2.0)
-            part, rounding = _by_moments(one, other, sums, psi)
+    m = len(terms[0][1].base)
+    total, error = np.zeros(m), np.zeros(m)
+    occupied = np.all([np.isfinite(each.log_mass) for _, each in terms], axis=0)
+    pairs = combinations_with_replacement(terms, 2) if psi is None or np.any(psi > 0) else ()
+    for first, second in pairs:  # the inner product of each, by formula (1) of the module
+        (_, one), (_, other) = sorted((first, second), key=lambda term: term[1].factor)
+        factor = first[0] * second[0] * (1.0 if first is second else 2.0)
+        for term in products(one.problem.similarity.kernel, max(other.factor / one.factor, 1.0)):
+            multiplied = product_problem(one, other, term, psi)
+            part, size = combined(sums(multiplied), multiplied, term, one, other)
             total += factor * part
-            error += abs(factor) * rounding
-    doubtful = np.flatnonzero(error > DOUBT * total)
+            error += abs(factor) * ROUNDING * size
+    doubtful = np.flatnonzero(occupied & (error > DOUBT * total))
     if doubtful.size:
         total[doubtful] = by_rows(terms, doubtful, psi)
-    return np.maximum(total, 0.0)
+    return np.where(occupied, np.maximum(total, 0.0), np.nan)
 
 
-def _by_moments(one: LinearWeights, other: LinearWeights, sums: Summed, psi: Array | None) -> tuple[Array, Array]:
-    """Return inner products of linear weights, computed from moments, and a bound on their rounding error.
+def effective_rows(
+    problem: Problem,
+    log_mass: Array,
+    sums: Summed,
+    by_rows: Callable[[Terms, NDArray[np.intp], Array | None], Array] = norms_by_rows,
+) -> Array:
+    """Return Kish's effective sample size of pooling weights, whose sums have the logarithms `log_mass`, in one pass.
 
-    By formula (1) of the module; NaN in empty windows.
+    Each unit of a frequency is a row. Zero where the window is empty.
     """
-    if one.factor > other.factor:
-        one, other = other, one
-    problem = one.problem
-    total, error = np.zeros(len(one.base)), np.zeros(len(one.base))
-    if psi is None or np.any(psi > 0):
-        for term in products(problem.similarity.kernel, max(other.factor / one.factor, 1.0)):
-            multiplied = product_problem(one, other, term, psi)
-            state = sums(multiplied)
-            part, size = combined(state, multiplied, term, one, other)
-            total += part
-            error += ROUNDING * size
-    occupied = np.isfinite(one.log_mass) & np.isfinite(other.log_mass)
-    return np.where(occupied, total, np.nan), error
+    m = len(log_mass)
+    if not m:
+        return np.zeros(0)
+    pooling = LinearWeights(problem, 1.0, log_mass, np.ones(m), np.zeros((m, 0)))
+    squared = squared_norm([(1.0, pooling)], sums, None, by_rows)
+    return np.divide(1.0, squared, where=squared > 0, out=np.zeros(m))
 
 
 def combined(

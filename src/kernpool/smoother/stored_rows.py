@@ -131,7 +131,8 @@ class StoredModel:
     source: Source
     recipe: Recipe
     random_state: Any = 0
-    n_neighbors = robust_weight = exclusion = group = None
+    window = "fixed"
+    robust_weight = exclusion = group = None
 
     def points(self, query: Array, _code: NDArray[np.int64] | None = None) -> EvaluationPoints:
         """Return rows as evaluation points; windows are those of the bandwidths."""

@@ -27,30 +27,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.core import Problem
-from kernpool.smoother.quadratic_forms import LinearWeights, Summed, log_mass, squared_norm
+from kernpool.smoother.quadratic_forms import Summed, effective_rows
 
 Array = NDArray[np.float64]
 
 FACTORS = (1.0, 2.0**0.25, 2.0**0.5, 2.0**0.75, 2.0)
-
-
-def effective_rows(problem: Problem, sums: Summed) -> Array:
-    """Return Kish's effective sample size of the pooling weights, from two passes.
-
-    Parameters
-    ----------
-    problem : Problem
-        Of any degree.
-    sums : callable
-        Sums a problem; `Smoother.sums`.
-
-    Returns
-    -------
-    ndarray of shape (m,)
-        Each unit of a frequency is a row. Zero where the window is empty.
-    """
-    alone = _without_values(problem)
-    return _effective_rows(alone, log_mass(sums(alone)), sums)
 
 
 def widening(problem: Problem, least: float, sums: Summed) -> Array | None:
@@ -71,15 +52,15 @@ def widening(problem: Problem, least: float, sums: Summed) -> Array | None:
         None if no window is wider than the bandwidths. Takes one pass, one more for queries that are not sure to have
         enough rows, and two for queries of thin windows at each factor.
     """
-    alone, thin = _without_values(problem), np.arange(len(problem.query))
+    alone, thin = without_values(problem), np.arange(len(problem.query))
     factor, peak = np.ones(len(thin)), problem.similarity.log_peak
     for narrow, wide in pairwise(FACTORS):
         asked = alone.with_kernel(alone.similarity.kernel, narrow).block(thin)
-        mass = log_mass(sums(asked))
+        mass = sums(asked).log_denominator
         # No weight is larger than the peak, so that sum K^2 <= peak sum K and e >= sum K / peak: in few columns most
         # queries need no squares (half of the time).
         (doubtful,) = np.nonzero(mass - peak < np.log(least))
-        found = _effective_rows(asked.block(doubtful), mass[doubtful], sums)
+        found = effective_rows(asked.block(doubtful), mass[doubtful], sums)
         thin = thin[doubtful[found < least]]
         if not thin.size:
             break
@@ -87,16 +68,7 @@ def widening(problem: Problem, least: float, sums: Summed) -> Array | None:
     return None if np.all(factor == 1.0) else factor
 
 
-def _effective_rows(problem: Problem, mass: Array, sums: Summed) -> Array:
-    """Return effective sample sizes of queries whose sums of weights are known, by their logarithms."""
-    m = len(mass)
-    if not m:
-        return np.zeros(0)
-    share = LinearWeights(problem, 1.0, mass, np.ones(m), np.zeros((m, 0)))
-    return np.where(np.isfinite(mass), 1.0 / squared_norm([(1.0, share)], sums), 0.0)
-
-
-def _without_values(problem: Problem) -> Problem:
+def without_values(problem: Problem) -> Problem:
     """Return the problem of the weights alone; a single column stays, so that the preparation of the keys is reused."""
     problem = replace(problem, degree=0)
     if problem.value.shape[1] == 1:

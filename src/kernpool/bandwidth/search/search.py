@@ -25,6 +25,7 @@ from kernpool.execution.text_table import PrintedResult
 from kernpool.execution.threads import blas_threads
 from kernpool.execution.warnings import warn_caller
 from kernpool.kernels import get_kernel
+from kernpool.pooling.widths import Window
 
 Array = NDArray[np.float64]
 
@@ -192,8 +193,7 @@ class Found:
     search_rows: NDArray[np.int64] | None = None
     prior_share: float | None = None
     robust_weight: Array | None = None
-    min_effective_rows: float | None = None
-    n_neighbors: int | None = None
+    window: Window = "fixed"
     key_range: Array | None = None
 
     @property
@@ -205,9 +205,7 @@ class Found:
 
     def attributes(self) -> dict[str, Any]:
         """Return the attributes of a fitted estimator."""
-        return {f"{name}_": found for name, found in vars(self).items() if found is not None} | {
-            "min_effective_rows_": self.min_effective_rows
-        }
+        return {f"{name}_": found for name, found in vars(self).items() if found is not None}
 
     def of_table(self, encoding: Encoding) -> "Found":
         """Return what was found for pooled columns, numeric ones first, as that of the columns of the table."""

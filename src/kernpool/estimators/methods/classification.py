@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from kernpool.bandwidth import LeaveOneOut, priors_of_others
 from kernpool.conformal.calibration import as_fraction
 from kernpool.conformal.sets import SCORES, ClassRows, PredictionSet, find_sets
-from kernpool.estimators.fitted_model import floor_in_words, places_of, printed_columns
+from kernpool.estimators.fitted_model import places_of, printed_columns, windows_in_words
 from kernpool.estimators.limits import refuse, smoother_of
 from kernpool.estimators.methods.prediction import PredictionBase, computed_once, prediction_at
 from kernpool.estimators.methods.prediction_intervals import check_rows
@@ -509,7 +509,7 @@ class ClassProbabilities(FittedClassifier):
         values = {
             "kernel": get_kernel(model.kernel).name,
             "chosen": (f"bandwidth by {name!r}" if isinstance(name, str) else "bandwidth as given")
-            + floor_in_words(model),
+            + windows_in_words(model),
             "columns": columns,
             "rows": float(weight.sum()),
             "priors": dict(zip(model.classes_.tolist(), model.class_prior_.tolist(), strict=True)),

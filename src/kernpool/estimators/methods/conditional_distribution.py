@@ -32,14 +32,14 @@ from kernpool.distribution import (
 )
 from kernpool.distribution.scoring_rules import check_y_bandwidth, find_y_bandwidth, indicators, numeric_y_bandwidth
 from kernpool.estimators.bandwidth import choose_bandwidth, search_options
-from kernpool.estimators.fitted_model import numeric_query, output_shape, points_of, read_query
+from kernpool.estimators.fitted_model import output_shape, points_of, read_query
 from kernpool.estimators.limits import refuse, smoother_of
 from kernpool.estimators.model import FittedModel, NamedCalls, as_fitted
 from kernpool.execution.error_messages import abbreviate, as_count, as_level, check_choice
 from kernpool.execution.interval import Interval
 from kernpool.execution.progress import current_progress
 from kernpool.inference import as_random
-from kernpool.smoother import LinearWeights, Smoother, log_mass, squared_norm
+from kernpool.smoother import Smoother
 
 Array = NDArray[np.float64]
 
@@ -398,11 +398,7 @@ class ConditionalDistribution(NamedCalls):
         self._refuse_smooth("intervals of quantiles")
         problem, smoother = self.outcomes.in_memory().problem, self.smoother
         assert smoother is not None
-        mass = log_mass(smoother.sums(problem))
-        share = LinearWeights(problem, smoother.factor, mass, np.ones(len(mass)), np.zeros((len(mass), 0)))
-        squared = squared_norm([(1.0, share)], smoother.sums)
-        occupied = np.isfinite(mass)
-        rows = np.divide(1.0, squared, where=occupied, out=np.zeros(len(mass)))
+        rows = smoother.effective_rows(problem)
         low, high = levels_around(tau.ravel(), rows, level)
         wanted = np.concatenate([np.broadcast_to(tau.ravel(), low.shape), low, high], axis=1).clip(0.0, 1.0)
         found = self.outcomes.evaluate(Quantiles(wanted)).astype(self.outcomes.dtype, copy=False)
@@ -703,7 +699,7 @@ class ConditionalDistributions(FittedModel):
             if X is None:
                 refuse(model, "a leave-one-out distribution")
             assert X is not None
-            batch = model.source_.asked(model.smoother_.recipe, unshared(numeric_query(model, X)))
+            batch = model.source_.asked(model.smoother_.recipe, unshared(read_query(model, X)[0]))
             return ConditionalDistribution(StoredOutcomes(model.source_, batch), outputs, flat, widths)
         widths = None if y_bandwidth is None else y_bandwidths(model, y_bandwidth)
         outcomes, smoother = array_outcomes(model, X)

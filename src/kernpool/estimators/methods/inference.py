@@ -8,7 +8,6 @@ explanations of `PredictionBase`. `Inference` has the methods of regressors. The
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,14 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernpool.bandwidth import RULES
 from kernpool.core import MOST_COLUMNS, Exclusion, fill_empty
-from kernpool.estimators.fitted_model import (
-    floor_in_words,
-    output_shape,
-    per_unit,
-    printed_columns,
-    report_rank,
-    shaped,
-)
+from kernpool.estimators.fitted_model import output_shape, printed_columns, shaped, windows_in_words
 from kernpool.estimators.limits import refuse, smoother_of
 from kernpool.estimators.methods.prediction import PredictionBase, computed_once, prediction_at
 from kernpool.estimators.model import FittedModel, as_fitted
@@ -132,7 +124,7 @@ class Prediction(PrintedResult, PredictionBase):
 
     def _standard_errors(self, quantity: str) -> Array:
         found, errors = self._curve if quantity == "fit" else self._estimated(quantity)
-        report = partial(report_rank, self.model) if self._smoother.recipe.degree else None
+        report = self.model._report_rank if self._smoother.recipe.degree else None
         standard_errors.warn_of_windows(found[0], self._smoother.columns, report)
         checked = [standard_errors.checked_errors(*both)[0] for both in zip(found, errors, strict=True)]
         return shaped(self.model, self.query, checked[0] if quantity == "fit" else np.stack(checked, axis=1))
@@ -188,7 +180,7 @@ class Prediction(PrintedResult, PredictionBase):
         policies, whose values do not depend on the place. A user-defined kernel without `log_slope` raises ValueError.
         """
         slopes = self._slopes_of_planes() if self.model._degree else self._slopes_of_constants()
-        return per_unit(self.model, self.query, slopes)
+        return shaped(self.model, self.query, slopes)
 
     def _slopes_of_planes(self) -> Array:
         fit = self._planes
@@ -307,7 +299,7 @@ class Prediction(PrintedResult, PredictionBase):
             simultaneous=simultaneous,
             n_resamples=n_resamples,
             random_state=random_state,
-            report_rank=partial(report_rank, model),
+            report_rank=model._report_rank,
         )
         center, lower, upper, error = (
             shaped(model, self.query, values)
@@ -641,10 +633,9 @@ class Inference(FittedModel):
         name = model.bandwidth
         chosen = f"bandwidth by {name!r}" if isinstance(name, str) else "bandwidth as given"
         ridge = float(np.max(smoother.recipe.ridge))
-        chosen += (f", ridge {ridge:.3g}" if ridge > 0 else "") + floor_in_words(model)
+        chosen += (f", ridge {ridge:.3g}" if ridge > 0 else "") + windows_in_words(model)
         chosen += f", gap of {model.gap} on either side" if model.gap else ""
-        training = smoother.training_with_shares()
-        return summarise(smoother, training, type(model).__name__, chosen, printed_columns(model), smoother.clusters)
+        return summarise(smoother, smoother.training_fit, type(model).__name__, chosen, printed_columns(model))
 
     def residuals(self) -> Residuals:
         """Return leave-one-out residuals, leverages and local noise of the training rows.
@@ -681,7 +672,7 @@ class Inference(FittedModel):
         array([ 2.   , -0.286, -0.25 , -3.143,  4.5  ])
         """
         smoother = smoother_of(self)
-        found = residuals(smoother, smoother.training_fit, smoother.clusters)
+        found = residuals(smoother, smoother.training_fit)
         if self.value_.ndim == 1:
             found = replace(found, **{name: getattr(found, name)[:, 0] for name in ("fitted", "residual", "noise")})
         return found

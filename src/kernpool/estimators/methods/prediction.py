@@ -88,7 +88,7 @@ class PredictionBase(NamedCalls):
 
     @computed_once
     def _recipe(self) -> Recipe:
-        return self._places.widen(self.model.smoother_.recipe)
+        return self.model.smoother_.recipe
 
     @property
     def _widths(self) -> Array:
@@ -116,7 +116,7 @@ class PredictionBase(NamedCalls):
         return self._sums.fit(self._recipe.ridge_weight(self._sums.layout.columns))
 
     def _pooled(self) -> NDArray[Any]:
-        return pooled_from(self.model, self._places, self.query, self._sums)
+        return pooled_from(self.model, self.query, self._sums)
 
     @computed_once
     def has_support(self) -> NDArray[np.bool_]:
@@ -136,7 +136,8 @@ class PredictionBase(NamedCalls):
         Between 1 and n, the number of rows (the sum of the weights); 0 where the window is empty. A prediction far
         outside the data rests on one row. O(n m d) time in dense NumPy, O(n + m) memory.
         """
-        return self.model.smoother_.linear.effective_rows(self._places)
+        smoother = self.model.smoother_.linear
+        return smoother.effective_rows(smoother.problem(self._places))
 
     @computed_once
     def widening(self) -> Array:
@@ -258,7 +259,7 @@ class PredictionBase(NamedCalls):
         k, fitted = as_count("k", k), self._fitted
         value = np.asarray(self.model.value_, dtype=np.float64).reshape(len(self.model.value_), -1)
         names = None if labels is None else row_labels(labels, len(value))
-        found = explain(fitted.smoother, fitted, self._places, value, k, names)
+        found = explain(fitted, value, k, names)
         found = replace(found, classes=getattr(self.model, "classes_", None), predicted=self._predicted_classes())
         if output_shape(self.model):
             return found

@@ -325,7 +325,7 @@ class PredictionIntervals(FittedModel):
         found = prediction_interval(setting, method)
         guarantee, effective = found.guarantee, None
         if not stored:
-            effective = smoother.effective_rows(places.rows(slice(0, ROWS)))
+            effective = smoother.effective_rows(smoother.problem(places.rows(slice(0, ROWS))))
         elif not others:
             guarantee += f" Residuals are those of {len(smoother.value)} rows, drawn from all."
         center, lower, upper = (shaped(model, places.query, end) for end in (found.center, found.lower, found.upper))

@@ -36,6 +36,7 @@ from kernpool.estimators.model import FittedModel
 from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.warnings import SerialCorrelationWarning, warn_caller
 from kernpool.pooling import Recipe
+from kernpool.pooling.widths import Nearest
 from kernpool.smoother import Smoother, nothing_left
 
 Array = NDArray[np.float64]
@@ -198,10 +199,11 @@ def lag_one_correlation(model: FittedModel, place: Codes, *, by_column: bool) ->
         keys=Keys.read(smoother.keys.rows.array[kept], smoother.value[kept], smoother.weight[kept]),
         key_code=None if smoother.key_code is None else smoother.key_code[kept],
         exclusion=None,
-        least_rows=None,
+        window="fixed",
     )
     rho, least = 1.0, max(CRITICAL / math.sqrt(len(starts)), LEAST)
-    for pilot in _pilots(rows, place if by_column else None):
+    is_nearest = isinstance(smoother.window, Nearest)
+    for pilot in _pilots(rows, place if by_column else None, only_ratios=is_nearest):
         own = pilot is rows and len(kept) == len(smoother.weight)
         left_out = smoother.left_out[0][kept] if own else pilot.fit_left_out(None).values()[0]
         rho = min(rho, _correlation(pilot, left_out, starts, model.loo_error_))
@@ -210,20 +212,21 @@ def lag_one_correlation(model: FittedModel, place: Codes, *, by_column: bool) ->
     return rho, len(starts)
 
 
-def _pilots(rows: Smoother, place: Codes | None) -> Iterator[Smoother]:
-    """Yield the smoothers whose residuals are tested; the last one, in ranks, if there are places by the column."""
+def _pilots(rows: Smoother, place: Codes | None, *, only_ratios: bool) -> Iterator[Smoother]:
+    """Yield the smoothers whose residuals are tested; the last one, in ranks, if there are places by the column.
+
+    Where windows reach to a number of rows, bandwidths are only ratios of columns, and no widths.
+    """
     key, recipe = rows.keys.rows.array, rows.recipe
     least = PILOT * min(1.0, PILOT_ROWS / len(key))
     low, high = np.quantile(key, [0.25, 0.75], axis=0)
     extent = np.ptp(key, axis=0).astype(np.float64)
-    # Where windows reach to a number of rows, bandwidths are no widths.
-    alone = rows.of_fixed_width()
-    found = recipe.bandwidth if rows.n_neighbors is None else np.zeros(key.shape[1])
+    found = np.zeros(key.shape[1]) if only_ratios else recipe.bandwidth
     h = np.maximum(found, canonical_ratio(recipe.kernel) * least * np.minimum(extent, 2.0 * (high - low)))
     h = np.where(h > 0, h, recipe.bandwidth)  # of a column with most rows at one place
     if np.all(h == found):
         yield rows
-    pilot = replace(alone, recipe=replace(alone.recipe, bandwidth=h))
+    pilot = replace(rows, recipe=replace(recipe, bandwidth=h))
     yield pilot.of_degree(2) if pilot.columns == 1 else pilot  # bias correlates residuals
     if place is not None:
         of_range = float(found[0] / canonical_ratio(recipe.kernel) / extent[0]) if extent[0] else 1.0

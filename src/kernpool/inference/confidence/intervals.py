@@ -18,9 +18,9 @@ from kernpool.execution.text_table import ROWS
 from kernpool.inference.confidence.simultaneous_bands import band_critical_values, choose_band
 from kernpool.inference.variance.standard_errors import checked_errors, errors_of, warn_of_windows
 from kernpool.pooling.recipe import ReportRank
-from kernpool.smoother import squared_norm
 from kernpool.smoother.bias_correction import estimates
 from kernpool.smoother.linear_smoother import EvaluationPoints, Smoother
+from kernpool.smoother.quadratic_forms import effective_rows
 
 Array = NDArray[np.float64]
 
@@ -112,11 +112,8 @@ def interval(
         width = bands[0] if len(bands[0]) > 1 else float(bands[0][0])
     elif bands:
         width = np.stack([np.broadcast_to(one, center.shape[-1]) for one in bands])
-    # the effective sample size of the windows (Kish) is that of weights of the same sums, without planes
-    m, (_, shares) = len(center), found[0].terms[0]
-    pooling = replace(shares, base=np.ones(m), tilt=np.zeros((m, 0)))
-    squared = squared_norm([(1.0, pooling)], found[0].sums, None, smoother.norms_by_rows)
-    effective = np.divide(1.0, squared, where=squared > 0, out=np.zeros(m))
+    first = found[0].terms[0][1]
+    effective = effective_rows(first.problem, first.log_mass, found[0].sums, smoother.norms_by_rows)
     corrected = columns is None and smoother.recipe.degree == 1 and method in ("robust", "quadratic")
     return Interval(
         center, lower, upper, level, method, error, df, width, kind, effective_rows=effective,

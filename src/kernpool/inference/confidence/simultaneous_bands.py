@@ -175,7 +175,7 @@ def path_length(
     found = estimate(smoother, grid, method, column)
     if len(found.center) < 2:
         near = np.empty(0)
-    elif isinstance(smoother.recipe.kernel.form, Gaussian) and grid.widening is None:
+    elif isinstance(smoother.recipe.kernel.form, Gaussian) and grid.is_uniform:
         near = _by_centers(found, smoother.sums)
     else:
         near = _by_tables(found)

@@ -229,7 +229,7 @@ def _of_rows(
             fit = np.full((len(places.query), c), np.nan if constant is None else constant)
         if np.isnan(fit).any():
             empty += 1
-            if recipe.refuses_empty:
+            if recipe.empty == "raise":
                 raise ValueError(f"some windows of resample {number} have no row, and empty='raise'; {remedy}")
         yield fit
     if empty:

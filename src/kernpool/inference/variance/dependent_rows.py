@@ -44,7 +44,7 @@ from numpy.typing import ArrayLike, NDArray
 from kernpool.core import Exclusion
 from kernpool.data.encoding import group_codes
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
-from kernpool.smoother import Clusters, Estimate, Smoother, Training, WeightTables
+from kernpool.smoother import Estimate, Smoother, Training, WeightTables
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -68,8 +68,8 @@ def number_clusters(groups: ArrayLike, weight: Array) -> Integers:
     return code
 
 
-def of_whole_fit(clusters: Clusters, training: Training, *, corrected: bool) -> Clusters:
-    r"""Return the clusters with residuals of the fit to all rows, for CR0 variances; scaled for CR1 if `corrected`.
+def residuals_of_whole_fit(code: Integers, training: Training, *, corrected: bool) -> Array:
+    r"""Return residuals of the fit to all rows, for CR0 variances of clusters; scaled for CR1 if `corrected`.
 
     CR1 multiplies variances by :math:`\frac{G}{G - 1} \frac{W - 1}{W - \operatorname{tr} H}`, with G clusters and W
     rows, as Stata's and nprobust's cluster-robust variances do with the number of parameters in place of the trace.
@@ -77,17 +77,16 @@ def of_whole_fit(clusters: Clusters, training: Training, *, corrected: bool) -> 
     kept = training.weight > 0
     factor = 1.0
     if corrected:
-        count = len(np.unique(clusters.code[kept]))
+        count = len(np.unique(code[kept]))
         factor = count / (count - 1.0) * (training.rows - 1.0) / training.freedom
-    residual = np.where(kept[:, None], training.value - training.fitted, 0.0)
-    return Clusters(clusters.code, np.sqrt(factor) * residual)
+    return np.asarray(np.sqrt(factor) * np.where(kept[:, None], training.value - training.fitted, 0.0))
 
 
-def cluster_errors(smoother: Smoother, found: Estimate, clusters: Clusters) -> tuple[Array, Array, Array]:
+def cluster_errors(smoother: Smoother, found: Estimate, code: Integers, residual: Array) -> tuple[Array, Array, Array]:
     """Compute cluster-robust standard errors, degrees of freedom, and norms of linear weights of an estimate."""
     # df is the effective number of clusters minus one; the size is the norm of the linear weights of unit rows
-    tables = WeightTables.of(found.terms, np.argsort(clusters.code, kind="stable"))
-    residual, code = clusters.residual[tables.kept], clusters.code[tables.kept]
+    tables = WeightTables.of(found.terms, np.argsort(code, kind="stable"))
+    residual, code = residual[tables.kept], code[tables.kept]
     starts = np.append(0, np.flatnonzero(np.diff(code)) + 1)  # of the rows of each cluster
     m = len(found.center)
     variance, sizes = np.zeros((m, residual.shape[1])), np.zeros((m, 2))

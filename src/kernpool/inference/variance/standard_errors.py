@@ -24,7 +24,7 @@ from kernpool.inference.variance.dependent_rows import (
     cluster_errors,
     inflation,
     number_clusters,
-    of_whole_fit,
+    residuals_of_whole_fit,
     sandwich,
 )
 from kernpool.inference.variance.residuals import local_noise, squared_residuals
@@ -112,20 +112,21 @@ def errors_of(
 
 def _errors_of_clusters(smoother: Smoother, found: Sequence[Estimate], variance: str) -> list[Errors]:
     """Compute the cluster-robust standard errors of several estimates, by residuals without the cluster of a row."""
-    clusters = smoother.clusters
-    assert clusters is not None
-    number_clusters(clusters.code, smoother.weight)  # which refuses too few
+    code, residual = smoother.group, smoother.cluster_residual
+    assert code is not None
+    assert residual is not None
+    number_clusters(code, smoother.weight)  # which refuses too few
     if variance not in LEFT_OUT:
-        clusters = of_whole_fit(clusters, smoother.training_fit, corrected=variance == "hc1")
-    quiet = np.max(np.abs(clusters.residual), axis=0) <= smoother.rounding
+        residual = residuals_of_whole_fit(code, smoother.training_fit, corrected=variance == "hc1")
+    quiet = np.max(np.abs(residual), axis=0) <= smoother.rounding
     errors: list[Errors] = []
     for one in found:
-        spread, df, size = cluster_errors(smoother, one, clusters)
+        spread, df, size = cluster_errors(smoother, one, code, residual)
         error = np.where(quiet & np.isfinite(spread), 0.0, spread)
         error = np.where(one.occupied[:, None], error, np.nan)
         if one.column is not None:
             _refuse_flat(one, error, size, smoother)
-        errors.append(Errors(error, df, None, clusters.residual, spread, clusters.code))
+        errors.append(Errors(error, df, None, residual, spread, code))
     return errors
 
 
