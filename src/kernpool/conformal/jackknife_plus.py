@@ -48,7 +48,7 @@ def jackknife_plus(setting: ConformalProblem) -> Bounds:
         return cluster_plus(setting)
     places, c = len(setting.places.query), smoother.value.shape[1]
     check_pairs("jackknife+", places, len(calibration.weight))
-    fitted, score = smoother.fit(setting.places), setting.score
+    fitted, score = smoother.fit(smoother.problem(setting.places)), setting.score
     designs = Designs.of(fitted)
     lower, upper = np.full((places, c), -np.inf), np.full((places, c), np.inf)
 

@@ -109,7 +109,7 @@ def _quantiles(smoother: Smoother, places: EvaluationPoints | None, levels: Arra
     recipe = replace(smoother.recipe, warns_of_nearest=False)  # training rows are queries, too
     outcomes = ArrayOutcomes(recipe, whole, smoother.value)
     if recipe.degree:
-        fit = smoother.left_out[0] if places is None else smoother.fit_problem(local).fit.intercept
+        fit = smoother.left_out[0] if places is None else smoother.fit(local).fit.intercept
         outcomes = ArrayOutcomes.of_residuals(recipe, whole, smoother.value, smoother.left_out, fit)
     quantiles = Quantiles(levels)
     found = outcomes.evaluate(quantiles) if smoother.fills_empty else outcomes.compute(quantiles)[0]

@@ -70,7 +70,7 @@ class Probabilities:
 
     def at(self, places: EvaluationPoints) -> Array:
         """Return class probabilities at evaluation points, of shape (m, k); the priors where a window is empty."""
-        fit = self.smoother.fit(places).fit
+        fit = self.smoother.fit(self.smoother.problem(places)).fit
         if self.smoother.recipe.empty == "raise":
             self.smoother.recipe.report_empty(fit.occupied)
         return self._mixed(fit.intercept, fit.occupied, self.prior)
@@ -89,7 +89,7 @@ class Probabilities:
 def standard_errors(of: Probabilities, places: EvaluationPoints, *, warn: bool = True) -> Array:
     """Estimate the standard errors of class probabilities at evaluation points."""
     refuse_few_rows(of.smoother.rows, "standard errors of probabilities need")
-    fitted, sums = of.smoother.fit(places), of.smoother.sums
+    fitted, sums = of.smoother.fit(of.smoother.problem(places)), of.smoother.sums
     share, s = fitted.linear_weights, of.share
     squared = np.where(of.weight[:, None] > 0, (of.label - of.left_out) ** 2, 0.0)
     different = squared if squared.shape[1] > 2 else squared[:, :1]  # with two classes both are the same
@@ -103,7 +103,7 @@ def standard_errors(of: Probabilities, places: EvaluationPoints, *, warn: bool =
 
 def effective_rows(of: Probabilities, places: EvaluationPoints) -> tuple[Array, Array]:
     r"""Return weighted class frequencies at points, and sample sizes :math:`1 / \sum_j \alpha_j^2 / w_j`."""
-    fitted = of.smoother.fit(places)
+    fitted = of.smoother.fit(of.smoother.problem(places))
     known = _has_information(fitted)
     size = np.where(known, squared_norm([(1.0, fitted.linear_weights)], of.smoother.sums), np.nan)
     pooled = np.clip(fitted.fit.intercept, 0.0, 1.0)

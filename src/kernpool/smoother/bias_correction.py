@@ -28,7 +28,6 @@ References
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -174,6 +173,8 @@ class Estimate:
         Column of the slope; None for the curve.
     log_mass : ndarray of shape (m,)
         Logarithm of each point's sum of kernel weights, the smallest among its local fits; -inf if it is zero.
+    occupied : ndarray of bool, shape (m,)
+        Which points have a row in the kernel's support, for each local fit.
     sums : SharedSums
         The sums that it was computed from, and its norms share.
     """
@@ -185,12 +186,8 @@ class Estimate:
     curvature_rank: NDArray[np.intp] | None
     column: int | None
     log_mass: Array
+    occupied: NDArray[np.bool_]
     sums: SharedSums
-
-    @cached_property
-    def occupied(self) -> NDArray[np.bool_]:
-        """Which points have a row in the kernel's support, for each local fit."""
-        return np.isfinite(self.log_mass)
 
 
 def estimate(
@@ -237,11 +234,14 @@ def estimates(
     (_, rank, plain, _), curvature_rank = fits[0], None
     if method == "quadratic":
         curvature_rank, (_, rank, plain, _) = rank, _plain(smoother.of_degree(1), places, columns)
-    found = []
+    occupied, found = np.isfinite(log_mass), []
     for i, column in enumerate(columns):
-        center = sum(factor * values[i] for (factor, _), (_, _, values, _) in zip(parts, fits, strict=True))
-        terms = tuple((factor, shares[i]) for (factor, _), (*_, shares) in zip(parts, fits, strict=True))
-        found.append(Estimate(np.asarray(center), terms, plain[i], rank, curvature_rank, column, log_mass, sums))
+        center, terms = np.zeros_like(plain[i]), []
+        for (factor, _), (_, _, values, shares) in zip(parts, fits, strict=True):
+            center += factor * values[i]
+            terms.append((factor, shares[i]))
+        one = Estimate(center, tuple(terms), plain[i], rank, curvature_rank, column, log_mass, occupied, sums)
+        found.append(one)
     return found
 
 
@@ -280,10 +280,11 @@ def _plain(
     """
     constant = not smoother.recipe.degree
     if None in columns:
-        fitted = smoother.fit(places)
+        fitted = smoother.fit(smoother.problem(places))
         values, shares = [fitted.fit.intercept], [fitted.linear_weights]
     else:
-        fitted = (smoother.of_degree(1) if constant else smoother).fit(places)
+        planes = smoother.of_degree(1) if constant else smoother
+        fitted = planes.fit(planes.problem(places))
         slopes, of_columns = constant_slopes(fitted) if constant else plane_slopes(fitted)
         values, shares = [slopes[:, a] for a in columns], [of_columns[a] for a in columns if a is not None]
     empty = ~np.isfinite(fitted.state.log_denominator)[:, None]

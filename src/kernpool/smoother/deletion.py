@@ -117,5 +117,5 @@ class Designs:
         smoother, problem = self.fitted.smoother, self.fitted.problem
         part, row = problem.block(query), row.astype(np.int64)
         part = part.excluding(row, Exclusion(np.arange(len(problem.key)))) if whole else replace(part, self_index=row)
-        fit = smoother.fit_problem(part).fit
+        fit = smoother.fit(part).fit
         return np.where(fit.occupied[:, None], fit.intercept, np.nan)

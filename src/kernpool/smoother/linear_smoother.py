@@ -154,8 +154,9 @@ class Smoother:
             return rows
         if exclusion is None:
             return replace(rows, widening=first._widening_of_rows)
-        own = exclusion is first.exclusion
-        return replace(rows, widening=first._widening_left_out if own else first._widening_without(exclusion))
+        if exclusion is first.exclusion:
+            return replace(rows, widening=first._widening_left_out)
+        return replace(rows, widening=first._widening_without(exclusion))
 
     @cached_property
     def _widening_of_rows(self) -> Array | None:
@@ -198,7 +199,7 @@ class Smoother:
 
     def fit_left_out(self, exclusion: Exclusion | None) -> Fitted:
         """Compute local fits at the training rows without one unit of each row, or all that are left out with it."""
-        return self.fit_problem(self.left_out_problem(exclusion))
+        return self.fit(self.left_out_problem(exclusion))
 
     @cached_property
     def left_out(self) -> tuple[Array, NDArray[np.bool_]]:
@@ -334,10 +335,10 @@ class Smoother:
     def pool(self, places: EvaluationPoints, progress: Progress | None = None) -> Sums:
         """Sum weights and weighted outputs of the training rows at evaluation points, for predictions."""
         problem, recipe = self.problem(places), self.recipe
-        centered = bool(problem.degree or problem.factors)
-        state = sum_problem(problem.without_center() if centered else problem, recipe, progress)
+        has_center = bool(problem.degree or problem.factors)
+        state = sum_problem(problem.without_center() if has_center else problem, recipe, progress)
         fill = partial(limit_values, problem, empty=recipe.empty, n_jobs=recipe.n_jobs)
-        return Sums(state, problem.layout, problem.value_center if centered else None, fill)
+        return Sums(state, problem.layout, problem.value_center if has_center else None, fill)
 
     def sums(self, problem: Problem) -> PoolState:
         """Return the kernel sums of a pooling problem, with centred values."""
@@ -348,11 +349,7 @@ class Smoother:
         ridge = self.recipe.ridge_weight(problem.layout.columns)
         return Sums(state, problem.layout, problem.value_center).fit(ridge)
 
-    def fit(self, places: EvaluationPoints) -> Fitted:
-        """Compute local fits at given evaluation points."""
-        return self.fit_problem(self.problem(places))
-
-    def fit_problem(self, problem: Problem) -> Fitted:
+    def fit(self, problem: Problem) -> Fitted:
         """Compute local fits at the queries of a pooling problem of this smoother."""
         return Fitted(self, problem, self.sums(problem))
 
@@ -362,7 +359,7 @@ class Smoother:
 
     def predict(self, problem: Problem, *, report: bool = False) -> Array:
         """Predict the outputs at the queries of a pooling problem of this smoother; see `Fitted.values`."""
-        return self.fit_problem(problem).values(report=report)[0]
+        return self.fit(problem).values(report=report)[0]
 
     @property
     def fills_empty(self) -> bool:

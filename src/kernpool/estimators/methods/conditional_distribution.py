@@ -62,7 +62,7 @@ def array_outcomes(model: FittedModel, X: ArrayLike | None) -> tuple[ArrayOutcom
     if not recipe.degree:
         return ArrayOutcomes(recipe, whole, output, dtype=dtype), smoother
     left_out = smoother.left_out
-    fit = left_out[0] if X is None else smoother.fit_problem(local).fit.intercept
+    fit = left_out[0] if X is None else smoother.fit(local).fit.intercept
     return ArrayOutcomes.of_residuals(recipe, whole, output, left_out, fit, dtype), smoother
 
 

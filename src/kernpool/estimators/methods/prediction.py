@@ -195,7 +195,7 @@ class PredictionBase(NamedCalls):
     @computed_once
     def _fitted(self) -> Fitted:
         """The local fits as those of a linear smoother; reports empty windows and planes that rows do not determine."""
-        fitted = smoother_of(self.model).fit(self._places)
+        fitted = smoother_of(self.model).fit(self._problem)
         fitted.smoother.recipe.report_empty(fitted.fit.occupied)
         if fitted.problem.degree:
             self.model._report_rank(fitted.fit.rank, fitted.fit.occupied, fitted.smoother.columns)

@@ -114,7 +114,8 @@ def slope_statistic(fit: Smoother, tested: list[int]) -> Statistic:
     def statistic(value: Array) -> Array:
         value = value - value.mean(axis=0)  # the variance is a difference of squares
         columns = value.shape[1]
-        slope = planes.with_values(value).fit(rows).fit.slope[:, tested, :]
+        with_values = planes.with_values(value)
+        slope = with_values.fit(with_values.problem(rows)).fit.slope[:, tested, :]
         moments = predicted(means, rows, np.hstack([value, value**2]))
         variance = np.maximum(moments[:, columns:] - moments[:, :columns] ** 2, 0.0)
         error = norm[:, :, None] * np.sqrt(variance)[:, None, :]
@@ -127,7 +128,7 @@ def slope_statistic(fit: Smoother, tested: list[int]) -> Statistic:
 
 def slope_norms(planes: Smoother) -> Array:
     """Return the norm of the linear weights of each local slope, times its column's bandwidth: shape (m, d)."""
-    _, shares = plane_slopes(planes.fit(planes.training))
+    _, shares = plane_slopes(planes.fit(planes.problem(planes.training)))
     sums = SharedSums(planes.sums)
     norms = np.sqrt(np.stack([squared_norm([(1.0, share)], sums) for share in shares], axis=1))
     return np.where(np.isfinite(norms), norms * planes.recipe.bandwidth, 0.0)

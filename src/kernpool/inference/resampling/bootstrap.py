@@ -187,7 +187,7 @@ def predicted(smoother: Smoother, places: EvaluationPoints, value: Array) -> Arr
 
 def predicted_from_others(smoother: Smoother, rows: EvaluationPoints) -> Array:
     """Return leave-one-out predictions at the rows; the mean of all others if none is in the kernel's support."""
-    return smoother.fit_problem(smoother.problem(rows, exclude_self=True)).values("mean")[0]
+    return smoother.fit(smoother.problem(rows, exclude_self=True)).values("mean")[0]
 
 
 def _warn_of_no_residuals(residual: Array, value: Array, kind: str) -> None:

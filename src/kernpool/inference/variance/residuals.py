@@ -163,4 +163,4 @@ def fit_squares(smoother: Smoother, places: EvaluationPoints, squared: Array) ->
     low, high = squared[kept].min(axis=0), squared[kept].max(axis=0)
     center = np.where(low == high, low, 0.0)
     problem = replace(problem, value=np.ascontiguousarray(squared - center), value_center=center, prepared=None)
-    return smoother.fit_problem(problem)
+    return smoother.fit(problem)
