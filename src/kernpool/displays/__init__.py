@@ -9,7 +9,7 @@ columns. Uncertainty of a curve: `curve.py`, with its bands. Distribution of a n
 
 from kernpool.displays.curve import KernelCurveDisplay
 from kernpool.displays.diagnostics import BandwidthPathDisplay, ResidualDisplay
-from kernpool.displays.drawing import chinese_font, cover_glyphs, import_pyplot, without_font_messages
+from kernpool.displays.drawing import cover_glyphs, import_pyplot
 from kernpool.displays.kernels_and_weights import AttentionDisplay, KernelDisplay
 from kernpool.displays.new_observations import CoverageDisplay, QuantileFanDisplay
 from kernpool.displays.partial import PartialDisplay
@@ -23,8 +23,6 @@ __all__ = [
     "PartialDisplay",
     "QuantileFanDisplay",
     "ResidualDisplay",
-    "chinese_font",
     "cover_glyphs",
     "import_pyplot",
-    "without_font_messages",
 ]

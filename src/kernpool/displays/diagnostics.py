@@ -137,9 +137,11 @@ class ResidualDisplay(drawing.Display):
             samples = TrainingSamples.of(estimator)
             column = samples.numeric_index(against, "against", pairs=True)
             at, label, kind = samples.values[:, column], samples.labels[column], samples.kinds[column]
-        exact = against is not None and samples.values.shape[1] == 1
-        shade = _along if exact else _averaged
-        noise_at, along = shade(at[kept], noise[kept], found.weight[kept])
+        if against is not None and samples.values.shape[1] == 1:  # the noise is a function of this column alone
+            noise_at, first = np.unique(at[kept], return_index=True)
+            along = noise[kept][first]
+        else:
+            noise_at, along = _averaged(at[kept], noise[kept], found.weight[kept])
         return cls(
             at=at[kept],
             residual=residual[kept],
@@ -213,13 +215,6 @@ class ResidualDisplay(drawing.Display):
                 )  # fmt: skip
         self._finish(ncols=2, **drawing.ABOVE)
         return self
-
-
-def _along(at: Array, noise: Array, _: Array) -> tuple[Array, Array]:
-    """Return the distinct values of a column in increasing order, and the noise standard deviation at each."""
-    # the noise is a function of this column alone
-    places, first = np.unique(at, return_index=True)
-    return places, noise[first]
 
 
 def _averaged(at: Array, noise: Array, weight: Array) -> tuple[Array, Array]:
@@ -365,7 +360,7 @@ class BandwidthPathDisplay(drawing.Display):
     def _curve(self, ax: Axes, bandwidths: Array, values: Array, style: dict[str, Any], labels: Any) -> list[Line2D]:
         order = np.argsort(bandwidths[:, 0])
         default: dict[str, Any] = {"color": drawing.BLUE, "linewidth": 1.8, "marker": ".", "markersize": 5}
-        (line,) = ax.plot(bandwidths[order, 0], values[order], **(default | style))
+        line = drawing.draw_line(ax, bandwidths[order, 0], values[order], style, **default)
         best = float(self.best[0])
         ax.axvline(best, color=drawing.BLACK, linewidth=0.8, linestyle=":")
         ax.plot([best], [values.min()], "o", color=drawing.RED, markersize=8, label=labels[0].format(best), zorder=3)
@@ -376,7 +371,7 @@ class BandwidthPathDisplay(drawing.Display):
         default: dict[str, Any] = {"linestyle": "none", "marker": ".", "markersize": 6, "alpha": 0.35}
         for a, name in enumerate(self.names or [f"column {a}" for a in range(len(self.best))]):
             at, best = np.minimum(bandwidths[:, a], FLATTEST), float(self.best[a])
-            (line,) = ax.plot(at, values, **(default | {"color": f"C{a}"} | style))
+            line = drawing.draw_line(ax, at, values, style, color=f"C{a}", **default)
             label = labels[1].format(name, best) if best < FLATTEST else f"{name}: no bandwidth"
             ax.plot(
                 [min(best, FLATTEST)], [values.min()], "o", color=line.get_color(), markersize=9, label=label,

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -51,19 +51,43 @@ def import_pyplot() -> Any:
     return plt
 
 
-@contextmanager
-def without_font_messages() -> Iterator[None]:
-    """Silence matplotlib's log messages about fonts, such as Chinese fonts with a single weight."""
+def cover_glyphs(figure: Any) -> None:
+    """Let an installed font draw those characters of the labels, such as Chinese ones, that their own fonts lack.
+
+    Without such a font, warn once in place of matplotlib's warning for each character.
+    """
+    from matplotlib import font_manager
+
+    def lacking(text: Any) -> set[str]:
+        """Return the characters of a label that none of its fonts has."""
+        foreign = {letter for letter in text.get_text() if not (letter.isascii() or letter.isspace())}
+        paths = [font_manager.findfont(font_manager.FontProperties(family=[one])) for one in text.get_fontfamily()]
+        fonts = [font_manager.get_font(path) for path in paths] if foreign else []
+        return {letter for letter in foreign if not any(font.get_char_index(ord(letter)) for font in fonts)}
+
     logger = logging.getLogger("matplotlib.font_manager")
     before = logger.level
-    logger.setLevel(logging.ERROR)
+    logger.setLevel(logging.ERROR)  # no messages about fonts, such as Chinese ones of a single weight
     try:
-        yield
+        texts = [text for text in figure.findobj(import_pyplot().Text) if lacking(text)]
+        font = _chinese_font() if texts else None
+        if font is not None:
+            for text in texts:
+                text.set_fontfamily([*text.get_fontfamily(), font])
+            for ax in figure.axes:  # labels of ticks are made anew where their number changes
+                ax.tick_params(labelfontfamily=[*ax.xaxis.label.get_fontfamily(), font])
+        missing = "".join(sorted(set().union(*map(lacking, texts))))
     finally:
         logger.setLevel(before)
+    if missing:
+        warnings.filterwarnings("ignore", message=r"Glyph \d+ .* missing from")  # this warning speaks for all of them
+        warn_caller(
+            f"no font found has the characters {abbreviate(missing)} of the labels; install one that has, such as Noto "
+            "Sans CJK for Chinese, or name it: matplotlib.rcParams['font.family'] = ['DejaVu Sans', name]"
+        )
 
 
-def chinese_font() -> str | None:
+def _chinese_font() -> str | None:
     """Return the name of an installed font with Simplified Chinese; None if there is none.
 
     matplotlib keeps a list of fonts from the day of its first use; those that were installed since are read here.
@@ -81,39 +105,6 @@ def chinese_font() -> str | None:
         with suppress(Exception):  # whatever is wrong with a font of the system
             font_manager.fontManager.addfont(path)
     return known()
-
-
-def cover_glyphs(figure: Any) -> None:
-    """Let an installed font draw those characters of the labels, such as Chinese ones, that their own fonts lack.
-
-    Without such a font, warn once in place of matplotlib's warning for each character.
-    """
-    from matplotlib import font_manager
-
-    def lacking(text: Any) -> set[str]:
-        """Return the characters of a label that none of its fonts has."""
-        foreign = {letter for letter in text.get_text() if not (letter.isascii() or letter.isspace())}
-        paths = [font_manager.findfont(font_manager.FontProperties(family=[one])) for one in text.get_fontfamily()]
-        fonts = [font_manager.get_font(path) for path in paths] if foreign else []
-        return {letter for letter in foreign if not any(font.get_char_index(ord(letter)) for font in fonts)}
-
-    with without_font_messages():
-        texts = [text for text in figure.findobj(import_pyplot().Text) if lacking(text)]
-        if not texts:
-            return
-        font = chinese_font()
-        if font is not None:
-            for text in texts:
-                text.set_fontfamily([*text.get_fontfamily(), font])
-            for ax in figure.axes:  # labels of ticks are made anew where their number changes
-                ax.tick_params(labelfontfamily=[*ax.xaxis.label.get_fontfamily(), font])
-        missing = "".join(sorted(set().union(*map(lacking, texts))))
-    if missing:
-        warnings.filterwarnings("ignore", message=r"Glyph \d+ .* missing from")  # this warning speaks for all of them
-        warn_caller(
-            f"no font found has the characters {abbreviate(missing)} of the labels; install one that has, such as Noto "
-            "Sans CJK for Chinese, or name it: matplotlib.rcParams['font.family'] = ['DejaVu Sans', name]"
-        )
 
 
 def new_axes(down: int = 1, across: int = 1, size: tuple[float, float] = (6.4, 4.4), **shared: bool) -> NDArray[Any]:

@@ -266,7 +266,9 @@ class QuantileFanDisplay(drawing.Display):
             high = len(self.levels) - 1 - low
             # Opaque, so that the legend shows the very colors of the picture; samples lie above.
             ink = PALEST + (DARKEST - PALEST) * low / max(pairs - 1, 1)
-            shade, label = drawing.mixed_with_white(color, ink), label_of(self.levels[low], self.levels[high])
+            first, last = self.levels[low], self.levels[high]
+            label = f"{100 * (last - first):.6g} % of values: quantiles {first:g} to {last:g}"
+            shade = drawing.mixed_with_white(color, ink)
             style: dict[str, Any] = {"color": shade, "linewidth": 0, "zorder": 0.5 + low / 100, "label": label}
             ends = self.quantile[:, low], self.quantile[:, high]
             self.bands_.append(drawing.draw_band(ax, self.x, *ends, band_kwargs, **style))
@@ -280,11 +282,6 @@ class QuantileFanDisplay(drawing.Display):
             self.line_ = drawing.draw_line(ax, self.x, self.quantile[:, middle], median_kwargs, **style)
         self._finish(title=self.note, ncols=2, **drawing.ABOVE)
         return self
-
-
-def label_of(low: float, high: float) -> str:
-    """Return the legend label of the band between the quantiles of two levels."""
-    return f"{100 * (high - low):.6g} % of values: quantiles {low:g} to {high:g}"
 
 
 def _ends(interval: Any, level: float | None) -> tuple[Array, Array, float]:

@@ -337,16 +337,6 @@ def _intervals(section: Section, band: str | None, level: float) -> Interval | N
     return None
 
 
-def _points(samples: TrainingSamples, column: int, resolution: int | None) -> tuple[Array, tuple[str, ...] | None]:
-    """Return the points over a column; of categories the codes of the most frequent, and names with numbers of rows."""
-    levels = samples.levels[column]
-    if levels is None:
-        return samples.grid(column, resolution), None
-    count = np.bincount(samples.values[:, column].astype(np.intp), samples.weight, minlength=len(levels))
-    shown = np.sort(np.argsort(-count, kind="stable")[:MOST_CATEGORIES])
-    return shown.astype(np.float64), tuple(f"{levels[code]}\n({count[code]:.6g})" for code in shown)
-
-
 def _panel(
     samples: TrainingSamples,
     column: int,
@@ -357,7 +347,13 @@ def _panel(
     level: float,
 ) -> Panel:
     """Compute predictions along one column, the others at typical cells or averaged over the chosen rows."""
-    x, categories = _points(samples, column, AVERAGED_GRID if average and resolution is None else resolution)
+    levels, categories = samples.levels[column], None
+    if levels is None:
+        x = samples.grid(column, AVERAGED_GRID if average and resolution is None else resolution)
+    else:  # codes of the most frequent categories
+        count = np.bincount(samples.values[:, column].astype(np.intp), samples.weight, minlength=len(levels))
+        codes = np.sort(np.argsort(-count, kind="stable")[:MOST_CATEGORIES])
+        x, categories = codes.astype(np.float64), tuple(f"{levels[code]}\n({count[code]:.6g})" for code in codes)
     section = Section.of(samples, column, x, samples.values[chosen] if average else None)
     if hasattr(samples.estimator, "classes_"):
         prediction = np.asarray(section.ask("predict_proba"))

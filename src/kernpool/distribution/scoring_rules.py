@@ -89,7 +89,10 @@ def find_y_bandwidth(
 ) -> float:
     """Find the smoothing bandwidth in y of one output, by the normal reference rule or leave-one-out likelihood."""
     weight = np.ones(len(value)) if left_out.key_weight is None else left_out.key_weight * left_out.weight_unit
-    rows = _some_rows(weight)
+    (rows,) = np.nonzero(weight > 0)
+    most = min(ROWS, max(FEWEST, PAIRS // len(weight)))
+    if len(rows) > most:  # the same for the same rows
+        rows = np.sort(np.random.default_rng(0).choice(rows, most, replace=False))
     tables = np.concatenate([np.empty((0, len(value))), *(share for _, share in weight_rows(left_out.block(rows)))])
     alone = ~tables.any(axis=1)
     rows, tables = rows[~alone], tables[~alone]
@@ -156,13 +159,6 @@ def indicators(output: Array, weight: Array | None, thresholds: int) -> Array:
             "y does not vary, so that its distribution is the same for every X; no bandwidth is identified"
         )
     return found
-
-
-def _some_rows(weight: Array) -> NDArray[np.intp]:
-    """Return the indices of rows used to find a bandwidth in y: all of positive weight, or a reproducible sample."""
-    (rows,) = np.nonzero(weight > 0)
-    most = min(ROWS, max(FEWEST, PAIRS // len(weight)))
-    return rows if len(rows) <= most else np.sort(np.random.default_rng(0).choice(rows, most, replace=False))
 
 
 def _spread(residual: Array, weight: Array) -> float:

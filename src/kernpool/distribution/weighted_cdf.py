@@ -40,11 +40,6 @@ class TwoSidedSums(NamedTuple):
     below: Array
     above: Array
 
-    @classmethod
-    def none(cls, shape: tuple[int, int]) -> TwoSidedSums:
-        """Build sums of zero, those over no keys, in arrays of this shape."""
-        return cls(np.full(shape, -np.inf), np.zeros(shape), np.zeros(shape))
-
     def joined(self, other: TwoSidedSums) -> TwoSidedSums:
         """Add the sums over two disjoint sets of keys."""
         unit = np.maximum(self.unit, other.unit)
@@ -80,8 +75,8 @@ def two_sided_sums(recipe: Recipe, problem: Problem, order: Index, rank: Index) 
         counts = problem.key_weight[order] > 0
         rank = np.append(0, np.cumsum(counts))[rank]
         order = order[counts]
-    m = len(problem.query)
-    sides, ranks = TwoSidedSums.none((m, rank.shape[1])), np.broadcast_to(rank, (m, rank.shape[1]))
+    m, shape = len(problem.query), (len(problem.query), rank.shape[1])
+    sides, ranks = TwoSidedSums(np.full(shape, -np.inf), *np.zeros((2, *shape))), np.broadcast_to(rank, shape)
     if not len(order):
         return sides
     ordered = problem.block(slice(None), order)

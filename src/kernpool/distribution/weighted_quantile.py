@@ -58,11 +58,11 @@ def is_small(problem: Problem) -> bool:
 
 
 def has_loop(problem: Problem) -> bool:
-    """Return whether the compiled loops over ordered keys support a problem, and are worth their start."""
+    """Return whether the compiled loops over ordered keys support a problem."""
     kernel = problem.similarity.kernel
     plain = problem.similarity.is_uniform and problem.logit_bias is None and problem.excluded is None
     underflows = kernel.is_compact and may_underflow(problem)
-    return plain and is_compiled(kernel) and not underflows and not is_small(problem)
+    return plain and is_compiled(kernel) and not underflows
 
 
 def bare(problem: Problem) -> Problem:
@@ -125,7 +125,7 @@ def sum_over_pairs(
     problem = bare(problem)
     m, n = problem.shape
     occupied, near = np.ones(m, dtype=bool), np.zeros(m, dtype=bool)
-    if has_loop(problem):
+    if not is_small(problem) and has_loop(problem):
         if problem.key_weight is not None and not problem.key_weight.any():
             return near
         state = sum_problem(problem, replace(recipe, algorithm="auto"))
@@ -347,7 +347,7 @@ class KernelWeights:
         ordered = self.problem.block(slice(None), order)
         # Tables are for few pairs, problems without compiled loops, and queries far from all keys.
         unit, near, tables = np.zeros(m), np.zeros(m, dtype=bool), np.ones(m, dtype=bool)
-        if has_loop(ordered):
+        if not is_small(ordered) and has_loop(ordered):
             unit, near = common_units(ordered.similarity.kernel, self.state, ordered.weight_unit)
             tables = self.occupied & ~near
         elif self.recipe.algorithm != "auto":
@@ -385,6 +385,10 @@ def _report(report: Callable[[int], object], before: int, more: int) -> None:
     report(before + more)
 
 
+def _report_column(progress: Progress, before: int, total: int, done: int) -> None:
+    progress(min(before + done, total - 1), total)
+
+
 def known_quantiles(
     recipe: Recipe, problem: Problem, value: Array, level: Array, progress: Progress | None = None
 ) -> tuple[Array, NDArray[np.bool_]]:
@@ -395,11 +399,9 @@ def known_quantiles(
     found, occupied = np.full((m, c, level.shape[1]), np.nan), np.zeros(m, dtype=bool)
     small = np.dtype(np.int32 if len(value) < 1 << 31 else np.intp)  # to save memory
     for number, column in enumerate(value.T):
-
-        def report(done: int, before: int = number * total // c) -> None:
-            if progress is not None:
-                progress(min(before + done, total - 1), total)
-
+        report: Callable[[int], object] = int
+        if progress is not None:
+            report = partial(_report_column, progress, number * total // c, total)
         order = np.argsort(column, kind="stable").astype(small)
         for rows, place in sums.places_in_batches(order, level, report):
             found[rows, number], occupied[rows] = column[place], True

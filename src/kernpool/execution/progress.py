@@ -74,18 +74,14 @@ def is_terminal() -> bool:
     return sys.stderr is not None and sys.stderr.isatty()
 
 
-def is_notebook() -> bool:
-    """Return whether the process is the kernel of a notebook."""
-    module = sys.modules.get("IPython")
-    shell = None if module is None else module.get_ipython()
-    return type(shell).__name__ == "ZMQInteractiveShell"
-
-
 def is_watched() -> bool:
     """Return whether somebody sees notices: on a terminal or in a notebook, in the main thread of the main process."""
     processes = sys.modules.get("multiprocessing")  # a third of the time of --help; a worker has it imported
     main = processes is None or processes.current_process().name == "MainProcess"
-    return main and current_thread() is main_thread() and not _silent.get() and (is_terminal() or is_notebook())
+    notebook = sys.modules.get("IPython")
+    shell = None if notebook is None else notebook.get_ipython()
+    is_seen = is_terminal() or type(shell).__name__ == "ZMQInteractiveShell"
+    return main and current_thread() is main_thread() and not _silent.get() and is_seen
 
 
 @contextmanager
