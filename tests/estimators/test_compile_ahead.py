@@ -79,7 +79,7 @@ def test_all_kernels_and_numbers_have_their_tasks():
         (("--columns", "a"), "must be whole numbers such as 1,2,3; got 'a'"),
         (("--columns", "0"), "columns must be numbers from 1 to 1000, got [0]"),
         (("--kernels", "gauss"), "--kernels 'gauss' is unknown; did you mean 'gaussian'?"),
-        (("--processes", "0"), "--processes must be at least 1, got 0"),
+        (("--processes", "0"), "--processes must be an integer from 1 on, got 0"),
     ],
 )
 def test_what_cannot_be_compiled_is_refused(options, says):

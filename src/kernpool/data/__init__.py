@@ -8,8 +8,6 @@ pooled otherwise than as they are, such as points on circles. `dates.py` convert
 """
 
 from kernpool.data.array_validation import (
-    LARGEST,
-    SMALL,
     TableError,
     as_bandwidth,
     as_key_weight,
@@ -28,7 +26,6 @@ from kernpool.data.columns import (
     is_arrow_table,
     is_frame,
     labels_of,
-    order_of_columns,
     plain_label,
     refuse_other_columns,
     series_as_frame,
@@ -39,8 +36,6 @@ from kernpool.data.encoding import Encoding
 from kernpool.data.suspect_columns import SuspectColumnWarning, row_labels
 
 __all__ = [
-    "LARGEST",
-    "SMALL",
     "TIME_KINDS",
     "ArrayChunks",
     "Chunk",
@@ -62,7 +57,6 @@ __all__ = [
     "is_frame",
     "labels_of",
     "open_chunks",
-    "order_of_columns",
     "plain_label",
     "refuse_foreign",
     "refuse_other_columns",

@@ -210,7 +210,7 @@ def test_the_expected_error_is_of_the_whole_fit(rows):
     error = fitted.expected_error()
     assert 0.5 * fitted.loo_error_ < error < 2.0 * fitted.loo_error_
     assert fitted.expected_error() == error
-    assert "_expected_error" not in vars(fitted.fit(X, y))
+    assert "_expected_error_" not in vars(fitted.fit(X, y))
     assert model().fit(X, y, groups=np.arange(N) // 5).expected_error() > 0
     copies = model().fit(np.repeat(X, 2, axis=0), np.repeat(y, 2, axis=0))
     assert copies.expected_error() > 2 * copies.loo_error_

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import KW_ONLY, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -16,7 +16,7 @@ from kernpool.data.chunks.base import Chunks
 from kernpool.estimators.classifier import NadarayaWatsonClassifier
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.methods.classification import ClassPrediction, LeaveOneOutProbabilities, MostProbableClass
-from kernpool.estimators.model import NamedCalls
+from kernpool.estimators.model import NamedCalls, with_parameters
 from kernpool.estimators.regressors import LocalLinearRegressor, NadarayaWatsonRegressor
 from kernpool.estimators.stacking import inference
 from kernpool.estimators.stacking.forest import ForestMember, check_forest
@@ -38,25 +38,18 @@ KERNELS = ("laplace", "gaussian")
 PARAMETERS = ("kernel", "learn_metric", "random_state")
 
 
+@with_parameters
 class StackedEstimator(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
     """Base class of the stacked estimators; subclasses name the classes of the local member, the default first."""
 
     _locals: ClassVar[tuple[type[KernelSmoother], ...]]
 
-    def __init__(
-        self,
-        local: KernelSmoother | None = None,
-        *,
-        kernel: str = "laplace",
-        learn_metric: bool = True,
-        forest: Any = None,
-        random_state: Any = 0,
-    ) -> None:
-        self.local = local
-        self.kernel = kernel
-        self.learn_metric = learn_metric
-        self.forest = forest
-        self.random_state = random_state
+    local: KernelSmoother | None = None
+    _: KW_ONLY
+    kernel: str = "laplace"
+    learn_metric: bool = True
+    forest: Any = None
+    random_state: Any = 0
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> Self:
         if isinstance(X, Chunks | str | Path):
@@ -72,8 +65,6 @@ class StackedEstimator(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scik
     def _keep(self, stack: FittedStack) -> None:
         """Replace all fitted attributes by those of a stack."""
         local = stack.local
-        for name in ("feature_names_in_", "column_labels_", "_expected_error"):
-            self.__dict__.pop(name, None)
         for name in ("n_features_in_", "feature_names_in_", "column_labels_"):
             if hasattr(local, name):
                 setattr(self, name, getattr(local, name))
@@ -312,9 +303,9 @@ class KernelStackingRegressor(Scoring, RegressorMixin, StackedEstimator):  # typ
         Five fits, or ten of up to 200 rows. After a fit with `groups` folds hold whole groups.
         """
         check_is_fitted(self)
-        if "_expected_error" not in vars(self):
-            self._expected_error = inference.expected_error(self._stack, self._fit_members)
-        return self._expected_error
+        if "_expected_error_" not in vars(self):
+            self._expected_error_ = inference.expected_error(self._stack, self._fit_members)
+        return self._expected_error_
 
     def residuals(self) -> Residuals:
         """Return leave-one-out residuals, leverages and local noise of the training rows of positive weight.
