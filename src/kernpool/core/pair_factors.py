@@ -13,7 +13,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,13 +22,6 @@ from kernpool.kernels.categorical import CategoricalKernel
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
 Some = slice | NDArray[np.intp]
-
-
-class Cell(NamedTuple):
-    """Keys with the same combination of categories: the category codes, and the indices of the keys."""
-
-    levels: Codes  # their category code in each categorical column
-    keys: Some  # which they are
 
 
 @dataclass(frozen=True)
@@ -55,18 +47,21 @@ class Factors:
     tables: tuple[Array, ...]
     slopes: tuple[Array, ...]
 
-    def cells(self, key_weight: Array | None) -> list[Cell]:
-        """Group the keys of positive weight by their combination of categories, in sorted order of the codes."""
+    def cells(self, key_weight: Array | None) -> list[tuple[Codes, Some]]:
+        """Return each combination of categories that occurs, in sorted order of codes, and the keys that have it.
+
+        Keys of zero weight are left out.
+        """
         kept = np.arange(len(self.key_code)) if key_weight is None else np.flatnonzero(key_weight > 0)
         cell = np.zeros(len(kept), dtype=np.int64)
         for table, level in zip(self.tables, self.key_code[kept].T, strict=True):
             cell = np.unique(cell * len(table) + level, return_inverse=True)[1]  # numbered anew, so that none overflows
         if not cell.any():
-            return [Cell(self.key_code[kept[0]], slice(None))]
+            return [(self.key_code[kept[0]], slice(None))]
         order = np.argsort(cell, kind="stable")
         starts = np.searchsorted(cell[order], np.arange(cell.max() + 2)).tolist()
         parts = [kept[order[start:stop]] for start, stop in pairwise(starts)]
-        return [Cell(self.key_code[keys[0]], keys) for keys in parts]
+        return [(self.key_code[keys[0]], keys) for keys in parts]
 
     def block(self, queries: Some, keys: Some = slice(None)) -> Factors:
         """Return the category codes of a subset of the queries and of the keys, with the same tables."""

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from kernpool.algorithms import Gradients
 from kernpool.core import Layout, LocalFit, PoolState, Problem, empty_state, solve
-from kernpool.core.pair_factors import Cell, Codes, Factors, Some
+from kernpool.core.pair_factors import Codes, Factors, Some
 from kernpool.execution.progress import Progress
 from kernpool.pooling.plan import check_algorithm, choose_algorithm, name_of_each, read_pullback
 
@@ -238,7 +238,7 @@ def choose_for_levels(problem: Problem, algorithm: str) -> CellPlan:
     return CellPlan("cells", why, algorithm)
 
 
-def _cells(problem: Problem) -> list[Cell]:
+def _cells(problem: Problem) -> list[tuple[Codes, Some]]:
     factors, weight = cast(Factors, problem.factors), problem.key_weight
     return problem.prepare("cells", (factors.key_code, weight), lambda: factors.cells(weight))
 
@@ -250,17 +250,16 @@ def _blocks(
     # Levels of the keys, which queries, logarithms of their factors, the problem of both, whose state is about the
     # center of the values of all keys, and a callback for progress. Cells without such queries are skipped.
     m, bare, cells = len(problem.query), problem.without_factors().without_center(), _cells(problem)
-    for place, cell in enumerate(cells):
+    for place, (levels, keys) in enumerate(cells):
         report = None
         if progress is not None:
             report = partial(_report, progress, m, number * len(cells) + place, passes * len(cells))
-        factors = cast(Factors, problem.factors).to_cell(cell.levels)
+        factors = cast(Factors, problem.factors).to_cell(levels)
         meet = np.isneginf(factors).sum(axis=1) <= zeros
         rows: Some = slice(None) if meet.all() else np.flatnonzero(meet)
         if meet.any():
-            whole = isinstance(cell.keys, slice)
-            part = bare.block(rows) if whole else bare.part(rows, cell.keys)
-            yield cell.levels, rows, factors[rows], part, report
+            part = bare.block(rows) if isinstance(keys, slice) else bare.part(rows, keys)
+            yield levels, rows, factors[rows], part, report
         elif report is not None:
             report(1, 1)
 

@@ -5,6 +5,8 @@ one for the problem. Queries that it marks as imprecise go on to the staged tile
 empty array stands for None. `sum_items` sums many small problems of one shape in one call.
 """
 
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -12,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.algorithms.algorithm import FEWEST_FOR_PRODUCTS, Gradients
+from kernpool.algorithms.algorithm import FEWEST_FOR_PRODUCTS, PER_QUERY, Gradients
 from kernpool.algorithms.brute.fused import (
     NO_WEIGHTS,
     FusedMoments,
@@ -27,9 +29,12 @@ from kernpool.algorithms.brute.loops import tiles as loops
 from kernpool.algorithms.brute.loops.matrix_products import gradient_block
 from kernpool.algorithms.loops.kernel_weights import CODES, GAUSSIAN, LN_2
 from kernpool.core import FLOAT64, LocalFit, PoolState, Problem, Stack, solve
+from kernpool.execution.progress import Progress
+from kernpool.execution.threads import blas_threads, cut, run_passes
 from kernpool.kernels.registry import Gaussian
 
 Array = NDArray[np.float64]
+Pieces = Callable[[slice], Iterator[slice]]
 _NO_TABLE = np.empty((0, 0))
 
 
@@ -210,6 +215,59 @@ class CompiledBlocks:
         return Gradients(
             query=sums["query"], log_bandwidth=sums["log_bandwidth"], key=sums["key"].T, value=sums["value"].T
         )
+
+    def differentiate(
+        self,
+        problem: Problem,
+        orders: tuple[NDArray[np.integer[Any]], NDArray[np.integer[Any]]],
+        state: PoolState,
+        cotangent: Array,
+        wanted: frozenset[str],
+        rows: int,
+        pieces: tuple[Pieces, Pieces],
+        n_jobs: int,
+        progress: Progress | None,
+    ) -> Gradients:
+        """Return the gradients over pairs that are near each other, of a problem whose rows have been reordered.
+
+        Parameters
+        ----------
+        problem : Problem
+            The problem in its own order.
+        orders : (ndarray of int, ndarray of int)
+            Which of its queries and keys the queries and keys of the blocks are.
+        state, cotangent, wanted, n_jobs, progress
+            As of `Algorithm.pullback`, in the order of the blocks.
+        rows : int
+            Queries, or keys, of a block.
+        pieces : (callable, callable)
+            The keys near a block of queries, and the queries near a block of keys, as slices.
+        """
+        (m, n), (query_order, key_order), (keys_of, queries_of) = self.problem.shape, orders, pieces
+        per_query, per_key = wanted & PER_QUERY, wanted - PER_QUERY
+        places = {name: query_order if name in PER_QUERY else key_order for name in wanted}
+        sums = {name: np.zeros_like(getattr(problem, "query" if name in PER_QUERY else name)) for name in wanted}
+
+        def add(names: frozenset[str], queries: slice, keys: slice, own: slice) -> None:
+            part = self.differentiate_block(queries, keys, state, cotangent, names)._asdict()
+            for name in names:
+                sums[name][places[name][own]] += part[name]
+
+        # One pass for sums per query and one for sums per key, so that no two threads share a sum.
+        def along_keys(queries: slice) -> Iterator[None]:
+            for keys in keys_of(queries):
+                add(per_query, queries, keys, queries)
+                yield
+
+        def along_queries(keys: slice) -> Iterator[None]:
+            for queries in queries_of(keys):
+                add(per_key, queries, keys, keys)
+                yield
+
+        passes = (along_keys, cut(m if per_query else 0, rows)), (along_queries, cut(n if per_key else 0, rows))
+        with blas_threads() if self.gradients_use_blas else nullcontext():
+            run_passes(passes, n_jobs, progress)
+        return Gradients(**sums)
 
 
 def kernel_of(problem: Problem) -> tuple[int, bool | None, bool]:

@@ -16,14 +16,14 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.algorithms.algorithm import PER_QUERY, Gradients, radius
+from kernpool.algorithms.algorithm import Gradients, radius
 from kernpool.algorithms.brute.tiles import CompiledBlocks
 from kernpool.algorithms.sweep.loops import near_pairs as loops
 from kernpool.algorithms.sweep.loops import polynomial_kernels as window_loops
 from kernpool.algorithms.sweep.sorted_column import SortedColumn
 from kernpool.core import PoolState, Problem, empty_state, merge
 from kernpool.execution.progress import Progress
-from kernpool.execution.threads import cut, run_blocks, run_passes
+from kernpool.execution.threads import cut, run_blocks
 from kernpool.kernels import Kernel
 
 Array = NDArray[np.float64]
@@ -104,40 +104,27 @@ def differentiate_windows(
     progress: Progress | None = None,
 ) -> Gradients:
     """Compute the gradients of pooling over pairs in windows; omit at most the machine epsilon of each sum."""
-    queries = line.queries
-    part_of = state.rows(queries.order)
-    cotangent, blocks = cotangent[queries.order], CompiledBlocks(_in_order(problem, line))
+    queries, blocks = line.queries, CompiledBlocks(_in_order(problem, line))
     first, last = spans(
         line, problem.similarity.kernel, np.arange(len(queries.x)), np.finfo(float).eps, problem.degree > 0
     )
     # Where no window before ends later, and none after begins earlier: with these, windows are in order.
     end, begin = np.maximum.accumulate(last), np.minimum.accumulate(first[::-1])[::-1]
-    places = {"query": queries.order, "log_bandwidth": queries.order, "key": line.key_order, "value": line.key_order}
-    shapes = {"query": problem.query, "log_bandwidth": problem.query, "key": problem.key, "value": problem.value}
-    sums = {name: np.zeros(shapes[name].shape) for name in wanted}
 
-    def add(names: frozenset[str], some_queries: slice, some_keys: slice, own: slice) -> None:
-        found = blocks.differentiate_block(some_queries, some_keys, part_of, cotangent, names)._asdict()
-        for name in names:
-            sums[name][places[name][own]] += found[name]
-
-    def along_keys(part: slice) -> Iterator[None]:
+    def keys_of(part: slice) -> Iterator[slice]:
         start, stop = int(first[part].min()), int(last[part].max())
         for piece in cut(stop - start, blocks.keys_per_call):
-            add(wanted & PER_QUERY, part, slice(start + piece.start, start + piece.stop), part)
-            yield
+            yield slice(start + piece.start, start + piece.stop)
 
-    def along_queries(part: slice) -> Iterator[None]:
+    def queries_of(part: slice) -> Iterator[slice]:
         start = int(np.searchsorted(end, part.start, side="right"))
         stop = int(np.searchsorted(begin, part.stop, side="left"))
         for piece in cut(max(0, stop - start), blocks.pairs_per_call // ROWS):
-            add(wanted - PER_QUERY, slice(start + piece.start, start + piece.stop), part, part)
-            yield
+            yield slice(start + piece.start, start + piece.stop)
 
-    m, n = len(queries.x), len(line.keys.x)
-    per_query, per_key = cut(m if wanted & PER_QUERY else 0, ROWS), cut(n if wanted - PER_QUERY else 0, ROWS)
-    run_passes([(along_keys, per_query), (along_queries, per_key)], n_jobs, progress)
-    return Gradients(**sums)
+    orders, pieces = (queries.order, line.key_order), (keys_of, queries_of)
+    sums, cotangent = state.rows(queries.order), cotangent[queries.order]
+    return blocks.differentiate(problem, orders, sums, cotangent, wanted, ROWS, pieces, n_jobs, progress)
 
 
 @dataclass(frozen=True)

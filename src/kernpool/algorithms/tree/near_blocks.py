@@ -9,20 +9,19 @@ share a sum.
 
 import math
 from collections.abc import Iterator
-from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.algorithms.algorithm import PER_QUERY, Gradients
+from kernpool.algorithms.algorithm import Gradients
 from kernpool.algorithms.brute.tiles import CompiledBlocks
 from kernpool.algorithms.loops.kernel_weights import GAUSSIAN
 from kernpool.algorithms.tree.kd_tree import Profile, boxes_of, distance, kd_order, profile_of
 from kernpool.algorithms.tree.loops.traversal import MARGIN
 from kernpool.core import PoolState, Problem, empty_state, merge
 from kernpool.execution.progress import Progress
-from kernpool.execution.threads import blas_threads, cut, run_blocks, run_passes
+from kernpool.execution.threads import cut, run_blocks
 
 Array = NDArray[np.float64]
 
@@ -80,42 +79,21 @@ def differentiate_near(
     profile = profile_of(problem)
     query, query_order = kd_order(problem.query, profile.scale, ROWS, n_jobs)
     key, key_order = kd_order(problem.key, profile.scale, ROWS, n_jobs)
-    blocks = CompiledBlocks(put_in_order(problem, query, query_order, key, key_order))
-    part_of = state.rows(query_order)
-    cotangent, reach = cotangent[query_order], find_reach(problem, profile, weakest(problem, part_of))
+    blocks, part_of = CompiledBlocks(put_in_order(problem, query, query_order, key, key_order)), state.rows(query_order)
+    reach, most = find_reach(problem, profile, weakest(problem, part_of)), blocks.pairs_per_call // ROWS
     queries, keys = boxes_of(query, ROWS), boxes_of(key, ROWS)
-    orders = {"query": query_order, "log_bandwidth": query_order, "key": key_order, "value": key_order}
-    columns = {name: (problem.value if name == "value" else problem.key).shape[1] for name in wanted}
-    sums = {name: np.zeros((len(orders[name]), columns[name])) for name in wanted}
 
-    def add(names: frozenset[str], some_queries: slice, some_keys: slice, own: slice) -> None:
-        found = blocks.differentiate_block(some_queries, some_keys, part_of, cotangent, names)._asdict()
-        for name in names:
-            sums[name][own] += found[name]
-
-    def along_keys(own: slice) -> Iterator[None]:
+    def keys_of(own: slice) -> Iterator[slice]:
         b = own.start // ROWS
-        near = distance(queries[0][b], queries[1][b], *keys, profile) <= reach[b]
-        for piece in pieces_of(near, len(key), blocks.pairs_per_call // ROWS):
-            add(wanted & PER_QUERY, own, piece, own)
-            yield
+        return pieces_of(distance(queries[0][b], queries[1][b], *keys, profile) <= reach[b], len(key), most)
 
-    def along_queries(own: slice) -> Iterator[None]:
+    def queries_of(own: slice) -> Iterator[slice]:
         b = own.start // ROWS
-        near = distance(keys[0][b], keys[1][b], *queries, profile) <= reach
-        for piece in pieces_of(near, len(query), blocks.pairs_per_call // ROWS):
-            add(wanted - PER_QUERY, piece, own, own)
-            yield
+        return pieces_of(distance(keys[0][b], keys[1][b], *queries, profile) <= reach, len(query), most)
 
-    per_query = cut(len(query) if wanted & PER_QUERY else 0, ROWS)
-    per_key = cut(len(key) if wanted - PER_QUERY else 0, ROWS)
-    with blas_threads() if blocks.gradients_use_blas else nullcontext():
-        run_passes([(along_keys, per_query), (along_queries, per_key)], n_jobs, progress)
-    result = {}
-    for name in wanted:
-        result[name] = np.empty_like(sums[name])
-        result[name][orders[name]] = sums[name]
-    return Gradients(**result)
+    orders, pieces = (query_order, key_order), (keys_of, queries_of)
+    cotangent = cotangent[query_order]
+    return blocks.differentiate(problem, orders, part_of, cotangent, wanted, ROWS, pieces, n_jobs, progress)
 
 
 ROWS = 128  # of a block of queries, or of keys
