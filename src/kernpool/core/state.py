@@ -137,12 +137,6 @@ class PoolState:
         """Return the sums of the queries with these indices."""
         return PoolState(self.shift[which], self.denominator[which], self.numerator[which])
 
-    def columns(self, width: int) -> PoolState:
-        """Return a `PoolState` with the first `width` columns of weighted sums, enough for a fit of lower degree."""
-        if width == self.numerator.shape[-1]:
-            return self
-        return PoolState(self.shift, self.denominator, self.numerator[..., :width])
-
     def put(self, which: slice | NDArray[np.integer], state: PoolState) -> None:
         """Overwrite, in place, the sums of the queries with these indices by those of `state`."""
         self.shift[which], self.denominator[which] = state.shift, state.denominator

@@ -23,23 +23,21 @@ eighth with the keys around it is cut again. 1e5 rows of one column take 1.6 s o
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.algorithms import Gradients
-from kernpool.core import ExcludedPairs, PoolState, Problem, empty_state
+from kernpool.core import ExcludedPairs, Problem
 from kernpool.execution.progress import Progress
-from kernpool.pooling.plan import PoolingPlan, read_pullback
+from kernpool.pooling.plan import Part, PartsPlan, PoolingPlan
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
-WANTED = frozenset({"log_bandwidth", "smoothing", "query"})
 MASKED_PAIRS = 1 << 20  # under one mask: compiled tiles take a millisecond for them, another cut twice as long
 WAYS = 8  # parts that a range of groups is cut into, at most
 
@@ -63,103 +61,26 @@ class ExcludedBlock(NamedTuple):
         return self.queries.size * (self.before.size + self.after.size)
 
 
-@dataclass(frozen=True)
-class ExcludedPlan:
-    """Plan for pooling in which keys of the query's own group are excluded; `choose` builds it."""
-
-    algorithm: str  # ``"groups"``
-    reason: str  # why this way, in words
-    _choose: Callable[[Problem], PoolingPlan] = field(repr=False, compare=False)
-
-    @np.errstate(under="ignore")
-    def reduce(self, problem: Problem, *, n_jobs: int | None = None, progress: Progress | None = None) -> PoolState:
-        """Sum weights and weighted values over the keys of all other groups, at each query.
-
-        Parameters and result are those of `Plan.reduce`.
-
-        For slopes at full precision let the problem have a ``value_center`` of zero, as with categories.
-        """
-        layout, center = problem.layout, problem.value_center
-        total = empty_state(len(problem.query), layout.width)
-        for block, part, report in _parts(problem, progress):
-            total.add(block.queries, self._choose(part).reduce(part, n_jobs=n_jobs, progress=report))
-        return layout.with_center(total, center)
-
-    @np.errstate(under="ignore")
-    def pullback(
-        self,
-        problem: Problem,
-        state: PoolState,
-        cotangent: Array,
-        wanted: Collection[str] = ("log_bandwidth",),
-        *,
-        n_jobs: int | None = None,
-        progress: Progress | None = None,
-    ) -> Gradients:
-        """Differentiate ``sum(cotangent * pooled)`` with respect to log-bandwidths, smoothings or queries.
-
-        Parameters and result are those of `CellPlan.pullback`.
-
-        Parameters
-        ----------
-        problem : Problem
-            The problem that was summed.
-        state : PoolState
-            Result of `reduce`.
-        cotangent : ndarray of shape (m, c)
-            Derivative of a scalar by the pooled values.
-        wanted : collection of {"log_bandwidth", "smoothing", "query"}, default=("log_bandwidth",)
-            Which derivatives; one row per query. ``"smoothing"`` is for problems with categories.
-        n_jobs, progress
-            As in `reduce`.
-
-        Returns
-        -------
-        Gradients
-            Those wanted.
-
-        Raises
-        ------
-        ValueError
-            If something else is wanted, shapes do not fit, or the kernel has no slope.
-        """
-        known = WANTED if problem.factors is not None else WANTED - {"smoothing"}
-        wanted, cotangent = read_pullback(problem, state, cotangent, wanted, known)
-        state = problem.layout.with_center(state, -problem.value_center)
-        k = 0 if problem.factors is None else len(problem.factors.tables)
-        sums = {
-            name: np.zeros((len(cotangent), k if name == "smoothing" else problem.query.shape[1])) for name in wanted
-        }
-        for block, part, report in _parts(problem, progress):
-            rows = block.queries
-            gradients = self._choose(part).pullback(
-                part, state.rows(rows), cotangent[rows], wanted, n_jobs=n_jobs, progress=report
-            )
-            for name in wanted:
-                sums[name][rows] += getattr(gradients, name)
-        return Gradients(**sums)
-
-
-def plan_of_excluded(problem: Problem, choose_part: Callable[[Problem], PoolingPlan], each: str) -> ExcludedPlan:
+def plan_of_excluded(problem: Problem, choose_part: Callable[[Problem], PoolingPlan], each: str) -> PartsPlan:
     """Return the plan for a problem in which keys of the query's own group are excluded."""
     parts, count = len(_blocks(problem)), len(np.unique(cast(ExcludedPairs, problem.excluded).key_code))
-    return ExcludedPlan("groups", f"{count} groups, each left out, in {parts} part(s): each by {each}", choose_part)
+    why = f"{count} groups, each left out, in {parts} part(s): each by {each}"
+    return PartsPlan("groups", why, choose_part, _parts)
 
 
-def _parts(problem: Problem, progress: Progress | None) -> Iterator[tuple[ExcludedBlock, Problem, Progress | None]]:
-    """Yield the blocks of a problem with groups, each with its own pooling problem and progress callback."""
-    blocks, m = _blocks(problem), len(problem.query)
-    bare, done = problem.without_center(), 0
+def _parts(problem: Problem, progress: Progress | None) -> Iterator[Part]:
+    """Yield the queries of each block of a problem with groups, with their own problem and progress callback."""
+    blocks, m, done = _blocks(problem), len(problem.query), 0
     total = sum(block.pairs for block in blocks)
     for block in blocks:
         pairs, report = block.pairs, None
         if progress is not None:
             report = partial(_report, progress, m, done, pairs, total)
         if block.masked:
-            part = _masked(bare.block(block.queries, block.keys))
+            part = _masked(problem.block(block.queries, block.keys))
         else:
-            part = replace(bare, excluded=None).part(block.queries, block.keys)
-        yield block, part, report
+            part = replace(problem, excluded=None).part(block.queries, block.keys)
+        yield block.queries, part, report
         done += pairs
     if progress is not None:
         progress(m, m)

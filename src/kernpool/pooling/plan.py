@@ -7,7 +7,7 @@ times a value of 1e-30 that would underflow, and the pooled value would be zero 
 two, which are exact, so nothing else changes.
 
 A problem whose bandwidths are multiplied by a factor at each query (`KernelLogits`) is cut by these factors, by a
-`WidenedPlan`. What is left is ordinary: every algorithm, kernel, category and group does it, with its own
+`PartsPlan`. What is left is ordinary: every algorithm, kernel, category and group does it, with its own
 preparation of the keys. There are to be few different factors, as a floor of effective rows takes them from a grid
 (`kernpool.smoother.windows`). Windows that follow the keys (`kernpool.pooling.widths`) have as many as there are
 queries: these are for the algorithms that take a factor for each query (`Algorithm.windows`), which are fewer.
@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.algorithms import ALGORITHMS, Algorithm, Gradients, reference
-from kernpool.algorithms.algorithm import WANTED, PairSample, may_underflow
+from kernpool.algorithms.algorithm import PER_QUERY, WANTED, PairSample, may_underflow
 from kernpool.algorithms.reference import REFERENCE
 from kernpool.algorithms.verification import corrected
 from kernpool.core import PoolState, Problem, column_range, empty_state
@@ -344,21 +344,34 @@ def _seconds_as_text(seconds: float) -> str:
 FEW = 8  # different factors; each factor is a problem of its own
 
 
-@dataclass(frozen=True)
-class WidenedPlan:
-    """Plan for bandwidths that differ between queries by a factor; `choose` builds it."""
+Part = tuple[slice | NDArray[np.intp], Problem, Progress | None]
 
-    algorithm: str  # ``"widened"``
+
+@dataclass(frozen=True)
+class PartsPlan:
+    """Plan for a problem that is cut into parts, each summed by a plan of its own; `choose` builds it.
+
+    The parts are queries of one width of windows, or blocks of pairs that take part where rows are left out together.
+    """
+
+    algorithm: str  # ``"widened"`` or ``"groups"``
     reason: str  # why this way, in words
     _choose: Callable[[Problem], PoolingPlan] = field(repr=False, compare=False)
+    # Which queries, their problem, and their progress.
+    _parts: Callable[[Problem, Progress | None], Iterator[Part]] = field(repr=False, compare=False)
 
+    @np.errstate(under="ignore")
     def reduce(self, problem: Problem, *, n_jobs: int | None = None, progress: Progress | None = None) -> PoolState:
-        """Sum weights and weighted values over all keys, at each query; parameters and result as of `Plan.reduce`."""
+        """Sum weights and weighted values over all keys that take part; parameters and result as of `Plan.reduce`.
+
+        For slopes at full precision let the problem have a ``value_center`` of zero, as with categories.
+        """
         total = empty_state(len(problem.query), problem.layout.width)
-        for rows, part, report in _parts(problem, progress):
-            total.put(rows, self._choose(part).reduce(part, n_jobs=n_jobs, progress=report))
+        for rows, part, report in self._parts(problem, progress):
+            total.add(rows, self._choose(part).reduce(part, n_jobs=n_jobs, progress=report))
         return total
 
+    @np.errstate(under="ignore")
     def pullback(
         self,
         problem: Problem,
@@ -371,23 +384,24 @@ class WidenedPlan:
     ) -> Gradients:
         """Differentiate ``sum(cotangent * pooled)`` by what has one row per query; as of `Plan.pullback`.
 
-        Factors of the bandwidths are constants here.
+        These are log-bandwidths, queries and, of a problem with categories, smoothings. Factors of the bandwidths are
+        constants here.
         """
-        found: dict[str, NDArray[np.float64]] = {}
-        for rows, part, report in _parts(problem, progress):
+        known = PER_QUERY if problem.factors is None else PER_QUERY | {"smoothing"}
+        wanted, cotangent = read_pullback(problem, state, cotangent, wanted, known)
+        sums: dict[str, NDArray[np.float64]] = {}
+        for rows, part, report in self._parts(problem, progress):
             gradients = self._choose(part).pullback(
                 part, state.rows(rows), cotangent[rows], wanted, n_jobs=n_jobs, progress=report
             )
             for name in wanted:
                 one = getattr(gradients, name)
-                found.setdefault(name, np.zeros((len(problem.query), one.shape[1])))[rows] = one
-        return Gradients(**found)
+                sums.setdefault(name, np.zeros((len(cotangent), one.shape[1])))[rows] += one
+        return Gradients(**sums)
 
 
-def _parts(
-    problem: Problem, progress: Progress | None
-) -> Iterator[tuple[slice | NDArray[np.intp], Problem, Progress | None]]:
-    """Yield the queries of each width with their problem and their part of the progress."""
+def parts_by_width(problem: Problem, progress: Progress | None) -> Iterator[Part]:
+    """Yield the queries of each width of windows with their problem and their part of the progress."""
     done, m = 0, len(problem.query)
     for rows, similarity in problem.similarity.parts():
         part = replace(problem.block(rows), similarity=similarity)

@@ -27,7 +27,15 @@ from kernpool.execution.progress import Progress
 from kernpool.kernels import Kernel, get_kernel
 from kernpool.pooling.category_cells import choose_for_levels
 from kernpool.pooling.excluded_plan import plan_of_excluded
-from kernpool.pooling.plan import FEW, PoolingPlan, WidenedPlan, check_algorithm, choose_algorithm, name_of_each
+from kernpool.pooling.plan import (
+    FEW,
+    PartsPlan,
+    PoolingPlan,
+    check_algorithm,
+    choose_algorithm,
+    name_of_each,
+    parts_by_width,
+)
 from kernpool.pooling.widths import Nearest, Window, check_window, count_neighbors, nearest_widths, with_widths
 
 Array = NDArray[np.float64]
@@ -238,7 +246,7 @@ def choose(problem: Problem, algorithm: str = "auto", *, reuse: bool = False, au
     if not similarity.is_uniform and similarity.n_widths <= FEW:
         part = partial(choose, algorithm=algorithm, reuse=reuse, auxiliary=auxiliary)
         why = f"{similarity.n_widths} width(s) of windows: each by {name_of_each(algorithm)}"
-        return WidenedPlan("widened", why, part)
+        return PartsPlan("widened", why, part, parts_by_width)
     if auxiliary and algorithm in ALGORITHMS and ALGORITHMS[algorithm].refusal(problem) is not None:
         algorithm = "auto"
     if problem.excluded is not None:
