@@ -22,9 +22,8 @@ class RankNotes:
     # Columns that are dependent over all rows are so in every window. They are named. What is missing in some windows
     # beyond that, because few keys are in them, is another warning.
 
-    def __init__(self) -> None:
-        self._groups: Groups | None = None  # not known before it matters
-        self._said: set[str] = set()
+    _groups: Groups | None = None  # not known before it matters
+    _said: frozenset[str] = frozenset()
 
     def _dependent(self, key: NDArray[np.floating] | None, weight: Array | None) -> Groups:
         """Return the dependent columns of the rows, found once; none where the rows are not at hand."""
@@ -47,11 +46,11 @@ class RankNotes:
             return
         groups = self._dependent(key, weight)
         if groups and "columns" not in self._said:
-            self._said.add("columns")
+            self._said |= {"columns"}
             warn_caller(_story(groups, names), RankDeficiencyWarning)
         determined = columns - sum(missing for _, missing in groups)
         if np.any(occupied & (rank < determined)) and "windows" not in self._said:
-            self._said.add("windows")
+            self._said |= {"windows"}
             warn_of_rank(rank, occupied, determined)
 
     def warn_of_slopes(
@@ -69,7 +68,7 @@ class RankNotes:
         columns -= sum(missing for _, missing in self._dependent(key, weight))
         (few,) = np.nonzero(occupied & (rank < columns))
         if few.size:
-            self._said.add("slopes")
+            self._said |= {"slopes"}
             warn_caller(
                 f"around {few.size} of {rank.size} queries (the first is query {few[0]}) the rows determine no slope "
                 "in some direction, and the planes that correct the bias are constant in it; use a larger bandwidth",

@@ -117,7 +117,7 @@ def reduce_staged(problem: Problem) -> PoolState:
 def _sum_blocks(problem: Problem, blocks: Blocks, n_jobs: int = 1, progress: Progress | None = None) -> PoolState:
     m, n = problem.shape
     chunks = cut(n, blocks.keys_per_call)
-    result = empty_state(m, problem.layout.width)
+    result = PoolState(np.empty(m), np.empty(m), np.empty((m, problem.layout.width)))  # every query is in a block
 
     def work(queries: slice) -> Iterator[None]:
         state = None

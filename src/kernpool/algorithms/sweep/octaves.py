@@ -254,19 +254,16 @@ class NearestWindows:
         """
         fitted = np.empty(len(self.query))
         for octave in self.octaves:
-            self._fit_octave(octave, weight, value, n_jobs, fitted)
+            moment = np.empty((2, 1, 2, loops.TERMS))
+            if self.k > loops.FEW:
+                moment = octave.moments(self.x, weight, value[None], loops.TERMS, n_jobs)
+
+            def fit(part: slice, octave: Octave = octave, moment: Array = moment) -> Iterator[None]:
+                loops.fit_lines(
+                    self.x, weight, value, self.query, self.width, self.first, self.middle, self.k,
+                    octave.queries[part], *octave.cells, moment, octave.first_bin, octave.h, fitted,
+                )  # fmt: skip
+                yield
+
+            run_blocks(fit, cut(len(octave.queries), QUERIES_PER_BLOCK), n_jobs, None)
         return fitted
-
-    def _fit_octave(self, octave: Octave, weight: Array, value: Array, n_jobs: int, fitted: Array) -> None:
-        moment = np.empty((2, 1, 2, loops.TERMS))
-        if self.k > loops.FEW:
-            moment = octave.moments(self.x, weight, value[None], loops.TERMS, n_jobs)
-
-        def fit(part: slice) -> Iterator[None]:
-            loops.fit_lines(
-                self.x, weight, value, self.query, self.width, self.first, self.middle, self.k, octave.queries[part],
-                *octave.cells, moment, octave.first_bin, octave.h, fitted,
-            )  # fmt: skip
-            yield
-
-        run_blocks(fit, cut(len(octave.queries), QUERIES_PER_BLOCK), n_jobs, None)

@@ -142,9 +142,7 @@ def _sum_all(problem: Problem, result: PoolState) -> NDArray[np.bool_]:
         undone = removed > 0.5 * total
         result.denominator[:] -= removed
         result.numerator[:] -= removed[:, None] * columns[own]
-        if (
-            problem.degree
-        ):  # nor does what is left of a moment that a key of little weight may make up, far from the others
+        if problem.degree:  # of a moment too, most of which may be that of a light key far from the others
             layout = problem.layout
             for place in (layout.second, layout.fourth)[: problem.degree]:
                 moment = result.numerator[:, place]
@@ -167,20 +165,18 @@ WANTED = frozenset({"query", "key", "value"})
 
 def applies(problem: Problem, state: PoolState, wanted: frozenset[str]) -> bool:
     """Return whether the requested gradients can be computed by Taylor series, and faster than pair by pair."""
-    own = problem.self_index
+    if problem.self_index is not None:  # each key has to be the own one of a single query, when they are exchanged
+        own = problem.self_index[problem.self_index >= 0]
+        if problem.key_weight is not None or len(np.unique(own)) < len(own):
+            return False
     return (
         isinstance(problem.similarity.kernel.form, Gaussian)
         and problem.dtype == np.float32
         and problem.attn_mask is None
         and not problem.degree
         and wanted <= WANTED
-        and (own is None or (problem.key_weight is None and _differ(own[own >= 0])))
         and float(np.mean(_weight_about(state))) >= MANY
     )
-
-
-def _differ(own: NDArray[np.int64]) -> bool:
-    return len(np.unique(own)) == len(own)
 
 
 def _weight_about(state: PoolState) -> Array:

@@ -45,25 +45,17 @@ def pool_moments(problem: Problem, weights: PoolState, n_jobs: int, progress: Pr
 
 
 def _within_reach(problem: Problem, weights: PoolState, n_jobs: int, progress: Progress | None) -> PoolState:
-    profile = profile_of(problem)
-    query, query_order = kd_order(problem.query, profile.scale, ROWS, n_jobs)
-    key, key_order = kd_order(problem.key, profile.scale, ROWS, n_jobs)
-    blocks = CompiledBlocks(put_in_order(problem, query, query_order, key, key_order))
-    part_of = weights.rows(query_order)
-    reach = find_reach(problem, profile, part_of)
-    queries, keys = boxes_of(query, ROWS), boxes_of(key, ROWS)
-    result = empty_state(len(query), problem.layout.width)
+    near, result = NearBlocks(problem, weights, n_jobs), empty_state(len(problem.query), problem.layout.width)
 
     def work(own: slice) -> Iterator[None]:
-        b, state = own.start // ROWS, empty_state(own.stop - own.start, problem.layout.width)
-        near = distance(queries[0][b], queries[1][b], *keys, profile) <= reach[b]
-        for piece in pieces_of(near, len(key), blocks.pairs_per_call // ROWS):
-            state = merge(state, blocks.sum_block(own, piece))
+        state = empty_state(own.stop - own.start, problem.layout.width)
+        for keys in near.keys_of(own):
+            state = merge(state, near.blocks.sum_block(own, keys))
             yield
-        rows = query_order[own]
+        rows = near.query_order[own]
         result.put(rows, state)
 
-    run_blocks(work, cut(len(query), ROWS), n_jobs, progress)
+    run_blocks(work, cut(len(problem.query), ROWS), n_jobs, progress)
     return result
 
 
@@ -76,27 +68,39 @@ def differentiate_near(
     progress: Progress | None = None,
 ) -> Gradients:
     """Compute the gradients of pooling over keys of non-negligible weight, by blocks of queries and keys."""
-    profile = profile_of(problem)
-    query, query_order = kd_order(problem.query, profile.scale, ROWS, n_jobs)
-    key, key_order = kd_order(problem.key, profile.scale, ROWS, n_jobs)
-    blocks, part_of = CompiledBlocks(put_in_order(problem, query, query_order, key, key_order)), state.rows(query_order)
-    reach, most = find_reach(problem, profile, weakest(problem, part_of)), blocks.pairs_per_call // ROWS
-    queries, keys = boxes_of(query, ROWS), boxes_of(key, ROWS)
-
-    def keys_of(own: slice) -> Iterator[slice]:
-        b = own.start // ROWS
-        return pieces_of(distance(queries[0][b], queries[1][b], *keys, profile) <= reach[b], len(key), most)
-
-    def queries_of(own: slice) -> Iterator[slice]:
-        b = own.start // ROWS
-        return pieces_of(distance(keys[0][b], keys[1][b], *queries, profile) <= reach, len(query), most)
-
-    orders, pieces = (query_order, key_order), (keys_of, queries_of)
-    cotangent = cotangent[query_order]
-    return blocks.differentiate(problem, orders, part_of, cotangent, wanted, ROWS, pieces, n_jobs, progress)
+    near = NearBlocks(problem, weakest(problem, state), n_jobs)
+    orders, pieces = (near.query_order, near.key_order), (near.keys_of, near.queries_of)
+    sums, cotangent = state.rows(near.query_order), cotangent[near.query_order]
+    return near.blocks.differentiate(problem, orders, sums, cotangent, wanted, ROWS, pieces, n_jobs, progress)
 
 
 ROWS = 128  # of a block of queries, or of keys
+
+
+class NearBlocks:
+    """Queries and keys in kd order, in blocks of neighbours, and which blocks are near enough to matter."""
+
+    def __init__(self, problem: Problem, weights: PoolState, n_jobs: int) -> None:
+        self.profile = profile_of(problem)
+        query, self.query_order = kd_order(problem.query, self.profile.scale, ROWS, n_jobs)
+        key, self.key_order = kd_order(problem.key, self.profile.scale, ROWS, n_jobs)
+        self.blocks = CompiledBlocks(put_in_order(problem, query, self.query_order, key, self.key_order))
+        self.queries, self.keys = boxes_of(query, ROWS), boxes_of(key, ROWS)
+        self.reach = find_reach(problem, self.profile, weights.rows(self.query_order))
+
+    def keys_of(self, queries: slice) -> Iterator[slice]:
+        """Return slices of the keys that are near a block of queries."""
+        b, (low, high) = queries.start // ROWS, self.queries
+        near = distance(low[b], high[b], *self.keys, self.profile) <= self.reach[b]
+        return pieces_of(near, len(self.key_order), self.blocks.pairs_per_call // ROWS)
+
+    def queries_of(self, keys: slice) -> Iterator[slice]:
+        """Return slices of the queries that are near a block of keys."""
+        b, (low, high) = keys.start // ROWS, self.keys
+        near = distance(low[b], high[b], *self.queries, self.profile) <= self.reach
+        return pieces_of(near, len(self.query_order), self.blocks.pairs_per_call // ROWS)
+
+
 TINIEST = 5e-324  # beyond where a weight is this, sums without a shift are zero anyway
 SLOPE = 1 / 256  # terms are the weight times u**2, which is below the reciprocal of this where weights are an epsilon
 
