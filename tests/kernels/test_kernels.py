@@ -187,7 +187,7 @@ def test_squares():
     """They are found by the name of a radial one, and are that one in a single column."""
     kernel = get_kernel("product tophat")
     assert (kernel.name, kernel.composition) == ("product boxcar", "product")
-    assert kernel.in_columns(1) is get_kernel("boxcar")
+    assert kernel.radial is get_kernel("boxcar")
     assert pickle.loads(pickle.dumps(kernel)) is get_kernel("product boxcar")
     assert get_kernel("product gaussian") is get_kernel("gaussian")
     assert not any(name.startswith("product") for name in kernel_names())

@@ -61,6 +61,7 @@ References
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -154,10 +155,15 @@ def _units(mean: Array, layout: Layout) -> tuple[Array, Array]:
 
 def moment_matrix(central: Array, layout: Layout, orders: tuple[int, int]) -> Array:
     """Arrange mean products of offsets as a matrix per query: monomials of one order by monomials of another."""
+    return central[:, _places_of_products(layout, orders)]
+
+
+@cache
+def _places_of_products(layout: Layout, orders: tuple[int, int]) -> NDArray[np.intp]:
     places = layout.places(sum(orders))
     rows, columns = (monomials(layout.columns, order) for order in orders)
     place = np.array([[places[tuple(sorted(a + b))] for b in columns] for a in rows], dtype=np.intp)
-    return central[:, place.reshape(len(rows), len(columns))]
+    return place.reshape(len(rows), len(columns))
 
 
 # At once, about 50 ms at most: eigenvalues of many small matrices are one call that nothing interrupts. Designs of half

@@ -149,7 +149,10 @@ class Problem:
             check_degree(degree, d)
         mask, bias = (None, None) if attn_mask is None else input_validation.as_mask(attn_mask, (m, n))
         keys = key if isinstance(key, Keys) else Keys.read(rows, cast("ArrayLike | Rows", value), key_weight, mask)
-        similarity = KernelLogits(get_kernel(kernel).in_columns(d), array_validation.as_bandwidth(bandwidth, d))
+        kernel = get_kernel(kernel)
+        if d == 1 and kernel.radial is not None:
+            kernel = kernel.radial  # a product over one column
+        similarity = KernelLogits(kernel, array_validation.as_bandwidth(bandwidth, d))
         input_validation.check_range(asked, rows, similarity.bandwidth)
         share = max(input_validation.as_tol(tol, asked.dtype, rows.dtype, keys.dtypes[0]), input_validation.LEAST_TOL)
         own = None
@@ -316,7 +319,7 @@ class Problem:
         if self.prepared is None:
             return make()
         known, made = self.prepared.get(name, ((), None))
-        if known and len(known) == len(of) and all(map(_is_same, known, of)):
+        if known and len(known) == len(of) and all(a is b or _are_equal(a, b) for a, b in zip(known, of, strict=True)):
             return cast(Made, made)
         made = make()
         self.prepared[name] = of, made
@@ -353,9 +356,7 @@ class Problem:
 FEW = 1 << 12  # numbers that are compared by value: bandwidths, units
 
 
-def _is_same(a: Any, b: Any) -> bool:
-    if a is b:
-        return True
+def _are_equal(a: Any, b: Any) -> bool:
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
         small = isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and max(a.size, b.size) <= FEW
         return small and np.array_equal(a, b)

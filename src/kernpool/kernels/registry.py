@@ -131,11 +131,7 @@ class Kernel:
     @cached_property
     def profile_name(self) -> str:
         """Name of the radial kernel of the same profile: of its compiled loop and in tables of costs."""
-        return self.in_columns(1).name
-
-    def in_columns(self, columns: int) -> Kernel:
-        """Return the kernel for so many columns: for a single one always the radial kernel."""
-        return self if self.radial is None or columns > 1 else self.radial
+        return self.name if self.radial is None else self.radial.name
 
     def log_peak(self, columns: int) -> float:
         """Return the logarithm of the weight of a key that coincides with the query, of so many columns."""
