@@ -4,7 +4,6 @@ Significance of columns, and parametric specification.
 """
 
 import argparse
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +16,7 @@ from kernpool.inference import TestResult, specification_test
 
 Array = NDArray[np.float64]
 RESAMPLING = ("kind", "n_resamples", "random_state")  # arguments of all tests
+PRINTED = ("null", "statistic", "p_value", "n_resamples", "bandwidth")  # of a result, as JSON
 Tested = tuple[TestResult, list[str]]  # the result, and notes on how the table was read
 
 
@@ -26,19 +26,8 @@ def run_test(options: argparse.Namespace) -> None:
     test = _significance if options.test == "significance" else _of_table
     with progress_bar("testing", options.quiet, unit=""):  # resamples, or rows while bandwidths are chosen
         result, notes = test(options)
-    print_json(described(options.test, result) | {"notes": notes}) if options.json else print(result)
-
-
-def described(test: str, result: TestResult) -> dict[str, Any]:
-    """Return the result of a hypothesis test as a JSON-compatible dictionary."""
-    return {
-        "test": test,
-        "null": result.null,
-        "statistic": result.statistic,
-        "p_value": result.p_value,
-        "n_resamples": result.n_resamples,
-        "bandwidth": result.bandwidth.tolist(),
-    }
+    facts = {name: getattr(result, name) for name in PRINTED}
+    print_json({"test": options.test, **facts, "notes": notes}) if options.json else print(result)
 
 
 def _significance(options: argparse.Namespace) -> Tested:
