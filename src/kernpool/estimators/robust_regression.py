@@ -191,8 +191,7 @@ def _search(
     seconds = time.perf_counter()
     if one_factor:
         found = Found(spread, np.zeros(0), 0.0 if model._degree else None)
-        varies = bool(np.any(np.ptp(drawn.X, axis=0) > 0))
-        grid = candidates(drawn.X / drawn.per_column(spread), options) if varies else np.ones(1)
+        grid = candidates(drawn.X / drawn.per_column(spread), options)
     else:
         pilot = choose(drawn)
         weight, _ = robustness_weights(_smoother_at(model, drawn, categories, pilot), robustness)
@@ -202,10 +201,10 @@ def _search(
     one, tried, before = found.bandwidth, np.array(sorted(losses)), found.bandwidth_search
     bandwidth = one * factor
     relevance = np.where(drawn.extent > 0, spread / bandwidth, 0.0) if before is None else before.relevance
-    candidates_tried = np.column_stack([tried[:, None] * one, np.tile(found.smoothing, (len(tried), 1))])
+    widths = np.column_stack([tried[:, None] * one, np.tile(found.smoothing, (len(tried), 1))])
     search = BandwidthSearch(
         "bounded", losses[factor], bandwidth, found.smoothing, relevance, spread,
-        one_factor, losses[factor], 0, candidates_tried, np.array([losses[f] for f in tried]),
+        one_factor, losses[factor], 0, widths, np.array([losses[f] for f in tried]),
         len(losses), len(grid), len(drawn.X), time.perf_counter() - seconds, "the best of a grid, refined",
         ridge=found.ridge or 0.0,
     )  # fmt: skip
