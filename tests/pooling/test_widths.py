@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import kernpool
 from kernpool.algorithms import ALGORITHMS
 from kernpool.core import Exclusion, Factors, PoolState, Problem
-from kernpool.kernels import get_categorical_kernel
+from kernpool.kernels import get_categorical_kernel, make_kernel
 from kernpool.pooling.recipe import Recipe, choose
 from kernpool.pooling.widths import LARGER, SMALLEST, Nearest, nearest_widths, with_widths
 
@@ -117,7 +117,8 @@ def test_many_keys_in_octaves_and_blocks_of_windows(monkeypatch):
             rows = {"exclude_self": True, "key_weight": weight}
             agree(recipe.problem(x + offset, x + offset, y, **rows).block(slice(0, 900)), ("sweep",))
     monkeypatch.setattr("kernpool.algorithms.brute.brute.FEW_PAIRS", 0)
-    for kernel in ("tricube", "product tricube"):
+    wide = make_kernel("wide", lambda u: np.maximum(2.0 - u, 0.0), support=2.0)
+    for kernel in ("tricube", "product tricube", wide):
         recipe = Recipe.of(kernel, [1.0, 2.0], degree=1, window=Nearest(40))
         key = rng.exponential(size=(700, 2))
         agree(recipe.problem(key, key, y[:700], exclude_self=True), ("brute",))
