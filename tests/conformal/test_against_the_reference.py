@@ -98,4 +98,4 @@ def test_the_scale_is_of_rows_that_have_a_residual():
     residual[:10] = np.nan
     scale = absolute_residuals(smoother, residual)
     assert_array_equal(scale.weight, np.r_[np.zeros(10), np.ones(20)])
-    assert_allclose(scale.fit(EvaluationPoints(np.array([[0.5]]))).fit.intercept, 2.0)
+    assert_allclose(scale.predict(scale.problem(EvaluationPoints(np.array([[0.5]])))), 2.0)
