@@ -164,12 +164,10 @@ def explain_calls(public: Public) -> Public:
     # Valid calls cost 0.2 us more; arguments are inspected only after Python has raised a TypeError.
     if not isinstance(public, type):
         return cast(Public, _explained(public, is_method=False))
-    for name, found in list(vars(public).items()):
-        function = found.__func__ if isinstance(found, classmethod) else found
+    for name, function in list(vars(public).items()):
         called = name in ("__init__", "forward") or (not name.startswith("_") and not hasattr(public, "forward"))
         if called and isinstance(function, FunctionType):
-            method = _explained(function, is_method=True)
-            setattr(public, name, method if found is function else classmethod(method))
+            setattr(public, name, _explained(function, is_method=True))
     return public
 
 
@@ -182,10 +180,8 @@ def _explained(function: Callable[..., Any], *, is_method: bool) -> Callable[...
             try:
                 signature(function).bind(*arguments, **keywords)
             except TypeError:
-                owner = arguments[0] if is_method and arguments else None
-                kind = None if owner is None else owner if isinstance(owner, type) else type(owner)
-                message = describe_call("" if kind is None else kind.__name__, function, keywords, str(error))
-                raise TypeError(message) from None
+                owner = type(arguments[0]).__name__ if is_method else ""
+                raise TypeError(describe_call(owner, function, keywords, str(error))) from None
             raise
 
     return call
