@@ -149,7 +149,7 @@ def check_parameters(model: FittedModel) -> None:
     ...
     ValueError: search['rows'] must be 'auto', None for all, or a number of rows from 2 on, got 1
     """
-    for name, value in vars(model).items():  # `get_params` reads signatures again: a tenth of a fit to 1000 rows
+    for name, value in model.__dict__.items():  # `get_params` reads signatures again: a tenth of a fit to 1000 rows
         if name in CHOICES:
             check_choice(name, value, CHOICES[name])
         elif name in ACCEPTED:
