@@ -54,3 +54,11 @@ def test_what_is_said(folder):
         done = kernpool("fit", "data.csv" if not more else "few.csv", *chosen, "--time", "day", *more, cwd=folder)
         assert done.returncode == 0, done.stderr
         assert all(part in done.stderr for part in words)
+
+
+def test_the_time_is_read_by_its_cells_though_the_column_is_one_of_levels(folder):
+    fixed = ("--target", "y", "--bandwidth", "0.3", "--smoothing", "0.5", "--model", "levels")
+    done = kernpool(
+        "fit", "data.csv", *fixed, "--features", "a,date", "--unordered", "date", "--time", "date", cwd=folder
+    )
+    assert done.returncode == 0, done.stderr

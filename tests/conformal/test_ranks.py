@@ -1,7 +1,5 @@
 """Ranks are counted exactly, and order statistics are those of rows repeated by their weights."""
 
-import math
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -15,8 +13,8 @@ from kernpool.inference import InferenceWarning
 
 @given(st.integers(1, 999), st.integers(0, 100_000))
 def test_ranks_are_those_of_decimal_levels(thousandths, n):
-    rank = math.ceil(upper_rank(as_fraction(thousandths / 1000), n))
-    assert rank == -((-thousandths * (n + 1)) // 1000)
+    rank = upper_rank(as_fraction(thousandths / 1000), n)
+    assert rank == upper_rank(as_fraction(thousandths / 1000), float(n)) == -((-thousandths * (n + 1)) // 1000)
 
 
 def test_floats_would_be_off_by_one():

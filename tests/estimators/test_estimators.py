@@ -240,6 +240,11 @@ def test_what_the_caller_may_change_is_copied_read_only_views_too(sample):
     for model in models:
         np.testing.assert_array_equal(model.key_[:, 0], sample.x_train)
         np.testing.assert_array_equal(model.value_, sample.y_train)
+    smoothing = np.array([0.1])
+    model = NadarayaWatsonRegressor(bandwidth=0.4, unordered=[1], smoothing=smoothing)
+    model.fit([[0.0, 0], [1.0, 1], [2.0, 0]], [1.0, 2.0, 4.0])
+    smoothing[:] = 0.5
+    np.testing.assert_array_equal(model.smoothing_, [0.1])
 
 
 def test_maps_for_reading_are_not_copied(sample, tmp_path):

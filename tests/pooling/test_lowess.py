@@ -97,7 +97,7 @@ def test_the_calling_conventions_are_those_of_statsmodels():
     order = np.argsort(x[good])
     x, y = x[good][order], y[good][order]
     for options in ({}, {"missing": "none"}, {"missing": "raise"}, {"xvals": np.array([0.1, 0.5])}):
-        found = lowess(y, x, **options)
+        found = lowess(y, x, is_sorted=True, **options)
         assert_allclose(found, peer(y, x, **options | {"missing": "drop"}), rtol=0, atol=1e-12)
     assert np.array_equal(lowess(y, x, delta=0.5), lowess(y, x))
     assert np.array_equal(lowess(list(y), list(x)), lowess(y, x))
@@ -212,6 +212,7 @@ ERRORS = [
     ({"it": True}, ValueError, "it must be an integer.*True"),
     ({"delta": -1.0}, ValueError, "delta must be a number, 0 or more, got -1.0; leave it out"),
     ({"missing": "ignore"}, ValueError, "missing must be one of 'drop', 'raise', 'none'"),
+    ({"is_sorted": "yes"}, TypeError, "is_sorted must be True or False"),
     ({"n_jobs": 0}, ValueError, "n_jobs must be"),
     ({"endog": Y[:3]}, ValueError, r"endog and exog must have one entry per row each, got \[3, 4\]"),
     ({"exog": X[:, None]}, ValueError, r"exog must be a vector, got shape \(4, 1\); .*exog.ravel\(\)"),

@@ -145,7 +145,7 @@ def training_rows(options: argparse.Namespace) -> TrainingTable:
         roles["groups"] = np.asarray(table.levels(options.groups))
     if "time" in columns:
         remedy = "--time must name a column of numbers or of dates such as 2020-12-31"
-        is_date = table.kind(options.time) == "dates"
+        is_date = replace(table, unordered=(), ordered={}, dates=None).kind(options.time) == "dates"  # by its cells
         roles["time"] = table.days(options.time) if is_date else table.numbers(options.time, remedy)
     if len(table.frame) < 2:
         raise TableError(f"{table.source} has one row, and a curve needs two or more; add rows")

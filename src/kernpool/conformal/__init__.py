@@ -7,7 +7,7 @@ prediction sets of classes.
 """
 
 from kernpool.conformal.calibration import Calibration, ConformalProblem, Origin, as_fraction, least_rows
-from kernpool.conformal.methods import METHODS, MethodRecord, prediction_interval
+from kernpool.conformal.methods import METHODS, MethodRecord, check_method, prediction_interval
 from kernpool.conformal.sets import PredictionSet
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "Origin",
     "PredictionSet",
     "as_fraction",
+    "check_method",
     "least_rows",
     "prediction_interval",
 ]

@@ -60,8 +60,9 @@ def as_fraction(level: Any) -> Fraction:
 
 
 def upper_rank(level: Fraction, n: float) -> float:
-    """Return the rank of the order statistic that bounds an interval: ``level * (n + 1)``, the next whole row."""
-    return float(level * (Fraction(n) + 1))
+    """Return the rank of the order statistic that bounds an interval: ``level * (n + 1)``, of whole rows the next."""
+    rank = level * (Fraction(n) + 1)
+    return float(math.ceil(rank) if float(n).is_integer() else rank)
 
 
 def least_rows(level: Fraction) -> int:

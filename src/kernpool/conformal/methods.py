@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.conformal import jackknife_plus, split_conformal
-from kernpool.conformal.calibration import COPIED, SLACK, Bounds, Calibration, ConformalProblem, least_rows, upper_rank
+from kernpool.conformal.calibration import COPIED, SLACK, Bounds, ConformalProblem, least_rows, upper_rank
 from kernpool.execution.error_messages import check_choice
 from kernpool.execution.interval import Interval
 from kernpool.execution.warnings import warn_caller
@@ -108,7 +108,8 @@ def prediction_interval(setting: ConformalProblem, method: str) -> Interval:
     InferenceWarning
         If there are too few rows for the level, intervals that the rows do not bound, or intervals without a width.
     """
-    record, calibration = _record_of(method, setting.calibration), setting.calibration
+    calibration = setting.calibration
+    record = check_method(method, calibration.which is not None, calibration.group is not None)
     count = calibration.count if record.counted is None else record.counted(setting)
     center, lower, upper = record.find(setting)
     # Wider by rounding errors. Where outputs take few values, as ratings do, an end is often one of them but for the
@@ -132,10 +133,10 @@ def prediction_interval(setting: ConformalProblem, method: str) -> Interval:
     )  # fmt: skip
 
 
-def _record_of(method: Any, calibration: Calibration) -> MethodRecord:
+def check_method(method: Any, own: bool, clustered: bool) -> MethodRecord:
     """Return the record of a conformal method; raise ValueError if it is unknown or not for such calibration rows."""
     check_choice("method", method, METHODS)
-    record, own = METHODS[method], calibration.which is not None
+    record = METHODS[method]
     for_clusters = ", ".join(repr(name) for name, one in METHODS.items() if one.clusters)
     for refused, reason in (
         (record.rows == "other" and own,
@@ -144,7 +145,7 @@ def _record_of(method: Any, calibration: Calibration) -> MethodRecord:
         (record.rows == "own" and not own,
          f"method={method!r} is calibrated by leave-one-out on the training rows and has no use for X_calibration; "
          "omit it, or use method='adaptive' or 'split'"),
-        (calibration.group is not None and not record.clusters,
+        (clustered and not record.clusters,
          f"groups are for method={for_clusters}, got {method!r}; use one of these, or, only if rows are independent of "
          "each other, fit and call without groups"),
     ):  # fmt: skip

@@ -60,6 +60,7 @@ References
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any
@@ -83,14 +84,15 @@ def invert(design: Array) -> tuple[Array, NDArray[np.intp]]:
     # Inverses are bounded as in `bounded_inverse`. Elimination is five times as fast as eigenvalues, and accurate
     # enough where it shows that no eigenvalue is small.
     m, d, _ = design.shape
-    inverse, rank, singular = design.copy(), np.full(m, d), d < COLUMNS_FOR_LAPACK
-    if not singular:
-        try:
+    rank = np.full(m, d)
+    inverse: Array | None = None
+    if d >= COLUMNS_FOR_LAPACK:
+        with suppress(np.linalg.LinAlgError):  # one of them is as good as singular
             inverse = np.asarray(np.linalg.inv(design), dtype=np.float64)
-        except np.linalg.LinAlgError:  # one of them is as good as singular
-            singular = True
+    steps = range(d) if inverse is None else ()
+    inverse = design.copy() if inverse is None else inverse
     with np.errstate(all="ignore"):
-        for k in range(d) if singular else ():
+        for k in steps:
             pivot = inverse[:, k, k].copy()
             row, column = inverse[:, k, :] / pivot[:, None], inverse[:, :, k].copy()
             inverse -= column[:, :, None] * row[:, None, :]

@@ -1,7 +1,7 @@
 """Pooling on a Dask cluster: each partition computes partial sums, and a tree merges them.
 
 Needs the extra ``dask``. `open_partitions` opens Dask collections and files as pairs for `kernpool.pool`,
-`pool_quantile` and `pool_cdf`, or as the training rows of a regressor; `pairs.py` has all of it.
+`pool_quantile` and `pool_cdf`, or as the training rows of a regressor. Read `pairs.py` first, which has all of it.
 """
 
 try:

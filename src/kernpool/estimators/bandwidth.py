@@ -176,7 +176,7 @@ def given_smoothing(smoothing: Any, categories: Categories) -> Array:
     Where there are categorical columns, they must be given if the bandwidth is not searched for.
     """
     largest = categories.largest
-    given = np.zeros(0) if smoothing is None else np.atleast_1d(np.asarray(smoothing, dtype=float))
+    given = np.zeros(0) if smoothing is None else np.array(smoothing, dtype=float, ndmin=1)
     if given.shape != largest.shape:
         raise ValueError(
             f"smoothing must be one number per categorical column, {len(categories)} in all, such as "

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernpool.execution.error_messages import explain_calls
 from kernpool.execution.text_table import ROWS, PrintedResult, digits_beside, frame_of, listed, printed_table
 
 Array = NDArray[np.float64]
@@ -20,6 +21,7 @@ BAND = {
 CENTER = {"robust": "bias-corrected", "quadratic": "bias-corrected", "wilson": "pooled"}
 
 
+@explain_calls
 @dataclass(frozen=True, eq=False)  # arrays have no single truth
 class Interval(PrintedResult):
     """Intervals at m points: of a curve, its slopes, new values of y, quantiles or class probabilities.

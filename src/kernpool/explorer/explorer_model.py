@@ -29,7 +29,7 @@ from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.limits import refuse
 from kernpool.estimators.model import as_fitted
 from kernpool.execution.error_messages import abbreviate, check_choice
-from kernpool.kernels import BUILT_IN, Kernel, get_kernel
+from kernpool.kernels import BUILT_IN, COMPILED, Kernel, get_kernel
 from kernpool.pooling.widths import Nearest
 
 Array = NDArray[np.float64]
@@ -212,7 +212,7 @@ def payload_of(subject: ExplorerModel, *, language: str | None = None) -> dict[s
     rows = page_rows(subject.rows)
     fitted = settings_of(model)
     kernel = get_kernel(model.kernel)
-    tables = [] if kernel.profile_name in BUILT_IN else [tabulate(kernel)]
+    tables = [] if kernel.profile_name in COMPILED else [tabulate(kernel)]
     return {
         "version": VERSION,
         "task": "classification" if subject.is_classifier else "regression",
@@ -228,7 +228,7 @@ def payload_of(subject: ExplorerModel, *, language: str | None = None) -> dict[s
         "fitted": fitted,
         "column": subject.column,
         "query": None if subject.query is None else {"numeric": [*subject.query[0]], "codes": [*subject.query[1]]},
-        "kernels": list(dict.fromkeys([*BUILT_IN, kernel.profile_name])),
+        "kernels": list(dict.fromkeys([*(name for name in BUILT_IN if name in COMPILED), kernel.profile_name])),
         "tables": [table | {"values": floats(table["values"])} for table in tables],
         "samples": subject.samples or None,
         "python": _python(subject),

@@ -30,6 +30,7 @@ def lowess(
     it: int = 3,
     delta: float = 0.0,
     xvals: ArrayLike | None = None,
+    is_sorted: bool = False,
     missing: str = "drop",
     return_sorted: bool = True,
     *,
@@ -37,9 +38,8 @@ def lowess(
 ) -> Array:
     """Smooth a scatterplot by lowess: robust local linear fits to the nearest fraction of the rows.
 
-    The arguments, the conventions and the numbers are those of ``statsmodels.nonparametric.lowess``, but for
-    ``is_sorted``, which there is no need for. Time is linear in the number of rows after sorting, where it is quadratic
-    there, so no row has to be interpolated.
+    The signature, the conventions and the numbers are those of ``statsmodels.nonparametric.lowess``. Time is linear in
+    the number of rows after sorting, where it is quadratic there, so no row has to be interpolated.
 
     Parameters
     ----------
@@ -56,6 +56,8 @@ def lowess(
         between them; here every row is fitted exactly.
     xvals : array_like of shape (m,), optional
         Points at which the curve is evaluated, with the weights of rows after `it` passes. By default the rows.
+    is_sorted : bool, default=False
+        Accepted and without effect: rows and points are sorted in any case.
     missing : {"drop", "raise", "none"}, default="drop"
         Rows with NaN or infinity are left out, or refused. With "none" there must be none either.
     return_sorted : bool, default=True
@@ -107,7 +109,7 @@ def lowess(
     >>> robust.round(1).tolist(), plain.round(1).tolist()
     ([14.0, 25.0], [184.3, 25.0])
     """
-    _check_options(frac, it, delta, missing, return_sorted=return_sorted)
+    _check_options(frac, it, delta, missing, is_sorted=is_sorted, return_sorted=return_sorted)
     threads = resolve_n_jobs(n_jobs)
     kept, y, x = _finite(missing, endog=endog, exog=exog)
     if not len(x):
@@ -175,7 +177,7 @@ class _Curve:
         return True
 
 
-def _check_options(frac: float, it: int, delta: float, missing: str, *, return_sorted: bool) -> None:
+def _check_options(frac: float, it: int, delta: float, missing: str, *, is_sorted: bool, return_sorted: bool) -> None:
     if not isinstance(frac, Real) or isinstance(frac, bool) or not 0.0 <= frac <= 1.0:
         raise ValueError(f"frac must be a number from 0 to 1, the fraction of the rows, got {abbreviate(frac)}")
     as_count("it", it, 0, hint=", the number of re-weightings")
@@ -184,6 +186,7 @@ def _check_options(frac: float, it: int, delta: float, missing: str, *, return_s
             f"delta must be a number, 0 or more, got {abbreviate(delta)}; leave it out: all rows are fitted exactly"
         )
     check_choice("missing", missing, ["drop", "raise", "none"])
+    check_flag("is_sorted", is_sorted)
     check_flag("return_sorted", return_sorted)
 
 

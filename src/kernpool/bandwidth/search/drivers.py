@@ -87,8 +87,8 @@ def search_one_factor(objectives: Sequence[SearchObjective], spread: Array, opti
     penalised = partial(_penalised, first, np.log(spread))
     # Means of many rows by a smooth kernel change slowly: every second point shows the valleys, and the others are
     # evaluated inside these alone.
-    is_slow = not options.degree and not options.kernel.is_compact and len(first.rows.X) >= MANY_ROWS
-    coarse = np.unique(np.append(grid[:: 2 if is_slow else 1], grid[-1]))
+    is_smooth = not options.degree and not options.kernel.is_compact and len(first.rows.X) >= MANY_ROWS
+    coarse = np.unique(np.append(grid[:: 2 if is_smooth else 1], grid[-1]))
     values = np.array([penalised(point) for point in coarse])
     valleys = valleys_on_grid(coarse, values, len(coarse))
     fine = np.setdiff1d([point for low, high in valleys for point in grid[(low < grid) & (grid < high)]], coarse)

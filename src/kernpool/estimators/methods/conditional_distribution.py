@@ -593,8 +593,8 @@ class ConditionalDistribution(NamedCalls):
                 if self.left_out
                 else f"{what} needs y, the value observed at each row of X{own if self.smoother else ''}"
             )
-        if y is None and isinstance(self.outcomes, ArrayOutcomes) and self.outcomes.output is not None:
-            return self.outcomes.output
+        if y is None and isinstance(self.outcomes, ArrayOutcomes):
+            return self.outcomes.value if self.outcomes.output is None else self.outcomes.output
         read, shape = np.asarray(as_real_array("y", y), dtype=np.float64), (len(self), self.outputs)
         if read.shape != shape and not (shape[1] == 1 and read.shape == shape[:1]):
             wanted = f"({shape[0]},)" if shape[1] == 1 else f"{shape}"

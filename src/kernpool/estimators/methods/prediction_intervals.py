@@ -14,7 +14,15 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.conformal import METHODS, Calibration, ConformalProblem, Origin, as_fraction, prediction_interval
+from kernpool.conformal import (
+    METHODS,
+    Calibration,
+    ConformalProblem,
+    Origin,
+    as_fraction,
+    check_method,
+    prediction_interval,
+)
 from kernpool.core import Exclusion
 from kernpool.data.encoding import group_codes
 from kernpool.estimators.fitted_model import output_shape, places_of, shaped
@@ -302,6 +310,7 @@ class PredictionIntervals(FittedModel):
         method = chosen_method(model, method, others, groups is not None)
         if stored:
             _check_out_of_core(model, method, {"calibration": calibration, "groups": groups}, others)
+        check_method(method, not others, groups is not None)
         if not others and method != "adaptive":
             refuse(model, "a method other than 'adaptive'")
         fit = model.smoother_ if isinstance(model.smoother_, Smoother) else model.smoother_.linear
