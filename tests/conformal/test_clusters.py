@@ -35,11 +35,11 @@ def test_the_jackknife_plus_is_of_fits_without_each_cluster():
         reach = np.abs(y[mine] - left.predict(X[mine]))
         lower[:, mine] = left.predict(PLACES)[:, None] - reach
         upper[:, mine] = left.predict(PLACES)[:, None] + reach
-    found = fitted.prediction_interval(PLACES, method="jackknife+", groups=group, level=0.8)
+    found = fitted.prediction_interval(PLACES, method="jackknife+", groups=group, level=0.9)
     for place in range(3):
-        assert found.upper[place] == pytest.approx(weighted_rank(upper[place], share, 0.8, 24), rel=1e-11)
-        assert found.lower[place] == pytest.approx(-weighted_rank(-lower[place], share, 0.8, 24), rel=1e-11)
-    assert "at least 0.6 (1 - 2 alpha)" in found.guarantee
+        assert found.upper[place] == pytest.approx(weighted_rank(upper[place], share, 0.9, 24), rel=1e-11)
+        assert found.lower[place] == pytest.approx(-weighted_rank(-lower[place], share, 0.9, 24), rel=1e-11)
+    assert "at least 0.8 (1 - 2 alpha)" in found.guarantee
 
 
 @pytest.mark.parametrize("method", ["adaptive", "split"])
@@ -48,17 +48,17 @@ def test_calibration_clusters_count_as_one_row_each(method):
     fitted = NadarayaWatsonRegressor(bandwidth=0.2).fit(X[group < 10], y[group < 10])
     there = group >= 10
     found = fitted.prediction_interval(
-        PLACES, method=method, X_calibration=X[there], y_calibration=y[there], groups=group[there], level=0.8
+        PLACES, method=method, X_calibration=X[there], y_calibration=y[there], groups=group[there], level=0.9
     )
     if method == "split":
         score = np.abs(y[there] - fitted.predict(X[there]))
         share = 1.0 / np.bincount(group)[group[there]]
-        assert_allclose(found.upper - found.center, weighted_rank(score, share, 0.8, 14), rtol=1e-11)
-    assert "a value of a new cluster with a probability of at least 0.8" in found.guarantee
+        assert_allclose(found.upper - found.center, weighted_rank(score, share, 0.9, 14), rtol=1e-11)
+    assert "a value of a new cluster with a probability of at least 0.9" in found.guarantee
     # Every row of a cluster twice changes no share.
     again = np.r_[np.flatnonzero(there), np.flatnonzero(there)]
     doubled = fitted.prediction_interval(
-        PLACES, method=method, X_calibration=X[again], y_calibration=y[again], groups=group[again], level=0.8
+        PLACES, method=method, X_calibration=X[again], y_calibration=y[again], groups=group[again], level=0.9
     )
     assert_allclose(doubled.upper, found.upper, rtol=1e-12)
 

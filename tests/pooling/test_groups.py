@@ -171,8 +171,11 @@ def test_queries_of_no_group_meet_all_keys():
 
 def test_one_group_alone_leaves_every_window_empty():
     x, y, _, _ = make_rows()
-    state = choose(problem := make_problem(x, y, np.zeros(len(x), dtype=int))).reduce(problem)
+    plan = choose(problem := make_problem(x, y, np.zeros(len(x), dtype=int)))
+    state = plan.reduce(problem)
     assert not state.denominator.any()
+    slopes = plan.pullback(problem, state, np.ones((len(x), y.shape[1])), ["query"]).query
+    assert_array_equal(slopes, np.zeros_like(x))
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])

@@ -77,6 +77,8 @@ def test_pool_says_what_is_wrong(change, error, message):
 def test_a_misspelt_argument_is_named():
     from kernpool import pool_state
 
+    with pytest.raises(TypeError, match=r"to_frame\(\) missing 1 required positional argument: 'self'"):
+        kernpool.Interval.to_frame()
     with pytest.raises(TypeError, match=r"^pool_state\(\) has no argument 'bandwith'; use bandwidth=$"):
         pool_state(X, X, X, bandwith=2.0)
 

@@ -132,12 +132,21 @@ class Calibration:
         """Number of clusters, or of rows, each counted by its frequency weight."""
         return float(self.weight.sum() if self.group is None else len(np.unique(self.group)))
 
+    def rank(self, level: Fraction) -> float:
+        """Return the rank of the score that bounds an interval, of clusters as the sum of the weights of their rows."""
+        return upper_rank(level, self.count) if self.group is None else float(level * (Fraction(self.count) + 1))
+
     @cached_property
     def unit_weight(self) -> Array:
         """Weight of each row in units: its frequency, or its fraction of the weight of its cluster."""
         if self.group is None:
             return self.weight
         return np.asarray(self.weight / np.bincount(self.group, self.weight)[self.group])
+
+
+def _as_it_is(smoother: Smoother) -> Smoother:
+    """Return the smoother."""
+    return smoother
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,7 +187,7 @@ class ConformalProblem:
     bandwidth: Origin = "given"
     center: Array | None = field(default=None, repr=False)
     scale: Smoother | None = field(default=None, repr=False)
-    refit: Callable[[Smoother], Smoother] = field(default=lambda smoother: smoother, repr=False)
+    refit: Callable[[Smoother], Smoother] = field(default_factory=lambda: _as_it_is, repr=False)
 
     @cached_property
     def prediction(self) -> Array:
@@ -200,7 +209,7 @@ class ConformalProblem:
     def bound(self, score: Array) -> Array:
         """Return the quantile of scores, along the last axis, that bounds intervals; infinite if rows are too few."""
         calibration = self.calibration
-        return upper_statistic(score, calibration.unit_weight, upper_rank(self.level, calibration.count))
+        return upper_statistic(score, calibration.unit_weight, calibration.rank(self.level))
 
     @cached_property
     def doubt(self) -> str:

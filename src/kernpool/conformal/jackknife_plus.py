@@ -127,7 +127,7 @@ def cluster_plus(setting: ConformalProblem) -> Bounds:
     _, place = np.unique(calibration.group, return_inverse=True)
     held = [np.where(place == k, calibration.weight, 0.0) for k in range(int(calibration.count))]
     pairs = np.column_stack([place, np.arange(len(place))])
-    return _cv_plus(setting, held, pairs, calibration.unit_weight, upper_rank(setting.level, calibration.count))
+    return _cv_plus(setting, held, pairs, calibration.unit_weight, calibration.rank(setting.level))
 
 
 def fold_sizes(rows: float) -> tuple[int, int]:

@@ -12,7 +12,7 @@ factor that cancels, the density of von Mises with kappa = 1 / h^2 (Mardia and J
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -185,3 +185,8 @@ class Globe(PooledColumn):
 
 
 OPTIONS: tuple[type[PooledColumn], ...] = (Circle, Globe)
+
+
+def parameters_of(options: Iterable[PooledColumn]) -> str:
+    """Return the names of the parameters of options of columns, as part of a sentence; empty if there are none."""
+    return " and ".join(dict.fromkeys(f"{one.option}=" for one in options))

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.data.array_validation import is_missing, refuse_foreign
-from kernpool.data.column_options import OPTIONS, PooledColumn
+from kernpool.data.column_options import OPTIONS, PooledColumn, parameters_of
 from kernpool.data.columns import (
     Column,
     Columns,
@@ -346,7 +346,12 @@ class Encoding:
     @property
     def options_in_words(self) -> str:
         """Names of the parameters by which columns are pooled otherwise than as they are."""
-        return " and ".join(dict.fromkeys(f"{one.option}=" for one in self.options))
+        return parameters_of(self.options)
+
+    @property
+    def undrawn(self) -> str:
+        """Names of those of these parameters whose columns the explorer does not draw; empty if there are none."""
+        return parameters_of(one for one in self.options if not one.is_drawn)
 
     @cached_property
     def parts(self) -> tuple[PooledColumn, ...]:

@@ -80,9 +80,9 @@ KINDS: dict[str, tuple[Callable[[FittedModel], object], type[Exception], str]] =
         "{answer} shows one output, and this model has several",
     ),
     "not drawn": (
-        lambda model: not all(one.is_drawn for one in model.encoding_.options),
+        lambda model: model.encoding_.undrawn,
         ValueError,
-        "{answer} draws columns as they are or on circles, and this model has {model.encoding_.options_in_words}",
+        "{answer} draws columns as they are or on circles, and this model has {model.encoding_.undrawn}",
     ),
 }
 

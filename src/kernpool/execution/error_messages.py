@@ -180,7 +180,7 @@ def _explained(function: Callable[..., Any], *, is_method: bool) -> Callable[...
             try:
                 signature(function).bind(*arguments, **keywords)
             except TypeError:
-                owner = type(arguments[0]).__name__ if is_method else ""
+                owner = type(arguments[0]).__name__ if is_method and arguments else ""
                 raise TypeError(describe_call(owner, function, keywords, str(error))) from None
             raise
 

@@ -389,14 +389,14 @@ class PartsPlan:
         """
         known = PER_QUERY if problem.factors is None else PER_QUERY | {"smoothing"}
         wanted, cotangent = read_pullback(problem, state, cotangent, wanted, known)
-        sums: dict[str, NDArray[np.float64]] = {}
+        (m, d), k = problem.query.shape, 0 if problem.factors is None else len(problem.factors.tables)
+        sums = {name: np.zeros((m, k if name == "smoothing" else d)) for name in wanted}
         for rows, part, report in self._parts(problem, progress):
             gradients = self._choose(part).pullback(
                 part, state.rows(rows), cotangent[rows], wanted, n_jobs=n_jobs, progress=report
             )
             for name in wanted:
-                one = getattr(gradients, name)
-                sums.setdefault(name, np.zeros((len(cotangent), one.shape[1])))[rows] += one
+                sums[name][rows] += getattr(gradients, name)
         return Gradients(**sums)
 
 

@@ -154,7 +154,7 @@ class Recipe:
         if self.window != "fixed":
             raise ValueError(
                 f"window=Nearest(k) counts the keys that are near, which {pairs} do not hold at once; pass arrays, or "
-                " window='fixed' with a bandwidth"
+                "window='fixed' with a bandwidth"
             )
 
     def fill_empty(self, values: Array, occupied: NDArray[np.bool_], fill: Fill | None = None) -> Array:

@@ -473,7 +473,7 @@ class Training:
         if not freedom > 1.0:
             raise ValueError(
                 f"the fit has {self.trace:.6g} effective parameters for {self.rows:g} rows, so that no residual is "
-                "left to estimate the noise from; use a larger bandwidth, or, with groups, leave variance out"
+                "left to estimate the noise from; use a larger bandwidth"
             )
         return freedom
 

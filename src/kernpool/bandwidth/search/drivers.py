@@ -474,18 +474,20 @@ def starts(objective: Objective, spread: Array, grid: Array, generator: Any) -> 
     valleys = nsmallest(MOST_VALLEYS, chain.from_iterable(common), key=by_criterion)
     if not valleys:
         return
+    objective.starts = len(valleys)
     yield from valleys
     best = valleys[0]
     wide = np.where(numeric, np.minimum(best.theta + 3.0, high), high)
     if many:
-        objective.starts = len(valleys) + BATCHES
+        objective.starts += BATCHES
         yield from without_batches(objective, best, wide)
         return
-    objective.starts = len(valleys) + p + DRAWN_STARTS
     for a in range(p):
+        objective.starts += 1
         yield objective.evaluate(np.where(np.arange(p) == a, wide, best.theta))
     drawn = best.theta + generator.uniform(-1.5, 3.0, (DRAWN, p))
     drawn = np.clip(np.where(numeric, drawn, high * generator.uniform(size=(DRAWN, p))), low, high)
+    objective.starts += DRAWN_STARTS
     yield from nsmallest(DRAWN_STARTS, map(objective.evaluate, drawn), key=by_criterion)
 
 

@@ -534,14 +534,13 @@ def bounds(rows: TrainingRows, categories: Categories) -> tuple[Array, Array, Ar
 
     ends, tied = [], rows.per_column(np.arange(rows.bandwidths))
     for a, extent in enumerate(rows.extent):
-        columns = np.unique(rows.X[:, tied == a], axis=0)
+        columns = rows.X[:, tied == a]
         # Distances between neighbouring values of a column, or of points of several columns to their nearest ones.
-        if len(columns) < 2:
-            gaps = np.empty(0)
-        elif columns.shape[1] == 1:
-            gaps = np.diff(columns[:, 0])
+        if columns.shape[1] == 1:
+            gaps = np.diff(np.unique(columns))
         else:
-            gaps = KDTree(columns).query(columns, k=2)[0][:, 1]
+            points = np.unique(columns, axis=0)
+            gaps = KDTree(points).query(points, k=2)[0][:, 1] if len(points) > 1 else np.empty(0)
         ends.append((0.1 * np.quantile(gaps, 0.1), FLAT * extent) if gaps.size else (FLAT, FLAT))
     low, high = np.log(np.array(ends)).T
     largest = categories.largest

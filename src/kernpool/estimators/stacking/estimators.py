@@ -35,7 +35,6 @@ from kernpool.inference import Interval, Residuals, Summary, as_random
 from kernpool.inference.model_summary import MemberSummary, summary_of_classes
 
 KERNELS = ("laplace", "gaussian")
-PARAMETERS = ("kernel", "learn_metric", "random_state")
 
 
 @with_parameters
