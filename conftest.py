@@ -4,8 +4,6 @@ import gc
 import os
 from importlib.util import find_spec
 
-import pytest
-
 # Threads of OpenMP that wait in a loop take the processor from the other process that runs tests: torch's took half of
 # all its time. As many threads as before wait, asleep.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
@@ -19,13 +17,6 @@ collect_ignore_glob += [] if find_spec("dask") else ["src/kernpool/dask/*", "tes
 # time went into visiting all that had been collected. `gc.freeze` would be shorter, but older versions of hypothesis
 # look for who refers to their random numbers, and do not find what is frozen.
 gc.disable()
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """Let the gate draw some of the exhaustive cases."""
-    parser.addoption(
-        "--draw", type=int, metavar="SEED", help="of cases that no two values need, run a tenth by this seed"
-    )
 
 
 def pytest_collection_finish() -> None:

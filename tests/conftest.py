@@ -7,11 +7,11 @@ import pytest
 from hypothesis import settings
 
 from kernpool.algorithms.verification import FAULTS
-from tests.support.covering import mark_what_is_covered, without_exhaustive
+from tests.support.covering import mark_what_is_covered
 from tests.support.later import mark_later_slow
 
 # The same examples every time, so that a test that passes keeps passing; `pytest --hypothesis-profile explore` draws
-# 200 new ones as in the gate, and prints how to see again what fails (`-m hypothesis` selects all tests that draw).
+# 200 new ones as by night, and prints how to see again what fails (`-m hypothesis` selects all tests that draw).
 settings.register_profile("kernpool", deadline=None, derandomize=True, max_examples=20)
 settings.register_profile("explore", deadline=None, print_blob=True, max_examples=200)
 settings.load_profile("kernpool")
@@ -33,9 +33,6 @@ def pytest_collection_modifyitems(config, items):
     _mark_alone(items)
     mark_later_slow(items)
     _mark_browsers_slow(items)
-    if (seed := config.getoption("draw")) is not None:
-        items[:], left = without_exhaustive(items, seed)
-        config.hook.pytest_deselected(items=left)
     yield
     _divide(config, items)
 

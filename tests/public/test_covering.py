@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.covering import DRAWN, FEW, covering, mark_what_is_covered, without_exhaustive
+from tests.support.covering import FEW, covering, mark_what_is_covered
 from tests.support.later import FILES, LATER, TESTS
 
 tables = st.integers(1, 4).flatmap(
@@ -91,17 +91,6 @@ def test_what_no_pair_needs_is_exhaustive(marks):
     assert 16 <= len(kept) <= 24
     assert all(item.is_slow() for item in items if item not in kept)
     assert sum(not item.is_slow() for item in items) == (0 if marks else 4)
-
-
-def test_a_draw_keeps_all_others_and_another_seed_draws_others():
-    items = [Item("table", pytest.mark.exhaustive.mark, row=row) for row in range(1000)] + cases()
-    draws = [without_exhaustive(items, seed) for seed in (1, 1, 2)]
-    kept = [{item.nodeid for item in run} for run, _ in draws]
-    assert kept[0] == kept[1] != kept[2]
-    for run, left in draws:
-        assert len(run) + len(left) == len(items)
-        assert run[-9:] == items[-9:]
-        assert 1000 / DRAWN / 2 < len(run) - 9 < 1000 / DRAWN * 2
 
 
 def test_files_that_are_left_to_the_gate_exist_and_every_subpackage_keeps_some():

@@ -1,11 +1,11 @@
-"""Which cases of a table of tests run: for `make test` all values are met, for `.ci/run` every two, and of others some.
+"""Which cases of a table of tests run: for `make test` all values are met, for `.ci/run` every two, by night all.
 
 A test of five algorithms, twenty kernels and two numbers of columns has two hundred cases; eleven of
 them hold every algorithm, every kernel, and so on. Fifty-five hold every kernel in every algorithm, and every other two
 values together as well. Such a selection is a *covering array*. It finds what depends on one value, or on two, which is
 nearly every fault (Kuhn, Wallace and Gallo, "Software fault interactions and implications for software testing", IEEE
-Transactions on Software Engineering 30, 2004). What takes more is *exhaustive*: `.ci/run` draws a tenth of it, another
-one each time, because more than half of all slow cases are among it. `pytest -m slow` runs every case.
+Transactions on Software Engineering 30, 2004). What takes more is *exhaustive*, more than half
+of all slow cases, and waits for `.ci/nightly`: a tenth of it, drawn anew for each gate, made red and green a lottery.
 
 Tables of more than `FEW` cases are thinned to every value once, whether or not they carry a mark: most of what a fresh
 clone waits for is the compiler, and nearly every other pair of values is another loop.
@@ -14,12 +14,10 @@ clone waits for is the compiler, and nearly every other pair of values is anothe
 from collections import Counter, defaultdict
 from heapq import heapify, heappop, heappush
 from itertools import combinations
-from zlib import crc32
 
 import pytest
 
 FEW = 4  # cases that always run all, if there are no more
-DRAWN = 10  # of so many exhaustive cases one is drawn
 
 
 def mark_what_is_covered(items):
@@ -53,28 +51,6 @@ def _mark_others(table, mark, strength, chosen=()):
     for number, item in enumerate(table):
         if number not in chosen:
             item.add_marker(mark)
-
-
-def without_exhaustive(items, seed):
-    """Part the items into those that run and those that do not, when of exhaustive ones a draw is asked for.
-
-    Parameters
-    ----------
-    items : list of pytest.Item
-        What was collected and marked.
-    seed : int
-        Another one draws others, in every process the same.
-
-    Returns
-    -------
-    tuple of list
-        Items that run, and items left out.
-    """
-    parts = [], []
-    for item in items:
-        leave = item.get_closest_marker("exhaustive") and crc32(f"{seed} {item.nodeid}".encode()) % DRAWN
-        parts[bool(leave)].append(item)
-    return parts
 
 
 def covering(rows, strength=1, chosen=()):

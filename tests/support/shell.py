@@ -100,9 +100,8 @@ def _python(words, stdin, folder):
 
 
 def _gate(words, stdin, folder):
-    """Looked at, not run: it takes most of an hour."""
+    """Looked at, not run: it takes half an hour, and the night longer."""
     assert not words, "the gate takes no arguments"
-    assert (ROOT / ".ci" / "run").exists(), "there is no .ci/run"
     return b""
 
 
@@ -113,5 +112,5 @@ def _cd(words, stdin, folder):
 
 COMMANDS = {
     "kernpool": _kernpool, "printf": _printf, "cat": _cat, "make": _make, "pip": _pip, "python": _python, "cd": _cd,
-    ".ci/run": _gate,
+    ".ci/run": _gate, ".ci/nightly": _gate,
 }  # fmt: skip
