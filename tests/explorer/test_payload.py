@@ -17,6 +17,7 @@ from kernpool import (
     LocalPolynomialRegressor,
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
+    Nearest,
     explore,
     open_chunks,
 )
@@ -240,3 +241,21 @@ def test_the_bundle_is_what_esbuild_makes(tmp_path):
         pytest.skip("npx, or esbuild by it, is not to be had here")
     TOOL["bundle"](tmp_path / "page.js")
     assert (tmp_path / "page.js").read_bytes() == BUNDLE.read_bytes()
+
+
+def test_windows_that_the_page_does_not_show():
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(0, 24, (5001, 2)), np.arange(5001.0)
+    for options, words in (
+        ({"bandwidth": [500.0, 500.0], "geographic": (0, 1)}, "this model has geographic=; fit without it"),
+        ({"bandwidth": [2.0, 1.0], "periodic": {0: 24}}, "shows for up to 5000 rows, got 5001; fit to a"),
+        ({"window": Nearest(20), "bandwidth": [1.0, 1.0]}, "only for regressions of 3 to 5000 rows"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            explore(NadarayaWatsonRegressor(**options).fit(X, y))
+
+
+def test_numbers_that_are_objects_are_no_labels():
+    subject = explore(X, Y.astype(object), bandwidth=0.3).subject
+    assert not subject.is_classifier
+    assert_array_equal(subject.model.value_.ravel(), Y)

@@ -7,10 +7,14 @@ from contextlib import ExitStack
 import numpy as np
 import polars
 import pytest
+from numpy.testing import assert_allclose
 
 import kernpool
-from kernpool import explore
-from tests.support.explorer_view import control, copied, facts, number, settle, state
+from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, Nearest, explore
+from kernpool.datasets import make_sine_power
+from tests.support.browser import opened, violations
+from tests.support.explorer_panels import numbers, wait_until_idle
+from tests.support.explorer_view import control, copied, facts, link_state, number, settle, state
 
 ROWS = "import numpy as np\nrng = np.random.default_rng(0)\nsize = rng.uniform(0, 9, 80)\n"
 ZIPS = """import pandas as pd
@@ -186,3 +190,58 @@ def test_dates_and_durations(made):
     assert "timedelta(days=" in code
     estimate = number(facts(page)["Estimate"])
     np.testing.assert_allclose(names["model"].predict(names["query"])[0], estimate, rtol=1e-3)
+
+
+def test_windows_follow_the_rows_in_controls_links_python_and_errors(shown, browser):
+    """k is how many rows the bandwidth reaches; then keys and the slider change it."""
+    sample = make_sine_power(random_state=0)
+    with shown(explore("make_sine_power", seed=0, language="en")) as page:
+        before = link_state(copied(page, "copy.link"))
+        control(page, "widths").select_option("nearest")
+        settle(page)
+        k = int(np.sum(np.abs(sample.x_train - before["query"][0]) <= before["h"][0]))
+        assert control(page, "neighbors").input_value() == str(k)
+        assert page.locator("text.kp-h").text_content().startswith(f"k = {k}, h = ")
+        control(page, "neighbors").focus()
+        for key in ("ArrowRight", "]", "]", "["):
+            page.keyboard.press(key)
+        settle(page)
+        assert control(page, "neighbors").input_value() == str(k + 2)
+        control(page, "kernel").select_option("tricube")  # has no weight at its edge
+        control(page, "neighbors").fill("11")
+        settle(page)
+        link, shown_facts = copied(page, "copy.link"), facts(page)
+        with opened(browser, link, viewport={"width": 1200, "height": 1000}) as other:
+            other.wait_for_selector("path.kp-curve[d]", state="attached")
+            settle(other)
+            assert facts(other) == shown_facts
+            control(other, "language").click()
+            settle(other)
+            assert "近邻数 k" in other.locator("[data-panel=controls]").inner_text()
+        code, names = run_copied(page)
+        assert "window=Nearest(11)," in code
+        assert_allclose(names["model"].predict(names["query"])[0], number(facts(page)["Estimate"]), rtol=1e-3)
+        control(page, "degree").select_option("1")
+        wait_until_idle(page)
+        found = numbers(page, "path")
+        X, y = sample.x_train[:, None], sample.y_train
+        assert (found["grid"][0], found["grid"][-1]) == (4, 50)
+        for k, error in list(zip(found["grid"], found["errors"], strict=True))[::8]:
+            model = LocalLinearRegressor("tricube", window=Nearest(int(k)), ridge=0.0, bandwidth=1.0).fit(X, y)
+            assert_allclose(error, model.leave_one_out().error, rtol=1e-9)
+        assert violations(page) == []
+
+
+def test_a_column_that_comes_round_has_its_period_in_python(shown):
+    rng = np.random.default_rng(2)
+    X = rng.uniform(-24, 72, (90, 1))
+    load = f"import numpy as np\nX = np.array({X.tolist()!r})\ny = np.sin(2 * np.pi * X[:, 0] / 24)"
+    told = {"bandwidth": [2.0], "periodic": {0: 24.0}, "empty": "nan"}
+    model = NadarayaWatsonRegressor(**told).fit(X, np.sin(2 * np.pi * X[:, 0] / 24))
+    with shown(explore(model, target="y", language="en", load=load)) as page:
+        assert [control(page, name).count() for name in ("widths", "lesson")] == [0, 0]
+        control(page, "bandwidth-0").fill("210")
+        settle(page)
+        code, names = run_copied(page)
+        assert "periodic={0: 24}" in code
+        assert_reproduces(page, names)

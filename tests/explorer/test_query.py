@@ -4,9 +4,11 @@ import re
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
-from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, explore
+from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, Nearest, explore
 from kernpool.datasets import make_sine_power
+from tests.support.explorer_answers import line
 from tests.support.explorer_view import control, drawn_curve, facts, number, settle, state
 
 SAMPLE = make_sine_power(random_state=0)
@@ -200,3 +202,19 @@ def test_intervals_and_the_band_are_drawn_once_the_curve_rests(page):
         found = fitted.confidence_interval(places[:, None], level=0.95, method="robust", simultaneous=simultaneous)
         # The engine's band is for the places it is given, and these are all but the outermost that the page gives.
         assert np.max(np.abs(upper - found.upper)) < 0.05
+
+
+def test_a_model_with_nearest_windows_opens_as_it_is(shown):
+    """The slider has its number of neighbors, the estimate is its prediction; fixed windows are a menu away."""
+    x, y, *_ = line()
+    model = NadarayaWatsonRegressor("tricube", window=Nearest(20), bandwidth=0.3).fit(x, y)
+    at = float(np.sort(x[:, 0])[len(x) // 2])
+    with shown(explore(model, language="en")) as page:
+        assert (control(page, "widths").input_value(), control(page, "neighbors").input_value()) == ("nearest", "20")
+        assert control(page, "bandwidth-0").is_hidden()
+        assert_allclose(number(facts(page)["Estimate"]), model.predict([[at]])[0], rtol=1e-4)
+        control(page, "widths").select_option("fixed")
+        settle(page)
+        assert control(page, "neighbors").is_hidden()
+        fixed = NadarayaWatsonRegressor("tricube", bandwidth=0.3).fit(x, y)
+        assert_allclose(number(facts(page)["Estimate"]), fixed.predict([[at]])[0], rtol=1e-4)
