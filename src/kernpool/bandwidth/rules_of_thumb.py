@@ -9,6 +9,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from kernpool.core import CARTESIAN, Geometry
 from kernpool.execution.warnings import warn_caller
 from kernpool.kernels import Kernel, get_kernel
 
@@ -18,7 +19,7 @@ RULES = ("scott", "silverman")
 _NORMAL_IQR = 1.349  # interquartile range of the standard normal distribution
 
 
-def column_spread(X: Array, weight: Array | None = None, tied: NDArray[np.intp] | None = None) -> Array:
+def column_spread(X: Array, weight: Array | None = None, geometry: Geometry = CARTESIAN) -> Array:
     r"""Measure the spread of every column: the smaller of standard deviation and IQR / 1.349.
 
     Parameters
@@ -27,13 +28,13 @@ def column_spread(X: Array, weight: Array | None = None, tied: NDArray[np.intp] 
         Rows.
     weight : ndarray of shape (n,), optional
         Frequencies of rows.
-    tied : ndarray of int, shape (d,), optional
-        Number of the bandwidth of each column, ascending from zero, if columns share bandwidths; one spread for each.
+    geometry : Geometry, optional
+        Which columns share a bandwidth; there is one spread for each.
 
     Returns
     -------
     ndarray of shape (d,)
-        The standard deviation alone where the interquartile range is zero, and where several columns are `tied`, whose
+        The standard deviation alone where the interquartile range is zero, and where several columns share it, whose
         variances add up, so that a rotation changes nothing; 1, with a warning, where a column is
         constant, since a column that does not vary has no influence whatever its bandwidth; that is infinite then.
 
@@ -55,11 +56,10 @@ def column_spread(X: Array, weight: Array | None = None, tied: NDArray[np.intp] 
     quartiles = np.quantile(X, [0.25, 0.75], axis=0, weights=weight, method="inverted_cdf")
     iqr = (quartiles[1] - quartiles[0]) / _NORMAL_IQR
     constant = np.ptp(X[weight > 0], axis=0) == 0  # a sum of squares may miss it by rounding
-    if tied is not None:
-        alone = np.bincount(tied) == 1
-        variance, iqr = np.bincount(tied, variance), np.where(alone, np.bincount(tied, iqr), 0.0)
-        constant = np.bincount(tied, ~constant) == 0
-    deviation = np.sqrt(variance)
+    alone = geometry.sums(np.ones(len(iqr))) == 1
+    iqr = np.where(alone, geometry.sums(iqr), 0.0)
+    constant = geometry.sums(~constant * 1.0) == 0
+    deviation = np.sqrt(geometry.sums(variance))
     spread = np.where(iqr > 0, np.minimum(deviation, iqr), deviation)
     if constant.any():
         warn_caller(
@@ -75,7 +75,7 @@ def rule_of_thumb(
     *,
     rule: str = "scott",
     kernel: str | Kernel = "gaussian",
-    tied: NDArray[np.intp] | None = None,
+    geometry: Geometry = CARTESIAN,
 ) -> Array:
     r"""Return the bandwidth of each column by Scott's or Silverman's rule.
 
@@ -93,14 +93,13 @@ def rule_of_thumb(
         Name of the rule.
     kernel : str or Kernel, default="gaussian"
         The ratio of canonical factors makes kernels smooth equally.
-    tied : ndarray of int, shape (d,), optional
-        Number of the bandwidth of each column, ascending from zero, if columns share bandwidths.
+    geometry : Geometry, optional
+        Which columns share a bandwidth.
 
     Returns
     -------
     ndarray of shape (d,)
-        Positive bandwidths; infinite, with a warning, where a column is constant. With `tied` one per bandwidth, and d
-        is their number.
+        Positive bandwidths; infinite, with a warning, where a column is constant; d is their number.
 
     Raises
     ------
@@ -125,11 +124,11 @@ def rule_of_thumb(
     if rule not in RULES:
         raise ValueError(f"unknown bandwidth rule {rule!r}; use one of {', '.join(RULES)}")
     n = float(len(X) if weight is None else weight.sum())
-    d = X.shape[1] if tied is None else int(tied[-1]) + 1
+    d = len(geometry.sizes) or X.shape[1]
     constant = 1.0 if rule == "scott" else (4 / (d + 2)) ** (1 / (d + 4))
-    bandwidth = column_spread(X, weight, tied) * float(constant * n ** (-1 / (d + 4)) * canonical_ratio(kernel))
-    varies = np.ptp(X if weight is None else X[weight > 0], axis=0) > 0
-    return np.where(varies if tied is None else np.bincount(tied, varies) > 0, bandwidth, np.inf)
+    bandwidth = column_spread(X, weight, geometry) * float(constant * n ** (-1 / (d + 4)) * canonical_ratio(kernel))
+    extent = geometry.lengths(np.ptp(X if weight is None else X[weight > 0], axis=0))
+    return np.where(extent > 0, bandwidth, np.inf)
 
 
 def canonical_ratio(kernel: str | Kernel) -> float:

@@ -15,7 +15,7 @@ from kernpool.core.local_fit import LocalFit, RankDeficiencyWarning, solve, warn
 from kernpool.core.moments import MOST_COLUMNS, Layout, check_degree, monomials
 from kernpool.core.pair_factors import NO_CATEGORIES, Categories, Factors
 from kernpool.core.problem import FLOAT64, FLOAT64_EPSILON, Problem
-from kernpool.core.similarity import KernelLogits
+from kernpool.core.similarity import CARTESIAN, Geometry, KernelLogits
 from kernpool.core.state import (
     EmptyWindowWarning,
     PoolState,
@@ -27,6 +27,7 @@ from kernpool.core.state import (
 )
 
 __all__ = [
+    "CARTESIAN",
     "FLOAT64",
     "FLOAT64_EPSILON",
     "MOST_COLUMNS",
@@ -36,6 +37,7 @@ __all__ = [
     "ExcludedPairs",
     "Exclusion",
     "Factors",
+    "Geometry",
     "KernelLogits",
     "Keys",
     "Layout",

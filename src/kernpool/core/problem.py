@@ -19,7 +19,7 @@ from kernpool.core.exclusion import ExcludedPairs, Exclusion
 from kernpool.core.input_validation import Keys, Prepared, Rows, column_range, read_rows
 from kernpool.core.moments import Layout, check_degree, layout_of
 from kernpool.core.pair_factors import Factors
-from kernpool.core.similarity import KernelLogits
+from kernpool.core.similarity import CARTESIAN, Geometry, KernelLogits
 from kernpool.core.state import PoolState
 from kernpool.data import array_validation
 from kernpool.kernels import Kernel, get_kernel
@@ -109,6 +109,7 @@ class Problem:
         tol: float | None = None,
         degree: int = 0,
         factors: Factors | None = None,
+        geometry: Geometry = CARTESIAN,
     ) -> Problem:
         """Validate arrays without batch dimensions and build a `Problem`.
 
@@ -122,6 +123,8 @@ class Problem:
             As in `pool`.
         factors : Factors, optional
             Of categorical columns.
+        geometry : Geometry, optional
+            Of the columns.
 
         Returns
         -------
@@ -152,7 +155,7 @@ class Problem:
         kernel = get_kernel(kernel)
         if d == 1 and kernel.radial is not None:
             kernel = kernel.radial  # a product over one column
-        similarity = KernelLogits(kernel, array_validation.as_bandwidth(bandwidth, d))
+        similarity = KernelLogits(kernel, array_validation.as_bandwidth(bandwidth, d), geometry=geometry)
         input_validation.check_range(asked, rows, similarity.bandwidth)
         share = max(input_validation.as_tol(tol, asked.dtype, rows.dtype, keys.dtypes[0]), input_validation.LEAST_TOL)
         own = None
@@ -334,12 +337,13 @@ class Problem:
     def restored(self, state: PoolState) -> PoolState:
         """Convert kernel sums of centered values and scaled weights to those of the original values and weights.
 
-        Offsets of local planes become those along the tangents of circles and spheres.
+        Offsets of local planes are projected as the geometry of the columns asks.
         """
         if np.any(self.value_center):
             state = self.layout.with_center(state, self.value_center)
-        if self.degree == 1 and self.similarity.tied is not None:
-            state = self.similarity.on_tangents(self.query, self.layout, state)
+        geometry = self.similarity.geometry
+        if self.degree == 1 and geometry.sizes:
+            state = geometry.project_planes(self.query, self.layout, state)
         if self.weight_unit == 1.0:
             return state
         return PoolState(state.shift + np.log(self.weight_unit), state.denominator, state.numerator)
@@ -347,7 +351,7 @@ class Problem:
     def reduced(self, state: PoolState) -> PoolState:
         """Convert kernel sums of original values and weights to those of centered values and scaled weights.
 
-        The inverse of `restored`, but for offsets, which stay along tangents.
+        The inverse of `restored`, but for offsets, which stay projected.
         """
         state = self.layout.with_center(state, -self.value_center)
         return PoolState(state.shift - np.log(self.weight_unit), state.denominator, state.numerator)

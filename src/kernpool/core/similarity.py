@@ -6,7 +6,7 @@ regression; with a learned one (`kernpool.torch`) it is an attention layer.
 Differences are formed first and scaled by the bandwidth second: ``fl(q - k)`` loses nothing for neighbours however
 far from the origin both lie, whereas ``q / h - k / h`` would lose digits in proportion to ``|q| / h``.
 
-**Tangents.** A column on a circle, or a pair of columns on the globe, is pooled as a point in two or three columns
+**Geometry.** A column on a circle, or a pair of columns on the globe, is pooled as a point in two or three columns
 (`kernpool.data.column_options`). A plane in these would have a slope across the circle, along which nothing moves, and
 which keys near the query hardly determine. So a local plane takes the offsets of keys along the tangent at the query:
 of a circle of radius R and an angle delta ``R sin(delta)``, of a sphere the two that span its tangent plane (Di Marzio,
@@ -14,7 +14,7 @@ Panzera and Taylor, "Local polynomial regression for circular predictors", Stati
 2066-2075).
 
 With the normal n at the query, a unit vector, these are ``P t`` of the offsets t, with ``P = I - n n'``. Moments of
-``P t`` are linear in those of t. So every algorithm sums as ever, and `KernelLogits.on_tangents` maps the sums. Along n
+``P t`` are linear in those of t. So every algorithm sums as ever, and `Geometry.project_planes` maps the sums. Along n
 it puts a spread without any relation to the values, as large as that along the tangent: no slope or linear weight has a
 part along n, and the design is regular, so that `solve` needs to know nothing of it. Rejected: offsets of their own in
 each algorithm, which the sums would have to be written for.
@@ -22,8 +22,9 @@ each algorithm, which the sums would have to be written for.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +35,96 @@ from kernpool.kernels import Kernel
 from kernpool.kernels.registry import Profile
 
 Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """Which pooled columns are one point together, on a circle or sphere about the origin, and share a bandwidth.
+
+    `sizes` has the number of columns of each bandwidth, in their order; empty if each column has its own.
+
+    Examples
+    --------
+    A column, and two that are a point on a circle:
+
+    >>> geometry = Geometry((1, 2))
+    >>> geometry.per_column(np.array([0.5, 3.0])).tolist(), geometry.sums(np.array([1.0, 2.0, 4.0])).tolist()
+    ([0.5, 3.0, 3.0], [1.0, 6.0])
+    """
+
+    sizes: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, sizes: Iterable[int]) -> Geometry:
+        """Return the geometry of so many columns for each bandwidth."""
+        sizes = tuple(sizes)
+        return cls(sizes) if max(sizes) > 1 else CARTESIAN
+
+    @property
+    def starts(self) -> NDArray[np.intp]:
+        """Position of the first column of each bandwidth."""
+        return np.cumsum((0, *self.sizes[:-1]))
+
+    def per_column(self, numbers: NDArray[Any]) -> NDArray[Any]:
+        """Return numbers of bandwidths, of shape (..., bandwidths), as numbers of columns, of shape (..., d)."""
+        return np.repeat(numbers, self.sizes, axis=-1) if self.sizes else numbers
+
+    def sums(self, numbers: Array) -> Array:
+        """Return the sums of numbers of columns, of shape (..., d), over those of each bandwidth."""
+        return np.add.reduceat(numbers, self.starts, axis=-1) if self.sizes else numbers
+
+    def lengths(self, extent: Array) -> Array:
+        """Return the lengths of columns; of several columns the diagonal of their box."""
+        return np.hypot.reduceat(extent, self.starts) if self.sizes else extent
+
+    def project_planes(self, query: Array, layout: Layout, state: PoolState) -> PoolState:
+        """Return kernel sums of local planes with offsets along the tangents at the queries.
+
+        Examples
+        --------
+        Keys at angles of -.3 and .2 radians from the query, at which the values are linear in the sine.
+
+        >>> import kernpool
+        >>> angle, slope = np.array([-0.3, 0.2]), 5.0
+        >>> key, value = np.column_stack([np.cos(angle), np.sin(angle)]), slope * np.sin(angle)
+        >>> state, layout = kernpool.pool_state([[1.0, 0.0]], key, value, degree=1), Layout(1, 2, 1)
+        >>> sums = Geometry((2,)).project_planes(np.array([[1.0, 0.0]]), layout, state)
+        >>> fit = kernpool.core.solve(sums, layout)
+        >>> bool(abs(fit.intercept[0, 0]) < 1e-14), fit.slope.round(9).ravel().tolist()
+        (True, [0.0, 5.0])
+        """
+        numerator = state.numerator.copy()
+        m, d, c = len(numerator), layout.columns, layout.values
+        upper, lower = np.triu_indices(d)
+        second = np.empty((m, d, d))
+        second[:, upper, lower] = second[:, lower, upper] = numerator[:, layout.second]
+        first = self.project(query, numerator[:, layout.first, None])
+        cross = self.project(query, numerator[:, layout.cross].reshape(m, d, c))
+        second = self.project(query, self.project(query, second).transpose(0, 2, 1))
+        for columns, normal in self._normals(query):
+            spread = np.trace(second[:, columns, columns], axis1=1, axis2=2) / (normal.shape[1] - 1)
+            second[:, columns, columns] += spread[:, None, None] * normal[:, :, None] * normal[:, None, :]
+        numerator[:, layout.first], numerator[:, layout.cross] = first[:, :, 0], cross.reshape(m, d * c)
+        numerator[:, layout.second] = second[:, upper, lower]
+        return PoolState(state.shift, state.denominator, numerator)
+
+    def project(self, query: Array, vectors: Array) -> Array:
+        """Return the parts of vectors, of shape (m, d, ...), that are along the tangents at the queries."""
+        vectors = vectors.copy()
+        for columns, normal in self._normals(query):
+            across = np.einsum("ma,ma...->m...", normal, vectors[:, columns])
+            vectors[:, columns] -= np.einsum("ma,m...->ma...", normal, across)
+        return vectors
+
+    def _normals(self, query: Array) -> Iterator[tuple[slice, Array]]:
+        """Yield the columns of each circle and sphere, and their normals at the queries, of shape (m, columns)."""
+        for start, size in zip(self.starts, self.sizes, strict=True):
+            if size > 1:
+                columns = slice(start, start + size)
+                yield columns, query[:, columns] / np.linalg.norm(query[:, columns], axis=1, keepdims=True)
+
+
+CARTESIAN = Geometry()
 
 
 @dataclass(frozen=True)
@@ -48,15 +139,14 @@ class KernelLogits:
         Positive, in the units of the columns.
     widening : ndarray of shape (m,), optional
         Factor of all bandwidths at each query, for windows that differ between queries; one by default.
-    tied : ndarray of int, shape (d,), optional
-        Numbers of the columns, ascending; columns of equal number are a point on a circle or sphere about the origin,
-        whose planes are along the tangent at the query.
+    geometry : Geometry, optional
+        Which columns are one point together.
     """
 
     kernel: Kernel
     bandwidth: Array
     widening: Array | None = None
-    tied: NDArray[np.intp] | None = None
+    geometry: Geometry = CARTESIAN
 
     @property
     def is_uniform(self) -> bool:
@@ -188,52 +278,3 @@ class KernelLogits:
             for u in self._columns(query, key):
                 with np.errstate(all="ignore"):
                     yield u, log_slope(np.abs(u)) * np.sign(u)
-
-    def on_tangents(self, query: Array, layout: Layout, state: PoolState) -> PoolState:
-        """Return kernel sums of local planes with offsets along the tangents at the queries, where columns are tied.
-
-        Examples
-        --------
-        Keys at angles of -.3 and .2 radians from the query, at which the values are linear in the sine.
-
-        >>> import kernpool
-        >>> angle, slope = np.array([-0.3, 0.2]), 5.0
-        >>> key, value = np.column_stack([np.cos(angle), np.sin(angle)]), slope * np.sin(angle)
-        >>> state, layout = kernpool.pool_state([[1.0, 0.0]], key, value, degree=1), Layout(1, 2, 1)
-        >>> circle = KernelLogits(kernpool.get_kernel("gaussian"), np.ones(2), tied=np.array([0, 0]))
-        >>> fit = kernpool.core.solve(circle.on_tangents(np.array([[1.0, 0.0]]), layout, state), layout)
-        >>> bool(abs(fit.intercept[0, 0]) < 1e-14), fit.slope.round(9).ravel().tolist()
-        (True, [0.0, 5.0])
-        """
-        numerator = state.numerator.copy()
-        m, d, c = len(numerator), layout.columns, layout.values
-        upper, lower = np.triu_indices(d)
-        second = np.empty((m, d, d))
-        second[:, upper, lower] = second[:, lower, upper] = numerator[:, layout.second]
-        first = self.along_tangents(query, numerator[:, layout.first, None])
-        cross = self.along_tangents(query, numerator[:, layout.cross].reshape(m, d, c))
-        second = self.along_tangents(query, self.along_tangents(query, second).transpose(0, 2, 1))
-        for columns, normal in self._normals(query):
-            spread = np.trace(second[:, columns, columns], axis1=1, axis2=2) / (normal.shape[1] - 1)
-            second[:, columns, columns] += spread[:, None, None] * normal[:, :, None] * normal[:, None, :]
-        numerator[:, layout.first], numerator[:, layout.cross] = first[:, :, 0], cross.reshape(m, d * c)
-        numerator[:, layout.second] = second[:, upper, lower]
-        return PoolState(state.shift, state.denominator, numerator)
-
-    def along_tangents(self, query: Array, vectors: Array) -> Array:
-        """Return the parts of vectors, of shape (m, d, ...), that are along the tangents at the queries."""
-        vectors = vectors.copy()
-        for columns, normal in self._normals(query):
-            across = np.einsum("ma,ma...->m...", normal, vectors[:, columns])
-            vectors[:, columns] -= np.einsum("ma,m...->ma...", normal, across)
-        return vectors
-
-    def _normals(self, query: Array) -> Iterator[tuple[slice, Array]]:
-        """Yield the columns of each circle and sphere, and their normals at the queries, of shape (m, columns)."""
-        if self.tied is None:
-            return
-        for number in np.unique(self.tied):
-            start, stop = np.searchsorted(self.tied, [number, number + 1])
-            if stop - start > 1:
-                point = query[:, start:stop]
-                yield slice(start, stop), point / np.linalg.norm(point, axis=1, keepdims=True)

@@ -362,10 +362,9 @@ class Encoding:
         return tuple(first.get(a, PooledColumn((a,))) for a in columns if a not in others)
 
     @cached_property
-    def tied(self) -> NDArray[np.intp] | None:
-        """Number of the bandwidth of each pooled column; None if each has its own."""
-        sizes = [part.size for part in self.parts]
-        return np.repeat(np.arange(len(sizes)), sizes) if max(sizes) > 1 else None
+    def sizes(self) -> tuple[int, ...]:
+        """Number of pooled columns of each bandwidth."""
+        return tuple(part.size for part in self.parts)
 
     @property
     def bandwidth_of(self) -> NDArray[np.intp]:

@@ -134,7 +134,7 @@ def choose_bandwidth(
         return Found(given, given_smoothing(smoothing, categories), ridge)
     rows = rows.take(kept)
     rows = replace(rows, X=rows.X.astype(np.float64), value=rows.value.astype(np.float64))
-    by_rule = partial(rule_of_thumb, rows.X, rows.weight, kernel=options.kernel, tied=rows.tied)
+    by_rule = partial(rule_of_thumb, rows.X, rows.weight, kernel=options.kernel, geometry=rows.geometry)
     if criterion is None:
         return Found(by_rule(rule=bandwidth), given_smoothing(smoothing, categories), ridge)
     if len(rows.X) == 1 and rows.weight[0] <= 1:

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernpool.bandwidth import TrainingRows
 from kernpool.bandwidth.search import Found
-from kernpool.core import Categories, Keys, PoolState
+from kernpool.core import CARTESIAN, Categories, Geometry, Keys, PoolState
 from kernpool.core.robust_weights import RESERVE, Robustness
 from kernpool.data.chunks.base import Chunks
 from kernpool.data.chunks.sources import open_chunks
@@ -29,7 +29,7 @@ Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
 
-def _recipe(model: FittedModel, bandwidth: Array, tied: NDArray[np.intp] | None, ridge: float) -> Recipe:
+def _recipe(model: FittedModel, bandwidth: Array, geometry: Geometry, ridge: float) -> Recipe:
     return Recipe.of(
         model.kernel,
         bandwidth,
@@ -38,7 +38,7 @@ def _recipe(model: FittedModel, bandwidth: Array, tied: NDArray[np.intp] | None,
         n_jobs=model.n_jobs,
         ridge=ridge,
         warns_of_nearest=True,
-        tied=tied,
+        geometry=geometry,
     )
 
 
@@ -46,11 +46,10 @@ def smoother_of_fit(model: FittedModel) -> Smoother | StoredModel:
     """Build the smoother that a fit leaves, from the attributes that it has found."""
     encoding, source, ridge = model.encoding_, model.source_, getattr(model, "ridge_", 0.0)
     if source is not None:
-        recipe = _recipe(model, model.bandwidth_, None, ridge)
+        recipe = _recipe(model, model.bandwidth_, CARTESIAN, ridge)
         return StoredModel(source, recipe, (model.search or {}).get("random_state", 0))
-    rows = TrainingRows.from_arrays(
-        encoding.pooled(model.key_), model.value_, model.key_weight_, model.key_code_, model.exclusion_, encoding.tied
-    )
+    key, geometry = encoding.pooled(model.key_), Geometry.of(encoding.sizes)
+    rows = TrainingRows.from_arrays(key, model.value_, model.key_weight_, model.key_code_, model.exclusion_, geometry)
     bandwidth, smoothing = encoding.distinct(model.bandwidth_), np.asarray(model.smoothing_, dtype=np.float64)
     found = Found(bandwidth, smoothing, ridge, window=model.window_, robust_weight=model.robust_weight_)
     return smoother_of_rows(model, found, rows, model._categories())
@@ -61,7 +60,7 @@ def smoother_of_rows(model: FittedModel, found: Found, rows: TrainingRows, categ
     weight = None if np.all(rows.weight == 1.0) else rows.weight
     return Smoother(
         Keys.read(rows.X, rows.value, weight),
-        _recipe(model, rows.per_column(found.bandwidth), rows.tied, found.ridge or 0.0),
+        _recipe(model, rows.geometry.per_column(found.bandwidth), rows.geometry, found.ridge or 0.0),
         rows.code if len(categories) else None,
         categories,
         found.smoothing,

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
 from kernpool.bandwidth import LeaveOneOut, TrainingRows, warn_of_copies
-from kernpool.core import Exclusion, check_degree
+from kernpool.core import Exclusion, Geometry, check_degree
 from kernpool.core.dependent_columns import RankNotes
 from kernpool.data.array_validation import unshared
 from kernpool.data.encoding import group_codes
@@ -66,9 +66,9 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
         rows_of_search = TrainingRows.from_arrays(key, value, weight, code, exclusion)
         warn_of_copies(rows_of_search, bandwidth=self.bandwidth)
         encoding = self.encoding_
-        if encoding.tied is not None:
+        if encoding.options:
             refuse(self, "a periodic or geographic column")
-        rows_of_search = replace(rows_of_search, X=encoding.pooled(key), tied=encoding.tied)
+        rows_of_search = replace(rows_of_search, X=encoding.pooled(key), geometry=Geometry.of(encoding.sizes))
         found = choose_windows(self, rows_of_search).of_table(encoding)
         self.__dict__ |= found.attributes() | {
             "key_": unshared(key), "value_": unshared(value), "key_weight_": weight, "key_code_": code,

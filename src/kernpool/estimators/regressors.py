@@ -232,7 +232,7 @@ class KernelRegressor(
             self._rank_notes.warn_of_slopes(rank, occupied, columns, key, weight)
         elif encoding.numeric:
             labels = [str(i) for i in range(columns)]
-            if encoding.tied is None:
+            if not encoding.options:
                 labels = list(map(repr, encoding.numeric_labels() or encoding.numeric))
             else:  # coordinates of circles have no names, and depend on each other: tangents do not
                 key = None

@@ -186,12 +186,12 @@ def _search(
         distinct, which = distinct_rows(rows)
         some = distinct.drawn(most, check_random_state(options.random_state))
         drawn = distinct.take(some)
-    spread = column_spread(drawn.X, drawn.weight, drawn.tied)
+    spread = column_spread(drawn.X, drawn.weight, drawn.geometry)
     one_factor = not len(categories) and drawn.bandwidths == 1
     seconds = time.perf_counter()
     if one_factor:
         found = Found(spread, np.zeros(0), 0.0 if model._degree else None)
-        grid = candidates(drawn.X / drawn.per_column(spread), options)
+        grid = candidates(drawn.X / drawn.geometry.per_column(spread), options)
     else:
         pilot = choose(drawn)
         weight, _ = robustness_weights(_smoother_at(model, drawn, categories, pilot), robustness)

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool.algorithms import ALGORITHMS
-from kernpool.core import FLOAT64, Keys, Layout, Problem, Rows, as_tol, check_degree
+from kernpool.core import CARTESIAN, FLOAT64, Geometry, Keys, Layout, Problem, Rows, as_tol, check_degree
 from kernpool.core.local_fit import LocalFit, as_ridge, solve, warn_of_curvature, warn_of_rank, with_ridge
 from kernpool.core.state import EMPTIES, EMPTY_VALUES, Empty, Fill, PoolState, fill_empty, report_empty
 from kernpool.data.array_validation import as_bandwidth
@@ -62,8 +62,8 @@ class Recipe:
         Factor of the bandwidths at each of the queries to come, as of `KernelLogits`.
     window : "fixed" or Nearest, default="fixed"
         How far windows reach (`kernpool.pooling.widths`).
-    tied : ndarray of int, shape (d,), optional
-        Columns that are points on circles or spheres, as of `KernelLogits`.
+    geometry : Geometry, optional
+        Of the columns, as of `KernelLogits`.
 
     Notes
     -----
@@ -90,7 +90,7 @@ class Recipe:
     warns_of_nearest: bool = False
     widening: Array | None = None
     window: Window = "fixed"
-    tied: NDArray[np.intp] | None = None
+    geometry: Geometry = CARTESIAN
 
     def __post_init__(self) -> None:
         check_choice("empty", self.empty, EMPTIES)
@@ -136,11 +136,11 @@ class Recipe:
             bandwidth=self.bandwidth,
             tol=self.tol,
             degree=self.degree,
+            geometry=self.geometry,
             **pairs,
         )
-        if self.widening is not None or self.tied is not None:
-            similarity = replace(problem.similarity, widening=self.widening, tied=self.tied)
-            problem = replace(problem, similarity=similarity)
+        if self.widening is not None:
+            problem = replace(problem, similarity=replace(problem.similarity, widening=self.widening))
         if not isinstance(self.window, Nearest):
             return problem
         return with_widths(problem, nearest_widths(problem, count_neighbors(self.window, problem)))

@@ -130,8 +130,7 @@ def inverse_designs(problem: Problem, state: PoolState, ridge: Array | None) -> 
     """Return, for each query, the first d rows of the inverse covariance matrix of the local regressors.
 
     These are the rows of the d offsets. Of shape (m, d, regressors), in bandwidths. They are the slopes of
-    values whose covariances with the regressors are those of the identity. Of columns on circles and spheres they are
-    along the tangents.
+    values whose covariances with the regressors are those of the identity, projected as the geometry asks.
     """
     layout, d = problem.layout, problem.layout.columns
     state = state if ridge is None else with_ridge(state, layout, ridge)
@@ -145,7 +144,7 @@ def inverse_designs(problem: Problem, state: PoolState, ridge: Array | None) -> 
     if layout.degree == 2:
         numerator[:, probe.cross_second] = state.denominator[:, None] * identity[d:].ravel()
     slope = solve(PoolState(state.shift, state.denominator, numerator), probe).slope
-    return problem.similarity.along_tangents(problem.query, slope) if layout.degree == 1 else slope
+    return problem.similarity.geometry.project(problem.query, slope) if layout.degree == 1 else slope
 
 
 METHODS = ("robust", "quadratic", "naive", "undersmoothed")

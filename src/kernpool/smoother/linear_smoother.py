@@ -178,8 +178,8 @@ class Smoother:
 
     def rows_of(self, value: Array) -> TrainingRows:
         """Return the rows of a bandwidth search: those of the fit, with these values."""
-        columns = self.keys.rows.array
-        return TrainingRows.from_arrays(columns, value, self.weight, self.key_code, self.exclusion, self.recipe.tied)
+        columns, geometry = self.keys.rows.array, self.recipe.geometry
+        return TrainingRows.from_arrays(columns, value, self.weight, self.key_code, self.exclusion, geometry)
 
     @property
     def group(self) -> Codes | None:

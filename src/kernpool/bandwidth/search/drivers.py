@@ -83,7 +83,7 @@ def search_one_factor(objectives: Sequence[SearchObjective], spread: Array, opti
     from scipy.optimize import minimize_scalar
 
     first, objective = objectives[0], objectives[-1]
-    grid = np.log(candidates(first.rows.X / first.rows.per_column(spread), options))
+    grid = np.log(candidates(first.rows.X / first.rows.geometry.per_column(spread), options))
     penalised = partial(_penalised, first, np.log(spread))
     # Means of many rows by a smooth kernel change slowly: every second point shows the valleys, and the others are
     # evaluated inside these alone.
@@ -545,7 +545,7 @@ def search_per_column(
     """
     first, last = objectives[0], objectives[-1]
     options, (low, high, _) = first.options, first.box
-    grid = candidates(first.rows.X / first.rows.per_column(spread), options)
+    grid = candidates(first.rows.X / first.rows.geometry.per_column(spread), options)
     # Points at which each log bandwidth or smoothing is scanned while the others stay fixed.
     size = LINE if len(low) <= MOST_TRIED_ONE_BY_ONE else PLACES
     steps = np.log(np.geomspace(grid[0] * 3, grid[-1], size))

@@ -125,7 +125,7 @@ class PairwiseObjective(FastObjective):
         self.loops.add_derivatives(scaled, self._weighted, reach, sums, kernel, moved_row)
         self._report()
         moved = np.moveaxis(sums, 0, 2) / (PER_BANDWIDTH**2 * at.state.denominator[:, None])
-        moved = self.rows.per_bandwidth(moved)
+        moved = self.rows.geometry.sums(moved)
         weight, value = moved[0], np.moveaxis(moved[1:], 0, 1)
         # The diagonal of the hat matrix is one over the denominator.
         by_log_hat = -weight if at.hat.size else None
@@ -140,7 +140,7 @@ class PairwiseObjective(FastObjective):
         reach = LONGEST_REACH
         if len(self._columns) == 1:
             reach = min(reach, float(np.hypot(self._gap.max() / np.exp(theta[0]), np.sqrt(2.0 * self._log_ratio))))
-        unit = PER_BANDWIDTH * np.exp(-self.rows.per_column(theta))
+        unit = PER_BANDWIDTH * np.exp(-self.rows.geometry.per_column(theta))
         return self._columns * unit[:, None], float(reach * PER_BANDWIDTH)
 
 

@@ -73,7 +73,7 @@ class HeldOutRows(SearchObjective):
             algorithm=options.algorithm,
             n_jobs=options.n_jobs,
             ridge=options.ridge or 0.0,
-            tied=others.tied,
+            geometry=others.geometry,
         )
         self.tried, self.tried_quickly = [], []
 
@@ -81,7 +81,7 @@ class HeldOutRows(SearchObjective):
         """Evaluate the criterion at the logarithm of a factor, an array of one number."""
         bandwidth, smoothing = self.at(float(np.exp(theta[0])))
         held, weight = self.held, self.held.weight
-        recipe = replace(self.recipe, bandwidth=as_bandwidth(held.per_column(bandwidth), None))
+        recipe = replace(self.recipe, bandwidth=as_bandwidth(held.geometry.per_column(bandwidth), None))
         factors = self.categories.factors(held.code, self.others.code, smoothing)
         problem = recipe.problem(held.X, self.keys, factors=factors)
         if held.exclusion is not None and self.others.exclusion is not None:

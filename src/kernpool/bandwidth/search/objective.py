@@ -311,8 +311,8 @@ class Objective(SearchObjective):
             key_weight=None if np.all(rows.weight == 1.0) else rows.weight,
             exclude_self=criterion.exclude_self and rows.exclusion is None,
             degree=options.degree,
+            geometry=rows.geometry,
         )
-        problem = replace(problem, similarity=replace(problem.similarity, tied=rows.tied))
         if rows.exclusion is not None:
             problem = problem.excluding(rows.exclusion.code, rows.exclusion)
         self.problem = problem.without_center()
@@ -343,7 +343,7 @@ class Objective(SearchObjective):
 
     def at(self, theta: Array) -> Problem:
         """Return the `Problem` of pooling the training rows at given log bandwidths and smoothings."""
-        bandwidth = self.rows.per_column(np.exp(theta[: self.columns]))
+        bandwidth = self.rows.geometry.per_column(np.exp(theta[: self.columns]))
         similarity = replace(self.problem.similarity, bandwidth=bandwidth)
         if self.parameters == self.columns:
             return replace(self.problem, similarity=similarity)
@@ -482,7 +482,7 @@ class Objective(SearchObjective):
     def _change_by_ridge(self, at: Evaluation, slope: Array) -> Array:
         """Return derivatives of fits with respect to the logarithm of the ridge, one per bandwidth: (n, c, d)."""
         weight = np.asarray(at.ridge * np.exp(self._log_peak))
-        return self.rows.per_bandwidth(change_by_ridge(at.state, at.fit, weight, slope))
+        return self.rows.geometry.sums(change_by_ridge(at.state, at.fit, weight, slope))
 
     def _penalty_gradient(self, at: Evaluation, log_hat_moved: Array) -> tuple[Array, Array]:
         """Return derivatives of the log penalty, and of residuals via leverages, with respect to all parameters."""
@@ -515,7 +515,7 @@ class Objective(SearchObjective):
         options = self.options
         plan = choose(at.problem, options.algorithm, reuse=True)
         found = plan.pullback(at.problem, at.state, cotangent, wanted, n_jobs=options.n_jobs, progress=options.progress)
-        by_bandwidth = None if found.log_bandwidth is None else self.rows.per_bandwidth(found.log_bandwidth)
+        by_bandwidth = None if found.log_bandwidth is None else self.rows.geometry.sums(found.log_bandwidth)
         return np.hstack([part for part in (by_bandwidth, found.smoothing) if part is not None])
 
     def _mean_of_others(self) -> Array:
@@ -532,9 +532,9 @@ def bounds(rows: TrainingRows, categories: Categories) -> tuple[Array, Array, Ar
     """
     from scipy.spatial import KDTree
 
-    ends, tied = [], rows.per_column(np.arange(rows.bandwidths))
+    ends, bandwidth_of = [], rows.geometry.per_column(np.arange(rows.bandwidths))
     for a, extent in enumerate(rows.extent):
-        columns = rows.X[:, tied == a]
+        columns = rows.X[:, bandwidth_of == a]
         # Distances between neighbouring values of a column, or of points of several columns to their nearest ones.
         if columns.shape[1] == 1:
             gaps = np.diff(np.unique(columns))

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from kernpool.bandwidth.criteria import CRITERIA, LOG_LOSS, Criterion
 from kernpool.bandwidth.rules_of_thumb import column_spread
-from kernpool.core import Categories, Exclusion, Layout
+from kernpool.core import CARTESIAN, Categories, Exclusion, Geometry, Layout
 from kernpool.execution.progress import Progress
 from kernpool.kernels import Kernel
 
@@ -84,9 +84,8 @@ class TrainingRows:
         Frequencies, positive.
     exclusion : Exclusion, optional
         Which rows are held out together; by default each is alone.
-    tied : ndarray of int, shape (d,), optional
-        Number of the bandwidth of each numeric column, ascending from zero, where several columns share one, as
-        coordinates of a point on a circle do; by default each column has its own.
+    geometry : Geometry, optional
+        Which numeric columns are one point together; by default each has its own bandwidth.
     """
 
     X: Array
@@ -94,7 +93,7 @@ class TrainingRows:
     value: Array
     weight: Array
     exclusion: Exclusion | None = None
-    tied: NDArray[np.intp] | None = None
+    geometry: Geometry = CARTESIAN
 
     @classmethod
     def from_arrays(
@@ -104,12 +103,12 @@ class TrainingRows:
         weight: Array | None = None,
         code: NDArray[np.int64] | None = None,
         exclusion: Exclusion | None = None,
-        tied: NDArray[np.intp] | None = None,
+        geometry: Geometry = CARTESIAN,
     ) -> TrainingRows:
         """Return the rows of arrays; by default each has weight one, and there are no categorical columns."""
         code = np.zeros((len(X), 0), dtype=np.int64) if code is None else code
         weight = np.ones(len(X)) if weight is None else weight
-        return cls(X, code, value.reshape(len(X), -1), weight, exclusion, tied)
+        return cls(X, code, value.reshape(len(X), -1), weight, exclusion, geometry)
 
     @property
     def total(self) -> float:
@@ -146,21 +145,12 @@ class TrainingRows:
     @property
     def bandwidths(self) -> int:
         """Number of bandwidths, at most one per column."""
-        return self.X.shape[1] if self.tied is None else int(self.tied[-1]) + 1
+        return len(self.geometry.sizes) or self.X.shape[1]
 
     @property
     def extent(self) -> Array:
         """Length of the range of each bandwidth's column, or of the diagonal of the box of its columns."""
-        extent = np.ptp(self.X, axis=0)
-        return extent if self.tied is None else np.hypot.reduceat(extent, first_of_tied(self.tied))
-
-    def per_column(self, numbers: NDArray[Any]) -> NDArray[Any]:
-        """Return numbers of bandwidths, of shape (..., bandwidths), as numbers of columns, of shape (..., d)."""
-        return numbers if self.tied is None else np.asarray(numbers[..., self.tied])
-
-    def per_bandwidth(self, slopes: Array) -> Array:
-        """Return the sums of numbers of columns, of shape (..., d), over those of each bandwidth."""
-        return slopes if self.tied is None else np.add.reduceat(slopes, first_of_tied(self.tied), axis=-1)
+        return self.geometry.lengths(np.ptp(self.X, axis=0))
 
     def draw(self, size: int, generator: Any) -> TrainingRows:
         """Draw a random sample of distinct rows, as `drawn` says."""
@@ -183,17 +173,6 @@ class TrainingRows:
     def clusters(self) -> NDArray[np.int64] | None:
         """Number of the cluster of each row; None if there are none."""
         return None if self.exclusion is None else self.exclusion.clusters
-
-
-def first_of_tied(tied: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Return the position of the first column of each bandwidth.
-
-    Examples
-    --------
-    >>> first_of_tied(np.array([0, 0, 1, 2, 2]))
-    array([0, 2, 3])
-    """
-    return np.flatnonzero(np.diff(tied, prepend=-1))
 
 
 def column_order(rows: TrainingRows) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -413,10 +392,10 @@ def begin(rows: TrainingRows, options: SearchOptions, categories: Categories) ->
         )
     rows, _ = distinct_rows(rows)
     # A table with only categorical columns has one column of zeros, which is no reason to warn.
-    spread = np.ones(1) if len(categories) and not rows.X.any() else column_spread(rows.X, rows.weight, rows.tied)
+    spread = np.ones(1) if len(categories) and not rows.X.any() else column_spread(rows.X, rows.weight, rows.geometry)
     (by_column, categorical), varies = column_order(rows), rows.extent > 0
     # Bandwidths by the first of their columns, and all columns of one together.
-    bandwidth_of = rows.per_column(np.arange(rows.bandwidths))[by_column]
+    bandwidth_of = rows.geometry.per_column(np.arange(rows.bandwidths))[by_column]
     numeric = np.array([a for a in dict.fromkeys(bandwidth_of.tolist()) if varies[a]], dtype=np.intp)
     together = [by_column[bandwidth_of == a] for a in numeric]
     # Outputs in units of ``scale * 2**exponent``, with ranges between one half and one in units of the powers of two;
@@ -435,10 +414,10 @@ def begin(rows: TrainingRows, options: SearchOptions, categories: Categories) ->
     has_own_units = bool(np.any(exponent != exponent[0]) or np.any(scale != 1.0))
     searched = replace(rows, code=np.ascontiguousarray(rows.code[:, categorical]), value=value)
     if len(numeric):
-        tied = None if rows.tied is None else np.repeat(np.arange(len(numeric)), [len(some) for some in together])
-        searched = replace(searched, X=np.ascontiguousarray(rows.X[:, np.concatenate(together)]), tied=tied)
+        geometry = Geometry.of(map(len, together))
+        searched = replace(searched, X=np.ascontiguousarray(rows.X[:, np.concatenate(together)]), geometry=geometry)
     else:
-        searched = replace(searched, X=np.zeros((len(rows.X), 1)), tied=None)
+        searched = replace(searched, X=np.zeros((len(rows.X), 1)), geometry=CARTESIAN)
     return SearchStart(
         searched,
         categories.take(categorical),

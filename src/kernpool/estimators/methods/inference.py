@@ -688,7 +688,7 @@ def _default_method(model: FittedModel, quantity: str) -> str:
     if model._degree == 2:
         return "naive"
     columns = len(model.encoding_.numeric)
-    if model.encoding_.tied is not None:
+    if model.encoding_.options:
         return "robust"  # squares of coordinates of a circle are linear in each other
     chosen = model._bandwidth_was_found and not (isinstance(model.bandwidth, str) and model.bandwidth in RULES)
     return "robust" if quantity != "fit" or chosen or not 1 <= columns <= MOST_COLUMNS else "quadratic"
