@@ -13,6 +13,7 @@ import numpy as np
 import pandas
 import pytest
 from numpy.testing import assert_array_equal
+from scipy.sparse import csr_matrix
 
 import kernpool
 from kernpool import NadarayaWatsonClassifier, NadarayaWatsonRegressor, kernel_names, pool, pooling_weights
@@ -24,78 +25,49 @@ from kernpool.kernels import categorical_kernel_names
 X = np.array([0.0, 1.0, 2.0])
 
 
-@pytest.mark.parametrize(
-    ("change", "error", "message"),
-    [
-        ({"query": [np.nan]}, ValueError, r"query holds nan at index \(0,\)"),
-        ({"key": [0.0, np.inf, 1.0]}, ValueError, r"key holds inf at index \(1,\)"),
-        ({"query": []}, ValueError, "query is empty"),
-        ({"key": np.empty((3, 0))}, ValueError, "key is empty"),
-        ({"value": [1.0, 2.0]}, ValueError, "key has 3 rows and value has 2"),
-        ({"query": np.zeros((2, 2))}, ValueError, r"query has 2 column\(s\) and key has 1"),
-        ({"query": 3.0}, ValueError, r"query must have shape"),
-        ({"query": [[0.0], [1.0, 2.0]]}, ValueError, "query must be a rectangular array"),
-        ({"query": [1e200]}, ValueError, "query holds numbers beyond 1e\\+150"),
-        ({"bandwidth": 0.0}, ValueError, "bandwidth must be positive, and at least 1e-150, got 0.0"),
-        ({"bandwidth": np.nan}, ValueError, "bandwidth is nan; it must be finite"),
-        ({"bandwidth": [1.0, 2.0]}, ValueError, "bandwidth must be one number or one per column"),
-        ({"bandwidth": np.ones((2, 0))}, ValueError, r"one number or one per column, got shape \([0-9, ]*\)$"),
-        ({"bandwidth": "loo"}, TypeError, "belong to NadarayaWatsonRegressor"),
-        ({"bandwidth": 1e-149, "key": [0.0, 1.0, 100.0]}, ValueError, "bandwidth is too small"),
-        ({"kernel": "gausian"}, ValueError, "unknown kernel 'gausian'; did you mean 'gaussian'"),
-        ({"kernel": None}, TypeError, "kernel must be a name"),
-        ({"kernel": "product gausian"}, ValueError, "did you mean 'product gaussian'"),
-        ({"key_weight": [1.0, -1.0, 1.0]}, ValueError, "key_weight must not be negative, got -1.0"),
-        ({"key_weight": [0.0, 0.0, 0.0]}, ValueError, "key_weight is zero for every key"),
-        ({"value": [1j, 2, 3]}, TypeError, "value must hold real numbers, got dtype complex128"),
-        ({"value": np.array([1, "2", None], dtype=object)}, TypeError, r"object array with '2' \(str\)"),
-        ({"value": np.array(["2020", "2021", "2022"], "M8[Y]")}, TypeError, "got dtype datetime64"),
-        ({"attn_mask": [[1, 0, 1]]}, TypeError, "attn_mask must be boolean"),
-        ({"attn_mask": [[True, False]]}, ValueError, r"attn_mask of shape \(1, 2\) does not broadcast"),
-        ({"attn_mask": [[0.0, np.nan, 0.0]]}, ValueError, "attn_mask holds NaN"),
-        ({"exclude_self": True}, ValueError, "1 queries and 3 keys; say which with self_index"),
-        ({"self_index": [0]}, ValueError, "needs exclude_self=True"),
-        ({"exclude_self": True, "self_index": [3]}, ValueError, r"self_index must lie in \[-1, 2\]"),
-        ({"exclude_self": True, "self_index": [0.5]}, ValueError, "self_index must be 1 integers"),
-        ({"exclude_self": "no"}, TypeError, "exclude_self must be True or False"),
-        ({"bandwidth": 1e-200}, ValueError, "bandwidth must be positive, and at least 1e-150"),
-        ({"value": np.array([10**400, 1, 2], dtype=object)}, ValueError, "too large for a float"),
-        ({"value": np.ma.masked_array(X, mask=[0, 1, 0])}, TypeError, "value is a masked array"),
-        ({"tol": 1.0}, ValueError, r"tol must be None or a fraction of the weight in \[0, 1\)"),
-        ({"empty": "maybe"}, ValueError, "empty must be one of"),
-        ({"algorithm": "magic"}, ValueError, "unknown algorithm 'magic'"),
-        ({"n_jobs": 0}, ValueError, "n_jobs must be None"),
-        ({"query": np.zeros((2, 1, 1)), "key": np.zeros((3, 3, 1))}, ValueError, "batch dimensions do not broadcast"),
-    ],
-)
-def test_pool_says_what_is_wrong(change, error, message):
-    arguments = {"query": [0.5], "key": X, "value": X} | change
-    with pytest.raises(error, match=message):
-        pool(**arguments)
+# the argument of `pool` that the error names, its type, and values that are refused
+REFUSED = [
+    ("query", ValueError, ([np.nan], [], np.zeros((2, 2)), 3.0, [[0.0], [1.0, 2.0]], [1e200])),
+    ("key", ValueError, ([0.0, np.inf, 1.0], np.empty((3, 0)))),
+    ("value", ValueError, ([1.0, 2.0], np.array([10**400, 1, 2], dtype=object))),
+    ("value", TypeError, ([1j, 2, 3], np.array([1, "2", None], dtype=object), np.array(["2020"] * 3, "M8[Y]"))),
+    ("value", TypeError, (np.ma.masked_array(X, mask=[0, 1, 0]),)),
+    ("bandwidth", ValueError, (0.0, np.nan, [1.0, 2.0], np.ones((2, 0)), 1e-200)),
+    ("bandwidth", TypeError, ("loo",)),
+    ("kernel", ValueError, ("gausian", "product gausian")),
+    ("kernel", TypeError, (None,)),
+    ("key_weight", ValueError, ([1.0, -1.0, 1.0], [0.0, 0.0, 0.0])),
+    ("attn_mask", ValueError, ([[True, False]], [[0.0, np.nan, 0.0]])),
+    ("attn_mask", TypeError, ([[1, 0, 1]],)),
+    ("self_index", ValueError, ([3], [0.5])),
+    ("exclude_self", ValueError, (True,)),
+    ("exclude_self", TypeError, ("no",)),
+    ("tol", ValueError, (1.0,)),
+    ("empty", ValueError, ("maybe",)),
+    ("algorithm", ValueError, ("magic",)),
+    ("n_jobs", ValueError, (0,)),
+]
 
 
-def test_a_misspelt_argument_is_named():
-    from kernpool import pool_state
-
-    with pytest.raises(TypeError, match=r"to_frame\(\) missing 1 required positional argument: 'self'"):
-        kernpool.Interval.to_frame()
-    with pytest.raises(TypeError, match=r"^pool_state\(\) has no argument 'bandwith'; use bandwidth=$"):
-        pool_state(X, X, X, bandwith=2.0)
+@pytest.mark.parametrize(("name", "error", "values"), REFUSED)
+def test_pool_names_the_argument_that_is_wrong(name, error, values):
+    for value in values:
+        with pytest.raises(error, match=rf"\b{name}\b"):
+            pool(**{"query": [0.5], "key": X, "value": X, "exclude_self": name == "self_index", name: value})
 
 
 def test_torch_tensors_are_sent_to_the_other_door():
     torch = pytest.importorskip("torch", reason="torch is an optional extra")
-    with pytest.raises(TypeError, match=r"value is a torch tensor.*value.detach\(\).cpu\(\).numpy\(\)"):
-        pool(X, X, torch.zeros(3))
     for name, tensor in (
         ("key_weight", torch.ones(3)),
         ("attn_mask", torch.ones(3, 3, dtype=torch.bool)),
         ("self_index", torch.arange(3)),
         ("query", [torch.tensor(1.0, requires_grad=True)] * 3),
         ("key", torch.nn.Parameter(torch.zeros(3))),
+        ("value", torch.zeros(3)),
     ):
         arguments = {"query": X, "key": X, "value": X, "exclude_self": name == "self_index"} | {name: tensor}
-        with pytest.raises(TypeError, match=f"{name} is a torch tensor"):
+        with pytest.raises(TypeError, match=rf"{name} is a torch tensor.*{name}.detach\(\).cpu\(\).numpy\(\)"):
             pool(**arguments)
 
 
@@ -178,21 +150,6 @@ def test_layers_name_arguments_that_they_do_not_have(name):
         layers.AttentionPooling(layers.DotProductSimilarity)
 
 
-@pytest.mark.parametrize(
-    ("call", "remedy"),
-    [
-        (lambda: pool(X, X, X, h=0.1), r"^pool\(\) has no argument 'h'; use bandwidth=$"),
-        (lambda: pool(X, X, X, sample_weight=X), "use key_weight=$"),
-        (lambda: pool(X, X, X, gamma=2.0), r"bandwidth=1 / sqrt\(2 gamma\), which is 0.5 for gamma=2"),
-        (lambda: kernpool.pool_quantile(X, X, X, q=0.5), "use levels=$"),
-        (lambda: pool(X), r"^pool\(\) missing 1 required positional argument: 'key'"),
-    ],
-)
-def test_functions_have_a_remedy_for_arguments_of_other_libraries(call, remedy):
-    with pytest.raises(TypeError, match=remedy):
-        call()
-
-
 def test_errors_inside_a_function_stay_as_they_are():
     def broken(u):
         return len(u, u)
@@ -211,20 +168,26 @@ LARGE = [
 ]
 
 
+def message_of(call, otherwise=""):
+    """Return the message with which a call is refused, which is short."""
+    try:
+        call()
+    except Exception as error:
+        message = str(error)
+        assert len(message) < 600
+        assert message.count("0.5") < 12
+        assert "truth value" not in message
+        return message
+    return otherwise
+
+
 @pytest.mark.parametrize("value", LARGE, ids=lambda value: type(value).__name__)
 @pytest.mark.parametrize("kind", ESTIMATORS)
 def test_no_parameter_is_printed_whole(kind, value):
     """Nor is one that is an array compared with names, which NumPy refuses in its own words."""
     labels = [0, 1, 1] if "Classifier" in kind.__name__ else X
     for name in kind().get_params():
-        try:
-            kind(**{name: value}).fit(X[:, None], labels)
-        except Exception as error:
-            message = str(error)
-            assert len(message) < 600, (name, message)
-            assert message.count("0.5") < 12, (name, message)
-            assert name in message, (name, message)
-            assert "truth value" not in message, (name, message)
+        assert name in message_of(lambda name=name: kind(**{name: value}).fit(X[:, None], labels), name)
 
 
 OF_MODELS = ("confidence_interval", "prediction_interval", "conditional_distribution")
@@ -239,13 +202,7 @@ def test_no_argument_of_a_method_is_printed_whole(name, value):
     for argument in inspect.signature(call).parameters:
         if argument in ("X", "y", "X_calibration", "y_calibration", "groups"):
             continue
-        try:
-            call(**{argument: value})
-        except Exception as error:
-            message = str(error)
-            assert len(message) < 450, (argument, message)
-            assert message.count("0.5") < 12, (argument, message)
-            assert "truth value" not in message, (argument, message)
+        message_of(partial(call, **{argument: value}))
 
 
 @pytest.mark.parametrize("kind", ESTIMATORS)
@@ -258,25 +215,39 @@ def test_complex_inputs_are_not_printed(kind):
         assert len(str(caught.value)) < 200
 
 
-@pytest.mark.parametrize(
-    ("call", "remedy"),
-    [
-        (lambda model: type(model)(degree=1), "LocalLinearRegressor degree 1; use LocalPolynomialRegressor"),
-        (lambda model: type(model)(gamma=2.0), r"use bandwidth=1 / sqrt\(2 gamma\), which is 0.5 for gamma=2"),
-        (lambda model: type(model)(bandwith=2.0), "use bandwidth=$"),
-        (lambda model: type(model)(cv=5), "use bandwidth='loo'"),
-        (lambda model: model.confidence_interval(X[:, None], alpha=0.01), "use level=0.99$"),
-        (lambda model: model.prediction_interval(X[:, None], coverage=0.8), "use level=$"),
-        (lambda model: model.quantile(X[:, None], q=0.5), "use levels=$"),
-        (lambda model: model.fit(X[:, None], X, weight=X), "use sample_weight=$"),
-        (lambda model: model.bootstrap(seed=1), "use random_state=$"),
-        (lambda model: model.get_prediction(X[:, None], order=2), "it has X, variance, groups$"),
-        (lambda model: model.predict(), r"NadarayaWatsonRegressor.predict\(\) missing 1 required .*'X'"),
-    ],
-)
-def test_arguments_of_other_libraries_have_a_remedy(call, remedy):
+MODEL = NadarayaWatsonRegressor(bandwidth=1.0).fit(X[:, None], X)
+REMEDIES = [
+    (lambda: kernpool.Interval.to_frame(), r"to_frame\(\) missing 1 required positional argument: 'self'"),
+    (
+        lambda: kernpool.pool_state(X, X, X, bandwith=2.0),
+        r"^pool_state\(\) has no argument 'bandwith'; use bandwidth",
+    ),
+    (lambda: pool(X, X, X, h=0.1), r"^pool\(\) has no argument 'h'; use bandwidth=$"),
+    (lambda: pool(X, X, X, sample_weight=X), "use key_weight=$"),
+    (lambda: pool(X, X, X, gamma=2.0), r"bandwidth=1 / sqrt\(2 gamma\), which is 0.5 for gamma=2"),
+    (lambda: kernpool.pool_quantile(X, X, X, q=0.5), "use levels=$"),
+    (lambda: pool(X), r"^pool\(\) missing 1 required positional argument: 'key'"),
+    (lambda: NadarayaWatsonRegressor(degree=1), "LocalLinearRegressor degree 1; use LocalPolynomialRegressor"),
+    (lambda: NadarayaWatsonRegressor(gamma=2.0), r"use bandwidth=1 / sqrt\(2 gamma\), which is 0.5 for gamma=2"),
+    (lambda: NadarayaWatsonRegressor(bandwith=2.0), "use bandwidth=$"),
+    (lambda: NadarayaWatsonRegressor(cv=5), "use bandwidth='loo'"),
+    (lambda: MODEL.confidence_interval(X[:, None], alpha=0.01), "use level=0.99$"),
+    (lambda: MODEL.prediction_interval(X[:, None], coverage=0.8), "use level=$"),
+    (lambda: MODEL.quantile(X[:, None], q=0.5), "use levels=$"),
+    (lambda: MODEL.fit(X[:, None], X, weight=X), "use sample_weight=$"),
+    (lambda: MODEL.bootstrap(seed=1), "use random_state=$"),
+    (lambda: MODEL.get_prediction(X[:, None], order=2), "it has X, variance, groups$"),
+    (lambda: MODEL.predict(), r"NadarayaWatsonRegressor.predict\(\) missing 1 required .*'X'"),
+    (lambda: MODEL.predict(X[:, None], X), "return_std must be True or False, got array"),
+    (lambda: MODEL.bootstrap(X[:, None], 3), "statistic must take the fit"),
+    (lambda: kernpool.load_model(3), "path must be the path of a saved model, got 3"),
+]
+
+
+@pytest.mark.parametrize(("call", "remedy"), REMEDIES)
+def test_calls_that_do_not_fit_have_a_remedy(call, remedy):
     with pytest.raises(TypeError, match=remedy):
-        call(NadarayaWatsonRegressor(bandwidth=1.0).fit(X[:, None], X))
+        call()
 
 
 def test_errors_inside_a_method_stay_as_they_are():
@@ -286,24 +257,27 @@ def test_errors_inside_a_method_stay_as_they_are():
 
     with pytest.raises(TypeError, match=r"Odd.predict\(\) has no argument 'wrong'; it has X, return_std"):
         Odd().predict(X)
-    with pytest.raises(TypeError, match="statistic must take the fit"):
-        NadarayaWatsonRegressor(bandwidth=1.0).fit(X[:, None], X).bootstrap(X[:, None], 3)
 
 
-@pytest.mark.parametrize(
-    ("parameters", "meant"),
-    [
-        ({"kernel": "rbf"}, "gaussian"),
-        ({"kernel": "Normal"}, "gaussian"),
-        ({"kernel": "uniform"}, "boxcar"),
-        ({"bandwidth": "cv"}, "loo"),
-        ({"bandwidth": "auto"}, "regularised"),
-        ({"bandwidth": "silvermann"}, "silverman"),
-        ({"unordered": [0], "categorical_kernel": "aitchisonaitken"}, "aitchison_aitken"),
-    ],
-)
-def test_names_of_other_libraries_have_a_suggestion(parameters, meant):
-    with pytest.raises(ValueError, match=f"did you mean '{meant}'"):
+PARAMETERS = [
+    ({"kernel": "rbf"}, "did you mean 'gaussian'"),
+    ({"kernel": "Normal"}, "did you mean 'gaussian'"),
+    ({"kernel": "uniform"}, "did you mean 'boxcar'"),
+    ({"kernel": "loo"}, "use bandwidth='loo'$"),
+    ({"kernel": 1.5}, r"kernel must be a name .* got 1.5; a bandwidth is bandwidth=1.5$"),
+    ({"kernel": csr_matrix(np.eye(3))}, "kernel must be a name"),  # which has no length
+    ({"bandwidth": "cv"}, "did you mean 'loo'"),
+    ({"bandwidth": "auto"}, "did you mean 'regularised'"),
+    ({"bandwidth": "silvermann"}, "did you mean 'silverman'"),
+    ({"bandwidth": None}, "bandwidth must be a positive number.*'regularised'.*got None; leave it out"),
+    ({"bandwidth": True}, "bandwidth must be a positive number.*got True"),
+    ({"unordered": [0], "categorical_kernel": "aitchisonaitken"}, "did you mean 'aitchison_aitken'"),
+]
+
+
+@pytest.mark.parametrize(("parameters", "remedy"), PARAMETERS)
+def test_parameters_have_a_suggestion(parameters, remedy):
+    with pytest.raises((TypeError, ValueError), match=remedy):
         NadarayaWatsonRegressor(**parameters).fit(X[:, None], X)
 
 
@@ -364,15 +338,14 @@ def test_series_of_other_rows_than_the_frame_are_refused():
 
 
 def raise_sites():
-    """Return path, place and text of every error of the package, without what calls inside of it look for."""
-    root = Path(kernpool.__file__).parent
-    for path in sorted(root.rglob("*.py")):
+    """Return place and text of every error of the package, without what calls inside of it look for."""
+    for path in sorted(Path(kernpool.__file__).parent.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Raise) and node.exc is not None:
                 calls = [one for one in ast.walk(node.exc) if isinstance(one, ast.Call) and one is not node.exc]
                 skipped = {id(part) for call in calls for argument in call.args for part in ast.walk(argument)}
                 parts = [one for one in ast.walk(node.exc) if isinstance(one, ast.Constant) and id(one) not in skipped]
-                yield path.relative_to(root), f"{path}:{node.lineno}", " ".join(str(part.value) for part in parts)
+                yield f"{path}:{node.lineno}", " ".join(str(part.value) for part in parts)
 
 
 def test_no_error_names_an_internal_class():
@@ -383,50 +356,25 @@ def test_no_error_names_an_internal_class():
     }
     internal = internal_classes() - words - public - set(kernpool.kernels.__all__)
     pattern = re.compile(rf"\b({'|'.join(internal)})\b")
-    assert [(at, pattern.search(text)[0]) for _, at, text in raise_sites() if pattern.search(text)] == []
-
-
-def test_slips_are_answered_with_the_remedy():
-    X = np.random.default_rng(0).uniform(size=(20, 2))
-    y = X[:, 0]
-    model = NadarayaWatsonRegressor(bandwidth=0.5).fit(X, y)
-    with pytest.raises(TypeError, match="return_std must be True or False, got ndarray of shape"):
-        model.predict(X, X)
-    with pytest.raises(ValueError, match="X has 20 rows and y 4; pass one value of y for each row"):
-        model.fit(X, y[:4])
-    for weight, message in (
-        (-y, "sample_weight must not be negative"),
-        (0 * y, "sample_weight is zero"),
-        (y[:4], "sample_weight must have one entry"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            model.fit(X, y, sample_weight=weight)
-    with pytest.raises(ValueError, match="which are no classes; use NadarayaWatsonRegressor"):
-        NadarayaWatsonClassifier().fit(X, y)
-    with pytest.raises(TypeError, match="path must be the path of a saved model, got 3"):
-        kernpool.load_model(3)
-    with pytest.raises(FileNotFoundError, match=r"no/such\.parquet does not exist"):
-        kernpool.open_chunks("no/such.parquet")
-
-
-def test_values_without_a_length_are_named_in_messages():
-    sparse = pytest.importorskip("scipy.sparse")
-    with pytest.raises((TypeError, ValueError), match="kernel"):
-        NadarayaWatsonRegressor(kernel=sparse.csr_matrix(np.eye(3))).fit([[0.0], [1.0]], [0.0, 1.0])
+    assert [(at, pattern.search(text)[0]) for at, text in raise_sites() if pattern.search(text)] == []
 
 
 @pytest.mark.parametrize(
-    ("parameters", "error", "remedy"),
+    ("call", "words"),
     [
-        ({"kernel": 1.5}, TypeError, r"kernel must be a name .* got 1.5; a bandwidth is bandwidth=1.5$"),
-        ({"kernel": "loo"}, ValueError, "use bandwidth='loo'$"),
-        ({"bandwidth": None}, TypeError, "bandwidth must be a positive number.*'regularised'.*got None; leave it out"),
-        ({"bandwidth": True}, TypeError, "bandwidth must be a positive number.*got True"),
+        (lambda: MODEL.fit(X[:, None], X[:2]), "X has 3 rows and y 2; pass one value of y for each row"),
+        (lambda: MODEL.fit(X[:, None], X, sample_weight=-X), "sample_weight must not be negative"),
+        (lambda: MODEL.fit(X[:, None], X, sample_weight=0 * X), "sample_weight is zero"),
+        (lambda: MODEL.fit(X[:, None], X, sample_weight=X[:2]), "sample_weight must have one entry"),
+        (lambda: NadarayaWatsonClassifier().fit(X[:, None], X / 4), "are no classes; use NadarayaWatsonRegressor"),
+        (lambda: pool(X, [0.0, 1.0, 100.0], X, bandwidth=1e-149), "bandwidth is too small"),
+        (lambda: pool(np.zeros((2, 1, 1)), np.zeros((3, 3, 1)), X), "batch dimensions do not broadcast"),
+        (lambda: pool(X, X, X, self_index=[0]), "needs exclude_self=True"),
     ],
 )
-def test_parameters_in_the_place_of_others(parameters, error, remedy):
-    with pytest.raises(error, match=remedy):
-        NadarayaWatsonRegressor(**parameters).fit(X[:, None], X)
+def test_arguments_that_do_not_go_together(call, words):
+    with pytest.raises(ValueError, match=words):
+        call()
 
 
 def test_suggestions_for_classes_are_for_classes():
