@@ -1,7 +1,7 @@
 """What inference makes of data that it cannot judge: it works, warns, or says what to do; it never looks sure."""
 
-import re
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -219,48 +219,46 @@ def test_several_outputs_are_refused_where_one_is_tested(regressor):
         regressor(bandwidth=0.2).fit(X, np.c_[Y, 0 * Y]).bootstrap(Q, n_resamples=3)
 
 
-def test_words_that_are_none():
-    model = LocalLinearRegressor(bandwidth=0.2).fit(X, Y)
-    for word in ("other", None, ["robust"], ["local"], ["equal"]):
-        for name, ask in (
-            ("method", lambda w: model.confidence_interval(Q, method=w)),
-            ("variance", lambda w: model.get_prediction(Q, variance=w).standard_error),
-            ("quantity", lambda w: model.confidence_interval(Q, quantity=w)),
-            ("kind", lambda w: model.bootstrap(Q, kind=w)),
-            ("kind", lambda w: model.significance_test(0, kind=w)),
-            ("method", lambda w: model.significance_test(0, method=w)),
-            ("kind", lambda w: specification_test(X, Y, kind=w)),
-        ):
-            with pytest.raises(ValueError, match=rf"^{name} must be "):
-                ask(word)
-    for level in (0, 1, 95, True, "0.95", np.nan, None, [0.9]):
-        with pytest.raises(ValueError, match="level must lie between 0 and 1"):
-            model.confidence_interval(Q, level=level)
-    for wrong in (LocalLinearRegressor, "linear"):  # the class, and no regressor
-        with pytest.raises(TypeError, match=r"model must be a regressor.*such as LinearRegression\(\)"):
-            specification_test(X, Y, wrong)
+WORDS, SEEDS, SIZES = ("other", None, ["robust"]), ("a", 1.5, [1, 2]), (0, -1, 9.5)
+LABELS = [
+    np.where(HALVES > 0, np.nan, 1.0),
+    np.array([None, "b"] * 20, dtype=object),
+    np.array([1, "b"] * 20, dtype=object),
+    np.ones(2),
+    np.ones((40, 1)),
+    np.ones(40, dtype=int),
+]
+STATISTICS = (3, lambda fit: fit[fit > 0], *(lambda _, s=s: s for s in (None, "a", 1j, [None, 1.0], {"mean": 1.0})))
+MODEL = LocalLinearRegressor(bandwidth=0.2).fit(X, Y)
+TEST, SPECIFICATION = partial(MODEL.significance_test, 0), partial(specification_test, X, Y)
+# the call, the argument that its error names, and values that are refused
+REFUSED = {
+    partial(MODEL.get_prediction, X): {"variance": (*WORDS, np.array(["local"])), "groups": LABELS},
+    partial(MODEL.confidence_interval, X): {
+        "level": (0, 1, 95, True, "0.95", np.nan, None, [0.9]), "method": WORDS, "quantity": WORDS, "groups": LABELS,
+        "simultaneous": ("bonferroni",),
+    },
+    partial(MODEL.confidence_interval, X, simultaneous="multiplier"): {"random_state": SEEDS, "n_resamples": SIZES},
+    MODEL.bootstrap: {
+        "kind": WORDS, "groups": LABELS, "random_state": SEEDS, "statistic": STATISTICS,
+        "max_bytes": ("a", None, True, [9], 100),
+    },
+    TEST.func: {"columns": (2, "x", True, 0.5, [])},
+    TEST: {"kind": WORDS, "method": WORDS, "random_state": SEEDS, "n_resamples": SIZES},
+    SPECIFICATION: {
+        "kind": WORDS, "random_state": SEEDS, "n_resamples": SIZES, "bandwidth": ([1.0, 2.0, 3.0],),
+        "sample_weight": (np.ones(3), -np.ones(40)), "model": (LocalLinearRegressor, "linear"),
+    },
+    partial(specification_test, y=Y): {"X": (X[None],)},
+    partial(specification_test, X): {"y": (Y[:9],)},
+}  # fmt: skip
 
 
-def test_labels_that_are_none():
-    gaps = np.where(HALVES > 0, np.nan, 1.0)
-    model = LocalLinearRegressor(bandwidth=0.2).fit(X, Y)
-    for ask in (
-        lambda g: model.bootstrap(Q, groups=g),
-        lambda g: model.get_prediction(Q, groups=g),
-        lambda g: model.confidence_interval(Q, groups=g),
-    ):
-        with pytest.raises(ValueError, match=r"groups has no label in 20 rows \(the first is row 1, counted from 0\)"):
-            ask(gaps)
-        with pytest.raises(ValueError, match=r"groups has no label in 20 rows \(the first is row 0"):
-            ask(np.array([None, "b"] * 20, dtype=object))
-        with pytest.raises(TypeError, match="groups has labels of several types, which cannot be put in order"):
-            ask(np.array([1, "b"] * 20, dtype=object))
-        for shape in ((2,), (40, 1)):
-            message = rf"groups must have one label for each of the 40 .*{re.escape(str(shape))}"
-            with pytest.raises(ValueError, match=message):
-                ask(np.ones(shape))
-        with pytest.raises(ValueError, match=r"groups has the (one|single) label 1;|1 cluster of positive weight"):
-            ask(np.ones(40, dtype=int))
+@pytest.mark.parametrize(("call", "name"), [(call, name) for call, names in REFUSED.items() for name in names])
+def test_what_is_refused(call, name):
+    for value in REFUSED[call][name]:
+        with pytest.raises((TypeError, ValueError), match=rf"\b{name}\b"):
+            call(**{name: value})
 
 
 def test_outputs_without_squares():
@@ -273,21 +271,3 @@ def test_outputs_without_squares():
     for method in ("residual", "gradient"):
         with pytest.raises(ValueError, match=message):
             model.significance_test(0, method=method)
-
-
-@pytest.mark.parametrize("returned", [None, "a", 1j, [None, 1.0], {"mean": 1.0}])
-def test_statistics_that_return_no_numbers(returned):
-    """None became NaN without a word."""
-    model = LocalLinearRegressor(bandwidth=0.2).fit(X, Y)
-    with pytest.raises(TypeError, match="statistic must return a number or an array of numbers, got "):
-        model.bootstrap(Q, lambda _: returned, n_resamples=9)
-    assert model.bootstrap(Q, lambda fit: fit > 0, n_resamples=9).dtype == np.float64
-
-
-def test_numbers_that_are_none():
-    model = LocalLinearRegressor(bandwidth=0.2).fit(X, Y)
-    for size in ("a", None, True, [9]):
-        with pytest.raises(TypeError, match=r"max_bytes must be a number of bytes such as 2\*\*30, got "):
-            model.bootstrap(Q, n_resamples=9, max_bytes=size)
-    with pytest.raises(ValueError, match="variance must be one of 'local'"):
-        model.get_prediction(Q, variance=np.array(["local"]))

@@ -111,8 +111,6 @@ def test_too_large_a_result_is_refused_before_any_work(kind, monkeypatch):
     monkeypatch.setattr("kernpool.smoother.Smoother.predict", stop)
     with pytest.raises(ValueError, match="1000000000 resamples of 40 numbers each need 320000000000 bytes, more than"):
         model.bootstrap(kind=kind, n_resamples=10**9)
-    with pytest.raises(TypeError, match="statistic must take the fit"):
-        model.bootstrap(statistic=3, kind=kind)
 
 
 def test_empty_windows_are_named():
@@ -143,23 +141,8 @@ def test_empty_windows_are_named():
         drawn("raise", X, y, kind="pairs")
 
 
-X, Y = rows()
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"groups": np.arange(40), "kind": "residual"}, "use kind='wild'"),
-        ({"max_bytes": 100}, "give a statistic that reduces each fit"),
-        ({"statistic": lambda fit: fit[fit > 0]}, "statistic must return one shape"),
-    ],
-)
-def test_what_is_refused(options, message):
-    with pytest.raises(ValueError, match=message):
-        LocalLinearRegressor(bandwidth=0.9).fit(X, Y).bootstrap(**options)
-
-
 def test_chunks_that_are_refused():
-    model = LocalLinearRegressor(bandwidth=0.9).fit(open_chunks([(X, Y)]))
+    X, y = rows()
+    model = LocalLinearRegressor(bandwidth=0.9).fit(open_chunks([(X, y)]))
     with pytest.raises(TypeError, match=r"bootstrap needs the rows themselves.*such as a sample of the rows"):
         model.bootstrap(X[:2], kind="pairs")

@@ -194,25 +194,8 @@ def test_levels_alone():
     assert model.significance_test(["site", "idle"], n_resamples=99).p_value < 0.05
 
 
-X, Y = rows()
-
-
-@pytest.mark.parametrize(
-    ("columns", "message"),
-    [
-        (2, r"no such column; it has positions 0 to 1"),
-        ("x", r"columns holds 'x', and the model has no such column"),
-        (True, "columns holds True"),
-        (0.5, "columns holds 0.5"),
-        ([], "columns is empty"),
-    ],
-)
-def test_what_is_refused(columns, message):
-    with pytest.raises(ValueError, match=message):
-        LocalLinearRegressor(bandwidth=0.5).fit(X, Y).significance_test(columns)
-
-
 def test_rows_that_are_refused():
+    X, Y = rows()
     model, (table, y, _, _) = LocalLinearRegressor(bandwidth=0.5), frame()
     named, narrow = NadarayaWatsonRegressor(bandwidth="loo").fit(table, y), NadarayaWatsonRegressor(bandwidth=1e-7)
     for ask, message in (

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from kernpool import LocalLinearRegressor
 from kernpool.inference.resampling import random_draws
 
 
@@ -46,21 +45,6 @@ def test_random_states_make_seeds():
     assert np.isfinite(random_draws.multipliers("gaussian", random_draws.as_seed(largest), slice(0, 1), 3)).all()
     with pytest.raises(ValueError, match=r"random_state must be less than 2\*\*128"):
         random_draws.as_seed(largest + 1)
-
-
-@pytest.mark.parametrize("given", ["a", 1.5, [1, 2]])
-def test_what_is_no_random_state(given):
-    """One message, wherever random states are read."""
-    x = np.linspace(0.0, 1.0, 30)
-    y = x + np.sin(40.0 * x)
-    model = LocalLinearRegressor(bandwidth=0.2).fit(x[:, None], y)
-    for call in (
-        lambda: random_draws.as_seed(given),
-        lambda: model.bootstrap(x[:, None], n_resamples=2, random_state=given),
-        lambda: model.confidence_interval(x[:, None], simultaneous="multiplier", n_resamples=99, random_state=given),
-    ):
-        with pytest.raises(ValueError, match="random_state must be an integer from 0 on"):
-            call()
 
 
 def test_weights_are_whole_numbers():

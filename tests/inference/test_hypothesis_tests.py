@@ -80,10 +80,5 @@ def test_progress_interruption_and_what_is_refused(name):
 
     with report_progress(stop), pytest.raises(KeyboardInterrupt):
         ask(name, *rows())
-    for options, message in (
-        *(({"n_resamples": wrong}, "n_resamples must be an integer from 1 on") for wrong in (0, -1, 9.5)),
-        *(({"random_state": wrong}, "random_state must be an integer from 0 on") for wrong in ("a", 1.5, [1, 2])),
-        ({"weight": np.full(60, 2.5)}, r"must be whole numbers, got 2\.5; round them"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            ask(name, *rows(), **options)
+    with pytest.raises(ValueError, match=r"must be whole numbers, got 2\.5; round them"):
+        ask(name, *rows(), weight=np.full(60, 2.5))
