@@ -124,7 +124,7 @@ def rule_of_thumb(
     if rule not in RULES:
         raise ValueError(f"unknown bandwidth rule {rule!r}; use one of {', '.join(RULES)}")
     n = float(len(X) if weight is None else weight.sum())
-    d = len(geometry.sizes) or X.shape[1]
+    d = len(geometry) or X.shape[1]
     constant = 1.0 if rule == "scott" else (4 / (d + 2)) ** (1 / (d + 4))
     bandwidth = column_spread(X, weight, geometry) * float(constant * n ** (-1 / (d + 4)) * canonical_ratio(kernel))
     extent = geometry.lengths(np.ptp(X if weight is None else X[weight > 0], axis=0))

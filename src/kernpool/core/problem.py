@@ -342,7 +342,7 @@ class Problem:
         if np.any(self.value_center):
             state = self.layout.with_center(state, self.value_center)
         geometry = self.similarity.geometry
-        if self.degree == 1 and geometry.sizes:
+        if self.degree == 1 and geometry:
             state = geometry.project_planes(self.query, self.layout, state)
         if self.weight_unit == 1.0:
             return state

@@ -37,11 +37,10 @@ from kernpool.kernels.registry import Profile
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class Geometry:
+class Geometry(tuple[int, ...]):
     """Which pooled columns are one point together, on a circle or sphere about the origin, and share a bandwidth.
 
-    `sizes` has the number of columns of each bandwidth, in their order; empty if each column has its own.
+    The number of columns of each bandwidth, in their order; empty if each column has its own.
 
     Examples
     --------
@@ -52,7 +51,7 @@ class Geometry:
     ([0.5, 3.0, 3.0], [1.0, 6.0])
     """
 
-    sizes: tuple[int, ...] = ()
+    __slots__ = ()
 
     @classmethod
     def of(cls, sizes: Iterable[int]) -> Geometry:
@@ -63,19 +62,19 @@ class Geometry:
     @property
     def starts(self) -> NDArray[np.intp]:
         """Position of the first column of each bandwidth."""
-        return np.cumsum((0, *self.sizes[:-1]))
+        return np.cumsum((0, *self[:-1]))
 
     def per_column(self, numbers: NDArray[Any]) -> NDArray[Any]:
         """Return numbers of bandwidths, of shape (..., bandwidths), as numbers of columns, of shape (..., d)."""
-        return np.repeat(numbers, self.sizes, axis=-1) if self.sizes else numbers
+        return np.repeat(numbers, self, axis=-1) if self else numbers
 
     def sums(self, numbers: Array) -> Array:
         """Return the sums of numbers of columns, of shape (..., d), over those of each bandwidth."""
-        return np.add.reduceat(numbers, self.starts, axis=-1) if self.sizes else numbers
+        return np.add.reduceat(numbers, self.starts, axis=-1) if self else numbers
 
     def lengths(self, extent: Array) -> Array:
         """Return the lengths of columns; of several columns the diagonal of their box."""
-        return np.hypot.reduceat(extent, self.starts) if self.sizes else extent
+        return np.hypot.reduceat(extent, self.starts) if self else extent
 
     def project_planes(self, query: Array, layout: Layout, state: PoolState) -> PoolState:
         """Return kernel sums of local planes with offsets along the tangents at the queries.
@@ -118,7 +117,7 @@ class Geometry:
 
     def _normals(self, query: Array) -> Iterator[tuple[slice, Array]]:
         """Yield the columns of each circle and sphere, and their normals at the queries, of shape (m, columns)."""
-        for start, size in zip(self.starts, self.sizes, strict=True):
+        for start, size in zip(self.starts, self, strict=True):
             if size > 1:
                 columns = slice(start, start + size)
                 yield columns, query[:, columns] / np.linalg.norm(query[:, columns], axis=1, keepdims=True)

@@ -385,7 +385,7 @@ def fastest_objective(
         way = f"algorithm={options.algorithm!r} was asked for"
     elif rows.exclusion is not None:
         way = "some rows are left out together"
-    elif rows.geometry.sizes and not means:
+    elif rows.geometry and not means:
         way = "columns that share a bandwidth have no faster method with categories or planes"
     elif n > MOST_ROWS:
         way = f"{n} rows are too many for a faster method"

@@ -145,7 +145,7 @@ class TrainingRows:
     @property
     def bandwidths(self) -> int:
         """Number of bandwidths, at most one per column."""
-        return len(self.geometry.sizes) or self.X.shape[1]
+        return len(self.geometry) or self.X.shape[1]
 
     @property
     def extent(self) -> Array:
