@@ -18,7 +18,7 @@ BAND = {
     "tube": "simultaneous for the whole curve, by the tube formula",
     "multiplier": "simultaneous at all points, by the multiplier bootstrap",
 }
-CENTER = {"robust": "bias-corrected", "quadratic": "bias-corrected", "wilson": "pooled"}
+CENTER = {"robust": "bias-corrected", "quadratic": "bias-corrected", "wilson": "undersmoothed"}
 
 
 @explain_calls

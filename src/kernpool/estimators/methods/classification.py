@@ -411,13 +411,14 @@ class ClassProbabilities(FittedClassifier):
 
         Notes
         -----
-        The number of rows is :math:`1 / \sum_j \alpha_j^2 / w_j`, Kish's number in unit rows. The center is pooled
-        labels, without the priors and before `recalibrate`: relative frequencies of what was seen around
-        x, which need not be what `predict_proba` returns. Where nothing was seen of a class after n rows, the interval
-        ends at :math:`z^2 / (n + z^2)`.
+        The center is a local linear fit of the labels at the bandwidth times :math:`n^{-1/20}`, within [0, 1] and
+        before `recalibrate`: not what `predict_proba` returns, whose bias is about as large as its standard error. With
+        its linear weights l the number of rows is :math:`1 / \sum_j l_j^2 / w_j`. Where nothing was seen of a class
+        after n rows, the interval ends at :math:`z^2 / (n + z^2)`. Two passes over rows and places.
 
-        The bias of pooling is not corrected: the interval is for the mean of the class in the window of x. Two passes
-        over rows and places.
+        At 95 percent it covers 92 to 95 percent of the true probabilities, on average over a square, of two and three
+        classes with logistic probabilities in 80 to 1000 rows; fewer where 80 rows do not show a curve: 83 percent of
+        .5 + .4 sin(3 x + z).
 
         References
         ----------
@@ -430,8 +431,8 @@ class ClassProbabilities(FittedClassifier):
         >>> X, y = [[0.0], [1.0], [1.5], [2.0], [5.0], [6.0]], ["low", "low", "low", "low", "high", "high"]
         >>> model = NadarayaWatsonClassifier("boxcar", bandwidth=2.0).fit(X, y)
         >>> found = model.probability_interval([[1.0]])
-        >>> found.effective_rows.round(6), found.lower.round(3), found.upper.round(3)
-        (array([4.]), array([[0.  , 0.51]]), array([[0.49, 1.  ]]))
+        >>> found.effective_rows.round(3), found.lower.round(3), found.upper.round(3)
+        (array([3.889]), array([[0.   , 0.503]]), array([[0.497, 1.   ]]))
         """
         return self.get_prediction(X).confidence_interval(level)
 
