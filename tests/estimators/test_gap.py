@@ -67,6 +67,39 @@ def test_a_row_is_predicted_as_by_a_refit_without_the_rows_around_it(model):
     np.testing.assert_array_equal(fitted.predict(x[:, None]), whole.predict(x[:, None]))
 
 
+@pytest.mark.parametrize("model", REGRESSORS)
+@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
+def test_windows_within_the_gap_are_no_candidates(model, kernel):
+    """Their fits follow the noise, and rows beyond the gap do not show it; .25 was the error of local lines."""
+    day, noise = np.arange(100.0), np.random.default_rng(0).normal(size=100)
+    for t in range(1, 100):
+        noise[t] += 0.6 * noise[t - 1]
+    curve = np.sin(day / 15)
+    fitted = model(kernel, gap=5).fit(day[:, None], curve + 0.4 * noise)
+    assert np.mean((fitted.predict(day[:, None]) - curve) ** 2) < 0.12
+    assert fitted.bandwidth_[0] > 2.5
+
+
+def test_a_curve_that_bends_within_the_gap_is_not_smoothed_away():
+    day, noise = np.arange(200.0), np.random.default_rng(7).normal(size=200)
+    for t in range(1, 200):
+        noise[t] += 0.4 * noise[t - 1]
+    curve = np.sin(day / 5)
+    fitted = LocalLinearRegressor(gap=6).fit(day[:, None], curve + 0.4 * noise)
+    assert np.mean((fitted.predict(day[:, None]) - curve) ** 2) < 0.1
+
+
+def test_a_given_bandwidth_within_the_gap_is_warned_of():
+    x, y = make_series(120)
+    (message,) = warned(LocalLinearRegressor(bandwidth=0.01, gap=5), x[:, None], y)
+    assert "bandwidth=0.01" in message
+    assert "gap=5" in message
+    assert not warned(LocalLinearRegressor(bandwidth=0.05, gap=5), x[:, None], y)
+    assert not warned(LocalLinearRegressor(gap=5), x[:, None], y)
+    table = np.column_stack([x, np.random.default_rng(0).permutation(x)])
+    assert not warned(LocalLinearRegressor(bandwidth=0.1, gap=5), table, y, time=table[:, 1])
+
+
 def test_the_search_ends_where_the_criterion_without_neighbours_is_least():
     x, y = make_series(200)
     fitted = LocalLinearRegressor(gap=6).fit(x[:, None], y)

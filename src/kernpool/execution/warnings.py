@@ -22,6 +22,9 @@ class SerialCorrelationWarning(UserWarning):
     A curve that bends within a few rows may cause the warning as well, because it cannot be told from such noise. It
     does not where neighbours predict rows nearly exactly.
 
+    With a gap it is issued where windows of a bandwidth that was given lie within the gap: they average rows by whose
+    noise they are not judged.
+
     Examples
     --------
     >>> import numpy as np

@@ -119,7 +119,7 @@ def standard_errors(of: Probabilities, places: EvaluationPoints, *, warn: bool =
 
 
 def effective_rows(of: Probabilities, places: EvaluationPoints) -> tuple[Array, Array]:
-    r"""Return class frequencies at points by undersmoothed local lines, and sample sizes :math:`1 / \sum_j l_j^2 / w_j`."""
+    r"""Return class frequencies by undersmoothed local lines, and sample sizes :math:`1 / \sum_j l_j^2 / w_j`."""
     ((_, lines),) = parts_of(of.smoother, "undersmoothed")
     fitted = lines.fit(lines.problem(places))
     known = _has_information(fitted)

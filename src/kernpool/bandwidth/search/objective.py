@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.bandwidth.criteria import LARGEST, replace_at_high_leverage
+from kernpool.bandwidth.criteria import LARGEST, lies_within_gap, replace_at_high_leverage
 from kernpool.bandwidth.rules_of_thumb import bring_to_rows
 from kernpool.bandwidth.search.setup import SearchOptions, TrainingRows
 from kernpool.core import NO_CATEGORIES, Categories, PoolState, Problem, sums_of_others
@@ -92,6 +92,11 @@ class SearchObjective:
         Evaluations whose values may be reported.
     tried_quickly : list of Trial
         Evaluations by a faster method, once `confirm` has evaluated the best of them by the engine.
+    rejected : float
+        The smallest mean square of windows that are no candidates, because they lie within the gap; whose criterion is
+        infinite.
+    widest : float
+        Largest log bandwidth of candidates, where one factor is searched for.
     """
 
     rows: TrainingRows
@@ -103,6 +108,7 @@ class SearchObjective:
     is_quick = False
     tried: list[Trial]
     tried_quickly: list[Trial]
+    rejected = widest = math.inf
     # Local minima of a grid of common factors that are refined, and how far, in log bandwidths.
     refined_minima, tolerance = 3, 1e-7
 
@@ -116,7 +122,8 @@ class SearchObjective:
     @property
     def best(self) -> Trial:
         """Evaluated point with the smallest criterion; among ties, the one with the largest bandwidths."""
-        return min(self.tried, key=lambda one: (one.penalised, -one.theta.sum()))
+        candidates = (one for one in self.tried if one.theta[0] <= self.widest)
+        return min(candidates, key=lambda one: (one.penalised, -one.theta.sum()))
 
     def relevant(self, theta: Array) -> NDArray[np.bool_]:
         """Return which columns matter: bandwidths below 1e2 ranges, and smoothings below their upper ends."""
@@ -387,6 +394,9 @@ class Objective(SearchObjective):
         if hat.size and problem.degree:
             residual, by_fit, by_hat = replace_at_high_leverage(residual, self.alone, hat, self.bound)
         cost = cost_of_empty(empty, weight)
+        if self.rows.exclusion is not None and self.rows.exclusion.gap and lies_within_gap(problem):
+            self.rejected = min(self.rejected, float(np.sum(residual**2)))
+            cost = math.inf
         return self.record(theta, residual, problem, state, fit, hat, by_fit, by_hat, ridge, cost)
 
     def record(

@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.bandwidth import canonical_ratio
+from kernpool.bandwidth.criteria import lies_within_gap
 from kernpool.core import Keys
 from kernpool.data import is_frame
 from kernpool.data.encoding import group_codes
@@ -137,6 +138,8 @@ def is_ordered(model: FittedModel) -> bool:
 def warn_of_correlated_noise(model: FittedModel, place: Codes | None) -> None:
     """Warn if leave-one-out found the bandwidth, and residuals next to each other in the order of rows are correlated.
 
+    With a gap, warn if windows lie within it: a search does not find such ones.
+
     Parameters
     ----------
     model : estimator
@@ -144,8 +147,18 @@ def warn_of_correlated_noise(model: FittedModel, place: Codes | None) -> None:
     place : ndarray of int64, shape (n,), or None
         Places of its rows in an order, from `places_of_rows`.
     """
+    if model.gap:
+        smoother = smoother_of(model)
+        if lies_within_gap(smoother.left_out_problem(smoother.exclusion)):
+            warn_caller(
+                f"windows with bandwidth={abbreviate(model.bandwidth)} lie within gap={model.gap}: at most a twentieth "
+                "of their weight is of other rows, by which leave-one-out errors, standard errors and intervals judge "
+                "them; use a larger bandwidth, or a smaller gap",
+                SerialCorrelationWarning,
+            )
+        return
     searched = isinstance(model.bandwidth, str) and hasattr(model, "loo_error_")
-    if model.gap or not searched or not (place is not None or is_ordered(model)):
+    if not searched or not (place is not None or is_ordered(model)):
         return
     timed = place is not None
     if place is None:
