@@ -163,8 +163,6 @@ def test_arguments_that_do_not_go_together(rows, path, tmp_path):
     ):
         with pytest.raises(error, match=message):
             model.fit(*arguments)
-    with pytest.raises(ValueError, match="unordered must be None for rows that are not in memory"):
-        model.set_params(unordered=["a"]).fit(path, "y")
 
 
 def test_what_is_no_number_is_found_by_the_first_pass(rows):

@@ -8,7 +8,7 @@ import pytest
 from scipy.special import iv
 from scipy.stats import vonmises, vonmises_fisher
 
-from kernpool import ExtrapolationWarning, NadarayaWatsonClassifier, NadarayaWatsonRegressor, open_chunks
+from kernpool import ExtrapolationWarning, NadarayaWatsonClassifier, NadarayaWatsonRegressor
 from kernpool.bandwidth import SearchOptions
 from kernpool.cli.main import main
 from kernpool.data.column_options import EARTH_RADIUS, Circle, Globe
@@ -163,38 +163,8 @@ def test_the_command_line_names_columns(day, tmp_path, monkeypatch, capsys):
         assert words in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"periodic": {"hour": 0}}, "positive periods, 1e-100 to 1e100, such as {'hour': 24}, got 0 for 'hour'"),
-        ({"periodic": {"hour": 1e300}}, r"positive periods, 1e-100 to 1e100, .* got 1e\+300 for 'hour'"),
-        ({"periodic": {"hour": float("nan")}}, "got nan for 'hour'"),
-        ({"periodic": {"hour": True}}, "got True for 'hour'"),
-        ({"periodic": {"minute": 60}}, "periodic names column 'minute', which is not there"),
-        ({"periodic": {7: 60}}, "periodic names column 7, and there are 4"),
-        ({"periodic": {"side": 2}}, "periodic names column 'side', which holds categories"),
-        ({"periodic": {"hour": 24, 0: 24}}, "column 'hour' is named twice"),
-        ({"periodic": {"lon": 360}, "geographic": ("lat", "lon")}, "column 'lon' is named twice"),
-        ({"geographic": ("lat",)}, "two columns in degrees"),
-        ({"geographic": ("hour", "lon")}, "column 'hour' is 91.0 in row 0"),
-        ({"geographic": ("lat", "lon"), "bandwidth": [1.0, 5.0, 6.0], "smoothing": [0.1]}, "of km for both columns"),
-        ({"periodic": {"hour": 24}, "kernel": "product biweight"}, "kernel must be radial"),
-    ],
-)
-def test_what_is_refused(options, words):
-    frame = pd.DataFrame({
-        "hour": [91.0, 1.0, 2.0, 3.0], "lat": [1.0, 2.0, 3.0, 5.0], "lon": [5.0, 1.0, 3.0, 4.0], "side": list("abab"),
-    })  # fmt: skip
-    with pytest.raises(ValueError, match=words):
-        NadarayaWatsonRegressor(**{"smoothing": None, "bandwidth": "regularised"} | options).fit(frame, [1, 2, 3, 4])
-
-
 def test_refusals_with_other_methods_of_use(day):
     x, y = day
-    with pytest.raises(TypeError, match="periodic must be None or a dict"):
-        NadarayaWatsonRegressor(periodic=["hour"]).fit(x, y)
-    with pytest.raises(ValueError, match="periodic must be None for rows that are not in memory"):
-        NadarayaWatsonRegressor(**FIXED).fit(open_chunks([(x, y)]))
     model = NadarayaWatsonRegressor(**FIXED).fit(x, y)
     with pytest.raises(ValueError, match="pooled as they are, and this model has periodic="):
         model.confidence_interval(x, quantity="derivative")

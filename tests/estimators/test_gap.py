@@ -7,7 +7,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, Nearest, SerialCorrelationWarning, open_chunks
+from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, Nearest, SerialCorrelationWarning
 from kernpool.estimators.methods.row_order import FEWEST_PLACES, named_gap
 from tests.support.dense_groups import left_out
 
@@ -208,42 +208,9 @@ def test_what_takes_rows_as_independent_refuses():
         fitted.significance_test(0, n_resamples=9)
 
 
-@pytest.mark.parametrize(
-    ("options", "given", "match"),
-    [
-        ({"gap": -1}, {}, "gap must be a whole number of places, 0 for none, got -1"),
-        ({"gap": 10}, {}, r"gap=10 leaves no rows to predict 1 of 21 rows from; give at most 9"),
-        ({"gap": 50}, {}, r"gap=50 leaves no rows to predict 21 of 21 rows from; give at most 9"),
-        ({"gap": 2}, {"groups": np.arange(21) // 3}, "groups= leaves whole clusters out and gap=2 rows next to each"),
-        ({}, {"groups": np.arange(21) // 3, "time": np.arange(21)}, "groups= leaves whole clusters out and time="),
-        ({"gap": 2}, {"time": np.arange(20)}, "time must have one label for each of the 21 rows"),
-        ({"gap": 2}, {"time": [None, *range(20)]}, "time has no label in 1 rows"),
-        ({"gap": 2}, {"time": np.array(["a", 1, 2] * 7, dtype=object)}, "time must hold numbers or dates, got text"),
-        ({"gap": 2}, {"time": [*map(str, range(21))]}, "order is that of the alphabet: '10' is before '9'; convert it"),
-        ({"gap": 2}, {"time": "day"}, "time='day' names a column, and X is no frame"),
-        ({"gap": 2, "bandwidth": "aicc"}, {}, "gap=2 is for 'loo', 'regularised' or"),
-    ],
-)
-def test_bad_input(options, given, match):
-    x, y = make_series(21)
-    with pytest.raises((ValueError, TypeError), match=match):
-        LocalLinearRegressor(**options).fit(x[:, None], y, **given)
-
-
-def test_a_gap_needs_an_order_and_rows_in_memory():
+def test_rules_look_at_columns_alone():
     x, y = make_series(30)
-    with pytest.raises(ValueError, match=r"gap=2 needs an order of the rows.*X has columns: 2; pass the times"):
-        LocalLinearRegressor(gap=2).fit(np.column_stack([x, y]), y)
-    frame = pd.DataFrame({"x": x, "kind": pd.Categorical(["a", "b"] * 15)})
-    with pytest.raises(ValueError, match="gap=2 needs an order of the rows"):
-        LocalLinearRegressor(gap=2).fit(frame, y)
-    with pytest.raises(ValueError, match="time='day' is no column of X"):
-        LocalLinearRegressor(gap=2).fit(frame[["x"]], y, time="day")
-    chunks = open_chunks([(x[:, None], y)])
-    for options, given in (({"gap": 2}, {}), ({}, {"time": np.arange(30)})):
-        with pytest.raises(ValueError, match=r"(gap|time) must be (0|None) for rows that are not in memory"):
-            LocalLinearRegressor(bandwidth=0.1, **options).fit(chunks, **given)
-    rule = LocalLinearRegressor(bandwidth="scott", gap=2).fit(x[:, None], y)  # looks at X alone
+    rule = LocalLinearRegressor(bandwidth="scott", gap=2).fit(x[:, None], y)
     assert rule.leave_one_out().error > 0
 
 

@@ -126,22 +126,6 @@ def test_a_missing_label_is_named(labels):
         group_codes(labels, 3)
 
 
-@pytest.mark.parametrize("model", REGRESSORS)
-def test_bad_input(model):
-    X, y, school = make_schools()
-    cases = [(0.3, school[1:], r"one label for each of the 90 rows, got shape \(89,\)")]
-    cases += [(0.3, school[:, None], r"one label for each of the 90 rows, got shape \(90, 1\)")]
-    cases += [(bandwidth, np.ones(90), "groups has a single group") for bandwidth in ("loo", "scott", 0.3)]
-    cases += [
-        (name, school, f"bandwidth='{name}' leaves none out; use one of these, a number") for name in ("aicc", "gcv")
-    ]
-    for bandwidth, groups, message in cases:
-        with pytest.raises(ValueError, match=message):
-            model(bandwidth=bandwidth).fit(X, y, groups=groups)
-    with pytest.raises(TypeError, match="labels of several types"):
-        model().fit(X, y, groups=np.array([1] * 89 + ["a"], dtype=object))
-
-
 def test_rows_of_weight_zero_are_of_no_group():
     X, y, school = make_schools()
     weight = np.where(np.arange(len(X)) < 60, 1.0, 0.0)

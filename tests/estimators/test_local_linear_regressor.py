@@ -85,9 +85,3 @@ def test_sample_weight_is_routed(table):
         pipeline = make_pipeline(scaler, model).fit(X, y, sample_weight=weight)
     alone = LocalLinearRegressor(bandwidth=0.7).fit(StandardScaler().fit_transform(X), y, sample_weight=weight)
     np.testing.assert_allclose(pipeline.predict(X), alone.predict(pipeline[0].transform(X)))
-
-
-def test_bandwidths_must_be_as_many_as_columns(table):
-    X, y = table
-    with pytest.raises(ValueError, match="one per column"):
-        LocalLinearRegressor(bandwidth=[1.0, 2.0]).fit(X, y)

@@ -194,19 +194,6 @@ def test_a_stopped_search_says_so():
     assert found == 3
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"window": "fix"}, "window must be 'auto', 'fixed', Nearest.* did you mean 'fixed'"),
-        ({"window": 9}, "got 9"),
-        ({"window": Nearest(3)}, "give 4 or more"),
-    ],
-)
-def test_what_cannot_be_done_says_what_can(options, message):
-    with pytest.raises(ValueError, match=message):
-        LocalLinearRegressor("tricube", **options).fit(X, Y)
-
-
 def test_a_share_of_weights_that_is_no_whole_number_of_rows_is_refused():
     weight = np.full(50, 0.5)
     x = np.linspace(0.0, 1.0, 50)[:, None]

@@ -208,7 +208,7 @@ class Encoding:
 
         def place(option: str, column: Any) -> int:
             position = position_of(option, column, len(self.kinds), self.names)
-            if position not in self.numeric:
+            if self.kinds[position] == "binary" or position not in self.numeric:
                 raise ValueError(
                     f"{option} names column {column!r}, which holds categories and no numbers; leave it out"
                 )
