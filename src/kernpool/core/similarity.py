@@ -62,7 +62,7 @@ class Geometry(tuple[int, ...]):
     @property
     def starts(self) -> NDArray[np.intp]:
         """Position of the first column of each bandwidth."""
-        return np.cumsum((0, *self[:-1]))
+        return np.cumsum((0, *self))[:-1]
 
     def per_column(self, numbers: NDArray[Any]) -> NDArray[Any]:
         """Return numbers of bandwidths, of shape (..., bandwidths), as numbers of columns, of shape (..., d)."""
