@@ -33,6 +33,9 @@ def pytest_collection_modifyitems(config, items):
     _mark_alone(items)
     mark_later_slow(items)
     _mark_browsers_slow(items)
+    if "night" not in config.option.markexpr:
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("night")])
+        items[:] = [item for item in items if not item.get_closest_marker("night")]
     yield
     _divide(config, items)
 
