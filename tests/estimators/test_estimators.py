@@ -42,18 +42,6 @@ def sample():
 
 
 @pytest.mark.parametrize("kernel", kernel_names())
-def test_attention_weights_make_the_prediction(kernel, sample):
-    X, query = sample.x_train[:, None], sample.x_test[:, None]
-    model = NadarayaWatsonRegressor(kernel, 0.5, empty="nearest").fit(X, sample.y_train)
-    weights = model.attention_weights(query)
-    assert weights.shape == (50, 50)
-    np.testing.assert_allclose(weights.sum(axis=1), 1, rtol=1e-14)
-    np.testing.assert_allclose(weights @ sample.y_train, model.predict(query), rtol=1e-12)
-    with pytest.raises(ValueError, match="max_bytes"):
-        model.attention_weights(query, max_bytes=100)
-
-
-@pytest.mark.parametrize("kernel", kernel_names())
 @pytest.mark.parametrize("algorithm", ["reference", "brute"])
 @pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")
 def test_effective_sample_size(kernel, algorithm, sample, generator):
@@ -75,15 +63,6 @@ def test_effective_sample_size(kernel, algorithm, sample, generator):
     with_algorithm(model.fit(np.repeat(X, weight, axis=0), np.repeat(sample.y_train, weight)), algorithm)
     repeated = model.get_prediction(query).effective_sample_size
     np.testing.assert_allclose(weighted, repeated, rtol=1e-9)
-
-
-def test_several_outputs(sample):
-    X, y = sample.x_train[:, None], np.c_[sample.y_train, -2 * sample.y_train + 1]
-    model = NadarayaWatsonRegressor().fit(X, y)
-    alone = NadarayaWatsonRegressor().fit(X, sample.y_train)
-    np.testing.assert_allclose(model.bandwidth_, alone.bandwidth_, rtol=1e-5)  # errors are 5 times those of the first
-    assert model.loo_error_ == pytest.approx(5 * alone.loo_error_)
-    np.testing.assert_allclose(model.predict(X)[:, 1], -2 * model.predict(X)[:, 0] + 1, rtol=1e-12)
 
 
 @pytest.mark.parametrize("y", [np.arange(12) % 3, np.arange(12) % 2 == 0])

@@ -83,24 +83,6 @@ def test_weights_sum_to_one_and_contributions_to_the_prediction(Regressor, case)
     np.testing.assert_array_equal(few.output[seen], y[few.row][seen])
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case != "ranks"])
-@pytest.mark.parametrize("Regressor", REGRESSORS)
-def test_influence_is_that_of_a_fit_without_the_row(Regressor, case):
-    """Ranks are left out: they are those of all rows, and would change."""
-    model, (X, y, weight, _) = fitted(Regressor, case), CASES[case]
-    at = queries(case)
-    found = model.get_prediction(at).explain(k=4)
-    options = {"kernel": model.kernel, "bandwidth": model.bandwidth_, "smoothing": CASES[case][3].get("smoothing")}
-    options |= {"unordered": CASES[case][3].get("unordered")}
-    if Regressor is LocalLinearRegressor:
-        options["ridge"] = model.ridge_
-    for i, j in np.ndindex(found.row.shape):
-        kept = np.arange(N) != found.row[i, j]
-        without = Regressor(**options).fit(X[kept], y[kept], sample_weight=None if weight is None else weight[kept])
-        change = without.predict(at[i : i + 1])[0] - found.prediction[i]
-        np.testing.assert_allclose(found.influence[i, j], change, rtol=1e-7, atol=1e-10)
-
-
 @pytest.mark.parametrize("Regressor", REGRESSORS)
 def test_a_row_with_all_the_weight_is_deleted_by_another_fit(Regressor):
     """Far from the rows the formula of deletion divides by zero."""

@@ -55,19 +55,6 @@ def test_the_error_is_that_of_the_dense_reference(model, outputs):
 
 
 @pytest.mark.parametrize("model", REGRESSORS)
-def test_a_row_is_predicted_as_by_a_refit_without_the_rows_around_it(model):
-    x, y = make_series(40)
-    fitted = model(bandwidth=0.1, gap=3).fit(x[:, None], y)
-    found = fitted.leave_one_out().prediction
-    for i in (0, 2, 17, 39):
-        rest = np.abs(np.arange(40) - i) > 3
-        one = model(bandwidth=0.1).fit(x[rest, None], y[rest])
-        np.testing.assert_allclose(found[i], one.predict(x[[i], None]), rtol=1e-11)
-    whole = model(bandwidth=0.1).fit(x[:, None], y)
-    np.testing.assert_array_equal(fitted.predict(x[:, None]), whole.predict(x[:, None]))
-
-
-@pytest.mark.parametrize("model", REGRESSORS)
 @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
 def test_windows_within_the_gap_are_no_candidates(model, kernel):
     """Their fits follow the noise, and rows beyond the gap do not show it; .25 was the error of local lines."""
@@ -196,16 +183,6 @@ def test_expected_error_and_prediction_intervals_are_of_rows_beyond_the_gap():
         with pytest.raises(ValueError, match=r"the fit has gap=5, .*; use method='adaptive'"):
             fitted.prediction_interval(x[:3, None], method=method)
     assert "gap of 5 on either side" in str(fitted.summary())
-
-
-def test_what_takes_rows_as_independent_refuses():
-    x, y = make_series(60)
-    fitted = LocalLinearRegressor(bandwidth=0.1, gap=3).fit(x[:, None], y)
-    with pytest.raises(ValueError, match="bootstrap without groups= takes rows one by one, and the fit has gap=3"):
-        fitted.bootstrap(n_resamples=9)
-    fitted.bootstrap(n_resamples=9, groups=np.arange(60) // 6)
-    with pytest.raises(ValueError, match="takes rows one by one, and the fit has gap=3"):
-        fitted.significance_test(0, n_resamples=9)
 
 
 def test_rules_look_at_columns_alone():

@@ -26,18 +26,6 @@ def test_a_plane_comes_back_whatever_the_bandwidth(generator):
         np.testing.assert_allclose(model.get_prediction(X).slope, np.tile([2.0, -1.0], (50, 1)), atol=1e-9)
 
 
-@pytest.mark.parametrize("kernel", ["gaussian", "biweight", "logistic"])
-def test_the_derivative_of_a_local_constant_fit_is_that_of_its_predictions(kernel, table):
-    X, y = table
-    model = NadarayaWatsonRegressor(kernel, bandwidth=[0.9, 1.1, 1.3]).fit(X, np.column_stack([y, y**2]))
-    slopes, step = model.get_prediction(X[:10]).slope, 1e-4
-    assert slopes.shape == (10, 3, 2)
-    for a in range(3):
-        moved = [model.predict(X[:10] + k * step * np.eye(3)[a]) for k in (-2, -1, 1, 2)]
-        expected = (moved[0] - 8 * moved[1] + 8 * moved[2] - moved[3]) / (12 * step)
-        np.testing.assert_allclose(slopes[:, a], expected, atol=1e-6)
-
-
 def test_local_slopes_are_those_of_weighted_least_squares(table):
     X, y = table
     model = LocalLinearRegressor(bandwidth=0.8).fit(X, y)

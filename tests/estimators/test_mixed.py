@@ -25,31 +25,6 @@ def make_frame(n=90, seed=0):
     return frame, y.to_numpy()
 
 
-def by_hand(frame, y, queries, bandwidth, smoothing):
-    """Local constant fits by the definitions of the kernels."""
-    predictions = []
-    for _, query in queries.iterrows():
-        weight = np.exp(-0.5 * ((frame.x - query.x) / bandwidth) ** 2)
-        for name, levels, lam in (("city", 3, smoothing[0]), ("letter", 2, smoothing[2])):
-            weight = weight * np.where(frame[name] == query[name], 1 - lam, lam / (levels - 1))
-        apart = np.abs(frame.year.astype(int) - int(query.year))
-        weight = weight * np.where(apart == 0, 1 - smoothing[1], 0.5 * (1 - smoothing[1]) * smoothing[1] ** apart)
-        predictions.append(weight @ y / weight.sum())
-    return np.array(predictions)
-
-
-def test_predictions_are_what_the_definitions_say():
-    frame, y = make_frame()
-    model = NadarayaWatsonRegressor(bandwidth=0.5, smoothing=[0.1, 0.3, 0.4]).fit(frame, y)
-    expected = by_hand(frame, y, frame[:20], 0.5, [0.1, 0.3, 0.4])
-    np.testing.assert_allclose(model.predict(frame[:20]), expected, rtol=1e-12)
-    weights = model.attention_weights(frame[:20])
-    np.testing.assert_allclose(weights @ y, expected, rtol=1e-12)
-    size = model.get_prediction(frame[:20]).effective_sample_size
-    np.testing.assert_allclose(size, 1 / (weights**2).sum(axis=1), rtol=1e-12)
-    assert model.get_prediction(frame).has_support.all()
-
-
 @pytest.mark.parametrize(
     ("make", "bandwidth"), thinned([NadarayaWatsonRegressor, LocalLinearRegressor], ["loo", "aicc", "gcv"])
 )
@@ -72,31 +47,6 @@ def test_the_search_finds_which_columns_matter(make, bandwidth):
                 moved[a] = np.clip(moved[a] + step, 0.0, [2 / 3, 0.99, 0.5][a])
                 other = make(bandwidth=model.bandwidth_, smoothing=moved).fit(frame, y)
                 assert other.leave_one_out().error >= model.loo_error_ * (1 - 1e-9)
-
-
-def test_leaving_one_out_is_deleting_it():
-    frame, y = make_frame(n=40)
-    for make in (NadarayaWatsonRegressor, LocalLinearRegressor):
-        options = {"bandwidth": 0.8, "smoothing": [0.2, 0.4, 0.3]}
-        left_out = make(**options).fit(frame, y).leave_one_out().prediction[:, 0]
-        for i in range(5):
-            others = np.arange(40) != i
-            model = make(**options).fit(frame[others], y[others])
-            assert model.predict(frame[i : i + 1])[0] == pytest.approx(left_out[i], rel=1e-9)
-
-
-def test_polars_and_named_columns_of_arrays_give_the_same():
-    polars = pytest.importorskip("polars", reason="frames of polars are the other half")
-    frame, y = make_frame(n=60)
-    options = {"bandwidth": 0.5, "smoothing": [0.1, 0.3, 0.4]}
-    expected = NadarayaWatsonRegressor(**options).fit(frame, y).predict(frame)
-    plain = frame.assign(year=frame.year.astype(int))
-    other = polars.DataFrame({name: plain[name].to_list() for name in plain})
-    model = NadarayaWatsonRegressor(ordered=["year"], **options).fit(other, y)
-    np.testing.assert_allclose(model.predict(other), expected, rtol=1e-13)
-    array = plain.to_numpy(dtype=object)
-    model = NadarayaWatsonRegressor(unordered=[0, 3], ordered=[2], **options).fit(array, y)
-    np.testing.assert_allclose(model.predict(array), expected, rtol=1e-13)
 
 
 def test_unseen_levels_are_errors_or_unlike_every_level():

@@ -4,11 +4,10 @@ import json
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import kernpool
-from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor, Nearest
+from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, Nearest
 from kernpool.estimators.bandwidth import minimise_over_whole_numbers
 from kernpool.pooling.widths import with_widths
 
@@ -48,22 +47,6 @@ def test_predictions_are_pools_of_the_same_windows(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_leave_one_out_is_a_fit_without_the_row(kind):
-    found = made(kind, 15, two=True).fit(TWO, Y).leave_one_out()
-    for i in range(0, 60, 7):
-        rest = np.arange(60) != i
-        one = made(kind, 15, two=True).fit(TWO[rest], Y[rest])
-        np.testing.assert_allclose(found.prediction[i, 0], one.predict(TWO[[i]])[0], rtol=1e-9)
-    group = np.arange(60) % 9
-    found = made(kind, 15).fit(X, Y, groups=group).leave_one_out().prediction[:, 0]
-    for g in (0, 4):
-        rest = group != g
-        np.testing.assert_allclose(
-            found[~rest], made(kind, 15).fit(X[rest], Y[rest]).predict(X[~rest]), rtol=1e-9
-        )  # fmt: skip
-
-
-@pytest.mark.parametrize("kind", KINDS)
 def test_search_finds_the_best_of_all_numbers(kind):
     model = kind("tricube", "loo", window=Nearest()).fit(X, Y)
     least = 2 + 2 * kind._degree
@@ -97,17 +80,6 @@ def test_ratios_of_columns_are_searched_for_fixed_widths():
     np.testing.assert_allclose(model.loo_error_, min(errors))
 
 
-def test_frequencies_and_categories():
-    weight, level = RNG.integers(1, 4, size=60), RNG.choice(list("ab"), size=60)
-    frame = pd.DataFrame({"x": X[:, 0], "level": pd.Categorical(level)})
-    model = made(LocalLinearRegressor, 30, smoothing=[0.3]).fit(frame, Y, sample_weight=weight)
-    copies = np.repeat(np.arange(60), weight)
-    with pytest.warns(kernpool.RepeatedRowsWarning):
-        again = made(LocalLinearRegressor, 30, smoothing=[0.3]).fit(frame.iloc[copies], Y[copies])
-    np.testing.assert_allclose(model.predict(frame), again.predict(frame), rtol=1e-10)
-    np.testing.assert_allclose(model.get_prediction(frame).widening, again.get_prediction(frame).widening)
-
-
 def with_bandwidths(model, x, y, query, width, degree):
     """The fit in windows of the given widths, at each query."""
     problem = with_widths(kernpool.Problem.from_arrays(query, x, y, kernel="tricube", degree=degree), width)
@@ -126,53 +98,6 @@ def test_intervals_are_of_the_same_windows():
     noise = with_bandwidths(model, X, squared, NEW, 2.0 * prediction.widening, 0)
     norm = np.sum(prediction.weights() ** 2, axis=1)
     np.testing.assert_allclose(naive.standard_error, np.sqrt(noise * norm), rtol=1e-9)
-
-
-def test_quantiles_are_of_the_same_windows():
-    model = made(NadarayaWatsonRegressor, 20).fit(X, Y)
-    found = model.quantile(NEW, [0.1, 0.5, 0.9])
-    right = kernpool.pool_quantile(NEW, X, Y, [0.1, 0.5, 0.9], kernel="tricube", window=Nearest(20))
-    np.testing.assert_array_equal(found, right)
-
-
-@pytest.mark.parametrize("method", ["adaptive", "split", "jackknife+", "cv+"])
-def test_conformal_intervals(method):
-    model = made(LocalLinearRegressor, 20).fit(X, Y)
-    options = {"X_calibration": X[:30] + 0.01, "y_calibration": Y[:30]} if method == "split" else {}
-    found = model.prediction_interval(NEW, level=0.8, method=method, **options)
-    assert np.all(found.lower <= found.upper)
-    if method == "jackknife+":
-        assert "window" in str(found)
-
-
-def test_cv_plus_refits_in_windows_of_the_rows_left():
-    model = made(NadarayaWatsonRegressor, 12).fit(X, Y)
-    group = np.arange(60) % 6
-    found = model.prediction_interval(NEW, level=0.5, method="jackknife+", groups=group)
-    without = np.stack(
-        [made(NadarayaWatsonRegressor, 12).fit(X[group != g], Y[group != g]).predict(NEW) for g in range(6)]
-    )
-    assert found.lower.shape == without[0].shape
-    assert np.all(found.lower <= without.max(axis=0))
-
-
-def test_classes():
-    label = np.where(Y > 0.0, "up", "down")
-    model = made(NadarayaWatsonClassifier, 15, prior_share=0.0).fit(X, label)
-    np.testing.assert_allclose(model.predict_proba(NEW)[:, 1], pooled(NEW, (X, 1.0 * (Y > 0)), 15, 0), atol=1e-12)
-    searched = NadarayaWatsonClassifier("tricube", window=Nearest()).fit(X, label)
-    assert searched.window_.k >= 2
-
-
-def test_answers_about_rows():
-    model = made(LocalLinearRegressor, 20, two=True).fit(TWO, Y)
-    assert model.get_prediction(NEW_TWO).slope.shape == (20, 2)
-    explained = model.get_prediction(NEW_TWO).explain(60)
-    weights = model.attention_weights(NEW_TWO)
-    for i in range(20):
-        (some,) = np.nonzero(explained.row[i] >= 0)
-        np.testing.assert_allclose(explained.weight[i, some], weights[i, explained.row[i, some]], atol=1e-12)
-    assert np.isfinite(model.residuals().residual).all()
 
 
 @pytest.mark.parametrize("weight", [[1.0], [0.0, 1.0]])

@@ -4,10 +4,8 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from kernpool import KernelStackingRegressor, LocalLinearRegressor, NadarayaWatsonRegressor, explore, row_diagnostics
+from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor
 from kernpool.core.robust_weights import median_magnitude
 
 REGRESSORS = [NadarayaWatsonRegressor, LocalLinearRegressor]
@@ -68,19 +66,6 @@ def test_weights_count_rows_also_in_the_search(kind):
     one = kind(bandwidth=0.1, robust=True).fit(X, y, weight)
     other = kind(bandwidth=0.1, robust=True).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
     np.testing.assert_allclose(one.predict(GRID), other.predict(GRID), rtol=1e-10)
-
-
-@settings(deadline=None, max_examples=15)
-@given(st.sampled_from(REGRESSORS), st.sampled_from([True, "huber"]), st.floats(-5, 5), st.floats(-3, 3))
-def test_order_and_units_do_not_matter(kind, robust, size, shift):
-    (X, y), order = rows(), np.random.default_rng(0).permutation(120)
-    a, c = np.exp(size), -np.exp(-size)
-    one = kind(bandwidth=0.1, robust=robust).fit(X, y)
-    other = kind(bandwidth=0.1 * a, robust=robust).fit(a * X[order] + shift, c * y[order] + shift)
-    expected, found = one.get_prediction(GRID), other.get_prediction(a * GRID + shift)
-    np.testing.assert_allclose(found.mean, c * expected.mean + shift, rtol=1e-6, atol=1e-6 * abs(c))
-    np.testing.assert_allclose(found.standard_error, abs(c) * expected.standard_error, rtol=1e-5)
-    np.testing.assert_allclose(other.robust_weight_, one.robust_weight_[order], atol=1e-6)
 
 
 def test_planes_are_reproduced_and_outliers_have_no_weight():
@@ -215,29 +200,6 @@ def test_weighted_medians_count_units():
     for n in (4, 5, 8, 9):
         size, weight = random.normal(size=n), random.integers(1, 4, n)
         assert median_magnitude(size, weight.astype(float)) == np.median(np.abs(np.repeat(size, weight)))
-
-
-ANSWERS = {
-    "quantile": lambda model, X, _: model.quantile(X, 0.5),
-    "conditional_distribution": lambda model, X, _: model.conditional_distribution(X),
-    "residuals": lambda model, *_: model.residuals(),
-    "leave_one_out": lambda model, *_: model.leave_one_out(),
-    "expected_error": lambda model, *_: model.expected_error(),
-    "bootstrap": lambda model, X, _: model.bootstrap(X),
-    "significance_test": lambda model, *_: model.significance_test(0),
-    "row_diagnostics": lambda model, *_: row_diagnostics(model),
-    "explore": lambda model, *_: explore(model),
-    "stacking": lambda _, X, y: KernelStackingRegressor(LocalLinearRegressor(bandwidth=0.1, robust=True)).fit(X, y),
-}
-
-
-@pytest.mark.parametrize("kind", REGRESSORS)
-@pytest.mark.parametrize("name", ANSWERS)
-def test_answers_that_take_weights_as_given_are_refused(name, kind):
-    X, y = rows()
-    model = kind(bandwidth=0.1, robust=True).fit(X, y)
-    with pytest.raises(TypeError, match=r"is for linear fits, and this \w+ is robust.*robust=False"):
-        ANSWERS[name](model, X, y)
 
 
 def test_a_few_rows_are_enough_for_a_given_bandwidth():

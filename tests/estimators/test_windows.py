@@ -22,8 +22,6 @@ X = np.column_stack([RNG.gamma(2.0, size=70), RNG.normal(size=70)])
 Y = np.sin(2.0 * X[:, 0]) + X[:, 1] + 0.3 * RNG.normal(size=70)
 NEW = np.column_stack([RNG.uniform(0.0, 5.0, size=25), RNG.normal(size=25)])
 LEVEL = RNG.choice(list("abc"), size=70)
-FRAME = pd.DataFrame({"x": X[:, 0], "z": X[:, 1], "level": pd.Categorical(LEVEL)})
-NEW_FRAME = pd.DataFrame({"x": NEW[:, 0], "z": NEW[:, 1], "level": pd.Categorical(RNG.choice(list("abc"), size=25))})
 H = [0.25, 0.4]
 
 MODELS = {
@@ -31,6 +29,10 @@ MODELS = {
     "constants": NadarayaWatsonRegressor(bandwidth=H, window=Floor(6)),
     "compact": LocalLinearRegressor("epanechnikov", bandwidth=[1.0, 1.5], window=Floor(6)),
 }
+
+
+def weights_of(model, query):
+    return model.attention_weights(query)
 
 
 def at_each_width(model, answer, query, rows=X, y=Y):
@@ -48,53 +50,6 @@ def at_each_width(model, answer, query, rows=X, y=Y):
     return found
 
 
-ANSWERS = {
-    "predict": lambda model, q: model.predict(q),
-    "slope": lambda model, q: model.get_prediction(q).slope,
-    "weights": lambda model, q: model.attention_weights(q),
-    "effective rows": lambda model, q: model.get_prediction(q).effective_sample_size,
-    "explained rows": lambda model, q: model.get_prediction(q).explain(3).row,
-    "explained weights": lambda model, q: model.get_prediction(q).explain(3).weight,
-    "influence": lambda model, q: model.get_prediction(q).explain(3).influence,
-}
-
-
-@pytest.mark.parametrize("answer", ANSWERS)
-@pytest.mark.parametrize("kind", MODELS)
-def test_answers_are_those_of_ordinary_models(kind, answer):
-    model = MODELS[kind].fit(X, Y)
-    found = ANSWERS[answer](model, NEW)
-    np.testing.assert_allclose(found, at_each_width(model, ANSWERS[answer], NEW), rtol=1e-10, atol=1e-12)
-
-
-def test_terms_of_columns():
-    def ask(one, q):
-        found = one.get_prediction(q).additive_terms()
-        return np.column_stack([found.local_mean, found.center, found.term])
-
-    model = MODELS["planes"].fit(X, Y)
-    np.testing.assert_allclose(ask(model, NEW), at_each_width(model, ask, NEW), rtol=1e-10, atol=1e-12)
-
-
-def test_categories_and_frequencies():
-    weight = RNG.integers(1, 4, size=70).astype(float)
-    model = LocalLinearRegressor(bandwidth=H, smoothing=[0.3], window=Floor(9)).fit(FRAME, Y, sample_weight=weight)
-    copies = np.repeat(np.arange(70), weight.astype(int))
-    with pytest.warns(kernpool.RepeatedRowsWarning):
-        again = LocalLinearRegressor(bandwidth=H, smoothing=[0.3], window=Floor(9)).fit(FRAME.iloc[copies], Y[copies])
-    np.testing.assert_array_equal(model.get_prediction(NEW_FRAME).widening, again.get_prediction(NEW_FRAME).widening)
-    np.testing.assert_allclose(model.predict(NEW_FRAME), again.predict(NEW_FRAME), rtol=1e-10)
-    with pytest.warns(kernpool.RepeatedRowsWarning):
-        expected = at_each_width(again, ANSWERS["predict"], NEW_FRAME, FRAME.iloc[copies], Y[copies])
-    np.testing.assert_allclose(model.predict(NEW_FRAME), expected, rtol=1e-10)
-    with pytest.warns(UserWarning, match="sample_weight has mean"):
-        scaled = LocalLinearRegressor(bandwidth=H, smoothing=[0.3], window=Floor(9)).fit(
-            FRAME, Y, sample_weight=np.full(70, 1 / 70)
-        )
-    plain = LocalLinearRegressor(bandwidth=H, smoothing=[0.3], window=Floor(9)).fit(FRAME, Y)
-    np.testing.assert_allclose(scaled.predict(NEW_FRAME), plain.predict(NEW_FRAME), rtol=1e-10)
-
-
 def test_window_is_the_narrowest_with_enough_rows():
     model = MODELS["constants"].fit(X, Y)
     widening, ordinary = model.get_prediction(NEW).widening, []
@@ -108,31 +63,11 @@ def test_window_is_the_narrowest_with_enough_rows():
     assert not enough[-2].all(), "somewhere the widest window is not enough"
 
 
-@pytest.mark.parametrize("kind", MODELS)
-def test_leave_one_out_is_a_fit_without_the_row(kind):
-    left_out = MODELS[kind].fit(X, Y).leave_one_out()
-    found = left_out.prediction[:, 0]
-    for i in np.flatnonzero(left_out.occupied)[::7]:
-        rest = np.arange(70) != i
-        one = type(MODELS[kind])(**MODELS[kind].get_params()).fit(X[rest], Y[rest])
-        np.testing.assert_allclose(found[i], one.predict(X[[i]])[0], rtol=1e-9)
-
-
-def test_leave_cluster_out_is_a_fit_without_the_cluster():
-    group = np.arange(70) % 9
-    model = LocalLinearRegressor(bandwidth=H, ridge=0.01, window=Floor(6))
-    found = model.fit(X, Y, groups=group).leave_one_out().prediction[:, 0]
-    for g in (0, 4):
-        rest = group != g
-        one = LocalLinearRegressor(bandwidth=H, ridge=0.01, window=Floor(6)).fit(X[rest], Y[rest])
-        np.testing.assert_allclose(found[~rest], one.predict(X[~rest]), rtol=1e-9)
-
-
 @pytest.mark.parametrize("kind", ["planes", "constants"])
 def test_standard_errors_are_of_the_weights_of_each_window(kind):
     model = MODELS[kind].fit(X, Y)
     found = model.confidence_interval(NEW, method="naive")
-    share = at_each_width(model, ANSWERS["weights"], NEW)
+    share = at_each_width(model, weights_of, NEW)
     squared = (Y - model.leave_one_out().prediction[:, 0]) ** 2
 
     def noise(one, q):
@@ -159,7 +94,7 @@ def test_errors_of_clusters():
     model = LocalLinearRegressor(bandwidth=wide, ridge=0.01, window=Floor(15)).fit(X, Y)
     near = NEW[np.abs(NEW[:, 0] - 1.5) < 1.0]
     found = model.confidence_interval(near, method="naive", groups=group)
-    share = at_each_width(model, ANSWERS["weights"], near)
+    share = at_each_width(model, weights_of, near)
     left = LocalLinearRegressor(bandwidth=wide, ridge=0.01, window=Floor(15)).fit(X, Y, groups=group)
     residual = Y - left.leave_one_out().prediction[:, 0]
     sums = np.stack([np.sum((share * residual)[:, group == g], axis=1) for g in range(9)])
@@ -179,33 +114,6 @@ def test_attention_of_rows():
     np.testing.assert_allclose(found, received, rtol=1e-9)
 
 
-def test_quantiles_are_of_the_weights_of_each_window():
-    model = MODELS["constants"].fit(X, Y)
-
-    def ask(one, q):
-        return one.quantile(q, [0.1, 0.5, 0.9])
-
-    np.testing.assert_allclose(ask(model, NEW), at_each_width(model, ask, NEW), rtol=1e-10)
-    found = model.conditional_distribution(NEW)
-    for name, ask in {
-        "cdf": lambda one, q: one.conditional_distribution(q).cdf([0.0, 1.0]),
-        "crps": lambda one, q: one.conditional_distribution(q).crps(np.zeros(len(q))),
-    }.items():
-        expected = at_each_width(model, ask, NEW)
-        np.testing.assert_allclose(ask(model, NEW), expected, rtol=1e-9, atol=1e-12, err_msg=name)
-    assert np.all(np.diff(found.quantile([0.2, 0.8]), axis=1) >= 0)
-
-
-def test_classes():
-    label = np.where(np.sin(2.0 * X[:, 0]) > 0, "up", "down")
-    model = NadarayaWatsonClassifier(bandwidth=H, prior_share=0.05, window=Floor(6)).fit(X, label)
-
-    def ask(one, q):
-        return one.predict_proba(q)
-
-    np.testing.assert_allclose(ask(model, NEW), at_each_width(model, ask, NEW, y=label), rtol=1e-10)
-
-
 def test_default_floor_and_its_absence():
     found = LocalLinearRegressor(window=Floor(6)).fit(X, Y)
     assert found.loo_error_ == pytest.approx(found.leave_one_out().error, rel=1e-10)
@@ -221,13 +129,6 @@ def test_default_floor_and_its_absence():
         np.testing.assert_array_equal(given.get_prediction(NEW).widening, np.ones(25))
     assert NadarayaWatsonClassifier(window="fixed").fit(X, Y > 0).window_ == "fixed"
     assert found.expected_error() > found.loo_error_
-
-
-def test_rows_in_chunks_have_no_floor():
-    chunks = kernpool.open_chunks([(X, Y)])
-    assert LocalLinearRegressor().fit(chunks).window_ == "fixed"
-    with pytest.raises(ValueError, match="window must be 'auto' or 'fixed' for rows that are not in memory"):
-        LocalLinearRegressor(window=Floor(5)).fit(chunks)
 
 
 def test_columns_without_spread():
@@ -301,12 +202,6 @@ def test_coverage_is_approximate_where_a_new_row_is_not_counted():
     for window, words in ((Floor(6), "windows follow the rows in them"), ("fixed", "exchangeable with these")):
         model = NadarayaWatsonRegressor(bandwidth=H, window=window).fit(X, Y)
         assert words in model.prediction_interval(near, level=0.6, method="jackknife+").guarantee
-
-
-def test_bootstrap_is_by_default_at_the_training_rows_as_queries():
-    model = MODELS["planes"].fit(X, Y)
-    found = model.bootstrap(n_resamples=5, random_state=1)
-    np.testing.assert_array_equal(found, model.bootstrap(X, n_resamples=5, random_state=1))
 
 
 def test_default_floor_is_at_least_one_row():

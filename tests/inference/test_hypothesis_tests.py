@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_array_equal
 
 from kernpool import LocalLinearRegressor, specification_test
 from kernpool.execution import report_progress
@@ -34,32 +34,6 @@ def ask(name, X, y, group, weight=None, h=H, n_resamples=49, **options):
 def numbers(*given, **options):
     found = ask(*given, **options)
     return found if given[0] in KINDS else np.array([found.statistic, *found.resampled])
-
-
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")
-def test_a_weight_of_three_is_three_equal_rows(name):
-    X, y, group = rows()
-    # Where most rows are repeated, each predicts its equal, and leave-one-out finds fits through every row.
-    weight = np.where(np.arange(60) % 8, 1, 3) * (np.arange(60) != 5)
-    many = numbers(name, *(np.repeat(a, weight, axis=0) for a in (X, y, group)))
-    assert_allclose(numbers(name, X, y, group, weight), many, rtol=1e-12, atol=1e-12 * (name in KINDS))
-
-
-@pytest.mark.parametrize("name", TESTS)
-def test_units_and_the_order_of_rows_do_not_matter(name):
-    """At the bandwidths that tests find themselves, too."""
-    X, y, group = rows()
-    scale, labels = np.array([100.0, 0.1]), np.array(["second", "first"])[group]
-    moved = name, scale * X + 5.0, 7.0 - 1e3 * y
-    for h in (H, None)[: 1 + (name not in SIGNIFICANCE)]:
-        one, other = ask(name, X, y, group, h=h), ask(*moved, labels, h=None if h is None else scale * h)
-        assert_allclose(other.statistic, one.statistic, rtol=1e-5)
-        assert_allclose(other.resampled, one.resampled, rtol=1e-5, atol=1e-6)
-        assert one.p_value == other.p_value
-    order, one = np.random.default_rng(0).permutation(60), ask(name, X, y, group, n_resamples=1)
-    shuffled = ask(name, X[order], y[order], group[order], n_resamples=1)
-    assert_allclose(shuffled.statistic, one.statistic, rtol=1e-8)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -4,8 +4,6 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from kernpool import EmptyWindowWarning, LocalLinearRegressor
@@ -23,41 +21,6 @@ def found(x, y, q, w=None, h=0.2, degree=1, recipe=None, **options):
     h = np.broadcast_to(h, (x.shape[1],))
     smoother = Smoother(Keys.read(x, y, w), Recipe.of(bandwidth=h, degree=degree, **(recipe or {})))
     return interval(smoother, EvaluationPoints(q), **options)
-
-
-@given(a=st.floats(-10, 10), b=st.floats(0.1, 10), seed=st.integers(0, 99))
-def test_units_of_outputs_and_columns_and_the_order_of_rows(a, b, seed):
-    g = np.random.default_rng(seed)
-    x, y, q, order = g.uniform(size=30), g.normal(size=30), np.array([0.2, 0.5, 1.0]), g.permutation(30)
-    one, other = found(x, y, q), found(b * x[order] + a, a - b * y[order], b * q + a, h=0.2 * b)
-    assert_allclose(other.standard_error, b * one.standard_error, rtol=1e-9)
-    assert_allclose(other.center, a - b * one.center, rtol=1e-8, atol=1e-8)
-    assert_allclose(other.upper, a - b * one.lower, rtol=1e-8, atol=1e-8)
-    assert_allclose(other.df, one.df, rtol=1e-10)
-
-
-@pytest.mark.parametrize("quantity", ["fit", "derivative"])
-@pytest.mark.parametrize("variance", ["local", "sandwich", "clusters"])
-def test_several_outputs_are_each_their_own(variance, quantity):
-    """And clusters are what their labels and the order of rows are: each has one draw."""
-    g = np.random.default_rng(0)
-    X, at, order = g.uniform(size=(80, 2)), g.uniform(0.2, 0.8, size=(9, 2)), np.arange(80)
-    y = np.column_stack([X[:, 0], np.cos(5 * X[:, 1])]) + g.normal(size=(80, 2)) * (1 + X)
-    options, labels = {"simultaneous": True, "n_resamples": 199, "quantity": quantity, "variance": variance}, None
-    if variance == "clusters":
-        order, labels = g.permutation(80), np.array(list("abcdefgh"))[np.arange(80) % 8]
-        options["variance"] = "local"
-    both = LocalLinearRegressor(bandwidth=0.3).fit(X, y).confidence_interval(at, groups=labels, **options)
-    assert both.band == "multiplier"
-    assert isinstance(both.critical, float) or (variance, quantity) != ("local", "fit")
-    for c in range(2):
-        model = LocalLinearRegressor(bandwidth=0.3).fit(X[order], y[order, c])
-        one = model.confidence_interval(at, groups=None if labels is None else labels[order].tolist(), **options)
-        for name in NAMES[:4]:
-            assert_allclose(getattr(one, name), getattr(both, name)[..., c], rtol=1e-10, err_msg=name)
-        critical = np.broadcast_to(both.critical, both.center.shape[1:])[..., c]
-        assert_allclose(critical, one.critical, rtol=1e-11)
-        assert np.shape(one.critical) == one.center.shape[1:]
 
 
 @pytest.mark.filterwarnings("ignore:.*the correction for bias is larger than two standard errors")

@@ -44,16 +44,6 @@ def test_mixture_weights_are_half_way_between_the_most_likely_and_equal_ones(gen
     assert mixture_weights(np.zeros((3, 2)), np.ones(3)).tolist() == [0.5, 0.5]
 
 
-@pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")
-def test_weights_are_copies(rows, generator):
-    X, y = rows
-    times = generator.integers(0, 3, N)
-    weighted = KernelStackingClassifier(LOCAL).fit(X, y, times)
-    copied = KernelStackingClassifier(LOCAL).fit(np.repeat(X, times, axis=0), np.repeat(y, times))
-    np.testing.assert_allclose(weighted.predict_proba(X), copied.predict_proba(X), atol=1e-4)
-    assert weighted.loo_log_loss_ == pytest.approx(copied.loo_log_loss_, abs=1e-4)
-
-
 def test_groups_are_left_out_as_a_whole(rows):
     X, y = rows
     group = np.arange(N) // 4

@@ -29,20 +29,6 @@ def model(local="planes", **options):
     return KernelStackingRegressor(LOCALS[local], **options)
 
 
-@pytest.mark.parametrize("local", LOCALS)
-@pytest.mark.parametrize("kernel", ["laplace", "gaussian"])
-def test_weights_times_outputs_are_the_predictions(local, kernel, rows, generator):
-    X, y = rows
-    weight = generator.integers(0, 3, N).astype(float)
-    fitted = model(local, kernel=kernel).fit(X, y, weight)
-    at = generator.uniform(-1, 1, size=(20, 3))
-    weights = fitted.attention_weights(at)
-    np.testing.assert_allclose(weights @ y, fitted.predict(at), atol=1e-8)
-    np.testing.assert_allclose(weights.sum(axis=1), 1.0, atol=1e-10)
-    assert (weights[:, weight == 0] == 0.0).all()
-    np.testing.assert_allclose(fitted.residuals().fitted, fitted.predict(X[weight > 0]), atol=1e-8)
-
-
 def test_the_average_is_that_of_the_members(rows):
     X, y = rows
     fitted = model().fit(X, y)
@@ -77,30 +63,6 @@ def test_leave_one_out_is_a_refit_with_the_choices_of_all_rows(clustered, rows):
         expected += fitted.member_weights_["kernel_ridge"] * of_ridge
         np.testing.assert_allclose(fitted.leave_one_out().prediction[out], expected, atol=1e-7)
     assert fitted.loo_error_ == pytest.approx(np.mean(np.sum((fitted.leave_one_out().prediction - y) ** 2, axis=1)))
-
-
-@pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")
-def test_weights_are_copies(rows, generator):
-    X, y = rows
-    times = generator.integers(0, 3, N)
-    weighted = model().fit(X, y[:, 0], times)
-    copied = model().fit(np.repeat(X, times, axis=0), np.repeat(y[:, 0], times))
-    np.testing.assert_allclose(weighted.predict(X), copied.predict(X), atol=1e-7)
-    assert weighted.loo_error_ == pytest.approx(copied.loo_error_)
-    one, other = weighted.confidence_interval(X[:5]), copied.confidence_interval(X[:5])
-    np.testing.assert_allclose(one.lower, other.lower, atol=1e-6)
-    np.testing.assert_allclose(np.repeat(weighted.residuals().leverage, times[times > 0]), copied.residuals().leverage)
-
-
-def test_outputs_have_no_order_and_no_unit(rows):
-    X, y = rows
-    both = model().fit(X, y)
-    swapped = model().fit(X, y[:, ::-1] * [3.0, -0.01] + [1.0, 7.0])
-    np.testing.assert_allclose(swapped.predict(X)[:, ::-1], both.predict(X) * [-0.01, 3.0] + [7.0, 1.0], atol=1e-7)
-    np.testing.assert_allclose(list(both.member_weights_.values()), list(swapped.member_weights_.values()))
-    column, flat = model().fit(X, y[:, :1]), model().fit(X, y[:, 0])
-    assert column.predict(X).shape == (N, 1)
-    np.testing.assert_allclose(column.predict(X)[:, 0], flat.predict(X))
 
 
 def test_categories_are_columns_of_zero_and_one(rows):
