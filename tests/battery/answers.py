@@ -146,7 +146,7 @@ register("row_diagnostics", lambda m, s: read(row_diagnostics(m), "rows", residu
 register("attention of rows", lambda m, s: one(row_diagnostics(m).attention, axes="rows"))
 register("summary", lambda m, s: read(m.summary(), "", trace="1", r2="1", loo_r2="1"))
 register("class summary", lambda m, s: read(m.summary(), "", log_loss="1", accuracy="1"))
-register("expected_error", lambda m, s: one(m.expected_error(), "dy2", ""), drawn=True)
+register("expected_error", lambda m, s: one(m.expected_error(), "dy2", ""), drawn=True, rtol=1e-3)
 register("score", lambda m, s: one(m.score(s.query, s.seen), axes=""))
 register("bootstrap", lambda m, s: one(np.moveaxis(m.bootstrap(s.query, n_resamples=5), 1, 0), "y"), drawn=True)
 register(

@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 import numpy as np
 import pytest
 
-from tests.battery.options import OPTIONS, Study
+from tests.battery.options import LEVELS, OPTIONS, Study
 from tests.battery.situations import KNOWN, fitted, outcome, searches
 from tests.support.dense_conformal import order_statistic, ranks
 from tests.support.dense_inference import Dense
@@ -116,7 +116,8 @@ def test_slopes_of_means_are_derivatives_of_the_predictions(option):
     study = OPTIONS[option]
     slope = answered(option, lambda model, study: model.get_prediction(study.query[:3]).slope)
     model, step = fitted(option, "again"), 1e-5
-    for place, name in enumerate(study.numeric):
+    levels = {*LEVELS, *(study.estimator.unordered or ()), *(study.estimator.ordered or ())}
+    for place, name in enumerate(name for name in study.x if name not in levels):
         ends = [study.query[:3].assign(**{name: study.query[name][:3] + sign * step}) for sign in (1, -1)]
         difference = np.subtract(*map(model.predict, ends)) / (2 * step)
         np.testing.assert_allclose(slope[:, place], difference, rtol=1e-4, atol=1e-5)

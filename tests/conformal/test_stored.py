@@ -3,27 +3,12 @@
 import numpy as np
 import pytest
 
-from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, open_chunks
+from kernpool import NadarayaWatsonRegressor, open_chunks
 
 RNG = np.random.default_rng(0)
 X, PLACES = RNG.uniform(size=(500, 2)), RNG.uniform(size=(20, 2))
 Y = np.sin(6 * X[:, 0]) + (0.1 + X[:, 1]) * RNG.normal(size=500)
 WEIGHT = RNG.integers(0, 3, 500) * 1.0
-
-
-@pytest.mark.parametrize("regressor", [NadarayaWatsonRegressor, LocalLinearRegressor])
-@pytest.mark.parametrize("weight", [None, WEIGHT])
-@pytest.mark.parametrize("outputs", [1, 2])
-def test_few_rows_have_the_intervals_of_memory(regressor, weight, outputs):
-    y = Y if outputs == 1 else np.column_stack([Y, X[:, 0] - Y])
-    local = regressor(bandwidth=0.2).fit(X, y, weight)
-    model = regressor(bandwidth=0.2).fit(open_chunks(X, y, weight, rows=120))
-    others = {"X_calibration": X[:60] + 0.01, "y_calibration": y[:60]}
-    for options in ({}, {"method": "split", **others}, others):
-        found, expected = (one.prediction_interval(PLACES, **options) for one in (model, local))
-        for end in ("center", "lower", "upper"):
-            np.testing.assert_allclose(getattr(found, end), getattr(expected, end), rtol=0, atol=1e-12)
-        assert found.guarantee.startswith(expected.guarantee)
 
 
 def test_a_sample_of_many_rows_covers():

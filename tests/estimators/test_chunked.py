@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from kernpool import NadarayaWatsonClassifier, NadarayaWatsonRegressor, open_chunks
+from kernpool import NadarayaWatsonRegressor, open_chunks
 from kernpool.data import TableError
 from kernpool.data.chunks.base import seed_of
 from kernpool.pooling import ChunkPairs
@@ -120,18 +120,6 @@ def test_progress_counts_rows_of_the_sample_and_of_predict():
     pairs = ChunkPairs(open_chunks(x, x, rows=20))
     pairs.sample(5, 0, progress=lambda *report: seen.append(report))
     assert seen == [(20, 50), (40, 50), (50, 50)]
-
-
-def test_what_needs_the_rows_says_so(rows, path):
-    X, y, _ = rows
-    model = NadarayaWatsonRegressor(bandwidth=0.5).fit(open_chunks(X, y))
-    assert not hasattr(model, "key_")
-    with pytest.raises(AttributeError, match=r"not in memory, so there is no key_; fit it to arrays"):
-        model.key_  # noqa: B018  # the access is the test
-    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
-        model.nothing  # noqa: B018  # the access is the test
-    with pytest.raises(TypeError, match="fit NadarayaWatsonRegressor to one column"):
-        NadarayaWatsonClassifier().fit(path, "y")
 
 
 def test_a_refit_forgets_the_other_kind(rows):

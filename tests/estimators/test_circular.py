@@ -6,12 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import iv
-from scipy.stats import vonmises, vonmises_fisher
+from scipy.stats import vonmises
 
-from kernpool import ExtrapolationWarning, NadarayaWatsonClassifier, NadarayaWatsonRegressor
+from kernpool import ExtrapolationWarning, NadarayaWatsonRegressor
 from kernpool.bandwidth import SearchOptions
 from kernpool.cli.main import main
-from kernpool.data.column_options import EARTH_RADIUS, Circle, Globe
+from kernpool.data.column_options import Circle, Globe
 from kernpool.data.encoding import Encoding
 
 FIXED = {"bandwidth": 1.5, "periodic": {0: 24}}
@@ -38,14 +38,6 @@ def test_weights_are_those_of_von_mises(day):
     model = NadarayaWatsonRegressor(**FIXED).fit(x, y)
     for weight in (by_formula, vonmises.pdf(angle, kappa)):
         np.testing.assert_allclose(model.predict(HOURS), weight @ y / weight.sum(axis=1), rtol=1e-12, atol=1e-13)
-
-
-def test_weights_on_the_globe_are_those_of_von_mises_and_fisher(places):
-    where, y = places
-    points, asked = (Globe((0, 1)).place(rows) / EARTH_RADIUS for rows in (where, where[:9] + 1.0))
-    weight = np.array([vonmises_fisher(point, (EARTH_RADIUS / 2000.0) ** 2).pdf(points) for point in asked])
-    model = NadarayaWatsonRegressor(bandwidth=2000.0, geographic=(0, 1)).fit(where, y)
-    np.testing.assert_allclose(model.predict(where[:9] + 1.0), weight @ y / weight.sum(axis=1), rtol=1e-12)
 
 
 def test_a_search_does_not_depend_on_where_a_circle_begins(day):
@@ -100,26 +92,6 @@ def test_named_bandwidths_of_both_kinds_of_loops(bandwidth, rows, generator, mon
     engine = NadarayaWatsonRegressor(**options).fit(X, y)
     np.testing.assert_allclose(fast.bandwidth_, engine.bandwidth_, rtol=1e-3)
     assert 0.0 < fast.bandwidth_[0] < 12.0
-
-
-def test_classes_by_direction(generator):
-    angle = generator.uniform(0.0, 360.0, 150)[:, None]
-    label = np.where(np.cos(np.radians(angle[:, 0])) > 0, "north", "south")
-    model = NadarayaWatsonClassifier(periodic={0: 360}).fit(angle, label)
-    assert model.predict([[359.0], [1.0], [180.0]]).tolist() == ["north", "north", "south"]
-    assert model.score(angle, label) > 0.95
-
-
-def test_slopes_are_derivatives_of_the_predictions(places, generator):
-    where, y = places
-    X = np.column_stack([generator.uniform(0, 24, 120), where])
-    options = {"periodic": {0: 24}, "geographic": (1, 2), "bandwidth": [3.0, 2000.0, 2000.0]}
-    model, q, step = NadarayaWatsonRegressor(**options).fit(X, y), X[:5] + 0.3, 1e-5
-    expected = np.empty((5, 3))
-    for a in range(3):
-        by = step * np.eye(3)[a]
-        expected[:, a] = (model.predict(q + by) - model.predict(q - by)) / (2 * step)
-    np.testing.assert_allclose(model.get_prediction(q).slope, expected, rtol=1e-5, atol=1e-9)
 
 
 def test_inference_is_that_of_the_coordinates(day):

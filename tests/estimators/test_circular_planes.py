@@ -148,22 +148,6 @@ def test_the_date_line_and_the_poles_are_places_like_others(kind, places):
     np.testing.assert_allclose(*(model.predict([[10.0, longitude]]) for longitude in (-179.999, 179.999)), atol=1e-4)
 
 
-@pytest.mark.parametrize("kernel", ["gaussian", pytest.param("biweight", marks=pytest.mark.slow)])
-def test_left_out_rows_equal_refits(kernel, day):
-    x, y = day
-    model = LocalLinearRegressor(kernel, 4.0, periodic={0: PERIOD}, window="fixed").fit(x, y)
-    found = model.leave_one_out()
-    for i in (0, 17, 60):
-        without = LocalLinearRegressor(kernel, 4.0, periodic={0: PERIOD}, window="fixed")
-        refit = without.fit(np.delete(x, i, axis=0), np.delete(y, i))
-        assert found.prediction.ravel()[i] == pytest.approx(refit.predict(x[[i]])[0], rel=1e-10)
-    searched = LocalLinearRegressor(kernel, "loo", periodic={0: PERIOD}, window="fixed").fit(x, y)
-    assert searched.loo_error_ == pytest.approx(searched.leave_one_out().error, rel=1e-9)
-    for factor in (0.9, 1.1):
-        other = LocalLinearRegressor(kernel, factor * searched.bandwidth_, periodic={0: PERIOD}).fit(x, y)
-        assert other.leave_one_out().error > 0.9999 * searched.loo_error_
-
-
 @dataclass(frozen=True)
 class OnTangents(Dense):
     """Dense reference of a circle: kernels of its two coordinates, and one offset along the tangent."""

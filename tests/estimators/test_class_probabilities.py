@@ -131,16 +131,6 @@ def test_perfect_separation_is_no_certainty(generator):
         assert 0.99 < is_honest(model, X).max() <= 1 - 0.5 / 101 + 1e-12
 
 
-@pytest.mark.parametrize("bandwidth", BANDWIDTHS)
-def test_rows_of_weight_zero_are_none(bandwidth, rows, generator):
-    X, y = rows
-    weight = (np.arange(40) % 4 > 0) * 1.0
-    one = NadarayaWatsonClassifier(bandwidth=bandwidth).fit(X, y, sample_weight=weight)
-    other = NadarayaWatsonClassifier(bandwidth=bandwidth).fit(X[weight > 0], y[weight > 0])
-    assert one.prior_share_ == pytest.approx(other.prior_share_, abs=1e-7)
-    np.testing.assert_allclose(one.predict_proba(X), other.predict_proba(X), rtol=1e-6)
-
-
 @pytest.mark.parametrize("bandwidth", ["loo", "log_loss"])
 def test_a_level_of_no_training_row(bandwidth, generator):
     frame = pd.DataFrame({"x": generator.normal(size=40), "level": pd.Categorical(list("ab") * 20)})

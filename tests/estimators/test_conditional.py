@@ -81,14 +81,6 @@ def test_every_answer_is_that_of_weights(regressor, d, with_groups):
     np.testing.assert_array_equal(model.quantile(X[:20]), model.quantile(X[:20], [0.5])[:, 0])
 
 
-def test_levels_weigh_as_they_do_for_means():
-    X, y, generator = make_rows()
-    frame = pd.DataFrame({"x": X[:, 0], "kind": pd.Categorical(generator.choice(list("abc"), len(y)))})
-    model = NadarayaWatsonRegressor(bandwidth=0.3, smoothing=[0.3]).fit(frame, y)
-    check(model, frame[:20], model.attention_weights(frame[:20]), y, y[:20] + 0.01)
-    assert model.conditional_distribution(frame[:20]).quantile_interval().center.shape == (20,)
-
-
 @both_regressors
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_the_function_is_the_inverse_of_quantiles(regressor, dtype):
@@ -116,31 +108,6 @@ def test_training_rows_are_left_out_of_their_own_distribution(regressor, with_gr
     weights = pooling_weights(X, X, empty="zero", bandwidth=0.3, key_weight=weight, **others)
     # With a weight of two the other unit of a row is among its neighbours, and ties with it.
     check(model, None, weights, y, y, np.random.RandomState(5).uniform(size=(90, 1))[:, 0])
-
-
-@both_regressors
-def test_several_outputs_each_have_their_own(regressor):
-    X, y, generator = make_rows()
-    two = np.column_stack([y, 10 * y + generator.normal(size=len(y))])
-    together, at = regressor(bandwidth=0.4).fit(X, two), X[:7]
-    widths = together.conditional_distribution(y_bandwidth="rule").y_bandwidth
-    for number in range(2):
-        alone = regressor(bandwidth=0.4).fit(X, two[:, number])
-        close(width_of(alone), widths[number], rtol=1e-12)
-        for ask in (
-            lambda model, *_: model.conditional_distribution(at).cdf(THRESHOLDS),
-            lambda model, _, width: model.conditional_distribution(at, y_bandwidth=width).cdf(0.3),
-            lambda model, *_: model.conditional_distribution(at, y_bandwidth="rule").pdf(THRESHOLDS),
-            lambda model, *_: model.quantile(at, LEVELS, y_bandwidth="rule"),
-            lambda model, *_: model.quantile(at, LEVELS),
-            lambda model, *_: model.conditional_distribution().crps(),
-            lambda model, y, _: model.conditional_distribution(at).pit(y[:7] + 0.01),
-            lambda model, *_: model.conditional_distribution(at).quantile_interval(LEVELS).upper,
-        ):
-            found, expected = ask(together, two, [0.1, 0.2]), ask(alone, two[:, number], 0.1 + 0.1 * number)
-            close(found[:, number], expected, rtol=1e-10)
-    steps = together.conditional_distribution(at)
-    close(steps.cdf(np.array([[[0.0], [5.0]]]))[:, 1, 0], steps.cdf(5.0)[:, 1])
 
 
 @pytest.mark.parametrize("noise", ["normal", "skew"])
@@ -208,16 +175,6 @@ def test_nothing_is_known_of_a_quantile_in_an_empty_window(empty):
         found = model.conditional_distribution([[1.5], [0.5]]).quantile_interval()
     assert (found.effective_rows[0], found.lower[0], found.upper[0]) == (0, -np.inf, np.inf)
     assert np.isfinite(found.center).all()
-
-
-@pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")
-def test_the_rule_of_weights_is_that_of_repeated_rows():
-    generator = np.random.default_rng(0)
-    X, y = generator.uniform(-1, 1, (60, 1)), generator.normal(size=60)
-    weight = generator.integers(1, 4, 60)
-    once = NadarayaWatsonRegressor(bandwidth=0.3).fit(X, y, sample_weight=weight.astype(float))
-    repeated = NadarayaWatsonRegressor(bandwidth=0.3).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
-    np.testing.assert_allclose(width_of(once), width_of(repeated), rtol=1e-10)
 
 
 @pytest.mark.parametrize("make", REGRESSORS)

@@ -124,13 +124,3 @@ def test_labels_of_every_kind(labels):
 def test_a_missing_label_is_named(labels):
     with pytest.raises(ValueError, match=r"groups has no label in 1 rows \(the first is row 1, counted from 0\)"):
         group_codes(labels, 3)
-
-
-def test_rows_of_weight_zero_are_of_no_group():
-    X, y, school = make_schools()
-    weight = np.where(np.arange(len(X)) < 60, 1.0, 0.0)
-    kept = weight > 0
-    one = NadarayaWatsonRegressor().fit(X, y, weight, groups=np.where(kept, school, "another"))
-    other = NadarayaWatsonRegressor().fit(X[kept], y[kept], groups=school[kept])
-    np.testing.assert_array_equal(one.bandwidth_, other.bandwidth_)
-    assert one.loo_error_ == other.loo_error_

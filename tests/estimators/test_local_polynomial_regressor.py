@@ -11,7 +11,6 @@ from kernpool import (
     RankDeficiencyWarning,
     load_model,
     open_chunks,
-    pool,
     save_model,
 )
 from tests.support.dense_inference import Dense
@@ -19,7 +18,6 @@ from tests.support.dense_inference import Dense
 RANDOM = np.random.default_rng(0)
 X = RANDOM.uniform(size=(120, 3))
 Y = np.sin(5 * X[:, 0]) + X[:, 1] ** 2 + 0.2 * RANDOM.normal(size=120)
-GROUP, PLACE = RANDOM.integers(0, 9, 120), np.arange(120)
 PLANE, AT = X[:, :2], X[:9, :2] + 0.01
 
 
@@ -66,16 +64,6 @@ def test_errors_and_slopes_are_those_of_dense_sums(columns):
     interval = model.confidence_interval(at)
     assert interval.method == "naive"
     np.testing.assert_array_equal(interval.center, model.predict(at))
-
-
-@pytest.mark.parametrize(
-    ("near", "options", "given"),
-    [(GROUP[:, None] == GROUP, {}, {"groups": GROUP}), (abs(PLACE[:, None] - PLACE) <= 3, {"gap": 3}, {"time": PLACE})],
-)
-def test_related_rows_are_left_out_together(near, options, given):
-    model = quadratic(0.4, **options).fit(PLANE, Y, **given)
-    left = [pool(PLANE[[i]], PLANE[~near[i]], Y[~near[i]], bandwidth=0.4, degree=2)[0] for i in PLACE]
-    np.testing.assert_allclose(model.leave_one_out().prediction[:, 0], left, rtol=1e-7)
 
 
 def test_quadratics_are_reproduced_by_saved_models_too(tmp_path):

@@ -12,14 +12,10 @@ import pytest
 import skops.io
 
 from kernpool import (
-    Floor,
-    KernelStackingClassifier,
     KernelStackingRegressor,
     LocalLinearRegressor,
-    LocalPolynomialRegressor,
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
-    Nearest,
     load_model,
     make_kernel,
     open_chunks,
@@ -36,20 +32,10 @@ LABEL = np.where(Y > 0, "up", "down")
 FRAME = pandas.DataFrame({"a": X[:, 0], "city": list("uvw") * 20, "hour": GENERATOR.uniform(0, 24, 60)})
 DATES = pandas.DataFrame({"day": pandas.date_range("2024", periods=60), "a": X[:, 0]})
 MODELS = {
-    "means": lambda: NadarayaWatsonRegressor().fit(X, Y),
     "columns": lambda: LocalLinearRegressor(bandwidth=[1.0, 6.0], smoothing=0.5, periodic={"hour": 24}).fit(FRAME, Y),
-    "globe": lambda: NadarayaWatsonRegressor(bandwidth=2000.0, geographic=(0, 1)).fit(20.0 * X, Y),
-    "floor": lambda: LocalLinearRegressor(bandwidth=0.3, window=Floor(9)).fit(X, Y),
-    "nearest": lambda: LocalLinearRegressor("tricube", 1.0, window=Nearest(20)).fit(X, Y),
-    "quadratic": lambda: LocalPolynomialRegressor(bandwidth=1.0, degree=2).fit(X, Y),
     "dates": lambda: LocalLinearRegressor(bandwidth=[20.0, 1.0]).fit(DATES, Y),
-    "groups": lambda: LocalLinearRegressor().fit(X, Y, groups=np.arange(60) // 5),
-    "gap": lambda: LocalLinearRegressor(bandwidth=0.5, gap=1).fit(X[:, :1], Y),
-    "robust": lambda: LocalLinearRegressor(bandwidth=1.0, robust="huber").fit(X, Y),
-    "weights": lambda: NadarayaWatsonRegressor("tricube", 1.0).fit(X, np.c_[Y, -Y], np.arange(60.0) % 3),
     "classes": lambda: NadarayaWatsonClassifier(bandwidth=0.5, recalibrate="isotonic").fit(FRAME[["a"]], LABEL),
     "stack": lambda: KernelStackingRegressor().fit(FRAME, Y),
-    "stack of classes": lambda: KernelStackingClassifier().fit(X, LABEL),
 }
 ASK = """
 import pickle, sys

@@ -112,13 +112,6 @@ def test_threads_share_a_prediction():
         np.testing.assert_array_equal(part, getattr(expected, name))
 
 
-def test_threads_share_a_model():
-    model = LocalLinearRegressor(bandwidth=0.4).fit(X, Y)
-    with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(model.predict, [X] * 64))
-    np.testing.assert_array_equal(found, [model.predict(X)] * 64)
-
-
 def test_a_prediction_prints_and_becomes_a_frame():
     pandas = pytest.importorskip("pandas", reason="frames need pandas")
     model = LocalLinearRegressor(bandwidth=0.4).fit(pandas.DataFrame({"dose": X[:, 0]}), Y)

@@ -11,7 +11,7 @@ from scipy.special import stdtrit
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, RankDeficiencyWarning, kernel_names, make_kernel
 from kernpool.core import Exclusion, Keys
 from kernpool.inference import InferenceWarning, interval
-from kernpool.inference.variance.dependent_rows import cluster_errors, number_clusters
+from kernpool.inference.variance.dependent_rows import cluster_errors
 from kernpool.inference.variance.standard_errors import check_variance, errors_of
 from kernpool.pooling import Recipe
 from kernpool.smoother import EvaluationPoints, Smoother, estimate, squared_norm
@@ -140,12 +140,6 @@ def test_a_place_that_one_cluster_has_alone_has_no_interval():
     assert np.isnan(found.width[1])
     with pytest.warns(InferenceWarning, match="fewer than two clusters"):
         assert np.isnan(model.get_prediction([[5.05]], groups=groups).standard_error).all()
-
-
-def test_clusters_without_weight_do_not_count():
-    weight = np.r_[np.ones(8), np.zeros(2)]
-    with pytest.raises(ValueError, match=r"4 clusters of positive weight.*at least 5.*groups of one row each"):
-        number_clusters([0, 1, 2, 3, 0, 1, 2, 3, 4, 5], weight)
 
 
 @pytest.mark.parametrize("variance", ["nn", "hc2"])

@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 
 from kernpool import EmptyWindowWarning, LocalLinearRegressor
 from kernpool.core import Keys
@@ -13,7 +13,6 @@ from kernpool.inference.variance.residuals import nearest_residuals
 from kernpool.pooling import Recipe
 from kernpool.smoother import EvaluationPoints, Smoother
 from tests.support.inference_cases import NAMES, bend
-from tests.support.problems import with_algorithm
 
 
 def found(x, y, q, w=None, h=0.2, degree=1, recipe=None, **options):
@@ -21,29 +20,6 @@ def found(x, y, q, w=None, h=0.2, degree=1, recipe=None, **options):
     h = np.broadcast_to(h, (x.shape[1],))
     smoother = Smoother(Keys.read(x, y, w), Recipe.of(bandwidth=h, degree=degree, **(recipe or {})))
     return interval(smoother, EvaluationPoints(q), **options)
-
-
-@pytest.mark.filterwarnings("ignore:.*the correction for bias is larger than two standard errors")
-@pytest.mark.parametrize(
-    ("algorithm", "options"),
-    [
-        ("sweep", {"method": "robust"}),
-        ("sweep", {"method": "naive"}),
-        ("auto", {"groups": np.arange(3000) % 50}),
-        ("auto", {"simultaneous": "multiplier", "n_resamples": 150}),
-    ],
-)
-def test_the_bits_do_not_depend_on_the_number_of_threads(algorithm, options):
-    x, y = bend(3000)
-    first, *others = (
-        with_algorithm(
-            LocalLinearRegressor(bandwidth=0.06, n_jobs=n_jobs).fit(x[:, None], y), algorithm
-        ).confidence_interval(np.linspace(0, 1, 300)[:, None], **options)
-        for n_jobs in (1, 2, 8)
-    )
-    for name in (*NAMES, "critical"):
-        for other in others:
-            assert_array_equal(getattr(other, name), getattr(first, name), err_msg=name)
 
 
 @pytest.mark.filterwarnings("ignore:.*the correction for bias is larger than two standard errors")

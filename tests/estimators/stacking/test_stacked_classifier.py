@@ -44,15 +44,6 @@ def test_mixture_weights_are_half_way_between_the_most_likely_and_equal_ones(gen
     assert mixture_weights(np.zeros((3, 2)), np.ones(3)).tolist() == [0.5, 0.5]
 
 
-def test_groups_are_left_out_as_a_whole(rows):
-    X, y = rows
-    group = np.arange(N) // 4
-    model = KernelStackingClassifier(LOCAL).fit(X, y, groups=group)
-    assert model.members_["local"].exclusion_ is not None
-    alone = KernelStackingClassifier(LOCAL).fit(X, y)
-    assert not np.allclose(model.members_["kernel_ridge"].left_out, alone.members_["kernel_ridge"].left_out)
-
-
 def test_classes_of_one_row_and_single_classes_are_answered(rows):
     X, _ = rows
     rare = np.array(["common"] * (N - 1) + ["rare"])
