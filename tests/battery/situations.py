@@ -524,7 +524,8 @@ def check(option: str, answer: str, situation: str) -> str:
     promised = {name: replace(field, value=there.expect(field, study)) for name, field in target.items()}
     promised = {name: field for name, field in promised.items() if field.value is not None}
     assert promised.keys() - found.keys() <= there.unknown
-    compare(found, promised, max(there.rtol, asked.rtol) if there.rtol else 0.0)
+    ends = max(asked.rtol, 1e-6 * searches(study))  # of searches
+    compare(found, promised, max(there.rtol, ends) if there.rtol else 0.0)
     return "holds"
 
 
