@@ -481,7 +481,9 @@ def compare(found: Fields, expected: Fields, rtol: float = 0.0) -> None:
         target = np.asarray(field.value, dtype=float)
         finite = np.abs(target[np.isfinite(target)])
         scale = finite.max() if finite.size else 0.0
-        np.testing.assert_allclose(found[name].value, target, rtol=rtol, atol=rtol * scale, err_msg=name)
+        np.testing.assert_allclose(
+            found[name].value, target, rtol=rtol, atol=rtol * scale + 1e-12 * (rtol > 0), err_msg=name
+        )
 
 
 # ------------------------------------------------------------------------------------------------ cases
