@@ -1,4 +1,8 @@
-"""Print what each option answers: ``+`` holds, ``-`` is refused with the remedy, ``!`` is known to fail."""
+"""Print what each option answers: ``+`` holds, ``-`` is refused with the remedy, ``!`` is known to fail.
+
+``python -m tests.battery > tests/battery/table.txt`` writes the table that tests compare with: what is refused from now
+on, or no longer, shows in it.
+"""
 
 from tests.battery.answers import ANSWERS
 from tests.battery.options import OPTIONS

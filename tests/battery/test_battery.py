@@ -7,15 +7,18 @@ each option answers. A new option, answer or situation is tested here by being r
 
 import fnmatch
 import inspect
+from pathlib import Path
 
 import pytest
 from sklearn.base import BaseEstimator
 
 import kernpool
+from tests.battery.__main__ import MARKS
 from tests.battery.answers import ANSWERS
 from tests.battery.options import OPTIONS
 from tests.battery.situations import KNOWN, SITUATIONS, check
 
+TABLE = (Path(__file__).parent / "table.txt").read_text().splitlines()
 # What scikit-learn brings, and what hands over to objects whose own methods are asked.
 PLUMBING = {"fit", "get_params", "set_params", "get_metadata_routing", "column_labels_"}
 ESTIMATORS = [
@@ -65,6 +68,10 @@ def hold_or_be_known(option, answer, situation):
             raise
     else:
         assert not reasons or how != "holds", f"{case} holds: take it from KNOWN, which says {reasons}"
+        if situation == "again":
+            row = TABLE[len(ANSWERS) + list(OPTIONS).index(option)]
+            mark = row[max(map(len, OPTIONS)) + 1 :].ljust(len(ANSWERS))[list(ANSWERS).index(answer)]
+            assert mark == MARKS[how], f"{case} is {how}, which table.txt has as {mark!r} (see __main__.py)"
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
