@@ -17,9 +17,9 @@ BUILT_IN = [name for name in kernel_names() if name in STORED["256"]["nanosecond
 @pytest.fixture(params=[256, 512])
 def bits(request, monkeypatch):
     monkeypatch.setattr(algorithm, "vector_bits", lambda: request.param)
-    algorithm._tables.cache_clear()
+    algorithm.pair_cost.cache_clear()
     yield request.param
-    algorithm._tables.cache_clear()
+    algorithm.pair_cost.cache_clear()
 
 
 def test_every_kernel_has_its_costs(bits):

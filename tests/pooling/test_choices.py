@@ -71,9 +71,9 @@ def class_of(bits):
     """Have the costs of a class of processors."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(algorithm, "vector_bits", lambda: bits)
-        algorithm._tables.cache_clear()
+        algorithm.pair_cost.cache_clear()
         yield
-    algorithm._tables.cache_clear()
+    algorithm.pair_cost.cache_clear()
 
 
 @pytest.mark.parametrize("bits", BITS)

@@ -263,15 +263,14 @@ FILE = "pair_costs.json"
 
 
 @cache
-def _tables() -> dict[str, Any]:
-    stored = json.loads((resources.files(__package__) / FILE).read_text(encoding="utf-8"))
-    tables: dict[str, Any] = stored[str(vector_bits())]["nanoseconds"]
-    return tables
+def _tables() -> Any:
+    return json.loads((resources.files(__package__) / FILE).read_text(encoding="utf-8"))
 
 
+@cache  # a search asks for it with every evaluation
 def pair_cost(loops: str, kernel: str, columns: int) -> float:
     """Return the run time in seconds per query-key pair, from a table of measurements."""
-    table = _tables()[loops]
+    table = _tables()[str(vector_bits())]["nanoseconds"][loops]
     measured: list[int] = table["columns"]
     cost: dict[str, list[float]] = table["kernels"]
     times = cost.get(kernel) or [max(each) for each in zip(*cost.values(), strict=True)]

@@ -64,11 +64,32 @@ FAULTS = Faults()
 
 def corrected(problem: Problem, state: PoolState, algorithm: str) -> tuple[PoolState, int]:
     """Check kernel sums for impossible results, and compute those again by brute force."""
+    # Windows may be empty under a compact kernel or a mask, or where a query's own key is the only one.
+    weight, masked = problem.key_weight, problem.attn_mask is not None or problem.logit_bias is not None
+    may_be_empty = masked or problem.similarity.kernel.is_compact
+    if problem.self_index is not None and not may_be_empty:
+        may_be_empty = (len(problem.key) if weight is None else np.count_nonzero(weight)) == 1
+    rows = np.arange(len(state.denominator))
     # Means lie within the range of a sample, as a rule; only where some do not, all values are looked at.
-    rows = _outside(problem, state, _taking_part(problem, 1 + len(problem.value) // SAMPLE_VALUES), None)
-    rows = _outside(problem, state, _taking_part(problem), rows) if rows.size else rows
-    if not rows.size:
-        return state, 0
+    for step in (1 + len(problem.value) // SAMPLE_VALUES, 1):
+        low, high = column_range(_taking_part(problem, step))
+        margin = (SLACK[problem.dtype] + problem.tol) * (high - low)
+        low, high = low - margin, high + margin
+        if len(rows) >= FEWEST_COMPILED:
+            # This loads Numba, as algorithms have by now.
+            from kernpool.algorithms.loops.kernel_weights import count_impossible
+
+            if not count_impossible(state.denominator, state.numerator, low, high):
+                return state, 0
+        total, sums = state.denominator[rows], state.numerator[rows, : low.size]
+        with np.errstate(all="ignore"):
+            mean = sums / total[:, None]
+            possible = (total > 0.0) & (total < np.inf) & np.all((low <= mean) & (mean <= high), axis=1)
+        if may_be_empty:
+            possible |= (total == 0.0) & np.all(sums == 0.0, axis=1)
+        rows = rows[~possible]
+        if not rows.size:
+            return state, 0
     again = brute.reduce_densely if len(rows) * len(problem.key) <= MOST_DENSELY else brute.reduce_staged
     exact = again(problem.block(rows))
     wrong = ~_agree(problem, state.rows(rows), exact)
@@ -124,30 +145,3 @@ def _taking_part(problem: Problem, step: int = 1) -> Array:
     if weight is None or (kept := weight[::step] > 0).all():
         return np.ascontiguousarray(value)
     return value[kept] if kept.any() else problem.value[weight > 0][:1]
-
-
-def _outside(problem: Problem, state: PoolState, value: Array, suspects: Rows | None) -> Rows:
-    """Return the indices of queries, among `suspects` if given, whose means are outside the range of `value`."""
-    # So are those whose sum of weights is not positive and finite, except for windows that may be empty.
-    low, high = column_range(value)
-    margin = (SLACK[problem.dtype] + problem.tol) * (high - low)
-    low, high = low - margin, high + margin
-    if suspects is None and len(state.denominator) >= FEWEST_COMPILED:
-        from kernpool.algorithms.loops.kernel_weights import count_impossible  # loads Numba, as algorithms have by now
-
-        if not count_impossible(state.denominator, state.numerator, low, high):
-            return np.arange(0)
-    rows = slice(None) if suspects is None else suspects
-    total, sums = state.denominator[rows], state.numerator[rows, : low.size]
-    with np.errstate(all="ignore"):
-        mean = sums / total[:, None]
-        possible = (total > 0.0) & (total < np.inf) & np.all((low <= mean) & (mean <= high), axis=1)
-    # Windows may be empty under a compact kernel or a mask, or where a query's own key is the only one.
-    weight, masked = problem.key_weight, problem.attn_mask is not None or problem.logit_bias is not None
-    may_be_empty = masked or problem.similarity.kernel.is_compact
-    if problem.self_index is not None and not may_be_empty:
-        may_be_empty = (len(problem.key) if weight is None else np.count_nonzero(weight)) == 1
-    if may_be_empty:
-        possible |= (total == 0.0) & np.all(sums == 0.0, axis=1)
-    place = np.flatnonzero(~possible)
-    return place if suspects is None else suspects[place]

@@ -63,7 +63,8 @@ def read_rows(name: str, given: Any) -> Rows:
     """Validate a table of numbers and return it as `Rows`; `Rows` are returned as they are."""
     if isinstance(given, Rows):
         return given
-    return checked_rows(name, array_validation.as_real_array(name, given))._replace(labels=labels_of(given))
+    rows = checked_rows(name, array_validation.as_real_array(name, given))
+    return rows if type(given) is np.ndarray else rows._replace(labels=labels_of(given))
 
 
 def checked_rows(name: str, read: NDArray[np.floating[Any]]) -> Rows:

@@ -138,14 +138,11 @@ class Categories:
     kernels: tuple[CategoricalKernel, ...] = ()
     levels: tuple[int | Array, ...] = ()
 
-    def __len__(self) -> int:
-        return len(self.kernels)
-
     def take(self, columns: NDArray[np.intp]) -> Categories:
         """Return the categorical columns with these indices, in this order."""
         return Categories(tuple(self.kernels[i] for i in columns), tuple(self.levels[i] for i in columns))
 
-    @property
+    @cached_property
     def largest(self) -> Array:
         """Upper bounds of the smoothing of each categorical column, of shape (k,); the lower bounds are zero."""
         counts = [levels if isinstance(levels, int) else len(levels) for levels in self.levels]
@@ -154,7 +151,7 @@ class Categories:
 
     def relevance(self, smoothing: Array) -> Array:
         """Return ``1 - smoothing / its upper bound`` per categorical column; 0 if all categories weigh the same."""
-        share = 1.0 - np.divide(smoothing, self.largest, where=self.largest > 0, out=np.ones(len(self)))
+        share = 1.0 - np.divide(smoothing, self.largest, where=self.largest > 0, out=np.ones(len(self.kernels)))
         alike = [kernel.is_irrelevant(levels, lam) for kernel, levels, lam in self._with(smoothing)]
         return np.where(alike, 0.0, share)
 

@@ -353,7 +353,8 @@ class Problem:
 
         The inverse of `restored`, but for offsets, which stay projected.
         """
-        state = self.layout.with_center(state, -self.value_center)
+        if np.any(self.value_center):
+            state = self.layout.with_center(state, -self.value_center)
         return PoolState(state.shift - np.log(self.weight_unit), state.denominator, state.numerator)
 
 

@@ -199,10 +199,9 @@ class KernelLogits:
         h = self.bandwidth[column : column + 1]
         return h if self.widening is None else h * self.widening[:, None]
 
-    @property
-    def widths(self) -> Array:
-        """Bandwidths of the columns, of shape (d,), or of the columns at each query, of shape (m, d)."""
-        return self.bandwidth if self.widening is None else self.widening[:, None] * self.bandwidth
+    def widths(self, queries: slice | NDArray[np.intp] = slice(None)) -> Array:
+        """Return the bandwidths of the columns, of shape (d,), or those at each of some queries, of shape (m, d)."""
+        return self.bandwidth if self.widening is None else self.widening[queries, None] * self.bandwidth
 
     def at(self, queries: slice | NDArray[np.intp]) -> KernelLogits:
         """Return the similarity of the queries with these indices."""

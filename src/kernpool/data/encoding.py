@@ -363,14 +363,14 @@ class Encoding:
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
-        """Number of pooled columns of each bandwidth."""
-        return tuple(part.size for part in self.parts)
+        """Number of pooled columns of each bandwidth; empty if all columns are as they are."""
+        return tuple(part.size for part in self.parts) if self.options else ()
 
     @property
     def bandwidth_of(self) -> NDArray[np.intp]:
         """Number of the bandwidth of each numeric column of the table."""
         number = np.arange(max(1, len(self.numeric)))
-        for i, part in enumerate(self.parts):
+        for i, part in enumerate(self.parts if self.options else ()):
             number[list(part.columns)] = i
         return number
 

@@ -139,7 +139,7 @@ def choose_bandwidth(
         return Found(by_rule(rule=bandwidth), given_smoothing(smoothing, categories), ridge)
     if len(rows.X) == 1 and rows.weight[0] <= 1:
         warn_caller(f"bandwidth={bandwidth!r} needs more than one row; using the rule of Scott instead")
-        return Found(by_rule(), np.zeros(len(categories)), ridge, loo_error=np.nan, loo_empty_windows=0)
+        return Found(by_rule(), np.zeros(len(categories.kernels)), ridge, loo_error=np.nan, loo_empty_windows=0)
     if smoothing is not None:
         raise ValueError(
             f"smoothing is searched for with bandwidth={bandwidth!r} and must be None, "
@@ -179,8 +179,8 @@ def given_smoothing(smoothing: Any, categories: Categories) -> Array:
     given = np.zeros(0) if smoothing is None else np.array(smoothing, dtype=float, ndmin=1)
     if given.shape != largest.shape:
         raise ValueError(
-            f"smoothing must be one number per categorical column, {len(categories)} in all, such as "
-            f"smoothing={[0.1] * len(categories)}, where bandwidth is given, for numeric columns alone, got "
+            f"smoothing must be one number per categorical column, {len(categories.kernels)} in all, such as "
+            f"smoothing={[0.1] * len(categories.kernels)}, where bandwidth is given, for numeric columns alone, got "
             f"{abbreviate(smoothing)}; 'regularised', 'loo', 'aicc', 'gcv' and, for classes, 'log_loss' find both"
         )
     if not np.all((given >= 0.0) & (given <= largest)):

@@ -214,7 +214,7 @@ def _without_copies(smoother: Smoother, rows: TrainingRows) -> float:
     alone = replace(
         smoother,
         keys=Keys.read(rows.X, rows.value, rows.weight),
-        key_code=rows.code if len(smoother.categories) else None,
+        key_code=rows.code if smoother.categories.kernels else None,
         exclusion=Exclusion(np.arange(len(rows.X))),
     )
     return float(alone.leave_one_out().error)

@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from kernpool.data.chunks.base import Chunk, joined_ranges, range_of
 from kernpool.data.dates import in_words
 from kernpool.data.encoding import Cuts, Encoding
-from kernpool.estimators.model import FittedModel
 from kernpool.execution.warnings import warn_caller
 from kernpool.inference.variance.standard_errors import ExtrapolationWarning
-from kernpool.kernels import get_kernel
+from kernpool.kernels import Kernel, get_kernel
 from kernpool.pooling import Source
 
 Array = NDArray[np.float64]
@@ -137,10 +136,14 @@ class Extent:
     ----------
     encoding : Encoding
         Columns of the fit.
+    kernel : str or Kernel
+        Kernel of the fit.
     bandwidth : ndarray of shape (d,)
-        Infinite for a constant kernel.
+        Bandwidths of the fit.
     planes : bool
         Whether planes are fitted.
+    priors : bool
+        Whether empty windows answer the priors of classes.
     key, weight : ndarray or None
         Training rows before any transformation, and their frequencies.
     source : Source or None
@@ -150,29 +153,47 @@ class Extent:
     """
 
     encoding: Encoding
+    kernel: str | Kernel
     bandwidth: Array
     planes: bool
+    priors: bool
     key: NDArray[Any] | None = None
     weight: Array | None = None
     source: Source | None = None
     key_range: Array | None = None
 
     @cached_property
+    def warns(self) -> bool:
+        """Whether there is extrapolation at all.
+
+        Windows of compact kernels are empty far away, which has a warning of its own, but for classifiers that answer
+        their priors; and a constant kernel has no windows, so that a mean is the same everywhere, and a plane is not.
+        """
+        kernel = get_kernel(self.kernel)
+        if kernel.name == "constant":
+            return self.planes
+        return not kernel.is_compact or self.priors or (self.planes and bool(np.isinf(self.bandwidth).any()))
+
+    @cached_property
     def reach(self) -> tuple[tuple[Array, Array], Array, Array, Cuts]:
         """Limits of unrolled columns, the lower and upper end of their range, and where circles are cut open."""
+        is_constant = get_kernel(self.kernel).name == "constant"
+        bandwidth = np.full_like(self.bandwidth, np.inf) if is_constant else self.bandwidth
         if self.key is None:
             known = self.key_range
             low, high = cast(Source, self.source).ask(Ranges()) if known is None else known
-            return reach_of_range(low, high, self.bandwidth, self.planes), low, high, ()
+            return reach_of_range(low, high, bandwidth, self.planes), low, high, ()
         encoding = self.encoding
         counted = self.key if self.weight is None else self.key[self.weight > 0]
         cuts = encoding.cuts(counted)
         unrolled = encoding.unrolled(counted, cuts)
-        reach = reach_of_rows(unrolled, encoding.in_units(self.bandwidth, counted), self.planes)
+        reach = reach_of_rows(unrolled, encoding.in_units(bandwidth, counted), self.planes)
         return reach, *range_of(unrolled), cuts
 
     def warn(self, query: NDArray[Any]) -> None:
         """Issue one warning if queries, before any transformation, are far beyond the training rows."""
+        if not self.warns:
+            return
         (lower, upper), low, high, cuts = self.reach
         rows = self.encoding.unrolled(query, cuts)
         if np.all(rows.min(axis=0) >= lower) and np.all(rows.max(axis=0) <= upper):
@@ -192,23 +213,3 @@ class Extent:
             "out, or fit rows that reach as far",
             ExtrapolationWarning,
         )
-
-
-def extent_of(model: FittedModel) -> Extent | None:
-    """Return where the training rows of a fitted model are; None if no query is extrapolation to it.
-
-    Windows of compact kernels are empty far away, which has a warning of its own, but for classifiers that answer their
-    priors; and a constant kernel has no windows, so that a mean is the same everywhere, and a plane is not.
-    """
-    kernel, planes, bandwidth = get_kernel(model.kernel), model._degree > 0, model.bandwidth_
-    if kernel.name == "constant":
-        warns, bandwidth = planes, np.full_like(bandwidth, np.inf)
-    else:
-        priors = hasattr(model, "prior_share") and model.empty == "mean"
-        warns = not kernel.is_compact or priors or (planes and bool(np.isinf(bandwidth).any()))
-    if not warns:
-        return None
-    if model.source_ is not None:
-        key_range = getattr(model, "key_range_", None)
-        return Extent(model.encoding_, bandwidth, planes, source=model.source_, key_range=key_range)
-    return Extent(model.encoding_, bandwidth, planes, model.key_, model.key_weight_)

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernpool.bandwidth import TrainingRows
 from kernpool.bandwidth.search import Found
-from kernpool.core import CARTESIAN, Categories, Geometry, Keys, PoolState
+from kernpool.core import Categories, Geometry, Keys, PoolState
 from kernpool.core.robust_weights import RESERVE, Robustness
 from kernpool.data.chunks.base import Chunks
 from kernpool.data.chunks.sources import open_chunks
@@ -29,26 +29,21 @@ Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
 
-def _recipe(model: FittedModel, bandwidth: Array, geometry: Geometry, ridge: float) -> Recipe:
-    return Recipe.of(
-        model.kernel,
-        bandwidth,
-        degree=model._degree,
-        empty=model.empty,
-        n_jobs=model.n_jobs,
-        ridge=ridge,
-        warns_of_nearest=True,
-        geometry=geometry,
-    )
-
-
 def smoother_of_fit(model: FittedModel) -> Smoother | StoredModel:
     """Build the smoother that a fit leaves, from the attributes that it has found."""
     encoding, source, ridge = model.encoding_, model.source_, getattr(model, "ridge_", 0.0)
     if source is not None:
-        recipe = _recipe(model, model.bandwidth_, CARTESIAN, ridge)
+        recipe = Recipe.of(
+            model.kernel,
+            model.bandwidth_,
+            degree=model._degree,
+            empty=model.empty,
+            n_jobs=model.n_jobs,
+            ridge=ridge,
+            warns_of_nearest=True,
+        )
         return StoredModel(source, recipe, (model.search or {}).get("random_state", 0))
-    key, geometry = encoding.pooled(model.key_), Geometry.of(encoding.sizes)
+    key, geometry = encoding.pooled(model.key_), Geometry(encoding.sizes)
     rows = TrainingRows.from_arrays(key, model.value_, model.key_weight_, model.key_code_, model.exclusion_, geometry)
     bandwidth, smoothing = encoding.distinct(model.bandwidth_), np.asarray(model.smoothing_, dtype=np.float64)
     found = Found(bandwidth, smoothing, ridge, window=model.window_, robust_weight=model.robust_weight_)
@@ -58,10 +53,20 @@ def smoother_of_fit(model: FittedModel) -> Smoother | StoredModel:
 def smoother_of_rows(model: FittedModel, found: Found, rows: TrainingRows, categories: Categories) -> Smoother:
     """Build the smoother of some rows, with what `choose_bandwidth` found for them."""
     weight = None if np.all(rows.weight == 1.0) else rows.weight
+    recipe = Recipe.of(
+        model.kernel,
+        rows.geometry.per_column(found.bandwidth),
+        degree=model._degree,
+        empty=model.empty,
+        n_jobs=model.n_jobs,
+        ridge=found.ridge or 0.0,
+        warns_of_nearest=True,
+        geometry=rows.geometry,
+    )
     return Smoother(
         Keys.read(rows.X, rows.value, weight),
-        _recipe(model, rows.geometry.per_column(found.bandwidth), rows.geometry, found.ridge or 0.0),
-        rows.code if len(categories) else None,
+        recipe,
+        rows.code if categories.kernels else None,
         categories,
         found.smoothing,
         window=found.window,
@@ -92,7 +97,7 @@ def read_query(model: FittedModel, X: ArrayLike, *, warn: bool = True) -> tuple[
             "as each batch of pyarrow.parquet.ParquetFile.iter_batches"
         )
     numeric, code = model.encoding_.encode(X, model.unseen)
-    if warn and model._extent is not None:
+    if warn:
         model._extent.warn(numeric)
     return numeric, code
 

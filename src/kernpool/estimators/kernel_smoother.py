@@ -19,7 +19,7 @@ from kernpool.data.array_validation import unshared
 from kernpool.data.encoding import group_codes
 from kernpool.estimators.bandwidth import choose_windows
 from kernpool.estimators.expected_error import expected_error
-from kernpool.estimators.extrapolation import extent_of
+from kernpool.estimators.extrapolation import Extent
 from kernpool.estimators.fitted_model import smoother_of_fit
 from kernpool.estimators.limits import refuse, smoother_of
 from kernpool.estimators.methods.prediction import PredictionBase, prediction_at
@@ -68,7 +68,7 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
         encoding = self.encoding_
         if encoding.options:
             refuse(self, "a periodic or geographic column")
-        rows_of_search = replace(rows_of_search, X=encoding.pooled(key), geometry=Geometry.of(encoding.sizes))
+        rows_of_search = replace(rows_of_search, X=encoding.pooled(key), geometry=Geometry(encoding.sizes))
         found = choose_windows(self, rows_of_search).of_table(encoding)
         self.__dict__ |= found.attributes() | {
             "key_": unshared(key), "value_": unshared(value), "key_weight_": weight, "key_code_": code,
@@ -81,7 +81,18 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
         held = {name: value for name, value in vars(self).items() if name not in LIVE}
         self._given = {name: held[name] for name in held if not name.startswith("_") and not name.endswith("_")}
         self._rank_notes = RankNotes()
-        self.smoother_, self._extent = smoother_of_fit(self), extent_of(self)
+        self.smoother_ = smoother_of_fit(self)
+        self._extent = Extent(
+            self.encoding_,
+            self.kernel,
+            self.bandwidth_,
+            planes=self._degree > 0,
+            priors=hasattr(self, "prior_share") and self.empty == "mean",
+            key=held.get("key_"),
+            weight=held.get("key_weight_"),
+            source=self.source_,
+            key_range=held.get("key_range_"),
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
@@ -95,7 +106,8 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
         super().__setstate__(state)
         if "_given" in state:
             taken = as_fitted(self)
-            self.smoother_, self._extent = smoother_of_fit(taken), extent_of(taken)
+            taken._freeze()
+            self.smoother_, self._extent = taken.smoother_, taken._extent
 
     def expected_error(self) -> float:
         r"""Estimate the mean squared error for new rows, summed over outputs, by nested cross-validation.

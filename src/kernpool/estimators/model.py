@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
 from dataclasses import KW_ONLY, dataclass
 from inspect import signature
 from types import FunctionType
@@ -19,12 +18,12 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from kernpool.bandwidth import CRITERIA, RULES, LeaveOneOut
-from kernpool.core import Categories, Exclusion
+from kernpool.core import NO_CATEGORIES, Categories, Exclusion
 from kernpool.core.dependent_columns import RankNotes
 from kernpool.core.state import EMPTIES
 from kernpool.data.encoding import COLUMN_CHECKS, Encoding
+from kernpool.execution import progress
 from kernpool.execution.error_messages import abbreviate, check_choice, describe_call, did_you_mean
-from kernpool.execution.progress import bar_of_long_fits
 from kernpool.execution.threads import resolve_n_jobs
 from kernpool.inference.resampling.random_draws import as_random
 from kernpool.kernels import Kernel, get_kernel, kernel_of_family
@@ -71,20 +70,20 @@ def _named(function: FunctionType) -> Callable[..., Any]:
     `fit` shows a progress bar if it takes long.
     """
     fits = function.__name__ == "fit"
-    waiting = bar_of_long_fits if fits else nullcontext
 
     @functools.wraps(function)
     def method(self: Any, *arguments: Any, **keywords: Any) -> Any:
         try:
             # so that weights which underflow to zero never raise or warn
-            with waiting(), np.errstate(under="ignore"):
+            with np.errstate(under="ignore"):
                 if not fits:
                     return function(self, *arguments, **keywords)
                 # On a copy, so that a fit that fails or takes long leaves the fit before it whole; nothing of that
                 # is in the copy.
                 new = object.__new__(type(self))
                 new.__dict__ = {name: value for name, value in vars(self).items() if not name.endswith("_")}
-                function(new, *arguments, **keywords)
+                with progress.progress_bar("fitting", patience=progress.LONG):
+                    function(new, *arguments, **keywords)
                 self.__dict__ = new.__dict__
                 return self
         except TypeError as error:
@@ -156,14 +155,11 @@ def check_parameters(model: FittedModel) -> None:
             ACCEPTED[name].check(name, value)
         elif name in OPTIONAL and value is not None:
             OPTIONAL[name](value)
-    _check_kernel_and_bandwidth(model.kernel, model.bandwidth, hasattr(model, "predict_proba"))
-
-
-def _check_kernel_and_bandwidth(kernel: Any, bandwidth: Any, for_classes: bool) -> None:
+    kernel, bandwidth = model.kernel, model.bandwidth
     if isinstance(kernel, str) and kernel in NAMED_FOR_CLASSES:
         raise ValueError(f"kernel={kernel!r} is a way to find bandwidths; use bandwidth={kernel!r}")
     get_kernel(kernel)
-    named = NAMED_FOR_CLASSES if for_classes else NAMED_BANDWIDTHS
+    named = NAMED_FOR_CLASSES if hasattr(model, "predict_proba") else NAMED_BANDWIDTHS
     impossible = bandwidth is None or isinstance(bandwidth, bool | dict)
     if not impossible and (not isinstance(bandwidth, str) or bandwidth in named):
         return
@@ -356,6 +352,8 @@ class FittedModel(Parameters):
 
     def _categories(self) -> Categories:
         encoding = self.encoding_
+        if not encoding.levels:
+            return NO_CATEGORIES
         kinds = [encoding.kinds[i] for i in encoding.categorical]
         kernels = [kernel_of_family(self.categorical_kernel, ordered=kind == "ordered") for kind in kinds]
         return Categories(tuple(kernels), encoding.table_levels)

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 
-from kernpool.bandwidth.search.setup import is_flat
 from kernpool.core.local_fit import warn_of_curvature
 from kernpool.data.chunks.base import Chunks
 from kernpool.estimators.fitted_model import points_of, pooled_from, read_query
@@ -22,10 +21,10 @@ from kernpool.estimators.methods.bootstrap import BootstrapMethods
 from kernpool.estimators.methods.conditional_distribution import ConditionalDistributions
 from kernpool.estimators.methods.inference import Inference
 from kernpool.estimators.methods.prediction_intervals import PredictionIntervals
-from kernpool.estimators.methods.row_order import places_of_rows, times_of, warn_of_correlated_noise
+from kernpool.estimators.methods.row_order import places_of_rows, warn_of_correlated_noise
 from kernpool.estimators.model import as_fitted, check_parameters, with_parameters
-from kernpool.estimators.stored_rows import as_stored, fit_stored, predict_lazily
-from kernpool.estimators.training_rows import Scoring, is_on_dask, read_rows, refuse_other_labels
+from kernpool.estimators.stored_rows import fit_stored, predict_lazily
+from kernpool.estimators.training_rows import Scoring, as_stored, is_on_dask, read_rows, refuse_other_labels
 from kernpool.execution.error_messages import check_flag
 from kernpool.execution.progress import current_progress
 from kernpool.kernels import get_kernel
@@ -148,9 +147,8 @@ class KernelRegressor(
             return self
         check_parameters(self)  # some of them say how rows are read
         refuse_other_labels(X, sample_weight=sample_weight, groups=groups, time=time)
-        time = times_of(X, time)
         key, code, value = read_rows(self, X, y, numbers=True)
-        place = places_of_rows(self, key, time, groups)
+        place = places_of_rows(self, X, key, time, groups)
         self._fit_pairs(key, code, value, sample_weight, groups, place)
         if groups is None:
             warn_of_correlated_noise(self, place)
@@ -213,7 +211,7 @@ class KernelRegressor(
         # A ridge keeps their slopes in bounds; without one, published fits have them as levels.
         searched = isinstance(self.bandwidth, str) and self.bandwidth == "regularised"
         ridge = getattr(self, "ridge", None)
-        has_ridge = (searched and not is_flat(get_kernel(self.kernel))) if ridge is None else ridge > 0
+        has_ridge = (searched and not get_kernel(self.kernel).is_flat) if ridge is None else ridge > 0
         return self._degree == 1 and has_ridge
 
     def _report_rank(self, rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:

@@ -187,7 +187,7 @@ def _search(
         some = distinct.drawn(most, check_random_state(options.random_state))
         drawn = distinct.take(some)
     spread = column_spread(drawn.X, drawn.weight, drawn.geometry)
-    one_factor = not len(categories) and drawn.bandwidths == 1
+    one_factor = not categories.kernels and drawn.bandwidths == 1
     seconds = time.perf_counter()
     if one_factor:
         found = Found(spread, np.zeros(0), 0.0 if model._degree else None)

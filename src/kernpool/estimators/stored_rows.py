@@ -6,72 +6,24 @@ sample depends on the rows, their order and `random_state`, not on how the rows 
 
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.bandwidth import TrainingRows
-from kernpool.data import Chunks, Encoding, is_arrow_table, is_frame, open_chunks
+from kernpool.data import Encoding
 from kernpool.data.chunks.base import seed_of
 from kernpool.data.encoding import COLUMN_OPTIONS
 from kernpool.estimators.bandwidth import DEFAULT_SEARCH_ROWS, bandwidth_of_sample, choose_bandwidth, search_options
 from kernpool.estimators.extrapolation import Extent, Ranges
 from kernpool.estimators.limits import refuse
 from kernpool.estimators.model import FittedModel, check_parameters
-from kernpool.estimators.training_rows import is_on_dask, refuse_formula
 from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.progress import current_progress
-from kernpool.pooling import ChunkPairs, Source
+from kernpool.pooling import Source
 
 Array = NDArray[np.float64]
-
-
-def as_stored(X: Any, y: Any, sample_weight: Any) -> Source | None:
-    """Return the rows given to ``fit`` as `Source` if they are not in memory; None for other rows.
-
-    These are chunks, a file or folder of files, an Arrow stream with y as the name of its target column, Dask
-    collections, and what `kernpool.dask.open_partitions` returns.
-
-    Raises
-    ------
-    TypeError
-        If the target is not named, or weights are not a column.
-    ValueError
-        If the rows can be gone through only once.
-    """
-    named = isinstance(y, str) or (isinstance(y, list | tuple) and all(isinstance(name, str) for name in y))
-    if isinstance(X, Source | Chunks):
-        if y is not None or sample_weight is not None:
-            raise TypeError("chunks and partitions bring their values and weights: leave y and sample_weight out")
-        if isinstance(X, Source):
-            return X
-        chunks = X
-    elif is_on_dask(X):
-        from kernpool.dask import open_partitions  # needs the extra
-
-        refuse_formula(X, y)
-        return open_partitions(X, None if named else y, sample_weight, target=y if named else None)
-    elif isinstance(X, str | Path) or (isinstance(y, str) and (is_arrow_table(X) or not is_frame(X))):
-        refuse_formula(X, y)
-        if not named:
-            raise TypeError(f"y must name the column of {X} that is the target, got {type(y).__name__}")
-        if sample_weight is not None and not isinstance(sample_weight, str):
-            raise TypeError(f"sample_weight must name a column of weights, got {type(sample_weight).__name__}")
-        if not isinstance(X, str | Path) and not hasattr(X, "__arrow_c_stream__"):
-            raise TypeError(
-                f"y={y!r} names a column, so X must be a file, a folder or a stream of Arrow, got {type(X).__name__}"
-            )
-        chunks = open_chunks(X, target=y, weight=sample_weight)
-    else:
-        return None
-    if not chunks.again:
-        raise ValueError(
-            "X must be rows that predict can read again, which an iterator does not allow; give a list, a file or "
-            "arrays"
-        )
-    return ChunkPairs(chunks, chunks.reference())
 
 
 # Values that parameters and arguments of ``fit`` may have for rows that are not in memory, and why no others.
@@ -151,7 +103,7 @@ def predict_lazily(model: FittedModel, pairs: Any, X: Any) -> Any:
     """
     encoding, extent = model.encoding_, model._extent
     array = pairs.queries(X, encoding.labels, len(encoding.kinds), encoding.kinds)
-    if extent is not None:
+    if extent.warns:
         known = pairs.delayed_answer(Ranges()) if extent.key_range is None else extent.key_range
         extent = replace(extent, source=None)
         array = array.map_blocks(_warned, extent=extent, key_range=known, dtype=array.dtype, meta=array._meta)

@@ -1,6 +1,7 @@
 """Training rows: reading X, y and weights, and protection from changes by the caller.
 
-`read_rows` reads X, y and weights, and `one_hot` turns labels into numbers that can be pooled.
+`as_stored` recognises rows that are not in memory, `read_rows` reads X, y and weights, and `one_hot` turns labels into
+numbers that can be pooled.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
+from kernpool.data import Chunks, is_arrow_table, is_frame, open_chunks
 from kernpool.data.array_validation import as_key_weight, as_real_array, find_inexact, is_missing, refuse_foreign
 from kernpool.data.columns import Columns, MixedTable
 from kernpool.data.encoding import COLUMN_OPTIONS, Encoding
@@ -21,6 +23,7 @@ from kernpool.data.suspect_columns import SuspectColumnWarning, suspect_columns
 from kernpool.estimators.model import FittedModel
 from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.warnings import warn_caller
+from kernpool.pooling import ChunkPairs, Source
 
 NO_TARGET = "{} requires y to be passed, but the target y is None"
 
@@ -200,6 +203,52 @@ def read_rows(
     target = getattr(y, "name", None)
     model.target_name_ = target if isinstance(target, str) else None
     return key, code, output
+
+
+def as_stored(X: Any, y: Any, sample_weight: Any) -> Source | None:
+    """Return the rows given to ``fit`` as `Source` if they are not in memory; None for other rows.
+
+    These are chunks, a file or folder of files, an Arrow stream with y as the name of its target column, Dask
+    collections, and what `kernpool.dask.open_partitions` returns.
+
+    Raises
+    ------
+    TypeError
+        If the target is not named, or weights are not a column.
+    ValueError
+        If the rows can be gone through only once.
+    """
+    named = isinstance(y, str) or (isinstance(y, list | tuple) and all(isinstance(name, str) for name in y))
+    if isinstance(X, Source | Chunks):
+        if y is not None or sample_weight is not None:
+            raise TypeError("chunks and partitions bring their values and weights: leave y and sample_weight out")
+        if isinstance(X, Source):
+            return X
+        chunks = X
+    elif is_on_dask(X):
+        from kernpool.dask import open_partitions  # needs the extra
+
+        refuse_formula(X, y)
+        return open_partitions(X, None if named else y, sample_weight, target=y if named else None)
+    elif isinstance(X, str | Path) or (isinstance(y, str) and (is_arrow_table(X) or not is_frame(X))):
+        refuse_formula(X, y)
+        if not named:
+            raise TypeError(f"y must name the column of {X} that is the target, got {type(y).__name__}")
+        if sample_weight is not None and not isinstance(sample_weight, str):
+            raise TypeError(f"sample_weight must name a column of weights, got {type(sample_weight).__name__}")
+        if not isinstance(X, str | Path) and not hasattr(X, "__arrow_c_stream__"):
+            raise TypeError(
+                f"y={y!r} names a column, so X must be a file, a folder or a stream of Arrow, got {type(X).__name__}"
+            )
+        chunks = open_chunks(X, target=y, weight=sample_weight)
+    else:
+        return None
+    if not chunks.again:
+        raise ValueError(
+            "X must be rows that predict can read again, which an iterator does not allow; give a list, a file or "
+            "arrays"
+        )
+    return ChunkPairs(chunks, chunks.reference())
 
 
 def refuse_formula(X: Any, y: Any) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from contextvars import ContextVar
 from threading import Timer, current_thread, main_thread
 from typing import Any
@@ -86,9 +86,12 @@ def is_watched() -> bool:
 
 @contextmanager
 def progress_bar(what: str, quiet: bool = False, unit: str = "rows", patience: float | None = None) -> Iterator[None]:
-    """Show a progress bar during the `with` block, once it has taken `patience` seconds, by default `PATIENCE`."""
+    """Show a progress bar during the `with` block, once it has taken `patience` seconds, by default `PATIENCE`.
+
+    There is none where somebody listens to the progress already, such as an outer bar.
+    """
     # It shows then even at 0 %.
-    if quiet or not is_watched():
+    if quiet or current_progress() is not None or not is_watched():
         yield
         return
     patience, started = PATIENCE if patience is None else patience, time.monotonic()
@@ -103,11 +106,6 @@ def progress_bar(what: str, quiet: bool = False, unit: str = "rows", patience: f
             begin.join()
             if time.monotonic() - started >= patience:  # otherwise nothing has been drawn
                 draw("")
-
-
-def bar_of_long_fits() -> AbstractContextManager[None]:
-    """Return a context that shows a bar if a fit takes longer than `LONG`, unless progress is reported otherwise."""
-    return nullcontext() if current_progress() is not None else progress_bar("fitting", patience=LONG)
 
 
 def draw(line: str) -> None:

@@ -143,6 +143,11 @@ class Kernel:
         """Whether the support is finite, so that keys farther than `support` bandwidths have zero weight."""
         return math.isfinite(self.support)
 
+    @cached_property
+    def is_flat(self) -> bool:
+        """Whether the kernel is constant on its support, so that criteria are steps, or has no `log_slope`."""
+        return self.log_slope is None or not np.any(self.log_slope(np.array([0.25, 0.5, 0.75])))
+
     @property
     def adds_up(self) -> bool:
         """Whether sums of the kernel over many keys can be computed from a few moments."""

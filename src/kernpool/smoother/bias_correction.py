@@ -62,7 +62,7 @@ def plane_slopes(fitted: Fitted) -> tuple[Array, list[LinearWeights]]:
         One per column.
     """
     problem, smoother, state = fitted.problem, fitted.smoother, fitted.state
-    widths, layout, mean = problem.similarity.widths, problem.layout, state.finalize(empty="zero")
+    widths, layout, mean = problem.similarity.widths(), problem.layout, state.finalize(empty="zero")
     inverse = inverse_designs(problem, state, smoother.recipe.ridge_weight(smoother.columns))
     offset = mean[:, layout.first]
     if layout.degree == 2:
@@ -107,7 +107,7 @@ def constant_slopes(fitted: Fitted) -> tuple[Array, list[LinearWeights]]:
             f"got {abbreviate(kernel.name)}; "
             "use LocalLinearRegressor, whose slopes have standard errors for every kernel"
         )
-    widths, layout = fitted.problem.similarity.widths, fitted.problem.layout
+    widths, layout = fitted.problem.similarity.widths(), fitted.problem.layout
     mean = fitted.state.finalize(empty="zero")
     offset = mean[:, layout.first]
     m, d, c = len(mean), layout.columns, layout.values

@@ -153,19 +153,13 @@ def pullback(
         for name in wanted
     }
 
-    def add(names: frozenset[str], queries: slice, keys: slice) -> None:
-        part = blocks.differentiate_block(queries, keys, state, cotangent, names)._asdict()
-        for name in names:
-            sums[name][queries if name in PER_QUERY else keys] += part[name]
-
-    def along_keys(queries: slice) -> Iterator[None]:
-        for keys in cut(n, blocks.keys_per_call):
-            add(wanted & PER_QUERY, queries, keys)
-            yield
-
-    def along_queries(keys: slice) -> Iterator[None]:
-        for queries in cut(m, blocks.pairs_per_call // _KEY_ROWS):
-            add(wanted - PER_QUERY, queries, keys)
+    def along(others: list[slice], names: frozenset[str], own: slice) -> Iterator[None]:
+        # Sums per query of a block of queries over all keys, or per key of a block of keys over all queries.
+        for other in others:
+            queries, keys = (own, other) if names <= PER_QUERY else (other, own)
+            part = blocks.differentiate_block(queries, keys, state, cotangent, names)._asdict()
+            for name in names:
+                sums[name][own] += part[name]
             yield
 
     def along_both(some: slice, ordered: dict[str, OrderedSum], keys: slice) -> Iterator[None]:
@@ -181,7 +175,10 @@ def pullback(
 
     rows = max(1, blocks.pairs_per_call // min(n, blocks.keys_per_call))
     per_query, per_key = cut(m if wanted & PER_QUERY else 0, rows), cut(n if wanted - PER_QUERY else 0, _KEY_ROWS)
-    passes: list[tuple[Work, list[slice]]] = [(along_keys, per_query), (along_queries, per_key)]
+    passes: list[tuple[Work, list[slice]]] = [
+        (partial(along, cut(n, blocks.keys_per_call), wanted & PER_QUERY), per_query),
+        (partial(along, cut(m, blocks.pairs_per_call // _KEY_ROWS), wanted - PER_QUERY), per_key),
+    ]
     if per_query and len(per_key) >= _FEWEST_KEY_BLOCKS:
         passes = []
         width = sum(sums[name].shape[1] for name in wanted & PER_QUERY)

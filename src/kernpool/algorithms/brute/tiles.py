@@ -152,7 +152,7 @@ class CompiledBlocks:
             read_only(mask),
             read_only(self.own[queries] - keys.start),
             read_only(self.own_weight[queries]),
-            read_only(np.atleast_2d(problem.similarity.at(queries).widths)),
+            read_only(np.atleast_2d(problem.similarity.widths(queries))),
             *kernel_of(problem),
         )
 

@@ -104,7 +104,7 @@ def sum_windows(problem: Problem, n_jobs: int = 1, progress: Progress | None = N
     )
     place = np.argsort(problem.query[:, 0], kind="stable")
     q = np.ascontiguousarray(problem.query[place, 0])
-    width = np.ascontiguousarray(np.broadcast_to(problem.similarity.widths[:, 0], m)[place])
+    width = np.ascontiguousarray(np.broadcast_to(problem.similarity.widths()[:, 0], m)[place])
     left_out = None
     if problem.self_index is not None:
         rank = np.empty(len(order) + 1, np.int64)

@@ -571,12 +571,20 @@ def search_per_column(
     steps = np.log(np.geomspace(grid[0] * 3, grid[-1], size))
     lines = [np.unique(np.clip(np.log(unit) + steps, low[a], high[a])) for a, unit in enumerate(spread)]
     lines += [np.linspace(0.0, 1.0, size) ** 2 * end for end in high[len(spread) :]]
-    found = minimise(first, starts(first, spread, grid, generator), lines)
-    if found is None:
+    best = _best_from(first, starts(first, spread, grid, generator))
+    if best is None:
         return "undefined everywhere"
+    # Starts miss minima that differ in one bandwidth, so each valley along a line through the best point is a new
+    # start, as long as that finds something better.
+    for _ in range(MOST_ROUNDS if len(lines) <= MOST_TRIED_ONE_BY_ONE else ROUNDS_OF_MANY):
+        found = _best_from(first, _valleys_around(first, best.end, lines))
+        if found is None or found.end.penalised >= best.end.penalised * (1.0 - SECOND_TOLERANCE):
+            break
+        best = found
+    best = descend(first, best, TOLERANCE)
     if options.kernel.is_compact:
-        found = descend_without_slopes(first, found)
-    best = flatten(first, found)
+        best = descend_without_slopes(first, best)
+    best = flatten(first, best)
     if options.ridge is None:
         best = flatten(first, find_ridge(first, best))
     first.confirm(best.end)
@@ -596,38 +604,6 @@ def search_per_column(
             best = flatten(objective, best, tolerance, enough)
         objective.confirm(best.end)
     return f"{best.reason}, from the best of {len(objectives[-2].rows.X)} rows"
-
-
-def minimise(objective: Objective, from_starts: Iterable[Evaluation], lines: list[Array]) -> GaussNewton | None:
-    """Minimise a criterion: descend from all starts, continue from the best, and scan each column at the end.
-
-    Starts miss minima that differ in one bandwidth, so from the best point every bandwidth is scanned from end
-    to end, and each valley along such a line is a new start. This repeats as long as it finds something better; once
-    with many columns.
-
-    Parameters
-    ----------
-    objective : Objective
-        Criterion of the same rows as the starts.
-    from_starts : iterable of Evaluation
-        Starting points.
-    lines : list of ndarray
-        Points at which each parameter is scanned, in increasing order.
-
-    Returns
-    -------
-    GaussNewton or None
-        The best; None if the criterion is finite at none of the starts.
-    """
-    best = _best_from(objective, from_starts)
-    if best is None:
-        return None
-    for _ in range(MOST_ROUNDS if len(lines) <= MOST_TRIED_ONE_BY_ONE else ROUNDS_OF_MANY):
-        found = _best_from(objective, _valleys_around(objective, best.end, lines))
-        if found is None or found.end.penalised >= best.end.penalised * (1.0 - SECOND_TOLERANCE):
-            break
-        best = found
-    return descend(objective, best, TOLERANCE)
 
 
 def _best_from(objective: Objective, from_starts: Iterable[Evaluation]) -> GaussNewton | None:

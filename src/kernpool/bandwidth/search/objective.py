@@ -307,7 +307,7 @@ class Objective(SearchObjective):
         self.rows, self.options, self.categories, self.penalty = rows, options, categories, penalty
         self.tried, self.tried_quickly = [], []
         self.columns, self.box, criterion = rows.bandwidths, bounds(rows, categories), options.criterion
-        self.parameters = self.columns + len(categories)
+        self.parameters = self.columns + len(categories.kernels)
         self.ridge = FIRST_RIDGE * rows.unit if options.ridge is None else options.ridge
         problem = Problem.from_arrays(
             rows.X,
@@ -316,16 +316,16 @@ class Objective(SearchObjective):
             kernel=options.kernel,
             bandwidth=np.where(np.ptp(rows.X, axis=0) > 0, np.ptp(rows.X, axis=0), 1.0),
             key_weight=None if np.all(rows.weight == 1.0) else rows.weight,
-            exclude_self=criterion.exclude_self and rows.exclusion is None,
             degree=options.degree,
             geometry=rows.geometry,
         )
         if rows.exclusion is not None:
             problem = problem.excluding(rows.exclusion.code, rows.exclusion)
-        self.problem = problem.without_center()
+        own = np.arange(len(rows.X)) if criterion.exclude_self and rows.exclusion is None else None
+        self.problem = replace(problem, self_index=own, value_center=np.zeros_like(problem.value_center))
         self._total, self._number = rows.total, rows.number
         self._share = np.sqrt(rows.weight / self._total)[:, None]
-        self._log_peak = self.problem.similarity.log_peak
+        self._log_peak = problem.similarity.kernel.log_peak(rows.X.shape[1])
 
     def evaluate(self, theta: Array) -> Evaluation:
         """Evaluate the criterion at log bandwidths, smoothings and maybe a log ridge, and record it in `tried`."""
@@ -393,7 +393,7 @@ class Objective(SearchObjective):
         by_hat: Array | float = 0.0
         if hat.size and problem.degree:
             residual, by_fit, by_hat = replace_at_high_leverage(residual, self.alone, hat, self.bound)
-        cost = cost_of_empty(empty, weight)
+        cost = cost_of_empty(empty, weight) if empty.any() else 0.0
         if self.rows.exclusion is not None and self.rows.exclusion.gap and lies_within_gap(problem):
             self.rejected = min(self.rejected, float(np.sum(residual**2)))
             cost = math.inf
@@ -461,11 +461,12 @@ class Objective(SearchObjective):
         factor = at.root * self._share * at.by_fit
         by_ridge: list[Array] = []
         if at.ridge:
-            own = np.divide(at.fit.tilt, at.fit.base[:, None])
-            change = self._change_by_ridge(at, at.fit.slope)
+            weight, sums = np.asarray(at.ridge * np.exp(self._log_peak)), self.rows.geometry.sums
+            change = sums(change_by_ridge(at.state, at.fit, weight, at.fit.slope))
             moved[:, :, : self.columns] += 2.0 * change
             if log_hat_moved is not None:
-                log_hat_moved[:, : self.columns] += 2.0 * self._change_by_ridge(at, own[:, :, None])[:, 0]
+                own = np.divide(at.fit.tilt, at.fit.base[:, None])[:, :, None]
+                log_hat_moved[:, : self.columns] += 2.0 * sums(change_by_ridge(at.state, at.fit, weight, own))[:, 0]
             if len(at.theta) > self.parameters:
                 by_ridge = [np.ravel(-factor * change.sum(axis=2))]
         # Where weights overflow, slopes are differences of infinities; squares of slopes have to be finite.
@@ -488,11 +489,6 @@ class Objective(SearchObjective):
         """Bounds on the residuals of rows of leverage one, times the square roots of the rows' normalised weights."""
         deviation = np.sqrt(np.sum(self.alone**2, axis=0))
         return np.asarray(LARGEST * np.where(deviation > 0, deviation, 1.0) * self._share)
-
-    def _change_by_ridge(self, at: Evaluation, slope: Array) -> Array:
-        """Return derivatives of fits with respect to the logarithm of the ridge, one per bandwidth: (n, c, d)."""
-        weight = np.asarray(at.ridge * np.exp(self._log_peak))
-        return self.rows.geometry.sums(change_by_ridge(at.state, at.fit, weight, slope))
 
     def _penalty_gradient(self, at: Evaluation, log_hat_moved: Array) -> tuple[Array, Array]:
         """Return derivatives of the log penalty, and of residuals via leverages, with respect to all parameters."""
@@ -521,7 +517,7 @@ class Objective(SearchObjective):
 
         Of shape (n, p). The products are summed over outputs. Parameters are log bandwidths and smoothings.
         """
-        wanted = ("log_bandwidth", "smoothing") if len(self.categories) else ("log_bandwidth",)
+        wanted = ("log_bandwidth", "smoothing") if self.categories.kernels else ("log_bandwidth",)
         options = self.options
         plan = choose(at.problem, options.algorithm, reuse=True)
         found = plan.pullback(at.problem, at.state, cotangent, wanted, n_jobs=options.n_jobs, progress=options.progress)

@@ -327,17 +327,15 @@ def search_bandwidth(
     if criterion.regular and not one:  # one number hardly overfits
         largest = start.categories.largest
         penalty = partial(penalise_bandwidths, log_spread=np.log(spread), varies=rows.extent > 0, largest=largest)
-
-    def objective_of(rows: TrainingRows) -> Any:
-        objective = fastest_objective(rows, options, start.categories, penalty)
-        return log_loss.LogLoss(objective, spread) if criterion is LOG_LOSS else objective
-
+    objective_of = partial(fastest_objective, options=options, categories=start.categories, penalty=penalty)
     # The criteria of the rows that starts are tried on and of all rows, which are the same for few rows.
-    objectives = [objective_of(rows)]
+    objectives: list[Any] = [objective_of(rows)]
     quick = objectives[0].is_quick and len(rows.X) <= MOST_ROWS_FOR_GRID
     limit = MOST_ROWS_FOR_GRID if one or quick or criterion is LOG_LOSS else MOST_ROWS_FOR_STARTS
     if len(rows.X) > limit:
         objectives.insert(0, objective_of(rows.draw(limit, generator)))
+    if criterion is LOG_LOSS:
+        objectives = [log_loss.LogLoss(objective, spread) for objective in objectives]
     with blas_threads():  # products of few rows: with threads of their own 570 rows of 30 columns took twice as long
         try:
             if one:
@@ -472,7 +470,9 @@ def _outcome(
     matters = judged.relevant(theta)[:d]
     if one and criterion is not LOG_LOSS:
         matters = bandwidth < FLAT_FACTOR * rows.extent
-    relevance = np.concatenate([np.where(matters, spread / bandwidth, 0.0), start.categories.relevance(smoothing)])
+    relevance = np.where(matters, spread / bandwidth, 0.0)
+    if smoothing.size:
+        relevance = np.append(relevance, start.categories.relevance(smoothing))
     with np.errstate(over="ignore", under="ignore"):
         error = float(np.sum(np.ldexp(best.error * start.scale**2, 2 * start.exponent)))
     if np.any(best.error > 0) and not 0 < error < np.inf:

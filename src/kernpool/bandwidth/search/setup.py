@@ -7,7 +7,7 @@ column.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from kernpool.bandwidth.criteria import CRITERIA, LOG_LOSS, Criterion
 from kernpool.bandwidth.rules_of_thumb import column_spread
-from kernpool.core import CARTESIAN, Categories, Exclusion, Geometry, Layout
+from kernpool.core import CARTESIAN, Categories, Exclusion, Geometry
+from kernpool.core.moments import layout_of
 from kernpool.execution.progress import Progress
 from kernpool.kernels import Kernel
 
@@ -86,6 +87,17 @@ class TrainingRows:
         Which rows are held out together; by default each is alone.
     geometry : Geometry, optional
         Which numeric columns are one point together; by default each has its own bandwidth.
+
+    Attributes
+    ----------
+    total : float
+        Number of rows, as the sum of frequency weights.
+    number : float
+        Number of rows: the sum of weights, but at least the number of distinct rows, as weights may be normalised.
+    unit : float
+        Weight that counts as one row: the mean weight, but at most one. It is below one if weights were normalised.
+    bandwidths : int
+        Number of bandwidths, at most one per column.
     """
 
     X: Array
@@ -94,6 +106,17 @@ class TrainingRows:
     weight: Array
     exclusion: Exclusion | None = None
     geometry: Geometry = CARTESIAN
+    total: float = field(init=False)
+    number: float = field(init=False)
+    unit: float = field(init=False)
+    bandwidths: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        total = float(self.weight.sum())
+        number = max(total, float(len(self.X)))
+        bandwidths = len(self.geometry) or self.X.shape[1]
+        numbers = {"total": total, "number": number, "unit": total / max(number, 1.0), "bandwidths": bandwidths}
+        self.__dict__.update(numbers)  # frozen afterwards
 
     @classmethod
     def from_arrays(
@@ -110,27 +133,6 @@ class TrainingRows:
         weight = np.ones(len(X)) if weight is None else weight
         return cls(X, code, value.reshape(len(X), -1), weight, exclusion, geometry)
 
-    @property
-    def total(self) -> float:
-        """Number of rows, as the sum of frequency weights."""
-        return float(self.weight.sum())
-
-    @property
-    def number(self) -> float:
-        """Number of rows: the sum of weights, but at least the number of distinct rows.
-
-        Weights may be normalised.
-        """
-        return max(self.total, float(len(self.X)))
-
-    @property
-    def unit(self) -> float:
-        """Weight that counts as one row: the mean weight, but at most one.
-
-        It is below one if weights were normalised.
-        """
-        return self.total / self.number
-
     def take(self, rows: NDArray[np.intp]) -> TrainingRows:
         """Return the training rows with these indices."""
         return replace(
@@ -141,11 +143,6 @@ class TrainingRows:
             weight=self.weight[rows],
             exclusion=None if self.exclusion is None else self.exclusion.take(rows),
         )
-
-    @property
-    def bandwidths(self) -> int:
-        """Number of bandwidths, at most one per column."""
-        return len(self.geometry) or self.X.shape[1]
 
     @property
     def extent(self) -> Array:
@@ -167,7 +164,7 @@ class TrainingRows:
     def sums_per_pair(self, degree: int) -> int:
         """Return how many sums over the pairs of rows a fit takes: moments of inputs, and products with outputs."""
         (d, k, c) = self.X.shape[1], self.code.shape[1], self.value.shape[1]
-        return int(k + (1 + Layout(c, d, degree).width if degree else d + c))
+        return int(k + (1 + layout_of(c, d, degree).width if degree else d + c))
 
     @property
     def clusters(self) -> NDArray[np.int64] | None:
@@ -258,15 +255,6 @@ def distinct_rows(rows: TrainingRows) -> tuple[TrainingRows, NDArray[np.intp]]:
 def canonical_rows(rows: TrainingRows) -> TrainingRows:
     """Return rows in canonical form, as `distinct_rows` says."""
     return distinct_rows(rows)[0]
-
-
-def is_flat(kernel: Kernel) -> bool:
-    """Return whether a kernel is constant on its support, or its derivative is not available (no `log_slope`).
-
-    If it is constant, criteria are step functions.
-    """
-    slope = kernel.log_slope
-    return slope is None or not np.any(slope(np.array([0.25, 0.5, 0.75])))
 
 
 # Sums over pairs in one evaluation of a search: about five seconds for all of its evaluations on two cores, from 2 to
@@ -384,15 +372,16 @@ def begin(rows: TrainingRows, options: SearchOptions, categories: Categories) ->
     ValueError
         If there are categorical columns, and only a common factor can be searched for.
     """
-    factor_alone = options.degree == 2 or is_flat(options.kernel)
-    if len(categories) and factor_alone:
+    factor_alone = options.degree == 2 or options.kernel.is_flat
+    if categories.kernels and factor_alone:
         raise ValueError(
             "categorical columns have smoothings of their own, which cannot be searched for with "
             f"kernel={options.kernel.name!r}; use a kernel that is not flat, such as 'gaussian' or 'epanechnikov'"
         )
     rows, _ = distinct_rows(rows)
     # A table with only categorical columns has one column of zeros, which is no reason to warn.
-    spread = np.ones(1) if len(categories) and not rows.X.any() else column_spread(rows.X, rows.weight, rows.geometry)
+    is_categorical = categories.kernels and not rows.X.any()
+    spread = np.ones(1) if is_categorical else column_spread(rows.X, rows.weight, rows.geometry)
     (by_column, categorical), varies = column_order(rows), rows.extent > 0
     # Bandwidths by the first of their columns, and all columns of one together.
     bandwidth_of = rows.geometry.per_column(np.arange(rows.bandwidths))[by_column]
@@ -414,15 +403,15 @@ def begin(rows: TrainingRows, options: SearchOptions, categories: Categories) ->
     has_own_units = bool(np.any(exponent != exponent[0]) or np.any(scale != 1.0))
     searched = replace(rows, code=np.ascontiguousarray(rows.code[:, categorical]), value=value)
     if len(numeric):
-        geometry = Geometry.of(map(len, together))
+        geometry = Geometry.of(map(len, together)) if rows.geometry else CARTESIAN
         searched = replace(searched, X=np.ascontiguousarray(rows.X[:, np.concatenate(together)]), geometry=geometry)
     else:
         searched = replace(searched, X=np.zeros((len(rows.X), 1)), geometry=CARTESIAN)
     return SearchStart(
         searched,
-        categories.take(categorical),
+        categories.take(categorical) if len(categorical) > 1 else categories,
         spread[numeric] if len(numeric) else np.ones(1),
-        factor_alone or (len(numeric) <= 1 and not len(categories)),
+        factor_alone or (len(numeric) <= 1 and not categories.kernels),
         numeric,
         categorical,
         rows.bandwidths,

@@ -75,7 +75,7 @@ def _refuse_constant(
 
 def _fit_of_fewer(model: FittedModel, rest: TestSample) -> Smoother:
     """Return the smoother without the tested columns, at newly chosen bandwidths."""
-    if not rest.X.shape[1] and not len(rest.categories):
+    if not rest.X.shape[1] and not rest.categories.kernels:
         return rest.smoother(Recipe.of("constant", n_jobs=model.n_jobs), np.zeros(0))  # the mean
     # With a compact kernel the best bandwidth of columns that do not matter may be so small that all windows are empty:
     # rows are predicted by the mean of the others, and the fit itself passes through every row.

@@ -60,35 +60,19 @@ LEAST_GAP = 5  # with a correlation of .3 the error is .014 with gaps of 3 place
 LARGEST_SHARE = 10  # one part in so many of all places
 
 
-def times_of(X: Any, time: Any) -> Any:
-    """Return the times of the rows; `time` may be the name of a column of X.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it names no column of a frame.
-    """
-    if not isinstance(time, str):
-        return time
-    if not is_frame(X):
-        raise TypeError(f"time={time!r} names a column, and X is no frame; pass the times of the rows")
-    try:
-        return X[time]
-    except (KeyError, ValueError, LookupError):
-        raise ValueError(f"time={time!r} is no column of X; name one, or pass the times of the rows") from None
-
-
-def places_of_rows(model: FittedModel, key: NDArray[Any], time: Any, groups: Any) -> Codes | None:
+def places_of_rows(model: FittedModel, X: Any, key: NDArray[Any], time: Any, groups: Any) -> Codes | None:
     """Return the place of each training row in the order of `time`, or of the only numeric column; None if unordered.
 
     Parameters
     ----------
     model : estimator
         Its gap and its encoding.
+    X : object
+        Training rows as they came.
     key : ndarray of shape (n, d)
         Numeric columns of the training rows.
     time, groups : object
-        Times and groups of the rows, or None.
+        Times and groups of the rows, or None; times may be the name of a column of X.
 
     Returns
     -------
@@ -98,9 +82,9 @@ def places_of_rows(model: FittedModel, key: NDArray[Any], time: Any, groups: Any
     Raises
     ------
     ValueError
-        If there is a gap and no order, or groups as well; or times are missing.
+        If there is a gap and no order, or groups as well; or times are missing, or no column of X.
     TypeError
-        If times cannot be sorted.
+        If times cannot be sorted, or are a name and X is no frame.
     """
     if groups is not None and (model.gap or time is not None):
         given = f"gap={model.gap}" if model.gap else "time="
@@ -108,6 +92,13 @@ def places_of_rows(model: FittedModel, key: NDArray[Any], time: Any, groups: Any
             f"groups= leaves whole clusters out and {given} rows next to each other, and one fit does one of them; "
             "leave one out"
         )
+    if isinstance(time, str):
+        if not is_frame(X):
+            raise TypeError(f"time={time!r} names a column, and X is no frame; pass the times of the rows")
+        try:
+            time = X[time]
+        except (KeyError, ValueError, LookupError):
+            raise ValueError(f"time={time!r} is no column of X; name one, or pass the times of the rows") from None
     if time is not None:
         cells = np.asarray(time)
         if cells.dtype.kind in "US" or (

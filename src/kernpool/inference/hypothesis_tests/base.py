@@ -102,7 +102,7 @@ class TestSample:
 
     def smoother(self, recipe: Recipe, smoothing: Array) -> Smoother:
         """Return the smoother of the rows and their output."""
-        code = self.code if len(self.categories) else None
+        code = self.code if self.categories.kernels else None
         return Smoother(Keys.read(self.numeric, self.y), recipe, code, self.categories, smoothing)
 
     def test_bandwidth(self, kernel: Kernel) -> Array:

@@ -136,7 +136,7 @@ def specification_test(
     rate = len(sample) ** (-2.0 / (4.0 + sample.X.shape[1]))
     smoothing = np.minimum(sample.categories.largest, rate)
     statistic = zheng_statistic(sample.smoother(Recipe.of(profile, width, n_jobs=n_jobs), smoothing))
-    if len(sample.categories) and _is_least_squares(model):
+    if sample.categories.kernels and _is_least_squares(model):
         raise ValueError(
             "X has categorical columns, which LinearRegression() does not take; give model= a pipeline that encodes "
             "them, or X with numbers alone"

@@ -49,7 +49,7 @@ def nearest_residuals(smoother: Smoother, neighbours: int = NEIGHBOURS) -> Array
     (kept,) = np.nonzero(weight > 0)
     bandwidth = np.broadcast_to(smoother.recipe.bandwidth, (places.shape[1],))
     points = np.ascontiguousarray(places[kept] / bandwidth if places.shape[1] > 1 else places[kept])
-    if code is not None and len(smoother.categories):
+    if code is not None and smoother.categories.kernels:
         points = np.hstack([points, _category_coordinates(code[kept], points)])
     place, group = np.unique(points, axis=0, return_inverse=True)
     group = group.ravel()

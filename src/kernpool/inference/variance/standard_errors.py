@@ -135,7 +135,7 @@ def _refuse_flat(found: Estimate, error: Array, size: Array, smoother: Smoother)
     # a plane that degenerates to a constant has a slope near zero that would look precise
     assert found.column is not None
     size = size * math.sqrt(smoother.rows)
-    bandwidth = found.terms[0][1].problem.similarity.widths[..., found.column]
+    bandwidth = found.terms[0][1].problem.similarity.widths()[..., found.column]
     (flat,) = np.nonzero((size * bandwidth < NO_SLOPE) | ((found.rank == 0) & np.isfinite(size)))
     if flat.size:
         warn_caller(
