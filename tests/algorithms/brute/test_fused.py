@@ -36,17 +36,23 @@ def within_the_promise(problem):
 
 
 # Four loops are compiled for each, half a minute, and each number of columns up to eight has its own. So numbers of
-# columns take turns with situations, and one is among the quick.
+# columns take turns with situations, one is among the quick, and those whose neighbors are there wait for the night.
 CASES = [
     (np.float64, "plain", 1), (np.float32, "both", 1), (np.float64, "own", 3), (np.float32, "weights", 3),
 ]  # fmt: skip
 COLUMNS = (1, 2, 3, 4, 6, AT_ONCE, AT_ONCE + 1, 12, 2 * AT_ONCE, 25)
+BETWEEN = (2, 6, 12, 2 * AT_ONCE)
 
 
 @pytest.mark.parametrize(
     ("columns", "case"),
     [
-        *(pytest.param(columns, CASES[place % 4], marks=pytest.mark.slow) for place, columns in enumerate(COLUMNS)),
+        *(
+            pytest.param(
+                columns, CASES[place % 4], marks=[pytest.mark.slow, *[pytest.mark.exhaustive] * (columns in BETWEEN)]
+            )
+            for place, columns in enumerate(COLUMNS)
+        ),
         (3, CASES[1]),
     ],
 )

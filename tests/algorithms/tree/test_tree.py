@@ -95,8 +95,15 @@ def test_one_key_and_keys_of_weight_zero(generator):
     assert_allclose(found, pool(key[:50], key[450:], np.arange(450.0, 900.0)), rtol=1e-12)
 
 
-@pytest.mark.slow  # compiles the tree's loops for every kernel
-@pytest.mark.parametrize("kernel", [name for name in with_products(kernel_names()) if get_kernel(name).is_compact])
+@pytest.mark.slow  # compiles the tree's loops for every kernel; products have the edges of a single column
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        pytest.param(name, marks=pytest.mark.exhaustive if "product" in name and name != "product boxcar" else ())
+        for name in with_products(kernel_names())
+        if get_kernel(name).is_compact
+    ],
+)
 def test_edges_on_a_grid(kernel):
     """Keys exactly at distance h, in nodes that lie inside, outside, and across."""
     x, y = np.meshgrid(np.arange(50) * 0.1, np.arange(50) * 0.1)
