@@ -3,9 +3,10 @@
     python tools/mutants.py --seed 1 --count 60 --quick
 
 A mutant is a copy of the package in which one operator, number or truth value differs: `<` is `<=`, `+` is `-`, `1`
-is `2`, `and` is `or`, a `not` is gone. It is tested by the quick tests of its subpackage and of the laws, which all
-algorithms are held to, and if they all pass, by the slow ones of it and by the quick tests of all others. What survives
-is either a hole in the tests or changes no answer: thresholds below which another algorithm is as right, starts of
+is `2`, `and` is `or`, a `not` is gone. It is tested by the quick tests of its subpackage, those that
+`tests/support/later.py` leaves to the full check among them, and of the laws, which all algorithms are held to; if they
+all pass, by the slow ones of it and by the quick tests of all others. What survives is either a hole in the tests or
+changes no answer: thresholds below which another algorithm is as right, starts of
 searches, progress. A table is printed as Markdown.
 
 Compiled loops are left out: a mutant of one compiles all of them anew, which takes minutes each time.
@@ -28,7 +29,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "kernpool"
-TESTED_BY = {"smoother": "estimators"}  # subpackages without a folder of tests, and whose tests they go by
+TESTED_BY = {"smoother": ("inference", "estimators")}  # a subpackage without a folder of tests
 OPERATORS: dict[type[ast.AST], tuple[str, str]] = {
     ast.Lt: ("<", "<="), ast.LtE: ("<=", "<"), ast.Gt: (">", ">="), ast.GtE: (">=", ">"),
     ast.Eq: ("==", "!="), ast.NotEq: ("!=", "=="), ast.Is: ("is", "is not"), ast.IsNot: ("is not", "is"),
@@ -49,10 +50,10 @@ class Mutant:
     after: str
 
     @property
-    def subpackage(self) -> str:
-        """Subpackage by whose tests the file goes."""
+    def tests(self) -> list[str]:
+        """Folders of the tests of the subpackage that the file belongs to."""
         folder = self.path.relative_to(PACKAGE).parts[0]
-        return TESTED_BY.get(folder, folder)
+        return [f"tests/{name}" for name in TESTED_BY.get(folder, (folder,))]
 
     def text(self) -> str:
         """Return the text of the file with the other token."""
@@ -144,10 +145,10 @@ def main() -> None:
         ignored = shutil.ignore_patterns(".git", ".venv*", "build", "_build", ".*_cache", ".hypothesis")
         shutil.copytree(ROOT, copy, ignore=ignored)
         for mutant in draw(options.seed, options.count)[options.skip :]:
-            tests = [f"tests/{mutant.subpackage}", "tests/laws"]
+            tests = [*mutant.tests, "tests/laws"]
             ways = {
-                "quick": ["-m", "not slow", *tests],
-                "slow": ["-n", "2", "-m", "slow", *tests],
+                "quick": ["-m", "not slow or later", *tests],
+                "slow": ["-n", "2", "-m", "slow and not later", *tests],
                 "others": ["-n", "2", "-m", "not slow", "tests", *(f"--ignore={folder}" for folder in tests)],
             }
             if options.quick:

@@ -8,6 +8,7 @@ from hypothesis.extra import numpy as hnp
 from numpy.testing import assert_allclose, assert_array_equal
 
 from kernpool import EmptyWindowWarning, PoolState, empty_state, merge
+from kernpool.core import Stack
 
 SHAPE = (3,)
 numbers = st.floats(-5, 5)
@@ -79,3 +80,9 @@ def test_only_finalize_decides_what_an_empty_window_becomes():
         state.finalize("mean")
     with pytest.raises(ValueError, match="'nan', 'nearest', 'mean', 'zero', 'raise'"):
         state.finalize("nothing")
+
+
+def test_values_of_positive_weight_bound_those_of_a_stack():
+    value = np.array([[[5.0], [9.0], [2.0], [-7.0]]])
+    stack = Stack.of(np.zeros((1, 2, 1)), np.zeros((1, 4, 1)), value, np.array([[3.0, 1.0, 2.0, 0.0]]))
+    assert_array_equal([stack.low + stack.center, stack.high + stack.center], [[[2.0]], [[9.0]]])

@@ -96,6 +96,8 @@ def test_whole_days_durations_and_missing_cells():
         times = times_of("column", column)
         assert times.kind == "duration"
         assert_array_equal(times.days(), HOURS / 24)
+    odd = [cell + dt.timedelta(microseconds=40_320) for cell in MOMENTS.astype("M8[us]").tolist()]
+    assert_array_equal(times_of("column", odd).days(), slow_days(odd))
     gaps = [None, *MOMENTS.astype("M8[us]").tolist()]
     for column in (
         gaps, pandas.Series(gaps), as_arrow(lambda pa: pa.timestamp("us"), gaps),

@@ -48,6 +48,7 @@ def test_every_kind_sums_to_the_same(kind, degree, tmp_path):
 def test_arrays_say_why():
     query, key, value = rows()
     pairs = ArrayPairs(key, value)
+    assert Recipe.of().bandwidth == 1.0  # as `pool` has it
     plan = pairs.plan(Recipe.of(bandwidth=0.7), query)
     assert plan.algorithm
     assert len(plan.reason.split()) >= 5

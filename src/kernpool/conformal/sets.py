@@ -187,9 +187,9 @@ def find_sets(
     method: str,
     random: Any,
     *,
-    others: ClassRows | None = None,
-    by_class: bool = False,
-    allow_empty: bool = False,
+    others: ClassRows | None,
+    by_class: bool,
+    allow_empty: bool,
 ) -> PredictionSet:
     """Compute conformal prediction sets of classes at points, calibrated by other rows, or by the training rows.
 

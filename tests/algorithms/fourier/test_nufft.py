@@ -179,6 +179,10 @@ def test_gradients_and_progress(generator):
     assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 
 
+def test_rows_of_the_grid_lie_within_it():
+    assert [fourier.rows_of(np.array([x]), slice(2, 40)).stop <= 40 for x in (3.0, 20.0, 39.5)] == [True] * 3
+
+
 def test_the_bound_on_lost_frequencies_holds():
     """Sum of the periodic, cut-off Gaussian against the Gaussian, at a precision where the difference can be seen."""
     grid = fourier.Grid.around(np.zeros(1), np.ones(1), np.full(1, 0.3), 1e-3)

@@ -198,7 +198,7 @@ def column_order(rows: TrainingRows) -> tuple[NDArray[np.intp], NDArray[np.intp]
     Examples
     --------
     >>> X = np.array([[0.0, 3.0], [1.0, 1.0], [0.0, 2.0], [1.0, 0.0]])
-    >>> column_order(TrainingRows(X, np.zeros((4, 0), dtype=np.int64), X[:, 1:] ** 2, np.ones(4)))[0]
+    >>> column_order(TrainingRows(X, np.zeros((4, 0), dtype=np.int64), -X[:, 1:] ** 2, np.ones(4)))[0]
     array([1, 0])
     """
     (d, k), share = (rows.X.shape[1], rows.code.shape[1]), rows.weight / rows.total
