@@ -42,6 +42,7 @@ REFUSED = {
     "rows": [
         {"window": Nearest(3), "kernel": "tricube"}, {"robust": True, "window": Floor(5)},
     ],
+    "smoothing": [{"X": FRAME, "bandwidth": 0.5}],
     "unordered": [{"unordered": ["a"], **STORED}],
     "periodic": [
         *({"periodic": {"hour": period}, "X": FRAME} for period in (0, 1e300, np.nan, True)),
