@@ -492,11 +492,6 @@ def compare(found: Fields, expected: Fields, rtol: float = 0.0) -> None:
 # Cases (option | answer | situation, with * for any) that fail, and why: to be mended, and then taken from here. The
 # laws of test_laws.py are of the situation "law".
 KNOWN = {
-    "nearest* | explain | law": "influence is that of windows that stay as they are",
-    "floor* | explain | law": "influence is that of windows that stay as they are",
-    "nearest* | prediction_interval jackknife+ | law": "windows stay those of all rows",
-    "floor* | prediction_interval jackknife+ | law": "windows stay those of all rows",
-    "nearest | slope | law": "slopes are those of windows that stay as they are",
     "empty: nan | score | *": "scikit-learn's 'Input contains NaN.' does not say that empty=\"nan\" is the reason",
 }
 ABSENT = (AttributeError, KeyError)  # an estimator that does not have the answer

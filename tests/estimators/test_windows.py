@@ -1,4 +1,7 @@
-"""A floor of effective rows is an ordinary model at each query, with bandwidths times the widening of the query."""
+"""Windows that follow the rows: at each query an ordinary model, of the width that the definition gives there.
+
+Where rows are left out, drawn again or deleted, the width is that of the rows that are left.
+"""
 
 from dataclasses import replace
 
@@ -7,11 +10,12 @@ import pandas as pd
 import pytest
 
 import kernpool
-from kernpool import Floor, LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
+from kernpool import Floor, LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor, Nearest
 from kernpool.bandwidth import TrainingRows
 from kernpool.bandwidth.search import Found
 from kernpool.core import NO_CATEGORIES, ExcludedPairs, Exclusion, Problem
 from kernpool.estimators.bandwidth import find_floor
+from kernpool.inference.resampling.bootstrap import resampled_counts
 from kernpool.pooling import choose
 from kernpool.pooling.weights import weight_tables
 from kernpool.pooling.widths import with_widths
@@ -28,7 +32,66 @@ MODELS = {
     "planes": LocalLinearRegressor(bandwidth=H, ridge=0.01, window=Floor(6)),
     "constants": NadarayaWatsonRegressor(bandwidth=H, window=Floor(6)),
     "compact": LocalLinearRegressor("epanechnikov", bandwidth=[1.0, 1.5], window=Floor(6)),
+    "nearest planes": LocalLinearRegressor("tricube", bandwidth=[1.0, 3.0], ridge=0.01, window=Nearest(15)),
+    "nearest constants": NadarayaWatsonRegressor("product epanechnikov", bandwidth=[1.0, 3.0], window=Nearest(9)),
 }
+FREQUENCY = RNG.integers(0, 4, size=70).astype(float)
+
+
+def clone(kind):
+    return type(MODELS[kind])(**MODELS[kind].get_params())
+
+
+def width_of(model, query, rows, weight):
+    """The factor of the bandwidths at one query, from the definition."""
+    u = np.abs(query - rows) / np.array(model.bandwidth)
+    kernel = kernpool.get_kernel(model.kernel)
+    distance = u.max(axis=1) if kernel.composition == "product" else np.sqrt((u**2).sum(axis=1))
+    if isinstance(model.window, Nearest):
+        return np.sort(np.repeat(distance, weight.astype(int)))[model.window.k - 1]
+    for factor in FACTORS:
+        share = weight * kernel.profile(distance / factor)
+        if share.sum() ** 2 >= model.window.rows * (share * kernel.profile(distance / factor)).sum() > 0.0:
+            break
+    return factor
+
+
+def fit_at(kind, query, weight, rows=X, y=Y):
+    """An ordinary model at the width of one query."""
+    model = MODELS[kind]
+    options = {"bandwidth": (width_of(model, query, rows, weight) * np.array(model.bandwidth)).tolist()}
+    plain = type(model)(**model.get_params() | options | {"window": "fixed"})
+    return plain.fit(rows[weight > 0], y[weight > 0], sample_weight=weight[weight > 0])
+
+
+def without(row, weight=FREQUENCY):
+    return np.where(np.arange(70) == row, 0.0, weight)
+
+
+@pytest.mark.filterwarnings("ignore::kernpool.RankDeficiencyWarning")
+@pytest.mark.parametrize("kind", MODELS)
+def test_every_fit_is_one_of_the_width_that_its_rows_have(kind):
+    """Frequencies, rows deleted, one unit left out, drawn again: each finds its own windows."""
+    model, near = clone(kind).fit(X, Y, sample_weight=FREQUENCY), NEW[:4]
+    prediction = model.get_prediction(near)
+    explained, drawn = prediction.explain(2), model.bootstrap(near, n_resamples=2, kind="pairs", random_state=1)
+    units = FREQUENCY.astype(int)
+    times = [resampled_counts(1, number, 70, units).astype(float) for number in range(2)]
+    for i, q in enumerate(near):
+        np.testing.assert_allclose(prediction.widening[i], width_of(model, q, X, FREQUENCY), rtol=1e-13)
+        assert prediction.mean[i] == pytest.approx(fit_at(kind, q, FREQUENCY).predict([q])[0], rel=1e-9)
+        for row, influence in zip(explained.row[i], explained.influence[i], strict=True):
+            left = fit_at(kind, q, without(row)).predict([q])[0]
+            assert influence == pytest.approx(left - prediction.mean[i], abs=1e-9)
+        for fit, weight in zip(drawn, times, strict=True):
+            assert fit[i] == pytest.approx(fit_at(kind, q, weight).predict([q])[0], rel=1e-8)
+    left_out, residuals = model.leave_one_out().prediction[:, 0], model.residuals()
+    np.testing.assert_allclose(residuals.fitted, model.predict(X), rtol=1e-9)
+    own = np.diag(model.attention_weights(X) if model._degree == 0 else model.get_prediction(X).weights())
+    np.testing.assert_allclose(residuals.leverage * np.maximum(FREQUENCY, 1.0), own, rtol=1e-8, atol=1e-14)
+    for i in range(0, 70, 20):
+        rest = FREQUENCY - (np.arange(70) == i) * (FREQUENCY > 0)
+        assert left_out[i] == pytest.approx(fit_at(kind, X[i], rest).predict(X[[i]])[0], rel=1e-9)
 
 
 def weights_of(model, query):
@@ -50,20 +113,7 @@ def at_each_width(model, answer, query, rows=X, y=Y):
     return found
 
 
-def test_window_is_the_narrowest_with_enough_rows():
-    model = MODELS["constants"].fit(X, Y)
-    widening, ordinary = model.get_prediction(NEW).widening, []
-    for factor in FACTORS:
-        one = NadarayaWatsonRegressor(bandwidth=[factor * h for h in H]).fit(X, Y)
-        share = one.attention_weights(NEW)
-        ordinary.append(1.0 / np.sum(share**2, axis=1))
-    enough = np.array(ordinary) >= 6
-    enough[-1] = True
-    np.testing.assert_array_equal(widening, np.array(FACTORS)[enough.argmax(axis=0)])
-    assert not enough[-2].all(), "somewhere the widest window is not enough"
-
-
-@pytest.mark.parametrize("kind", ["planes", "constants"])
+@pytest.mark.parametrize("kind", ["planes", "constants", "nearest planes"])
 def test_standard_errors_are_of_the_weights_of_each_window(kind):
     model = MODELS[kind].fit(X, Y)
     found = model.confidence_interval(NEW, method="naive")
@@ -78,12 +128,15 @@ def test_standard_errors_are_of_the_weights_of_each_window(kind):
     np.testing.assert_allclose(found.standard_error, error, rtol=1e-9)
 
 
-def test_bias_is_removed_by_the_same_window_a_root_of_two_wider():
-    model = MODELS["planes"].fit(X, Y)
+@pytest.mark.filterwarnings("ignore::kernpool.InferenceWarning")
+@pytest.mark.parametrize("kind", ["planes", "nearest planes"])
+def test_bias_is_removed_by_the_same_window_a_root_of_two_wider(kind):
+    model = MODELS[kind].fit(X, Y)
     found = model.confidence_interval(NEW, method="robust")
 
     def corrected(one, q):
-        wider = LocalLinearRegressor(bandwidth=(np.sqrt(2.0) * one.bandwidth_).tolist(), ridge=0.01).fit(X, Y)
+        wide = (np.sqrt(2.0) * one.bandwidth_).tolist()
+        wider = LocalLinearRegressor(one.kernel, bandwidth=wide, ridge=0.01).fit(X, Y)
         return 2.0 * one.predict(q) - wider.predict(q)
 
     np.testing.assert_allclose(found.center, at_each_width(model, corrected, NEW), rtol=1e-9)
@@ -101,17 +154,28 @@ def test_errors_of_clusters():
     np.testing.assert_allclose(found.standard_error, np.sqrt(np.sum(sums**2, axis=0)), rtol=1e-9)
 
 
-def test_attention_of_rows():
-    model = MODELS["planes"].fit(X, Y)
+@pytest.mark.parametrize("kind", ["planes", "nearest planes"])
+def test_attention_of_rows(kind):
+    model = clone(kind).fit(X, Y)
     found = kernpool.row_diagnostics(model).attention
     received = np.zeros(70)
     for i in range(70):
         rest = np.arange(70) != i
-        one = LocalLinearRegressor(bandwidth=H, ridge=0.01, window=Floor(6)).fit(X[rest], Y[rest])
-        factor = one.get_prediction(X[[i]]).widening[0]
-        share = kernpool.pooling_weights(X[[i]], X[rest], bandwidth=[factor * h for h in H])[0]
+        h = width_of(model, X[i], X[rest], np.ones(69)) * np.array(model.bandwidth)
+        share = kernpool.pooling_weights(X[[i]], X[rest], kernel=model.kernel, bandwidth=h)[0]
         received[rest] += share
     np.testing.assert_allclose(found, received, rtol=1e-9)
+
+
+def test_rows_of_weight_zero_receive_no_attention():
+    """In windows of their own, where all that attends may have weight zero, levels or not."""
+    weight = np.where(np.arange(70) % 9, 1.0, 0.0)
+    frame = pd.DataFrame({"x": X[:, 0], "level": pd.Categorical(np.arange(70) % 3)})
+    model = NadarayaWatsonRegressor(bandwidth=1.0, smoothing=[0.1], window=Nearest(9))
+    found, kept = kernpool.row_diagnostics(model.fit(frame, Y, sample_weight=weight)).attention, weight > 0
+    again = kernpool.row_diagnostics(model.fit(frame[kept], Y[kept])).attention
+    np.testing.assert_allclose(found[kept], again, rtol=1e-12)
+    assert not found[~kept].any()
 
 
 def test_default_floor_and_its_absence():
@@ -201,7 +265,30 @@ def test_coverage_is_approximate_where_a_new_row_is_not_counted():
     near = NEW[np.abs(NEW[:, 0] - 2.0) < 1.0]
     for window, words in ((Floor(6), "windows follow the rows in them"), ("fixed", "exchangeable with these")):
         model = NadarayaWatsonRegressor(bandwidth=H, window=window).fit(X, Y)
-        assert words in model.prediction_interval(near, level=0.6, method="jackknife+").guarantee
+        assert words in model.prediction_interval(near, level=0.6, method="cv+").guarantee
+
+
+@pytest.mark.parametrize(
+    ("ask", "kind"),
+    [
+        (lambda model: model.prediction_interval(NEW, method="jackknife+"), "planes"),
+        (lambda model: model.significance_test([0]), "nearest planes"),
+        (lambda model: model.confidence_interval(NEW, quantity="derivative"), "nearest constants"),
+        (lambda model: model.confidence_interval(NEW, simultaneous="tube"), "constants"),
+    ],
+)
+def test_what_is_of_fixed_windows_is_refused(ask, kind):
+    model = MODELS[kind].fit(X, Y)
+    with pytest.raises(ValueError, match="window"):
+        ask(model)
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "tricube"])
+@pytest.mark.parametrize("ratio", [0.1, 100.0])
+def test_extrapolation_does_not_depend_on_the_unit_of_ratios(kernel, ratio):
+    model = NadarayaWatsonRegressor(kernel, ratio, window=Nearest(15)).fit(X[:, :1], Y)
+    with pytest.warns(kernpool.ExtrapolationWarning):
+        model.predict([[50.0]])
 
 
 def test_default_floor_is_at_least_one_row():

@@ -13,7 +13,7 @@ from kernpool.algorithms import ALGORITHMS
 from kernpool.core import Exclusion, Factors, PoolState, Problem
 from kernpool.kernels import get_categorical_kernel, make_kernel
 from kernpool.pooling.recipe import Recipe, choose
-from kernpool.pooling.widths import LARGER, SMALLEST, Nearest, nearest_widths, with_widths
+from kernpool.pooling.widths import LARGER, SMALLEST, Nearest, nearest_widths, width_finder, with_widths
 
 KERNELS = "tricube", "epanechnikov", "biweight", "triweight", "triangular", "boxcar", "cosine", "gaussian", "laplace"
 
@@ -54,8 +54,11 @@ def test_widths_are_those_of_the_definition(seed, d, k, tied, loo, weighted, pro
     h = np.array([1.0, 0.3, 5.0])[:d]
     kernel = "product tricube" if product else "tricube"
     pairs = drawn(seed, d, tied=tied, loo=loo, weighted=weighted)
+    if weighted:
+        pairs["key_weight"][seed % 60] = 10.0 ** (seed % 20)  # some hide those of the others in a sum
     problem = Recipe.of(kernel, h).problem(**pairs)
     assert_allclose(nearest_widths(problem, k), widths_by_definition(problem, k), rtol=1e-13)
+    assert_allclose(width_finder(problem)(k), widths_by_definition(problem, k), rtol=1e-13)
 
 
 @pytest.mark.parametrize("loo", [False, True])
@@ -63,10 +66,24 @@ def test_widths_are_those_of_the_definition(seed, d, k, tied, loo, weighted, pro
 def test_a_kd_tree_finds_the_same_widths(monkeypatch, loo, weighted):
     monkeypatch.setattr("kernpool.pooling.widths.MOST_DENSE", 0)
     monkeypatch.setattr("kernpool.pooling.widths.SHARE_DENSE", 2.0)
-    for seed, tied in ((0, False), (1, True)):
-        problem = Recipe.of("tricube", [1.0, 0.5]).problem(**drawn(seed, 2, tied=tied, loo=loo, weighted=weighted))
+    for seed, tied in ((0, False), (1, True), (2, False)):
+        pairs = drawn(seed, 2, tied=tied, loo=loo, weighted=weighted)
+        if seed == 2:  # over many magnitudes
+            pairs |= {name: np.exp(-20.0 * pairs[name][:, [0, 0]]) for name in ("key", "query")}
+        problem = Recipe.of("tricube", [1.0, 0.5]).problem(**pairs)
         for k in (3, 30, 1000):
             assert_allclose(nearest_widths(problem, k), widths_by_definition(problem, k), rtol=1e-13)
+
+
+def test_columns_of_infinite_bandwidth_tell_no_keys_apart():
+    """As if the column were not there; without another one windows hold all keys alike."""
+    pairs = drawn(0, 2)
+    one = {"query": pairs["query"][:, 0], "key": pairs["key"][:, 0], "value": pairs["value"]}
+    pairs |= {"kernel": "tricube", "window": Nearest(9)}
+    found = kernpool.pool(**pairs, bandwidth=[0.5, np.inf])
+    assert_allclose(found, kernpool.pool(**one, kernel="tricube", bandwidth=0.5, window=Nearest(9)), rtol=1e-12)
+    every = np.broadcast_to(pairs["value"].mean(axis=0), (40, 2))
+    assert_allclose(kernpool.pool(**pairs, bandwidth=np.inf), every, atol=1e-12)
 
 
 def test_masks_groups_and_fractional_weights_are_counted():

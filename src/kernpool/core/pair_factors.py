@@ -56,6 +56,8 @@ class Factors:
         cell = np.zeros(len(kept), dtype=np.int64)
         for table, level in zip(self.tables, self.key_code[kept].T, strict=True):
             cell = np.unique(cell * len(table) + level, return_inverse=True)[1]  # numbered anew, so that none overflows
+        if not kept.size:
+            return []
         if not cell.any():
             return [(self.key_code[kept[0]], slice(None))]
         order = np.argsort(cell, kind="stable")

@@ -243,7 +243,7 @@ def find_floor(model: FittedModel, found: Found, rows: TrainingRows, categories:
     smoother = replace(smoother, window=found.window)
     if found.loo_error is None or found.bandwidth_note is not None:
         return found
-    is_uniform = smoother.training_points(rows.exclusion).is_uniform
+    is_uniform = smoother.left_out_points(rows.exclusion).is_uniform
     return found if is_uniform else _with_errors(found, smoother)
 
 
@@ -262,7 +262,7 @@ def find_neighbors(model: FittedModel, found: Found, rows: TrainingRows, categor
     named = model.bandwidth if isinstance(model.bandwidth, str) else "loo"
     criterion = CRITERIA.get(named, CRITERIA["loo"])  # rules of thumb and log losses of classes search nothing here
     smoother = smoother_of_rows(model, found, rows, categories)
-    in_sample = smoother.problem(smoother.training_points(rows.exclusion))
+    in_sample = smoother.problem(smoother.training)
     if window.k is None:
         found = replace(found, search_rows=None)  # all rows have a say in the number
         problem = smoother.left_out_problem(rows.exclusion) if criterion.exclude_self else in_sample

@@ -17,6 +17,7 @@ from kernpool.execution.warnings import warn_caller
 from kernpool.inference.variance.standard_errors import ExtrapolationWarning
 from kernpool.kernels import Kernel, get_kernel
 from kernpool.pooling import Source
+from kernpool.smoother import Smoother
 
 Array = NDArray[np.float64]
 
@@ -26,6 +27,7 @@ OF_RANGE = 0.5  # margin of local planes, at most, however large the bandwidth
 FALSE_ALARMS = 0.003  # of new rows like the training rows, in theory
 FEWEST_TAIL, MOST_TAIL, TAIL = 3, 12, 8  # rows of a tail: an eighth, from 3 to 12
 HEAVIEST, LONGEST = 0.5, 6.0  # tail index, and how many times the distance from the median
+USUAL_ROWS = 1000  # at most, whose windows say how wide these are
 
 
 def reach_of_range(
@@ -150,6 +152,8 @@ class Extent:
         Rows that are not in memory.
     key_range : ndarray of shape (2, d) or None
         Range of the latter, if the fit has found it.
+    ratios : Smoother or None
+        The fit, where bandwidths are ratios of columns, and windows as wide as the rows are apart.
     """
 
     encoding: Encoding
@@ -161,18 +165,22 @@ class Extent:
     weight: Array | None = None
     source: Source | None = None
     key_range: Array | None = None
+    ratios: Smoother | None = None
 
     @cached_property
     def warns(self) -> bool:
         """Whether there is extrapolation at all.
 
         Windows of compact kernels are empty far away, which has a warning of its own, but for classifiers that answer
-        their priors; and a constant kernel has no windows, so that a mean is the same everywhere, and a plane is not.
+        their priors, and those to the nearest rows; and a constant kernel has no windows, so that a mean is the same
+        everywhere, and a plane is not.
         """
         kernel = get_kernel(self.kernel)
         if kernel.name == "constant":
             return self.planes
-        return not kernel.is_compact or self.priors or (self.planes and bool(np.isinf(self.bandwidth).any()))
+        if not kernel.is_compact or self.priors or self.ratios is not None:
+            return True
+        return self.planes and bool(np.isinf(self.bandwidth).any())
 
     @cached_property
     def reach(self) -> tuple[tuple[Array, Array], Array, Array, Cuts]:
@@ -187,6 +195,9 @@ class Extent:
         counted = self.key if self.weight is None else self.key[self.weight > 0]
         cuts = encoding.cuts(counted)
         unrolled = encoding.unrolled(counted, cuts)
+        step = -(-len(self.key) // USUAL_ROWS)
+        usual = None if self.ratios is None else self.ratios.points(self.ratios.keys.rows.array[::step]).widening
+        bandwidth = bandwidth if usual is None else bandwidth * np.median(usual)
         reach = reach_of_rows(unrolled, encoding.in_units(bandwidth, counted), self.planes)
         return reach, *range_of(unrolled), cuts
 

@@ -81,7 +81,7 @@ def windows_in_words(model: FittedModel) -> str:
     smoother = model.smoother_
     if isinstance(smoother.window, str) or not isinstance(smoother, Smoother):
         return ""
-    is_uniform = smoother.training_points(smoother.exclusion).is_uniform
+    is_uniform = smoother.left_out_points(smoother.exclusion).is_uniform
     return "" if is_uniform else f", windows {smoother.window.words}"
 
 

@@ -27,6 +27,8 @@ from kernpool.estimators.model import FittedModel, NamedCalls, as_fitted
 from kernpool.estimators.training_rows import frequencies
 from kernpool.kernels import Kernel
 from kernpool.kernels.registry import is_registered
+from kernpool.pooling.widths import Nearest
+from kernpool.smoother import Smoother
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -81,7 +83,7 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
         held = {name: value for name, value in vars(self).items() if name not in LIVE}
         self._given = {name: held[name] for name in held if not name.startswith("_") and not name.endswith("_")}
         self._rank_notes = RankNotes()
-        self.smoother_ = smoother_of_fit(self)
+        self.smoother_ = smoother = smoother_of_fit(self)
         self._extent = Extent(
             self.encoding_,
             self.kernel,
@@ -92,6 +94,7 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
             weight=held.get("key_weight_"),
             source=self.source_,
             key_range=held.get("key_range_"),
+            ratios=smoother if isinstance(smoother, Smoother) and isinstance(smoother.window, Nearest) else None,
         )
 
     def __getstate__(self) -> dict[str, Any]:

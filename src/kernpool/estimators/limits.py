@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernpool.estimators.model import FittedModel
 from kernpool.kernels import get_kernel
+from kernpool.pooling.widths import Nearest
 from kernpool.smoother import Smoother
 
 IN_MEMORY = "fit it to arrays, such as a sample of the rows, with bandwidth=model.bandwidth_"
@@ -53,6 +54,21 @@ KINDS: dict[str, tuple[Callable[[FittedModel], object], type[Exception], str]] =
         lambda model: get_kernel(model.kernel).composition == "product",
         ValueError,
         "kernel must be radial for {answer}: a product over coordinates of a circle would depend on where it begins",
+    ),
+    "windows": (
+        lambda model: model.window_ != "fixed",
+        ValueError,
+        "{answer} takes rows out of fits in closed form, and window={model.window_} finds other windows without a row",
+    ),
+    "nearest": (
+        lambda model: isinstance(model.window_, Nearest),
+        ValueError,
+        "{answer} takes bandwidths as lengths, and of window={model.window_} they are ratios of columns",
+    ),
+    "nearest means": (
+        lambda model: isinstance(model.window_, Nearest) and model._degree == 0,
+        ValueError,
+        "{answer} is for windows of a fixed width, and of window={model.window_} the width depends on the place",
     ),
     "mean": (
         lambda model: model._degree == 0,
@@ -106,13 +122,16 @@ LIMITS: dict[str, dict[str, str]] = {  # answer: kinds of models that do not hav
         "quadratic": "use slope, or degree=1",
         "options": WITHOUT_OPTIONS,
     },
-    "the standard error of slopes": {"options": WITHOUT_OPTIONS},
+    "the standard error of slopes": {
+        "options": WITHOUT_OPTIONS,
+        "nearest means": "use LocalLinearRegressor, whose slopes are those of planes",
+    },
     "a corrected confidence interval": {"quadratic": 'use method="naive", or degree=1'},
     "a conditional distribution of residuals": {"stored": IN_MEMORY},
     "a leave-one-out distribution": {"stored": IN_MEMORY},
     "a bandwidth in y": {"stored": IN_MEMORY},
     "distribution_bandwidth": BY_ROWS | {"plane": "fit NadarayaWatsonRegressor, or keep the bandwidth of the fit"},
-    'method="jackknife+"': {"quadratic": 'use method="cv+" or "adaptive"'},
+    'method="jackknife+"': dict.fromkeys(("quadratic", "windows"), 'use method="cv+" or "adaptive"'),
     "a method other than 'adaptive'": {
         "gap": "use method='adaptive', whose residuals are of fits without the rows within the gap, or give "
         "X_calibration and y_calibration"
@@ -132,7 +151,11 @@ LIMITS: dict[str, dict[str, str]] = {  # answer: kinds of models that do not hav
         "compare model.confidence_interval with and without the column, or fit without groups and gap if rows are "
         "independent",
     )
-    | {"options": "compare expected_error() of models with and without the column", "quadratic": "use degree=1"},
+    | {
+        "options": "compare expected_error() of models with and without the column",
+        "quadratic": "use degree=1",
+        "nearest": "fit with window='fixed'",
+    },
     "explore": {
         "stored": "explore a model of some of them: NadarayaWatsonRegressor(bandwidth=model.bandwidth_).fit(X_some, "
         "y_some)",

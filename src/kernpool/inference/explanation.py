@@ -3,7 +3,8 @@ r"""Explanations of predictions: by training rows, and by columns.
 **Rows.** A prediction is a weighted sum of outputs, :math:`\hat y(x) = \sum_j l_j(x)\, y_j` with weights that sum to
 one. So each row contributes :math:`l_j (y_j - \bar y)` to the difference of the prediction from the mean output. How
 the prediction changes without row j has a closed form (`kernpool.smoother.deletion`), which is exact, because weights,
-bandwidths and ridge of the other rows stay as they are.
+bandwidths and ridge of the other rows stay as they are. Windows that follow the rows do not, so that there the others
+are summed again.
 
 **Columns.** A local plane goes through the weighted mean of the rows, :math:`(\bar x, \bar y)` with the pooling weights
 of the query. So the prediction is :math:`\bar y(x) + \sum_a \hat\beta_a(x)\, (x_a - \bar x_a(x))`, exactly, with or

@@ -34,6 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.core import Problem
+from kernpool.data.array_validation import INFINITE
 from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.threads import cut
 from kernpool.kernels import Kernel
@@ -41,7 +42,8 @@ from kernpool.kernels import Kernel
 Array = NDArray[np.float64]
 
 SMALLEST, LARGER = 2.0**-30, 1.0 + 2.0**-48
-ENOUGH = 1.0 - 1e-12  # of the weight that a window holds, whose sum is rounded
+ROUNDED = 2.0**-50  # of distances in a tree, of the farthest coordinate
+ENOUGH = 1.0 - 1e-12  # of the weight that a window holds, whose sum is rounded, and of distances that count as equal
 PAIRS_AT_ONCE = 1 << 18
 MOST_GOALS = 16  # different weights that windows of a line have to hold: weights below one, each left out of its own
 MOST_DENSE, SHARE_DENSE = 1 << 22, 0.03  # pairs, and share of all keys from which on a list of nearest keys is slower
@@ -169,8 +171,9 @@ def nearest_widths(problem: Problem, k: float) -> Array:
             "window='fixed'"
         )
     problem = _counted(problem)
-    m, n = problem.shape
-    target = k / problem.weight_unit
+    (m, n), target = problem.shape, k / problem.weight_unit
+    if not problem.key.shape[1]:  # no column tells keys apart
+        return np.ones(m)
     if problem.attn_mask is not None or problem.excluded is not None:
         found = _by_blocks(problem, target)
     elif problem.key.shape[1] == 1:
@@ -182,7 +185,27 @@ def nearest_widths(problem: Problem, k: float) -> Array:
     return np.where(found > 0.0, LARGER * found, 1.0)
 
 
-def with_widths(problem: Problem, widening: Array) -> Problem:
+def width_slopes(problem: Problem) -> Array:
+    """Return the derivatives of the logarithms of widths by the queries, of shape (m, d), but at kinks."""
+    # A width is the distance from one key, or beyond the total weight a multiple of it.
+    wide, slope, column = problem.similarity.widening, np.zeros(problem.query.shape), _compared(problem)
+    assert wide is not None
+    problem = _counted(problem)
+    product = problem.similarity.kernel.composition == "product"
+    for rows in cut(len(wide) if column.size else 0, max(1, PAIRS_AT_ONCE // len(problem.key))):
+        distance, weight = _pairs_of(problem, rows)
+        distance[weight == 0.0] = np.inf
+        nearest = np.abs(distance - wide[rows, None]).argmin(axis=1)
+        away = (problem.query[rows] - problem.key[nearest]) / problem.similarity.bandwidth
+        if product:
+            away *= np.abs(away) == np.abs(away).max(axis=1, keepdims=True)
+        squared = np.sum(away**2, axis=1, keepdims=True)
+        away /= problem.similarity.bandwidth
+        slope[rows][:, column] = np.divide(away, squared, where=squared > 0.0, out=np.zeros_like(away))
+    return slope
+
+
+def with_widths(problem: Problem, widening: Array | None) -> Problem:
     """Return the problem with all bandwidths of each query multiplied by a factor."""
     return replace(problem, similarity=replace(problem.similarity, widening=widening))
 
@@ -192,11 +215,11 @@ def width_finder(problem: Problem) -> Callable[[float], Array]:
     # In several columns the distances of all keys are sorted once if they are few.
     m, n = problem.shape
     plain = problem.attn_mask is None and problem.logit_bias is None and problem.excluded is None
-    if (plain and problem.key.shape[1] == 1) or problem.logit_bias is not None or m * n > MOST_DENSE:
+    d = len(_compared(problem))
+    if d == 0 or (plain and d == 1) or problem.logit_bias is not None or m * n > MOST_DENSE:
         return partial(nearest_widths, problem)
     counted = _counted(problem)
     parts = [_sorted_by_distance(*_pairs_of(counted, rows)) for rows in cut(m, max(1, PAIRS_AT_ONCE // n))]
-    d = problem.key.shape[1]
 
     def find(k: float) -> Array:
         found = np.concatenate([_kth_sorted(*part, k / problem.weight_unit, d) for part in parts])
@@ -220,8 +243,18 @@ def _kth_sorted(distance: Array, until: Array, target: float, d: int) -> Array:
     return _at_the_ends(found, distance, until[:, -1], target, d)
 
 
+def _compared(problem: Problem) -> NDArray[np.intp]:
+    """Return the columns by which keys are near or far: not those of an infinite bandwidth."""
+    return np.flatnonzero(problem.similarity.bandwidth != INFINITE)
+
+
 def _counted(problem: Problem) -> Problem:
-    """Return the problem without keys of zero weight."""
+    """Return the problem without keys of zero weight and columns of infinite bandwidth."""
+    column = _compared(problem)
+    if len(column) < problem.key.shape[1]:
+        similarity = replace(problem.similarity, bandwidth=problem.similarity.bandwidth[column])
+        key, query = problem.key[:, column], problem.query[:, column]
+        problem = replace(problem, key=key, query=query, similarity=similarity, prepared=None)
     if problem.key_weight is None or np.all(problem.key_weight > 0.0):
         return problem
     return problem.block(slice(None), np.flatnonzero(problem.key_weight > 0.0))
@@ -269,6 +302,9 @@ def _window_widths(x: Array, weight: Array, until: Array, q: Array, goal: float)
     """Return the distance from each query within which sorted keys have at least the weight `goal`."""
     # Infinite if they have not.
     n = len(x)
+    if weight.max() > goal:  # of which no window needs more: sums of heavy weights would absorb those of the others
+        weight = np.minimum(weight, goal)
+        until = np.cumsum(weight)
     last = np.searchsorted(until, until - weight + ENOUGH * goal)  # of the window that begins at each key
     starts = int(np.searchsorted(last, n))
     if not starts:
@@ -376,12 +412,13 @@ def _by_tree(problem: Problem, target: float) -> Array:
     norm = 2.0 if problem.similarity.kernel.composition == "radial" else np.inf
     weight = np.ones(n) if problem.key_weight is None else problem.key_weight
     found, waiting = np.empty(m), np.arange(m)
+    rounding = ROUNDED * max(float(np.abs((low_or_high - middle) / h).max()) for low_or_high in problem.box)
     listed = min(n, int(np.ceil(target / weight.mean())) + 2)
     while waiting.size:
         short = []
         for piece in cut(len(waiting), max(1, PAIRS_AT_ONCE // listed)):
             part = problem.block(waiting[piece])
-            _, near = tree.query((part.query - middle) / h, k=np.arange(1, listed + 1), p=norm)
+            away, near = tree.query((part.query - middle) / h, k=np.arange(1, listed + 1), p=norm)
             times = weight[near]
             if part.self_index is not None:
                 times = np.where(near == part.self_index[:, None], part.own_weight[:, None], times)
@@ -389,7 +426,9 @@ def _by_tree(problem: Problem, target: float) -> Array:
             distance = _distances(part, columns)
             found[waiting[piece]] = _kth(distance, times, target, d)
             positive = np.any((distance > 0.0) & (times > 0.0), axis=1)
-            short.append(~positive | (times.sum(axis=1) < ENOUGH * target))
+            # Keys that are not listed may be nearer than the last one by rounding, which tells ties from each other.
+            nearer = ENOUGH * found[waiting[piece]] > away[:, -1] - rounding
+            short.append(nearer | ~positive | (times.sum(axis=1) < ENOUGH * target))
         waiting = waiting[np.concatenate(short)] if listed < n else waiting[:0]
         listed = min(n, 2 * listed)
     return found

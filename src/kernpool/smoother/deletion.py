@@ -8,7 +8,8 @@ included, and the base b and the tilt tau of the linear weights,
 are the leverage of the row in a local fit m and its linear weight in the value. Without the row, whose output is y, the
 value is :math:`m - l\, (y - p(t)) / (1 - g)` with the plane p of the fit (Cook and Weisberg, "Residuals and influence
 in regression", 1982, section 2.2). For local constant fits g = l = alpha, and p is m. No two large numbers are
-subtracted: where a row has more than half of the weight of a fit, the others are summed again.
+subtracted: where a row has more than half of the weight of a fit, and where windows follow the rows, each of which
+moves their edges, the others are summed again.
 """
 
 from __future__ import annotations
@@ -90,6 +91,8 @@ class Designs:
         fit = self.fitted.fit
         left = 1.0 - pooling * self._leverages(offsets)
         hard = left < 1.0 - LARGE_LEVERAGE
+        if self.fitted.smoother.window != "fixed":
+            hard[:] = True  # each row that a window loses moves its edge
         query, place = np.nonzero(hard)
         left[hard] = 1.0
         share = pooling * self.linear_weights(offsets) / left
@@ -117,5 +120,5 @@ class Designs:
         smoother, problem = self.fitted.smoother, self.fitted.problem
         part, row = problem.block(query), row.astype(np.int64)
         part = part.excluding(row, Exclusion(np.arange(len(problem.key)))) if whole else replace(part, self_index=row)
-        fit = smoother.fit(part).fit
+        fit = smoother.fit(smoother.in_own_windows(part)).fit
         return np.where(fit.occupied[:, None], fit.intercept, np.nan)

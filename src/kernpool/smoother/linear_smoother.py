@@ -23,7 +23,7 @@ from kernpool.core.state import Empty, PoolState, fill_in_silence
 from kernpool.execution.progress import Progress, current_progress
 from kernpool.execution.threads import cut, weighted_sum
 from kernpool.pooling import Recipe, Sums, limit_values, sum_problem
-from kernpool.pooling.widths import Floor, Nearest, Window, nearest_widths
+from kernpool.pooling.widths import Floor, Nearest, Window, nearest_widths, width_slopes, with_widths
 from kernpool.smoother.quadratic_forms import LinearWeights, Terms, effective_rows, norms_by_rows
 from kernpool.smoother.windows import widening, without_values
 
@@ -142,24 +142,25 @@ class Smoother:
         """Size below which residuals of each output are only rounding error."""
         return nothing_left(self.value[self.weight > 0])
 
-    @property
+    @cached_property
     def training(self) -> EvaluationPoints:
-        """The training rows as evaluation points; their windows are found without the row itself."""
-        return self.training_points(None)
+        """The training rows as evaluation points, in the windows that any query there has."""
+        first = self.first or self
+        return self.points(self.keys.rows.array, self.key_code) if first is self else first.training
 
-    def training_points(self, exclusion: Exclusion | None) -> EvaluationPoints:
+    def left_out_points(self, exclusion: Exclusion | None) -> EvaluationPoints:
         """Return the training rows as evaluation points, whose windows are found without the rows that are left out."""
         rows, first = EvaluationPoints(self.keys.rows.array, self.key_code), self.first or self
         if self.window == "fixed":
             return rows
         if exclusion is None:
-            return replace(rows, widening=first._widening_of_rows)
+            return replace(rows, widening=first._widening_of_others)
         if exclusion is first.exclusion:
             return replace(rows, widening=first._widening_left_out)
         return replace(rows, widening=first._widening_without(exclusion))
 
     @cached_property
-    def _widening_of_rows(self) -> Array | None:
+    def _widening_of_others(self) -> Array | None:
         return self._widening_without(None)
 
     @cached_property
@@ -253,7 +254,7 @@ class Smoother:
         return self.problem(rows).excluding(exclusion.code, exclusion)
 
     def points(self, query: Array, code: Codes | None = None) -> EvaluationPoints:
-        """Return rows as evaluation points, with windows of enough effective rows."""
+        """Return rows as evaluation points, with the windows that they have."""
         rows, first = EvaluationPoints(query, code), self.first or self
         return rows if self.window == "fixed" else replace(rows, widening=first._widening(first.problem(rows)))
 
@@ -265,6 +266,19 @@ class Smoother:
         assert isinstance(self.window, Nearest)
         assert self.window.k is not None
         return nearest_widths(problem, float(self.window.k))
+
+    def in_own_windows(self, problem: Problem) -> Problem:
+        """Return a problem of this smoother in the windows that its queries have without the rows they leave out."""
+        if self.window == "fixed":
+            return problem
+        assert self.first is None
+        plain = with_widths(problem, None)
+        return with_widths(plain, self._widening(plain))
+
+    def width_slopes(self, problem: Problem) -> Array | None:
+        """Return the derivatives of the logarithms of the widths by the queries, (m, d); None where they are zero."""
+        # A floor widens by factors of a grid, which are constant but for jumps.
+        return width_slopes(problem) if isinstance(self.window, Nearest) else None
 
     def effective_rows(self, problem: Problem) -> Array:
         """Return the effective sample sizes at the queries of a pooling problem of this smoother, from two passes."""
@@ -355,7 +369,7 @@ class Smoother:
 
     def left_out_problem(self, exclusion: Exclusion | None) -> Problem:
         """Return the pooling problem of fits at the training rows without one unit of each row, or what is left out."""
-        return self._without(self.training_points(exclusion), exclusion)
+        return self._without(self.left_out_points(exclusion), exclusion)
 
     def predict(self, problem: Problem, *, report: bool = False) -> Array:
         """Predict the outputs at the queries of a pooling problem of this smoother; see `Fitted.values`."""
@@ -508,7 +522,8 @@ def fit_training(smoother: Smoother) -> Training:
     """Compute fitted values, leave-one-out values, leverages and linear weights of the training rows in one pass.
 
     The sums of the fit are those of the leave-one-out fit plus the row itself: nothing is subtracted, so that a row of
-    leverage near one keeps its digits. With a gap, values without the rows within it take a pass of their own.
+    leverage near one keeps its digits. With a gap, values without the rows within it take a pass of their own; where
+    windows follow the rows, so does the fit, whose windows count the row.
 
     Raises
     ------
@@ -529,12 +544,16 @@ def fit_training(smoother: Smoother) -> Training:
     unit = np.minimum(weight, 1.0)
     fitted, share, mass, base = np.empty_like(smoother.keys.value), np.empty(n), np.empty(n), np.empty(n)
     tilt = np.empty((n, problem.layout.regressors))
+    own_windows = None if smoother.window == "fixed" else smoother.sums(smoother.problem(smoother.training))
     for rows in cut(n, ROWS_AT_ONCE):
-        part = others.state.rows(rows)
-        numerator = np.zeros_like(part.numerator)
-        numerator[:, problem.layout.value] = unit[rows, None] * smoother.keys.value[rows]
-        shift = np.where(unit[rows] > 0, log_own[rows], part.shift)  # a row of weight zero sets no unit of weights
-        together = merge(part, PoolState(shift, unit[rows], numerator))
+        if own_windows is None:
+            part = others.state.rows(rows)
+            numerator = np.zeros_like(part.numerator)
+            numerator[:, problem.layout.value] = unit[rows, None] * smoother.keys.value[rows]
+            shift = np.where(unit[rows] > 0, log_own[rows], part.shift)  # a row of weight zero sets no unit of weights
+            together = merge(part, PoolState(shift, unit[rows], numerator))
+        else:
+            together = own_windows.rows(rows)
         fit = smoother.solve(problem, together)
         fitted[rows], base[rows], tilt[rows], mass[rows] = fit.intercept, fit.base, fit.tilt, together.log_denominator
         with np.errstate(divide="ignore", over="ignore"):

@@ -155,6 +155,7 @@ def mean_slopes(
     algorithm: str,
     n_jobs: int | None = None,
     progress: Progress | None = None,
+    width_slopes: Array | None = None,
 ) -> Array:
     """Return the derivatives of weighted means by the queries.
 
@@ -166,6 +167,8 @@ def mean_slopes(
         Sums over all rows.
     algorithm, n_jobs, progress
         As in `kernpool.pool`.
+    width_slopes : ndarray of shape (m, d), optional
+        Derivatives of the logarithms of the widths of windows by the queries; zero by default.
 
     Returns
     -------
@@ -174,12 +177,14 @@ def mean_slopes(
     """
     plan = choose(problem, algorithm, reuse=True)
     (m, d), c = problem.query.shape, problem.value.shape[1]
-    slopes = np.empty((m, d, c))
+    slopes, wanted = np.empty((m, d, c)), ["query", *["log_bandwidth"] * (width_slopes is not None)]
     for b in range(c):
         cotangent = np.zeros((m, c))
         cotangent[:, b] = 1.0
-        found = plan.pullback(problem, state, cotangent, ["query"], n_jobs=n_jobs, progress=progress)
+        found = plan.pullback(problem, state, cotangent, wanted, n_jobs=n_jobs, progress=progress)
         slopes[:, :, b] = found.query
+        if width_slopes is not None and found.log_bandwidth is not None:
+            slopes[:, :, b] += width_slopes * found.log_bandwidth.sum(axis=1, keepdims=True)
     return slopes
 
 

@@ -184,8 +184,6 @@ class BootstrapMethods(FittedModel):
             refuse(model, "bootstrap without groups=")
         if X is not None:
             at = places_of(model, X)
-        elif smoother.window != "fixed":  # training rows as queries have other windows than left out
-            at = smoother.points(smoother.keys.rows.array, smoother.key_code)
         return bootstrap(
             smoother,
             at,

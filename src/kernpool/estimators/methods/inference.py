@@ -144,7 +144,7 @@ class Prediction(PrintedResult, PredictionBase):
         """Standard errors of the slopes, of shape (m, d) or (m, d, c).
 
         NaN where `standard_error` is, and for slopes that the rows of the window do not identify. Those of a local
-        constant fit need the Gaussian kernel.
+        constant fit need the Gaussian kernel, and no `Nearest` windows.
         """
         return self._standard_errors("derivative")
 
@@ -175,9 +175,10 @@ class Prediction(PrintedResult, PredictionBase):
         that the rows of a window do not determine.
 
         Of a `NadarayaWatsonRegressor` the derivative of the predictions, :math:`\sum_j \alpha_j(x)\, (y_j - \hat y(x))
-        \, \partial \log K((x - x_j)/h) / \partial x_a`. As an estimate of the slope of the truth it is biased where
-        rows are denser on one side. NaN where the window is empty and ``empty="nan"``; zero there with the other
-        policies, whose values do not depend on the place. A user-defined kernel without `log_slope` raises ValueError.
+        \, \partial \log K((x - x_j)/h) / \partial x_a`, and what `Nearest` windows change in h. As an
+        estimate of the slope of the truth it is biased where rows are denser on one side. NaN where the window is empty
+        and ``empty="nan"``; zero there with the other policies, whose values do not depend on the place. A user-defined
+        kernel without `log_slope` raises ValueError.
         """
         slopes = self._slopes_of_planes() if self.model._degree else self._slopes_of_constants()
         return shaped(self.model, self.query, slopes)
@@ -190,15 +191,16 @@ class Prediction(PrintedResult, PredictionBase):
 
     def _slopes_of_constants(self) -> Array:
         """Return the slopes of weighted means: those of the sums, one output after the other."""
-        source, recipe, progress = self.model.source_, self._recipe, current_progress()
+        smoother, recipe, progress = self.model.smoother_, self._recipe, current_progress()
         state = self._sums.state
-        if source is None:
+        if isinstance(smoother, Smoother):
             problem = self._problem
             if self._sums.center is not None:
                 state = choose(problem, recipe.algorithm, reuse=True).reduce(problem, n_jobs=recipe.n_jobs)
-            slopes = mean_slopes(problem, state, recipe.algorithm, recipe.n_jobs, progress)
+            moved = smoother.width_slopes(problem)
+            slopes = mean_slopes(problem, state, recipe.algorithm, recipe.n_jobs, progress, moved)
         else:
-            slopes = mean_slopes_of_stored(source, recipe, self.query, state)
+            slopes = mean_slopes_of_stored(smoother.source, recipe, self.query, state)
         m = len(slopes)
         flat = recipe.fill_empty(
             slopes.reshape(m, -1), state.denominator != 0, lambda rows: np.zeros((len(rows), slopes[0].size))

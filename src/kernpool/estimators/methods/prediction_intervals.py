@@ -151,7 +151,7 @@ def training_rows(model: FittedModel, smoother: Smoother, calibration: str | Non
         origin = "repeated" if _has_copies(model, weight, searched) else "unsearched"
     (which,) = np.nonzero(kept)
     rows = Calibration(
-        smoother.training.rows(which), smoother.value[which], weight[which], which=which,
+        smoother.left_out_points(None).rows(which), smoother.value[which], weight[which], which=which,
         group=None if group is None else group[which],
     )  # fmt: skip
     return rows, origin
@@ -216,9 +216,9 @@ class PredictionIntervals(FittedModel):
         method : str, default="auto"
             ``"auto"``: ``"adaptive"``, but for robust fits ``"cv+"``, ``"split"`` with calibration rows, or
             ``"jackknife+"`` with `groups`, which are all they have. ``"adaptive"``: as above, as wide as the noise is
-            around x. ``"jackknife+"`` and ``"cv+"``: guarantee twice the error rate, by fits without each row or each
-            tenth. ``"split"``: one width from calibration rows. ``"cqr"``: two conditional quantiles, moved until they
-            cover; for skew noise.
+            around x. ``"jackknife+"`` and ``"cv+"``: guarantee twice the error rate, by fits without each row (of fixed
+            windows) or each tenth. ``"split"``: one width from calibration rows. ``"cqr"``: two conditional quantiles,
+            moved until they cover; for skew noise.
         X_calibration, y_calibration : array_like of shape (k, d) and (k,) or (k, c), optional
             Rows that the model was not fitted to, nor its bandwidth found on. For ``"split"``, ``"adaptive"`` and
             ``"cqr"``, which then guarantee `level` whatever the fit.

@@ -184,7 +184,12 @@ def conformal_interval(
     check_rows(X_calibration, y_calibration, None)
     if X_calibration is None:
         calibration = conformal.Calibration(
-            smoother.training.rows(stack.kept), stack.value, stack.weight, stack.left_out, stack.kept, stack.group
+            smoother.left_out_points(None).rows(stack.kept),
+            stack.value,
+            stack.weight,
+            stack.left_out,
+            stack.kept,
+            stack.group,
         )
     else:
         there: EvaluationPoints = places_of(local, X_calibration, warn=False)

@@ -175,7 +175,7 @@ def path_length(
     found = estimate(smoother, grid, method, column)
     if len(found.center) < 2:
         near = np.empty(0)
-    elif isinstance(smoother.recipe.kernel.form, Gaussian) and grid.is_uniform:
+    elif isinstance(smoother.recipe.kernel.form, Gaussian):
         near = _by_centers(found, smoother.sums)
     else:
         near = _by_tables(found)
@@ -261,6 +261,8 @@ def why_no_tube(smoother: Smoother, places: EvaluationPoints) -> str | None:
     """Return the reason why the tube formula does not apply, in words; None if it does."""
     if smoother.group is not None:
         return "the tube formula is for independent rows, and groups make clusters"
+    if smoother.window != "fixed":
+        return "the tube formula is for windows of the bandwidth, and these follow the rows"
     if smoother.columns != 1:
         return f"the tube formula is for curves, of one numeric column, and there are {smoother.columns}"
     if places.code is not None and len(places.code) and np.any(places.code != places.code[0]):

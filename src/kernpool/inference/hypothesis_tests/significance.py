@@ -74,7 +74,7 @@ def columns_by_residuals(
     recipe = Recipe.of("gaussian", sample.test_bandwidth(get_kernel("gaussian")), n_jobs=restricted.recipe.n_jobs)
     statistic, rows = zheng_statistic(sample.smoother(recipe, sharp)), restricted.training
     value = sample.y[:, None]
-    left = value - predicted_from_others(restricted, rows)
+    left = value - predicted_from_others(restricted)
     own = value - predicted(restricted, rows, value)
     sample.refuse_exact(left, "the fit without the tested columns", own, REPEATED)
     return sample.test(
@@ -89,7 +89,7 @@ def columns_by_residuals(
 def columns_by_slopes(sample: TestSample, fit: Smoother, tested: list[int], null: str) -> TestResult:
     """Test whether numeric columns matter, using their slopes in the full fit."""
     value, rows = sample.y[:, None], fit.training
-    left = value - predicted_from_others(fit, rows)
+    left = value - predicted_from_others(fit)
     sample.refuse_exact(left, "the fit", value - predicted(fit, rows, value), "give the model a larger one")
     level = sample.X.copy()
     level[:, tested] = np.median(level[:, tested], axis=0)

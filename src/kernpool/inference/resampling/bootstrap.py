@@ -85,7 +85,7 @@ def bootstrap(
             "lambda fit: fit.max()"
         )
     n, c = smoother.keys.value.shape
-    places = smoother.training_points(smoother.exclusion) if at is None else at
+    places = smoother.training if at is None else at
     m = len(places.query)
     if statistic is None:
         _check_size(m * c, n_resamples, max_bytes)
@@ -154,9 +154,9 @@ def _of_values(
     seed: int,
 ) -> Iterator[Array]:
     """Yield, for each resample of a wild or residual bootstrap, the fit to resampled outputs."""
-    value, rows = smoother.value, smoother.training_points(smoother.exclusion)
+    value = smoother.value
     n, c = value.shape
-    middle = smoother.predict(smoother.problem(rows))
+    middle = smoother.predict(smoother.problem(smoother.training))
     smoother.predict(smoother.problem(places), report=True)
     if kind == "residual":
         if cluster is not None:
@@ -164,7 +164,7 @@ def _of_values(
         residual = value - middle
         residual = residual - np.average(residual, axis=0, weights=units)
     else:
-        residual = value - predicted_from_others(smoother, rows)
+        residual = value - predicted_from_others(smoother)
     kept = slice(None) if units is None else units > 0
     _warn_of_no_residuals(residual[kept], value[kept], kind)
     noise: Iterator[Array]
@@ -185,9 +185,9 @@ def predicted(smoother: Smoother, places: EvaluationPoints, value: Array) -> Arr
     return with_values.predict(with_values.problem(places))
 
 
-def predicted_from_others(smoother: Smoother, rows: EvaluationPoints) -> Array:
+def predicted_from_others(smoother: Smoother) -> Array:
     """Return leave-one-out predictions at the rows; the mean of all others if none is in the kernel's support."""
-    return smoother.fit(smoother.problem(rows, exclude_self=True)).values("mean")[0]
+    return smoother.fit_left_out(None).values("mean")[0]
 
 
 def _warn_of_no_residuals(residual: Array, value: Array, kind: str) -> None:
@@ -224,7 +224,7 @@ def _of_rows(
         times = resampled_counts(seed, number, n, units, cluster)
         if times.any():
             drawn = smoother.with_weight(times.astype(np.float64))
-            fit = drawn.predict(drawn.problem(places))
+            fit = drawn.predict(drawn.problem(drawn.points(places.query, places.code)))  # in windows of its own
         else:  # only clusters of weight zero were drawn
             fit = np.full((len(places.query), c), np.nan if constant is None else constant)
         if np.isnan(fit).any():

@@ -171,7 +171,7 @@ class ExtrapolationWarning(UserWarning):
 
     - by more than two bandwidths, and than three times the median step from a value to the next one, so that a series
       may be continued; for local planes, which extrapolate linearly, by more than half of the range even where the
-      bandwidth is larger or infinite; and
+      bandwidth is larger or infinite; where windows reach to the nearest rows, two of their median width; and
     - by more than the tail of the training rows predicts for new rows from the same distribution: beyond the quantile
       that one of 700 such rows exceeds, in any column, by Weissman's estimate from the outermost eighth of the rows (3
       to 12) without the last one, and never more than six times as far from the median as these reach. A single
