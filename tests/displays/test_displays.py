@@ -188,6 +188,8 @@ def test_the_path_of_a_search(sample):
     several = BandwidthPathDisplay.from_estimator(NadarayaWatsonRegressor(bandwidth="aicc").fit(X, sample.y_train))
     assert several.ax_.get_ylabel() == "AICc"
     assert len(several.lines_) == 2
+    robust = BandwidthPathDisplay.from_estimator(NadarayaWatsonRegressor(robust=True).fit(X, sample.y_train))
+    assert robust.ax_.get_ylabel() == "leave-one-out error, bounded"
     assert [text.get_text()[:8] for text in several.ax_.get_legend().get_texts()] == ["column 0", "column 1"]
 
 

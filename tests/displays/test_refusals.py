@@ -31,6 +31,7 @@ FRAME = pd.DataFrame({"size": X[:, 0], "street": np.array(["elm", "oak", "ash"])
 MODEL = LocalLinearRegressor(bandwidth=0.4).fit(X, Y)
 OF_TWO = NadarayaWatsonRegressor(bandwidth=0.5).fit(TWO, Y)
 OF_FRAME = NadarayaWatsonRegressor(bandwidth=0.5, smoothing=0.3).fit(FRAME, Y)
+OF_STREETS = NadarayaWatsonRegressor(bandwidth="loo").fit(FRAME[["street"]], Y)
 OUTPUTS = NadarayaWatsonRegressor(bandwidth=1.0).fit(X, np.c_[Y, Y])
 CLASSES = NadarayaWatsonClassifier(bandwidth=0.4).fit(X, Y > 0)
 CHUNKED = LocalLinearRegressor(bandwidth=0.4).fit(open_chunks([(X, Y)]))
@@ -134,7 +135,10 @@ REFUSED = {
         (([[1.0]],), {"title": ["a", "b"]}, "title must have one entry per column of heads"),
         ((MODEL.attention_weights(X),), {}, "weights that may be negative"),
     ],
-    BandwidthPathDisplay.from_estimator: [((MODEL,), {}, "fit it with bandwidth='loo'")],
+    BandwidthPathDisplay.from_estimator: [
+        ((MODEL,), {}, "fit it with bandwidth='loo'"),
+        ((OF_STREETS,), {}, "categorical columns alone; print"),
+    ],
 }
 
 

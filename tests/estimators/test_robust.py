@@ -56,7 +56,7 @@ def test_fits_are_those_of_the_passes_written_out(kind, robust):
     np.testing.assert_allclose(model.attention_weights(GRID) @ y, model.predict(GRID), atol=1e-9)
 
 
-@pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")
+@pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning", "ignore:more than half of the rows are fitted")
 @pytest.mark.parametrize("kind", REGRESSORS)
 def test_weights_count_rows_also_in_the_search(kind):
     (X, y), weight = rows(60), np.random.default_rng(1).integers(1, 4, 60)
@@ -66,6 +66,25 @@ def test_weights_count_rows_also_in_the_search(kind):
     one = kind(bandwidth=0.1, robust=True).fit(X, y, weight)
     other = kind(bandwidth=0.1, robust=True).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
     np.testing.assert_allclose(one.predict(GRID), other.predict(GRID), rtol=1e-10)
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
+@pytest.mark.parametrize("robust", [True, "huber"])
+@pytest.mark.parametrize("bandwidth", [1.0, 3.0, "loo"])
+def test_the_unit_of_x_does_not_matter_where_half_of_the_rows_are_fitted_exactly(kernel, robust, bandwidth):
+    """Their residuals are rounding errors, which are another scale in each unit."""
+    random = np.random.default_rng(0)
+    x = np.sort(random.uniform(0, 10, 21))
+    y = 2 * x + 1
+    y[7] += 5
+    y[-3:] += random.normal(size=3)
+    at, found = np.linspace(0.0, 10.0, 50), []
+    for unit in (1.0, 1000.0, 3.7, 1 / 7):
+        given = bandwidth if bandwidth == "loo" else bandwidth * unit
+        with warnings.catch_warnings(action="ignore"):  # of rows fitted exactly
+            model = LocalLinearRegressor(kernel, given, robust=robust).fit(unit * x, y)
+            found.append(model.predict(unit * at))
+    np.testing.assert_allclose(found, np.tile(found[0], (4, 1)), rtol=0.0, atol=1e-6)
 
 
 def test_planes_are_reproduced_and_outliers_have_no_weight():

@@ -20,8 +20,9 @@ REWEIGHTINGS = {"tukey": 3, "huber": 10}
 RESERVE = 1e-30  # of the weight of the pass before, in place of zero
 LEAST_SLOPE = 0.05  # mean derivative of psi, below which pseudovalues would be made of few rows
 BISQUARE_SCALE = 6.0  # MADs beyond which a row has no weight, as in lowess and loess
-EXACT = 1e-13  # of the largest value: residuals that are no larger are rounding errors
-VISIBLE = 1e3  # residuals larger than so many rounding errors are differences of the data
+EXACT = 1e-12  # of the largest value: residuals that are no larger are rounding errors
+VISIBLE = 1e2  # residuals larger than so many rounding errors are differences of the data
+NEGLIGIBLE = 1e-7  # of the mean magnitude, as in R's lowess: rows of smaller residuals are fitted exactly
 
 
 def bisquare(residual: Array, scale: float) -> Array:
@@ -34,6 +35,22 @@ def median_magnitude(residual: Array, weight: Array | None = None) -> float:
     """Return the median of absolute residuals; weights count rows, a weight of 3 is three equal rows."""
     size = np.abs(residual)
     return float(np.median(size)) if weight is None else weighted_median(size, weight)
+
+
+def least_scale(residual: Array, largest: float, weight: Array | None = None) -> float:
+    """Return the scale from which on residuals are no rounding errors.
+
+    Parameters
+    ----------
+    residual : ndarray of shape (n,)
+        Residuals.
+    largest : float
+        The largest value, less the median: rounding errors are in proportion to it. Where half of the rows are fitted
+        exactly and others are not, rounding errors are those of fits with weights of 1e-15, and larger.
+    weight : ndarray of shape (n,), optional
+        Frequencies.
+    """
+    return max(EXACT * largest, NEGLIGIBLE * float(np.average(np.abs(residual), weights=weight)))
 
 
 def weighted_median(value: Array, weight: Array) -> float:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from kernpool.bandwidth.rules_of_thumb import rule_of_thumb
 from kernpool.displays import drawing
 from kernpool.displays.inputs import TrainingSamples, target_name
+from kernpool.estimators.limits import refuse
 from kernpool.execution.error_messages import as_count
 from kernpool.pooling.pool import pool
 
@@ -234,6 +235,7 @@ TITLES = {
     "aicc": "AICc",
     "gcv": "generalised cross-validation",
     "log_loss": "leave-one-out log loss, penalised",
+    "bounded": "leave-one-out error, bounded",
 }
 
 
@@ -299,7 +301,7 @@ class BandwidthPathDisplay(drawing.Display):
         Raises
         ------
         ValueError
-            If the estimator did not search.
+            If the estimator did not search, or has categorical columns alone.
         """
         search = getattr(estimator, "bandwidth_search_", None)
         if search is None:
@@ -307,6 +309,7 @@ class BandwidthPathDisplay(drawing.Display):
                 "the estimator has no bandwidth_search_; fit it with bandwidth='loo', 'aicc' or 'gcv' (a model "
                 "loaded from a file does not have it either)"
             )
+        refuse(estimator, "the path of bandwidths")
         tried, best, names, label = search.tried, search.bandwidth, None, "bandwidth h"
         columns = len(search.spread)
         if columns > 1 or len(search.smoothing):

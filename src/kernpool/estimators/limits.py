@@ -167,6 +167,7 @@ LIMITS: dict[str, dict[str, str]] = {  # answer: kinds of models that do not hav
         "outputs": "fit one of them",
         "not drawn": "fit without it to explore it, or draw PartialDisplay.from_estimator(model, X, features)",
     },
+    "the path of bandwidths": {"levels alone": "print(model.bandwidth_search_) has their smoothings"},
     # what a fit cannot have
     "a categorical column": {"quadratic": "code it as numbers, or use degree=1"},
     "a periodic or geographic column": {

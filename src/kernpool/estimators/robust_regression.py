@@ -38,7 +38,7 @@ from kernpool.bandwidth.search.drivers import candidates
 from kernpool.bandwidth.search.held_out import rescale_to_all_rows
 from kernpool.bandwidth.search.objective import cost_of_empty
 from kernpool.core import Categories
-from kernpool.core.robust_weights import EXACT, NORMAL, RESERVE, VISIBLE, Robustness, median_magnitude
+from kernpool.core.robust_weights import EXACT, NORMAL, RESERVE, VISIBLE, Robustness, least_scale, median_magnitude
 from kernpool.estimators.fitted_model import smoother_of_rows
 from kernpool.estimators.model import FittedModel
 from kernpool.execution.warnings import warn_caller
@@ -58,15 +58,15 @@ LEAST_WEIGHT = 1e-3  # of rows that a search of ratios counts
 def robustness_weights(plain: Smoother, robustness: Robustness) -> tuple[Array, bool]:
     """Return the weights of rows of one output after all passes, and whether these stopped for lack of a scale."""
     weight, value = plain.weight, plain.value[:, 0]
-    robust, rounding = np.ones(len(value)), EXACT * float(np.abs(value - np.median(value)).max())
+    robust, largest = np.ones(len(value)), float(np.abs(value - np.median(value)).max())
     reserve = RESERVE if plain.recipe.kernel.is_compact else 0.0
     for _ in range(robustness.reweightings):
         smoother = plain.with_weight(weight * robust)
         fitted = smoother.predict(smoother.problem(smoother.training))[:, 0]
         residual = np.nan_to_num(value - fitted)  # NaN at rows of weight zero that have no row in their window
         scale = robustness.scale(residual, weight)
-        if scale <= rounding:
-            return robust, bool(np.abs(residual[weight > 0]).max() > VISIBLE * rounding)
+        if scale <= least_scale(residual, largest, weight):
+            return robust, bool(np.abs(residual[weight > 0]).max() > VISIBLE * EXACT * largest)
         robust = np.maximum(robustness.weights(residual, scale), reserve * robust)
     return robust, False
 
@@ -241,12 +241,19 @@ def best_factor(plain: Smoother, robustness: Robustness, grid: Array) -> tuple[f
         return _left_out(replace(plain, recipe=recipe), robustness)
 
     found = {float(factor): left_out(factor) for factor in grid}
-    scale = TUKEY * NORMAL * min(median_magnitude(residual, weight) for residual, _ in found.values())
+    value = plain.value[:, 0]
+    largest = float(np.abs(value - np.median(value)).max())
+    # Where half of the rows are fitted exactly rounding errors would be the scale, and choose among such bandwidths.
+    median, least = min(
+        (median_magnitude(residual, weight), least_scale(residual, largest, weight)) for residual, _ in found.values()
+    )
+    scale = TUKEY * NORMAL * max(median, least)
     if not scale > 0:
         return float(grid[-1]), dict.fromkeys(found, 0.0)
 
     def loss(residual: Array, alone: NDArray[np.bool_]) -> float:
-        inside = np.maximum(1.0 - (residual / scale) ** 2, 0.0)
+        visible = np.where(np.abs(residual) > least, residual, 0.0)
+        inside = np.maximum(1.0 - (visible / scale) ** 2, 0.0)
         mean = scale**2 / 3.0 * float(weight @ (1.0 - inside**3) / weight.sum())
         return mean * float(np.exp(cost_of_empty(alone, weight)))
 

@@ -10,15 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernpool.algorithms.sweep.octaves import NearestWindows
 from kernpool.core import EmptyWindowWarning
+from kernpool.core.robust_weights import BISQUARE_SCALE, EXACT, VISIBLE, bisquare, least_scale
 from kernpool.data.array_validation import as_array, as_real_array
 from kernpool.execution.error_messages import abbreviate, as_count, check_choice, check_flag, explain_calls
 from kernpool.execution.threads import resolve_n_jobs
 from kernpool.execution.warnings import warn_caller
 
 Array = NDArray[np.float64]
-
-EXACT = 1e-13  # of the largest value: residuals that are no larger are rounding errors
-VISIBLE = 1e3  # residuals larger than so many rounding errors are differences of the data
 
 
 @explain_calls
@@ -165,15 +163,15 @@ class _Curve:
 
     def _weigh(self, residual: Array) -> bool:
         """Compute the bisquare weights of rows from residuals; return False, and keep the weights, if MAD is zero."""
-        scale, rounding = 6.0 * float(np.median(residual)), EXACT * float(np.abs(self._value).max())
-        if scale <= 6.0 * rounding:
-            if residual.max() > VISIBLE * rounding:
+        scale, largest = BISQUARE_SCALE * float(np.median(residual)), float(np.abs(self._value).max())
+        if scale <= least_scale(residual, largest):
+            if residual.max() > VISIBLE * EXACT * largest:
                 warn_caller(
                     "more than half of the rows are fitted exactly, so their residuals have no scale by which lowess "
                     "could give outliers less weight, and it stops re-weighting; use a larger frac, or it=0"
                 )
             return False
-        self._weight = (1.0 - (np.minimum(residual, scale) / scale) ** 2) ** 2
+        self._weight = bisquare(residual, scale)
         return True
 
 
