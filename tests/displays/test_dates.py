@@ -43,7 +43,7 @@ def test_axes_of_dates(name, kind):
     assert display.ax_.get_xlabel() == label
     assert isinstance(display.ax_.xaxis.get_major_formatter(), ConciseDateFormatter) == kind.startswith("dates")
     assert display.plot().ax_.get_xlabel() == label  # drawn again
-    assert display in {display}
+    assert repr(display).endswith(">")  # and not all its numbers
     if name == "slope":
         assert display.ax_.get_ylabel() == "slope of y per day"
 
