@@ -149,5 +149,5 @@ def test_priors_of_the_other_groups():
 def test_equal_rows_of_two_groups_stay_two():
     X, y, group = np.array([[1.0], [1.0], [1.0], [2.0]]), np.zeros((4, 1)), np.array([0, 1, 0, 1])
     rows = canonical_rows(X, y, group=group)
-    assert rows.clusters.tolist() == [0, 1, 1]
+    assert rows.units.code.tolist() == [0, 1, 1]
     assert rows.weight.tolist() == [2.0, 1.0, 1.0]

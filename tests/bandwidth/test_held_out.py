@@ -100,7 +100,7 @@ def test_groups_are_held_out_as_a_whole():
     group = np.repeat(np.arange(40), 10)
     held, others = hold_out(TrainingRows.from_arrays(X, y, exclusion=Exclusion(group)), 55, np.random.RandomState(0))
     assert (len(held.X), len(others.X)) == (50, 350)
-    assert len(set(others.clusters)) == 35
+    assert len(set(others.units.code)) == 35
     # Where all groups are larger some rows of the smallest are held out, and all others of it are left out.
     two = TrainingRows.from_arrays(X, y, exclusion=Exclusion((np.arange(400) > 150).astype(int)))
     held, others = hold_out(two, 55, np.random.RandomState(0))

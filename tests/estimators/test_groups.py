@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
-from kernpool.data.encoding import group_codes
+from kernpool.data.encoding import label_codes
 from kernpool.estimators.expected_error import folds_of
 from tests.support.dense_groups import left_out, mean_of_others
 from tests.support.searches import canonical_rows
@@ -30,7 +30,7 @@ def test_the_error_is_that_of_the_dense_reference(model):
     X, y, school = make_schools(outputs=2)
     weight = np.random.default_rng(1).integers(1, 4, len(X)).astype(float)
     fitted = model(bandwidth="loo", n_jobs=2).fit(X, y, weight, groups=school)
-    group = fitted.smoother_.group
+    group = fitted.smoother_.units.code
     found = fitted.leave_one_out()
     expected = left_out(X, y, group, weight=weight, h=fitted.bandwidth_, degree=fitted._degree)
     np.testing.assert_allclose(found.prediction, expected, rtol=1e-10, atol=1e-12)
@@ -47,9 +47,9 @@ def test_bandwidths_that_see_no_y_keep_the_groups(model, bandwidth):
     X, y, school = make_schools()
     fitted, alone = model(bandwidth=bandwidth).fit(X, y, groups=school), model(bandwidth=bandwidth).fit(X, y)
     np.testing.assert_array_equal(fitted.predict(X), alone.predict(X))
-    np.testing.assert_array_equal(fitted.smoother_.group, group_codes(school, len(X)))
-    assert alone.smoother_.group is None
-    expected = left_out(X, y[:, None], fitted.smoother_.group, h=fitted.bandwidth_, degree=fitted._degree)
+    np.testing.assert_array_equal(fitted.smoother_.units.code, label_codes(school, len(X), "groups"))
+    assert alone.smoother_.units.code is None
+    expected = left_out(X, y[:, None], fitted.smoother_.units.code, h=fitted.bandwidth_, degree=fitted._degree)
     np.testing.assert_allclose(fitted.leave_one_out().prediction, expected, rtol=1e-10, atol=1e-12)
     assert fitted.expected_error() == fitted.leave_one_out().error
 
@@ -70,10 +70,10 @@ def test_classes_are_predicted_from_the_other_groups():
     label = np.where(y > 0, "up", "down")
     alone, model = NadarayaWatsonClassifier().fit(X, label), NadarayaWatsonClassifier().fit(X, label, groups=school)
     assert model.bandwidth_[0] > alone.bandwidth_[0]
-    expected = left_out(X, model.value_, model.smoother_.group, h=model.bandwidth_, degree=0)
+    expected = left_out(X, model.value_, model.smoother_.units.code, h=model.bandwidth_, degree=0)
     np.testing.assert_allclose(model.leave_one_out().prediction, expected, rtol=1e-10)
     mixed = (1 - model.prior_share_) * expected + model.prior_share_ * mean_of_others(
-        model.value_, model.smoother_.group, np.ones(len(X))
+        model.value_, model.smoother_.units.code, np.ones(len(X))
     )
     loss = -np.mean(np.log(np.sum(model.value_ * mixed, axis=1)))
     relevance = model.bandwidth_search_.spread / model.bandwidth_
@@ -83,13 +83,13 @@ def test_classes_are_predicted_from_the_other_groups():
 def test_the_error_to_expect_holds_whole_groups_out():
     X, y, school = make_schools(n=40, groups=8)
     model = NadarayaWatsonRegressor().fit(X, y, groups=school)
-    rows = canonical_rows(X, y[:, None], group=model.smoother_.group)
+    rows = canonical_rows(X, y[:, None], group=model.smoother_.units.code)
     folds, (met, promised) = list(folds_of(rows)), (0.0, 0.0)
     np.testing.assert_array_equal(np.sum(folds, axis=0), np.ones(40))
     for held in folds:
-        out, kept = np.isin(model.smoother_.group, rows.clusters[held > 0]), rows.clusters[held == 0]
+        out, kept = np.isin(model.smoother_.units.code, rows.units.code[held > 0]), rows.units.code[held == 0]
         assert out.sum() == held.sum()
-        assert set(kept).isdisjoint(rows.clusters[held > 0])
+        assert set(kept).isdisjoint(rows.units.code[held > 0])
         part = NadarayaWatsonRegressor(empty="mean").fit(X[~out], y[~out], groups=school[~out])
         met += np.sum((part.predict(X[out]) - y[out]) ** 2)
         promised += out.sum() * part.loo_error_
@@ -100,7 +100,7 @@ def test_the_error_to_expect_holds_whole_groups_out():
 def test_the_error_to_expect_needs_four_groups():
     X, y, school = make_schools(groups=3)
     model = NadarayaWatsonRegressor().fit(X, y, groups=school)
-    with pytest.raises(ValueError, match="expected_error needs at least four groups"):
+    with pytest.raises(ValueError, match="expected_error needs at least four clusters"):
         model.expected_error()
 
 
@@ -117,10 +117,10 @@ MISSING = [
 
 @pytest.mark.parametrize("labels", LABELS)
 def test_labels_of_every_kind(labels):
-    assert group_codes(labels, 3).tolist() == [1, 0, 1]
+    assert label_codes(labels, 3, "groups").tolist() == [1, 0, 1]
 
 
 @pytest.mark.parametrize("labels", MISSING)
 def test_a_missing_label_is_named(labels):
     with pytest.raises(ValueError, match=r"groups has no label in 1 rows \(the first is row 1, counted from 0\)"):
-        group_codes(labels, 3)
+        label_codes(labels, 3, "groups")

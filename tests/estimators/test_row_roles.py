@@ -7,6 +7,7 @@ from kernpool import (
     LocalLinearRegressor,
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
+    Nearest,
     load_model,
     make_kernel,
     open_chunks,
@@ -73,6 +74,20 @@ def test_attention_of_rows_that_are_far_from_all_others():
     np.testing.assert_allclose(found.attention, share.sum(axis=0), rtol=1e-12, atol=1e-300)
     assert found.attention[3] == pytest.approx(1.0)
     assert found.isolated().tolist() == [4]
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "fit"),
+    [(X, {}, {"groups": GROUP}), (MIXED, {"unordered": [2], "smoothing": [SMOOTHING]}, {})],
+)
+def test_rows_of_weight_zero_have_no_say_in_nearest_windows(rows, options, fit):
+    weight = np.where(np.arange(N) % 7 == 3, 0.0, 1.0)
+    kept = weight > 0
+    model = NadarayaWatsonRegressor(bandwidth=0.2, window=Nearest(5), **options)
+    found = row_diagnostics(model.fit(rows, Y, sample_weight=weight, **fit))
+    model.fit(rows[kept], Y[kept], **{name: labels[kept] for name, labels in fit.items()})
+    np.testing.assert_allclose(found.attention[kept], row_diagnostics(model).attention, rtol=1e-9, atol=1e-12)
+    assert not found.attention[~kept].any()
 
 
 def test_diagnostics_of_a_regressor_are_those_of_its_residuals():

@@ -151,7 +151,7 @@ def largest(dense, share, residual, n_resamples, seed, code=None):
 def test_largest_errors_are_those_of_the_reference(kernel, situation, monkeypatch):
     smoother, dense, places = pair(kernel, situation, 1)
     code, last = np.arange(70) % 9, smoother.columns - 1
-    clusters = replace(smoother, exclusion=Exclusion(code)).cluster_residual
+    clusters = replace(smoother, exclusion=Exclusion(code)).residual_of_units
     for column, method, variance, residual, groups in [
         (None, "robust", "sandwich", np.sqrt(dense.squared("hc3")), None),
         (last, "quadratic", "local", np.ones((70, 1)), None),

@@ -6,6 +6,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from kernpool import EmptyWindowWarning, LocalLinearRegressor, NadarayaWatsonRegressor, open_chunks
+from kernpool.core import Exclusion
 from kernpool.inference.resampling import random_draws
 from kernpool.inference.resampling.bootstrap import resampled_counts
 from tests.support.dense_resampling import leave_one_out, smoother
@@ -85,7 +86,7 @@ def test_clusters_share_a_draw():
     assert_allclose(found, expected.T, rtol=1e-11, atol=1e-12)
     alone = model.bootstrap(n_resamples=9, groups=np.arange(40))
     assert np.array_equal(alone, model.bootstrap(n_resamples=9))
-    times = resampled_counts(5, 0, 40, None, np.repeat(np.arange(10), 4))
+    times = resampled_counts(5, 0, 40, None, Exclusion(np.repeat(np.arange(10), 4)).units)
     assert np.ptp(times.reshape(10, 4), axis=1).max() == 0
     again = LocalLinearRegressor(bandwidth=0.8).fit(np.repeat(X, times, axis=0), np.repeat(y, times))
     found = model.bootstrap(X[:3], n_resamples=1, groups=groups, kind="pairs", random_state=5)

@@ -11,7 +11,7 @@ from scipy.special import stdtrit
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, RankDeficiencyWarning, kernel_names, make_kernel
 from kernpool.core import Exclusion, Keys
 from kernpool.inference import InferenceWarning, interval
-from kernpool.inference.variance.dependent_rows import cluster_errors
+from kernpool.inference.variance.dependent_rows import errors_of_units
 from kernpool.inference.variance.standard_errors import check_variance, errors_of
 from kernpool.pooling import Recipe
 from kernpool.smoother import EvaluationPoints, Smoother, estimate, squared_norm
@@ -47,14 +47,14 @@ def expected(dense, share, residual, code):
 def test_standard_errors_are_those_of_the_reference(kernel, situation, degree):
     smoother, dense, places = pair(kernel, situation, degree)
     residual, kept, w = left_out(dense, CODE), dense.w > 0, dense.w
-    own = replace(smoother, exclusion=Exclusion(CODE)).cluster_residual
+    own = replace(smoother, exclusion=Exclusion(CODE)).residual_of_units
     assert_allclose(own[kept], residual[kept], rtol=1e-9, atol=1e-11)
     assert np.all(own[~kept] == 0)
     for column, method in [(None, "robust"), (None, "naive"), (smoother.columns - 1, "quadratic")]:
         found = estimate(smoother, places, method, column)
         share = dense.shares(places.query, places.code, method, row=0 if column is None else 1 + column)
         error, df = expected(dense, share, residual, CODE)
-        one, one_df, one_size = cluster_errors(smoother, found, CODE, own)
+        one, one_df, one_size = errors_of_units(smoother, found, CODE, own)
         assert_allclose(one, error, rtol=1e-11, atol=0)
         assert_allclose(one_df, df, rtol=1e-11, atol=1e-11)
         assert_allclose(one_size, np.sqrt(np.sum(share[:, kept] ** 2 / w[kept], axis=1)), rtol=1e-11)
@@ -79,7 +79,7 @@ def test_the_norm_is_unknown_where_a_window_is_empty_and_zero_where_no_row_has_a
     smoother = Smoother(Keys.read(x, np.arange(30.0) % 7), Recipe.of("epanechnikov", [0.5], degree=1))
     smoother = replace(smoother, exclusion=Exclusion(np.arange(30) % 6))
     found = estimate(smoother, EvaluationPoints(np.array([[0.0], [9.0]])), "naive", 0)
-    errors, df, size = cluster_errors(smoother, found, smoother.group, smoother.cluster_residual)
+    errors, df, size = errors_of_units(smoother, found, smoother.units.code, smoother.residual_of_units)
     assert_array_equal(size, [0.0, np.nan])
     assert np.isnan(errors).all()
     assert np.isnan(df).all()
@@ -147,7 +147,7 @@ def test_variances_of_single_rows_are_refused(variance):
     smoother = replace(smoother_of_bend(), exclusion=Exclusion(np.arange(200) % 20))
     with pytest.raises(ValueError, match=f"variance='{variance}' is for independent rows"):
         check_variance(variance, smoother.exclusion)
-    with pytest.raises(ValueError, match=r"independent rows, and groups make clusters.*simultaneous='multiplier'"):
+    with pytest.raises(ValueError, match=r"independent rows, and these come in clusters.*simultaneous='multiplier'"):
         interval(smoother, smoother.training, simultaneous="tube")
 
 

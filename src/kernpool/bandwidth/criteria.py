@@ -12,8 +12,8 @@ aicc   of the fit                  log(s2) + (1 + T/N) / (1 - (T + 2)/N)        
                                                                                   eq. 11
 ====== =========================== ============================================== =============================
 
-All are functions of S = s2 exp(p(T)), so one nonlinear least-squares search minimises each of them. With clusters
-``"loo"`` predicts each row from the rows of all others (leave-cluster-out), for noise that rows of a cluster
+All are functions of S = s2 exp(p(T)), so one nonlinear least-squares search minimises each of them. With an exclusion
+``"loo"`` predicts each row from the rows that are not left out with it, for noise that those of a unit
 share. ``"regularised"`` is ``"loo"`` with a penalty on the bandwidths. That penalty, and the cost of one degree of
 freedom for each empty leave-one-out window, are in `kernpool.bandwidth.search.objective`.
 
@@ -113,26 +113,23 @@ CRITERIA = {
 LOG_LOSS = Criterion("log_loss", exclude_self=True, log_penalty=None, in_logs=False)
 
 
-def check_exclusion(exclusion: Exclusion | None, criterion: Criterion | None, name: str = "") -> None:
+def check_exclusion(exclusion: Exclusion, criterion: Criterion | None, name: str) -> None:
     """Raise ValueError if rows are to be left out together and the criterion leaves none out, or nothing is left.
 
     Parameters
     ----------
-    exclusion : Exclusion or None
+    exclusion : Exclusion
         Which rows are left out together.
     criterion : Criterion or None
         None for a bandwidth that is estimated without a criterion.
     name : str
         Name of such an estimate, for the message.
     """
-    if exclusion is None:
-        return
     if criterion is None or not criterion.exclude_self:
-        said, without = (f"gap={exclusion.gap} is", "gap=0") if exclusion.gap else ("groups are", "fit without groups")
         raise ValueError(
-            f"{said} for 'loo', 'regularised' or, for classes, 'log_loss', which leave rows out, and "
+            f"{exclusion.option} is for 'loo', 'regularised' or, for classes, 'log_loss', which leave rows out, and "
             f"bandwidth={name if criterion is None else criterion.name!r} leaves none out; use one of these, a number, "
-            f"or {without}"
+            f"or fit without {exclusion.option}"
         )
     exclusion.refuse_alone()
 
@@ -169,7 +166,8 @@ def lies_within_gap(problem: Problem) -> bool:
     >>> [lies_within_gap(at(bandwidth)) for bandwidth in (0.5, 2.0, 4.0, 1000.0)]
     [True, True, False, False]
     """
-    assert problem.excluded is not None
+    if problem.excluded is None or not problem.excluded.gap:
+        return False
     n = len(problem.query)
     some = np.unique(np.linspace(0, n - 1, JUDGED_ROWS).astype(np.intp))
     window = replace(problem, excluded=None, self_index=np.arange(n)).block(some)

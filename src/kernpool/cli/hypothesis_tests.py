@@ -6,7 +6,6 @@ Significance of columns, and parametric specification.
 import argparse
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernpool.cli.info import load_named, need_method
 from kernpool.cli.tables import choose_features, complete_rows, open_table
@@ -14,7 +13,6 @@ from kernpool.cli.terminal import given, need_output, print_json, say_notes
 from kernpool.execution.progress import progress_bar
 from kernpool.inference import TestResult, specification_test
 
-Array = NDArray[np.float64]
 RESAMPLING = ("kind", "n_resamples", "random_state")  # arguments of all tests
 PRINTED = ("null", "statistic", "p_value", "n_resamples", "bandwidth")  # of a result, as JSON
 Tested = tuple[TestResult, list[str]]  # the result, and notes on how the table was read

@@ -76,8 +76,9 @@ def describe_fit(model: KernelSmoother, features: Sequence[str]) -> dict[str, An
         found["windows"] = window.words
     if isinstance(model, NadarayaWatsonClassifier):
         found["classes"] = model.classes_.tolist()
-    if model.smoother_.group is not None:
-        sizes = np.bincount(model.smoother_.group)
+    code = model.smoother_.units.code
+    if code is not None:
+        sizes = np.bincount(code)
         found["clusters"] = {
             "count": len(sizes),
             "smallest": int(sizes.min()),

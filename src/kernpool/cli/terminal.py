@@ -131,7 +131,7 @@ WORDS = {
         EMPTY: "; fit again with a larger --bandwidth, or say --empty nearest, mean, nan or zero",
         r", or degree=1 \(for intervals: method='robust'\)": "",
         r"; drop such rows, or use SimpleImputer.*": "; drop such rows with --missing drop",
-        "leave variance out, or groups": "leave --variance out",
+        "leave variance out, or use 'sandwich'": "leave --variance out, or say --variance sandwich",
         "drop duplicates or give groups=": "drop duplicates, or fit again with --groups",
         r" with groups 'jackknife\+',": "",
     },

@@ -7,13 +7,13 @@
 where a row of weight 3 counts three times. The confidence level is read as the decimal number that was written, since
 ``0.9 * 100`` in floats is not 90. Where a rank exceeds n the interval is infinite.
 
-Rows in clusters, such as the visits of a patient: each cluster counts as one row, and its weight is divided equally
-among its rows. With G clusters of N_g rows the scores have the distribution
+Where rows come in larger units, such as the visits of a patient, each counts as one row, and its weight is divided
+equally among its rows. With G units of N_g rows the scores have the distribution
 
     sum_g sum_{i in g} delta(S_gi) / ((G + 1) N_g) + delta(infinity) / (G + 1),
 
-whose quantile covers a row of a new cluster with at least the confidence level, if clusters are exchangeable, and
-rows within each [1]_. One row drawn from each cluster has the same guarantee and a coverage that varies more [2]_.
+whose quantile covers a row of a new unit with at least the confidence level, if units are exchangeable, and rows
+within each [1]_. One row drawn from each unit has the same guarantee and a coverage that varies more [2]_.
 
 References
 ----------
@@ -35,11 +35,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from kernpool.core import SINGLE_ROWS, Units
 from kernpool.execution.error_messages import as_level
 from kernpool.smoother.linear_smoother import EvaluationPoints, Smoother
 
 Array = NDArray[np.float64]
-Integers = NDArray[np.int64]
 Origin = Literal["given", "found", "unsearched", "repeated"]
 Bounds = tuple[Array, Array, Array]  # centers, lower and upper limits, (m, c); limits are infinite where unbounded
 
@@ -105,8 +105,8 @@ class Calibration:
         ``"nan"`` or ``"raise"``. None for the leave-one-out predictions of training rows.
     which : ndarray of int, shape (n,), or None
         Indices if these are training rows; None for other rows.
-    group : ndarray of int64, shape (n,), or None
-        Number of the cluster of each row.
+    units : Units
+        By what they are counted.
     """
 
     places: EvaluationPoints
@@ -114,7 +114,7 @@ class Calibration:
     weight: Array
     prediction: Array | None = None
     which: NDArray[np.intp] | None = None
-    group: Integers | None = None
+    units: Units = SINGLE_ROWS
 
     @property
     def training(self) -> NDArray[np.intp]:
@@ -123,25 +123,20 @@ class Calibration:
         return self.which
 
     @cached_property
-    def units(self) -> Literal["rows", "clusters"]:
-        """Unit in which calibration rows are counted."""
-        return "rows" if self.group is None else "clusters"
-
-    @cached_property
     def count(self) -> float:
-        """Number of clusters, or of rows, each counted by its frequency weight."""
-        return float(self.weight.sum() if self.group is None else len(np.unique(self.group)))
+        """Number of units: of larger ones, or of rows, each counted by its frequency weight."""
+        return self.units.number(float(self.weight.sum()))
 
     def rank(self, level: Fraction) -> float:
-        """Return the rank of the score that bounds an interval, of clusters as the sum of the weights of their rows."""
-        return upper_rank(level, self.count) if self.group is None else float(level * (Fraction(self.count) + 1))
+        """Return the rank of the score that bounds an interval, a sum of weights of rows where these are fractions."""
+        if self.units.code is None:
+            return upper_rank(level, self.count)
+        return float(level * (Fraction(self.count) + 1))
 
     @cached_property
     def unit_weight(self) -> Array:
-        """Weight of each row in units: its frequency, or its fraction of the weight of its cluster."""
-        if self.group is None:
-            return self.weight
-        return np.asarray(self.weight / np.bincount(self.group, self.weight)[self.group])
+        """Weight of each row in units: its frequency, or its fraction of the weight of its unit."""
+        return self.units.weight(self.weight)
 
 
 def _as_it_is(smoother: Smoother) -> Smoother:
@@ -218,7 +213,7 @@ class ConformalProblem:
         exclusion = smoother.exclusion
         if calibration.which is None:
             return ""
-        if exclusion is not None and exclusion.gap:
+        if exclusion is not None and exclusion.units is SINGLE_ROWS:
             return ORDERED
         if exclusion is None and smoother.has_copies:
             return COPIED
@@ -234,7 +229,7 @@ class ConformalProblem:
         return "" if whole else FRACTIONS
 
     def _has_lonely_categories(self) -> bool:
-        """Return whether some category occurs in fewer than two training rows (or clusters), or in new rows only."""
+        """Return whether some category occurs in fewer than two units of training rows, or in new rows only."""
         # such a held-out row keeps its category in the table, a new one is unlike all: they are not exchangeable
         smoother, which = self.smoother, self.calibration.training
         if smoother.key_code is None or self.places.code is None:

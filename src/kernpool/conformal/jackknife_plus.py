@@ -1,4 +1,4 @@
-"""Jackknife+ and CV+ prediction intervals, from fits without each row, fold or cluster.
+"""Jackknife+ and CV+ prediction intervals, from fits without each row, fold or larger unit.
 
 With leave-one-out residuals R_i the interval of jackknife+ is [1]_ (theorem 1)
 
@@ -12,8 +12,8 @@ CV+ leaves out folds, a tenth of the rows each:
 
 For K folds of equal size its coverage is at least 1 - 2 alpha - min{ 2 (1 - 1/K) / (n/K + 1), (1 - K/n) / (K + 1) }
 [1]_ (theorem 4). Rows that do not fit into equal folds stay in all fits and do not calibrate; the number of folds
-is chosen so that few do. With clusters as folds, whose rows share the weight of one, it is a jackknife+ for a new
-cluster [2]_.
+is chosen so that few do. With units of several rows as folds, whose rows share the weight of one, it is a jackknife+
+for a new unit [2]_.
 
 References
 ----------
@@ -42,10 +42,10 @@ MOST_PAIRS = 1 << 30  # about a minute
 
 
 def jackknife_plus(setting: ConformalProblem) -> Bounds:
-    """Compute jackknife+ prediction intervals from leave-one-out fits; with clusters, leave-cluster-out fits."""
+    """Compute jackknife+ prediction intervals from fits without each row, or each larger unit."""
     smoother, calibration = setting.smoother, setting.calibration
-    if calibration.group is not None:
-        return cluster_plus(setting)
+    if calibration.units.code is not None:
+        return _without_each_unit(setting, calibration.units.code)
     places, c = len(setting.places.query), smoother.value.shape[1]
     check_pairs("jackknife+", places, len(calibration.weight))
     fitted, score = smoother.fit(smoother.problem(setting.places)), setting.score
@@ -120,11 +120,10 @@ def cv_plus(setting: ConformalProblem) -> Bounds:
     return _cv_plus(setting, list(held), pairs, count, upper_rank(setting.level, float(folds * size)))
 
 
-def cluster_plus(setting: ConformalProblem) -> Bounds:
-    """Compute jackknife+ prediction intervals for clustered rows: hold out each cluster, and count it as one row."""
+def _without_each_unit(setting: ConformalProblem, code: Integers) -> Bounds:
+    """Compute jackknife+ prediction intervals for rows in larger units: hold out each, and count it as one row."""
     calibration = setting.calibration
-    assert calibration.group is not None
-    _, place = np.unique(calibration.group, return_inverse=True)
+    _, place = np.unique(code, return_inverse=True)
     held = [np.where(place == k, calibration.weight, 0.0) for k in range(int(calibration.count))]
     pairs = np.column_stack([place, np.arange(len(place))])
     return _cv_plus(setting, held, pairs, calibration.unit_weight, calibration.rank(setting.level))
@@ -155,18 +154,18 @@ def lost_by_folds(setting: ConformalProblem) -> float:
 
 
 def _cv_plus(setting: ConformalProblem, held: list[Array], pairs: Integers, weight: Array, rank: float) -> Bounds:
-    """Compute prediction intervals from fits without each fold, or without each cluster."""
+    """Compute prediction intervals from fits without each fold, or without each unit."""
     # `pairs` has the fold and the row of each held-out observation, `weight` its frequency
     smoother, calibration = setting.smoother, setting.calibration
     which = calibration.training
     (m, c), k = (len(setting.places.query), smoother.value.shape[1]), len(pairs)
-    check_pairs("cv+" if calibration.group is None else "jackknife+", m, k)
+    check_pairs("cv+" if calibration.units.code is None else "jackknife+", m, k)
     there, residual = np.empty((len(held), m, c)), np.empty((k, c))
     for fold, out in enumerate(held):
         left = smoother.weight.copy()
         left[which] -= out
         mine, rows = pairs[:, 0] == fold, pairs[pairs[:, 0] == fold, 1]
-        if not left.any():  # a single cluster, or a single row
+        if not left.any():  # a single unit
             there[fold], residual[mine] = np.nan, np.inf
             continue
         fit = setting.refit(smoother.with_weight(left))

@@ -18,12 +18,11 @@ from numpy.typing import NDArray
 
 from kernpool.conformal import jackknife_plus, split_conformal
 from kernpool.conformal.calibration import COPIED, SLACK, Bounds, ConformalProblem, least_rows, upper_rank
+from kernpool.core import SINGLE_ROWS, Units
 from kernpool.execution.error_messages import check_choice
 from kernpool.execution.interval import Interval
 from kernpool.execution.warnings import warn_caller
 from kernpool.inference import InferenceWarning
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -36,8 +35,8 @@ class MethodRecord:
         Takes a `ConformalProblem`, returns centers, lower and upper limits.
     rows : {"any", "own", "other"}
         Allowed calibration rows: training rows (``"own"``), other rows, or both (``"any"``).
-    clusters : bool
-        Whether clustered rows are allowed.
+    whole : bool
+        Whether units of several rows are allowed.
     counted : callable, optional
         Takes a `ConformalProblem`, returns the number of calibration rows in units; by default all of them.
     unbounded : str
@@ -51,7 +50,7 @@ class MethodRecord:
 
     find: Callable[[ConformalProblem], Bounds]
     rows: Literal["any", "own", "other"] = "any"
-    clusters: bool = False
+    whole: bool = False
     counted: Callable[[ConformalProblem], float] | None = None
     unbounded: str = (
         "too many rows have no other row in their window, or depend so much on a new one that their scores are "
@@ -64,18 +63,18 @@ class MethodRecord:
 METHODS: Mapping[str, MethodRecord] = {
     "adaptive": MethodRecord(
         split_conformal.adaptive,
-        clusters=True,
+        whole=True,
         unbounded=split_conformal.NO_SCALE,
         approximate="the scale of the scores was estimated on the same training rows; with X_calibration there is one",
     ),
-    "jackknife+": MethodRecord(jackknife_plus.jackknife_plus, rows="own", clusters=True, lost=lambda _: 0.0),
+    "jackknife+": MethodRecord(jackknife_plus.jackknife_plus, rows="own", whole=True, lost=lambda _: 0.0),
     "cv+": MethodRecord(
         jackknife_plus.cv_plus, rows="own", counted=jackknife_plus.rows_in_folds, lost=jackknife_plus.lost_by_folds
     ),
-    "split": MethodRecord(split_conformal.constant_width, rows="other", clusters=True),
+    "split": MethodRecord(split_conformal.constant_width, rows="other", whole=True),
     "cqr": MethodRecord(
         split_conformal.conformal_quantiles,
-        clusters=True,
+        whole=True,
         approximate="quantiles without each training row are not exchangeable with a new one; give X_calibration",
     ),
 }
@@ -109,7 +108,7 @@ def prediction_interval(setting: ConformalProblem, method: str) -> Interval:
         If there are too few rows for the level, intervals that the rows do not bound, or intervals without a width.
     """
     calibration = setting.calibration
-    record = check_method(method, calibration.which is not None, calibration.group is not None)
+    record = check_method(method, calibration.which is not None, calibration.units)
     count = calibration.count if record.counted is None else record.counted(setting)
     center, lower, upper = record.find(setting)
     # Wider by rounding errors. Where outputs take few values, as ratings do, an end is often one of them but for the
@@ -120,7 +119,7 @@ def prediction_interval(setting: ConformalProblem, method: str) -> Interval:
     infinite = np.any(np.isinf(lower) | np.isinf(upper), axis=1) & ~np.isnan(center).any(axis=1)
     with np.errstate(invalid="ignore"):
         narrow = np.any(upper - lower <= setting.smoother.rounding + 4.0 * ROUNDING * size.max(), axis=1)
-    if not warn_of_few(setting.level, count, calibration.units):
+    if not warn_of_few(setting.level, count, f"{calibration.units.name}s"):
         _warn_of_ends(infinite, f"are infinite: {record.unbounded}")
     _warn_of_ends(
         narrow,
@@ -129,15 +128,15 @@ def prediction_interval(setting: ConformalProblem, method: str) -> Interval:
     )
     return Interval(
         center, lower, upper, float(setting.level), method,
-        guarantee=coverage_statement(setting, record), n_calibration=count, units=calibration.units,
+        guarantee=coverage_statement(setting, record), n_calibration=count, units=f"{calibration.units.name}s",
     )  # fmt: skip
 
 
-def check_method(method: Any, own: bool, clustered: bool) -> MethodRecord:
+def check_method(method: Any, own: bool, units: Units = SINGLE_ROWS) -> MethodRecord:
     """Return the record of a conformal method; raise ValueError if it is unknown or not for such calibration rows."""
     check_choice("method", method, METHODS)
     record = METHODS[method]
-    for_clusters = ", ".join(repr(name) for name, one in METHODS.items() if one.clusters)
+    for_whole = ", ".join(repr(name) for name, one in METHODS.items() if one.whole)
     for refused, reason in (
         (record.rows == "other" and own,
          f"method={method!r} needs calibration rows that the model was not fitted to: give X_calibration and "
@@ -145,9 +144,9 @@ def check_method(method: Any, own: bool, clustered: bool) -> MethodRecord:
         (record.rows == "own" and not own,
          f"method={method!r} is calibrated by leave-one-out on the training rows and has no use for X_calibration; "
          "omit it, or use method='adaptive' or 'split'"),
-        (clustered and not record.clusters,
-         f"groups are for method={for_clusters}, got {method!r}; use one of these, or, only if rows are independent of "
-         "each other, fit and call without groups"),
+        (units.code is not None and not record.whole,
+         f"rows that come in {units.name}s are for method={for_whole}, got {method!r}; use one of these, or, only if "
+         f"rows are independent of each other, fit and call without {units.name}s"),
     ):  # fmt: skip
         if refused:
             raise ValueError(reason)
@@ -180,7 +179,7 @@ def _warn_of_ends(which: NDArray[np.bool_], reason: str) -> None:
 def coverage_statement(setting: ConformalProblem, record: MethodRecord) -> str:
     """Return one sentence on the coverage of prediction intervals, which claims no more than the method guarantees."""
     calibration, level, why = setting.calibration, float(setting.level), setting.doubt
-    rows, promised = calibration.units, f"{level:g}"
+    rows, promised = f"{calibration.units.name}s", f"{level:g}"
     if calibration.which is not None and record.approximate:
         why = COPIED if why == COPIED else record.approximate  # copies do more harm than the loss of a guarantee
     elif record.lost is not None:
@@ -189,7 +188,7 @@ def coverage_statement(setting: ConformalProblem, record: MethodRecord) -> str:
         promised = f"{least:.4g} ({formula}), and typically about {level:g}"
         if least <= 0.0:
             why = why or f"the least that holds, {formula}, is none at this level"
-    what = "a new value" if rows == "rows" else "a value of a new cluster"
+    what = "a new value" if rows == "rows" else f"a value of a new {calibration.units.name}"
     if why:
         return (
             f"Covers {what} with a probability of about {level:g} for new {rows} like these, without a finite-sample "

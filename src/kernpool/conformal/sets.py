@@ -247,10 +247,10 @@ def _warn_of_few(level: Fraction, counts: list[float], classes: NDArray[Any] | N
 
 def _guarantee_of_fit(of: Probabilities, whose: str, level: Fraction) -> str:
     """Return the coverage statement of prediction sets that the training rows calibrate."""
-    cluster, why = " in a new cluster", "the training rows calibrate sets of a fit to these same rows"
+    where, why = f" in a new {of.smoother.units.name}", "the training rows calibrate sets of a fit to these same rows"
     if of.smoother.exclusion is None:
-        cluster, why = "", COPIED if of.smoother.has_copies else why
+        where, why = "", COPIED if of.smoother.has_copies else why
     return (
-        f"Holds the class of {whose}{cluster} with a probability of about {float(level):g} for new rows like these, "
+        f"Holds the class of {whose}{where} with a probability of about {float(level):g} for new rows like these, "
         f"without a finite-sample guarantee: {why}."
     )

@@ -9,7 +9,7 @@ outliers, and `dependent_columns.py` columns whose slopes no plane determines.
 """
 
 from kernpool.core.batch import Stack
-from kernpool.core.exclusion import ExcludedPairs, Exclusion, sums_of_others
+from kernpool.core.exclusion import SINGLE_ROWS, ExcludedPairs, Exclusion, Units, sums_of_others
 from kernpool.core.input_validation import Keys, Rows, as_tol, centered, checked_rows, column_range, in_unit
 from kernpool.core.local_fit import LocalFit, RankDeficiencyWarning, solve, warn_of_curvature, with_ridge
 from kernpool.core.moments import MOST_COLUMNS, Layout, check_degree, monomials
@@ -32,6 +32,7 @@ __all__ = [
     "FLOAT64_EPSILON",
     "MOST_COLUMNS",
     "NO_CATEGORIES",
+    "SINGLE_ROWS",
     "Categories",
     "EmptyWindowWarning",
     "ExcludedPairs",
@@ -47,6 +48,7 @@ __all__ = [
     "RankDeficiencyWarning",
     "Rows",
     "Stack",
+    "Units",
     "as_tol",
     "centered",
     "check_degree",

@@ -11,7 +11,7 @@ from kernpool.core.local_fit import RANK_TOLERANCE, RankDeficiencyWarning, warn_
 from kernpool.execution.warnings import warn_caller
 
 Array = NDArray[np.float64]
-Groups = list[tuple[list[int], int]]
+ColumnSets = list[tuple[list[int], int]]
 
 ROWS = 1 << 16  # at once
 
@@ -22,15 +22,15 @@ class RankNotes:
     # Columns that are dependent over all rows are so in every window. They are named. What is missing in some windows
     # beyond that, because few keys are in them, is another warning.
 
-    _groups: Groups | None = None  # not known before it matters
+    _sets: ColumnSets | None = None  # not known before it matters
     _said: frozenset[str] = frozenset()
 
-    def _dependent(self, key: NDArray[np.floating] | None, weight: Array | None) -> Groups:
+    def _dependent(self, key: NDArray[np.floating] | None, weight: Array | None) -> ColumnSets:
         """Return the dependent columns of the rows, found once; none where the rows are not at hand."""
-        if self._groups is None:
+        if self._sets is None:
             rows = None if key is None or weight is None else np.flatnonzero(weight > 0)
-            self._groups = [] if key is None else dependent_columns(key if rows is None else key[rows])
-        return self._groups
+            self._sets = [] if key is None else dependent_columns(key if rows is None else key[rows])
+        return self._sets
 
     def warn(
         self,
@@ -44,11 +44,11 @@ class RankNotes:
         columns = len(names)
         if not np.any(occupied & (rank < columns)) or {"columns", "windows"} <= self._said:
             return
-        groups = self._dependent(key, weight)
-        if groups and "columns" not in self._said:
+        sets = self._dependent(key, weight)
+        if sets and "columns" not in self._said:
             self._said |= {"columns"}
-            warn_caller(_story(groups, names), RankDeficiencyWarning)
-        determined = columns - sum(missing for _, missing in groups)
+            warn_caller(_story(sets, names), RankDeficiencyWarning)
+        determined = columns - sum(missing for _, missing in sets)
         if np.any(occupied & (rank < determined)) and "windows" not in self._said:
             self._said |= {"windows"}
             warn_of_rank(rank, occupied, determined)
@@ -76,7 +76,7 @@ class RankNotes:
             )
 
 
-def dependent_columns(X: NDArray[np.floating]) -> Groups:
+def dependent_columns(X: NDArray[np.floating]) -> ColumnSets:
     """Find the sets of columns that are constant or linearly dependent over all rows."""
     # The measure is that of `kernpool.core.local_fit.bounded_inverse`: eigenvalues of the correlation of the columns.
     # The null space splits into sets of columns, and its projection into blocks. O(n d^2) time.
@@ -95,24 +95,24 @@ def dependent_columns(X: NDArray[np.floating]) -> Groups:
     eigenvalues, directions = np.linalg.eigh(second / unit / unit[:, None])
     null = directions[:, eigenvalues <= RANK_TOLERANCE]
     joined = np.abs(null @ null.T) > RANK_TOLERANCE
-    groups, left = [], set(np.flatnonzero(joined.diagonal()).tolist())
+    sets, left = [], set(np.flatnonzero(joined.diagonal()).tolist())
     while left:
-        group, border = set(), {min(left)}
+        found, border = set(), {min(left)}
         while border:
-            group |= border
-            border = set(np.flatnonzero(joined[sorted(border)].any(axis=0)).tolist()) - group
-        left -= group
-        columns = sorted(group)
-        groups.append((columns, round(float(np.sum(null[columns] ** 2)))))
-    return groups
+            found |= border
+            border = set(np.flatnonzero(joined[sorted(border)].any(axis=0)).tolist()) - found
+        left -= found
+        columns = sorted(found)
+        sets.append((columns, round(float(np.sum(null[columns] ** 2)))))
+    return sets
 
 
-def _story(groups: Groups, names: Sequence[str]) -> str:
+def _story(sets: ColumnSets, names: Sequence[str]) -> str:
     parts = [
         f"column {names[columns[0]]} is constant"
         if len(columns) == 1
         else f"columns {', '.join(names[a] for a in columns)} are linearly dependent"
-        for columns, _ in groups
+        for columns, _ in sets
     ]
     return (
         f"over the training rows {'; '.join(parts)}: no slope is determined in some direction, and the fits are "

@@ -1,18 +1,70 @@
 """Rows that are left out together: those of a cluster, or those next to each other in an order such as time.
 
-`Exclusion` says so of the rows of a fit; `ExcludedPairs` of the queries and keys of a pooling problem.
+`Exclusion` says so of the rows of a fit; `ExcludedPairs` of the queries and keys of a pooling problem; `Units` by what
+rows are counted and drawn: one by one, or by whole clusters.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kernpool.data.encoding import label_codes
+
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
-Some = slice | NDArray[np.intp]
+Some = slice | NDArray[np.intp] | NDArray[np.bool_]
+
+FEWEST_CLUSTERS = 5
+
+
+class Units(NamedTuple):
+    """Units by which rows are counted, drawn and held out: single rows, each by its frequency, or whole clusters.
+
+    Parameters
+    ----------
+    code : ndarray of int64, shape (n,), or None
+        Number of the unit of each row; None if rows are units themselves.
+    name : str
+        What a unit is.
+    """
+
+    code: Codes | None
+    name: Literal["row", "cluster"]
+
+    def take(self, rows: Some) -> Units:
+        """Return the units of the rows with these indices."""
+        return self if self.code is None else Units(self.code[rows], self.name)
+
+    def number(self, rows: float) -> float:
+        """Return the number of units of so many rows."""
+        return float(rows) if self.code is None else float(len(np.unique(self.code)))
+
+    def draws(self, rows: int) -> int:
+        """Return the number of draws of which each unit has one, if so many rows have one each."""
+        return rows if self.code is None else int(self.code.max()) + 1
+
+    def weight(self, frequency: Array) -> Array:
+        """Return the weight of each row in units: its frequency, or its fraction of that of its cluster."""
+        if self.code is None:
+            return frequency
+        return np.asarray(frequency / np.bincount(self.code, frequency)[self.code])
+
+    def refuse_few(self, weight: Array, least: int = FEWEST_CLUSTERS) -> None:
+        """Raise ValueError if rows come in clusters and fewer than so many of them have positive weight."""
+        count = least if self.code is None else len(np.unique(self.code[weight > 0]))
+        if count < least:
+            raise ValueError(
+                f"groups has {count} cluster{'s' if count != 1 else ''} of positive weight, and what varies between "
+                f"clusters needs at least {least}; use finer groups, or more clusters, or, only if rows are "
+                "independent of each other, groups of one row each"
+            )
+
+
+SINGLE_ROWS = Units(None, "row")
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,20 +89,40 @@ class Exclusion:
     code: Codes
     gap: int = 0
 
-    @property
-    def clusters(self) -> Codes | None:
-        """Number of the cluster of each row; None where rows have places in an order."""
-        return None if self.gap else self.code
+    @classmethod
+    def of_groups(cls, groups: Any, rows: int) -> Exclusion:
+        """Return the exclusion of rows with these labels of their clusters."""
+        return cls(label_codes(groups, rows, "groups"))
+
+    def among(self, weight: Array) -> Exclusion:
+        """Return the exclusion in which rows of weight zero are no places: they have that of the next row.
+
+        Examples
+        --------
+        >>> Exclusion(np.array([1, 0, 3, 2]), gap=1).among(np.array([0.0, 1.0, 1.0, 1.0])).code
+        array([1, 0, 2, 1])
+        """
+        if not self.gap or weight.all():
+            return self
+        counted = np.unique(self.code[weight > 0])
+        return Exclusion(np.minimum(np.searchsorted(counted, self.code), len(counted) - 1), self.gap)
 
     @property
-    def order(self) -> Exclusion | None:
-        """The exclusion itself where rows have places in an order; None of clusters."""
-        return self if self.gap else None
+    def units(self) -> Units:
+        """Units by which the rows are counted and drawn: clusters, or single rows where these are in an order."""
+        return SINGLE_ROWS if self.gap else Units(self.code, "cluster")
 
     @property
-    def count(self) -> int:
-        """Number of clusters, or of places."""
-        return len(np.unique(self.code))
+    def option(self) -> str:
+        """The argument by which it was asked for."""
+        return f"gap={self.gap}" if self.gap else "groups"
+
+    @property
+    def error_in_words(self) -> str:
+        """The name of the squared error of rows that are left out so."""
+        if self.gap:
+            return f"leave-one-out mean squared error, with {self.gap} places on either side"
+        return f"leave-cluster-out mean squared error ({len(np.unique(self.code))} clusters)"
 
     def refuse_alone(self) -> None:
         """Raise ValueError if nothing is left to predict some row from.

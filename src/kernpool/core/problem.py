@@ -297,6 +297,12 @@ class Problem:
         """Return the problem without the keys that are left out together with a row of the query's number."""
         return replace(self, excluded=keys.pairs(query_code))
 
+    def beyond(self, queries: Exclusion | None, keys: Exclusion | None) -> Problem:
+        """Return the problem of rows that are held out by whole units, without the keys within a gap of them."""
+        if queries is None or keys is None or not keys.gap:
+            return self
+        return self.excluding(queries.code, keys)
+
     def with_dense_factors(self) -> Problem:
         """Return the problem with its categorical kernels turned into an (m, n) bias of the logits."""
         if self.factors is None:

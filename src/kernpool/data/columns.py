@@ -76,7 +76,6 @@ class MixedTable:
 
 IMPUTE = ", or use SimpleImputer(add_indicator=True) of scikit-learn in a pipeline"
 
-Array = NDArray[np.float64]
 Kind = Literal["numeric", "unordered", "ordered", "binary", TimeKind]  # "binary" by decision of an encoding only
 Level = str | bool | int | float
 

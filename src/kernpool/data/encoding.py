@@ -430,7 +430,7 @@ class Encoding:
 
 
 def _middle_of_gap(column: NDArray[Any], period: float) -> float:
-    """Return the middle of the widest gap between values on a circle, so many periods on that the median stays."""
+    """Return the middle of the widest arc without values on a circle, so many periods on that the median stays."""
     numbers = column.astype(np.float64)
     place = np.unique(np.mod(numbers, period))
     gaps = np.diff(place, append=place[0] + period)
@@ -439,21 +439,15 @@ def _middle_of_gap(column: NDArray[Any], period: float) -> float:
     return float(cut + period * np.floor((median - cut) / period))
 
 
-def group_codes(groups: Any, rows: int, name: str = "groups") -> NDArray[np.int64]:
-    """Return for each row the integer code of its group: 0, 1, ... in the sorted order of the group labels."""
-    return labels_and_codes(groups, rows, name)[1]
-
-
-def labels_and_codes(groups: Any, rows: int, name: str = "groups") -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Return the sorted distinct group labels, and for each row the index of its label among them."""
-    # Parameters and errors are as in `group_codes`.
-    refuse_foreign(name, groups)
-    labels = np.asarray(groups)
+def label_codes(given: Any, rows: int, name: str) -> NDArray[np.int64]:
+    """Return for each row the integer code of its label: 0, 1, ... in the sorted order of the labels."""
+    refuse_foreign(name, given)
+    labels = np.asarray(given)
     if labels.shape != (rows,):
         raise ValueError(f"{name} must have one label for each of the {rows} rows, got shape {labels.shape}")
-    listed = isinstance(groups, list | tuple)  # of text and NaN NumPy makes text alone
+    listed = isinstance(given, list | tuple)  # of text and NaN NumPy makes text alone
     if listed or labels.dtype.kind not in "biuSU":
-        items = groups if listed else labels.tolist()
+        items = given if listed else labels.tolist()
         missing = np.array([is_missing(label) for label in items]) | _not_a_time(labels)
         if missing.any():
             raise ValueError(
@@ -461,17 +455,12 @@ def labels_and_codes(groups: Any, rows: int, name: str = "groups") -> tuple[NDAr
                 "leave these rows out, or give each a label of its own"
             )
     try:
-        found, code = np.unique(labels, return_inverse=True)
+        code = np.unique(labels, return_inverse=True)[1]
     except TypeError:
         raise TypeError(
             f"{name} has labels of several types, which cannot be put in order; use numbers or strings alone"
         ) from None
-    return found, np.asarray(code, dtype=np.int64)
-
-
-def named(label: Any) -> str:
-    """Format a group label for messages: strings in quotes, other labels without."""
-    return repr(str(label)) if isinstance(label, str) else str(label)
+    return np.asarray(code, dtype=np.int64)
 
 
 def _not_a_time(labels: NDArray[Any]) -> NDArray[np.bool_]:

@@ -90,7 +90,7 @@ class ResidualDisplay(drawing.Display):
         ax: Axes | None = None,
         **style: Any,
     ) -> ResidualDisplay:
-        """Draw the leave-one-out (or leave-cluster-out) residuals of a fitted regressor.
+        """Draw the residuals of a fitted regressor, each row left out as in the fit.
 
         Parameters
         ----------

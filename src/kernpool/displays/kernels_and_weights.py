@@ -147,8 +147,8 @@ class AttentionDisplay:
     x_label, y_label : str
         Axis labels.
     max_cells : int, default=512
-        More keys (or queries) than this are drawn in groups of equal size: a cell then shows the weight that the whole
-        group of keys gets, averaged over the group of queries, so that no weight is lost between the pixels.
+        More keys (or queries) than this are drawn in blocks of equal size: a cell then shows the weight that the whole
+        block of keys gets, averaged over the block of queries, so that no weight is lost between the pixels.
 
     Attributes
     ----------
@@ -365,7 +365,7 @@ def _as_grid(weights: ArrayLike, distributions: bool) -> Array:
 
 
 def _grouped(head: Array, max_cells: int) -> Array:
-    """Sum weights over groups of keys and average them over groups of queries, to at most `max_cells` groups each."""
+    """Sum weights over blocks of keys and average them over blocks of queries, to at most `max_cells` blocks each."""
     for axis, combine in ((0, np.mean), (1, np.sum)):
         n = head.shape[axis]
         if n > max_cells:

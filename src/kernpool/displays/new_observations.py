@@ -40,7 +40,7 @@ class QuantileFanDisplay(drawing.Display):
     x : ndarray of shape (g,)
         Grid of inputs, increasing.
     quantile : ndarray of shape (g, l)
-        Quantiles on the grid; NaN leaves a gap.
+        Quantiles on the grid; NaN leaves a hole.
     levels : array_like of shape (l,)
         Their levels, in any order: the lowest is paired with the highest, and so on; a middle one is drawn as a line.
     x_train, y_train : ndarray of shape (n,), optional

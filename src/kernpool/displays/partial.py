@@ -148,8 +148,7 @@ class PartialDisplay:
         band : {"auto", "confidence", None}, default="auto"
             Draw pointwise confidence intervals: of `confidence_interval` for regressors, of `probability_interval` for
             classifiers. By default where there are any: not with ``kind="average"``, nor where the
-            estimator has no such method or it refuses, as for less than five rows, or for classifiers that were fitted
-            with groups.
+            estimator has no such method or it refuses, as for less than five rows.
         level : float, default=0.95
             Confidence level.
         grid_resolution : int, optional

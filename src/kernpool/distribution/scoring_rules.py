@@ -39,7 +39,7 @@ def known_crps(
     recipe: Recipe, problem: Problem, value: Array, y: Array, center: Array | None = None
 ) -> tuple[Array, NDArray[np.bool_]]:
     """Return each query's continuous ranked probability score, and which queries have a key of positive weight."""
-    # some nanoseconds a pair; by tables for masks, groups, kernels of the user's own and far queries
+    # some nanoseconds a pair; by tables for masks, exclusions, kernels of the user's own and far queries
     away = y if center is None else y - center
     order = np.argsort(value, kind="stable")
     ordered, values = problem.block(slice(None), order), value[order]
@@ -64,7 +64,7 @@ def _scores(share: Array, values: Array, away: Array, rank: Index) -> Array:
     """Return the continuous ranked probability score of each query from a dense table of its weights."""
     below = np.cumsum(share, axis=1)[:, :-1]
     above = np.cumsum(share[:, ::-1], axis=1)[:, -2::-1]
-    # The gap between values that contains y is split at y; y may also be beyond all values.
+    # The interval between values that contains y is split at y; y may also be beyond all values.
     side = np.where(np.arange(len(values) - 1) < rank[:, None] - 1, below, above) ** 2
     inside = np.flatnonzero((rank > 0) & (rank < len(values)))
     split = rank[inside] - 1

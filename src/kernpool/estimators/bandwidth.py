@@ -1,7 +1,7 @@
 """Choice of an estimator's bandwidth, and of its windows: given, by a rule, or by a search on all or sampled rows.
 
 For rows that are not in memory the search runs on a sample, and the result is scaled by a rate to the number of all
-rows. Chunks and clusters share this file, so that the same rows in the same order have the same bandwidth. Every
+rows. Chunks and partitions share this file, so that the same rows in the same order have the same bandwidth. Every
 row has a pseudo-random number that depends only on `random_state` and on the index of the row, and the rows of
 positive weight with the smallest numbers are the sample. A process that reads only some of the rows can compute
 their numbers.
@@ -117,15 +117,15 @@ def choose_bandwidth(
     Raises
     ------
     ValueError
-        If a bandwidth or smoothing that was given does not go with the columns; or groups or a gap with a criterion
-        that cannot leave them out.
+        If a bandwidth or smoothing that was given does not go with the columns; or an exclusion with a criterion that
+        leaves no rows out.
     """
     ridge = float(options.ridge or 0.0) if options.degree else None
     (kept,), named = np.nonzero(rows.weight > 0), isinstance(bandwidth, str)
     criterion = (CRITERIA | {LOG_LOSS.name: LOG_LOSS}).get(bandwidth) if named else None
     if rows.exclusion is not None:
-        # Given numbers and rules, which look at X alone, hold no rows out. They need two clusters all the same, for
-        # methods of the fitted model that leave clusters out.
+        # Given numbers and rules, which look at X alone, hold no rows out. They need others to predict each row from
+        # all the same, for methods of the fitted model that leave rows out.
         leaving = criterion if named and bandwidth not in RULES else CRITERIA["loo"]
         check_exclusion(rows.exclusion.take(kept), leaving, bandwidth)
     if not named:
@@ -254,11 +254,6 @@ def find_neighbors(model: FittedModel, found: Found, rows: TrainingRows, categor
     """
     window = model.window
     assert isinstance(window, Nearest)
-    if rows.exclusion is not None and rows.exclusion.gap:
-        raise ValueError(
-            f"gap must be 0 where windows follow the rows, got gap={rows.exclusion.gap} and "
-            f"window={window}; use window='fixed'"
-        )
     named = model.bandwidth if isinstance(model.bandwidth, str) else "loo"
     criterion = CRITERIA.get(named, CRITERIA["loo"])  # rules of thumb and log losses of classes search nothing here
     smoother = smoother_of_rows(model, found, rows, categories)

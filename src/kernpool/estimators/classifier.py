@@ -14,13 +14,12 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 
 from kernpool.bandwidth.criteria import prior_of_others, prior_share
+from kernpool.core import Exclusion
 from kernpool.data.chunks.base import Chunks
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.methods.classification import ClassProbabilities, ClassSets, class_prior, isotonic_maps
 from kernpool.estimators.model import check_parameters, with_parameters
 from kernpool.estimators.training_rows import Scoring, one_hot, read_rows, refuse_formula, refuse_other_labels
-
-Array = NDArray[np.float64]
 
 
 # Scikit-learn is not typed.
@@ -182,7 +181,8 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
         refuse_other_labels(X, sample_weight=sample_weight, groups=groups)
         key, code, label = read_rows(self, X, y, numbers=False)
         classes, _, value = one_hot(label, key.dtype)
-        self._fit_pairs(key, code, value, sample_weight, groups)
+        exclusion = None if groups is None else Exclusion.of_groups(groups, len(key))
+        self._fit_pairs(key, code, value, sample_weight, exclusion)
         self._find_priors()
         self.classes_ = classes
         return self

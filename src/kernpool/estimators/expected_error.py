@@ -9,8 +9,7 @@ the rows. With the rows cut into K folds, the search is done K times without one
 the leave-one-out error of all rows times the ratio of held-out to promised error of the K searches. It is the
 ratio, not the numerator, because a model of fewer rows is worse: both parts of the ratio are of equally many rows.
 The numerator is nested cross-validation [1]_. Each fold repeats the model's own search, with its own criterion.
-After a fit with groups each fold contains whole groups; with a gap, whole places in the order, which are predicted from
-rows beyond the gap.
+Rows that are left out together are in one fold, and folds are predicted from rows that are not left out with them.
 
 Where rows are copies of others (`kernpool.bandwidth.repeated_rows`), rows are predicted from themselves and
 leave-one-out errors are too small. Folds then keep the copies of a row together, and the error is the held-out one,
@@ -68,7 +67,7 @@ def expected_error(model: FittedModel) -> float:
     Raises
     ------
     ValueError
-        If there are fewer than four rows or groups, or too few for the criterion without some of them.
+        If there are fewer than four units of rows, or too few for the criterion without some of them.
     """
     smoother = smoother_of(model, "expected_error")
     rows = canonical_rows(smoother.rows_of(np.asarray(model.value_, dtype=np.float64)))
@@ -102,9 +101,11 @@ def nested_error(rows: TrainingRows, refit: Refit, left_out_error: Callable[[], 
     left_out_error : callable
         Returns the leave-one-out error of all rows.
     """
-    unit, number = ("rows", rows.number) if rows.clusters is None else ("groups", len(np.unique(rows.clusters)))
+    number = rows.units.number(rows.number)
     if number < FEWEST:
-        raise ValueError(f"expected_error needs at least four {unit} to search without some of them, got {number:g}")
+        raise ValueError(
+            f"expected_error needs at least four {rows.units.name}s to search without some of them, got {number:g}"
+        )
     copies = has_copies(rows)
     met = promised = held_out = 0.0
     folds = [*folds_of(rows, together=copies)]
@@ -160,8 +161,8 @@ def _progress_of(part: int, parts: int) -> Iterator[None]:
 def folds_of(rows: TrainingRows, *, together: bool = False) -> Iterator[Array]:
     """Yield, for each fold, the held-out weight of every row; a row of weight 3 is split like three equal rows.
 
-    Groups are held out as a whole, and so are places in an order, and rows with all of their copies if these are to
-    stay together.
+    Rows that are left out together are held out as a whole, and rows with all of their copies if these are to stay
+    together.
     """
     weight, generator = rows.weight, np.random.default_rng(0)
     folds = int(min(rows.number, FOLDS_OF_FEW if rows.number <= FEW_ROWS else FOLDS))
@@ -190,9 +191,7 @@ def _predict(model: FittedModel, found: Found, fold: TrainingRows, there: Traini
     smoother = smoother_of_rows(model, found, fold, model._categories())
     of_mean = replace(smoother, recipe=replace(smoother.recipe, empty="mean"))
     problem = of_mean.problem(of_mean.points(there.X, there.code))
-    if fold.exclusion is not None and there.exclusion is not None and fold.exclusion.gap:
-        problem = problem.excluding(there.exclusion.code, fold.exclusion)
-    return of_mean.predict(problem)
+    return of_mean.predict(problem.beyond(there.exclusion, fold.exclusion))
 
 
 def _left_out_error_of_fold(model: FittedModel, found: Found, fold: TrainingRows) -> float:

@@ -91,8 +91,8 @@ def reach_of_rows(key: NDArray[Any], bandwidth: Array, planes: bool = False) -> 
     array([6.19])
     """
     rows = np.sort(np.asarray(key, dtype=np.float64), axis=0)
-    gaps = np.diff(rows, axis=0).T
-    step = np.array([np.median(gap[gap > 0]) if np.any(gap > 0) else 0.0 for gap in gaps])
+    steps = np.diff(rows, axis=0).T
+    step = np.array([np.median(one[one > 0]) if np.any(one > 0) else 0.0 for one in steps])
     near = reach_of_range(rows[0], rows[-1], bandwidth, planes, step)
     n, d = rows.shape
     if n < FEWEST_TAIL:

@@ -109,7 +109,7 @@ def output_shape(model: FittedModel) -> tuple[int, ...]:
 
 
 def pool_elsewhere(model: FittedModel, X: ArrayLike, pairs_of_chunks: Callable[[Chunks], Source]) -> NDArray[Any]:
-    """Predict at new rows by sums that are made somewhere else, such as on a cluster.
+    """Predict at new rows by sums that are made somewhere else, such as by Dask.
 
     Parameters
     ----------

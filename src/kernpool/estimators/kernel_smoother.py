@@ -16,7 +16,6 @@ from kernpool.bandwidth import LeaveOneOut, TrainingRows, warn_of_copies
 from kernpool.core import Exclusion, Geometry, check_degree
 from kernpool.core.dependent_columns import RankNotes
 from kernpool.data.array_validation import unshared
-from kernpool.data.encoding import group_codes
 from kernpool.estimators.bandwidth import choose_windows
 from kernpool.estimators.expected_error import expected_error
 from kernpool.estimators.extrapolation import Extent
@@ -49,8 +48,7 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
         code: Codes,
         value: Array,
         sample_weight: ArrayLike | None,
-        groups: Any = None,
-        place: Codes | None = None,
+        exclusion: Exclusion | None,
     ) -> None:
         """Choose the bandwidth, and store the training rows as keys and values.
 
@@ -61,10 +59,12 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
             refuse(self, "a categorical column")
         if self.robust:
             refuse(self, "robust=")
-        weight = None if sample_weight is None else frequencies(sample_weight, len(key))
-        exclusion = None if groups is None else Exclusion(group_codes(groups, len(key)))
-        if self.gap and place is not None:
-            exclusion = Exclusion(place, self.gap)
+        if isinstance(self.window, Nearest):
+            refuse(self, "window=Nearest()")
+        weight = None
+        if sample_weight is not None:
+            weight = frequencies(sample_weight, len(key))
+            exclusion = None if exclusion is None else exclusion.among(weight)
         rows_of_search = TrainingRows.from_arrays(key, value, weight, code, exclusion)
         warn_of_copies(rows_of_search, bandwidth=self.bandwidth)
         encoding = self.encoding_
@@ -129,13 +129,13 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
         Raises
         ------
         ValueError
-            If there are fewer than four rows or groups, or too few for the criterion without a fold of them.
+            If there are fewer than four units of rows, or too few for the criterion without a fold of them.
 
         Notes
         -----
         Five searches, or ten of up to 200 rows, each in the seconds of `search`: up to ten times as long as the fit.
-        `kernpool.execution.progress.report_progress` listens. After a fit with `groups` folds hold whole groups. Where
-        rows are copies of others, folds keep all copies of a row together (`RepeatedRowsWarning`).
+        `kernpool.execution.progress.report_progress` listens. Rows that the fit leaves out together (`exclusion_`) are
+        in one fold, and where rows are copies of others all copies of a row (`RepeatedRowsWarning`).
 
         Where nothing was searched for, because the bandwidth was given, or is of a rule, it is the leave-one-out error.
 
@@ -195,14 +195,13 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
         return prediction_at(PredictionBase, self, X).weights(max_bytes=max_bytes)
 
     def leave_one_out(self) -> LeaveOneOut:
-        """Compute leave-one-out predictions at the fitted bandwidth; leave-cluster-out after a fit with groups.
+        """Compute leave-one-out predictions at the fitted bandwidth.
 
         Returns
         -------
         LeaveOneOut
-            With `prediction` of shape (n, c), `error` and `empty_windows`. For a row of weight 3 one unit is left out.
-            After a fit with `groups` all rows of the row's group are: leave-cluster-out, as in the search. With a `gap`
-            all rows within it are.
+            With `prediction` of shape (n, c), `error` and `empty_windows`. For a row of weight 3 one unit is left out,
+            and all rows are that the fit leaves out together with it (`exclusion_`), as in the search.
         """
         smoother = smoother_of(self)
         return smoother.leave_one_out()

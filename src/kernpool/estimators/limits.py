@@ -8,6 +8,7 @@ from typing import TypeVar, cast
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from kernpool.core import SINGLE_ROWS
 from kernpool.estimators.model import FittedModel
 from kernpool.kernels import get_kernel
 from kernpool.pooling.widths import Nearest
@@ -35,7 +36,7 @@ KINDS: dict[str, tuple[Callable[[FittedModel], object], type[Exception], str]] =
         "degree=2 does not go with {answer}",
     ),
     "groups": (
-        lambda model: model.exclusion_ is not None and model.exclusion_.clusters is not None,
+        lambda model: model.exclusion_ is not None and model.exclusion_.units is not SINGLE_ROWS,
         ValueError,
         "{answer} takes rows one by one, and this model was fitted with groups=, whose rows go together",
     ),
@@ -136,6 +137,11 @@ LIMITS: dict[str, dict[str, str]] = {  # answer: kinds of models that do not hav
         "gap": "use method='adaptive', whose residuals are of fits without the rows within the gap, or give "
         "X_calibration and y_calibration"
     },
+    "forest=": {"groups": "use forest=None, since out-of-bag predictions leave out single rows"},
+    "calibration by X_calibration": {
+        "groups": "leave it out, and clusters of training rows calibrate, or, only if rows are independent of each "
+        "other, fit without groups"
+    },
     "predict_set": BY_ROWS,
     "the variance of probabilities": {
         "groups": "fit NadarayaWatsonRegressor(bandwidth=model.bandwidth_) to 1.0 * (y == label) with the same groups, "
@@ -175,7 +181,8 @@ LIMITS: dict[str, dict[str, str]] = {  # answer: kinds of models that do not hav
         "product": "use a kernel of the norm, such as 'epanechnikov'",
     },
     "rows that are not in memory": {"quadratic": "use degree=1, or a sample of the rows as arrays"},
-    "robust=": {"quadratic": "use robust=False, or degree=1"},
+    "robust=": {"quadratic": "use robust=False, or degree=1", "gap": "use gap=0, or robust=False"},
+    "window=Nearest()": {"gap": "use window='fixed', or gap=0"},
 }
 
 Model = TypeVar("Model", bound=FittedModel)

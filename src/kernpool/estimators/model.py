@@ -33,7 +33,6 @@ from kernpool.pooling.widths import Floor, Nearest, Window
 from kernpool.smoother import Smoother, StoredModel
 
 Array = NDArray[np.float64]
-Codes = NDArray[np.int64]
 
 
 Fitted = TypeVar("Fitted", bound="FittedModel")

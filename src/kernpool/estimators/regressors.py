@@ -21,7 +21,7 @@ from kernpool.estimators.methods.bootstrap import BootstrapMethods
 from kernpool.estimators.methods.conditional_distribution import ConditionalDistributions
 from kernpool.estimators.methods.inference import Inference
 from kernpool.estimators.methods.prediction_intervals import PredictionIntervals
-from kernpool.estimators.methods.row_order import places_of_rows, warn_of_correlated_noise
+from kernpool.estimators.methods.row_order import exclusion_of, warn_of_correlated_noise
 from kernpool.estimators.model import as_fitted, check_parameters, with_parameters
 from kernpool.estimators.stored_rows import fit_stored, predict_lazily
 from kernpool.estimators.training_rows import Scoring, as_stored, is_on_dask, read_rows, refuse_other_labels
@@ -148,10 +148,9 @@ class KernelRegressor(
         check_parameters(self)  # some of them say how rows are read
         refuse_other_labels(X, sample_weight=sample_weight, groups=groups, time=time)
         key, code, value = read_rows(self, X, y, numbers=True)
-        place = places_of_rows(self, X, key, time, groups)
-        self._fit_pairs(key, code, value, sample_weight, groups, place)
-        if groups is None:
-            warn_of_correlated_noise(self, place)
+        exclusion, place = exclusion_of(self, X, key, groups, time)
+        self._fit_pairs(key, code, value, sample_weight, exclusion)
+        warn_of_correlated_noise(self, place)
         return self
 
     @overload

@@ -115,7 +115,7 @@ def choose_robustly(
     Raises
     ------
     TypeError, ValueError
-        If the rows have several outputs or groups, or another parameter does not go with robust fits.
+        If the rows have several outputs or an exclusion, or another parameter does not go with robust fits.
     """
     robust = model.robust
     robustness = Robustness.of(robust)
@@ -134,15 +134,14 @@ def choose_robustly(
 
 def _refuse_options(model: FittedModel, robust: bool | int | str, rows: TrainingRows, searched: bool) -> None:
     """Raise if a parameter or the rows do not go with a robust fit."""
-    units, gap = rows.weight.sum(), 0 if rows.exclusion is None else rows.exclusion.gap
+    units = rows.weight.sum()
     for refused, reason in (
         (rows.value.shape[1] > 1,
          f"is for one output, got {rows.value.shape[1]} columns of y; fit one model for each"),
-        (rows.clusters is not None,
-         "finds bandwidths and weights by rows, not by groups; leave groups out of fit, and give them to "
-         "confidence_interval, or use robust=False"),
+        (rows.exclusion is not None,
+         f"finds bandwidths and weights by rows, not by {rows.exclusion and rows.exclusion.option}; leave these out of "
+         "fit, and give them to confidence_interval, or use robust=False"),
         (isinstance(model.window, Nearest), f"is for fixed windows, got window={model.window}; use window='fixed'"),
-        (gap, f"leaves out rows one by one, got gap={gap}; use gap=0, or robust=False"),
         (isinstance(model.window, Floor), f"has no floor of effective rows, got window={model.window}; leave it out"),
         (searched and model.bandwidth not in SEARCHES,
          "finds bandwidths by a bounded loss of leave-one-out residuals, which takes the place of 'regularised' and "

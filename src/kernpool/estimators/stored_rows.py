@@ -23,9 +23,6 @@ from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.progress import current_progress
 from kernpool.pooling import Source
 
-Array = NDArray[np.float64]
-
-
 # Values that parameters and arguments of ``fit`` may have for rows that are not in memory, and why no others.
 SAMPLE = "fit a sample of them in memory"
 OF_SERIES = (

@@ -40,7 +40,7 @@ class Interval(PrintedResult):
     standard_error : ndarray, as center, optional
         Standard error of the center.
     df : ndarray of shape (m,) or (m, d), optional
-        Degrees of freedom of the standard error, for Student's quantile; with clusters those of slopes may differ.
+        Degrees of freedom of the standard error, for Student's quantile; those of slopes may differ.
     critical : float or ndarray, optional
         Critical value of a band, in standard errors as if these were known: one number, or one for each column of the
         center where they differ; None for pointwise intervals.

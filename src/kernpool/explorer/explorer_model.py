@@ -98,7 +98,7 @@ def _refuse_windows(model: KernelSmoother) -> None:
     if not isinstance(model.smoother_.window, Nearest):
         return
     is_line = len(model.bandwidth_) == 1 and model.encoding_.numbers_alone and not closed
-    is_alone = not isinstance(model, NadarayaWatsonClassifier) and model.smoother_.group is None
+    is_alone = not isinstance(model, NadarayaWatsonClassifier) and model.smoother_.units.code is None
     if not (is_line and is_alone and 2 < n <= EXACT_ROWS):
         raise ValueError(
             f"this model has window={model.window}, and the explorer shows windows that follow the rows only "
@@ -209,6 +209,7 @@ def payload_of(subject: ExplorerModel, *, language: str | None = None) -> dict[s
     """Return everything that the explorer's page needs (rows, names, settings) as a JSON-compatible dictionary."""
     # arrays are base64 of little-endian numbers: 10.7 bytes a number in place of up to 20 of text
     model = subject.model
+    code = model.smoother_.units.code
     rows = page_rows(subject.rows)
     fitted = settings_of(model)
     kernel = get_kernel(model.kernel)
@@ -222,7 +223,7 @@ def payload_of(subject: ExplorerModel, *, language: str | None = None) -> dict[s
         "columns": _columns(subject, rows),
         "target": _target(subject, rows),
         "weight": None if model.key_weight_ is None else floats(model.key_weight_[rows]),
-        "group": None if model.smoother_.group is None else integers(model.smoother_.group[rows]),
+        "group": None if code is None else integers(code[rows]),
         "truth": None if subject.truth is None else {"x": floats(subject.truth[0]), "y": floats(subject.truth[1])},
         "settings": fitted,
         "fitted": fitted,
@@ -243,7 +244,7 @@ def _python(subject: ExplorerModel) -> dict[str, Any]:
     return {
         "load": subject.load,
         "weighted": model.key_weight_ is not None,
-        "grouped": model.smoother_.group is not None,
+        "grouped": model.smoother_.units.code is not None,
         "unseen": model.unseen,
     }
 

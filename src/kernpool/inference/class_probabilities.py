@@ -52,7 +52,6 @@ from kernpool.smoother.bias_correction import parts_of
 from kernpool.smoother.linear_smoother import refuse_few_rows
 
 Array = NDArray[np.float64]
-Codes = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

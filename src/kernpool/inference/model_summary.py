@@ -242,8 +242,8 @@ def summarise(
             "few": float(weight[kept & (effective < FEW)].sum() / rows),
             "alone": training.alone,
         }
-    if smoother.group is not None and smoother.cluster_residual is not None:
-        values |= _left_out(smoother.group, smoother.cluster_residual, training.value, weight)
+    if smoother.units.code is not None:
+        values |= _left_out(smoother.units.code, smoother.residual_of_units, training.value, weight)
     return summary_of_regression(title, len(columns), values)
 
 
@@ -384,10 +384,11 @@ class Residuals(PrintedResult):
 def residuals(smoother: Smoother, training: Training) -> Residuals:
     """Compute fitted values, held-out residuals, leverages and local noise at the training rows of a fit."""
     # two passes over pairs of rows
-    residual, code = smoother.cluster_residual, smoother.group
-    if residual is None:
+    code = smoother.units.code
+    if code is None:
         residual, squared = training.value - training.deleted, squared_residuals(smoother, training)
     else:
+        residual = smoother.residual_of_units
         squared = residual**2
     noise, _ = local_noise(smoother, smoother.training, squared)
     # Copies: the model keeps these arrays for its standard errors, and callers may modify residuals.

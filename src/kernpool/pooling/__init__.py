@@ -4,7 +4,7 @@ Read `pool.py` first: the public functions, from pairs to pooled values in three
 of pooling, chooses the plan for a sum, and turns sums into values. `plan.py` has the plan of a single algorithm, and
 that of windows which differ between queries, `category_cells.py` that of categorical columns, and `excluded_plan.py`
 that of rows left out together. Pairs come from `in_memory.py`, or are not in memory: `source.py` has the interface that
-chunks and memory maps (`out_of_core.py`) share with partitions of a cluster. `weights.py` computes the dense weights,
+chunks and memory maps (`out_of_core.py`) share with partitions of Dask. `weights.py` computes the dense weights,
 `rounding_error.py` a bound of the rounding error. `lowess.py` smooths a scatterplot by robust fits; it loads compiled
 loops, so nothing is imported from it here.
 """

@@ -103,6 +103,8 @@ def _cut(excluded: ExcludedPairs, weight: Array | None) -> list[ExcludedBlock]:
     # The groups from `low` to `high` exclude no keys but those from ``key_first[low]`` to ``key_last[high - 1]``, which
     # are their own, and with a gap those around them.
     kept = np.arange(len(excluded.key_code)) if weight is None else np.flatnonzero(weight > 0)
+    if not kept.size:
+        return []
     keys = kept[np.argsort(excluded.key_code[kept], kind="stable")]
     key_code, gap = excluded.key_code[keys], excluded.gap
     codes = np.unique(np.append(key_code, excluded.query_code[excluded.query_code >= 0]) if gap else key_code)

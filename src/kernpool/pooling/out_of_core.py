@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernpool.algorithms.algorithm import radius
 from kernpool.core import FLOAT64, FLOAT64_EPSILON, as_tol
@@ -21,8 +20,6 @@ from kernpool.data.chunks import base
 from kernpool.execution.progress import Progress
 from kernpool.pooling.recipe import Sums
 from kernpool.pooling.source import Answer, QueryBatch, Question, Source, answer_of, found_in_rows
-
-Array = NDArray[np.float64]
 
 # Fraction of the tolerance that pairs may take which are not read; and the sum of weights of a query, in keys at the
 # query, from which on they take no more.

@@ -6,7 +6,7 @@ For one query `q` and pairs ``(k_j, v_j)`` the pooled value is the weighted mean
 
 or, with ``degree=1`` or 2, the value at `q` of the plane or quadratic that fits the values best with these weights.
 
-Arrays, previously read keys, chunks, memory maps and partitions of a cluster all plan, and sum, their pairs.
+Arrays, previously read keys, chunks, memory maps and partitions of Dask all plan, and sum, their pairs.
 """
 
 from __future__ import annotations

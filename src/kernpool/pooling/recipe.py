@@ -48,7 +48,7 @@ NEAREST = 1e-8  # times the bandwidth: a window in which only the nearest keys h
 class Recipe:
     """Parameters of pooling, such as kernel, bandwidth, degree and algorithm, whatever the source of the pairs.
 
-    It serves arrays, categories, chunks, partitions of a cluster and running sums alike.
+    It serves arrays, categories, chunks, partitions of Dask and running sums alike.
 
     Parameters
     ----------

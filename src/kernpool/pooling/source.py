@@ -1,8 +1,8 @@
-"""Rows that are not in memory: the interface that chunks of files share with partitions of a cluster.
+"""Rows that are not in memory: the interface that chunks of files share with partitions of Dask.
 
 A `Source` answers a `Question` by map and reduce: every chunk of rows is answered separately, wherever it lies, and two
 answers are merged to one. Kernel sums (`kernel_sums`), samples, ranges of columns and the passes of quantiles are
-questions. Chunks are gone through in turn (`out_of_core.py`), and partitions by the workers of a cluster
+questions. Chunks are gone through in turn (`out_of_core.py`), and partitions by the workers of Dask
 (`kernpool.dask`).
 """
 

@@ -17,7 +17,7 @@ not matter: they are the ratios of the columns.
 
 On a line the k nearest keys are neighbours: the windows of neighbouring keys that hold k units, one from each key on,
 have their middles in order, so that each query looks up its own among them. In several columns a kd tree lists the
-nearest keys; where these are many, and under masks and groups, all distances are computed, in blocks.
+nearest keys; where these are many, and under masks and exclusions, all distances are computed, in blocks.
 
 C. Loader, "Local Regression and Likelihood", Springer (1999), section 2.2.1.
 """

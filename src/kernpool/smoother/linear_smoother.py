@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.bandwidth import LeaveOneOut, TrainingRows, count_copies, leave_one_out
-from kernpool.core import NO_CATEGORIES, Categories, Exclusion, Keys, LocalFit, merge
+from kernpool.core import NO_CATEGORIES, SINGLE_ROWS, Categories, Exclusion, Keys, LocalFit, Units, merge
 from kernpool.core.input_validation import centered, in_unit
 from kernpool.core.problem import FLOAT64, FLOAT64_EPSILON, LARGEST_TOL, Problem
 from kernpool.core.robust_weights import Robustness
@@ -183,18 +183,16 @@ class Smoother:
         return TrainingRows.from_arrays(columns, value, self.weight, self.key_code, self.exclusion, geometry)
 
     @property
-    def group(self) -> Codes | None:
-        """Number of the cluster of each row; None if there are none."""
-        return None if self.exclusion is None else self.exclusion.clusters
+    def units(self) -> Units:
+        """Units by which the rows are counted, drawn and held out."""
+        return SINGLE_ROWS if self.exclusion is None else self.exclusion.units
 
     @cached_property
-    def cluster_residual(self) -> Array | None:
-        """Outputs minus fits to the rows of all other clusters, of shape (n, c); None without clusters.
+    def residual_of_units(self) -> Array:
+        """Outputs minus fits to the rows of all other units, of shape (n, c).
 
         Minus the mean of these rows where none is in the window; zero for rows of weight zero.
         """
-        if self.group is None:
-            return None
         without, _ = self.fit_left_out(self.exclusion).values("mean")
         return np.where(self.weight[:, None] > 0, self.value - without, 0.0)
 
@@ -522,8 +520,8 @@ def fit_training(smoother: Smoother) -> Training:
     """Compute fitted values, leave-one-out values, leverages and linear weights of the training rows in one pass.
 
     The sums of the fit are those of the leave-one-out fit plus the row itself: nothing is subtracted, so that a row of
-    leverage near one keeps its digits. With a gap, values without the rows within it take a pass of their own; where
-    windows follow the rows, so does the fit, whose windows count the row.
+    leverage near one keeps its digits. Where rows next to them are left out too, values without these take a pass;
+    where windows follow the rows, so does the fit, whose windows count the row.
 
     Raises
     ------
@@ -534,7 +532,8 @@ def fit_training(smoother: Smoother) -> Training:
     total = float(weight.sum())
     refuse_few_rows(total, "inference needs")
     others = smoother.fit_left_out(None)
-    held_out = others if exclusion is None or not exclusion.gap else smoother.fit_left_out(exclusion)
+    one_by_one = exclusion is None or smoother.units.code is not None
+    held_out = others if one_by_one else smoother.fit_left_out(exclusion)
     deleted, has_others = held_out.values("mean")
     problem, n = others.problem, len(weight)
     log_own = np.full(n, problem.similarity.log_peak)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.bandwidth.rules_of_thumb import rate_factor
-from kernpool.core import Keys, PoolState, Problem
+from kernpool.core import SINGLE_ROWS, Keys, PoolState, Problem
 from kernpool.data.chunks.base import Chunk, RowSample, seed_of
 from kernpool.execution.progress import Progress, current_progress
 from kernpool.pooling import MapReduce, QueryBatch, Recipe, Source, Sums, choose, merge_states
@@ -132,7 +132,8 @@ class StoredModel:
     recipe: Recipe
     random_state: Any = 0
     window = "fixed"
-    robust_weight = exclusion = group = None
+    robust_weight = exclusion = None
+    units = SINGLE_ROWS
 
     def points(self, query: Array, _code: NDArray[np.int64] | None = None) -> EvaluationPoints:
         """Return rows as evaluation points; windows are those of the bandwidths."""

@@ -155,8 +155,8 @@ def with_repeated_heads(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tens
     """Repeat the heads of keys and values, dimension -3, for queries of more heads: grouped-query attention."""
     # each head of keys and values serves H / G heads of queries that follow each other
     if min(query.dim(), key.dim(), value.dim()) > 2:
-        heads, groups = query.shape[-3], (key.shape[-3], value.shape[-3])
-        if all(number and heads % number == 0 for number in groups):
+        heads, shared = query.shape[-3], (key.shape[-3], value.shape[-3])
+        if all(number and heads % number == 0 for number in shared):
             key, value = (tensor.repeat_interleave(heads // tensor.shape[-3], -3) for tensor in (key, value))
             return key, value
     raise ValueError(

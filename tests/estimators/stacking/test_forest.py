@@ -83,7 +83,7 @@ def test_refusals_name_the_forest(rows, tmp_path):
         fit(RandomForestRegressor(criterion="absolute_error"))
     with pytest.raises(ValueError, match="max_samples=10"):
         fit(RandomForestRegressor(max_samples=10))
-    with pytest.raises(ValueError, match="forest must be None after a fit with groups"):
+    with pytest.raises(ValueError, match="forest= takes rows one by one"):
         fit(FORESTS["forest"], np.arange(N) // 4)
     with pytest.raises(ValueError, match="forest has no out-of-bag prediction for"):
         fit(RandomForestRegressor(1, random_state=0))

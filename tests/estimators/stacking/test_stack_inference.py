@@ -87,6 +87,9 @@ def test_calibration_rows_give_a_guarantee(generator):
     np.testing.assert_allclose(found.upper - found.center, half)
     assert "without" not in found.guarantee
     assert model.prediction_interval(x[:3], X_calibration=others, y_calibration=z).n_calibration == N
+    clustered = KernelStackingRegressor().fit(x, y, groups=np.arange(N) // 5)
+    with pytest.raises(ValueError, match="X_calibration takes rows one by one, and this model was fitted with groups="):
+        clustered.prediction_interval(x[:3], method="split", X_calibration=others, y_calibration=z)
 
 
 def test_several_outputs_have_intervals_of_their_own(generator):

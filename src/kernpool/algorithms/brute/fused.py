@@ -174,7 +174,7 @@ class FusedPairs:
         self.least = LOST_ON_EDGE if is_compact else UNDERFLOW_32 if narrow else UNDERFLOW
         low, high = problem.box
         farthest = float(np.sum(((high - low) * fused_means.scales(code, bandwidth)) ** 2))
-        later = (columns - 1) // fused_means.AT_ONCE  # groups of columns that go before the exponential
+        later = (columns - 1) // fused_means.AT_ONCE  # batches of columns that go before the exponential
         # Seven columns of four queries are more numbers than there are registers; LLVM then unrolls the loop twice, and
         # keeps most of them on the stack: 8 columns have 3.7e9 pairs per second in float32, with two queries 4.5e9.
         # With 16 registers one query is faster than two in one and two columns, by a sixth, if values have one.

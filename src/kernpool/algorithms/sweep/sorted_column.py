@@ -3,7 +3,7 @@
 The algorithms for one column need to know which keys lie between two points, not their exact order. So numbers are
 put into equal bins by counting, which reads memory a few times where sorting reads it twenty times: first into some
 hundred buckets, then each bucket, which fits into a cache, into its bins. Bins that come out overfull, because the
-numbers are clustered, heavy-tailed or tied, are sorted and cut. A run of equal numbers becomes a bin of its own, of
+numbers are bunched, heavy-tailed or tied, are sorted and cut. A run of equal numbers becomes a bin of its own, of
 width zero.
 
 `SortedColumn` is a problem in this order, with weights and values rearranged alike.
@@ -164,7 +164,7 @@ class SortedKeys(NamedTuple):
 
 
 class SortedQueries(NamedTuple):
-    """One-dimensional queries sorted into groups, with original indices and indices of own keys (-1 for none)."""
+    """One-dimensional queries sorted into bins, with original indices and indices of own keys (-1 for none)."""
 
     x: Array
     order: NDArray[np.integer]
@@ -180,7 +180,7 @@ class SortedColumn:
     """Keys and queries of a one-dimensional problem, sorted into bins."""
 
     keys: SortedKeys  # those with positive weight
-    queries: SortedQueries  # all of them, in groups of neighbours
+    queries: SortedQueries  # all of them, in bins of neighbours
     key_order: NDArray[np.integer]  # where each key came from
     bandwidth: float  # in the units of the column
     leave_out: bool  # whether queries have own keys
@@ -198,17 +198,17 @@ class SortedColumn:
         """Sort a problem's keys and queries into bins of about `key_bin` keys and `query_group` queries."""
         own, made_of = problem.self_index, (problem.key, problem.value, problem.key_weight, key_bin)
         keys, source = problem.prepare("bins", made_of, partial(_keys_in_bins, problem, key_bin, n_jobs))
-        groups = make_bins(problem.query[:, 0], query_group, n_jobs)
+        bins = make_bins(problem.query[:, 0], query_group, n_jobs)
         if own is None:
             places, left = np.full(1, -1), np.zeros(1)
         else:
             # The last entry answers for "no own key".
             inverse = np.full(len(problem.key) + 1, -1, dtype=source.dtype)
             inverse[source] = np.arange(len(source), dtype=source.dtype)
-            places, left = inverse[own[groups.order]].astype(np.int64), problem.own_weight[groups.order]
+            places, left = inverse[own[bins.order]].astype(np.int64), problem.own_weight[bins.order]
         return cls(
             keys,
-            SortedQueries(groups.x, groups.order, groups.offset, groups.low, groups.high, places, left),
+            SortedQueries(bins.x, bins.order, bins.offset, bins.low, bins.high, places, left),
             source,
             float(problem.similarity.bandwidth[0]),
             own is not None,

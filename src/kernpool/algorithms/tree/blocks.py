@@ -22,8 +22,6 @@ from kernpool.core import PoolState, Problem
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import cut, run_blocks
 
-Array = NDArray[np.float64]
-
 TILES_PER_BLOCK = 16
 
 

@@ -1,7 +1,7 @@
 """A kd tree over the keys: kd order, bounding boxes, and copies of keys for the fused loops.
 
 Queries are put in kd order like the keys. Points are split at medians, along the side that is widest in bandwidths.
-Measured on uniform and on clustered keys, medians and sliding midpoints visit the same number of pairs, and medians
+Measured on uniform and on bunched keys, medians and sliding midpoints visit the same number of pairs, and medians
 leave every leaf full: 128 keys, a number that suits compiled loops.
 
 `Profile` is the kernel and bandwidths for compiled code. Fused loops read copies of the keys, about the center of
@@ -192,10 +192,10 @@ def boxes_of(points: Array, rows: int) -> tuple[Array, Array]:
 def distance(low: Array, high: Array, lower: Array, upper: Array, profile: Profile) -> Array:
     """Return the smallest distances between pairs of boxes, in bandwidths, in the norm that the kernel depends on."""
     with np.errstate(over="ignore"):
-        gap = np.maximum(np.maximum(lower - high, low - upper), 0.0) * profile.scale
+        apart = np.maximum(np.maximum(lower - high, low - upper), 0.0) * profile.scale
         if profile.norm == MAXIMUM:
-            return np.asarray(gap.max(axis=-1))
-        return np.asarray(gap.sum(axis=-1) if profile.norm == TAXICAB else np.sqrt((gap * gap).sum(axis=-1)))
+            return np.asarray(apart.max(axis=-1))
+        return np.asarray(apart.sum(axis=-1) if profile.norm == TAXICAB else np.sqrt((apart * apart).sum(axis=-1)))
 
 
 def nearest_leaves(tree: KdTree, points: Array, profile: Profile) -> NDArray[np.int64]:
@@ -225,7 +225,7 @@ def _lowest(radius: Array, profile: Profile) -> Array:
     """Return the smallest exponent for which the fused loops are valid, for leaves of a radius, half a diagonal."""
     # A query is compared with the box of a leaf, not with its keys, so the box must bound their distances: whatever
     # point of the box is nearest to the query, no key is farther from that point than the diagonal, ``2 * radius``. So
-    # if the gap between query and box is at most ``sqrt(FARTHEST) - 2 * radius``, every squared distance is at most
+    # if query and box are at most ``sqrt(FARTHEST) - 2 * radius`` apart, every squared distance is at most
     # `FARTHEST`, and likewise the distances of a Laplace kernel. The distance of the farthest key from the center is no
     # substitute for the radius: with the nearest point in a corner, a key can be half a diagonal and that distance
     # away.

@@ -87,8 +87,8 @@ class PairwiseObjective(FastObjective):
         # Weight of a row for itself: all but one unit, or everything.
         unit = np.minimum(rows.weight, 1.0) if self.options.criterion.exclude_self else 0.0
         self._own = (rows.weight - unit) * counted
-        gap = np.concatenate([[np.inf], np.diff(self._columns[0]), [np.inf]])
-        self._gap = np.minimum(gap[:-1], gap[1:])
+        step = np.concatenate([[np.inf], np.diff(self._columns[0]), [np.inf]])
+        self._nearest = np.minimum(step[:-1], step[1:])  # distance to the nearest other row
         self._log_ratio = LOG_SHARE + float(np.log(rows.weight.max() / rows.weight.min()))
 
     def evaluate(self, theta: Array) -> Evaluation:
@@ -102,7 +102,7 @@ class PairwiseObjective(FastObjective):
         self._report()
         if len(self._columns) == 1:
             # Decide by distance, not by the sum: near the end of the reach part of the weight is already dropped.
-            far = (self._gap * np.exp(-theta[0])) ** 2 > LONGEST_REACH**2 - 2.0 * self._log_ratio
+            far = (self._nearest * np.exp(-theta[0])) ** 2 > LONGEST_REACH**2 - 2.0 * self._log_ratio
             alone = far & (self._own[0] == 0.0)
             if alone.any():
                 self.loops.sum_nearest(scaled, self._weighted, alone, self._log_ratio / LN_2, sums)
@@ -139,7 +139,7 @@ class PairwiseObjective(FastObjective):
         """Return the columns scaled for the compiled loops, and the kernel's cut-off distance in the first column."""
         reach = LONGEST_REACH
         if len(self._columns) == 1:
-            reach = min(reach, float(np.hypot(self._gap.max() / np.exp(theta[0]), np.sqrt(2.0 * self._log_ratio))))
+            reach = min(reach, float(np.hypot(self._nearest.max() / np.exp(theta[0]), np.sqrt(2.0 * self._log_ratio))))
         unit = PER_BANDWIDTH * np.exp(-self.rows.geometry.per_column(theta))
         return self._columns * unit[:, None], float(reach * PER_BANDWIDTH)
 

@@ -84,8 +84,7 @@ class HeldOutRows(SearchObjective):
         recipe = replace(self.recipe, bandwidth=as_bandwidth(held.geometry.per_column(bandwidth), None))
         factors = self.categories.factors(held.code, self.others.code, smoothing)
         problem = recipe.problem(held.X, self.keys, factors=factors)
-        if held.exclusion is not None and self.others.exclusion is not None:
-            problem = problem.excluding(held.exclusion.code, self.others.exclusion)
+        problem = problem.beyond(held.exclusion, self.others.exclusion)
         fit = local_fit(problem, recipe, self.options.progress)
         predicted = np.where(fit.occupied[:, None], fit.intercept, 0.0)
         off = (held.value - self.mean) / self.unit - predicted
@@ -114,9 +113,9 @@ class HeldOutRows(SearchObjective):
 
 
 def hold_out(rows: TrainingRows, size: int, generator: Any) -> tuple[TrainingRows, TrainingRows]:
-    """Draw so many rows, or whole clusters or places of at most so many, and return them and the rows of all others.
+    """Draw so many rows, or whole units of at most so many, and return them and the rows of all others.
 
-    If every cluster is larger, rows of the smallest one are drawn.
+    If every unit is larger, rows of the smallest one are drawn.
     """
     together = np.arange(len(rows.X))
     if rows.exclusion is not None:
@@ -127,8 +126,6 @@ def hold_out(rows: TrainingRows, size: int, generator: Any) -> tuple[TrainingRow
     chosen = order[np.cumsum(counts[order]) <= size] if order.size else [np.argmin(counts)]
     is_held = np.isin(together, chosen)
     held = rows.take(np.flatnonzero(is_held))
-    if held.clusters is not None:  # none of which is among the others
-        held = replace(held, exclusion=None)
     return held.draw(size, generator), rows.take(np.flatnonzero(~is_held))
 
 

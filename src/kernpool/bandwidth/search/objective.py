@@ -394,7 +394,7 @@ class Objective(SearchObjective):
         if hat.size and problem.degree:
             residual, by_fit, by_hat = replace_at_high_leverage(residual, self.alone, hat, self.bound)
         cost = cost_of_empty(empty, weight) if empty.any() else 0.0
-        if self.rows.exclusion is not None and self.rows.exclusion.gap and lies_within_gap(problem):
+        if problem.excluded is not None and lies_within_gap(problem):
             self.rejected = min(self.rejected, float(np.sum(residual**2)))
             cost = math.inf
         return self.record(theta, residual, problem, state, fit, hat, by_fit, by_hat, ridge, cost)
@@ -532,7 +532,7 @@ class Objective(SearchObjective):
 def bounds(rows: TrainingRows, categories: Categories) -> tuple[Array, Array, Array]:
     """Return bounds of log bandwidths and smoothings, and thresholds beyond which criteria are nearly flat.
 
-    From a tenth of a small gap between neighbouring values, where a Gaussian window holds equal values alone, to
+    From a tenth of a small distance between neighbouring values, where a Gaussian window holds equal values alone, to
     1e4 ranges, where all values weigh the same. A constant column stays there. Criteria begin to be flat at three
     ranges. Smoothings have no flat part, so that theirs begins at infinity.
     """

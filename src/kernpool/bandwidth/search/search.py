@@ -87,10 +87,9 @@ class BandwidthSearch(PrintedResult):
     common_factor : bool
         Whether one factor on the spreads was searched for, instead of one bandwidth per column.
     error : float
-        Mean squared residual, leave-one-out (or leave-cluster-out) with ``"loo"``, summed over outputs in their own
-        units.
+        Mean squared residual, of rows that are left out with ``"loo"``, summed over outputs in their own units.
     empty_windows : int
-        Rows with an empty window once they, or their groups, are held out.
+        Rows with an empty window once they, and all that are left out with them, are held out.
     tried : ndarray of shape (e, d + k)
         The bandwidths and smoothings that were tried on all rows of the search.
     values : ndarray of shape (e,)
@@ -140,13 +139,10 @@ class BandwidthSearch(PrintedResult):
     expected_error: float | None = None
 
     def _says_of_error(self) -> str:
-        together = self.exclusion
-        if together is not None and together.clusters is not None:
-            return f"leave-cluster-out mean squared error ({together.count} clusters)"
+        if self.exclusion is not None:
+            return self.exclusion.error_in_words
         if self.criterion == "bounded":
             return "leave-one-out error by a bounded loss, that of squares where residuals are small,"
-        if together is not None:
-            return f"leave-one-out mean squared error, with {together.gap} places on either side"
         left_out = self.criterion in ("loo", "regularised", "log_loss")
         return "leave-one-out mean squared error" if left_out else "mean squared residual"
 
@@ -248,8 +244,8 @@ def search_bandwidth(
     Parameters
     ----------
     rows : TrainingRows
-        Training rows, of one-hot labels for the log loss. If they have groups, at least two, every row is predicted
-        from the rows of all other groups (leave-cluster-out), with criteria that leave rows out.
+        Training rows, of one-hot labels for the log loss. Their exclusion says from which others a row is predicted,
+        with criteria that leave rows out.
     options : SearchOptions
         Criterion, kernel and strategy.
     categories : Categories, optional

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from kernpool.bandwidth.criteria import CRITERIA, LOG_LOSS, Criterion
 from kernpool.bandwidth.rules_of_thumb import column_spread
-from kernpool.core import CARTESIAN, Categories, Exclusion, Geometry
+from kernpool.core import CARTESIAN, SINGLE_ROWS, Categories, Exclusion, Geometry, Units
 from kernpool.core.moments import layout_of
 from kernpool.execution.progress import Progress
 from kernpool.kernels import Kernel
@@ -154,10 +154,10 @@ class TrainingRows:
         return self.take(self.drawn(size, generator))
 
     def drawn(self, size: int, generator: Any) -> NDArray[np.intp]:
-        """Draw indices of so many rows, in increasing order, from at least two clusters if there are any."""
-        order = generator.permutation(len(self.X))
-        if self.clusters is not None and size > 1:
-            (others,) = np.nonzero(self.clusters[order] != self.clusters[order[0]])
+        """Draw indices of so many rows, in increasing order, and of at least two units."""
+        order, unit = generator.permutation(len(self.X)), self.units.code
+        if unit is not None and size > 1:
+            (others,) = np.nonzero(unit[order] != unit[order[0]])
             order = np.concatenate([order[[0]], order[others[:1]], np.delete(order, [0, *others[:1]])])
         return np.sort(order[:size])
 
@@ -167,9 +167,9 @@ class TrainingRows:
         return int(k + (1 + layout_of(c, d, degree).width if degree else d + c))
 
     @property
-    def clusters(self) -> NDArray[np.int64] | None:
-        """Number of the cluster of each row; None if there are none."""
-        return None if self.exclusion is None else self.exclusion.clusters
+    def units(self) -> Units:
+        """Units by which rows are counted, drawn and held out."""
+        return SINGLE_ROWS if self.exclusion is None else self.exclusion.units
 
 
 def column_order(rows: TrainingRows) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -226,9 +226,9 @@ def column_order(rows: TrainingRows) -> tuple[NDArray[np.intp], NDArray[np.intp]
 def distinct_rows(rows: TrainingRows) -> tuple[TrainingRows, NDArray[np.intp]]:
     """Return rows in canonical form, and for each row the index of the one that it is equal to.
 
-    Rows of weight zero are dropped; their index is -1. Equal rows are merged, those of different clusters or places
-    stay two. Rows are sorted by the columns in the order of `column_order`, outputs and clusters last, so that weighted
-    and repeated rows are equivalent.
+    Rows of weight zero are dropped; their index is -1. Equal rows are merged, and stay two if they are not left out
+    together. Rows are sorted by the columns in the order of `column_order`, outputs and exclusions last, so that
+    weighted and repeated rows are equivalent.
 
     Examples
     --------

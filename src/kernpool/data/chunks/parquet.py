@@ -208,11 +208,11 @@ class ParquetChunks(NamedChunks):
                 last.append(group)
             else:
                 parts.append([group])
-        return [self._of(groups) for groups in parts if any(map(_rows, groups))]
+        return [self._of(row_groups) for row_groups in parts if any(map(_rows, row_groups))]
 
-    def _of(self, groups: Sequence[Any]) -> ParquetChunks:
+    def _of(self, row_groups: Sequence[Any]) -> ParquetChunks:
         part = copy(self)
-        part._groups, part.rows = list(groups), sum(map(_rows, groups))
+        part._groups, part.rows = list(row_groups), sum(map(_rows, row_groups))
         vars(part).pop("_ranges", None)
         return part
 

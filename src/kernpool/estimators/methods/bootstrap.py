@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool.bandwidth import CRITERIA, TrainingRows
+from kernpool.core import Exclusion
 from kernpool.estimators.bandwidth import choose_bandwidth, search_options
 from kernpool.estimators.fitted_model import places_of
 from kernpool.estimators.limits import refuse, smoother_of
@@ -180,8 +181,11 @@ class BootstrapMethods(FittedModel):
         """
         model = as_fitted(self)
         smoother, at = smoother_of(model, "bootstrap"), None
+        units = smoother.units
         if groups is None:
             refuse(model, "bootstrap without groups=")
+        else:
+            units = Exclusion.of_groups(groups, len(smoother.weight)).units
         if X is not None:
             at = places_of(model, X)
         return bootstrap(
@@ -190,7 +194,7 @@ class BootstrapMethods(FittedModel):
             statistic=statistic,
             n_resamples=n_resamples,
             kind=kind,
-            groups=smoother.group if groups is None else groups,
+            units=units,
             random_state=random_state,
             max_bytes=max_bytes,
             flat=model.value_.ndim == 1,

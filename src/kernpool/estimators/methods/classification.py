@@ -311,7 +311,7 @@ class ClassProbabilities(FittedClassifier):
         Raises
         ------
         ValueError
-            With `return_std`, if there are fewer than five rows, or the model was fitted with `groups`.
+            With `return_std`, if there are fewer than five rows, or the fit leaves rows out together (`exclusion_`).
 
         Warns
         -----
@@ -400,7 +400,7 @@ class ClassProbabilities(FittedClassifier):
         Raises
         ------
         ValueError
-            If the level is invalid, or the model was fitted with `groups`.
+            If the level is invalid, or the fit leaves rows out together (`exclusion_`).
 
         Warns
         -----
@@ -437,7 +437,7 @@ class ClassProbabilities(FittedClassifier):
         return self.get_prediction(X).confidence_interval(level)
 
     def leave_one_out(self) -> LeaveOneOutProbabilities:
-        """Compute leave-one-out predictions at the fitted bandwidth; leave-cluster-out after a fit with groups.
+        """Compute leave-one-out predictions at the fitted bandwidth, without rows that the fit leaves out together.
 
         Returns
         -------
@@ -481,8 +481,8 @@ class ClassProbabilities(FittedClassifier):
 
         Notes
         -----
-        One pass over pairs of training rows, that of `leave_one_out`; after a fit with `groups` whole clusters are left
-        out. The bandwidths were found on the same rows, so new rows are predicted somewhat worse.
+        One pass over pairs of training rows, that of `leave_one_out`. The bandwidths were found on the same rows, so
+        new rows are predicted somewhat worse.
 
         Examples
         --------
@@ -515,7 +515,7 @@ class ClassProbabilities(FittedClassifier):
             "rows": float(weight.sum()),
             "priors": dict(zip(model.classes_.tolist(), model.class_prior_.tolist(), strict=True)),
             "prior_share": model.prior_share_,
-            "left_out": "row" if model.exclusion_ is None else "cluster",
+            "left_out": model.smoother_.units.name,
             "log_loss": float(weight @ -np.log(np.maximum(own, np.finfo(float).tiny)) / weight.sum()),
             "accuracy": float(weight @ right / weight.sum()),
             "alone": int(found.empty_windows),
@@ -535,7 +535,7 @@ def probabilities_of(model: FittedClassifier) -> Probabilities:
 
 
 def _independent(model: FittedClassifier) -> Probabilities:
-    """Return the `Probabilities` of a classifier; refuse one that was fitted with groups of dependent rows."""
+    """Return the `Probabilities` of a classifier; refuse one that was fitted to dependent rows."""
     refuse(model, "the variance of probabilities")
     return probabilities_of(model)
 

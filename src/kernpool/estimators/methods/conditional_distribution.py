@@ -47,7 +47,7 @@ Array = NDArray[np.float64]
 def array_outcomes(model: FittedModel, X: ArrayLike | None) -> tuple[ArrayOutcomes, Smoother]:
     """Return the outcomes of a fitted model at X, and its rows.
 
-    X=None means at the training rows, held out one by one, or by clusters after a fit with groups.
+    X=None means at the training rows, held out as the fit leaves them out.
     """
     smoother, dtype = smoother_of(model), np.result_type(model.key_, model.value_)
     output = np.asarray(model.value_, dtype=np.float64)
@@ -549,8 +549,9 @@ class ConditionalDistribution(NamedCalls):
         -----
         The score is proper: on average no distribution does better than that of the values. It is the sum of squares
         times gaps between values, exactly, in O(m n) time: 2.4 s of one core for 20 000 rows and as many places, in one
-        column with the Gaussian kernel. After a fit with `groups`, with a kernel of one's own, and at places far away
-        from all rows, tables of some places at a time take about ten times as long. Memory is O(n + m).
+        column with the Gaussian kernel. Where the fit leaves rows out together (`exclusion_`), with a kernel of one's
+        own, and at places far away from all rows, tables of some places at a time take about ten times as long. Memory
+        is O(n + m).
 
         References
         ----------
@@ -627,8 +628,8 @@ class ConditionalDistributions(FittedModel):
         Parameters
         ----------
         X : array_like of shape (m, d), or None
-            Evaluation points. None, the default, is for the training rows, leave-one-out, or leave-cluster-out after a
-            fit with `groups`, so that no row checks a distribution that contains it.
+            Evaluation points. None, the default, is for the training rows, each left out as in the fit, so that no row
+            checks a distribution that contains it.
         y_bandwidth : float, array_like of shape (c,), "rule" or "ml", default=None
             Smooths the distribution in y: each value is a normal distribution of this standard deviation, in units of
             y. None is for steps at the values. ``"rule"`` is Silverman's rule, of the leave-one-out residuals and the
@@ -711,7 +712,7 @@ class ConditionalDistributions(FittedModel):
         Parameters
         ----------
         X : array_like of shape (m, d), or None
-            Evaluation points. None is for the training rows, leave-one-out or leave-cluster-out.
+            Evaluation points. None is for the training rows, each left out as in the fit.
         levels : float or array_like of shape (l,), default=0.5
             Quantile orders, probabilities in any order; by default the conditional median.
         y_bandwidth : float, array_like of shape (c,), "rule" or "ml", default=None

@@ -26,7 +26,6 @@ from kernpool.inference import Interval, Summary, interval, local_noise, summari
 from kernpool.inference.explanation import AdditiveTerms
 from kernpool.inference.model_summary import Residuals, residuals
 from kernpool.inference.variance import standard_errors
-from kernpool.inference.variance.dependent_rows import number_clusters
 from kernpool.kernels import get_kernel
 from kernpool.pooling import choose
 from kernpool.smoother import Estimate, Smoother, StoredModel, estimates, mean_slopes, mean_slopes_of_stored
@@ -440,7 +439,9 @@ class Inference(FittedModel):
         exclusion = None
         if groups is not None:
             refuse(self, "groups=")
-            exclusion = Exclusion(number_clusters(groups, smoother_of(self).weight))
+            weight = smoother_of(self).weight
+            exclusion = Exclusion.of_groups(groups, len(weight))
+            exclusion.units.refuse_few(weight)
         standard_errors.check_variance(variance, exclusion or getattr(self, "exclusion_", None))
         return prediction_at(Prediction, self, X, variance=variance, exclusion=exclusion)
 
@@ -636,7 +637,7 @@ class Inference(FittedModel):
         chosen = f"bandwidth by {name!r}" if isinstance(name, str) else "bandwidth as given"
         ridge = float(np.max(smoother.recipe.ridge))
         chosen += (f", ridge {ridge:.3g}" if ridge > 0 else "") + windows_in_words(model)
-        chosen += f", gap of {model.gap} on either side" if model.gap else ""
+        chosen += "" if smoother.exclusion is None else f", {smoother.exclusion.option}"
         return summarise(smoother, smoother.training_fit, type(model).__name__, chosen, printed_columns(model))
 
     def residuals(self) -> Residuals:

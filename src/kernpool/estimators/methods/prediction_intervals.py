@@ -23,8 +23,7 @@ from kernpool.conformal import (
     check_method,
     prediction_interval,
 )
-from kernpool.core import Exclusion
-from kernpool.data.encoding import group_codes
+from kernpool.core import SINGLE_ROWS, Exclusion
 from kernpool.estimators.fitted_model import output_shape, places_of, shaped
 from kernpool.estimators.limits import refuse
 from kernpool.estimators.model import FittedModel, as_fitted
@@ -33,7 +32,6 @@ from kernpool.estimators.training_rows import as_outputs
 from kernpool.execution.error_messages import abbreviate, check_choice
 from kernpool.execution.interval import Interval
 from kernpool.execution.text_table import ROWS
-from kernpool.inference.variance.dependent_rows import number_clusters
 from kernpool.smoother import Smoother
 
 Array = NDArray[np.float64]
@@ -109,13 +107,14 @@ def other_rows(model: FittedModel, smoother: Smoother, X: Any, y: Any, groups: A
     except (ValueError, TypeError) as error:
         raise type(error)(f"X_calibration: {error}") from None
     value = read_outputs(y, (len(places.query), *output_shape(model)))
-    if groups is None and smoother.group is not None:
+    units = SINGLE_ROWS if groups is None else Exclusion.of_groups(groups, len(value)).units
+    if groups is None and smoother.units.code is not None:
         raise ValueError(
             "groups must say which cluster each row of X_calibration is of, since the fit has groups, got None; give "
             "one label for each row, or, only if rows are independent of each other, fit without groups"
         )
-    group = None if groups is None else group_codes(groups, len(value))
-    return Calibration(places, value, np.ones(len(value)), smoother.predict(smoother.problem(places)), group=group)
+    predicted = smoother.predict(smoother.problem(places))
+    return Calibration(places, value, np.ones(len(value)), predicted, units=units)
 
 
 def read_outputs(y: Any, expected: tuple[int, ...]) -> Array:
@@ -137,24 +136,20 @@ def training_rows(model: FittedModel, smoother: Smoother, calibration: str | Non
 
     `calibration` is None, "all" or "unsearched": those that the search for the bandwidth has not seen.
     """
-    weight, group = smoother.weight, smoother.group
-    if group is not None:
-        group = number_clusters(group, weight)
+    weight, units = smoother.weight, smoother.units
+    units.refuse_few(weight)
     kept = weight > 0
     origin: Origin = "found" if model._bandwidth_was_found else "given"
     searched: NDArray[np.int64] | None = getattr(model, "search_rows_", None)
-    if calibration is None and searched is not None and group is None and len(weight) >= MANY_ROWS:
+    if calibration is None and searched is not None and units.code is None and len(weight) >= MANY_ROWS:
         calibration = "unsearched"
     if calibration == "unsearched":
-        searched = _searched_rows(model, searched, clustered=group is not None)
+        searched = _searched_rows(model, searched, clustered=units.code is not None)
         kept[searched] = False
         origin = "repeated" if _has_copies(model, weight, searched) else "unsearched"
     (which,) = np.nonzero(kept)
-    rows = Calibration(
-        smoother.left_out_points(None).rows(which), smoother.value[which], weight[which], which=which,
-        group=None if group is None else group[which],
-    )  # fmt: skip
-    return rows, origin
+    rows = smoother.left_out_points(None).rows(which)
+    return Calibration(rows, smoother.value[which], weight[which], which=which, units=units.take(which)), origin
 
 
 def _searched_rows(model: FittedModel, searched: NDArray[np.int64] | None, *, clustered: bool) -> NDArray[np.int64]:
@@ -310,19 +305,19 @@ class PredictionIntervals(FittedModel):
         method = chosen_method(model, method, others, groups is not None)
         if stored:
             _check_out_of_core(model, method, {"calibration": calibration, "groups": groups}, others)
-        check_method(method, not others, groups is not None)
+        check_method(method, not others)
         if not others and method != "adaptive":
             refuse(model, "a method other than 'adaptive'")
         fit = model.smoother_ if isinstance(model.smoother_, Smoother) else model.smoother_.linear
         smoother, places = fit.without_robustness(), places_of(model, X, warn=not stored)
         if groups is not None and not others:
-            smoother = replace(smoother, exclusion=Exclusion(number_clusters(groups, smoother.weight)))
+            smoother = replace(smoother, exclusion=Exclusion.of_groups(groups, len(smoother.weight)))
         if others:
             rows = other_rows(model, fit, X_calibration, y_calibration, groups)
             origin: Origin = "found" if model._bandwidth_was_found else "given"
         else:
             rows, origin = training_rows(model, smoother, calibration)
-        if method == "jackknife+" and rows.group is None:
+        if method == "jackknife+" and rows.units.code is None:
             refuse(model, 'method="jackknife+"')
         setting = ConformalProblem(smoother, places, as_fraction(level), rows, random_state, origin)
         if stored:

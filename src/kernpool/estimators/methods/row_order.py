@@ -33,9 +33,9 @@ from numpy.typing import NDArray
 
 from kernpool.bandwidth import canonical_ratio
 from kernpool.bandwidth.criteria import lies_within_gap
-from kernpool.core import Keys
+from kernpool.core import Exclusion, Keys
 from kernpool.data import is_frame
-from kernpool.data.encoding import group_codes
+from kernpool.data.encoding import label_codes
 from kernpool.estimators.limits import smoother_of
 from kernpool.estimators.model import FittedModel
 from kernpool.execution.error_messages import abbreviate
@@ -67,8 +67,10 @@ LEAST_GAP = 5  # with a correlation of .3 the error is .014 with gaps of 3 place
 LARGEST_SHARE = 10  # one part in so many of all places
 
 
-def places_of_rows(model: FittedModel, X: Any, key: NDArray[Any], time: Any, groups: Any) -> Codes | None:
-    """Return the place of each training row in the order of `time`, or of the only numeric column; None if unordered.
+def exclusion_of(
+    model: FittedModel, X: Any, key: NDArray[Any], groups: Any, time: Any
+) -> tuple[Exclusion | None, Codes | None]:
+    """Return which training rows are left out together, and their places in the order of `time`, or of the only column.
 
     Parameters
     ----------
@@ -78,13 +80,15 @@ def places_of_rows(model: FittedModel, X: Any, key: NDArray[Any], time: Any, gro
         Training rows as they came.
     key : ndarray of shape (n, d)
         Numeric columns of the training rows.
-    time, groups : object
-        Times and groups of the rows, or None; times may be the name of a column of X.
+    groups, time : object
+        Groups and times of the rows, or None; times may be the name of a column of X.
 
     Returns
     -------
+    Exclusion or None
+        None where rows are left out one by one.
     ndarray of int64, shape (n,), or None
-        Rows of equal times share a place. None also where neither a time nor a gap is given.
+        None where neither a time nor a gap is given.
 
     Raises
     ------
@@ -93,12 +97,14 @@ def places_of_rows(model: FittedModel, X: Any, key: NDArray[Any], time: Any, gro
     TypeError
         If times cannot be sorted, or are a name and X is no frame.
     """
-    if groups is not None and (model.gap or time is not None):
-        given = f"gap={model.gap}" if model.gap else "time="
-        raise ValueError(
-            f"groups= leaves whole clusters out and {given} rows next to each other, and one fit does one of them; "
-            "leave one out"
-        )
+    gap, rows = model.gap, len(key)
+    if groups is not None:
+        if gap or time is not None:
+            raise ValueError(
+                f"groups= leaves whole clusters out and {f'gap={gap}' if gap else 'time='} rows next to each other, "
+                "and one fit does one of them; leave one out"
+            )
+        return Exclusion.of_groups(groups, rows), None
     if isinstance(time, str):
         if not is_frame(X):
             raise TypeError(f"time={time!r} names a column, and X is no frame; pass the times of the rows")
@@ -115,16 +121,18 @@ def places_of_rows(model: FittedModel, X: Any, key: NDArray[Any], time: Any, gro
                 "time must hold numbers or dates, got text, whose order is that of the alphabet: '10' is before '9'; "
                 "convert it, as pandas.to_datetime does"
             )
-        return group_codes(time, len(key), "time")
-    if not model.gap:
-        return None
-    if not is_ordered(model):
+        place = label_codes(time, rows, "time")
+    elif not gap:
+        return None, None
+    elif is_ordered(model):
+        place = label_codes(key[:, 0], rows, "X")
+    else:
         columns = "categorical ones" if model.encoding_.categorical else key.shape[1]
         raise ValueError(
-            f"gap={model.gap} needs an order of the rows, which a single numeric column is, and X has columns: "
+            f"gap={gap} needs an order of the rows, which a single numeric column is, and X has columns: "
             f"{columns}; pass the times of the rows, fit(X, y, time=times)"
         )
-    return group_codes(key[:, 0], len(key), "X")
+    return Exclusion(place, gap) if gap else None, place
 
 
 def is_ordered(model: FittedModel) -> bool:
@@ -141,9 +149,9 @@ def warn_of_correlated_noise(model: FittedModel, place: Codes | None) -> None:
     Parameters
     ----------
     model : estimator
-        Just fitted, without groups.
+        Just fitted.
     place : ndarray of int64, shape (n,), or None
-        Places of its rows in an order, from `places_of_rows`.
+        Places of its rows in an order, from `exclusion_of`.
     """
     if model.gap:
         smoother = smoother_of(model)
@@ -156,7 +164,7 @@ def warn_of_correlated_noise(model: FittedModel, place: Codes | None) -> None:
             )
         return
     searched = isinstance(model.bandwidth, str) and hasattr(model, "loo_error_")
-    if not searched or not (place is not None or is_ordered(model)):
+    if model.exclusion_ is not None or not searched or not (place is not None or is_ordered(model)):
         return
     timed = place is not None
     if place is None:
@@ -164,7 +172,7 @@ def warn_of_correlated_noise(model: FittedModel, place: Codes | None) -> None:
     rho, count = lag_one_correlation(model, place, by_column=not timed)
     if not rho:
         return
-    gap = named_gap(rho, int(np.max(place)) + 1)
+    gap = named_gap(rho, len(np.unique(place[smoother_of(model).weight > 0])))
     names = model.encoding_.names
     order = "time" if timed else "X" if names is None else abbreviate(str(names[0]))
     warn_caller(

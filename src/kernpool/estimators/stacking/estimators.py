@@ -15,6 +15,7 @@ from kernpool.bandwidth import LeaveOneOut
 from kernpool.data.chunks.base import Chunks
 from kernpool.estimators.classifier import NadarayaWatsonClassifier
 from kernpool.estimators.kernel_smoother import KernelSmoother
+from kernpool.estimators.limits import refuse
 from kernpool.estimators.methods.classification import ClassPrediction, LeaveOneOutProbabilities, MostProbableClass
 from kernpool.estimators.model import NamedCalls, with_parameters
 from kernpool.estimators.regressors import LocalLinearRegressor, NadarayaWatsonRegressor
@@ -56,9 +57,12 @@ class StackedEstimator(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scik
                 f"{type(self).__name__} takes rows in memory, got {type(X).__name__}; fit a sample of the rows, or "
                 "an estimator that reads files, such as LocalLinearRegressor"
             )
-        check_forest(self.forest, groups)
+        check_forest(self.forest)
         local: Any = self._new_local()  # all of the classes fit so
-        self._keep(FittedStack.of(local.fit(X, y, sample_weight, groups), self._fit_members))
+        local.fit(X, y, sample_weight, groups)
+        if self.forest is not None:
+            refuse(local, "forest=")
+        self._keep(FittedStack.of(local, self._fit_members))
         return self
 
     def _keep(self, stack: FittedStack) -> None:
@@ -321,7 +325,7 @@ class KernelStackingRegressor(Scoring, RegressorMixin, StackedEstimator):  # typ
         hat = inference.HatSummary.of(stack)
         return Residuals(
             self._shaped(hat.fitted), self._shaped(stack.value - stack.left_out), hat.leverage,
-            self._shaped(np.sqrt(inference.noise_of(stack))), stack.weight.copy(), stack.group,
+            self._shaped(np.sqrt(inference.noise_of(stack))), stack.weight.copy(), stack.units.code,
         )  # fmt: skip
 
     def summary(self) -> Summary:
@@ -574,7 +578,7 @@ class KernelStackingClassifier(MostProbableClass, Scoring, ClassifierMixin, Stac
         priors = dict(zip(self.classes_.tolist(), (weight @ stack.value).tolist(), strict=True))
         values = {
             "members": members, "rows": float(stack.weight.sum()), "priors": priors, "log_loss": self.loo_log_loss_,
-            "accuracy": float(weight @ right), "left_out": "row" if stack.group is None else "cluster",
+            "accuracy": float(weight @ right), "left_out": stack.units.name,
         }  # fmt: skip
         return summary_of_classes(type(self).__name__, self.n_features_in_, values)
 

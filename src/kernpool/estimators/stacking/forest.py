@@ -87,7 +87,7 @@ def _leaf_weights(at: NDArray[np.intp], leaves: NDArray[np.intp], mass: Array, u
     return np.asarray(total / used.sum(axis=1, keepdims=True))
 
 
-def check_forest(forest: Any, groups: Any) -> None:
+def check_forest(forest: Any) -> None:
     """Raise if a forest cannot be a member of a stack, before it is fitted."""
     if forest is None:
         return
@@ -101,8 +101,4 @@ def check_forest(forest: Any, groups: Any) -> None:
             "forest must have bootstrap=True, for out-of-bag predictions, and criterion='squared_error', "
             "monotonic_cst=None and max_samples=None, so that leaves are means of known rows; got "
             f"bootstrap={forest.bootstrap}, criterion={forest.criterion!r}, max_samples={forest.max_samples}"
-        )
-    if groups is not None:
-        raise ValueError(
-            "forest must be None after a fit with groups: out-of-bag predictions leave single rows out and not clusters"
         )

@@ -10,9 +10,8 @@ residuals and adds what it finds (twicing [1]_):
 The bias that remains is taken to be smaller than the correction: :math:`\hat b^2` is half of its mean square at the
 training rows, so that coverage holds on average over the curve [3]_; with all of it 95 percent intervals covered 97 in
 a hundred, with half of it 96 (sines of 100 and 200 rows). The noise :math:`\hat\sigma_j^2` is a local mean of squared
-leave-one-out residuals; for clusters the sum is :math:`\sum_g (\sum_{j \in g} l_{c,j} r_j)^2`, with leave-cluster-out
-residuals. Weights of members, metric, lengths and
-ridges are taken as given.
+leave-one-out residuals; for larger units g the sum is :math:`\sum_g (\sum_{j \in g} l_{c,j} r_j)^2`, with residuals
+that leave units out. Weights of members, metric, lengths and ridges are taken as given.
 
 References
 ----------
@@ -36,7 +35,7 @@ from kernpool.bandwidth import TrainingRows, canonical_rows
 from kernpool.estimators.expected_error import nested_error
 from kernpool.estimators.fitted_model import places_of
 from kernpool.estimators.kernel_smoother import KernelSmoother
-from kernpool.estimators.limits import smoother_of
+from kernpool.estimators.limits import refuse, smoother_of
 from kernpool.estimators.methods.inference import Prediction
 from kernpool.estimators.methods.prediction_intervals import METHODS_OF_SAMPLES, check_rows, read_outputs
 from kernpool.estimators.stacking.kernel_ridge import Array, KernelRidge, mean_of
@@ -45,7 +44,6 @@ from kernpool.execution.error_messages import check_choice
 from kernpool.execution.text_table import ROWS
 from kernpool.inference import Interval, local_noise
 from kernpool.inference.model_summary import MemberSummary, Summary, errors_of_fit, explained, summary_of_regression
-from kernpool.inference.variance.dependent_rows import number_clusters
 from kernpool.smoother import EvaluationPoints, absolute_residuals
 
 METHODS = ("robust", "naive")
@@ -94,7 +92,7 @@ class HatSummary:
 
 
 def noise_of(stack: FittedStack) -> Array:
-    """Return the local noise variance at the training rows, of leave-one-out or leave-cluster-out residuals."""
+    """Return the local noise variance at the training rows, of residuals that leave each out with its unit."""
     smoother = smoother_of(stack.local)
     squared = np.zeros_like(smoother.value)
     squared[stack.kept] = (stack.value - stack.left_out) ** 2
@@ -127,7 +125,7 @@ def confidence_interval(stack: FittedStack, queries: Prediction, level: float, m
     Raises
     ------
     ValueError
-        If there are fewer than five clusters, the fit takes all degrees of freedom, or the linear weights of the
+        If there are fewer than five larger units, the fit takes all degrees of freedom, or the linear weights of the
         queries take more than a gibibyte.
     """
     most = max(MOST_BYTES // (8 * len(stack.local.key_)), 1)
@@ -147,14 +145,15 @@ def confidence_interval(stack: FittedStack, queries: Prediction, level: float, m
     if method == "robust":
         weights, corrections = twiced(stack, weights, stack.value - hat.fitted)
         remaining = REMAINING * mean_of(corrections**2, stack.weight)
-    if stack.group is None:
+    units = stack.units
+    if units.code is None:
         variance, df = weights**2 @ (noise_of(stack) / stack.weight[:, None]), np.full(len(queries), hat.freedom)
     else:
-        code = number_clusters(stack.group, stack.weight)
-        of_cluster = (code[:, None] == np.unique(code)).astype(np.float64)
+        units.refuse_few(stack.weight)
+        of_unit = (units.code[:, None] == np.unique(units.code)).astype(np.float64)
         residual = stack.value - stack.left_out
-        variance = np.stack([np.sum(((weights * r) @ of_cluster) ** 2, axis=1) for r in residual.T], axis=1)
-        size = (weights**2 / stack.weight) @ of_cluster
+        variance = np.stack([np.sum(((weights * r) @ of_unit) ** 2, axis=1) for r in residual.T], axis=1)
+        size = (weights**2 / stack.weight) @ of_unit
         df = np.maximum(size.sum(axis=1) ** 2 / np.sum(size**2, axis=1) - 1.0, 1.0)
     center, error = weights @ stack.value, np.sqrt(variance + remaining)
     half = -stdtrit(df[:, None], 0.5 * (1.0 - level)) * error
@@ -189,9 +188,10 @@ def conformal_interval(
             stack.weight,
             stack.left_out,
             stack.kept,
-            stack.group,
+            stack.units,
         )
     else:
+        refuse(local, "calibration by X_calibration")
         there: EvaluationPoints = places_of(local, X_calibration, warn=False)
         value = read_outputs(y_calibration, (len(there.query), *local.value_.shape[1:]))
         predicted = stack.predict(stack.read(X_calibration, warn=False))
@@ -215,7 +215,7 @@ def summarise_stack(stack: FittedStack, title: str, columns: int) -> Summary:
         mean = float(score[varies].mean()) if varies.any() else np.nan
         members.append(MemberSummary(name, description_of(member), mixing, mean))
     values = errors_of_fit(stack.value, hat.fitted, stack.left_out, weight, hat.trace, hat.trace_squared)
-    values |= {"members": tuple(members), "left_out": "row" if stack.group is None else "cluster"}
+    values |= {"members": tuple(members), "left_out": stack.units.name}
     return summary_of_regression(title, columns, values)
 
 
@@ -247,7 +247,7 @@ def expected_error(stack: FittedStack, fit: FitMembers) -> float:
     Raises
     ------
     ValueError
-        If there are fewer than four rows or groups.
+        If there are fewer than four units of rows.
     """
     local = stack.local
     rows = canonical_rows(
@@ -265,5 +265,5 @@ def _refitted(local: KernelSmoother, rows: TrainingRows) -> KernelSmoother:
     """Return an estimator like a fitted one, fitted to some of its rows."""
     again: KernelSmoother = clone(local)
     again.encoding_ = local.encoding_
-    again._fit_pairs(rows.X, rows.code, rows.value, rows.weight, rows.clusters)
+    again._fit_pairs(rows.X, rows.code, rows.value, rows.weight, rows.exclusion)
     return again

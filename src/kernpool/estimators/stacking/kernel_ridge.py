@@ -12,7 +12,7 @@ weights, and :math:`S \tilde K S = U G U'` the eigendecomposition of the centred
 
 so one decomposition per length serves every ridge. The hat matrix H of the second formula gives leave-one-out
 residuals without refits [1]_: with the residual e of a row and the leverage h of one unit of it, e / (1 - h), and for a
-cluster of rows :math:`(I - H_{gg})^{-1} e_g`. Both are exact, the intercept included.
+unit of rows :math:`(I - H_{gg})^{-1} e_g`. Both are exact, the intercept included.
 
 Beyond `MOST_LANDMARKS` rows f is a combination of the kernels of that many drawn rows (Nystroem [2]_): the same
 formulas with features :math:`\phi(x) = V' k(x)`, whose inner product is the kernel at the landmarks. Leave-one-out then
@@ -146,7 +146,7 @@ class Spectrum:
         return cls(weight, features @ (rotation / size), values, to_features @ (rotation * size), mean)
 
     def left_out_residuals(self, value: Array, ridge: float, group: Codes | None = None) -> Array:
-        """Return leave-one-out residuals, with groups leave-cluster-out, of shape (n, c)."""
+        """Return residuals of rows that are left out, each alone or with its unit, of shape (n, c)."""
         root, factor = np.sqrt(self.weight)[:, None], self.values / (self.values + ridge)
         away = centered(value, self.weight)
         residual = away - self.vectors @ (factor[:, None] * (self.vectors.T @ (root * away))) / root
@@ -275,7 +275,7 @@ class KernelRidge:
     coefficients : ndarray of shape (p, c)
         Of the landmarks.
     left_out : ndarray of shape (n, c)
-        Leave-one-out, or leave-cluster-out, predictions of the rows, their residuals multiplied by the optimism.
+        Predictions of the rows, each left out with its unit, their residuals multiplied by the optimism.
     error : float
         Weighted mean of squared leave-one-out residuals, each output in its standard deviations, summed over outputs:
         length, ridge and metric are those of the least. Without the optimism.
@@ -366,7 +366,7 @@ def fit_kernel_ridge(
     weight : ndarray of shape (n,)
         Frequencies, positive.
     group : ndarray of int64, shape (n,), optional
-        Cluster of each row: errors are leave-cluster-out then.
+        Number of the unit of each row, which is left out as a whole then.
     transform : ndarray of shape (d, k)
         Linear map before distances are taken.
     landmarks : ndarray of int, optional
@@ -471,14 +471,14 @@ def metric_optimism(
         Of `fit_metric_and_ridge`. Fits without each fold learn a metric at its length, in units of distances, and
         choose their ridge.
     columns, value, weight, group
-        The rows of the fit. Fewer than four rows or groups have no folds, and optimism one.
+        The rows of the fit. Fewer than four units of rows have no folds, and optimism one.
     """
     rows = canonical_rows(
         TrainingRows.from_arrays(
             columns, value / found.unit, weight, exclusion=None if group is None else Exclusion(group)
         )
     )
-    if (rows.number if rows.exclusion is None else rows.exclusion.count) < FEWEST:
+    if rows.units.number(rows.number) < FEWEST:
         return np.ones(value.shape[1])
     length = found.kernel.length / distance_of(columns @ found.transform, weight)
     met = promised = np.zeros(value.shape[1])
@@ -486,7 +486,7 @@ def metric_optimism(
         some, there = np.flatnonzero(rows.weight > held), np.flatnonzero(held)
         fold = replace(rows, weight=rows.weight - held).take(some)
         fit = fit_metric_and_ridge(
-            found.kernel.name, fold.X, fold.value, fold.weight, fold.clusters, lengths=(length,)
+            found.kernel.name, fold.X, fold.value, fold.weight, fold.units.code, lengths=(length,)
         )  # fmt: skip
         met = met + held[there] @ (rows.value[there] - fit.predict(rows.X[there])) ** 2
         promised = promised + held.sum() * mean_of((fold.value - fit.left_out) ** 2, fold.weight)
@@ -521,8 +521,8 @@ def fit_table(
     n, size = len(columns), min(len(columns), SEARCH_ROWS)
     order = generator.permutation(n) if n > size else np.arange(n)
     some, landmarks = order[:size], order[:MOST_LANDMARKS]
-    clusters = None if group is None or np.ptp(group[some]) == 0 else group[some]
-    searched = columns[some], value[some], weight[some], clusters
+    own = None if group is None or np.ptp(group[some]) == 0 else group[some]
+    searched = columns[some], value[some], weight[some], own
     best = found = fit_metric_and_ridge(kernel, *searched, rounds=ROUNDS if learn_metric else 0)
     if n > size:
         found = fit_kernel_ridge(

@@ -34,6 +34,7 @@ from scipy.optimize import nnls
 from sklearn.linear_model import LogisticRegression
 
 from kernpool.bandwidth import TrainingRows
+from kernpool.core import Units
 from kernpool.estimators.fitted_model import read_query
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.methods.inference import Prediction
@@ -86,10 +87,10 @@ class FittedStack:
         local : KernelSmoother
             Fitted to arrays.
         fit : callable
-            Takes standardised columns, outputs, frequencies and clusters of rows; returns the global members.
+            Takes standardised columns, outputs, frequencies and unit codes of rows; returns the global members.
         """
         weight = row_weights(local)
-        kept, encoding, group = weight > 0, local.encoding_, local.smoother_.group
+        kept, encoding, units = weight > 0, local.encoding_, local.smoother_.units
         weight, value = weight[kept], values_of(local)[kept]
         number = TrainingRows.from_arrays(local.key_[kept], value, weight).number
         if not number > 1.0:
@@ -97,7 +98,7 @@ class FittedStack:
         columns = StandardColumns.of(local.key_[kept], weight, encoding)
         matrix = columns.matrix(local.key_[kept], local.key_code_[kept])
         with blas_threads(resolve_n_jobs(local.n_jobs)):  # 442 rows of 4 columns: 18 s with two threads, 1.4 with one
-            others = fit(matrix, value, weight, None if group is None else group[kept])
+            others = fit(matrix, value, weight, units.take(kept).code)
         left_out = local.leave_one_out().prediction[kept]
         unit = others[0].unit
         residuals = [(value - each) / unit for each in (left_out, *(member.left_out for member in others))]
@@ -130,10 +131,10 @@ class FittedStack:
         return values_of(self.local)[self.kept]
 
     @property
-    def group(self) -> Codes | None:
-        """Cluster of each training row of positive weight; None without groups."""
-        group = self.local.smoother_.group
-        return None if group is None else group[self.kept]
+    def units(self) -> Units:
+        """Units of the training rows of positive weight."""
+        units: Units = self.local.smoother_.units
+        return units.take(self.kept)
 
     @property
     def error(self) -> float:
@@ -142,12 +143,12 @@ class FittedStack:
 
     @property
     def left_out_of_members(self) -> list[Array]:
-        """Leave-one-out, or leave-cluster-out, predictions of each member at the rows of positive weight."""
+        """Predictions of each member at the rows of positive weight, each row left out with its unit."""
         return [self.local_left_out, *(other.left_out for other in self.others)]
 
     @cached_property
     def left_out(self) -> Array:
-        """Leave-one-out, or leave-cluster-out, predictions of the average."""
+        """Predictions of the average, each row left out with its unit."""
         return average(self.mixing, self.left_out_of_members)
 
     def read(self, X: ArrayLike, *, warn: bool = True) -> Prediction:

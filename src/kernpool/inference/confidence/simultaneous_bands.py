@@ -2,7 +2,7 @@
 
 The tube formula is for curves: one numeric column, independent rows, linear weights without jumps. It covers all
 points of the interval and draws nothing. The multiplier bootstrap is for everything else (several columns, kernels
-with an edge, clusters), and covers the given evaluation points. Both end in a critical value, the number of
+with an edge, dependent rows), and covers the given evaluation points. Both end in a critical value, the number of
 standard errors on either side. Standard errors are estimated, so at each point Student's quantile of the same tail
 probability is used.
 
@@ -29,7 +29,7 @@ of::
 
 over the evaluation points q [2]_ [3]_; at a single point T is the absolute value of a standard normal number. With
 a local noise estimate r is one: the noise, smooth at the scale of the linear weights, cancels, as in the tube
-formula. In a sandwich estimate r are its residuals, and rows of a cluster share one xi.
+formula. In a sandwich estimate r are its residuals, and rows of a larger unit share one xi.
 
 Linear weights do not depend on outputs, so the draws are columns of outputs: tables of weights for blocks of points
 are multiplied by all of them, or, where that is too much memory, up to 64 columns at a time are pooled.
@@ -55,7 +55,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.core import Layout, PoolState
+from kernpool.core import Layout, PoolState, Units
 from kernpool.core.local_fit import in_other_bandwidths, mean_product
 from kernpool.execution.error_messages import abbreviate, as_count
 from kernpool.execution.threads import blas_threads
@@ -89,12 +89,12 @@ def largest_errors(
     """Draw the supremum of the studentised error over evaluation points (multiplier bootstrap)."""
     # Points whose window is empty, or has only zero residuals, are ignored. The same bits for any number of threads.
     seed = random_draws.as_seed(random_state)
-    residual, units = _residuals_to_multiply(errors.residual, smoother.weight, errors.cluster)
+    residual, times = _residuals_to_multiply(errors.residual, smoother.weight, errors.units)
     with np.errstate(invalid="ignore"):
         known = errors.spread > NOTHING * np.max(np.nan_to_num(errors.spread), axis=0, initial=0.0)
     inverse = np.divide(1.0, errors.spread, where=known, out=np.zeros_like(errors.spread))
     values = random_draws.multiplied(
-        residual, "gaussian", seed, n_resamples, units=units, cluster=errors.cluster, results=len(places.query)
+        residual, "gaussian", seed, n_resamples, times=times, units=errors.units, results=len(places.query)
     )
     if residual.size * n_resamples <= NUMBERS:
         return _errors_by_tables(found, np.concatenate([value for _, value in values], axis=1), inverse)
@@ -141,10 +141,10 @@ def critical_values(largest: Array, level: float) -> Array:
     return np.asarray(np.maximum(np.sort(largest, axis=0)[rank - 1], -ndtri(0.5 * (1.0 - level))))
 
 
-def _residuals_to_multiply(residual: Array, weight: Array, cluster: Integers | None) -> tuple[Array, Integers | None]:
+def _residuals_to_multiply(residual: Array, weight: Array, units: Units) -> tuple[Array, Integers | None]:
     """Return residuals to be multiplied by random draws, and how many draws are averaged for each residual."""
     # a mean of w normal numbers has variance 1 / w: one draw per row, rescaled, where w is fractional or large
-    if cluster is not None or np.all(weight == 1.0):
+    if units.code is not None or np.all(weight == 1.0):
         return residual, None
     if np.array_equal(weight, np.rint(weight)) and weight.sum() <= random_draws.MOST_UNITS:
         return residual, weight.astype(np.int64)
@@ -259,8 +259,8 @@ def curve_grid(smoother: Smoother, places: EvaluationPoints) -> EvaluationPoints
 
 def why_no_tube(smoother: Smoother, places: EvaluationPoints) -> str | None:
     """Return the reason why the tube formula does not apply, in words; None if it does."""
-    if smoother.group is not None:
-        return "the tube formula is for independent rows, and groups make clusters"
+    if smoother.units.code is not None:
+        return f"the tube formula is for independent rows, and these come in {smoother.units.name}s"
     if smoother.window != "fixed":
         return "the tube formula is for windows of the bandwidth, and these follow the rows"
     if smoother.columns != 1:

@@ -11,10 +11,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from kernpool.core.state import EmptyWindowWarning
-from kernpool.data.encoding import group_codes
+from kernpool.core import SINGLE_ROWS, EmptyWindowWarning, Units
 from kernpool.execution.error_messages import abbreviate, as_count, check_choice
 from kernpool.execution.progress import Progress
 from kernpool.execution.warnings import warn_caller
@@ -39,7 +38,7 @@ def bootstrap(
     statistic: Statistic | None = None,
     n_resamples: int = 999,
     kind: str = "wild",
-    groups: ArrayLike | None = None,
+    units: Units = SINGLE_ROWS,
     random_state: Any = 0,
     max_bytes: int = 1 << 30,
     flat: bool = True,
@@ -57,8 +56,8 @@ def bootstrap(
         Takes a resampled fit of shape (m,) or (m, c), and returns a number or an array; by default the fit itself.
     n_resamples, kind, random_state, max_bytes
         As of the `bootstrap` of a regressor.
-    groups : array_like of shape (n,), optional
-        Cluster labels; clusters are drawn as a whole.
+    units : Units, optional
+        What is drawn as a whole; by default each row.
     flat : bool, default=True
         Whether fits of one output have shape (m,).
     progress : callable, optional
@@ -72,7 +71,7 @@ def bootstrap(
     Raises
     ------
     ValueError
-        If weights are not whole numbers, there are fewer than five rows or two clusters, or the result needs more than
+        If weights are not whole numbers, there are fewer than five rows or two units, or the result needs more than
         `max_bytes`.
     """
     check_choice("kind", kind, KINDS)
@@ -89,14 +88,15 @@ def bootstrap(
     m = len(places.query)
     if statistic is None:
         _check_size(m * c, n_resamples, max_bytes)
-    units = random_draws.unit_counts(smoother.weight, "the bootstrap")
-    if (n if units is None else units.sum()) < LEAST_ROWS:
-        raise ValueError(f"the bootstrap needs at least {LEAST_ROWS} rows, got {n if units is None else units.sum()}")
-    cluster = None if groups is None else as_clusters(groups, n)
+    times = random_draws.unit_counts(smoother.weight, "the bootstrap")
+    rows = n if times is None else int(times.sum())
+    if rows < LEAST_ROWS:
+        raise ValueError(f"the bootstrap needs at least {LEAST_ROWS} rows, got {rows}")
+    units.refuse_few(smoother.weight, 2)
     fits = _of_rows if kind == "pairs" else partial(_of_values, kind=kind)
     shape, found = (m,) if flat and c == 1 else (m, c), None
     for number, drawn in enumerate(
-        fits(smoother, places, units, cluster, n_resamples=n_resamples, seed=random_draws.as_seed(random_state))
+        fits(smoother, places, times, units, n_resamples=n_resamples, seed=random_draws.as_seed(random_state))
     ):
         fit = drawn.reshape(shape)
         one = fit if statistic is None else as_numbers(statistic(fit))
@@ -132,22 +132,11 @@ def as_numbers(returned: Any) -> Array:
     return np.asarray(found, dtype=np.float64)
 
 
-def as_clusters(groups: ArrayLike, n: int) -> Integers:
-    """Validate the cluster labels of rows, with at least two clusters, and number the clusters."""
-    code = group_codes(groups, n)
-    if code.max() < 1:
-        raise ValueError(
-            f"groups has the one label {np.asarray(groups).tolist()[0]!r}; clusters are drawn as a whole, so give two "
-            "or more"
-        )
-    return code
-
-
 def _of_values(
     smoother: Smoother,
     places: EvaluationPoints,
-    units: Integers | None,
-    cluster: Integers | None,
+    times: Integers | None,
+    units: Units,
     *,
     kind: str,
     n_resamples: int,
@@ -159,21 +148,23 @@ def _of_values(
     middle = smoother.predict(smoother.problem(smoother.training))
     smoother.predict(smoother.problem(places), report=True)
     if kind == "residual":
-        if cluster is not None:
-            raise ValueError("kind='residual' exchanges residuals between rows, and groups forbid it; use kind='wild'")
+        if units.code is not None:
+            raise ValueError(
+                f"kind='residual' exchanges residuals between rows, and these come in {units.name}s; use kind='wild'"
+            )
         residual = value - middle
-        residual = residual - np.average(residual, axis=0, weights=units)
+        residual = residual - np.average(residual, axis=0, weights=times)
     else:
         residual = value - predicted_from_others(smoother)
-    kept = slice(None) if units is None else units > 0
+    kept = slice(None) if times is None else times > 0
     _warn_of_no_residuals(residual[kept], value[kept], kind)
     noise: Iterator[Array]
     if kind == "residual":
-        size = n if units is None else int(units.sum())
+        size = n if times is None else int(times.sum())
         numbers = (range(block.start, block.stop) for block in random_draws.blocks(n_resamples, size * c))
-        noise = (np.stack([_draw_residuals(residual, units, seed, b, size) for b in some], axis=1) for some in numbers)
+        noise = (np.stack([_draw_residuals(residual, times, seed, b, size) for b in some], axis=1) for some in numbers)
     else:
-        noise = (part for _, part in multiplied(residual, kind, seed, n_resamples, units=units, cluster=cluster))
+        noise = (part for _, part in multiplied(residual, kind, seed, n_resamples, times=times, units=units))
     for moved in noise:
         columns = (middle[:, None, :] + moved).reshape(n, -1)
         yield from np.moveaxis(predicted(smoother, places, columns).reshape(-1, moved.shape[1], c), 1, 0)
@@ -206,8 +197,8 @@ def _warn_of_no_residuals(residual: Array, value: Array, kind: str) -> None:
 def _of_rows(
     smoother: Smoother,
     places: EvaluationPoints,
-    units: Integers | None,
-    cluster: Integers | None,
+    times: Integers | None,
+    units: Units,
     *,
     n_resamples: int,
     seed: int,
@@ -221,11 +212,11 @@ def _of_rows(
     if constant is None:  # which leaves no NaN to count
         smoother.predict(smoother.problem(places), report=True)
     for number in range(n_resamples):
-        times = resampled_counts(seed, number, n, units, cluster)
-        if times.any():
-            drawn = smoother.with_weight(times.astype(np.float64))
+        counts = resampled_counts(seed, number, n, times, units)
+        if counts.any():
+            drawn = smoother.with_weight(counts.astype(np.float64))
             fit = drawn.predict(drawn.problem(drawn.points(places.query, places.code)))  # in windows of its own
-        else:  # only clusters of weight zero were drawn
+        else:  # only units of weight zero were drawn
             fit = np.full((len(places.query), c), np.nan if constant is None else constant)
         if np.isnan(fit).any():
             empty += 1
@@ -240,15 +231,14 @@ def _of_rows(
 
 
 def resampled_counts(
-    seed: int, number: int, rows: int, units: Integers | None = None, cluster: Integers | None = None
+    seed: int, number: int, rows: int, times: Integers | None = None, units: Units = SINGLE_ROWS
 ) -> Integers:
     """Draw how often each row occurs in one resample of a pairs bootstrap."""
-    size = rows if units is None else int(units.sum())
-    size = size if cluster is None else int(cluster.max()) + 1
+    size = units.draws(rows if times is None else int(times.sum()))
     counts = np.bincount(random_draws.drawn_rows(seed, number, size), minlength=size)
-    if cluster is not None:
-        return counts[cluster] if units is None else counts[cluster] * units
-    return counts if units is None else random_draws.sums_of_units(counts, units)
+    if units.code is not None:
+        return counts[units.code] if times is None else counts[units.code] * times
+    return counts if times is None else random_draws.sums_of_units(counts, times)
 
 
 def _draw_residuals(residual: Array, units: Integers | None, seed: int, number: int, size: int) -> Array:

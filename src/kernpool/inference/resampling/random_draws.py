@@ -1,7 +1,7 @@
 """Random draws for resampling: multipliers and resampled rows, reproducible for any blocking or partition.
 
 Every draw is a function of the seed and of numbers, never of how the computation is cut into blocks or partitions.
-Residuals are multiplied by one draw per row, per unit row (a row of frequency 3 is three) or per cluster.
+Residuals are multiplied by one draw per row, per unit row (a row of frequency 3 is three) or per larger unit.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.random import Generator, Philox
 from numpy.typing import ArrayLike, NDArray
 
+from kernpool.core import SINGLE_ROWS, Units
 from kernpool.execution.error_messages import abbreviate
 
 Array = NDArray[np.float64]
@@ -141,18 +142,17 @@ def multiplied(
     seed: int,
     n_resamples: int,
     *,
-    units: Integers | None = None,
-    cluster: Integers | None = None,
+    times: Integers | None = None,
+    units: Units = SINGLE_ROWS,
     results: int = 0,
 ) -> Iterator[tuple[slice, Array]]:
     """Yield residuals times random multipliers, in blocks of resamples."""
-    # each of a row's units has its own multiplier, and the row their mean; rows of a cluster share one
+    # each of a row's units has its own multiplier, and the row their mean; rows of a larger unit share one
     n, c = residual.shape
-    size = n if units is None else int(units.sum())
+    size = n if times is None else int(times.sum())
     for block in blocks(n_resamples, max(size, results) * c):
-        drawn = size if cluster is None else int(cluster.max()) + 1
-        sign = multipliers(kind, seed, block, drawn)
-        sign = sign[cluster] if cluster is not None else means_of_units(sign, units)
+        sign = multipliers(kind, seed, block, units.draws(size))
+        sign = means_of_units(sign, times) if units.code is None else sign[units.code]
         yield block, sign[:, :, None] * residual[:, None, :]
 
 

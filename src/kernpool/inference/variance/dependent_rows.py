@@ -39,33 +39,35 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from kernpool.core import Exclusion
-from kernpool.data.encoding import group_codes
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
 from kernpool.smoother import Estimate, Smoother, Training, WeightTables
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-FEWEST_CLUSTERS = 5
+LEFT_OUT = ("local", "sandwich", "hc3")  # all of which are leave-cluster-out with clusters
+OF_CLUSTERS = (*LEFT_OUT, "hc0", "hc1")
+FEW_CLUSTERS = (
+    "fewer than two clusters count, so that nothing tells how much clusters differ, and standard errors become NaN; "
+    "use a larger bandwidth, or finer groups"
+)
 
 
-def number_clusters(groups: ArrayLike, weight: Array) -> Integers:
-    """Validate the cluster labels of rows, and number the clusters in the order of their labels.
-
-    Clusters without positive weight are ignored; there must be five others.
-    """
-    code = group_codes(groups, len(weight))
-    count = len(np.unique(code[weight > 0]))
-    if count < FEWEST_CLUSTERS:
+def refuse_for_dependent(variance: str, exclusion: Exclusion) -> None:
+    """Raise ValueError if a variance estimator is for independent rows only."""
+    allowed: tuple[str, ...] = OF_CLUSTERS
+    which = "leave-cluster-out, or those of the fit itself with 'hc0' and 'hc1'"
+    if exclusion.gap:
+        allowed = LEFT_OUT
+        which = "those without the rows within the gap, and their correlations count"
+    if variance not in allowed:
         raise ValueError(
-            f"groups has {count} cluster{'s' if count != 1 else ''} of positive weight, and what varies between "
-            f"clusters needs at least {FEWEST_CLUSTERS}; use finer groups, or more clusters, or, only if rows are "
-            "independent of each other, groups of one row each"
+            f"variance={variance!r} is for independent rows; with {exclusion.option} residuals are {which}; leave "
+            "variance out, or use 'sandwich'"
         )
-    return code
 
 
 def residuals_of_whole_fit(code: Integers, training: Training, *, corrected: bool) -> Array:
@@ -82,7 +84,7 @@ def residuals_of_whole_fit(code: Integers, training: Training, *, corrected: boo
     return np.asarray(np.sqrt(factor) * np.where(kept[:, None], training.value - training.fitted, 0.0))
 
 
-def cluster_errors(smoother: Smoother, found: Estimate, code: Integers, residual: Array) -> tuple[Array, Array, Array]:
+def errors_of_units(smoother: Smoother, found: Estimate, code: Integers, residual: Array) -> tuple[Array, Array, Array]:
     """Compute cluster-robust standard errors, degrees of freedom, and norms of linear weights of an estimate."""
     # df is the effective number of clusters minus one; the size is the norm of the linear weights of unit rows
     tables = WeightTables.of(found.terms, np.argsort(code, kind="stable"))
@@ -139,45 +141,42 @@ def sums_of_places(order: Exclusion, weight: Array, number: Array) -> tuple[Arra
     return count, sums
 
 
-def inflation(smoother: Smoother, found: Estimate, correlations: Array) -> Array:
+def inflation(order: Exclusion, found: Estimate, correlations: Array) -> Array:
     """Return the variance of an estimate with correlated noise, in units of that with independent noise."""
-    tables, (m, c) = _in_order(smoother, found), (len(found.center), correlations.shape[1])
+    tables, (m, c) = _in_order(order, found), (len(found.center), correlations.shape[1])
     added, alone = np.zeros((m, c)), np.zeros(m)
     for rows in cut(m, tables.places):
         share = tables.rows(rows)
         alone[rows] = np.sum(share**2 / tables.weight, axis=1)
-        products = _products_by_lag(_by_place(smoother, tables, share), len(correlations) - 1)
+        products = _products_by_lag(_by_place(order, tables, share), len(correlations) - 1)
         added[rows] = (products[:, :1] - alone[rows, None]) * correlations[0]
         added[rows] += 2.0 * products[:, 1:] @ correlations[1:]
     ratio = np.divide(added, alone[:, None], where=alone[:, None] > 0, out=np.zeros_like(added))
     return np.where(found.occupied[:, None], 1.0 + np.maximum(ratio, 0.0), 1.0)
 
 
-def sandwich(smoother: Smoother, found: Estimate, residual: Array) -> Array:
+def sandwich(order: Exclusion, found: Estimate, residual: Array) -> Array:
     """Return the standard errors of an estimate from products of residuals up to twice the gap apart, (m, c)."""
-    tables, m = _in_order(smoother, found), len(found.center)
-    assert smoother.exclusion is not None
-    lags = LAGS * smoother.exclusion.gap
+    tables, m = _in_order(order, found), len(found.center)
+    lags = LAGS * order.gap
     taper = np.append(1.0, 2.0 * (1.0 - np.arange(1, lags + 1) / (lags + 1.0)))
     variance = np.zeros((m, residual.shape[1]))
     for rows in cut(m, tables.places):
         share = tables.rows(rows)
         for c, column in enumerate(residual[tables.kept].T):
-            products = _products_by_lag(_by_place(smoother, tables, share * column), lags)
+            products = _products_by_lag(_by_place(order, tables, share * column), lags)
             variance[rows, c] = products @ taper
     return np.asarray(np.sqrt(np.maximum(variance, 0.0)))
 
 
-def _in_order(smoother: Smoother, found: Estimate) -> WeightTables:
+def _in_order(order: Exclusion, found: Estimate) -> WeightTables:
     """Return the linear weights of an estimate for the rows of positive weight, in their order."""
-    assert smoother.exclusion is not None
-    return WeightTables.of(found.terms, np.argsort(smoother.exclusion.code, kind="stable"))
+    return WeightTables.of(found.terms, np.argsort(order.code, kind="stable"))
 
 
-def _by_place(smoother: Smoother, tables: WeightTables, share: Array) -> Array:
+def _by_place(order: Exclusion, tables: WeightTables, share: Array) -> Array:
     """Sum numbers of rows in their order over the rows of each place; places without rows are zero."""
-    assert smoother.exclusion is not None
-    place = smoother.exclusion.code[tables.kept]
+    place = order.code[tables.kept]
     starts = np.flatnonzero(np.append(True, np.diff(place) > 0))
     sums = np.zeros((len(share), int(place[-1] - place[0]) + 1))
     sums[:, place[starts] - place[0]] = np.add.reduceat(share, starts, axis=1)

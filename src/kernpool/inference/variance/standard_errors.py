@@ -16,14 +16,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.core import EmptyWindowWarning, Exclusion, Problem, RankDeficiencyWarning, warn_of_curvature
+from kernpool.core import EmptyWindowWarning, Exclusion, Problem, RankDeficiencyWarning, Units, warn_of_curvature
 from kernpool.execution.error_messages import check_choice
 from kernpool.execution.warnings import warn_caller
 from kernpool.inference.variance.dependent_rows import (
+    FEW_CLUSTERS,
+    LEFT_OUT,
     autocorrelation,
-    cluster_errors,
+    errors_of_units,
     inflation,
-    number_clusters,
+    refuse_for_dependent,
     residuals_of_whole_fit,
     sandwich,
 )
@@ -35,8 +37,6 @@ Array = NDArray[np.float64]
 
 # Squared residuals of each kind of variance; "local" averages them first.
 VARIANCES = {"local": "hc3", "sandwich": "hc3", "nn": "nn", "hc0": "hc0", "hc1": "hc1", "hc2": "hc2", "hc3": "hc3"}
-LEFT_OUT = ("local", "sandwich", "hc3")  # all of which are leave-cluster-out with clusters
-OF_CLUSTERS = (*LEFT_OUT, "hc0", "hc1")
 NO_SLOPE = 1e-12  # linear weights per bandwidth, in units of those of a mean of all rows
 
 
@@ -46,27 +46,17 @@ class Errors:
 
     standard_error: Array  # shape (m, c); NaN where unidentified, zero where residuals are only rounding
     df: Array  # shape (m,)
-    noise: Array | None  # shape (m, c): variance of an observation; None with clusters
+    noise: Array | None  # shape (m, c): variance of an observation; None where whole units have errors
     residual: Array  # shape (n, c): r of the error sum_j l_j r_j xi_j; (n, 1) of ones if noise is local
     spread: Array  # shape (m, c) or (m, 1): standard deviation of that sum
-    cluster: NDArray[np.int64] | None = None  # shape (n,): rows of a cluster share one xi
+    units: Units  # rows of a unit share one xi
 
 
 def check_variance(variance: str, exclusion: Exclusion | None) -> None:
     """Raise ValueError if a variance estimator is unknown, or is for independent rows although rows are not."""
     check_choice("variance", variance, VARIANCES)
-    if exclusion is None or variance in LEFT_OUT:
-        return
-    if exclusion.gap:
-        raise ValueError(
-            f"variance={variance!r} is for independent rows; with gap={exclusion.gap} residuals are those without the "
-            "rows within the gap, and their correlations count; leave variance out, or use 'sandwich'"
-        )
-    if variance not in OF_CLUSTERS:
-        raise ValueError(
-            f"variance={variance!r} is for independent rows; with groups, residuals are leave-cluster-out, or those of "
-            "the fit itself with 'hc0' and 'hc1'; leave variance out, or groups"
-        )
+    if exclusion is not None:
+        refuse_for_dependent(variance, exclusion)
 
 
 def errors_of(
@@ -76,16 +66,16 @@ def errors_of(
     variance: str = "local",
 ) -> list[Errors]:
     """Compute the standard errors of several estimates at the same points, from one call of `estimates`."""
-    # local noise times the norm of the linear weights, or a sandwich of residuals; with clusters, sums over their rows
+    # local noise times the norm of the linear weights, or a sandwich of residuals; sums over the rows of whole units
     order = smoother.exclusion
-    if order is not None and not order.gap:
-        return _errors_of_clusters(smoother, found, variance)
+    if smoother.units.code is not None:
+        return _errors_by_unit(smoother, found, variance)
     training = smoother.training_fit
     squared = squared_residuals(smoother, training, VARIANCES[variance])
     sums, known = found[0].sums, smoother.of_residuals()
     noise, df = local_noise(known, places, squared, sums if known is smoother else None)
     quiet = noise <= smoother.rounding**2
-    noise, correlations = np.where(quiet, 0.0, noise), None
+    noise, correlations = np.where(quiet, 0.0, noise), np.empty(0)
     if order is not None:
         left = np.where(training.weight[:, None] > 0, training.value - training.deleted, 0.0)
         correlations = autocorrelation(left, training.weight, order)
@@ -98,35 +88,35 @@ def errors_of(
         if variance == "local":
             residual, spread = np.ones((len(squared), 1)), size[:, None]
             error = np.sqrt(noise) * spread
-            error = error if correlations is None else error * np.sqrt(inflation(smoother, one, correlations))
+            error = error if order is None else error * np.sqrt(inflation(order, one, correlations))
         else:
             residual = np.sqrt(squared)
             spread = np.sqrt(np.stack([squared_norm(one.terms, sums, psi) for psi in squared.T], axis=1))
-            error = np.where(quiet, 0.0, spread if order is None else sandwich(smoother, one, left))
+            error = np.where(quiet, 0.0, spread if order is None else sandwich(order, one, left))
         error = np.where(one.occupied[:, None], error, np.nan)
         if one.column is not None:
             _refuse_flat(one, error, size, smoother)
-        errors.append(Errors(error, df, noise, residual, spread))
+        errors.append(Errors(error, df, noise, residual, spread, smoother.units))
     return errors
 
 
-def _errors_of_clusters(smoother: Smoother, found: Sequence[Estimate], variance: str) -> list[Errors]:
-    """Compute the cluster-robust standard errors of several estimates, by residuals without the cluster of a row."""
-    code, residual = smoother.group, smoother.cluster_residual
+def _errors_by_unit(smoother: Smoother, found: Sequence[Estimate], variance: str) -> list[Errors]:
+    """Compute standard errors of several estimates that are robust to noise that the rows of a unit share."""
+    units, residual = smoother.units, smoother.residual_of_units
+    units.refuse_few(smoother.weight)
+    code = units.code
     assert code is not None
-    assert residual is not None
-    number_clusters(code, smoother.weight)  # which refuses too few
     if variance not in LEFT_OUT:
         residual = residuals_of_whole_fit(code, smoother.training_fit, corrected=variance == "hc1")
     quiet = np.max(np.abs(residual), axis=0) <= smoother.rounding
     errors: list[Errors] = []
     for one in found:
-        spread, df, size = cluster_errors(smoother, one, code, residual)
+        spread, df, size = errors_of_units(smoother, one, code, residual)
         error = np.where(quiet & np.isfinite(spread), 0.0, spread)
         error = np.where(one.occupied[:, None], error, np.nan)
         if one.column is not None:
             _refuse_flat(one, error, size, smoother)
-        errors.append(Errors(error, df, None, residual, spread, code))
+        errors.append(Errors(error, df, None, residual, spread, units))
     return errors
 
 
@@ -177,7 +167,7 @@ class ExtrapolationWarning(UserWarning):
       to 12) without the last one, and never more than six times as far from the median as these reach. A single
       outlier does not change it. For local planes it reaches half of the range beyond the second largest value at most.
 
-    For rows in chunks and on a cluster only the range is known, not the tail, so that only the first part applies.
+    For rows in chunks and in partitions only the range is known, not the tail, so that only the first part applies.
     Columns compared by rank are judged in ranks, learned similarities in the space that rows are mapped to.
 
     Among new rows from the distribution of the training rows less than 1 percent are extrapolation, with 60, 200 and
@@ -252,9 +242,8 @@ def checked_errors(found: Estimate, errors: Errors, *, robust: bool = False) -> 
     few = df < FEW_DF - rounded
     error[few], df[few] = np.nan, np.nan
     reason = (
-        "fewer than two clusters count, so that nothing tells how much clusters differ, and standard errors become "
-        "NaN; use a larger bandwidth, or finer groups"
-        if errors.cluster is not None
+        FEW_CLUSTERS
+        if errors.units.code is not None
         else "the noise would be estimated from less than one row, and standard errors become NaN; "
         "get_prediction(X).effective_sample_size shows where rows are, and weights are frequencies of rows"
     )
