@@ -1,18 +1,18 @@
-"""Local planes of columns on circles and the globe: least squares on tangents, rotations, refits, standard errors."""
+"""Columns on circles and the globe: no answer depends on where these begin; planes on tangents, refits, errors."""
 
 from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 from scipy.special import iv
 
 from kernpool import (
     ExtrapolationWarning,
     Floor,
+    KernelStackingRegressor,
     LocalLinearRegressor,
+    NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
     Nearest,
     RankDeficiencyWarning,
@@ -62,6 +62,86 @@ def plane_at(weight, offset, y, ridge=0.0):
     return np.linalg.solve(gram, design.T @ (weight * y))
 
 
+def rotated(where):
+    """Latitudes and longitudes of the same places on a globe with other poles."""
+    x, y, z = Rotation.from_euler("xyz", [0.4, 1.1, -2.0]).apply(Globe((0, 1)).place(where)).T / EARTH_RADIUS
+    return np.degrees(np.column_stack([np.arcsin(z), np.arctan2(y, x)]))
+
+
+HOUR, GLOBE = {"periodic": {0: PERIOD}}, {"geographic": (0, 1)}
+TURNS = {  # columns of the table, their options, and other numbers for the same rows
+    "another hour": ([0], HOUR, lambda X: X + 7.3),
+    "hours of other days": ([0], HOUR, lambda X: X + PERIOD * (np.arange(len(X)) % 4 - 1)[:, None]),
+    "another hour, and numbers": ([0, 3], HOUR, lambda X: np.add(X, (7.313, 0.0))),
+    "another hour, and categories": ([0, 4], HOUR | {"unordered": [1]}, lambda X: np.add(X, (7.313, 0))),
+    "another globe": ([1, 2], GLOBE, rotated),
+    "other longitudes, and numbers": ([1, 2, 3], GLOBE, lambda X: np.add(X, (0.0, 333.0, 0.0))),
+}
+MODELS = {  # bandwidths in hours; windows of few rows, in which planes are not determined, are among them
+    "means": (NadarayaWatsonRegressor, {"bandwidth": 1.0}),
+    "planes": (LocalLinearRegressor, {"bandwidth": 1.0}),
+    "narrow planes": (LocalLinearRegressor, {"kernel": "epanechnikov", "bandwidth": 0.4, "ridge": 0.0}),
+    "nearest": (LocalLinearRegressor, {"kernel": "tricube", "bandwidth": 1.0, "window": Nearest(12)}),
+    "floor": (NadarayaWatsonRegressor, {"bandwidth": 0.4, "window": Floor(8)}),
+    "robust": (LocalLinearRegressor, {"bandwidth": 1.0, "robust": True}),
+    "classes": (NadarayaWatsonClassifier, {"bandwidth": 1.0}),
+    "search": (NadarayaWatsonRegressor, {}),
+}
+SLOW = {
+    "search of planes": (LocalLinearRegressor, {}),
+    "stack": (lambda **options: KernelStackingRegressor(LocalLinearRegressor(**options)), {}),
+}
+ANSWERS = {
+    "predict": lambda model, q: model.predict(q),
+    "probabilities": lambda model, q: model.predict_proba(q),
+    "standard error": lambda model, q: model.get_prediction(q).standard_error,
+    "weights": lambda model, q: model.get_prediction(q).weights(),
+    "influence": lambda model, q: model.get_prediction(q).explain(3).influence,
+    "leave-one-out": lambda model, _: model.leave_one_out().prediction,
+    "leverage": lambda model, _: model.residuals().leverage,
+    "interval": lambda model, q: model.confidence_interval(q).lower,
+    "naive interval": lambda model, q: model.confidence_interval(q, method="naive").upper,
+    "quadratic interval": lambda model, q: model.confidence_interval(q, method="quadratic").upper,
+    "jackknife+": lambda model, q: model.prediction_interval(q, method="jackknife+").lower,
+    "adaptive": lambda model, q: model.prediction_interval(q).upper,
+    "quantiles": lambda model, q: model.quantile(q, [0.1, 0.5]),
+    "bootstrap": lambda model, q: model.bootstrap(q, n_resamples=9, random_state=0),
+    "expected error": lambda model, _: model.expected_error(),
+}
+
+
+def answers_of(model, query):
+    """Yield each answer, or the words by which it is refused."""
+    for name, answer in ANSWERS.items():
+        try:
+            yield name, np.asarray(answer(model, query), dtype=float)
+        except (AttributeError, TypeError, ValueError) as error:
+            yield name, str(error)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("turn", TURNS)
+@pytest.mark.parametrize("model", [*MODELS, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)])
+def test_no_answer_depends_on_where_a_circle_or_the_globe_begins(model, turn):
+    generator = np.random.default_rng(0)
+    n, (columns, on, turned), (kind, options) = 40, TURNS[turn], (MODELS | SLOW)[model]
+    north = np.degrees(np.arcsin(generator.uniform(-1.0, 1.0, n)))
+    table = [generator.uniform(0.0, PERIOD, n), north, generator.uniform(-180.0, 180.0, n), generator.normal(size=n)]
+    table[0][::9] = table[0][1::9][: len(table[0][::9])]  # rows at the same hour
+    X = np.column_stack([*table, np.arange(n) % 2])[:, columns]
+    y = np.cos(table[0] / RADIUS) + np.sin(np.radians(north)) + 0.3 * generator.normal(size=n)
+    y = y > 0 if model == "classes" else y
+    if "bandwidth" in options:
+        options = options | {"bandwidth": options["bandwidth"] * (5000.0 if on is GLOBE else 1.0)}
+        options |= {"smoothing": [0.1]} if "unordered" in on else {}
+    before, after = (answers_of(kind(**options, **on).fit(rows, y), rows[:7]) for rows in (X, turned(X)))
+    for (name, one), (_, other) in zip(before, after, strict=True):
+        if isinstance(one, str):
+            assert one == other, name
+        else:
+            np.testing.assert_allclose(other, one, rtol=1e-8, atol=1e-9, err_msg=name)
+
+
 @pytest.mark.parametrize("algorithm", ["auto", "reference", "brute", "kd_tree"])
 @pytest.mark.parametrize("ridge", [0.0, 0.7])
 def test_planes_are_least_squares_on_tangents(algorithm, ridge, places, generator):
@@ -94,58 +174,14 @@ def test_a_harmonic_on_evenly_spaced_hours_is_known():
     np.testing.assert_allclose(found.slope[:, 0], np.cos(q) / RADIUS, atol=1e-13)
 
 
-@settings(max_examples=20)
-@given(st.sampled_from([NadarayaWatsonRegressor, LocalLinearRegressor]), st.floats(-50.0, 50.0))
-def test_it_does_not_matter_where_a_circle_begins(kind, shift):
-    generator = np.random.default_rng(3)
-    x, y = generator.uniform(0.0, PERIOD, (30, 1)), generator.normal(size=30)
-    before, after = (kind(**FIXED).fit(x + by, y).get_prediction(HOURS + by) for by in (0.0, shift))
-    np.testing.assert_allclose(after.mean, before.mean, atol=1e-11)
-    np.testing.assert_allclose(after.slope, before.slope, atol=1e-11)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("ridge", [0.0, None])
-def test_searches_do_not_depend_on_where_a_circle_begins(ridge, day, generator):
-    x, y = day
-    X = np.column_stack([x, generator.normal(size=80)])
-    by = np.array([7.3, 0.0])
-    one, other = (LocalLinearRegressor(periodic={0: PERIOD}, ridge=ridge).fit(X + k * by, y) for k in (0.0, 1.0))
-    np.testing.assert_allclose(other.bandwidth_, one.bandwidth_, rtol=1e-4)
-    np.testing.assert_allclose(other.ridge_, one.ridge_, rtol=1e-3)
-    np.testing.assert_allclose(other.predict(X[:9] + by), one.predict(X[:9]), atol=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("kind", "bandwidth"),
-    [
-        (NadarayaWatsonRegressor, "regularised"),
-        (LocalLinearRegressor, 2500.0),
-        pytest.param(LocalLinearRegressor, "regularised", marks=pytest.mark.slow),
-    ],
-)
-def test_a_turn_of_the_globe_changes_nothing(kind, bandwidth, places):
-    where, y = places
-    unit = Globe((0, 1)).place(where) / EARTH_RADIUS
-    turned = Rotation.from_euler("xyz", [0.4, 1.1, -2.0]).apply(unit)
-    moved = np.degrees(np.column_stack([np.arcsin(turned[:, 2]), np.arctan2(turned[:, 1], turned[:, 0])]))
-    one, other = (kind(bandwidth=bandwidth, geographic=(0, 1)).fit(rows, y) for rows in (where, moved))
-    np.testing.assert_allclose(other.bandwidth_, one.bandwidth_, rtol=1e-5)
-    np.testing.assert_allclose(other.predict(moved[:20]), one.predict(where[:20]), atol=1e-6)
-    errors = (model.get_prediction(rows[:9]).standard_error for model, rows in ((one, where), (other, moved)))
-    np.testing.assert_allclose(*errors, rtol=1e-5)
-
-
 @pytest.mark.parametrize("kind", [NadarayaWatsonRegressor, LocalLinearRegressor])
 def test_the_date_line_and_the_poles_are_places_like_others(kind, places):
     where, y = places
     model = kind(bandwidth=3000.0, geographic=(0, 1)).fit(where, y)
     pole = model.predict([[90.0, longitude] for longitude in (-180.0, 0.0, 77.0)])
     np.testing.assert_allclose(pole, pole[0], rtol=1e-13)
-    near = model.predict([[89.999, longitude] for longitude in (-180.0, 0.0, 77.0)])
-    np.testing.assert_allclose(near, pole, atol=1e-4)
-    np.testing.assert_allclose(*(model.predict([[10.0, longitude]]) for longitude in (-170.0, 190.0)), rtol=1e-12)
-    np.testing.assert_allclose(*(model.predict([[10.0, longitude]]) for longitude in (-179.999, 179.999)), atol=1e-4)
+    np.testing.assert_allclose(model.predict([[89.999, 77.0]]), pole[0], atol=1e-4)
+    np.testing.assert_array_equal(*(model.predict([[10.0, longitude]]) for longitude in (-179.7, 180.3)))
 
 
 @dataclass(frozen=True)
@@ -187,22 +223,6 @@ def test_errors_and_intervals_are_those_of_the_reference(kind, degree, kernel, d
     residuals = model.residuals()
     np.testing.assert_allclose(residuals.leverage, dense.leverage(), rtol=1e-8)
     np.testing.assert_allclose(residuals.residual, y - dense.deleted()[:, 0], rtol=1e-8, atol=1e-10)
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"window": Nearest(30)},
-        {"bandwidth": 2.0, "robust": True},
-        {"bandwidth": 2.0, "window": Floor(20)},
-    ],
-)
-def test_other_options_do_not_depend_on_where_a_circle_begins(options, day):
-    x, y = day
-    given = {"periodic": {0: PERIOD}} | options
-    one, other = (LocalLinearRegressor(**given).fit(x + by, y).get_prediction(HOURS + by) for by in (0.0, 5.1))
-    np.testing.assert_allclose(other.mean, one.mean, atol=1e-10)
-    np.testing.assert_allclose(other.standard_error, one.standard_error, rtol=1e-8)
 
 
 def test_rows_behind_a_prediction(day):

@@ -315,6 +315,9 @@ def _solve_rows(mean: Array, layout: Layout, fit: LocalFit, rows: slice) -> None
     # In units of its root mean square, a column with a bandwidth of 1e9 is worth as much as any other.
     # At a query where all keys lie, sums that were moved there may be rounded to less than nothing.
     square = np.diagonal(second, axis1=1, axis2=2)
+    if layout.sizes:  # units, and with them the rank, do not depend on the axes of a circle or a globe
+        sums = np.add.reduceat(square, np.cumsum((0, *layout.sizes[:-1])), axis=1)
+        square = np.repeat(sums / layout.sizes, layout.sizes, axis=1)
     unit = np.sqrt(np.where(square > 0, square, 1.0))
     offset = offset / unit
     covariance = second / unit[:, :, None] / unit[:, None, :] - offset[:, :, None] * offset[:, None, :]

@@ -56,6 +56,8 @@ class Layout:
         Number d of columns of queries and keys.
     degree : {0, 1, 2}
         0 for the values alone.
+    sizes : tuple of int, default=()
+        Numbers of columns that are one point together, as of `Geometry`, and have the same unit.
 
     Examples
     --------
@@ -69,6 +71,7 @@ class Layout:
     values: int
     columns: int
     degree: int
+    sizes: tuple[int, ...] = ()
     value: slice = field(init=False, repr=False, compare=False)
     first: slice = field(init=False, repr=False, compare=False)
     second: slice = field(init=False, repr=False, compare=False)

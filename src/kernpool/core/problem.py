@@ -196,7 +196,7 @@ class Problem:
     @cached_property
     def layout(self) -> Layout:
         """Map from the weighted sums that local fits of the problem need to the columns that hold them."""
-        return layout_of(self.value.shape[1], self.key.shape[1], self.degree)
+        return layout_of(self.value.shape[1], self.key.shape[1], self.degree, self.similarity.geometry)
 
     @property
     def total_weight(self) -> float:

@@ -72,9 +72,9 @@ class Geometry(tuple[int, ...]):
         """Return the sums of numbers of columns, of shape (..., d), over those of each bandwidth."""
         return np.add.reduceat(numbers, self.starts, axis=-1) if self else numbers
 
-    def lengths(self, extent: Array) -> Array:
-        """Return the lengths of columns; of several columns the diagonal of their box."""
-        return np.hypot.reduceat(extent, self.starts) if self else extent
+    def lengths(self, numbers: Array) -> Array:
+        """Return numbers of columns, of shape (..., d), by bandwidth; of several columns the length of the vector."""
+        return np.asarray(np.hypot.reduceat(numbers, self.starts, axis=-1)) if self else numbers
 
     def project_planes(self, query: Array, layout: Layout, state: PoolState) -> PoolState:
         """Return kernel sums of local planes with offsets along the tangents at the queries.

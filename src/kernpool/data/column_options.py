@@ -29,6 +29,24 @@ POLE = 90.0
 PERIODS = "a dict from columns to their positive periods, 1e-100 to 1e100, such as {'hour': 24}"
 
 
+def within_period(column: NDArray[Any], period: float) -> Array:
+    """Return numbers less whole periods, from 0 to below the period, equal to the bit for the same place.
+
+    Examples
+    --------
+    >>> within_period(np.array([8.3, 32.3, -15.7, 24.0]), 24.0)
+    array([8.3, 8.3, 8.3, 0. ])
+    """
+    # 32.3 - 24 is 8.299999999999997 in float64, and rows of one place would be two to windows of the nearest rows. So
+    # numbers are rounded to fifteen decimal digits. Those before the point are counted in threes, so that most rows of
+    # a table have the same number of decimals: twelve for hours and degrees, nine for days since 1970.
+    number = column.astype(np.float64)
+    thousands = np.ceil(np.log10(np.maximum(np.abs(number), 2.0 * period)) / 3.0)
+    unit = 10.0 ** (15.0 - 3.0 * thousands)
+    place = np.rint(np.mod(number, period) * unit) / unit
+    return np.where(place < period, place, 0.0)
+
+
 @dataclass(frozen=True)
 class PooledColumn:
     """A numeric column that is pooled as it is; the options of columns are its subclasses.
@@ -113,8 +131,7 @@ class Circle(PooledColumn):
         return np.stack([-np.sin(angle), np.cos(angle)], axis=1)[:, :, None]
 
     def _angle(self, X: NDArray[Any]) -> Array:
-        turns = np.mod(X[:, self.columns[0]].astype(np.float64), self.period) / self.period  # equal places, equal bits
-        return np.asarray(2.0 * np.pi * np.where(turns < 1.0, turns, 0.0))
+        return 2.0 * np.pi * (within_period(X[:, self.columns[0]], self.period) / self.period)
 
 
 @dataclass(frozen=True)
@@ -161,9 +178,8 @@ class Globe(PooledColumn):
 
     def _angles(self, X: NDArray[Any]) -> tuple[Array, Array]:
         latitude, longitude = (X[:, column].astype(np.float64) for column in self.columns)
-        turned = np.mod(longitude, 360.0)  # equal places, equal bits
         # At a pole every longitude is the same place.
-        east = np.where((np.abs(latitude) == POLE) | (turned >= 360.0), 0.0, turned)
+        east = np.where(np.abs(latitude) == POLE, 0.0, within_period(longitude, 360.0))
         return np.radians(latitude), np.radians(east)
 
     def in_units(self, bandwidth: float, X: NDArray[Any]) -> tuple[float, float]:

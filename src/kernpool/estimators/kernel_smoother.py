@@ -65,12 +65,12 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
         if sample_weight is not None:
             weight = frequencies(sample_weight, len(key))
             exclusion = None if exclusion is None else exclusion.among(weight)
-        rows_of_search = TrainingRows.from_arrays(key, value, weight, code, exclusion)
-        warn_of_copies(rows_of_search, bandwidth=self.bandwidth)
         encoding = self.encoding_
         if encoding.options:
             refuse(self, "a periodic or geographic column")
-        rows_of_search = replace(rows_of_search, X=encoding.pooled(key), geometry=Geometry(encoding.sizes))
+        pooled = encoding.pooled(key)
+        rows_of_search = TrainingRows.from_arrays(pooled, value, weight, code, exclusion, Geometry(encoding.sizes))
+        warn_of_copies(rows_of_search, bandwidth=self.bandwidth)
         found = choose_windows(self, rows_of_search).of_table(encoding)
         self.__dict__ |= found.attributes() | {
             "key_": unshared(key), "value_": unshared(value), "key_weight_": weight, "key_code_": code,

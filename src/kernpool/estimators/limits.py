@@ -127,6 +127,7 @@ LIMITS: dict[str, dict[str, str]] = {  # answer: kinds of models that do not hav
         "options": WITHOUT_OPTIONS,
         "nearest means": "use LocalLinearRegressor, whose slopes are those of planes",
     },
+    'method="quadratic"': {"options": 'use method="robust", which removes the same bias'},
     "a corrected confidence interval": {"quadratic": 'use method="naive", or degree=1'},
     "a conditional distribution of residuals": {"stored": IN_MEMORY},
     "a leave-one-out distribution": {"stored": IN_MEMORY},

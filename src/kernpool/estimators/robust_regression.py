@@ -190,7 +190,7 @@ def _search(
     seconds = time.perf_counter()
     if one_factor:
         found = Found(spread, np.zeros(0), 0.0 if model._degree else None)
-        grid = candidates(drawn.X / drawn.geometry.per_column(spread), options)
+        grid = candidates(drawn, spread, options)
     else:
         pilot = choose(drawn)
         weight, _ = robustness_weights(_smoother_at(model, drawn, categories, pilot), robustness)

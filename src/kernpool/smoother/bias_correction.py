@@ -27,12 +27,12 @@ References
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.core import MOST_COLUMNS, Layout, PoolState, Problem, solve, with_ridge
+from kernpool.core import MOST_COLUMNS, PoolState, Problem, solve, with_ridge
 from kernpool.execution.error_messages import abbreviate
 from kernpool.kernels.registry import Gaussian
 from kernpool.smoother.linear_smoother import EvaluationPoints, Fitted, Smoother
@@ -135,7 +135,7 @@ def inverse_designs(problem: Problem, state: PoolState, ridge: Array | None) -> 
     layout, d = problem.layout, problem.layout.columns
     state = state if ridge is None else with_ridge(state, layout, ridge)
     identity = np.eye(layout.regressors)
-    probe = Layout(len(identity), d, layout.degree)
+    probe = replace(layout, values=len(identity))
     numerator = np.zeros((len(state.denominator), probe.width))
     names = ("first", "second") if layout.degree == 1 else ("first", "second", "third", "fourth")
     for name in names:

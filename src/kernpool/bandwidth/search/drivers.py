@@ -83,7 +83,7 @@ def search_one_factor(objectives: Sequence[SearchObjective], spread: Array, opti
     from scipy.optimize import minimize_scalar
 
     first, objective = objectives[0], objectives[-1]
-    grid = np.log(candidates(first.rows.X / first.rows.geometry.per_column(spread), options))
+    grid = np.log(candidates(first.rows, spread, options))
     penalised = partial(_penalised, first, np.log(spread))
     # Means of many rows by a smooth kernel change slowly: every second point shows the valleys, and the others are
     # evaluated inside these alone.
@@ -116,7 +116,7 @@ def search_one_factor(objectives: Sequence[SearchObjective], spread: Array, opti
     return f"the best of a grid on {len(first.rows.X)} rows, refined on all"
 
 
-def candidates(scaled: Array, options: SearchOptions) -> Array:
+def candidates(rows: TrainingRows, spread: Array, options: SearchOptions) -> Array:
     """Return a grid of common bandwidth factors, from well below the distances between rows to well above them.
 
     From a tenth of a typical nearest-neighbour distance to ten diameters of the data. Below, a Gaussian window holds
@@ -124,8 +124,10 @@ def candidates(scaled: Array, options: SearchOptions) -> Array:
 
     Parameters
     ----------
-    scaled : ndarray of shape (n, d)
-        Rows in units of the spreads of their columns.
+    rows : TrainingRows
+        Of the search.
+    spread : ndarray of shape (bandwidths,)
+        Bandwidths at the factor one.
     options : SearchOptions
         Kernel.
 
@@ -138,8 +140,8 @@ def candidates(scaled: Array, options: SearchOptions) -> Array:
     from scipy.spatial import KDTree
     from scipy.spatial.distance import pdist
 
-    points = np.unique(scaled, axis=0)
-    diameter = float(np.linalg.norm(points.max(axis=0) - points.min(axis=0)))
+    scaled = replace(rows, X=rows.X / rows.geometry.per_column(spread))
+    points, diameter = np.unique(scaled.X, axis=0), float(np.linalg.norm(scaled.extent))
     if diameter == 0:  # all rows at one point: every bandwidth gives the mean
         return np.ones(1)
     kernel = options.kernel
@@ -565,7 +567,7 @@ def search_per_column(
     """
     first, last = objectives[0], objectives[-1]
     options, (low, high, _) = first.options, first.box
-    grid = candidates(first.rows.X / first.rows.geometry.per_column(spread), options)
+    grid = candidates(first.rows, spread, options)
     # Points at which each log bandwidth or smoothing is scanned while the others stay fixed.
     size = LINE if len(low) <= MOST_TRIED_ONE_BY_ONE else PLACES
     steps = np.log(np.geomspace(grid[0] * 3, grid[-1], size))

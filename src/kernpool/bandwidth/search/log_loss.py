@@ -190,7 +190,7 @@ def search(criterion: LogLoss, first: LogLoss) -> str:
     options = first.fits.options
     first.starts = 2
     best = descend(first, first.at_factor(WIDE * canonical_ratio(options.kernel)), STEPS, TOLERANCE)
-    grid = candidates(first.rows.X / first.rows.geometry.per_column(np.exp(first.log_spread)), options)
+    grid = candidates(first.rows, np.exp(first.log_spread), options)
     factors = np.geomspace(3.0 * grid[0], grid[-1], LADDER) if len(grid) > 1 else grid
     ladder = (first.at(first.at_factor(factor), slope=False) for factor in factors)
     narrow = descend(first, min(ladder, key=lambda point: point.penalised).x, STEPS, TOLERANCE)

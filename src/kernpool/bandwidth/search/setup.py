@@ -146,8 +146,21 @@ class TrainingRows:
 
     @property
     def extent(self) -> Array:
-        """Length of the range of each bandwidth's column, or of the diagonal of the box of its columns."""
-        return self.geometry.lengths(np.ptp(self.X, axis=0))
+        """Length of the range of each bandwidth's column; of several columns the diameter of a ball around all rows."""
+        extent = np.asarray(np.ptp(self.X, axis=0))
+        if not self.geometry:
+            return extent
+        diameter = 2.0 * np.abs(self.away).max(axis=0)
+        varies, alone = self.geometry.lengths(extent) > 0, np.array(self.geometry) == 1
+        return np.where(varies, np.where(alone, extent[self.geometry.starts], diameter), 0.0)
+
+    @property
+    def away(self) -> Array:
+        """Difference of each row from the mean, of shape (n, bandwidths); of several columns the distance.
+
+        It does not depend on where a circle or a globe begins.
+        """
+        return self.geometry.lengths(np.asarray(self.X - self.weight @ self.X / self.total))
 
     def draw(self, size: int, generator: Any) -> TrainingRows:
         """Draw a random sample of distinct rows, as `drawn` says."""
@@ -178,8 +191,9 @@ def column_order(rows: TrainingRows) -> tuple[NDArray[np.intp], NDArray[np.intp]
     Ties keep their order.
 
     A criterion with kinks or several minima ends in one that depends on which column is tried first. This order is a
-    property of each column alone: of the squared correlation of the outputs with its dense ranks, and of their variance
-    between its categories. So it stays the same if columns are swapped, shifted, scaled or renamed, or rows repeated.
+    property of each column alone: of the squared correlation of the outputs with its dense ranks, or with all
+    coordinates of a point, and of their variance between its categories. So it stays the same if columns are swapped,
+    shifted, scaled or renamed, circles turned, or rows repeated.
 
     Parameters
     ----------
@@ -215,6 +229,11 @@ def column_order(rows: TrainingRows) -> tuple[NDArray[np.intp], NDArray[np.intp]
         rank -= share @ rank
         square = share @ rank**2
         explained[a] = np.sum((share * rank @ value) ** 2) / (square if square > 0 else 1.0)
+    for start, columns in zip(rows.geometry.starts, rows.geometry, strict=True) if rows.geometry else ():
+        if columns > 1:
+            point, root = slice(start, start + columns), np.sqrt(share)[:, None]
+            axes = root * (rows.X[:, point] - share @ rows.X[:, point])
+            explained[point] = np.sum((axes @ np.linalg.lstsq(axes, root * value)[0]) ** 2)
     for a, level in enumerate(rows.code.T if k > 1 else ()):
         of_level = np.array([np.bincount(level, share * column) for column in value.T])
         weight = np.bincount(level, share)
@@ -228,7 +247,8 @@ def distinct_rows(rows: TrainingRows) -> tuple[TrainingRows, NDArray[np.intp]]:
 
     Rows of weight zero are dropped; their index is -1. Equal rows are merged, and stay two if they are not left out
     together. Rows are sorted by the columns in the order of `column_order`, outputs and exclusions last, so that
-    weighted and repeated rows are equivalent.
+    weighted and repeated rows are equivalent; points on circles and globes by their distances from the mean first,
+    which do not depend on where these begin.
 
     Examples
     --------
@@ -245,7 +265,12 @@ def distinct_rows(rows: TrainingRows) -> tuple[TrainingRows, NDArray[np.intp]]:
     numeric, categorical = column_order(rows)
     together = [] if rows.exclusion is None else [rows.exclusion.code]
     columns = [*rows.X[:, numeric].T, *rows.code[:, categorical].T, *rows.value.T, *together]
-    order = np.lexsort(columns[::-1])
+    keys = columns
+    if rows.geometry:
+        bandwidth_of = rows.geometry.per_column(np.arange(rows.bandwidths))[numeric]
+        unit = np.where(rows.extent > 0, rows.extent, 1.0)
+        keys = [*np.round(rows.away / unit, DIGITS).T[list(dict.fromkeys(bandwidth_of))], *columns]
+    order = np.lexsort(keys[::-1])
     new = np.any([column[order[1:]] != column[order[:-1]] for column in columns], axis=0)
     first = np.flatnonzero(np.append(True, new))
     which[kept[order]] = np.cumsum(np.append(0, new))

@@ -287,6 +287,8 @@ class Prediction(PrintedResult, PredictionBase):
         check_choice("method", method, ("auto", *METHODS))
         if method not in ("auto", "naive"):
             refuse(model, "a corrected confidence interval")
+        if method == "quadratic":
+            refuse(model, 'method="quadratic"')
         if not isinstance(simultaneous, bool | np.bool_) or simultaneous:
             refuse(model, "a simultaneous band")
         check_choice("quantity", quantity, QUANTITIES)

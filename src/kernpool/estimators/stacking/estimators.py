@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from kernpool.bandwidth import LeaveOneOut
+from kernpool.core import Geometry
 from kernpool.data.chunks.base import Chunks
 from kernpool.estimators.classifier import NadarayaWatsonClassifier
 from kernpool.estimators.kernel_smoother import KernelSmoother
@@ -87,9 +88,11 @@ class StackedEstimator(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scik
         made: KernelSmoother = clone(self.local)
         return made
 
-    def _fit_members(self, columns: Array, value: Array, weight: Array, group: Codes | None) -> GlobalMembers:
+    def _fit_members(
+        self, columns: Array, value: Array, weight: Array, group: Codes | None, geometry: Geometry
+    ) -> GlobalMembers:
         ridge = fit_table(
-            self.kernel, columns, value, weight, group, learn_metric=self.learn_metric,
+            self.kernel, columns, value, weight, group, geometry, learn_metric=self.learn_metric,
             generator=as_random(self.random_state),
         )  # fmt: skip
         return (ridge,) if self.forest is None else (ridge, ForestMember.of(self.forest, columns, value, weight))

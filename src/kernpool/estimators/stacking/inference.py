@@ -23,7 +23,7 @@ References
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,7 +31,9 @@ from scipy.special import stdtrit
 from sklearn.base import clone
 
 from kernpool import conformal
-from kernpool.bandwidth import TrainingRows, canonical_rows
+from kernpool.bandwidth import TrainingRows
+from kernpool.bandwidth.search import distinct_rows
+from kernpool.core import CARTESIAN
 from kernpool.estimators.expected_error import nested_error
 from kernpool.estimators.fitted_model import places_of
 from kernpool.estimators.kernel_smoother import KernelSmoother
@@ -39,7 +41,7 @@ from kernpool.estimators.limits import refuse, smoother_of
 from kernpool.estimators.methods.inference import Prediction
 from kernpool.estimators.methods.prediction_intervals import METHODS_OF_SAMPLES, check_rows, read_outputs
 from kernpool.estimators.stacking.kernel_ridge import Array, KernelRidge, mean_of
-from kernpool.estimators.stacking.stack import FitMembers, FittedStack, row_weights, values_of
+from kernpool.estimators.stacking.stack import FitMembers, FittedStack, values_of
 from kernpool.execution.error_messages import check_choice
 from kernpool.execution.text_table import ROWS
 from kernpool.inference import Interval, local_noise
@@ -250,9 +252,9 @@ def expected_error(stack: FittedStack, fit: FitMembers) -> float:
         If there are fewer than four units of rows.
     """
     local = stack.local
-    rows = canonical_rows(
-        TrainingRows.from_arrays(local.key_, values_of(local), row_weights(local), local.key_code_, local.exclusion_)
-    )
+    pooled = smoother_of(local).rows_of(values_of(local))
+    rows, which = distinct_rows(pooled)
+    rows = replace(rows, X=local.key_[np.unique(which, return_index=True)[1][-len(rows.X) :]], geometry=CARTESIAN)
 
     def refit(fold: TrainingRows, there: TrainingRows) -> tuple[Array, float]:
         without = FittedStack.of(_refitted(local, fold), fit)

@@ -51,7 +51,7 @@ from scipy.linalg import eigh, svd
 from scipy.spatial.distance import cdist
 
 from kernpool.bandwidth import TrainingRows, canonical_rows
-from kernpool.core import Exclusion
+from kernpool.core import CARTESIAN, Exclusion, Geometry
 from kernpool.data.encoding import Encoding
 from kernpool.estimators.expected_error import FEWEST, folds_of
 
@@ -243,8 +243,18 @@ class StandardColumns:
     def of(cls, key: NDArray[np.floating], weight: Array, encoding: Encoding) -> StandardColumns:
         """Measure the numeric columns of weighted rows."""
         numbers: Array = encoding.pooled(key).astype(np.float64)
-        spread = np.where(np.ptp(numbers, axis=0) > 0, spread_of(numbers, weight), np.inf)
+        spread = np.where(np.ptp(numbers, axis=0) > 0, spread_of(numbers, weight), 0.0)
+        geometry = Geometry(encoding.sizes)
+        if geometry:  # one unit for the axes of a circle or a globe, which are arbitrary
+            spread = geometry.per_column(geometry.lengths(spread) / np.sqrt(geometry))
+        spread = np.where(spread > 0, spread, np.inf)
         return cls(encoding, mean_of(numbers, weight), spread)
+
+    @property
+    def geometry(self) -> Geometry:
+        """Which columns of `matrix` are one point together."""
+        sizes = self.encoding.sizes
+        return Geometry((*sizes, *[1] * sum(map(len, self.encoding.levels)))) if sizes else CARTESIAN
 
     def matrix(self, key: NDArray[np.floating], code: Codes | None) -> Array:
         """Return the columns of given rows; a constant column is zero, and an unseen category is none of the others."""
@@ -461,7 +471,12 @@ def fit_metric_and_ridge(
 
 
 def metric_optimism(
-    found: KernelRidge, columns: Array, value: Array, weight: Array, group: Codes | None = None
+    found: KernelRidge,
+    columns: Array,
+    value: Array,
+    weight: Array,
+    group: Codes | None = None,
+    geometry: Geometry = CARTESIAN,
 ) -> Array:
     """Return held-out over leave-one-out root mean squared error of each output, at least one, of shape (c,).
 
@@ -472,11 +487,12 @@ def metric_optimism(
         choose their ridge.
     columns, value, weight, group
         The rows of the fit. Fewer than four units of rows have no folds, and optimism one.
+    geometry : Geometry, optional
+        Of the columns: folds do not depend on where a circle begins.
     """
+    exclusion = None if group is None else Exclusion(group)
     rows = canonical_rows(
-        TrainingRows.from_arrays(
-            columns, value / found.unit, weight, exclusion=None if group is None else Exclusion(group)
-        )
+        TrainingRows.from_arrays(columns, value / found.unit, weight, exclusion=exclusion, geometry=geometry)
     )
     if rows.units.number(rows.number) < FEWEST:
         return np.ones(value.shape[1])
@@ -500,6 +516,7 @@ def fit_table(
     value: Array,
     weight: Array,
     group: Codes | None = None,
+    geometry: Geometry = CARTESIAN,
     *,
     learn_metric: bool = True,
     generator: np.random.Generator | np.random.RandomState,
@@ -511,8 +528,8 @@ def fit_table(
 
     Parameters
     ----------
-    kernel, columns, value, weight, group
-        As of `fit_metric_and_ridge`.
+    kernel, columns, value, weight, group, geometry
+        As of `metric_optimism`.
     learn_metric : bool, default=True
         Whether to learn the metric.
     generator : numpy.random.Generator or RandomState
@@ -531,5 +548,5 @@ def fit_table(
         )  # fmt: skip
     if not learn_metric or columns.shape[1] == 1:
         return found
-    squared = metric_optimism(best, *searched) ** 2
+    squared = metric_optimism(best, *searched, geometry) ** 2
     return found.with_optimism(value, np.sqrt(1.0 + (squared - 1.0) * size / n))  # the other rows are new to the metric

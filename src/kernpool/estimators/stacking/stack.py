@@ -34,7 +34,7 @@ from scipy.optimize import nnls
 from sklearn.linear_model import LogisticRegression
 
 from kernpool.bandwidth import TrainingRows
-from kernpool.core import Units
+from kernpool.core import Geometry, Units
 from kernpool.estimators.fitted_model import read_query
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.methods.inference import Prediction
@@ -51,7 +51,7 @@ INVERSE_PENALTY = 10.0  # of the logistic regression
 NAMES = ("local", "kernel_ridge", "forest")
 Local = TypeVar("Local", bound=KernelSmoother)
 GlobalMembers = tuple[KernelRidge] | tuple[KernelRidge, ForestMember]
-FitMembers = Callable[[Array, Array, Array, Codes | None], GlobalMembers]
+FitMembers = Callable[[Array, Array, Array, Codes | None, Geometry], GlobalMembers]
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +87,8 @@ class FittedStack:
         local : KernelSmoother
             Fitted to arrays.
         fit : callable
-            Takes standardised columns, outputs, frequencies and unit codes of rows; returns the global members.
+            Takes standardised columns, outputs, frequencies and unit codes of rows, and the geometry of the columns;
+            returns the global members.
         """
         weight = row_weights(local)
         kept, encoding, units = weight > 0, local.encoding_, local.smoother_.units
@@ -98,7 +99,7 @@ class FittedStack:
         columns = StandardColumns.of(local.key_[kept], weight, encoding)
         matrix = columns.matrix(local.key_[kept], local.key_code_[kept])
         with blas_threads(resolve_n_jobs(local.n_jobs)):  # 442 rows of 4 columns: 18 s with two threads, 1.4 with one
-            others = fit(matrix, value, weight, units.take(kept).code)
+            others = fit(matrix, value, weight, units.take(kept).code, columns.geometry)
         left_out = local.leave_one_out().prediction[kept]
         unit = others[0].unit
         residuals = [(value - each) / unit for each in (left_out, *(member.left_out for member in others))]
