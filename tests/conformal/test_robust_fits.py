@@ -125,9 +125,10 @@ def test_methods_that_do_not_fit_again_are_refused_and_the_remedy_works(method, 
     if method == only:
         assert model.prediction_interval(NEW, method=method, **rows_of).method == method
         return
-    with pytest.raises(TypeError, match=f"method={re.escape(repr(method))} is not for this .* robust.*=False") as told:
+    with pytest.raises(TypeError, match=f"method={re.escape(repr(method))} is for linear.* robust.*=False") as told:
         model.prediction_interval(NEW, method=method, **rows_of)
-    assert f"use method={only!r} for these arguments" in str(told.value)
+    assert "use method='auto'" in str(told.value)
+    assert repr(only) in str(told.value)
 
 
 def test_commands_and_files_have_the_same_intervals(tmp_path):

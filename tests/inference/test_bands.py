@@ -43,7 +43,7 @@ def grid(number, low=0.0, high=1.0):
 def test_published_constants():
     """Of locfit: kappa0 of the local linear fit by the same path, 12.53726, with 2.97965 at 95 percent."""
     smoother = smoother_of_bend()
-    kappa, pieces = path_length(smoother, grid(101))
+    kappa, pieces = path_length(smoother, grid(101), "robust")
     assert kappa == pytest.approx(15.355769972827396, rel=1e-12)
     assert pieces == 1
     assert critical_value(kappa, 0.95) == pytest.approx(3.043171055918386, rel=1e-12)

@@ -56,8 +56,7 @@ def column_spread(X: Array, weight: Array | None = None, geometry: Geometry = CA
     quartiles = np.quantile(X, [0.25, 0.75], axis=0, weights=weight, method="inverted_cdf")
     iqr = (quartiles[1] - quartiles[0]) / _NORMAL_IQR
     constant = np.ptp(X[weight > 0], axis=0) == 0  # a sum of squares may miss it by rounding
-    alone = geometry.sums(np.ones(len(iqr))) == 1
-    iqr = np.where(alone, geometry.sums(iqr), 0.0)
+    iqr = np.where(np.array(geometry or 1) == 1, geometry.sums(iqr), 0.0)
     constant = geometry.sums(~constant * 1.0) == 0
     deviation = np.sqrt(geometry.sums(variance))
     spread = np.where(iqr > 0, np.minimum(deviation, iqr), deviation)

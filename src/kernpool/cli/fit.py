@@ -16,6 +16,7 @@ from kernpool.cli.info import describe_fit
 from kernpool.cli.tables import TrainingTable, training_rows
 from kernpool.cli.terminal import given, need_output, print_json, refuse, say
 from kernpool.data.atomic_files import refuse_existing, whole_file
+from kernpool.data.encoding import COLUMN_CHECKS
 from kernpool.displays import PartialDisplay, cover_glyphs, import_pyplot
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
 from kernpool.estimators.kernel_smoother import KernelSmoother
@@ -64,7 +65,7 @@ def fit_rows(options: argparse.Namespace) -> tuple[Any, TrainingTable]:
     """Fit a model to the training table that the options name; for a categorical target, fit a classifier."""
     training = training_rows(options)
     model = build_model(options, classes=training.classes)
-    model.set_params(**training.types, **given(options, "periodic", "geographic"))
+    model.set_params(**training.types, **given(options, *COLUMN_CHECKS))
     with progress_bar("fitting", options.quiet):
         model.fit(training.X, training.target, **training.roles)
     return model, training

@@ -195,8 +195,8 @@ OBSERVATION = {
     "distribution of a new observation:": "",
     "--quantiles LEVELS": "add conditional quantiles of Y, such as 0.1,0.5,0.9: columns Y_q0.1, Y_q0.5, Y_q0.9",
     "--method METHOD": "with --interval 0.9, add 90 %% prediction intervals for a new observation, columns "
-    "Y_new_lower, Y_new_upper: auto, adaptive, jackknife+, cv+, split, cqr (robust models have cv+ "
-    "and split); with --sets, the kind of sets: lac, aps (default: lac)",
+    "Y_new_lower, Y_new_upper: auto, adaptive, jackknife+, cv+, split, cqr; "
+    "with --sets, the kind of sets: lac, aps (default: lac)",
     "--sets LEVEL": "for classifiers, coverage such as 0.9: adds prediction sets that contain the class of a new row "
     "with this probability, one column Y_in_CLASS of 1 and 0 per class; the most probable class is always included",
     "--calibration FILE": "table of rows with their Y that the model was not fitted to, which calibrate the width of "

@@ -20,12 +20,12 @@ from kernpool.data import TIME_KINDS, Chunks, MixedTable, TableError, Times, in_
 from kernpool.data.atomic_files import is_same_file
 from kernpool.data.chunks.parquet import ParquetChunks
 from kernpool.data.chunks.sources import NpyChunks
+from kernpool.data.encoding import COLUMN_OPTIONS
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.persistence import referred_files
 
 IN_MEMORY = (
-    "plot", "groups", "time", "summary", "smoothing", "ordered", "unordered", "periodic", "geographic", "keep", "proba",
-    "na",
+    "plot", "groups", "time", "summary", "smoothing", *COLUMN_OPTIONS, "keep", "proba", "na",
 )  # fmt: skip
 
 

@@ -165,13 +165,13 @@ class ConformalProblem:
         Origin of the bandwidth: a number, a search on the calibration rows, or a search on other training rows, some of
         which have copies if it is ``"repeated"``.
     center : ndarray of shape (m, c), or None
-        Predictions at the points, if they are not those of `smoother`: of a robust fit, whose `smoother` is the one
-        without robustness weights; of a stack; or of rows that are not in memory, with a sample of them in `smoother`.
+        Predictions at the points, if they are not those of `smoother`: of re-weighted rows, whose `smoother` is the
+        one of their frequencies; of a stack; or of rows that are not in memory, with a sample of them in `smoother`.
     scale : Smoother, optional
         Smoother of absolute residuals; by default that of the smoother itself.
     refit : callable
         Takes the smoother with the weights of a fold held out, and returns the fit of the other rows. By default the
-        smoother itself; for robust fits the one with the robustness weights of these rows.
+        smoother itself; with re-weighting the one of the weights that these rows have among themselves.
     """
 
     smoother: Smoother

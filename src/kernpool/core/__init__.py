@@ -5,7 +5,7 @@ START HERE. Read `state.py` first: three numbers per query that merge; the whole
 `input_validation.py` validates the arrays that callers pass. `moments.py` lists the sums that local polynomial fits
 need, and `local_fit.py` fits planes and quadratics from them. `pair_factors.py` holds categorical columns,
 `exclusion.py` rows that are left out together, `batch.py` leading batch dimensions, `robust_weights.py` weights of
-outliers, and `dependent_columns.py` columns whose slopes no plane determines.
+outliers, `medians.py` medians of weighted values, and `dependent_columns.py` columns whose slopes no plane determines.
 """
 
 from kernpool.core.batch import Stack
@@ -15,6 +15,7 @@ from kernpool.core.local_fit import LocalFit, RankDeficiencyWarning, solve, warn
 from kernpool.core.moments import MOST_COLUMNS, Layout, check_degree, monomials
 from kernpool.core.pair_factors import NO_CATEGORIES, Categories, Factors
 from kernpool.core.problem import FLOAT64, FLOAT64_EPSILON, Problem
+from kernpool.core.robust_weights import Reweighting
 from kernpool.core.similarity import CARTESIAN, Geometry, KernelLogits
 from kernpool.core.state import (
     EmptyWindowWarning,
@@ -46,6 +47,7 @@ __all__ = [
     "PoolState",
     "Problem",
     "RankDeficiencyWarning",
+    "Reweighting",
     "Rows",
     "Stack",
     "Units",

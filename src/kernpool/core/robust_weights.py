@@ -7,10 +7,15 @@ fitted exactly and residuals have no scale.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
+
+from kernpool.core.medians import weighted_median
+from kernpool.core.state import PoolState
+from kernpool.execution.warnings import warn_caller
 
 Array = NDArray[np.float64]
 
@@ -31,12 +36,6 @@ def bisquare(residual: Array, scale: float) -> Array:
     return ratio * ratio
 
 
-def median_magnitude(residual: Array, weight: Array | None = None) -> float:
-    """Return the median of absolute residuals; weights count rows, a weight of 3 is three equal rows."""
-    size = np.abs(residual)
-    return float(np.median(size)) if weight is None else weighted_median(size, weight)
-
-
 def least_scale(residual: Array, largest: float, weight: Array | None = None) -> float:
     """Return the scale from which on residuals are no rounding errors.
 
@@ -53,33 +52,23 @@ def least_scale(residual: Array, largest: float, weight: Array | None = None) ->
     return max(EXACT * largest, NEGLIGIBLE * float(np.average(np.abs(residual), weights=weight)))
 
 
-def weighted_median(value: Array, weight: Array) -> float:
-    """Return the median of values, in which a weight of 3 is three equal rows."""
-    order = np.argsort(value)
-    counted = np.cumsum(weight[order])
-    half = 0.5 * counted[-1]
-    places = np.searchsorted(counted, [half, half * (1.0 + 1e-12)], side="left")  # two rows if half lies between them
-    return float(np.mean(value[order][np.minimum(places, len(value) - 1)]))
-
-
-@dataclass(frozen=True)
-class Robustness:
-    """What a robust fit does with residuals: kind of weights, and how often it re-weights."""
+@dataclass(frozen=True, eq=False)
+class Reweighting:
+    """Weights of rows by their residuals: their kind, how often they are computed, and what came out for each row."""
 
     kind: str
-    reweightings: int
+    passes: int
+    weight: Array = field(default_factory=lambda: np.ones(0))
 
     @classmethod
-    def of(cls, robust: bool | int | str) -> Robustness:
+    def of(cls, robust: bool | int | str) -> Reweighting:
         """Read the parameter `robust` of an estimator, other than False."""
-        if isinstance(robust, str | bool):
-            kind = robust if isinstance(robust, str) else "tukey"
-            return cls(kind, REWEIGHTINGS[kind])
-        return cls("tukey", int(robust))
+        kind = robust if isinstance(robust, str) else "tukey"
+        return cls(kind, REWEIGHTINGS[kind] if isinstance(robust, str | bool) else int(robust))
 
     def scale(self, residual: Array, weight: Array) -> float:
         """Return the residual at which bisquare weights end, or from which on Huber weights fall."""
-        median = median_magnitude(residual[weight > 0], weight[weight > 0])
+        median = weighted_median(np.abs(residual[weight > 0]), weight[weight > 0])
         return (BISQUARE_SCALE if self.kind == "tukey" else HUBER * NORMAL) * median
 
     def weights(self, residual: Array, scale: float) -> Array:
@@ -101,3 +90,28 @@ class Robustness:
         else:
             psi, slope = np.clip(z, -1.0, 1.0), (np.abs(z) < 1.0).astype(np.float64)
         return np.asarray(fitted + scale * psi / max(float(weight @ slope / weight.sum()), LEAST_SLOPE))
+
+    def weigh(self, value: Array, weight: Array, fit: Callable[[Array], Array], is_compact: bool) -> tuple[Array, bool]:
+        """Return the weights of rows of one output after all passes, and whether these stopped for lack of a scale.
+
+        `fit` returns the fitted values of the rows, given factors of their weights. With a compact kernel no factor is
+        zero, so that a window of outliers alone has the fit of the pass before.
+        """
+        factor, largest = np.ones(len(value)), float(np.abs(value - np.median(value)).max())
+        for _ in range(self.passes):
+            residual = np.nan_to_num(value - fit(factor))  # NaN at rows of weight zero that have no row in their window
+            scale = self.scale(residual, weight)
+            if scale <= least_scale(residual, largest, weight):
+                return factor, bool(np.abs(residual[weight > 0]).max() > VISIBLE * EXACT * largest)
+            factor = np.maximum(self.weights(residual, scale), RESERVE * is_compact * factor)
+        return factor, False
+
+    def warn_of_outliers(self, state: PoolState) -> None:
+        """Warn of windows of a compact kernel that only rows have a weight in whose weight here is `RESERVE`."""
+        reserved = (state.denominator > 0) & (state.log_denominator < 0.5 * np.log(RESERVE))
+        if reserved.any():
+            warn_caller(
+                f"in the windows of {np.count_nonzero(reserved)} of {len(reserved)} queries (the first is query "
+                f"{np.argmax(reserved)}) all rows are outliers, and the fit there has the robustness weights of an "
+                "earlier pass; use a larger bandwidth"
+            )

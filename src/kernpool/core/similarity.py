@@ -22,7 +22,7 @@ each algorithm, which the sums would have to be written for.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -52,12 +52,6 @@ class Geometry(tuple[int, ...]):
     """
 
     __slots__ = ()
-
-    @classmethod
-    def of(cls, sizes: Iterable[int]) -> Geometry:
-        """Return the geometry of so many columns for each bandwidth."""
-        sizes = tuple(sizes)
-        return cls(sizes) if max(sizes) > 1 else CARTESIAN
 
     @property
     def starts(self) -> NDArray[np.intp]:

@@ -79,7 +79,7 @@ class PooledColumn:
         """Return the pooled columns of rows, of shape (m, size), given all numeric columns."""
         return X[:, list(self.columns)]
 
-    def tangents(self, X: NDArray[Any]) -> Array:
+    def derivatives(self, X: NDArray[Any]) -> Array:
         """Return the derivatives of the pooled columns with respect to the columns, of shape (m, size, columns)."""
         return np.ones((len(X), 1, 1))
 
@@ -125,7 +125,7 @@ class Circle(PooledColumn):
         angle, radius = self._angle(X), self.period / (2.0 * np.pi)
         return radius * np.column_stack([np.cos(angle), np.sin(angle)])
 
-    def tangents(self, X: NDArray[Any]) -> Array:
+    def derivatives(self, X: NDArray[Any]) -> Array:
         """Return the derivatives of the points with respect to the column, of shape (m, 2, 1)."""
         angle = self._angle(X)
         return np.stack([-np.sin(angle), np.cos(angle)], axis=1)[:, :, None]
@@ -168,7 +168,7 @@ class Globe(PooledColumn):
         flat = np.cos(north)
         return EARTH_RADIUS * np.column_stack([flat * np.cos(east), flat * np.sin(east), np.sin(north)])
 
-    def tangents(self, X: NDArray[Any]) -> Array:
+    def derivatives(self, X: NDArray[Any]) -> Array:
         """Return the derivatives of the points with respect to both columns, of shape (m, 3, 2)."""
         north, east = self._angles(X)
         zero = np.zeros(len(X))

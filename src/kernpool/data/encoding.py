@@ -423,7 +423,7 @@ class Encoding:
             return slopes
         found, start = np.empty((len(X), X.shape[1], slopes.shape[2])), 0
         for part in self.parts:
-            along = part.tangents(X).transpose(0, 2, 1)
+            along = part.derivatives(X).transpose(0, 2, 1)
             found[:, list(part.columns)] = along @ slopes[:, start : start + part.size]
             start += part.size
         return found

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from kernpool.core.robust_weights import weighted_median
+from kernpool.core.medians import weighted_median
 from kernpool.core.state import EmptyWindowWarning
 from kernpool.data import TIME_KINDS, Encoding, MixedTable, Times, refuse_foreign, series_as_frame
 from kernpool.displays.drawing import as_numbers, check_length, evenly, index_of, method_of

@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
+from kernpool.core.medians import weighted_median
 from kernpool.core.problem import Problem
-from kernpool.core.robust_weights import weighted_median
 from kernpool.distribution.weighted_quantile import sum_over_pairs
 from kernpool.execution.error_messages import abbreviate, as_count
 from kernpool.execution.warnings import warn_caller

@@ -14,13 +14,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernpool.bandwidth import TrainingRows
 from kernpool.bandwidth.search import Found
-from kernpool.core import Categories, Geometry, Keys, PoolState
-from kernpool.core.robust_weights import RESERVE, Robustness
+from kernpool.core import Categories, Geometry, Keys
 from kernpool.data.chunks.base import Chunks
 from kernpool.data.chunks.sources import open_chunks
 from kernpool.estimators.model import FittedModel
 from kernpool.execution.progress import current_progress
-from kernpool.execution.warnings import warn_caller
 from kernpool.inference.model_summary import ColumnSummary
 from kernpool.pooling import Recipe, Source, Sums, finalize
 from kernpool.smoother import EvaluationPoints, Smoother, StoredModel
@@ -46,7 +44,7 @@ def smoother_of_fit(model: FittedModel) -> Smoother | StoredModel:
     key, geometry = encoding.pooled(model.key_), Geometry(encoding.sizes)
     rows = TrainingRows.from_arrays(key, model.value_, model.key_weight_, model.key_code_, model.exclusion_, geometry)
     bandwidth, smoothing = encoding.distinct(model.bandwidth_), np.asarray(model.smoothing_, dtype=np.float64)
-    found = Found(bandwidth, smoothing, ridge, window=model.window_, robust_weight=model.robust_weight_)
+    found = Found(bandwidth, smoothing, ridge, window=model.window_, reweighting=model.reweighting_)
     return smoother_of_rows(model, found, rows, model._categories())
 
 
@@ -71,8 +69,7 @@ def smoother_of_rows(model: FittedModel, found: Found, rows: TrainingRows, categ
         found.smoothing,
         window=found.window,
         exclusion=rows.exclusion,
-        robust_weight=found.robust_weight,
-        robustness=None if found.robust_weight is None else Robustness.of(model.robust),
+        reweighting=found.reweighting,
     )
 
 
@@ -139,21 +136,10 @@ def pooled_from(model: FittedModel, query: Array, sums: Sums) -> NDArray[Any]:
     pooled = finalize(sums, smoother.recipe, model._report_rank)
     if isinstance(smoother, StoredModel):
         return pooled
-    if smoother.robust_weight is not None and smoother.recipe.kernel.is_compact:
-        _warn_of_outliers(sums.state)
+    if smoother.reweighting is not None and smoother.recipe.kernel.is_compact:
+        smoother.reweighting.warn_of_outliers(sums.state)
     dtype = np.result_type(query, model.key_, model.value_)
     return pooled.reshape(len(pooled), *model.value_.shape[1:]).astype(dtype, copy=False)
-
-
-def _warn_of_outliers(state: PoolState) -> None:
-    """Warn of windows that only rows have a weight in whose robustness weight is zero."""
-    reserved = (state.denominator > 0) & (state.log_denominator < 0.5 * np.log(RESERVE))
-    if reserved.any():
-        warn_caller(
-            f"in the windows of {np.count_nonzero(reserved)} of {len(reserved)} queries (the first is query "
-            f"{np.argmax(reserved)}) all rows are outliers, and the fit there has the robustness weights of an earlier "
-            "pass; use a larger bandwidth"
-        )
 
 
 def points_of(model: FittedModel, numeric: Array, code: Codes | None) -> EvaluationPoints:

@@ -20,7 +20,7 @@ from kernpool.estimators.bandwidth import choose_windows
 from kernpool.estimators.expected_error import expected_error
 from kernpool.estimators.extrapolation import Extent
 from kernpool.estimators.fitted_model import smoother_of_fit
-from kernpool.estimators.limits import refuse, smoother_of
+from kernpool.estimators.limits import PARTS, refuse, smoother_of
 from kernpool.estimators.methods.prediction import PredictionBase, prediction_at
 from kernpool.estimators.model import FittedModel, NamedCalls, as_fitted
 from kernpool.estimators.training_rows import frequencies
@@ -55,19 +55,14 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
         Parameters are already validated, and `encoding_` is known.
         """
         check_degree(self._degree, key.shape[1])
-        if code.shape[1]:
-            refuse(self, "a categorical column")
-        if self.robust:
-            refuse(self, "robust=")
-        if isinstance(self.window, Nearest):
-            refuse(self, "window=Nearest()")
+        for part, belongs in PARTS.items():
+            if belongs(self):
+                refuse(self, part)
         weight = None
         if sample_weight is not None:
             weight = frequencies(sample_weight, len(key))
             exclusion = None if exclusion is None else exclusion.among(weight)
         encoding = self.encoding_
-        if encoding.options:
-            refuse(self, "a periodic or geographic column")
         pooled = encoding.pooled(key)
         rows_of_search = TrainingRows.from_arrays(pooled, value, weight, code, exclusion, Geometry(encoding.sizes))
         warn_of_copies(rows_of_search, bandwidth=self.bandwidth)

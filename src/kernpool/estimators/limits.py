@@ -1,15 +1,18 @@
-"""Which answers a kind of model does not have: one table of remedies, read by `refuse`."""
+"""Which answers a kind of model does not have, and which fits there are not: tables of remedies."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar, cast
+from collections.abc import Callable, Mapping
+from operator import attrgetter
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from kernpool.core import SINGLE_ROWS
+from kernpool.data.encoding import COLUMN_OPTIONS
 from kernpool.estimators.model import FittedModel
+from kernpool.execution.error_messages import abbreviate
 from kernpool.kernels import get_kernel
 from kernpool.pooling.widths import Nearest
 from kernpool.smoother import Smoother
@@ -26,7 +29,7 @@ KINDS: dict[str, tuple[Callable[[FittedModel], object], type[Exception], str]] =
         "this {kind} was fitted to rows that are not in memory, and {answer} needs the rows themselves",
     ),
     "robust": (
-        lambda model: model.robust_weight_ is not None,
+        lambda model: model.reweighting_ is not None,
         TypeError,
         "{answer} is for linear fits, and this {kind} is robust: its weights of rows depend on y",
     ),
@@ -138,6 +141,10 @@ LIMITS: dict[str, dict[str, str]] = {  # answer: kinds of models that do not hav
         "gap": "use method='adaptive', whose residuals are of fits without the rows within the gap, or give "
         "X_calibration and y_calibration"
     },
+    "another method of prediction intervals": {
+        "robust": "use method='auto' (with X_calibration and y_calibration it is 'split', with groups 'jackknife+', "
+        "else 'cv+', which fits again without each tenth of the rows), or fit it with robust=False"
+    },
     "forest=": {"groups": "use forest=None, since out-of-bag predictions leave out single rows"},
     "calibration by X_calibration": {
         "groups": "leave it out, and clusters of training rows calibrate, or, only if rows are independent of each "
@@ -189,13 +196,25 @@ LIMITS: dict[str, dict[str, str]] = {  # answer: kinds of models that do not hav
 Model = TypeVar("Model", bound=FittedModel)
 
 
-def refuse(model: FittedModel, answer: str) -> None:
-    """Raise TypeError or ValueError, with the remedy, if an answer of `LIMITS` is not for models of this kind."""
+def refuse(model: FittedModel, answer: str, named: str = "") -> None:
+    """Raise TypeError or ValueError, with the remedy, if an answer of `LIMITS` is not for models of this kind.
+
+    Messages name it `named`, if that is given.
+    """
     for kind, remedy in LIMITS[answer].items():
         belongs, error, reason = KINDS[kind]
         if belongs(model):
-            words = reason.format(answer=answer, kind=type(model).__name__, model=model)
+            words = reason.format(answer=named or answer, kind=type(model).__name__, model=model)
             raise error(f"{words}; {remedy}")
+
+
+# Parts of a model that has read its columns, which not every fit can have: their names in `LIMITS`.
+PARTS: dict[str, Callable[[FittedModel], object]] = {
+    "a categorical column": attrgetter("encoding_.categorical"),
+    "a periodic or geographic column": attrgetter("encoding_.options"),
+    "robust=": attrgetter("robust"),
+    "window=Nearest()": lambda model: isinstance(model.window, Nearest),
+}
 
 
 def smoother_of(model: FittedModel, answer: str = "this answer") -> Smoother:
@@ -204,3 +223,43 @@ def smoother_of(model: FittedModel, answer: str = "this answer") -> Smoother:
         check_is_fitted(model)
     refuse(model, answer)
     return cast(Smoother, model.smoother_)
+
+
+# Values that parameters and arguments of ``fit`` may have for rows that are not in memory, and why no others.
+SAMPLE = "fit a sample of them in memory"
+OF_SERIES = (
+    "in the sample by which a bandwidth is found no rows are next to each other; fit a part of the series in memory, "
+    "with its bandwidth as a number"
+)
+OF_COLUMNS = ((None,), f"their columns are read as numbers, and pooled as they are; {SAMPLE}")
+IN_MEMORY_ONLY: dict[str, tuple[tuple[Any, ...], str]] = dict.fromkeys(COLUMN_OPTIONS, OF_COLUMNS) | {
+    "window": (("auto", "fixed"), f"other windows take more passes through the files; {SAMPLE}"),
+    "robust": ((False,), f"each re-weighting takes residuals of all rows; {SAMPLE}"),
+    "groups": (
+        (None,),
+        "the sample by which a bandwidth is found would break clusters up; fit some of the clusters in memory, and "
+        "give the bandwidth as a number",
+    ),
+    "gap": ((0,), OF_SERIES),
+    "time": ((None,), OF_SERIES),
+}
+
+
+def refuse_stored(given: Mapping[str, Any]) -> None:
+    """Raise ValueError if a parameter or argument of ``fit`` has a value that is for rows in memory alone.
+
+    Examples
+    --------
+    >>> refuse_stored({"robust": True})
+    Traceback (most recent call last):
+    ...
+    ValueError: robust must be False for rows that are not in memory, got True: each re-weighting takes residuals of all
+    rows; fit a sample of them in memory
+    """
+    for name, (values, reason) in IN_MEMORY_ONLY.items():
+        found = given.get(name, values[0])
+        if np.ndim(found) or found not in values:
+            raise ValueError(
+                f"{name} must be {' or '.join(map(repr, values))} for rows that are not in memory, got "
+                f"{abbreviate(found)}: {reason}"
+            )

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from kernpool.bandwidth import CRITERIA, RULES, LeaveOneOut
-from kernpool.core import NO_CATEGORIES, Categories, Exclusion
+from kernpool.core import NO_CATEGORIES, Categories, Exclusion, Reweighting
 from kernpool.core.dependent_columns import RankNotes
 from kernpool.core.state import EMPTIES
 from kernpool.data.encoding import COLUMN_CHECKS, Encoding
@@ -298,7 +298,7 @@ class FittedModel(Parameters):
     key_code_ = RowAttribute()
     exclusion_: Exclusion | None
     source_: Source | None = None
-    robust_weight_: Array | None = None
+    reweighting_: Reweighting | None = None
 
     # Found by the fit: bandwidths (d,), smoothings of categorical columns (k,), and how columns become numbers.
     bandwidth_: Array

@@ -19,7 +19,7 @@ from zipfile import BadZipFile, ZipFile
 from sklearn.utils.validation import check_is_fitted
 
 from kernpool.bandwidth import BandwidthSearch
-from kernpool.core import Exclusion
+from kernpool.core import Exclusion, Reweighting
 from kernpool.data import Encoding, plain_label
 from kernpool.data.array_validation import TableError
 from kernpool.data.atomic_files import refuse_existing, whole_file
@@ -42,6 +42,7 @@ Model = KernelSmoother | KernelStackingRegressor | KernelStackingClassifier
 PARTS = (
     BandwidthSearch, Encoding, PooledColumn, *OPTIONS, ScoreCalibration,
     KernelRidge, RidgeKernel, Spectrum, StandardColumns, FittedStack, Floor, Nearest, Exclusion,
+    Reweighting,
 )  # fmt: skip
 BUILT = ("smoother_", "_extent", "_rank_notes", "_given")  # made again of the attributes, when a model is loaded
 TRUSTED = [f"{kind.__module__}.{kind.__qualname__}" for kind in (*MODELS, *PARTS)]

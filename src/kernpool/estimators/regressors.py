@@ -49,6 +49,11 @@ class KernelRegressor(
     robust: bool | int | str = False
     gap: int = 0
 
+    @property
+    def robust_weight_(self) -> Array | None:
+        """Robustness weight of each training row; None without `robust`."""
+        return None if self.reweighting_ is None else self.reweighting_.weight
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True

@@ -37,8 +37,9 @@ from kernpool.bandwidth.search import BandwidthSearch, Found, SearchOptions, dis
 from kernpool.bandwidth.search.drivers import candidates
 from kernpool.bandwidth.search.held_out import rescale_to_all_rows
 from kernpool.bandwidth.search.objective import cost_of_empty
-from kernpool.core import Categories
-from kernpool.core.robust_weights import EXACT, NORMAL, RESERVE, VISIBLE, Robustness, least_scale, median_magnitude
+from kernpool.core import Categories, Reweighting
+from kernpool.core.medians import weighted_median
+from kernpool.core.robust_weights import NORMAL, least_scale
 from kernpool.estimators.fitted_model import smoother_of_rows
 from kernpool.estimators.model import FittedModel
 from kernpool.execution.warnings import warn_caller
@@ -55,25 +56,9 @@ TOLERANCE = 1e-4  # of the logarithm of a factor
 LEAST_WEIGHT = 1e-3  # of rows that a search of ratios counts
 
 
-def robustness_weights(plain: Smoother, robustness: Robustness) -> tuple[Array, bool]:
-    """Return the weights of rows of one output after all passes, and whether these stopped for lack of a scale."""
-    weight, value = plain.weight, plain.value[:, 0]
-    robust, largest = np.ones(len(value)), float(np.abs(value - np.median(value)).max())
-    reserve = RESERVE if plain.recipe.kernel.is_compact else 0.0
-    for _ in range(robustness.reweightings):
-        smoother = plain.with_weight(weight * robust)
-        fitted = smoother.predict(smoother.problem(smoother.training))[:, 0]
-        residual = np.nan_to_num(value - fitted)  # NaN at rows of weight zero that have no row in their window
-        scale = robustness.scale(residual, weight)
-        if scale <= least_scale(residual, largest, weight):
-            return robust, bool(np.abs(residual[weight > 0]).max() > VISIBLE * EXACT * largest)
-        robust = np.maximum(robustness.weights(residual, scale), reserve * robust)
-    return robust, False
-
-
-def _left_out(plain: Smoother, robustness: Robustness) -> tuple[Array, NDArray[np.bool_]]:
+def _left_out(plain: Smoother, reweighting: Reweighting) -> tuple[Array, NDArray[np.bool_]]:
     """Return residuals of rows by robust fits without one unit of the row, and which rows are alone."""
-    robust, _ = robustness_weights(plain, robustness)
+    robust, _ = plain.row_weights(reweighting)
     training = plain.with_weight(plain.weight * robust).training_fit
     share = 1.0 - robust * training.leverage
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -117,22 +102,21 @@ def choose_robustly(
     TypeError, ValueError
         If the rows have several outputs or an exclusion, or another parameter does not go with robust fits.
     """
-    robust = model.robust
-    robustness = Robustness.of(robust)
+    reweighting = Reweighting.of(model.robust)
     searched = isinstance(bandwidth, str) and bandwidth not in RULES
-    _refuse_options(model, robust, rows, searched)
+    _refuse_options(model, rows, searched)
 
-    found = _search(model, robustness, rows, categories, choose, options) if searched else choose(rows)
-    weight, stopped = robustness_weights(_smoother_at(model, rows, categories, found), robustness)
+    found = _search(model, reweighting, rows, categories, choose, options) if searched else choose(rows)
+    weight, stopped = _smoother_at(model, rows, categories, found).row_weights(reweighting)
     if stopped:
         warn_caller(
             "more than half of the rows are fitted exactly, so their residuals have no scale by which outliers could "
-            f"get less weight, and re-weighting stops; use a larger bandwidth, or robust=False, not {robust!r}"
+            f"get less weight, and re-weighting stops; use a larger bandwidth, or robust=False, not {model.robust!r}"
         )
-    return replace(found, robust_weight=weight)
+    return replace(found, reweighting=replace(reweighting, weight=weight))
 
 
-def _refuse_options(model: FittedModel, robust: bool | int | str, rows: TrainingRows, searched: bool) -> None:
+def _refuse_options(model: FittedModel, rows: TrainingRows, searched: bool) -> None:
     """Raise if a parameter or the rows do not go with a robust fit."""
     units = rows.weight.sum()
     for refused, reason in (
@@ -151,7 +135,7 @@ def _refuse_options(model: FittedModel, robust: bool | int | str, rows: Training
          "number"),
     ):  # fmt: skip
         if refused:
-            raise ValueError(f"robust={robust!r} {reason}")
+            raise ValueError(f"robust={model.robust!r} {reason}")
 
 
 def _smoother_at(model: FittedModel, rows: TrainingRows, categories: Categories, found: Found) -> Smoother:
@@ -160,14 +144,9 @@ def _smoother_at(model: FittedModel, rows: TrainingRows, categories: Categories,
     return smoother_of_rows(model, found, rows, categories)
 
 
-def refit_robustly(model: FittedModel, plain: Smoother) -> Smoother:
-    """Return the smoother of some rows with the robustness weights that they have among themselves, as in a fit."""
-    return plain.with_weight(plain.weight * robustness_weights(plain, Robustness.of(model.robust))[0])
-
-
 def _search(
     model: FittedModel,
-    robustness: Robustness,
+    reweighting: Reweighting,
     rows: TrainingRows,
     categories: Categories,
     choose: Callable[[TrainingRows], Found],
@@ -193,10 +172,10 @@ def _search(
         grid = candidates(drawn, spread, options)
     else:
         pilot = choose(drawn)
-        weight, _ = robustness_weights(_smoother_at(model, drawn, categories, pilot), robustness)
+        weight, _ = _smoother_at(model, drawn, categories, pilot).row_weights(reweighting)
         grid = FACTORS
         found = choose(replace(drawn, weight=drawn.weight * np.where(weight > LEAST_WEIGHT, weight, 0.0)))
-    factor, losses = best_factor(_smoother_at(model, drawn, categories, found), robustness, grid)
+    factor, losses = best_factor(_smoother_at(model, drawn, categories, found), reweighting, grid)
     one, tried, before = found.bandwidth, np.array(sorted(losses)), found.bandwidth_search
     bandwidth = one * factor
     relevance = np.where(drawn.extent > 0, spread / bandwidth, 0.0) if before is None else before.relevance
@@ -214,14 +193,14 @@ def _search(
     return replace(found, search_rows=counted[np.isin(which, some)])
 
 
-def best_factor(plain: Smoother, robustness: Robustness, grid: Array) -> tuple[float, dict[float, float]]:
+def best_factor(plain: Smoother, reweighting: Reweighting, grid: Array) -> tuple[float, dict[float, float]]:
     """Return the factor of the bandwidths that minimises the bounded loss, refined between points of a grid.
 
     Parameters
     ----------
     plain : Smoother
         Rows without robustness weights, with the bandwidths of factor one.
-    robustness : Robustness
+    reweighting : Reweighting
         How rows are weighted by their residuals.
     grid : ndarray
         Factors, in ascending order.
@@ -237,14 +216,15 @@ def best_factor(plain: Smoother, robustness: Robustness, grid: Array) -> tuple[f
 
     def left_out(factor: float) -> tuple[Array, NDArray[np.bool_]]:
         recipe = replace(plain.recipe, bandwidth=factor * plain.recipe.bandwidth)
-        return _left_out(replace(plain, recipe=recipe), robustness)
+        return _left_out(replace(plain, recipe=recipe), reweighting)
 
     found = {float(factor): left_out(factor) for factor in grid}
     value = plain.value[:, 0]
     largest = float(np.abs(value - np.median(value)).max())
     # Where half of the rows are fitted exactly rounding errors would be the scale, and choose among such bandwidths.
     median, least = min(
-        (median_magnitude(residual, weight), least_scale(residual, largest, weight)) for residual, _ in found.values()
+        (weighted_median(np.abs(residual), weight), least_scale(residual, largest, weight))
+        for residual, _ in found.values()
     )
     scale = TUKEY * NORMAL * max(median, least)
     if not scale > 0:

@@ -4,7 +4,6 @@ A number as bandwidth needs no pass over the rows at all; a name needs one, whic
 sample depends on the rows, their order and `random_state`, not on how the rows are divided into chunks or partitions.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -14,53 +13,12 @@ from numpy.typing import NDArray
 from kernpool.bandwidth import TrainingRows
 from kernpool.data import Encoding
 from kernpool.data.chunks.base import seed_of
-from kernpool.data.encoding import COLUMN_OPTIONS
 from kernpool.estimators.bandwidth import DEFAULT_SEARCH_ROWS, bandwidth_of_sample, choose_bandwidth, search_options
 from kernpool.estimators.extrapolation import Extent, Ranges
-from kernpool.estimators.limits import refuse
+from kernpool.estimators.limits import refuse, refuse_stored
 from kernpool.estimators.model import FittedModel, check_parameters
-from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.progress import current_progress
 from kernpool.pooling import Source
-
-# Values that parameters and arguments of ``fit`` may have for rows that are not in memory, and why no others.
-SAMPLE = "fit a sample of them in memory"
-OF_SERIES = (
-    "in the sample by which a bandwidth is found no rows are next to each other; fit a part of the series in memory, "
-    "with its bandwidth as a number"
-)
-OF_COLUMNS = ((None,), f"their columns are read as numbers, and pooled as they are; {SAMPLE}")
-IN_MEMORY_ONLY: dict[str, tuple[tuple[Any, ...], str]] = dict.fromkeys(COLUMN_OPTIONS, OF_COLUMNS) | {
-    "window": (("auto", "fixed"), f"other windows take more passes through the files; {SAMPLE}"),
-    "robust": ((False,), f"each re-weighting takes residuals of all rows; {SAMPLE}"),
-    "groups": (
-        (None,),
-        "the sample by which a bandwidth is found would break clusters up; fit some of the clusters in memory, and "
-        "give the bandwidth as a number",
-    ),
-    "gap": ((0,), OF_SERIES),
-    "time": ((None,), OF_SERIES),
-}
-
-
-def refuse_stored(given: Mapping[str, Any]) -> None:
-    """Raise ValueError if a parameter or argument of ``fit`` has a value that is for rows in memory alone.
-
-    Examples
-    --------
-    >>> refuse_stored({"robust": True})
-    Traceback (most recent call last):
-    ...
-    ValueError: robust must be False for rows that are not in memory, got True: each re-weighting takes residuals of all
-    rows; fit a sample of them in memory
-    """
-    for name, (values, reason) in IN_MEMORY_ONLY.items():
-        found = given.get(name, values[0])
-        if np.ndim(found) or found not in values:
-            raise ValueError(
-                f"{name} must be {' or '.join(map(repr, values))} for rows that are not in memory, got "
-                f"{abbreviate(found)}: {reason}"
-            )
 
 
 def fit_stored(model: FittedModel, pairs: Source, **given: Any) -> None:

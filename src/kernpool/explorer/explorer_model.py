@@ -89,15 +89,15 @@ class ExplorerModel:
 
 def _refuse_windows(model: KernelSmoother) -> None:
     """Raise ValueError if the page cannot compute windows of a fitted model."""
-    n, closed = len(model.key_), bool(model.encoding_.options)
-    if closed and n > EXACT_ROWS:
+    n, as_they_are = len(model.key_), not model.encoding_.options
+    if not as_they_are and n > EXACT_ROWS:
         raise ValueError(
             f"a column of this model comes round, which the explorer shows for up to {EXACT_ROWS} rows, got {n}; fit "
             "to a sample of them with bandwidth=model.bandwidth_"
         )
     if not isinstance(model.smoother_.window, Nearest):
         return
-    is_line = len(model.bandwidth_) == 1 and model.encoding_.numbers_alone and not closed
+    is_line = len(model.bandwidth_) == 1 and model.encoding_.numbers_alone and as_they_are
     is_alone = not isinstance(model, NadarayaWatsonClassifier) and model.smoother_.units.code is None
     if not (is_line and is_alone and 2 < n <= EXACT_ROWS):
         raise ValueError(

@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.bandwidth.criteria import CRITERIA
-from kernpool.core.robust_weights import weighted_median
+from kernpool.core.medians import weighted_median
 from kernpool.execution.error_messages import as_count
 from kernpool.execution.text_table import (
     ROWS,

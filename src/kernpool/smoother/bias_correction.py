@@ -189,9 +189,7 @@ class Estimate:
     sums: SharedSums
 
 
-def estimate(
-    smoother: Smoother, places: EvaluationPoints, method: str = "robust", column: int | None = None
-) -> Estimate:
+def estimate(smoother: Smoother, places: EvaluationPoints, method: str, column: int | None = None) -> Estimate:
     """Estimate the regression curve, or one of its slopes, at given evaluation points.
 
     See `estimates`.
@@ -200,7 +198,7 @@ def estimate(
 
 
 def estimates(
-    smoother: Smoother, places: EvaluationPoints, method: str = "robust", columns: Sequence[int | None] = (None,)
+    smoother: Smoother, places: EvaluationPoints, method: str, columns: Sequence[int | None] = (None,)
 ) -> list[Estimate]:
     """Estimate the regression curve, or several of its slopes, at given evaluation points.
 
@@ -210,7 +208,7 @@ def estimates(
         The fit.
     places : EvaluationPoints
         Evaluation points.
-    method : {"robust", "quadratic", "naive", "undersmoothed"}, default="robust"
+    method : {"robust", "quadratic", "naive", "undersmoothed"}
         Corrected; a local quadratic fit, without ridge; the fit as it is; or a local linear fit at the bandwidth times
         :math:`n^{-1/20}`.
     columns : sequence of int or None, default=(None,)

@@ -1,4 +1,4 @@
-"""The fitted model: its training rows, and how they are pooled; a linear smoother unless it is robust.
+"""The fitted model: its training rows, and how they are pooled; linear in the outputs unless these re-weight rows.
 
 Predictions and inference need nothing else. Fitted values are linear in the outputs, so their variance is a sum over
 squared linear weights (`quadratic_forms.py`), and another bandwidth, degree or smoothing is another smoother of the
@@ -15,10 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.bandwidth import LeaveOneOut, TrainingRows, count_copies, leave_one_out
-from kernpool.core import NO_CATEGORIES, SINGLE_ROWS, Categories, Exclusion, Keys, LocalFit, Units, merge
+from kernpool.core import NO_CATEGORIES, SINGLE_ROWS, Categories, Exclusion, Keys, LocalFit, Reweighting, Units, merge
 from kernpool.core.input_validation import centered, in_unit
 from kernpool.core.problem import FLOAT64, FLOAT64_EPSILON, LARGEST_TOL, Problem
-from kernpool.core.robust_weights import Robustness
 from kernpool.core.state import Empty, PoolState, fill_in_silence
 from kernpool.execution.progress import Progress, current_progress
 from kernpool.execution.threads import cut, weighted_sum
@@ -95,10 +94,8 @@ class Smoother:
         The smoother by whose bandwidths windows are found; None for this one.
     exclusion : Exclusion or None
         Which rows leave-one-out fits leave out together with a row; by default none.
-    robust_weight : ndarray of shape (n,), or None
-        Robustness weights of the rows of a robust fit; `linear` is the smoother for its inference.
-    robustness : Robustness or None
-        How these were made.
+    reweighting : Reweighting or None
+        Weights of the rows by their residuals; `linear` is the smoother for inference then.
     """
 
     keys: Keys
@@ -110,8 +107,7 @@ class Smoother:
     window: Window = "fixed"
     first: Smoother | None = None
     exclusion: Exclusion | None = None
-    robust_weight: Array | None = None
-    robustness: Robustness | None = None
+    reweighting: Reweighting | None = None
 
     def __getstate__(self) -> dict[str, Any]:  # without what is computed again when needed
         return {each.name: getattr(self, each.name) for each in fields(self)}
@@ -229,21 +225,27 @@ class Smoother:
 
     @cached_property
     def linear(self) -> Smoother:
-        """Linear smoother for inference: of a robust fit that of pseudovalues, whose mean and variance are the same."""
-        if self.robust_weight is None or self.robustness is None:
+        """Linear smoother for inference: after re-weighting that of pseudovalues, of the same mean and variance."""
+        if self.reweighting is None:
             return self
-        plain = self.without_robustness()
+        plain = replace(self, reweighting=None)
         fitted = self.predict(self.problem(plain.training))[:, 0]
-        return plain.with_values(self.robustness.pseudovalues(fitted, plain.value[:, 0], plain.weight)[:, None])
+        return plain.with_values(self.reweighting.pseudovalues(fitted, plain.value[:, 0], plain.weight)[:, None])
 
-    def without_robustness(self) -> Smoother:
-        """Return the smoother of the rows by their frequencies alone."""
-        return self if self.robust_weight is None else replace(self, robust_weight=None, robustness=None)
+    def row_weights(self, reweighting: Reweighting) -> tuple[Array, bool]:
+        """Return the weights of rows of one output by residuals, and whether these stopped for lack of a scale."""
+
+        def fit(factor: Array) -> Array:
+            smoother = self.with_weight(self.weight * factor)
+            return smoother.predict(smoother.problem(smoother.training))[:, 0]
+
+        return reweighting.weigh(self.value[:, 0], self.weight, fit, self.recipe.kernel.is_compact)
 
     @cached_property
     def pooled_keys(self) -> Keys:
-        """Rows with the weights that they are pooled by: frequencies, times robustness weights if there are any."""
-        return self.keys if self.robust_weight is None else self.with_weight(self.weight * self.robust_weight).keys
+        """Rows with the weights that they are pooled by: frequencies, times those by residuals if there are any."""
+        again = self.reweighting
+        return self.keys if again is None else self.with_weight(self.weight * again.weight).keys
 
     def _without(self, rows: EvaluationPoints, exclusion: Exclusion | None) -> Problem:
         """Return the problem of the training rows, each without itself, or without all that are left out with it."""

@@ -132,7 +132,7 @@ class StoredModel:
     recipe: Recipe
     random_state: Any = 0
     window = "fixed"
-    robust_weight = exclusion = None
+    exclusion = None
     units = SINGLE_ROWS
 
     def points(self, query: Array, _code: NDArray[np.int64] | None = None) -> EvaluationPoints:

@@ -7,7 +7,7 @@ prefix of the cells at its ends, and some keys; see `loops/octaves.py`. Each oct
 Equally dense keys have two octaves, those of an exponential distribution five to ten.
 
 `sum_windows` sums every polynomial kernel, and the Gaussian, of every degree. `NearestWindows` fits the lines of
-lowess: its windows do not depend on the weights and values of keys, so robust fits prepare them once.
+lowess: its windows do not depend on the weights and values of keys, so re-weighted fits prepare them once.
 """
 
 from __future__ import annotations

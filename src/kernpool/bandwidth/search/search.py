@@ -19,7 +19,7 @@ from kernpool.bandwidth.search.drivers import search_one_factor, search_per_colu
 from kernpool.bandwidth.search.fast_objectives import AllPairsObjective, PairwiseObjective
 from kernpool.bandwidth.search.objective import Objective, Penalty, SearchObjective, penalise_bandwidths
 from kernpool.bandwidth.search.setup import SearchOptions, SearchStart, TrainingRows, begin
-from kernpool.core import NO_CATEGORIES, Categories, Exclusion
+from kernpool.core import NO_CATEGORIES, Categories, Exclusion, Reweighting
 from kernpool.data.encoding import Encoding
 from kernpool.execution.text_table import PrintedResult
 from kernpool.execution.threads import blas_threads
@@ -188,7 +188,7 @@ class Found:
     bandwidth_note: str | None = None
     search_rows: NDArray[np.int64] | None = None
     prior_share: float | None = None
-    robust_weight: Array | None = None
+    reweighting: Reweighting | None = None
     window: Window = "fixed"
     key_range: Array | None = None
 

@@ -428,7 +428,7 @@ def begin(rows: TrainingRows, options: SearchOptions, categories: Categories) ->
     has_own_units = bool(np.any(exponent != exponent[0]) or np.any(scale != 1.0))
     searched = replace(rows, code=np.ascontiguousarray(rows.code[:, categorical]), value=value)
     if len(numeric):
-        geometry = Geometry.of(map(len, together)) if rows.geometry else CARTESIAN
+        geometry = Geometry(map(len, together) if rows.geometry else ())
         searched = replace(searched, X=np.ascontiguousarray(rows.X[:, np.concatenate(together)]), geometry=geometry)
     else:
         searched = replace(searched, X=np.zeros((len(rows.X), 1)), geometry=CARTESIAN)

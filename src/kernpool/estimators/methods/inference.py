@@ -223,7 +223,7 @@ class Prediction(PrintedResult, PredictionBase):
         TypeError
             If the model is a weighted mean, which has no slopes, or has no numeric columns.
         ValueError
-            If columns are periodic or geographic.
+            If columns are not pooled as they are.
 
         Notes
         -----

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -27,7 +26,6 @@ from kernpool.core import SINGLE_ROWS, Exclusion
 from kernpool.estimators.fitted_model import output_shape, places_of, shaped
 from kernpool.estimators.limits import refuse
 from kernpool.estimators.model import FittedModel, as_fitted
-from kernpool.estimators.robust_regression import refit_robustly
 from kernpool.estimators.training_rows import as_outputs
 from kernpool.execution.error_messages import abbreviate, check_choice
 from kernpool.execution.interval import Interval
@@ -55,9 +53,9 @@ def check_rows(X_calibration: Any, y_calibration: Any, calibration: Any) -> bool
 
 
 def chosen_method(model: FittedModel, method: Any, others: bool, grouped: bool) -> str:
-    """Return the method of prediction intervals that "auto" stands for; refuse those that are not for robust fits.
+    """Return the method of prediction intervals that "auto" stands for; refuse those that do not go with re-weighting.
 
-    Weights of a robust fit depend on y, so a row that is left out must have no say in them: methods that subtract it
+    Weights by residuals depend on y, so a row that is left out must have no say in them: methods that subtract it
     from the sums, or add a new one, do not hold. One is left for each kind of calibration rows.
 
     Parameters
@@ -70,16 +68,11 @@ def chosen_method(model: FittedModel, method: Any, others: bool, grouped: bool) 
         Whether calibration rows, and clusters of rows, are given.
     """
     check_choice("method", method, ("auto", *METHODS))
-    if model.robust_weight_ is None:
+    if model.reweighting_ is None:
         return "adaptive" if method == "auto" else str(method)
     only = "split" if others else "jackknife+" if grouped else "cv+"
     if method not in ("auto", only):
-        raise TypeError(
-            f"method={method!r} is not for this {type(model).__name__}, which is robust: its weights of rows depend on "
-            f"y; use method={only!r} for these arguments (with X_calibration and y_calibration it is 'split', with "
-            "groups 'jackknife+', else 'cv+', which fits again without each tenth of the rows), or fit it with "
-            "robust=False"
-        )
+        refuse(model, "another method of prediction intervals", f"method={method!r}")
     return only
 
 
@@ -309,7 +302,9 @@ class PredictionIntervals(FittedModel):
         if not others and method != "adaptive":
             refuse(model, "a method other than 'adaptive'")
         fit = model.smoother_ if isinstance(model.smoother_, Smoother) else model.smoother_.linear
-        smoother, places = fit.without_robustness(), places_of(model, X, warn=not stored)
+        again = fit.reweighting
+        smoother = fit if again is None else replace(fit, reweighting=None)
+        places = places_of(model, X, warn=not stored)
         if groups is not None and not others:
             smoother = replace(smoother, exclusion=Exclusion.of_groups(groups, len(smoother.weight)))
         if others:
@@ -323,9 +318,11 @@ class PredictionIntervals(FittedModel):
         if stored:
             center = np.asarray(cast(Any, model).predict(X)).reshape(len(places.query), -1)
             setting = replace(setting, center=center)
-        if model.robust_weight_ is not None:  # weights of rows follow from y
+        if again is not None:  # weights of rows follow from y
             center = fit.predict(fit.problem(places), report=True)
-            setting = replace(setting, center=center, refit=partial(refit_robustly, model))
+            setting = replace(
+                setting, center=center, refit=lambda rest: rest.with_weight(rest.weight * rest.row_weights(again)[0])
+            )
         found = prediction_interval(setting, method)
         guarantee, effective = found.guarantee, None
         if not stored:

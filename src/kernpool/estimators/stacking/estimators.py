@@ -110,8 +110,8 @@ class KernelStackingRegressor(Scoring, RegressorMixin, StackedEstimator):  # typ
     Parameters
     ----------
     local : LocalLinearRegressor or NadarayaWatsonRegressor, optional
-        The local member, not fitted; by default ``LocalLinearRegressor()``. Its parameters say how columns are read:
-        its `periodic` and `geographic` columns are points on circles and a globe for all members.
+        The local member, not fitted; by default ``LocalLinearRegressor()``. Its parameters say how columns are read, by
+        all members.
     kernel : {"laplace", "gaussian"}, default="laplace"
         Kernel of the ridge regression, :math:`e^{-r / L}` or :math:`e^{-r^2 / 2 L^2}`, of standardised columns, with
         categories as 0 and 1. Its length L and ridge are found by leave-one-out.

@@ -82,7 +82,7 @@ def largest_errors(
     found: Estimate,
     errors: Errors,
     *,
-    method: str = "robust",
+    method: str,
     n_resamples: int = 999,
     random_state: Any = 0,
 ) -> Array:
@@ -168,7 +168,7 @@ def critical_value(kappa: float, level: float, pieces: int = 1) -> float:
 
 
 def path_length(
-    smoother: Smoother, grid: EvaluationPoints, method: str = "robust", column: int | None = None
+    smoother: Smoother, grid: EvaluationPoints, method: str, column: int | None = None
 ) -> tuple[float, int]:
     """Return the length of the path of normalised linear weights along a grid, and the number of its pieces."""
     # eight grid points per bandwidth give three digits
