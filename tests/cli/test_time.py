@@ -31,16 +31,18 @@ def folder(tmp_path_factory):
 
 @pytest.mark.parametrize(("column", "others"), [("date", "a,b"), ("day", "a,b"), ("day", "a,b,day")])
 def test_rows_are_in_the_order_of_the_column(folder, column, others):
-    fixed = ("--target", "y", "--kernel", "epanechnikov", "--bandwidth", "0.3", "--model", "m", "--force", "--json")
+    bandwidth = [0.3, 0.3, 40.0][: 1 + others.count(",")]  # along days beyond the gap
+    given = ",".join(map(str, bandwidth))
+    fixed = ("--target", "y", "--kernel", "epanechnikov", "--bandwidth", given, "--model", "m", "--force", "--json")
     done = kernpool("fit", "data.csv", *fixed, "--time", column, "--gap", GAP, "--features", others, cwd=folder)
     assert done.returncode == 0, done.stderr
     rows = np.column_stack([X, DAY]) if "day" in others else X
-    expected = NadarayaWatsonRegressor("epanechnikov", 0.3, gap=GAP).fit(rows, Y, time=DAY)
+    expected = NadarayaWatsonRegressor("epanechnikov", bandwidth, gap=GAP).fit(rows, Y, time=DAY)
     model, report = load_model(folder / "m"), json.loads(done.stdout)
     np.testing.assert_array_equal(model.exclusion_.code, DAY)
     np.testing.assert_allclose(report["loo_error"], expected.leave_one_out().error, rtol=1e-12)
     assert report["gap"] == GAP
-    alone = NadarayaWatsonRegressor("epanechnikov", 0.3).fit(rows, Y)
+    alone = NadarayaWatsonRegressor("epanechnikov", bandwidth).fit(rows, Y)
     assert report["loo_error"] > 1.02 * alone.leave_one_out().error
 
 

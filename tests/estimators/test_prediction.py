@@ -140,8 +140,9 @@ def test_the_prediction_of_a_classifier():
     np.testing.assert_array_equal(prediction.standard_error, error)
     interval, asked = prediction.confidence_interval(0.9), model.probability_interval(AT, 0.9)
     np.testing.assert_array_equal(interval.lower, asked.lower)
-    np.testing.assert_allclose(prediction.effective_sample_size, interval.effective_rows, rtol=1e-12)
-    np.testing.assert_allclose(prediction.weights() @ model.value_, interval.center, rtol=1e-12)
+    np.testing.assert_allclose(
+        prediction.effective_sample_size, 1 / np.sum(prediction.weights() ** 2, axis=1), rtol=1e-12
+    )
     model.fit(X, Y < 0)
     np.testing.assert_array_equal(prediction.probability, probability)
     assert repr(prediction) == "ClassPrediction at 3 rows"
