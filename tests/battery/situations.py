@@ -77,9 +77,10 @@ class Pickled(Situation):
 
 
 class Saved(Situation):
-    """A saved model answers with the same bits, or says why it is not saved."""
+    """A saved model answers with the same bits."""
 
-    may_refuse = True
+    def lacks(self, study: Study) -> str:
+        return "a forest is not saved" if getattr(study.estimator, "forest", None) else ""
 
     def fit(self, study: Study) -> Any:
         with tempfile.TemporaryDirectory() as folder:

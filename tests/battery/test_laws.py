@@ -7,11 +7,17 @@ import numpy as np
 import pytest
 
 from tests.battery.options import LEVELS, OPTIONS, Study
-from tests.battery.situations import KNOWN, fitted, outcome, searches
+from tests.battery.situations import KNOWN, check, fitted, outcome, searches
 from tests.support.dense_conformal import order_statistic, ranks
 from tests.support.dense_inference import Dense
 
 pytestmark = pytest.mark.slow
+OF_STORED = (
+    "predict", "return_std", "get_prediction", "slope", "confidence_interval auto", "confidence_interval naive",
+    "confidence_interval robust", "confidence_interval undersmoothed", "slope interval",
+    "prediction_interval adaptive", "prediction_interval split", "score",
+)  # fmt: skip
+OF_STORED_MEANS = ("quantile", "cdf", "pdf", "interval", "pit")
 CHOSEN = [name for name, study in OPTIONS.items() if not searches(study)]  # at bandwidths that a refit takes as well
 
 
@@ -131,6 +137,14 @@ def test_weights_sum_to_one_and_make_the_predictions(option):
         pytest.skip("priors and recalibration are beyond weights")
     np.testing.assert_allclose(weights.sum(axis=1), 1.0, rtol=1e-9)
     np.testing.assert_allclose(weights @ study.y, model.predict(study.query[:3]), rtol=1e-8)
+
+
+@pytest.mark.parametrize("where", ["chunks", "parquet", "dask"])
+@pytest.mark.parametrize("option", ["means", "planes", "outputs", "weights", "empty: mean"])
+def test_what_chunks_and_partitions_answer(option, where):
+    """A refusal holds in these situations as an answer does, so answers could be lost."""
+    names = [*OF_STORED, *(OF_STORED_MEANS if option in ("means", "outputs", "empty: mean") else ())]
+    assert {name: check(option, name, where) for name in names} == dict.fromkeys(names, "holds")
 
 
 @options("quantile", OPTIONS)

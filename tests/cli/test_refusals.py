@@ -111,6 +111,7 @@ MISUSED = {
     "predict model new.csv --explain few": "argument --explain: invalid",
     "predict model new.csv --explain --cluster tcp://nowhere:1": "--explain cannot be had from a cluster",
     f"{FIT} --neighbors 2.5": "--neighbors must be a whole number",
+    f"{MIXED} --features x --neighbors 5 --gap 2": "for rows that share noise with those next to them; leave --neigh",
     f"{MIXED} --time y": "--time names the target 'y'",
     f"{MIXED} --time x --groups side": "leaves whole clusters out",
     "fit days.csv --target y --gap 3": "name their column with --time",

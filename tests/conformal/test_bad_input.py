@@ -33,7 +33,7 @@ def model():
         ({"X_calibration": X, "y_calibration": Y[:3]}, r"y_calibration must have shape \(40,\).*got \(3,\)"),
         ({"X_calibration": X, "y_calibration": np.ones((40, 2))}, r"y_calibration must have shape \(40,\)"),
         ({"X_calibration": X, "y_calibration": np.full(40, np.nan)}, "y_calibration must .*NaN.* in row 0"),
-        ({"method": "cv+", "groups": np.arange(40)}, "rows that come in clusters are for method='adaptive'"),
+        ({"method": "cv+", "groups": np.arange(40)}, "in clusters are for method='adaptive'.* without groups"),
         ({"groups": np.arange(3)}, "groups must have one label for each of the 40 rows"),
         ({"groups": np.arange(40) % 3}, "needs at least 5"),
         ({"random_state": "now", "method": "cv+"}, "random_state must be an integer"),

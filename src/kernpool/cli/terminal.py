@@ -126,6 +126,8 @@ WORDS = {
         "or with groups= where": "or name a --groups column where",
         r"; pass the times of the rows, fit\(X, y, time=times\)": "; name their column with --time",
         "use NadarayaWatsonRegressor for numbers, .*": "leave it out of --unordered for numbers",
+        r"^window=Nearest\(\)": "--neighbors",
+        "use window='fixed', or": "leave --neighbors out, or say",
     },
     "predict": {
         EMPTY: "; fit again with a larger --bandwidth, or say --empty nearest, mean, nan or zero",

@@ -146,7 +146,7 @@ def check_method(method: Any, own: bool, units: Units = SINGLE_ROWS) -> MethodRe
          "omit it, or use method='adaptive' or 'split'"),
         (units.code is not None and not record.whole,
          f"rows that come in {units.name}s are for method={for_whole}, got {method!r}; use one of these, or, only if "
-         f"rows are independent of each other, fit and call without {units.name}s"),
+         "rows are independent of each other, fit and call without groups"),
     ):  # fmt: skip
         if refused:
             raise ValueError(reason)

@@ -65,7 +65,7 @@ def refuse_for_dependent(variance: str, exclusion: Exclusion) -> None:
         which = "those without the rows within the gap, and their correlations count"
     if variance not in allowed:
         raise ValueError(
-            f"variance={variance!r} is for independent rows; with {exclusion.option} residuals are {which}; leave "
+            f"variance={variance!r} is for independent rows; with {exclusion.option}, residuals are {which}; leave "
             "variance out, or use 'sandwich'"
         )
 
