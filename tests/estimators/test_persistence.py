@@ -120,12 +120,14 @@ def test_other_objects_and_damage_are_refused(tmp_path):
     whole = (tmp_path / "model").read_bytes()
     model.secret = Foreign()
     files = {
-        "holds a .*Foreign, which is no part": edited(skops.io.dumps([Foreign()]), {"version": 1}, tmp_path / "foreign")
+        "holds a .*Foreign, which is no part": edited(skops.io.dumps([Foreign()]), {"version": 2}, tmp_path / "foreign")
     }
     run = skops.io.dumps([subprocess.run])
-    files["holds a subprocess.run, which is no part"] = edited(run, {"version": 1}, tmp_path / "function")
-    files["and no model"] = edited(skops.io.dumps([1.0]), {"version": 1}, tmp_path / "list")
-    files["of format version 2"] = edited(skops.io.dumps([1.0]), {"version": 2}, tmp_path / "later")
+    files["holds a subprocess.run, which is no part"] = edited(run, {"version": 2}, tmp_path / "function")
+    files["and no model"] = edited(skops.io.dumps([1.0]), {"version": 2}, tmp_path / "list")
+    for version in (1, 3):
+        path = tmp_path / f"version{version}"
+        files[f"of format version {version}, this kernpool reads version 2"] = edited(run, {"version": version}, path)
     for i, content in enumerate((whole[: len(whole) // 2], pickle.dumps(model), b"")):
         files["no kernpool model" + "|" * i] = tmp_path / f"damaged{i}"
         (tmp_path / f"damaged{i}").write_bytes(content)

@@ -35,7 +35,7 @@ from kernpool.estimators.stacking.stack import FittedStack, ScoreCalibration
 from kernpool.execution.error_messages import abbreviate
 from kernpool.pooling import ChunkPairs, Floor, Nearest
 
-HEADER, VERSION = "kernpool.json", 1
+HEADER, VERSION = "kernpool.json", 2  # of a robust fit version 1 has weights under another name
 SMOOTHERS = (NadarayaWatsonRegressor, LocalLinearRegressor, LocalPolynomialRegressor, NadarayaWatsonClassifier)
 MODELS = (*SMOOTHERS, KernelStackingRegressor, KernelStackingClassifier)
 Model = KernelSmoother | KernelStackingRegressor | KernelStackingClassifier
