@@ -117,3 +117,26 @@ def test_more_than_three_columns_are_refused(generator):
     model = LocalLinearRegressor(bandwidth=2.0).fit(x, x[:, 0] + generator.normal(size=60))
     with pytest.raises(ValueError, match=r"'quadratic' is for one to 3 numeric columns, got 4; use method='robust'"):
         model.confidence_interval(x[:2], method="quadratic")
+
+
+@pytest.mark.filterwarnings("ignore:.*the correction for bias is larger than two standard errors")
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [
+        ("confidence_interval", {"method": "robust"}),
+        ("confidence_interval", {"groups": np.arange(3000) % 50}),
+        ("confidence_interval", {"simultaneous": "multiplier", "n_resamples": 150}),
+        ("prediction_interval", {"method": "jackknife+"}),
+    ],
+)
+def test_the_bits_do_not_depend_on_the_number_of_threads(method, options):
+    """Of so many rows and places that threads share them, as they do not share the tables of the battery."""
+    x, y = bend(3000)
+    one, two = (
+        getattr(LocalLinearRegressor(bandwidth=0.06, n_jobs=jobs).fit(x[:, None], y), method)(
+            np.linspace(0, 1, 300)[:, None], **options
+        )
+        for jobs in (1, 2)
+    )
+    for name in ("lower", "upper", "center"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(two, name), err_msg=name)
