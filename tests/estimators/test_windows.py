@@ -285,8 +285,9 @@ def test_what_is_of_fixed_windows_is_refused(ask, kind):
 
 @pytest.mark.parametrize("kernel", ["gaussian", "tricube"])
 @pytest.mark.parametrize("ratio", [0.1, 100.0])
-def test_extrapolation_does_not_depend_on_the_unit_of_ratios(kernel, ratio):
-    model = NadarayaWatsonRegressor(kernel, ratio, window=Nearest(15)).fit(X[:, :1], Y)
+def test_extrapolation_does_not_depend_on_the_unit_of_ratios_nor_on_rows_of_weight_zero(kernel, ratio):
+    rows, y, weight = np.r_[X[:, :1], 1e3 + 1e3 * X[:, :1]], np.r_[Y, Y], np.repeat([1.0, 0.0], 70)
+    model = NadarayaWatsonRegressor(kernel, ratio, window=Nearest(15)).fit(rows, y, sample_weight=weight)
     with pytest.warns(kernpool.ExtrapolationWarning):
         model.predict([[50.0]])
 

@@ -201,7 +201,7 @@ class PartialDisplay:
         (rows,) = np.nonzero(samples.weight > 0)
         chosen = rows[np.sort(np.random.default_rng(random_state).permutation(len(rows))[:subsample])]
         average = kind == "average"
-        # intervals are of pooled labels, beside which recalibrated probabilities are another curve
+        # intervals are of labels as they are, beside which recalibrated probabilities are another curve
         if average or (band == "auto" and getattr(estimator, "recalibrate", None)):
             band = None
         panels: list[Panel] = []

@@ -195,9 +195,11 @@ class Extent:
         counted = self.key if self.weight is None else self.key[self.weight > 0]
         cuts = encoding.cuts(counted)
         unrolled = encoding.unrolled(counted, cuts)
-        step = -(-len(self.key) // USUAL_ROWS)
-        usual = None if self.ratios is None else self.ratios.points(self.ratios.keys.rows.array[::step]).widening
-        bandwidth = bandwidth if usual is None else bandwidth * np.median(usual)
+        if self.ratios is not None:
+            rows = self.ratios.keys.rows.array[self.ratios.weight > 0]
+            usual = self.ratios.points(rows[:: -(-len(rows) // USUAL_ROWS)]).widening
+            assert usual is not None
+            bandwidth = bandwidth * np.median(usual)
         reach = reach_of_rows(unrolled, encoding.in_units(bandwidth, counted), self.planes)
         return reach, *range_of(unrolled), cuts
 
