@@ -80,7 +80,7 @@ class Saved(Situation):
     """A saved model answers with the same bits."""
 
     def lacks(self, study: Study) -> str:
-        return "a forest is not saved" if getattr(study.estimator, "forest", None) else ""
+        return "" if getattr(study.estimator, "forest", None) is None else "a forest is not saved"
 
     def fit(self, study: Study) -> Any:
         with tempfile.TemporaryDirectory() as folder:
