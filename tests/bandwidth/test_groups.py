@@ -87,7 +87,7 @@ def test_levels_are_searched_with_the_bandwidths():
     found = search_bandwidth(X, y, group=group, kernel=GAUSSIAN, **options)
     at = make_objective(X, y, group, **options).evaluate(np.append(np.log(found.bandwidth), found.smoothing))
     assert at.penalised == pytest.approx(found.value, rel=1e-12)
-    assert found.exclusion.count == 8
+    assert found.exclusion.units.number(0) == 8
     assert "leave-cluster-out mean squared error (8 clusters)" in str(found)
     assert found.way == "by the engine: some rows are left out together"
     assert found.smoothing[0] < 0.3  # levels differ
@@ -121,7 +121,7 @@ def test_rows_that_are_drawn_are_of_two_groups_at_least():
     for seed in range(20):
         drawn = rows.draw(5, np.random.RandomState(seed))
         assert len(np.unique(drawn.X)) == 5
-        assert drawn.exclusion.count == 2
+        assert drawn.exclusion.units.number(0) == 2
 
 
 def test_the_log_loss_leaves_groups_out():
@@ -134,7 +134,7 @@ def test_the_log_loss_leaves_groups_out():
     loss = prior_share(pooled, prior_of_others(label, weight, Exclusion(group)), weight).log_loss
     relevance = found.spread / found.bandwidth
     assert found.value == pytest.approx(loss + relevance.sum() / weight.sum(), rel=1e-9)
-    assert found.exclusion.count == 10
+    assert found.exclusion.units.number(0) == 10
 
 
 def test_priors_of_the_other_groups():

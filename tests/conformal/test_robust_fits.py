@@ -147,7 +147,7 @@ def test_commands_and_files_have_the_same_intervals(tmp_path):
     assert_allclose(found, ends(expected), rtol=1e-12)
     refused = kernpool(*predict, "adaptive", "--out", tmp_path / "no.csv")
     assert refused.returncode == 2
-    assert "use --method cv+ for these arguments (with --calibration it is 'split'" in refused.stderr.decode()
+    assert "use --method auto (with --calibration it is 'split', else 'cv+'" in refused.stderr.decode()
     assert not (tmp_path / "no.csv").exists()
 
 

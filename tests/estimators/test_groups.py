@@ -62,7 +62,7 @@ def test_levels_are_searched_by_groups():
     model = NadarayaWatsonRegressor().fit(table, y, groups=school)
     assert model.smoothing_[0] < 0.2
     assert model.loo_error_ == pytest.approx(model.leave_one_out().error, rel=1e-10)
-    assert model.bandwidth_search_.exclusion.count == 30
+    assert model.bandwidth_search_.exclusion.units.number(0) == 30
 
 
 def test_classes_are_predicted_from_the_other_groups():
