@@ -100,6 +100,6 @@ def test_the_default_interval(bend):
     found = interval(bend, AT)
     for name, target in DEFAULT.items():
         assert_allclose(getattr(found, name).ravel(), target, **DIGITS, err_msg=name)
-    errors = errors_of(bend, AT, [estimate(bend, AT)])[0]
+    errors = errors_of(bend, AT, [estimate(bend, AT, "robust")])[0]
     assert_allclose(np.sqrt(errors.noise[:, 0]), NOISE, **DIGITS)
     assert_allclose(errors.spread[:, 0], NORMS, **DIGITS)
