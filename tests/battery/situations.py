@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pandas
 from numpy.typing import NDArray
+from sklearn.base import clone
 
 from kernpool import get_kernel, load_model, open_chunks, save_model
 from tests.battery.answers import ANSWERS, Answer, Field, Fields
@@ -226,7 +227,7 @@ class InChunks(Stored):
         weight = study.by_row.get("sample_weight")
         chunks = open_chunks(study.x.to_numpy(), study.y, weight, rows=17)
         rest = {name: values for name, values in study.by_row.items() if name != "sample_weight"}
-        return study.estimator.fit(chunks, **rest)
+        return clone(study.estimator).fit(chunks, **rest)
 
     def ask(self, answer: Answer, model: Any, study: Study) -> Fields:
         return answer.ask(model, replace(study, query=study.query.to_numpy()))
@@ -247,7 +248,7 @@ class InParquet(Stored):
         by_row = {name: name for name in study.by_row}
         chunks = open_chunks(path, target=names[0] if len(names) == 1 else names, features=list(study.x),
                              weight=by_row.pop("sample_weight", None))  # fmt: skip
-        return study.estimator.fit(chunks, **by_row)
+        return clone(study.estimator).fit(chunks, **by_row)
 
     folder = tempfile.TemporaryDirectory()
 
@@ -265,7 +266,7 @@ class OnDask(Stored):
         dask.config.set(scheduler="synchronous")
         x, y = (dask.array.from_array(each, chunks=(25, *each.shape[1:])) for each in (study.x.to_numpy(), study.y))
         by_row = {name: dask.array.from_array(values, chunks=25) for name, values in study.by_row.items()}
-        return study.estimator.fit(x, y, **by_row)
+        return clone(study.estimator).fit(x, y, **by_row)
 
     def ask(self, answer: Answer, model: Any, study: Study) -> Fields:
         return answer.ask(model, replace(study, query=study.query.to_numpy()))

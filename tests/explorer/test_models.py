@@ -35,14 +35,14 @@ def rows(situation):
         fit = {"groups": np.arange(len(x)) // 7}
     if situation == "columns":
         x, query = (np.column_stack([one, 0.4 + 0.1 * random.normal(size=len(one))]) for one in (x, query))
-    if situation == "circle":
-        told = {"periodic": {0: PERIOD}}
+    if situation == "circle":  # of as many decimals as columns that come round keep
+        told, x, query = {"periodic": {0: PERIOD}}, np.round(x, 9), np.round(query, 9)
     if situation == "mixed":
         frame, query = (
             pd.DataFrame(
                 {
                     "heat": 0.4 + 0.1 * random.normal(size=len(one)),
-                    "hour": one[:, 0],
+                    "hour": np.round(one[:, 0], 9),
                     "day": np.arange(len(one)) % 2,
                     "size": np.arange(len(one)) // 2 % 4,
                 }
