@@ -42,7 +42,7 @@ class Situation:
     answers: Names = frozenset(ANSWERS)
 
     def lacks(self, study: Study) -> str:
-        """Return why the situation is none for a study, or nothing."""
+        """Return why the situation does not apply to a study; empty if it does."""
         return ""
 
     def promises(self, answer: str, study: Study) -> bool:

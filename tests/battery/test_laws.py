@@ -22,7 +22,7 @@ CHOSEN = [name for name, study in OPTIONS.items() if not searches(study)]  # at 
 
 
 def options(answer, names=CHOSEN):
-    """Return a mark of cases, of which those of `KNOWN` fail."""
+    """Return a mark of cases; those of `KNOWN` are expected to fail."""
     cases = []
     for name in names:
         reason = [why for pattern, why in KNOWN.items() if fnmatchcase(f"{name} | {answer} | law", pattern)]

@@ -213,7 +213,7 @@ class ConformalProblem:
         exclusion = smoother.exclusion
         if calibration.which is None:
             return ""
-        if exclusion is not None and exclusion.units is SINGLE_ROWS:
+        if exclusion is not None and exclusion.units.code is None:
             return ORDERED
         if exclusion is None and smoother.has_copies:
             return COPIED

@@ -44,7 +44,7 @@ class Units(NamedTuple):
         return float(rows) if self.code is None else float(len(np.unique(self.code)))
 
     def draws(self, rows: int) -> int:
-        """Return the number of draws of which each unit has one, if so many rows have one each."""
+        """Return the number of draws for so many rows: one for each, or one for each cluster."""
         return rows if self.code is None else int(self.code.max()) + 1
 
     def weight(self, frequency: Array) -> Array:

@@ -59,8 +59,7 @@ class Factors:
         if not kept.size:
             return []
         if not cell.any():
-            one = kept[0] if kept.size else 0  # where no key has weight, any combination will do
-            return [(self.key_code[one], slice(None))]
+            return [(self.key_code[kept[0]], slice(None))]
         order = np.argsort(cell, kind="stable")
         starts = np.searchsorted(cell[order], np.arange(cell.max() + 2)).tolist()
         parts = [kept[order[start:stop]] for start, stop in pairwise(starts)]

@@ -9,7 +9,6 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from kernpool.core import SINGLE_ROWS
 from kernpool.data.encoding import COLUMN_OPTIONS
 from kernpool.estimators.model import FittedModel
 from kernpool.execution.error_messages import abbreviate
@@ -39,7 +38,7 @@ KINDS: dict[str, tuple[Callable[[FittedModel], object], type[Exception], str]] =
         "degree=2 does not go with {answer}",
     ),
     "groups": (
-        lambda model: model.exclusion_ is not None and model.exclusion_.units is not SINGLE_ROWS,
+        lambda model: model.exclusion_ is not None and model.exclusion_.units.code is not None,
         ValueError,
         "{answer} takes rows one by one, and this model was fitted with groups=, whose rows go together",
     ),

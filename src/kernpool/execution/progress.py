@@ -88,7 +88,7 @@ def is_watched() -> bool:
 def progress_bar(what: str, quiet: bool = False, unit: str = "rows", patience: float | None = None) -> Iterator[None]:
     """Show a progress bar during the `with` block, once it has taken `patience` seconds, by default `PATIENCE`.
 
-    There is none where somebody listens to the progress already, such as an outer bar.
+    Where progress is reported already, as by an outer bar, it shows nothing.
     """
     # It shows then even at 0 %.
     if quiet or current_progress() is not None or not is_watched():

@@ -302,7 +302,7 @@ def _window_widths(x: Array, weight: Array, until: Array, q: Array, goal: float)
     """Return the distance from each query within which sorted keys have at least the weight `goal`."""
     # Infinite if they have not.
     n = len(x)
-    if weight.max() > goal:  # of which no window needs more: sums of heavy weights would absorb those of the others
+    if weight.max() > goal:  # no window needs more: sums of heavy weights would absorb the others
         weight = np.minimum(weight, goal)
         until = np.cumsum(weight)
     last = np.searchsorted(until, until - weight + ENOUGH * goal)  # of the window that begins at each key

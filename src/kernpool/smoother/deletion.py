@@ -8,8 +8,8 @@ included, and the base b and the tilt tau of the linear weights,
 are the leverage of the row in a local fit m and its linear weight in the value. Without the row, whose output is y, the
 value is :math:`m - l\, (y - p(t)) / (1 - g)` with the plane p of the fit (Cook and Weisberg, "Residuals and influence
 in regression", 1982, section 2.2). For local constant fits g = l = alpha, and p is m. No two large numbers are
-subtracted: where a row has more than half of the weight of a fit, and where windows follow the rows, each of which
-moves their edges, the others are summed again.
+subtracted: where a row has more than half of the weight of a fit, and where windows follow the rows, so that
+each row moves their edges, the others are summed again.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ def exclusion_of(
     Returns
     -------
     Exclusion or None
-        None where rows are left out one by one.
+        None if each row is left out alone.
     ndarray of int64, shape (n,), or None
         None where neither a time nor a gap is given.
 

@@ -48,7 +48,7 @@ from kernpool.smoother import Estimate, Smoother, Training, WeightTables
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-LEFT_OUT = ("local", "sandwich", "hc3")  # all of which are leave-cluster-out with clusters
+LEFT_OUT = ("local", "sandwich", "hc3")  # with clusters all three leave clusters out
 OF_CLUSTERS = (*LEFT_OUT, "hc0", "hc1")
 FEW_CLUSTERS = (
     "fewer than two clusters count, so that nothing tells how much clusters differ, and standard errors become NaN; "
