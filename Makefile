@@ -4,8 +4,9 @@
 #   make test   install, run the tests
 #
 # Others: make fuzz SECONDS=60 SEED=1 (every algorithm on random problems; without SEED a fresh one, which is printed),
-# make lint (style, types, subpackages), make docs (the site, in docs/_build/html),
-# make bundle (the JavaScript of the explorer), make wheels (what is published), make bench (measurements), make clean.
+# make coverage (lines and branches that no test runs), make lint (style, types, subpackages), make docs (the site, in
+# docs/_build/html), make bundle (the JavaScript of the explorer), make wheels (what is published), make bench
+# (measurements), make clean.
 
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
@@ -18,13 +19,20 @@ PIP = $(RUN)/python -m pip install --quiet --disable-pip-version-check --constra
 # the gate also tests without it.
 IN_PARALLEL = --numprocesses auto --maxprocesses 4 --dist worksteal
 
-.PHONY: demo test fuzz lint docs bundle wheels bench clean
+.PHONY: demo test coverage fuzz lint docs bundle wheels bench clean
 
 demo: $(VENV)/.installed
 	$(RUN)/python examples/demo.py
 
 test: $(VENV)/.installed
 	SCIPY_ARRAY_API=1 $(RUN)/python -m pytest $(IN_PARALLEL) -m "not slow"
+
+coverage: $(VENV)/.installed
+	$(RUN)/python -m coverage erase
+	SCIPY_ARRAY_API=1 $(RUN)/python -m coverage run -m pytest -q $(IN_PARALLEL) -m "not alone and not exhaustive"
+	$(RUN)/python -m coverage run -m pytest -q -m "alone and not exhaustive"
+	$(RUN)/python -m coverage combine --quiet
+	$(RUN)/python -m coverage report
 
 fuzz: $(VENV)/.installed
 	$(RUN)/python -m tests.fuzz --seconds $(or $(SECONDS),60) $(if $(SEED),--seed $(SEED))
@@ -76,5 +84,5 @@ $(VENV)/bin/python:
 		echo "could not make a virtual environment; on Debian and Ubuntu: apt install python3-venv"; exit 1; }
 
 clean:
-	rm -rf .venv* build demo docs/_build docs/gallery docs/api/*.rst docs/api/items docs/sg_execution_times.rst .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv* build demo docs/_build docs/gallery docs/api/*.rst docs/api/items docs/sg_execution_times.rst .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage*
 	find . -name __pycache__ -prune -exec rm -rf {} +
