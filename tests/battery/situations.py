@@ -372,7 +372,10 @@ class FirstOutput(Situation):
     """Of several outputs the first alone."""
 
     rtol = 1e-11
-    answers = frozenset(ANSWERS) - {"loo error", "expected_error", "score", "sample", "explain", "summary"}
+    # The others are of all outputs together, or draw random numbers for each.
+    answers = frozenset(ANSWERS) - {
+        "loo error", "expected_error", "score", "sample", "explain", "summary", "distribution_bandwidth",
+    }  # fmt: skip
     may_answer = True
 
     def lacks(self, study: Study) -> str:
