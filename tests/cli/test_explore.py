@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kernpool import NadarayaWatsonRegressor, Nearest
+from kernpool import LocalLinearRegressor, Nearest
 from kernpool.cli import main
 
 RNG = np.random.default_rng(0)
@@ -80,7 +80,7 @@ def test_windows_to_the_nearest_rows(folder, capsys):
         found = payload_in(f"{number}.html")["settings"]
         assert (found["widths"], found["neighbors"]) == ("nearest", 20)
     assert explored("numbers.csv --target y --neighbors auto --out k.html") == 0
-    searched = NadarayaWatsonRegressor(window=Nearest()).fit(TABLE[["x"]], TABLE["y"])
+    searched = LocalLinearRegressor(window=Nearest()).fit(TABLE[["x"]], TABLE["y"])
     assert payload_in("k.html")["settings"]["neighbors"] == searched.window_.k
     assert main(["fit", "numbers.csv", "--target", "y", "--bandwidth", "0.2", "--model", "m", "--quiet"]) == 0
     assert explored("m --neighbors 20 --out no.html") == 2

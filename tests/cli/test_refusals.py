@@ -53,7 +53,7 @@ MISUSED = {
     f"{FIT} --bandwidth 1,2": "one per column",
     f"{FIT} --bandwidth nan": "--bandwidth is nan; it must be finite",
     f"{MIXED} --smoothing 1": "--smoothing is searched for with --bandwidth regularised and must be left out",
-    f"{FIT} --ridge 1": "--ridge is for --degree 1",
+    f"{FIT} --degree 0 --ridge 1": "--ridge is for local lines",
     f"{FIT} --degree 1 --ridge -1": "--ridge must be left out, to be found, or a number from 0",
     f"{FIT} --jobs 0": "--jobs must be left out, a positive number of threads",
     f"{FIT} --plot p.xyz --model m": "--plot must end in one of png",

@@ -78,7 +78,7 @@ def stored(frame, name):
     ("names", "types", "options", "parameters"),
     [
         (["dose", "side"], {}, LEVELS, {"smoothing": 0.2}),
-        (["dose", "side"], {}, (*LEVELS, "--degree", "1"), {"smoothing": 0.2}),
+        (["dose", "side"], {}, (*LEVELS, "--degree", "0"), {"smoothing": 0.2}),
         (["dose", "size"], {"size": ORDER}, (*LEVELS, "--ordered", "size=S:M:L"), {"smoothing": 0.2}),
         (["dose", "code"], {}, (*LEVELS, "--unordered", "code"), {"smoothing": 0.2, "unordered": ["code"]}),
         (["dose", "code"], {}, (*LEVELS, "--ordered", "code"), {"smoothing": 0.2, "ordered": ["code"]}),
@@ -89,7 +89,7 @@ def stored(frame, name):
 def test_models_are_those_of_python(names, types, options, parameters, suffix):
     data = stored(FRAME, f"u.{suffix}")
     fit("--features", ",".join(names), *options, data=data)
-    kind = LocalLinearRegressor if "--degree" in options else NadarayaWatsonRegressor
+    kind = NadarayaWatsonRegressor if "--degree" in options else LocalLinearRegressor
     X = FRAME[names].astype(types)
     expected = kind(**{"bandwidth": 0.5} | parameters).fit(X, Y).predict(X)
     for other in (data, "t.csv"):
@@ -265,5 +265,5 @@ def test_a_folder_that_is_partitioned_has_that_column(memory):
     frame = FRAME[["dose", "code", "y"]]
     frame.to_parquet("h", partition_cols=["code"])
     assert sorted(fit(*BANDWIDTH, *memory, data="h")["columns"]) == ["code", "dose"]
-    expected = NadarayaWatsonRegressor(bandwidth=0.5).fit(frame[["dose", "code"]], Y).predict(frame[["dose", "code"]])
+    expected = LocalLinearRegressor(bandwidth=0.5).fit(frame[["dose", "code"]], Y).predict(frame[["dose", "code"]])
     assert_allclose(predicted(), expected, rtol=1e-12)

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from kernpool import NadarayaWatsonRegressor, load_model
+from kernpool import LocalLinearRegressor, load_model
 from tests.support.commands import kernpool
 
 RANDOM = np.random.default_rng(0)
@@ -37,12 +37,12 @@ def test_rows_are_in_the_order_of_the_column(folder, column, others):
     done = kernpool("fit", "data.csv", *fixed, "--time", column, "--gap", GAP, "--features", others, cwd=folder)
     assert done.returncode == 0, done.stderr
     rows = np.column_stack([X, DAY]) if "day" in others else X
-    expected = NadarayaWatsonRegressor("epanechnikov", bandwidth, gap=GAP).fit(rows, Y, time=DAY)
+    expected = LocalLinearRegressor("epanechnikov", bandwidth, gap=GAP).fit(rows, Y, time=DAY)
     model, report = load_model(folder / "m"), json.loads(done.stdout)
     np.testing.assert_array_equal(model.exclusion_.code, DAY)
     np.testing.assert_allclose(report["loo_error"], expected.leave_one_out().error, rtol=1e-12)
     assert report["gap"] == GAP
-    alone = NadarayaWatsonRegressor("epanechnikov", bandwidth).fit(rows, Y)
+    alone = LocalLinearRegressor("epanechnikov", bandwidth).fit(rows, Y)
     assert report["loo_error"] > 1.02 * alone.leave_one_out().error
 
 
@@ -50,7 +50,7 @@ def test_what_is_said(folder):
     """The column is no feature, the report has the gap, and a warning names the option."""
     for more, words in (
         (("--gap", GAP), (b"columns    a, b\n", b"gap        4 rows on either side of each are left out with it\n")),
-        ((), (b"in the order of time are correlated", b"fit with --gap 8")),
+        ((), (b"in the order of time are correlated", b"fit with --gap 9")),
     ):
         chosen = ("--target", "y", "--features", "a,b") if not more else ("--target", "y", "--bandwidth", "0.3")
         done = kernpool("fit", "data.csv" if not more else "few.csv", *chosen, "--time", "day", *more, cwd=folder)

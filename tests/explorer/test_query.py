@@ -18,7 +18,7 @@ X, Y = SAMPLE.x_train[:, None], SAMPLE.y_train
 @pytest.fixture(scope="module")
 def page(shown):
     """One page for all tests: each begins with the model's settings and a query in the middle."""
-    with shown(explore(SAMPLE, bandwidth=0.25, empty="nan", title="sine")) as found:
+    with shown(explore(SAMPLE, degree=0, bandwidth=0.25, empty="nan", title="sine")) as found:
         yield found
 
 

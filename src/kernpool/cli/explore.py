@@ -33,9 +33,9 @@ def explorer_of(options: argparse.Namespace) -> tuple[Explorer, list[str]]:
     """Return the interactive explorer of a generator, a saved model or a table, and notes on reading the table."""
     if options.data in GENERATORS:
         _refuse_unused(options, GENERATED, f"{options.data} makes its rows: one column of numbers and y")
-        parameters = build_model(options).get_params()
-        degree = int(options.degree or 0)
-        return explore(options.data, seed=options.seed or 0, language=options.lang, degree=degree, **parameters), []
+        options.degree = options.degree or "0"  # as the lesson, which is about means
+        parameters = build_model(options).get_params() | {"degree": int(options.degree)}
+        return explore(options.data, seed=options.seed or 0, language=options.lang, **parameters), []
     generators = " and ".join(GENERATORS)
     refuse((options.seed is not None, f"--seed: {options.data} is no generator; those are {generators}; leave it out"))
     path = Path(options.data)

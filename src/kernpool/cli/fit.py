@@ -73,7 +73,7 @@ def fit_rows(options: argparse.Namespace) -> tuple[Any, TrainingTable]:
 
 def build_model(options: argparse.Namespace, *, classes: bool = False) -> Any:
     """Build the unfitted estimator that the options describe; raise UsageError if they conflict."""
-    planes = options.degree == "1"
+    planes = options.degree != "0"
     of_numbers = [name for name in ("degree", "ridge", "gap", "time") if vars(options).get(name) not in (None, "0")]
     refuse(
         (
@@ -82,7 +82,7 @@ def build_model(options: argparse.Namespace, *, classes: bool = False) -> Any:
         ),
         (
             options.ridge is not None and not planes,
-            "--ridge is for --degree 1: local means have no slopes, and stay in the range of Y",
+            "--ridge is for local lines: --degree 0 has no slopes, and stays in the range of Y; leave one of them out",
         ),
     )
     parameters = given(options, "kernel", "bandwidth", "smoothing", "ridge", "gap", "n_jobs")
@@ -178,9 +178,9 @@ def say_report(report: Report) -> None:
     if "classes" in report:
         facts["classes"] = ", ".join(map(str, report["classes"]))
     if report["estimator"] == NadarayaWatsonRegressor.__name__:
-        facts["fit"] = "local means (local lines: --degree 1)"
+        facts["fit"] = "local means"
     elif report["estimator"] == LocalLinearRegressor.__name__:
-        facts["fit"] = "local lines"
+        facts["fit"] = "local lines (local means: --degree 0)"
     facts["kernel"] = report["kernel"]
     widths = [f"{name} {h:.6g}{' days' * (name in dates)}" for name, h in report["bandwidth"].items()]
     if widths:

@@ -172,11 +172,11 @@ FITTING = {
     "--kernel NAME": "name of the kernel (default: gaussian); 'product NAME' is a product over features",
     "--bandwidth H": "regularised (default), loo, aicc, gcv, scott, silverman, a number, or one number per "
     "feature: 0.5,2; for classifiers the default is log_loss",
-    "--degree {0|1}": "0 for local constant, 1 for local linear (default: 0); 2: LocalPolynomialRegressor",
+    "--degree {0|1}": "1 for local lines (default), 0 for local means, as by default for a generator of explore",
     "--smoothing S": "smoothing of each categorical column (needs a numeric --bandwidth); 0: categories share nothing",
     "--periodic PERIODS": "features that come round, and their periods: hour=24,month=12",
     "--geographic LAT,LON": "latitude and longitude in degrees, as places on the globe; their bandwidth is in km",
-    "--ridge R": "with --degree 1, ridge penalty on slopes, as a number of rows (default: chosen with --bandwidth "
+    "--ridge R": "of local lines, ridge penalty on slopes, as a number of rows (default: chosen with --bandwidth "
     "regularised)",
     "--neighbors K|SHARE": "windows that reach to the nearest rows: 30, 30%% of all, or auto for the number of least "
     "leave-one-out error (default: windows of the bandwidth)",

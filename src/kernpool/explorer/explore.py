@@ -109,7 +109,7 @@ def explore(
     truth : callable or pair of array_like, optional
         The true function along the first numeric column, vectorized, or its points and values.
     degree : {0, 1}, optional
-        Of the model that is fitted to rows: local constant (default) or local linear.
+        Of the model that is fitted: local lines by default, means for a generator, as in the lesson.
     seed : int, optional
         Of a generator; by default 0.
     target : str, optional
@@ -156,7 +156,7 @@ def explore(
     """
     if isinstance(data, str):
         _refuse_more("a generator makes its rows", y=y, truth=truth, load=load)
-        subject = subject_of_generator(data, seed or 0, title, _estimator(degree, parameters), target or "y")
+        subject = subject_of_generator(data, seed or 0, title, _estimator(degree or 0, parameters), target or "y")
         return Explorer(subject.start_at(column, query), language)
     _refuse_more("only for a generator, such as data='make_sine_power'", seed=seed)
     if isinstance(data, RegressionSample):
@@ -195,6 +195,6 @@ def _fitted(X: Any, y: ArrayLike, degree: int | None, parameters: dict[str, Any]
 def _estimator(degree: int | None, parameters: dict[str, Any], *, labels: bool = False) -> Any:
     if degree not in (None, 0, 1) or (labels and degree):
         raise ValueError(f"degree must be 0 or 1, and 0 for labels y, got {abbreviate(degree)}; use degree=0")
-    regressor = LocalLinearRegressor if degree else NadarayaWatsonRegressor
+    regressor = NadarayaWatsonRegressor if degree == 0 else LocalLinearRegressor
     kind: Any = NadarayaWatsonClassifier if labels else regressor
     return kind(**parameters)
