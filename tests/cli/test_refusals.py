@@ -28,6 +28,9 @@ FILES = {
     "apart.csv": "x,g,y\n" + "".join(f"{i},{i % 2},{'ab'[i % 2]}\n" for i in range(20)),
     "names.csv": "name,x,y\n" + "".join(f"n{i},{i},{i % 7}\n" for i in range(50)),
     "one.csv": "dose,y\n1,2\n",
+    "none.csv": "x,y\n",
+    "twice.csv": "x ,x,y\n1,2,3\n",
+    "wide.csv": "x,y\n1,2,3\n",
     "days.csv": "x,day,y\n" + "".join(f"{i * i},{7 * i % 20},{i % 5}\n" for i in range(20)),
 }
 FIT, MIXED = "fit t.csv --target y", "fit mixed.csv --target y"
@@ -141,6 +144,11 @@ IMPOSSIBLE = {
     "fit t.doc --target y": "unknown format 'doc'",
     "fit - --target y": "standard input is empty",
     "fit one.csv --target y": "kernpool fit: error: one.csv has one row, and a curve needs two or more; add rows",
+    "fit none.csv --target y": "none.csv has no rows",
+    "fit twice.csv --target y": "two columns have the same name; rename one. Columns are x, x, y",
+    "fit wide.csv --target y": "rows have more cells than the first line names",
+    "fit names.csv --target name": "holds 50 different texts in 50 rows, which is no column of classes",
+    f"{FIT} --dates a": "column 'a' holds no dates",
     f"{FIT} --features z": "no column 'z'",
     f"{FIT} --model no/where": "does not exist; make it first",
     f"{FIT} --bandwidth 1 --summary --model m --quiet": "at least 5 rows, got 3",
