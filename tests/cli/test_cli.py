@@ -18,6 +18,7 @@ from kernpool import LocalLinearRegressor, load_model, save_model
 from kernpool.cli import main
 from kernpool.estimators.persistence import ModelFileError
 from kernpool.execution.progress import bar, progress_bar
+from kernpool.execution.text_table import frame_of
 from tests.support.commands import kernpool, process
 from tests.support.thinning import slow
 
@@ -191,6 +192,11 @@ def test_missing_extras_are_named(tmp_path, monkeypatch, capsys):
     assert 'pip install "kernpool[plot]"' in capsys.readouterr().err
     assert main(["fit", str(tmp_path / "t.parquet"), "--target", "y"]) == 1
     assert 'pip install "kernpool[arrow]"' in capsys.readouterr().err
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    assert main(["fit", str(DATA / "engel.csv"), "--target", "foodexp"]) == 1
+    assert 'pip install "kernpool[cli]"' in capsys.readouterr().err
+    with pytest.raises(ImportError, match="pip install pandas"):
+        frame_of({})
 
 
 def test_npy_files_that_are_no_matrix_of_numbers(tmp_path):

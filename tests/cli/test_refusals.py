@@ -1,12 +1,13 @@
 """What commands refuse: one line that says what to do, the exit code, and nothing written."""
 
+import json
 import shlex
 from importlib.util import find_spec
 
 import numpy as np
 import pytest
 
-from kernpool import NadarayaWatsonClassifier, NadarayaWatsonRegressor, save_model
+from kernpool import KernelStackingRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor, save_model
 from tests.support.commands import kernpool
 from tests.support.parquet import write_parquet
 
@@ -86,6 +87,7 @@ MISUSED = {
     "predict model new.csv --empty near": "invalid choice: 'near'; did you mean 'nearest'? kernpool ",
     "predict model big.parquet --memory 1GiB --json": "--json prints records, which need the rows in memory",
     "predict model new.csv --cluster here": "tcp://host:port",
+    "predict text new.csv --cluster tcp://nowhere:1": "--cluster is for regressors of columns of numbers",
     f"{PREDICT} --quantiles 50": "--quantiles must be between 0 and 1, got 50.0; a median is 0.5",
     f"{PREDICT} --quantiles 0.5,0.50": "--quantiles must differ, as each is one column; got [0.5, 0.5]",
     f"{PREDICT} --quantiles 0.1,-1": "--quantiles must be between 0 and 1, got -1",
@@ -175,6 +177,7 @@ IMPOSSIBLE = {
     f"{NEW} split --calibration new.csv": "no column 'y'",
     "predict nameless new.csv --interval 0.9 --method split --calibration calm.csv": "save the model with target=",
     f"{SETS} --calibration other.csv": "column 'side' holds 'up', which is no class of the model",
+    "predict stack new.csv": "stack holds a KernelStackingRegressor, which predicts no tables here",
     "predict few new.csv --se": "inference needs at least 5 rows, got 3",
     "predict filed new.csv --interval 0.9 --simultaneous": "band needs the rows themselves; fit a sample",
     "predict filed new.csv --se --variance nn": "without --memory, with the --bandwidth that kernpool info shows",
@@ -210,6 +213,7 @@ def folder(tmp_path_factory):
         save_model(fitted, path / name, features=["x"], target=names[1])
     fitted = NadarayaWatsonClassifier(bandwidth=0.5).fit(X[:, None], SIDE)
     save_model(fitted, path / "text", features=["x"], target="side")
+    save_model(KernelStackingRegressor().fit(X[:, None], Y), path / "stack")
     if find_spec("pyarrow"):
         write_parquet(path / "big.parquet", {"x": X, "y": Y, "note": ["text"] * N})
         write_parquet(path / "days.parquet", {"day": np.datetime64("2020-01-01") + np.arange(N), "y": Y})
@@ -233,3 +237,7 @@ def test_refusals_are_one_line_and_write_nothing(command, message, folder):
     assert (done.returncode, message in said, done.stdout) == (1 + (command in MISUSED), True, b""), said
     assert (said.count("\n"), "Traceback" in said) == (1, False), said
     assert sorted(folder.rglob("*")) == before
+
+
+def test_a_stack_has_no_columns_to_show(folder):
+    assert json.loads(kernpool("info", folder / "stack").stdout)["estimator"] == "KernelStackingRegressor"

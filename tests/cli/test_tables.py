@@ -97,6 +97,28 @@ def test_models_are_those_of_python(names, types, options, parameters, suffix):
     assert_allclose(load_model("m").predict(X), expected, rtol=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("kind --features side --smoothing 0.2 --bandwidth 1", "classes    high, low\n"),
+        ("kind --features dose --bandwidth 0.5", "leave-one-out rows in the wrong class"),
+        ("day --features code --dates day --periodic code=7 --bandwidth 1", "bandwidth  code 1\n"),
+        ("y --features dose --missing drop --degree 1 --ridge 0.5 --bandwidth 1", "ridge      0.5 rows\n"),
+        ("same --features dose --bandwidth 1", "undefined, as y is constant"),
+    ],
+)
+def test_reports_in_words(options, words):
+    stored(FRAME.assign(same=1), "t.csv")
+    assert words in done("fit", "t.csv", "--target", *options.split(), "--model", "m").stderr.decode()
+    told = json.loads(done("predict", "m", "t.csv", "--out", "p.csv", "--json").stdout)
+    assert (told["out"], told["rows"]) == ("p.csv", N)
+
+
+def test_dates_are_compared_as_days():
+    found = done("compare", "t.csv", "--target", "y", "--features", "day", "--dates", "--folds", "2", "--json")
+    assert json.loads(found.stdout)["rows"] == N
+
+
 @pytest.mark.parametrize("zone", [None, "Asia/Kolkata"])
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_dates_with_a_zone_are_not_those_without(suffix, zone):
