@@ -204,7 +204,7 @@ def draw_bandwidth(n: Namespace) -> Figures:
         ax.lines[-1].set_data(fine, pool(fine, n["x_train"], n["y_train"], bandwidth=h))
         ax.label_outer()
     path, ax = _panels(1, 1, 6.4, 3.8)
-    BandwidthPathDisplay.from_estimator(n["model"], ax=ax, labels=("smallest at h = {:.3g}", ""))
+    BandwidthPathDisplay.from_estimator(n["model"], ax=ax)
     ax.set(xlabel="bandwidth h", ylabel="leave-one-out error", xlim=(n["best"] / 20, 20 * n["best"]))
     return {"bandwidths": figure, "bandwidth-path": path}
 

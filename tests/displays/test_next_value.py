@@ -83,17 +83,15 @@ def test_one_level_is_a_line_and_empty_windows_leave_gaps_in_the_fan(rows, model
         assert not np.any((ends(shade)[0] > 1.31) & (ends(shade)[0] < 2.69))
 
 
-def test_given_quantiles_in_any_order(rows, model):
-    at = np.random.default_rng(1).permutation(np.linspace(0.5, 4.5, 40))
-    found, order = model.quantile(at[:, None], [0.5, 0.1, 0.9]), np.argsort(at)
-    display = QuantileFanDisplay.from_quantiles(
-        at, found, [0.5, 0.1, 0.9], color="green", x_label="age", y_label="size",
-        band_kwargs={"label": "mine"}, median_kwargs={"color": "green"},
-    )  # fmt: skip
+def test_given_quantiles(rows, model):
+    at = np.linspace(0.5, 4.5, 40)
+    found = model.quantile(at[:, None], [0.5, 0.1, 0.9])
+    fan = QuantileFanDisplay(x=at, quantile=found, levels=[0.5, 0.1, 0.9])
+    display = fan.plot(color="green", band_kwargs={"label": "mine"}, median_kwargs={"color": "green"})
     x, lower, upper = ends(display.bands_[0])
-    assert_array_equal(x, at[order])
-    assert_array_equal((lower, upper), found[order][:, [1, 2]].T)
-    assert_array_equal(display.line_.get_ydata(), found[order, 0])
+    assert_array_equal(x, at)
+    assert_array_equal((lower, upper), found[:, [1, 2]].T)
+    assert_array_equal(display.line_.get_ydata(), found[:, 0])
     assert entries(display.ax_) == ["mine", "median"]
     assert display.scatter_ is None
     red, green, blue, _ = display.bands_[0].get_facecolor()[0]

@@ -26,7 +26,6 @@ axes[0].barh(X.columns[::-1], model.relevance_[::-1], color="#3f90da")
 axes[0].set(xlabel="relevance: spread over bandwidth", title="one bandwidth per column")
 axes[0].spines[["top", "right"]].set_visible(False)
 KernelCurveDisplay.from_estimator(model, X, y, feature="bmi", ax=axes[1], target="progression")
-axes[1].set_title("along one column, the others at their medians")
 plt.show()
 
 # %%

@@ -114,6 +114,12 @@ class KernelCurveDisplay(drawing.Display):
         Axis labels, and what x holds: ``"numeric"``, or dates or durations in days.
     zero_line : bool, default=False
         Whether to draw the line y = 0, as for slopes.
+    note : str, default=""
+        How the other columns are held, for the title of the legend.
+    is_level : bool, default=False
+        Whether this is the curve of one level, of which samples and prediction interval have its color.
+    others : sequence of KernelCurveDisplay, default=()
+        Curves of the other levels, which are drawn on the same axes.
 
     Attributes
     ----------
@@ -149,6 +155,9 @@ class KernelCurveDisplay(drawing.Display):
     prediction_interval: Interval | None = None
     name: str = "prediction"
     zero_line: bool = False
+    note: str = ""
+    is_level: bool = False
+    others: Sequence[KernelCurveDisplay] = ()
 
     def __post_init__(self) -> None:
         for name, intervals in (("bands", self.bands), ("prediction_interval", [self.prediction_interval])):
@@ -168,6 +177,7 @@ class KernelCurveDisplay(drawing.Display):
         y: ArrayLike | None = None,
         *,
         feature: int | str | None = None,
+        by: int | str | None = None,
         quantity: str = "fit",
         band: str | None = None,
         level: float = 0.95,
@@ -185,6 +195,9 @@ class KernelCurveDisplay(drawing.Display):
     ) -> KernelCurveDisplay:
         """Predict on a grid over one column, the others at medians or most frequent categories, and draw the curve.
 
+        With `by` there is a curve for each level of another column, over the range of its samples. Samples are drawn
+        whose categories are those of the curve.
+
         Parameters
         ----------
         estimator : fitted regressor
@@ -194,7 +207,9 @@ class KernelCurveDisplay(drawing.Display):
         y : array_like of shape (n,), optional
             Training outputs, likewise.
         feature : int or str, optional
-            Which column; needed if there are several.
+            Which column; needed if there are several, or two with `by`.
+        by : int or str, optional
+            Column of at most ten different values, such as a category: one curve for each, with its band and samples.
         quantity : {"fit", "derivative"}, default="fit"
             The curve of `predict`, or its slope by that column, of `Prediction.slope`; slopes have no samples.
         band : {None, "confidence", "simultaneous"}, default=None
@@ -217,7 +232,7 @@ class KernelCurveDisplay(drawing.Display):
         subsample : int or None, default=1000
             Draw at most so many evenly chosen samples; None draws all.
         name : str, optional
-            Legend entry of the curve; by default "prediction", or "slope".
+            Legend entry of the curve; by default "prediction", or "slope". With `by` levels are the names.
         target : str, optional
             Name of the output, for the label of the y axis; by default that of the Series y of the fit, or "y".
         ax : matplotlib Axes, optional
@@ -234,8 +249,9 @@ class KernelCurveDisplay(drawing.Display):
         ------
         ValueError
             If one of X and y is given without the other; neither is, and the estimator does not hold its rows; X has
-            several columns and `feature` is not given or not one of them, or holds categories; or `quantity`, `band`,
-            a level or a method are invalid; or a slope is to have a prediction band.
+            several columns and `feature` is not given or not one of them, or holds categories; `by` has more than ten
+            different values; or `quantity`, `band`, a level or a method are invalid; or a slope is to have a prediction
+            band.
         TypeError
             If a band is asked for, and the estimator has no intervals or was fitted to chunks.
         """
@@ -246,28 +262,34 @@ class KernelCurveDisplay(drawing.Display):
                 f"prediction={prediction!r} is for quantity='fit': prediction intervals are for observed values, and "
                 "no slope is observed; leave prediction out"
             )
-        section = Section.over(estimator, X, y, feature, grid_resolution)
-        x_train, y_train = section.samples.drawn(section.column, subsample)
-        curve = np.asarray(
-            section.ask("get_prediction").slope[:, section.column] if is_slope else section.ask("predict")
-        )
-        drawing.need_one_output(curve)
         target = target_name(estimator, y, target)
-        per = "day" if section.kind != "numeric" else f"unit of {section.label}"
-        return cls(
-            x=section.x,
-            prediction=curve,
-            x_train=None if is_slope else x_train,
-            y_train=None if is_slope else y_train,
-            truth=None if truth is None else np.broadcast_to(truth(section.x), section.x.shape),
-            bands=bands_along(section, band, level=level, quantity=quantity, method=method, variance=variance),
-            prediction_interval=prediction_interval_along(section, prediction, prediction_method),
-            name=name if name is not None else "slope" if is_slope else "prediction",
-            x_label=section.label,
-            y_label=f"slope of {target} per {per}" if is_slope else target,
-            zero_line=is_slope,
-            x_kind=section.kind,
-        ).plot(ax=ax, **style)
+        displays = []
+        for section in Section.over(estimator, X, y, feature, grid_resolution, by):
+            curve = np.asarray(
+                section.ask("get_prediction").slope[:, section.column] if is_slope else section.ask("predict")
+            )
+            drawing.need_one_output(curve)
+            x_train, y_train = section.samples.drawn(section.column, subsample, section.rows)
+            per = "day" if section.kind != "numeric" else f"unit of {section.label}"
+            displays.append(
+                cls(
+                    x=section.x,
+                    prediction=curve,
+                    x_train=None if is_slope else x_train,
+                    y_train=None if is_slope else y_train,
+                    truth=None if truth is None else np.broadcast_to(truth(section.x), section.x.shape),
+                    bands=bands_along(section, band, level=level, quantity=quantity, method=method, variance=variance),
+                    prediction_interval=prediction_interval_along(section, prediction, prediction_method),
+                    name=section.value or name or ("slope" if is_slope else "prediction"),
+                    x_label=section.label,
+                    y_label=f"slope of {target} per {per}" if is_slope else target,
+                    zero_line=is_slope,
+                    x_kind=section.kind,
+                    note=section.note,
+                    is_level=by is not None,
+                )
+            )
+        return replace(displays[0], others=displays[1:]).plot(ax=ax, **style)
 
     @classmethod
     def from_predictions(
@@ -281,8 +303,8 @@ class KernelCurveDisplay(drawing.Display):
         bands: Sequence[Interval] = (),
         prediction_interval: Interval | None = None,
         name: str = "prediction",
-        x_label: str = "x",
-        y_label: str = "y",
+        x_label: str | None = None,
+        y_label: str | None = None,
         ax: Axes | None = None,
         **style: Any,
     ) -> KernelCurveDisplay:
@@ -302,8 +324,8 @@ class KernelCurveDisplay(drawing.Display):
             Of `prediction_interval` at `x`.
         name : str, default="prediction"
             Legend entry of the curve.
-        x_label, y_label : str
-            Axis labels.
+        x_label, y_label : str, optional
+            Axis labels; by default the names of the Series x, and y_train or prediction, or "x" and "y".
         ax : matplotlib Axes, optional
             Where to draw; a new figure by default.
         **style
@@ -314,6 +336,8 @@ class KernelCurveDisplay(drawing.Display):
         KernelCurveDisplay
             The display, drawn.
         """
+        x_label = drawing.first_name(x_label, x, "x")
+        y_label = drawing.first_name(y_label, y_train, prediction, "y")
         x = drawing.as_numbers("x", x).ravel()
         order = np.argsort(x, kind="stable")
         n, unit = len(x), "entry of x"
@@ -360,8 +384,10 @@ class KernelCurveDisplay(drawing.Display):
         ax, x = self._start(ax), self.x  # which says what to install where there is no matplotlib
         from matplotlib.colors import to_rgba
 
-        self.scatter_ = drawing.draw_samples(ax, self.x_train, self.y_train, scatter_kwargs)
-        color = (curve_kwargs or {}).get("color", drawing.RED)
+        names = [line.get_label() for line in ax.lines if line.get_linestyle() == "-"]
+        color = (curve_kwargs or {}).get("color") or drawing.next_color(ax)
+        own, tint = (color, color) if self.is_level else (drawing.GRAY, drawing.BLUE)
+        self.scatter_ = drawing.draw_samples(ax, self.x_train, self.y_train, scatter_kwargs, color=own)
         if self.zero_line:
             ax.axhline(0.0, color=drawing.GRAY, linewidth=0.8, zorder=1)
         self.expected_: Any = None
@@ -373,8 +399,8 @@ class KernelCurveDisplay(drawing.Display):
                 expected.lower,
                 expected.upper,
                 expected_kwargs,
-                facecolor=to_rgba(drawing.BLUE, PREDICTION_PALE),
-                edgecolor=drawing.BLUE,
+                facecolor=to_rgba(tint, PREDICTION_PALE),
+                edgecolor=tint,
                 linestyle="--",
                 linewidth=1.0,
                 label=f"{100 * expected.level:.6g} % prediction interval",
@@ -393,15 +419,34 @@ class KernelCurveDisplay(drawing.Display):
             style = {"color": drawing.BLACK, "linestyle": "--", "linewidth": 1.5, "zorder": 2}
             self.lines_.append(drawing.draw_line(ax, x, self.truth, truth_kwargs, label="truth", **style))
         style = {"color": color, "linewidth": 2.0 if len(x) < 1000 else 1.2, "zorder": 3}
-        self.lines_.append(drawing.draw_line(ax, x, self.prediction, curve_kwargs, label=self.name, **style))
+        label = f"{self.name} {len(names) + 1}" if self.name in names else self.name
+        self.lines_.append(drawing.draw_line(ax, x, self.prediction, curve_kwargs, label=label, **style))
         self.center_line_: Any = None
         if self.bands and differs_visibly(self.prediction, self.bands[-1]):
             style = {"color": color, "linestyle": ":", "linewidth": 1.5, "zorder": 2.5}
             center = self.bands[-1].center
             self.center_line_ = drawing.draw_line(ax, x, center, center_kwargs, label=CENTER, **style)
-        shown = [one for one in (self.prediction, self.truth, self.y_train) if one is not None]
+        for one in self.others:
+            one.plot(
+                ax=ax,
+                curve_kwargs=curve_kwargs,
+                scatter_kwargs=scatter_kwargs,
+                truth_kwargs=truth_kwargs,
+                band_kwargs=band_kwargs,
+                center_kwargs=center_kwargs,
+                expected_kwargs=expected_kwargs,
+            )
         has_bands = bool(self.bands or self.expected_)
         if has_bands:
-            drawing.limit_height([ax], shown, REACH)
-        self._finish(frameon=has_bands, framealpha=0.75, edgecolor="none")  # the legend lies on the bands
+            drawn = [part for one in (self, *self.others) for part in one._typical_heights()]
+            drawing.limit_height([ax], drawn, REACH)
+        if self.note or names:
+            self._finish(title=self.note or None)
+        else:  # the legend lies on the bands
+            self._finish(loc="best", frameon=has_bands, framealpha=0.75, edgecolor="none")
         return self
+
+    def _typical_heights(self) -> list[Array]:
+        """Return the y of all that is drawn but the bands, and the medians of their ends."""
+        medians = [np.sort([band.lower, band.upper], axis=1)[:, len(self.x) // 2] for band in self.bands]
+        return [part for part in (self.prediction, self.truth, self.y_train, *medians) if part is not None]

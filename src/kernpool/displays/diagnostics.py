@@ -214,7 +214,7 @@ class ResidualDisplay(drawing.Display):
                     textcoords="offset points", ha="left" if right else "right", va="bottom" if up else "top",
                     color=drawing.RED, fontsize="small", zorder=3,
                 )  # fmt: skip
-        self._finish(ncols=2, **drawing.ABOVE)
+        self._finish(ncols=2)
         return self
 
 
@@ -291,7 +291,7 @@ class BandwidthPathDisplay(drawing.Display):
         ax : matplotlib Axes, optional
             Where to draw; a new figure by default.
         **style
-            `curve_kwargs` and `labels` of `plot`.
+            `curve_kwargs` of `plot`.
 
         Returns
         -------
@@ -331,7 +331,6 @@ class BandwidthPathDisplay(drawing.Display):
         *,
         ax: Axes | None = None,
         curve_kwargs: drawing.Style = None,
-        labels: tuple[str, str] = ("smallest at h = {:.3g}", "{}: {:.3g}"),
     ) -> BandwidthPathDisplay:
         """Draw the criterion against the bandwidth: a curve, or with several columns one cloud of points per column.
 
@@ -341,8 +340,6 @@ class BandwidthPathDisplay(drawing.Display):
             Where; a new figure by default.
         curve_kwargs : dict, optional
             Passed to matplotlib for the curve or the points.
-        labels : tuple of str
-            The legend entry of the mark on a curve, and that of a column.
 
         Returns
         -------
@@ -355,27 +352,29 @@ class BandwidthPathDisplay(drawing.Display):
             raise ValueError("the criterion is infinite at every bandwidth that was tried: the fits are perfect")
         bandwidths, values = self.bandwidths[finite], self.values[finite]
         draw = self._curve if bandwidths.shape[1] == 1 else self._points
-        self.lines_: list[Line2D] = draw(ax, bandwidths, values, curve_kwargs or {}, labels)
+        self.lines_: list[Line2D] = draw(ax, bandwidths, values, curve_kwargs or {})
         ax.set_xscale("log")
-        self._finish(frameon=False)
+        self._finish(loc="best", frameon=False)
         return self
 
-    def _curve(self, ax: Axes, bandwidths: Array, values: Array, style: dict[str, Any], labels: Any) -> list[Line2D]:
+    def _curve(self, ax: Axes, bandwidths: Array, values: Array, style: dict[str, Any]) -> list[Line2D]:
         order = np.argsort(bandwidths[:, 0])
         default: dict[str, Any] = {"color": drawing.BLUE, "linewidth": 1.8, "marker": ".", "markersize": 5}
         line = drawing.draw_line(ax, bandwidths[order, 0], values[order], style, **default)
         best = float(self.best[0])
         ax.axvline(best, color=drawing.BLACK, linewidth=0.8, linestyle=":")
-        ax.plot([best], [values.min()], "o", color=drawing.RED, markersize=8, label=labels[0].format(best), zorder=3)
+        ax.plot(
+            [best], [values.min()], "o", color=drawing.RED, markersize=8, label=f"smallest at h = {best:.3g}", zorder=3
+        )
         return [line]
 
-    def _points(self, ax: Axes, bandwidths: Array, values: Array, style: dict[str, Any], labels: Any) -> list[Line2D]:
+    def _points(self, ax: Axes, bandwidths: Array, values: Array, style: dict[str, Any]) -> list[Line2D]:
         lines = []
         default: dict[str, Any] = {"linestyle": "none", "marker": ".", "markersize": 6, "alpha": 0.35}
         for a, name in enumerate(self.names or [f"column {a}" for a in range(len(self.best))]):
             at, best = np.minimum(bandwidths[:, a], FLATTEST), float(self.best[a])
             line = drawing.draw_line(ax, at, values, style, color=f"C{a}", **default)
-            label = labels[1].format(name, best) if best < FLATTEST else f"{name}: no bandwidth"
+            label = f"{name}: {best:.3g}" if best < FLATTEST else f"{name}: no bandwidth"
             ax.plot(
                 [min(best, FLATTEST)], [values.min()], "o", color=line.get_color(), markersize=9, label=label,
                 markeredgecolor=drawing.BLACK, clip_on=False, zorder=3,

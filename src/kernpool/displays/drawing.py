@@ -29,8 +29,10 @@ BLUE, RED, GRAY, BLACK = "#3f90da", "#bd1f01", "#717581", "#000000"
 CLASSES = (
     BLUE, "#ffa90e", RED, "#94a4a2", "#832db6", "#a96b59", "#e76300", "#b9ac70", GRAY, "#92dadd",
 )  # fmt: skip
+CURVES = (RED, *(color for color in CLASSES if color != RED))  # on one axes
 # From white to dark red with falling lightness: more weight is more ink, in black and white too.
 WEIGHT_COLORS = "Reds"
+SURFACE_COLORS = "viridis"
 SIGNED_COLORS = "RdBu_r"  # of weights that may be negative, white at zero
 # Fonts with Simplified Chinese, as systems name them.
 CHINESE_FONTS = (
@@ -124,6 +126,7 @@ Style = dict[str, Any] | None  # keywords for an artist of matplotlib; None for 
 # Legend in the room above a plot, small.
 ABOVE: dict[str, Any] = {"frameon": False, "loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "fontsize": "small"}
 ABOVE |= {"title_fontsize": "small"}
+ABOVE_WIDTH = 90  # characters of its entries side by side
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -140,13 +143,38 @@ class Display:
         self.figure_ = self.ax_.figure
         return self.ax_
 
-    def _finish(self, *handles: Any, **legend: Any) -> None:
-        """Label the axes, hide the frame lines without ticks, and draw the legend."""
+    def _finish(self, **legend: Any) -> None:
+        """Label the axes, hide the frame lines without ticks, and draw the legend, above unless its place is given."""
+        from matplotlib.legend_handler import HandlerTuple
+
         label_axis(self.ax_.xaxis, self.x_label, self.x_kind)
         self.ax_.set_ylabel(self.y_label)
         tidy(self.ax_)
-        self.ax_.legend(*handles, **legend)
+        entries: dict[str, tuple[Any, ...]] = {}
+        for handle, label in zip(*self.ax_.get_legend_handles_labels(), strict=True):
+            entries[label] = (*entries.get(label, ()), handle)
+        # of several curves first those that have a name, then what is drawn of each, in their colors
+        labels = sorted(entries, key=lambda label: len(entries[label]))
+        wide = max(map(len, labels), default=0) + 6  # characters of an entry with its handle
+        style = {"handler_map": {tuple: HandlerTuple(ndivide=None)}} | legend
+        if "loc" not in legend:
+            style = ABOVE | {"ncols": max(1, min(len(labels), ABOVE_WIDTH // wide))} | style
+        self.ax_.legend([entries[label] for label in labels], labels, **style)
         cover_glyphs(self.figure_)
+
+
+def next_color(ax: Axes) -> str:
+    """Return the first color that no line on the axes has."""
+    from matplotlib.colors import to_hex
+
+    used = {to_hex(line.get_color()) for line in ax.lines}
+    return next((color for color in CURVES if color not in used), CURVES[len(ax.lines) % len(CURVES)])
+
+
+def first_name(*given: Any) -> str:
+    """Return the first name among names and columns, such as Series, that may have one; the last is a name."""
+    names = (one if isinstance(one, str) else getattr(one, "name", None) or None for one in given)
+    return next(name for name in names if isinstance(name, str))
 
 
 def method_of(estimator: Any, name: str, remedy: str) -> Any:
@@ -282,6 +310,8 @@ def limit_height(axes: Iterable[Axes], drawn: Sequence[Array], reach: float) -> 
     values = np.concatenate([np.ravel(one) for one in drawn])
     low, high = np.nanmin(values), np.nanmax(values)
     room = reach * (high - low)
+    for ax in axes:
+        ax.autoscale_view()  # after limits of other curves on the axes
     bottom, top = np.transpose([ax.get_ylim() for ax in axes])
     for ax in axes if room > 0 else ():
-        ax.set_ylim(max(bottom.min(), low - room), min(top.max(), high + room))
+        ax.set_ylim(max(bottom.min(), low - room), min(top.max(), high + room), auto=None)

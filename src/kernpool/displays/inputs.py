@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import textwrap
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -16,12 +16,14 @@ from sklearn.utils.validation import check_is_fitted
 from kernpool.core.medians import weighted_median
 from kernpool.core.state import EmptyWindowWarning
 from kernpool.data import TIME_KINDS, Encoding, MixedTable, Times, refuse_foreign, series_as_frame
-from kernpool.displays.drawing import as_numbers, check_length, evenly, index_of, method_of
+from kernpool.displays.drawing import as_numbers, check_length, evenly, first_name, index_of, method_of
 from kernpool.execution.error_messages import as_count
 
 Array = NDArray[np.float64]
+Rows = NDArray[np.bool_]
 PER_BANDWIDTH, FEWEST, MOST = 8, 200, 4000  # points of a grid
 MOST_NAMED = 6  # columns whose typical cells have room above a picture
+MOST_CURVES = 10  # in one picture, as there are colors
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,8 +43,8 @@ class TrainingSamples:
     def of(cls, estimator: Any, X: Any = None, y: Any = None) -> TrainingSamples:
         """Return training samples: those given, or those that the estimator holds if both are None."""
         refuse_foreign("X", X)
-        kind, weight = type(estimator).__name__, None
-        encoding: Any = getattr(estimator, "encoding_", None)
+        kind, weight, holder = type(estimator).__name__, None, holder_of(estimator)
+        encoding: Any = getattr(holder, "encoding_", None)
         if (X is None) != (y is None):
             raise ValueError(
                 f"X and y go together, got only {'X' if y is None else 'y'}; give both, or leave both out to draw the "
@@ -50,10 +52,10 @@ class TrainingSamples:
             )
         if X is None:
             check_is_fitted(estimator)
-            if not hasattr(estimator, "key_"):
+            if not hasattr(holder, "key_"):
                 raise ValueError(f"this {kind} does not hold its rows; pass X and y, the training rows")
-            y, weight = estimator.value_, estimator.key_weight_
-            columns = _decoded(encoding, estimator.key_, estimator.key_code_)
+            y, weight = holder.value_, holder.key_weight_
+            columns = _decoded(encoding, holder.key_, holder.key_code_)
         else:
             table = series_as_frame(X)
             columns = _columns_of(table) if encoding is None else _decoded(encoding, *encoding.encode(table))
@@ -67,14 +69,15 @@ class TrainingSamples:
         d = self.values.shape[1]
         return self.names or (("x",) if d == 1 else tuple(f"column {i}" for i in range(d)))
 
-    def grid(self, column: int, resolution: int | None = None) -> Array:
-        """Return increasing points over a numeric column, from its least value to its largest.
+    def grid(self, column: int, resolution: int | None = None, rows: Rows | None = None) -> Array:
+        """Return increasing points over a numeric column, from its least value in some rows to its largest.
 
         By default there are eight per bandwidth, at least 200 and at most 4000.
         """
-        low, high = self.values[:, column].min(), self.values[:, column].max()
+        cells = self.values[:, column] if rows is None else self.values[rows, column]
+        low, high = cells.min(), cells.max()
         if resolution is None:
-            bandwidths = getattr(self.estimator, "bandwidth_", None)
+            bandwidths = getattr(holder_of(self.estimator), "bandwidth_", None)
             # bandwidths are of columns that are read as numbers, those of two categories by local lines included
             read = [levels is None or kind == "binary" for levels, kind in zip(self.levels, self.kinds, strict=True)]
             bandwidth = high - low if bandwidths is None else bandwidths[sum(read[:column])]
@@ -94,26 +97,31 @@ class TrainingSamples:
             ]
         )
 
-    def note(self, drawn: int | None = None) -> str:
-        """Return what a picture over one of the columns, or over each, says of the others.
-
-        Nothing for a single column.
-        """
-        if len(self.labels) == 1:
-            return ""
-        if len(self.labels) > MOST_NAMED:
+    def note(self, *drawn: int) -> str:
+        """Return what a picture over some of the columns, or over each, says of the others; nothing if none is left."""
+        held = [i for i in range(len(self.labels)) if i not in drawn] if len(self.labels) > 1 else []
+        if len(held) > MOST_NAMED:
             return f"other columns at their {'medians and most frequent categories' if any(self.levels) else 'medians'}"
-        cells = enumerate(zip(self.labels, self.kinds, self.levels, self.typical, strict=True))
-        named = (f"{label} {_text(*cell)}" for i, (label, *cell) in cells if i != drawn)
-        return textwrap.fill(f"other columns at {', '.join(named)}", 80)
+        typical = self.typical
+        named = ", ".join(f"{self.labels[i]} {self.text(i, typical[i])}" for i in held)
+        return textwrap.fill(f"other columns at {named}", 80) if held else ""
+
+    def text(self, column: int, cell: float) -> str:
+        """Return the text of a cell of a column: a category, a day, or a number of four digits."""
+        levels = self.levels[column]
+        if levels is not None:
+            return str(levels[int(cell)])
+        is_date = self.kinds[column].startswith("date")
+        return str(np.datetime64(round(cell), "D")) if is_date else f"{cell:.4g}"
 
     def index(self, feature: int | str | None, name: str = "feature") -> int:
         """Return the index of a column given by number or name; None is the only one."""
         return index_of(feature, name, self.values.shape[1], "column of X", self.names)
 
-    def drawn(self, column: int, at_most: int | None) -> tuple[Array, Array]:
-        """Return one column and the output of some samples, evenly chosen."""
-        kept = evenly(len(self.values), at_most)
+    def drawn(self, column: int, at_most: int | None, rows: Rows | None = None) -> tuple[Array, Array]:
+        """Return one column and the output of some samples, evenly chosen among all or among some rows."""
+        among = np.arange(len(self.values)) if rows is None else np.flatnonzero(rows)
+        kept = among[evenly(len(among), at_most)]
         return self.values[kept, column], as_numbers("y", self.output).ravel()[kept]
 
     def numeric_index(self, feature: int | str | None, name: str = "feature", *, pairs: bool = False) -> int:
@@ -123,16 +131,15 @@ class TrainingSamples:
         if self.levels[column] is not None and not (pairs and self.kinds[column] == "binary"):
             raise ValueError(
                 f"column {self.labels[column]!r} holds categories, and a curve is drawn over numbers; choose another "
-                "one, or draw all columns with PartialDisplay"
+                "one, draw a curve for each of them with KernelCurveDisplay.from_estimator(by=), or all columns with "
+                "PartialDisplay"
             )
         return column
 
 
-def _text(kind: str, levels: tuple[Any, ...] | None, cell: float) -> str:
-    """Return the text of a cell: a category, a day, or a number of four digits."""
-    if levels is not None:
-        return str(levels[int(cell)])
-    return str(np.datetime64(round(cell), "D")) if kind.startswith("date") else f"{cell:.4g}"
+def holder_of(estimator: Any) -> Any:
+    """Return the estimator that holds the training rows: the local member of a stack, or the estimator itself."""
+    return getattr(estimator, "members_", {"local": estimator})["local"]
 
 
 Columns = tuple[Array, tuple[str, ...], tuple[str, ...], tuple[tuple[Any, ...] | None, ...], Callable[[Array], Any]]
@@ -181,8 +188,7 @@ def _decoded(encoding: Encoding, numeric: Array, code: NDArray[np.int64]) -> Col
 
 def target_name(estimator: Any, y: Any, target: str | None) -> str:
     """Return what to call the outputs: the given name, that of the Series y, that of the fit, or "y"."""
-    names = (target, getattr(y, "name", None), getattr(estimator, "target_name_", None))
-    return next((name for name in names if isinstance(name, str)), "y")
+    return first_name(target, y, getattr(holder_of(estimator), "target_name_", None), "y")
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,25 +196,64 @@ class Section:
     """Where a picture over one column asks a fitted model, with the other columns at typical cells or those of rows."""
 
     samples: TrainingSamples
-    column: int
-    x: Array  # shape (g,): points over the column, increasing, or codes of categories
+    columns: Sequence[int]  # one, or two of a surface
+    x: Array  # shape (g,): points over the column, increasing, or codes of categories; (g, 2) of a surface
     query: Any  # rows at the points, as the estimator takes them
+    rows: Rows | None = None  # samples to draw: those with the categories of the query
+    value: str = ""  # of the column by which there is a section each
+    note: str = ""  # how the other columns are held
 
     @classmethod
-    def of(cls, samples: TrainingSamples, column: int, x: Array, others: Array | None = None) -> Section:
+    def of(cls, samples: TrainingSamples, columns: Sequence[int], x: Array, others: Array | None = None) -> Section:
         """Create a `Section` with the other columns as in each of these rows in turn, at every point."""
         # by default medians and most frequent categories
         others = samples.typical[None] if others is None else others
         query = np.tile(others, (len(x), 1))
-        query[:, column] = np.repeat(x, len(others))
-        return cls(samples, column, x, samples.table(query))
+        query[:, columns] = np.repeat(x.reshape(len(x), -1), len(others), axis=0)
+        return cls(samples, columns, x, samples.table(query))
 
     @classmethod
-    def over(cls, estimator: Any, X: Any, y: Any, feature: int | str | None, resolution: int | None) -> Section:
-        """Create a `Section` over a numeric column, from its least value to its largest."""
+    def over(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        feature: int | str | None,
+        resolution: int | None,
+        by: int | str | None = None,
+    ) -> list[Section]:
+        """Create a `Section` over a numeric column, from its least value to its largest, or one per value of `by`."""
         samples = TrainingSamples.of(estimator, X, y)
-        column = samples.numeric_index(feature)
-        return cls.of(samples, column, samples.grid(column, resolution))
+        if by is not None and feature is None and len(samples.labels) == 2:
+            feature = 1 - samples.index(by, "by")
+        column, typical = samples.numeric_index(feature), samples.typical
+        index = column if by is None else samples.index(by, "by")
+        values = [None] if by is None else np.unique(samples.values[samples.weight > 0, index])
+        if (index == column) != (by is None) or len(values) > MOST_CURVES:
+            raise ValueError(
+                f"by must name another column than the drawn one, of at most {MOST_CURVES} values; {by!r} has "
+                f"{len(values)}; group its values, as pandas.cut does, or draw all columns with PartialDisplay"
+            )
+        held = [i for i, levels in enumerate(samples.levels) if levels is not None]
+        note, sections = samples.note(column, index), []
+        for value in values:
+            rows, name = np.ones(len(samples.values), dtype=bool), ""
+            if value is not None:
+                rows, name = samples.values[:, index] == value, samples.text(index, value)
+                typical[index] = value
+            section = cls.of(samples, [column], samples.grid(column, resolution, rows), typical[None])
+            alike = rows & (samples.values[:, held] == typical[held]).all(axis=1)
+            sections.append(replace(section, rows=alike, value=name))
+        if by is not None:
+            note = f"by {samples.labels[index]}" + f", {note}" * bool(note)
+        elif not alike.all():
+            note += "\nonly samples of these categories are drawn"
+        return [replace(section, note=note) for section in sections]
+
+    @property
+    def column(self) -> int:
+        """Index of the column."""
+        return self.columns[0]
 
     @property
     def label(self) -> str:

@@ -10,10 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool.displays import drawing
-from kernpool.execution.error_messages import abbreviate, as_count
+from kernpool.execution.error_messages import abbreviate
 from kernpool.kernels import Kernel, get_kernel
 
 Array = NDArray[np.float64]
+
+MOST_CELLS = 512  # of a heat map, down and across
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -146,9 +148,6 @@ class AttentionDisplay:
         One title per column of heads.
     x_label, y_label : str
         Axis labels.
-    max_cells : int, default=512
-        More keys (or queries) than this are drawn in blocks of equal size: a cell then shows the weight that the whole
-        block of keys gets, averaged over the block of queries, so that no weight is lost between the pixels.
 
     Attributes
     ----------
@@ -160,6 +159,11 @@ class AttentionDisplay:
         One per head.
     colorbar_ : matplotlib Colorbar or None
         The shared scale.
+
+    Notes
+    -----
+    More than 512 keys (or queries) are drawn in blocks of equal size: a cell then shows the weight that the whole block
+    of keys gets, averaged over the block of queries, so that no weight is lost between the pixels.
 
     Examples
     --------
@@ -173,14 +177,10 @@ class AttentionDisplay:
     title: str | list[str] | None = None
     x_label: str = "keys"
     y_label: str = "queries"
-    max_cells: int = 512
-
-    def __post_init__(self) -> None:
-        as_count("max_cells", self.max_cells)
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, X: ArrayLike, *, sort: bool = True, ax: Any = None, max_cells: int = 512, **style: Any
+        cls, estimator: Any, X: ArrayLike, *, sort: bool = True, ax: Any = None, **style: Any
     ) -> AttentionDisplay:
         """Draw the weights of the training rows in the predictions of a fitted estimator at given queries.
 
@@ -194,8 +194,6 @@ class AttentionDisplay:
             Order queries and training rows by their first numeric column; then high weights lie near the diagonal.
         ax : matplotlib Axes, optional
             Where to draw; a new figure by default.
-        max_cells : int, default=512
-            See the class.
         **style
             As in `from_weights`.
 
@@ -213,8 +211,7 @@ class AttentionDisplay:
             weights = weights[np.argsort(np.asarray(X)[:, first], kind="stable")]
             weights = weights[:, np.argsort(np.asarray(estimator.key_)[:, 0], kind="stable")]
             labels = {"x_label": f"training rows, sorted by {by}", "y_label": f"queries, sorted by {by}"}
-        signed = {"distributions": False} if weights.min() < 0 else {}
-        return cls.from_weights(weights, ax=ax, max_cells=max_cells, **(labels | signed | style))
+        return cls.from_weights(weights, ax=ax, **(labels | style))
 
     @classmethod
     def from_weights(
@@ -224,8 +221,6 @@ class AttentionDisplay:
         title: str | list[str] | None = None,
         x_label: str = "keys",
         y_label: str = "queries",
-        distributions: bool = True,
-        max_cells: int = 512,
         ax: Any = None,
         cmap: str = drawing.WEIGHT_COLORS,
         colorbar: bool = True,
@@ -240,10 +235,6 @@ class AttentionDisplay:
             Title, or one per column of heads.
         x_label, y_label : str
             Axis labels.
-        distributions : bool, default=True
-            Insist that every row sums to one, or to zero where no key is included.
-        max_cells : int, default=512
-            See the class.
         ax : matplotlib Axes, optional
             Where to draw a single head; a new figure by default.
         cmap : str, default="Reds"
@@ -260,11 +251,10 @@ class AttentionDisplay:
         Raises
         ------
         ValueError
-            If the weights have another number of dimensions, hold NaN, infinity or negative entries, or their rows do
-            not sum to one.
+            If the weights have another number of dimensions, or hold NaN or infinity.
         """
-        grid = _as_grid(weights, distributions)
-        display = cls(weights=grid, title=title, x_label=x_label, y_label=y_label, max_cells=max_cells)
+        grid = _as_grid(weights)
+        display = cls(weights=grid, title=title, x_label=x_label, y_label=y_label)
         return display.plot(ax=ax, cmap=cmap, colorbar=colorbar)
 
     def plot(self, *, ax: Any = None, cmap: str = drawing.WEIGHT_COLORS, colorbar: bool = True) -> AttentionDisplay:
@@ -299,13 +289,13 @@ class AttentionDisplay:
             axes = np.array([[ax]], dtype=object)
         titles = [self.title] * columns if isinstance(self.title, str) or self.title is None else list(self.title)
         drawing.check_length("title", titles, columns, "column of heads")
-        cells = np.stack([[_grouped(head, self.max_cells) for head in row] for row in self.weights])
+        cells = np.stack([[_grouped(head) for head in row] for row in self.weights])
         self.axes_, self.figure_, self.images_ = axes, axes[0, 0].figure, []
         # One scale for all heads. Negative weights are far smaller than positive ones, and have a half of their own.
         lowest, largest = float(cells.min()), max(float(cells.max()), 1e-300)
         signed = lowest < 0
         covered = [
-            -(-size // self.max_cells) * count for size, count in ((queries, cells.shape[2]), (keys, cells.shape[3]))
+            -(-size // MOST_CELLS) * count for size, count in ((queries, cells.shape[2]), (keys, cells.shape[3]))
         ]
         for (i, j), panel in np.ndenumerate(axes):
             image = panel.imshow(
@@ -331,13 +321,13 @@ class AttentionDisplay:
             if signed:
                 ticks = [lowest, lowest / 2, 0.0, largest / 2, largest]
                 self.colorbar_.set_ticks(ticks, labels=[f"{tick:.2g}".replace("-", "−") for tick in ticks])
-            group = -(-keys // self.max_cells)
+            group = -(-keys // MOST_CELLS)
             self.colorbar_.set_label("weight" if group == 1 else f"weight of {group} keys")
         drawing.cover_glyphs(self.figure_)
         return self
 
 
-def _as_grid(weights: ArrayLike, distributions: bool) -> Array:
+def _as_grid(weights: ArrayLike) -> Array:
     grid = drawing.as_array("weights", weights)
     if grid.ndim not in (2, 4) or grid.size == 0:
         raise ValueError(
@@ -350,26 +340,15 @@ def _as_grid(weights: ArrayLike, distributions: bool) -> Array:
             f"weights hold {grid[place]} at index {place}; "
             "empty windows give NaN: use empty='zero', or another kernel or bandwidth"
         )
-    grid = grid if grid.ndim == 4 else grid[None, None]
-    sums = grid.sum(axis=-1)
-    off = (np.abs(sums - 1) > 1e-3) & (sums != 0)  # half precision sums to one within a thousandth
-    if distributions and (off.any() or grid.min() < 0):
-        place = tuple(int(i) for i in np.argwhere(off)[0]) if off.any() else ()
-        what = f"the row of query {place[-1]} sums to {sums[place]:.4g}" if place else f"one is {grid.min():.4g}"
-        raise ValueError(
-            f"weights must be non-negative and each row must sum to one (or to zero, if masked), but {what}; "
-            "apply a softmax first if these are scores; pass distributions=False if they are weights that may be "
-            "negative, as those of local linear fits, or to draw any matrix"
-        )
-    return grid
+    return grid if grid.ndim == 4 else grid[None, None]
 
 
-def _grouped(head: Array, max_cells: int) -> Array:
-    """Sum weights over blocks of keys and average them over blocks of queries, to at most `max_cells` blocks each."""
+def _grouped(head: Array) -> Array:
+    """Sum weights over blocks of keys and average them over blocks of queries, to at most 512 blocks each."""
     for axis, combine in ((0, np.mean), (1, np.sum)):
         n = head.shape[axis]
-        if n > max_cells:
-            size = -(-n // max_cells)
+        if n > MOST_CELLS:
+            size = -(-n // MOST_CELLS)
             parts = np.split(head, np.arange(size, n, size), axis=axis)
             head = np.stack([combine(part, axis=axis) for part in parts], axis=axis)
             if axis == 1:  # a last group of fewer keys is drawn as dark as if it were full

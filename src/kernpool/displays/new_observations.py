@@ -159,8 +159,8 @@ class QuantileFanDisplay(drawing.Display):
             If the estimator has no quantiles, or was fitted to chunks.
         """
         level = np.atleast_1d(as_levels(levels))
-        section = Section.over(estimator, X, y, feature, grid_resolution)
-        x_train, y_train = section.samples.drawn(section.column, subsample)
+        (section,) = Section.over(estimator, X, y, feature, grid_resolution)
+        x_train, y_train = section.samples.drawn(section.column, subsample, section.rows)
         remedy = "; use NadarayaWatsonRegressor or LocalLinearRegressor, fitted in memory"
         found = np.asarray(section.ask("quantile", remedy, levels=level))
         drawing.need_one_output(found, axes=2)
@@ -172,66 +172,8 @@ class QuantileFanDisplay(drawing.Display):
             y_train=y_train,
             x_label=section.label,
             y_label=target_name(estimator, y, target),
-            note=section.samples.note(section.column) or None,
+            note=section.note or None,
             x_kind=section.kind,
-        ).plot(ax=ax, **style)
-
-    @classmethod
-    def from_quantiles(
-        cls,
-        x: ArrayLike,
-        quantiles: ArrayLike,
-        levels: ArrayLike,
-        *,
-        x_train: ArrayLike | None = None,
-        y_train: ArrayLike | None = None,
-        x_label: str = "x",
-        y_label: str = "y",
-        ax: Axes | None = None,
-        **style: Any,
-    ) -> QuantileFanDisplay:
-        """Draw given conditional quantiles as a fan chart over their inputs.
-
-        Parameters
-        ----------
-        x : array_like of shape (g,)
-            Inputs, in any order.
-        quantiles : array_like of shape (g, l)
-            As `quantile` of an estimator returns them.
-        levels : array_like of shape (l,)
-            Their levels.
-        x_train, y_train : array_like of shape (n,), optional
-            Training samples.
-        x_label, y_label : str
-            Axis labels.
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
-        **style
-            `color`, `band_kwargs`, `median_kwargs` and `scatter_kwargs` of `plot`.
-
-        Returns
-        -------
-        QuantileFanDisplay
-            The display, drawn.
-
-        Raises
-        ------
-        ValueError
-            As for the class, and if `x_train` and `y_train` are not of one length.
-        """
-        x = drawing.as_numbers("x", x).ravel()
-        found = drawing.as_numbers("quantiles", quantiles)
-        drawing.check_length("quantiles", np.atleast_1d(found), len(x), "entry of x")
-        order = np.argsort(x, kind="stable")
-        x_train, y_train = drawing.flat_samples(x_train, y_train)
-        return cls(
-            x=x[order],
-            quantile=found[order],
-            levels=np.asarray(levels),
-            x_train=x_train,
-            y_train=y_train,
-            x_label=x_label,
-            y_label=y_label,
         ).plot(ax=ax, **style)
 
     def plot(
@@ -280,7 +222,7 @@ class QuantileFanDisplay(drawing.Display):
             label = "median" if level == 0.5 else f"quantile {level:g}"
             style = {"color": drawing.BLACK, "linewidth": 1.6, "zorder": 3, "label": label}
             self.line_ = drawing.draw_line(ax, self.x, self.quantile[:, middle], median_kwargs, **style)
-        self._finish(title=self.note, ncols=2, **drawing.ABOVE)
+        self._finish(title=self.note, ncols=2)
         return self
 
 
@@ -512,8 +454,8 @@ class CoverageDisplay(drawing.Display):
         level: float | None = None,
         slices: int = 10,
         confidence: float = 0.95,
-        x_label: str = "x",
-        target: str = "values",
+        x_label: str | None = None,
+        target: str | None = None,
         ax: Axes | None = None,
         **style: Any,
     ) -> CoverageDisplay:
@@ -533,10 +475,10 @@ class CoverageDisplay(drawing.Display):
             How many slices of about the same number of rows; rows of one x stay together.
         confidence : float, default=0.95
             Of the binomial bars.
-        x_label : str, default="x"
-            Axis label.
-        target : str, default="values"
-            What y is called.
+        x_label : str, optional
+            Axis label; by default the name of the Series x, or "x".
+        target : str, optional
+            What y is called; by default the name of the Series y, or "values".
         ax : matplotlib Axes, optional
             Where to draw; a new figure by default.
         **style
@@ -553,6 +495,7 @@ class CoverageDisplay(drawing.Display):
             If lengths differ, y or numbers x are NaN, an upper end is below its lower one, no row has an interval, or a
             level or `slices` is invalid.
         """
+        x_label, target = drawing.first_name(x_label, x, "x"), drawing.first_name(target, y, "values")
         confidence = as_level(confidence, "confidence")
         slices = as_count("slices", slices)
         refuse_foreign("x", x)
@@ -646,5 +589,5 @@ class CoverageDisplay(drawing.Display):
         parts = [f"all {of.rows.sum()} rows: {100 * self.coverage:.1f} % inside"]
         parts += [f"{self.infinite} intervals infinite"] * (self.infinite > 0)
         parts += [f"{self.unknown} rows without interval left out"] * (self.unknown > 0)
-        self._finish(title=", ".join(parts), ncols=2 if len(self.bars_) == 1 else 1, **drawing.ABOVE)
+        self._finish(title=", ".join(parts), ncols=2 if len(self.bars_) == 1 else 1)
         return self

@@ -1,7 +1,7 @@
 """Plot of a fit over each of its columns: the others at typical values, or averaged over rows.
 
-A column of numbers is drawn as a curve, a column of categories as points. Of a classifier the probability of each class
-is drawn.
+A column of numbers is drawn as a curve, a column of categories as points, a pair of columns as a heat map. Of a
+classifier the probability of each class is drawn.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.spatial import KDTree
 
 from kernpool.displays import drawing
 from kernpool.displays.curve import CENTER, differs_visibly
@@ -31,6 +32,10 @@ Array = NDArray[np.float64]
 KINDS = ("typical", "average")
 MOST_SAMPLES = 1000  # drawn, evenly chosen
 AVERAGED_GRID = 50  # points of a curve whose predictions are averaged: each costs a prediction per row
+SURFACE, AVERAGED_SURFACE = 60, 25  # points of a surface along each of its columns
+FAR = 0.1  # of the ranges of both columns: a surface ends there, as plot.gam of mgcv does
+TICKS = 2000  # ticks that can be distinguished
+CONTOURS = 6
 MOST_CATEGORIES = 30  # the most frequent, in one panel
 TURNED = 6  # more labels than this, or longer ones than fit, are turned
 PALE, PALER = 0.22, 0.13  # opacity of bands of one curve, and of several
@@ -47,7 +52,19 @@ class Panel:
     prediction: Array  # shape (g, c), one column per curve
     interval: Interval | None
     categories: tuple[str, ...] | None  # with their numbers of rows
-    rows: Array  # values of some training rows, drawn as ticks
+    rows: Array  # values of the training rows, drawn as ticks
+
+
+@dataclass(frozen=True, eq=False)
+class Surface:
+    """Content of the plot over two columns: predictions on a grid."""
+
+    labels: Sequence[str]
+    kinds: Sequence[str]
+    x: Array
+    y: Array
+    prediction: Array  # one row per y; NaN far from all rows
+    rows: Array  # shape (n, 2)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -56,8 +73,8 @@ class PartialDisplay:
 
     Parameters
     ----------
-    panels : sequence of Panel
-        One per column.
+    panels : sequence of Panel or Surface
+        One per column, or pair of columns.
     y_label : str
         Name of the output.
     classes : sequence or None
@@ -79,6 +96,8 @@ class PartialDisplay:
         Where they are.
     lines_ : list of list of matplotlib artists
         Of each panel its curves, or the points of its categories; one per class.
+    surfaces_ : list of matplotlib QuadMesh
+        Heat maps of pairs of columns.
     bands_ : list of list of matplotlib artists
         Of each panel its bands, or bars.
     centers_ : list of matplotlib artists
@@ -93,7 +112,7 @@ class PartialDisplay:
     >>> display = PartialDisplay.from_estimator(model)  # doctest: +SKIP
     """
 
-    panels: Sequence[Panel]
+    panels: Sequence[Panel | Surface]
     y_label: str = "y"
     classes: Sequence[Any] | None = None
     x_train: Array | None = None
@@ -109,7 +128,7 @@ class PartialDisplay:
         X: ArrayLike | None = None,
         y: ArrayLike | None = None,
         *,
-        features: Sequence[int | str] | None = None,
+        features: Sequence[int | str | tuple[int | str, int | str]] | None = None,
         feature_names: Sequence[str] | None = None,
         kind: str = "typical",
         band: str | None = "auto",
@@ -138,8 +157,9 @@ class PartialDisplay:
             Training inputs; by default those that the estimator holds.
         y : array_like of shape (n,), optional
             Training outputs, likewise.
-        features : sequence of int or str, optional
-            Which columns; by default all.
+        features : sequence of int, str or tuple, optional
+            Which columns; by default all. A pair of columns of numbers, ``("a", "b")``, is drawn as a surface: a heat
+            map with contour lines, which ends a tenth of the ranges away from the rows.
         feature_names : sequence of str, optional
             Names of all columns; by default those of the fit.
         kind : {"typical", "average"}, default="typical"
@@ -152,9 +172,10 @@ class PartialDisplay:
         level : float, default=0.95
             Confidence level.
         grid_resolution : int, optional
-            Points of a curve; by default eight per bandwidth, at least 200 and at most 4000, and 50 of an average.
+            Points of a curve; by default eight per bandwidth, at least 200 and at most 4000, and 50 of an average. Of a
+            surface along each of its columns; by default 60, and 25 of an average.
         subsample : int, default=200
-            Draw the ticks of at most so many training rows, and average over as many, chosen at random.
+            Average over at most so many training rows, chosen at random.
         random_state : int, default=0
             Seed of that choice.
         target : str, optional
@@ -175,8 +196,8 @@ class PartialDisplay:
         ------
         ValueError
             If one of X and y is given without the other, or neither, and the estimator does not hold its rows; if a
-            column is unknown, `feature_names` or `axes` are not one per column, there are several outputs, or `kind`,
-            `band` or the level are invalid.
+            column is unknown, `feature_names` or `axes` are not one per column, there are several outputs, a pair is
+            not of two columns of numbers, or `kind`, `band` or the level are invalid.
         TypeError
             If ``band="confidence"``, and the estimator has no intervals.
 
@@ -197,28 +218,32 @@ class PartialDisplay:
         if feature_names is not None:
             drawing.check_length("feature_names", feature_names, d, "column of X")
             samples = replace(samples, names=tuple(feature_names))
-        which = range(d) if features is None else [samples.index(one, "features") for one in features]
+        which = [[i] for i in range(d)] if features is None else [_columns(samples, one) for one in features]
         (rows,) = np.nonzero(samples.weight > 0)
         chosen = rows[np.sort(np.random.default_rng(random_state).permutation(len(rows))[:subsample])]
         average = kind == "average"
         # intervals are of labels as they are, beside which recalibrated probabilities are another curve
         if average or (band == "auto" and getattr(estimator, "recalibrate", None)):
             band = None
-        panels: list[Panel] = []
+        panels: list[Panel | Surface] = []
         said: dict[type[Warning], tuple[str, list[str]]] = {}  # of each kind the first message, and the columns
-        for column in which:
+        for drawn in which:
             with warnings.catch_warnings(record=True) as found:
                 warnings.simplefilter("always")
-                panels.append(_panel(samples, column, grid_resolution, chosen, average, band, level))
+                if len(drawn) == 1:
+                    panels.append(_panel(samples, drawn[0], grid_resolution, chosen, average, band, level))
+                else:
+                    panels.append(_surface(samples, drawn, grid_resolution, chosen, average))
             for one in found:
                 labels = said.setdefault(one.category, (str(one.message), []))[1]
-                labels += [samples.labels[column]] * (samples.labels[column] not in labels)
+                labels += [label for label in (samples.labels[i] for i in drawn) if label not in labels]
         for category, (message, labels) in said.items():
             warn_caller(f"over {', '.join(map(repr, labels))}: {message}", category)
+        alone = which[0] if len(which) == 1 else []
         display = cls(
             panels=panels,
             y_label=target_name(estimator, y, target),
-            note="other columns averaged over rows" if average and d > 1 else samples.note(),
+            note="other columns averaged over rows" if average and d > 1 else samples.note(*alone),
             band_label=f"{100 * level:.6g} % pointwise interval",
         )
         if hasattr(estimator, "classes_"):
@@ -261,14 +286,18 @@ class PartialDisplay:
         ValueError
             If there is not one of `axes` per panel.
         """
-        self.axes_ = drawing.flat_axes(
-            _new_axes(len(self.panels), columns) if axes is None else axes, len(self.panels), "panel"
-        )
+        count, surfaces = len(self.panels), [isinstance(panel, Surface) for panel in self.panels]
+        axes = _new_axes(count, columns, shared=not any(surfaces)) if axes is None else axes
+        self.axes_ = drawing.flat_axes(axes, count, "panel")
         self.figure_ = self.axes_[0].figure
         self.lines_: list[list[Any]] = []
         self.bands_: list[list[Any]] = []
         self.centers_: list[Any] = []
+        self.surfaces_: list[Any] = []
         for ax, panel in zip(self.axes_, self.panels, strict=True):
+            if isinstance(panel, Surface):
+                self.surfaces_.append(self._draw_surface(ax, panel))
+                continue
             drawing.draw_samples(ax, self.x_train, self.y_train, scatter_kwargs)
             self.lines_.append([])
             self.bands_.append([])
@@ -290,16 +319,33 @@ class PartialDisplay:
                 ax.plot(panel.rows, height, "|", transform=ax.get_xaxis_transform(), **ticks)
             drawing.label_axis(ax.xaxis, panel.label, panel.kind)
             drawing.tidy(ax)
-        if self.y_range is not None:
-            drawing.limit_height(self.axes_, [np.array(self.y_range)], REACH)
-        for ax in self.axes_:
-            if ax.get_subplotspec() is None or ax.get_subplotspec().is_first_col():
+        curves = self.axes_[~np.array(surfaces)]
+        if self.y_range is not None and len(curves):
+            drawing.limit_height(curves, [np.array(self.y_range)], REACH)
+        for ax in curves:
+            if any(surfaces) or ax.get_subplotspec() is None or ax.get_subplotspec().is_first_col():
                 ax.set_ylabel(self.y_label)
-        handles = [*self.lines_[0], *self.bands_[0][:1], *self.centers_[:1]]
+        handles = [*self.lines_[0], *self.bands_[0][:1], *self.centers_[:1]] if self.lines_ else []
         place = {"loc": "outside upper center", "ncols": min(len(handles), 6), "frameon": False, "fontsize": "small"}
-        self.figure_.legend(handles=handles, title=self.note or None, title_fontsize="small", **place)
+        if handles or self.note:
+            self.figure_.legend(handles=handles, title=self.note or None, title_fontsize="small", **place)
         drawing.cover_glyphs(self.figure_)
         return self
+
+    def _draw_surface(self, ax: Axes, surface: Surface) -> Any:
+        """Draw predictions over two columns as a heat map with contour lines, and the rows."""
+        ax.patch.set(facecolor="white", edgecolor="#dddddd", hatch="///")  # where there are no predictions
+        prediction = np.ma.masked_invalid(surface.prediction)
+        image = ax.pcolormesh(surface.x, surface.y, prediction, cmap=drawing.SURFACE_COLORS, shading="nearest")
+        ax.scatter(surface.rows[:, 0], surface.rows[:, 1], s=4, color=drawing.BLACK, alpha=0.35, linewidths=0, zorder=2)
+        if prediction.max() > prediction.min():
+            lines = ax.contour(surface.x, surface.y, prediction, CONTOURS, colors="white", linewidths=1.0)
+            ax.clabel(lines, fontsize="small")
+        name = self.y_label if self.classes is None else f"probability of {self.classes[-1]}"
+        self.figure_.colorbar(image, ax=ax, label=name)
+        for axis, label, kind in zip((ax.xaxis, ax.yaxis), surface.labels, surface.kinds, strict=True):
+            drawing.label_axis(axis, label, kind)
+        return image
 
     def _draw_center(self, ax: Axes, panel: Panel) -> None:
         """Draw the bias-corrected center of intervals where it differs visibly from the prediction."""
@@ -314,12 +360,22 @@ class PartialDisplay:
         )
 
 
-def _new_axes(panels: int, columns: int | None) -> list[Axes]:
+def _columns(samples: TrainingSamples, feature: Any) -> list[int]:
+    """Return the indices of a column, or of a pair of columns of numbers."""
+    if not isinstance(feature, tuple | list):
+        return [samples.index(feature, "features")]
+    pair = [samples.numeric_index(one, "features") for one in feature]
+    if len(set(pair)) != 2:
+        raise ValueError(f"features must be columns and pairs of different columns, got {feature!r}")
+    return pair
+
+
+def _new_axes(panels: int, columns: int | None, *, shared: bool) -> list[Axes]:
     """Return the axes of a new figure, row by row."""
     across = min(panels, columns or (2 if panels == 4 else 3))
     down = -(-panels // across)
     size = (6.4, 4.4) if panels == 1 else (3.4 * across + 0.6, 2.9 * down + 0.5)
-    axes = drawing.new_axes(down, across, size, sharey=True).ravel()
+    axes = drawing.new_axes(down, across, size, sharey=shared).ravel()
     for ax in axes[panels:]:
         ax.remove()
     return list(axes[:panels])
@@ -353,23 +409,48 @@ def _panel(
         count = np.bincount(samples.values[:, column].astype(np.intp), samples.weight, minlength=len(levels))
         codes = np.sort(np.argsort(-count, kind="stable")[:MOST_CATEGORIES])
         x, categories = codes.astype(np.float64), tuple(f"{levels[code]}\n({count[code]:.6g})" for code in codes)
-    section = Section.of(samples, column, x, samples.values[chosen] if average else None)
-    if hasattr(samples.estimator, "classes_"):
-        prediction = np.asarray(section.ask("predict_proba"))
-    else:
-        prediction = np.asarray(section.ask("predict"))
-        drawing.need_one_output(prediction)
-    weight = samples.weight[chosen] if average else np.ones(1)
-    curves = np.average(prediction.reshape(len(x), len(weight), -1), axis=1, weights=weight)
+    section = Section.of(samples, [column], x, samples.values[chosen] if average else None)
+    cells = samples.values[samples.weight > 0, column]
+    # all rows: of those whose ticks would coincide one
+    _, ticks = np.unique(np.round(cells / (np.ptp(cells) / TICKS or 1.0)), return_index=True)
     return Panel(
         label=section.label,
         kind=section.kind,
         x=x if categories is None else np.arange(len(x), dtype=np.float64),
-        prediction=curves,
+        prediction=_predicted(section, samples.weight[chosen] if average else np.ones(1)),
         interval=_intervals(section, band, level),
         categories=categories,
-        rows=samples.values[chosen, column],
+        rows=cells[ticks],
     )
+
+
+def _surface(
+    samples: TrainingSamples, pair: Sequence[int], resolution: int | None, chosen: NDArray[np.intp], average: bool
+) -> Surface:
+    """Compute predictions over two columns, the others at typical cells or averaged over the chosen rows."""
+    points = resolution or (AVERAGED_SURFACE if average else SURFACE)
+    x, y = (samples.grid(column, points) for column in pair)
+    at = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
+    section = Section.of(samples, pair, at, samples.values[chosen] if average else None)
+    prediction = _predicted(section, samples.weight[chosen] if average else np.ones(1))
+    rows = samples.values[samples.weight > 0][:, pair]
+    extent = np.array([np.ptp(x) or 1.0, np.ptp(y) or 1.0])
+    away, _ = KDTree(rows / extent).query(at / extent)
+    # of classes the probability of the last
+    known = np.where(away <= FAR, prediction[:, -1], np.nan).reshape(len(y), len(x))
+    labels, kinds = ([of[column] for column in pair] for of in (samples.labels, samples.kinds))
+    return Surface(labels, kinds, x, y, known, rows[drawing.evenly(len(rows), MOST_SAMPLES)])
+
+
+def _predicted(section: Section, weight: Array) -> Array:
+    """Return predictions, or probabilities, of each point, averaged over rows with weights: shape (g, c)."""
+    if hasattr(section.samples.estimator, "classes_"):
+        prediction = np.asarray(section.ask("predict_proba"))
+    else:
+        prediction = np.asarray(section.ask("predict"))
+        drawing.need_one_output(prediction)
+    found = np.average(prediction.reshape(len(section.x), len(weight), -1), axis=1, weights=weight)
+    return np.asarray(found)
 
 
 def _draw(panel: Panel, ax: Axes, i: int, style: dict[str, Any], band_style: dict[str, Any]) -> tuple[Any, Any]:
