@@ -83,6 +83,11 @@ def cell(entry: dict | None, agree: float) -> str:
     return mark or ("failed" if "failed" in reason else f"not here: {reason}")
 
 
+def is_peer(name: str) -> bool:
+    """Whether a line is `pool` or a peer, neither one of its algorithms nor a bare loop."""
+    return name == "kernpool" or not name.startswith(("kernpool", "bare", "np."))
+
+
 def ours_first(names) -> list[str]:
     return sorted(names, key=lambda name: name != "kernpool")
 
@@ -126,37 +131,28 @@ def write(results: dict[str, dict], threads: int, *, keep: bool) -> list[str]:
     for columns, kernel, dtype in cases:
         of = results[f"{columns} {kernel} {dtype}"]
         times.append([columns, KERNEL_NAMES[kernel], dtype, *(times_as_fast(of, n, AGREE[dtype]) for n in SIZES)])
-    sections, columns_before = [], ""
-    for columns, kernel, _ in (case for case in cases if case[2] == "float64"):
-        if columns != columns_before:
-            sections += [f"## {words(columns).capitalize()}", f"![Seconds against n](peers-{columns}.png)"]
-            columns_before = columns
-        of = results[f"{columns} {kernel} float64"]
-        rows = [(name, *(cell(of[name].get(n), AGREE["float64"]) for n in SIZES)) for name in ours_first(of)]
-        sections += [f"### {KERNEL_NAMES[kernel]}", table(f"seconds | {' | '.join(SIZES)}", rows)]
-    single = {columns: results[f"{columns} gaussian float32"] for columns, _, dtype in cases if dtype == "float32"}
-    if single:
-        names = dict.fromkeys(who for of in single.values() for who in of)
-        rows = [
-            (who, *(cell(of.get(who, {}).get("10000"), AGREE["float32"]) for of in single.values()))
-            for who in ours_first(names)
-        ]
-        heads = " | ".join(f"d = {columns}" for columns in single)
-        sections += ["## float32, Gaussian, n = m = 10 000", table(f"seconds | {heads}", rows)]
+    widths = [columns for columns, kernel, dtype in cases if (kernel, dtype) == ("gaussian", "float64")]
+    at_once = {columns: results[f"{columns} gaussian float64"] for columns in widths}
+    names = [who for who in ours_first(dict.fromkeys(who for of in at_once.values() for who in of)) if is_peer(who)]
+    seconds = [
+        (who, *(cell(of.get(who, {}).get("10000"), AGREE["float64"]) for of in at_once.values())) for who in names
+    ]
     report(
         "peers",
         "# Comparison with other packages",
-        f"The same inputs for everybody, {threads} threads, as many queries as keys, uniform in the unit cube, the "
-        "bandwidth by the normal-reference rule. Seconds: medians of up to nine runs after one to warm up, one or two "
-        f"if they are long. *memory*: would take more than 4 GiB. *slow*: would take more than about {LIMIT:.0f} s. "
-        "`kernpool` is what `pool` chooses by itself; the lines below it are its algorithms one by one.",
+        f"The same inputs for all, {threads} threads, as many queries as keys, uniform in the unit cube, the "
+        "bandwidth by "
+        "the normal-reference rule; medians of up to nine runs. *memory*: more than 4 GiB; *slow*: more than about "
+        f"{LIMIT:.0f} s.",
         "## Times as fast as the fastest peer",
         "In italics: no peer could do it in time; its time is extrapolated from smaller sizes, and rather more.",
         table(f"columns | kernel | dtype | {' | '.join(f'{n:,}'.replace(',', ' ') for n in NUMBERS)}", times),
+        "## Seconds, Gaussian, 10 000 queries and keys",
+        table(f"seconds | {' | '.join(map(words, widths))}", seconds),
+        *(f"![Seconds against n, {words(columns)}](peers-{columns}.png)" for columns in widths),
         "## Agreement",
         "Largest difference to a dense expression on 50 queries, in ranges of the values:",
         table("who | float64", [(who, f"{largest[who]:.0e}") for who in ours_first(largest)]),
-        *sections,
         *sorted(failed),
         keep=keep,
     )

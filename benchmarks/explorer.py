@@ -86,16 +86,15 @@ def benchmark() -> None:
         browser.close()
     report(
         "explorer",
-        "# Speed and size of the explorer\n\n"
+        "# Explorer\n\n"
         + "\n".join(lines)
         + f"\n\nMedians of {MOVES} moves of the bandwidth, Gaussian kernel, in {name}, headless, without a graphics "
-        "processor. *Written*: the path of the curve has its new form, and the page its layout. *Drawn*: after the "
-        "next frame, which comes every 16.7 ms. Where time is short the curve has fewer places at first, and all "
-        "of them some milliseconds later.\n\n"
+        "processor. *Written*: the path of the curve has its new form. *Drawn*: after the next frame, which comes "
+        "every "
+        "16.7 ms.\n\n"
         f"The module: {len(module) / 1e3:.0f} kB, {len(gzip.compress(module, 9)) / 1e3:.1f} kB compressed, "
         f"{len(packed_module()) / 1e3:.1f} kB as text in a page (target: 75). A page with 1000 rows: "
-        "target 200 kB. "
-        "It asks for nothing from anywhere, which `tests/explorer` asserts.",
+        "target 200 kB.",
     )
 
 

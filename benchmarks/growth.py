@@ -28,12 +28,12 @@ run(20_000)  # loads and compiles
 started = time.perf_counter()
 run(n)
 seconds = time.perf_counter() - started
-tell(seconds, mebibytes("VmHWM:") / 1024, (key.nbytes + query.nbytes + value.nbytes) / 2**30)
+tell(seconds, mebibytes("VmHWM:") / 1024)
 """
 
 
 def run(n: int, d: int, algorithm: str) -> list[float] | str:
-    """Return seconds, GiB of a process and GiB of its inputs, or why there are none."""
+    """Return seconds and GiB of a process, or why there are none."""
     given = {"n": n, "d": d, "algorithm": algorithm, "jobs": 2}
     try:
         return in_process(RUN, timeout=LIMIT, queries=QUERIES, neighbours=NEIGHBOURS, **given)
@@ -52,25 +52,21 @@ def main() -> None:
         for n in sizes:
             found = run(n, d, algorithm)
             if isinstance(found, str):
-                rows.append(tell(f"{n:.0e}", d, algorithm, found, "", "", ""))
+                rows.append(tell(f"{n:.0e}", d, algorithm, found, "", ""))
                 break
-            seconds, memory, inputs = found
+            seconds, memory = found
             times = seconds / before if before else 0.0
             before, shown = seconds, f"{times:.1f}" if times else ""
-            rows.append(
-                tell(f"{n:.0e}", d, algorithm, f"{seconds:.1f}", shown, f"{memory:.1f}", f"{memory / inputs:.1f}")
-            )
+            rows.append(tell(f"{n:.0e}", d, algorithm, f"{seconds:.1f}", shown, f"{memory:.1f}"))
             if times > BAR:
                 missed.append(
                     f"{algorithm}, {d} columns, {n:.0e} rows: {times:.1f} times as long for ten times as many"
                 )
     report(
         "growth",
-        f"# Growth of running time: {QUERIES} queries among up to 1e8 keys, Gaussian, {NEIGHBOURS} keys within a "
-        "bandwidth, two threads",
-        table(
-            "keys | columns | algorithm | seconds | times those of a tenth of the keys | GiB | times the inputs", rows
-        ),
+        "# Growth with the number of keys",
+        f"{QUERIES} queries, Gaussian, {NEIGHBOURS} keys within a bandwidth, two threads:",
+        table("keys | columns | algorithm | seconds | times those of a tenth of the keys | GiB", rows),
         keep=not asked.quick,
     )
     finish(missed)

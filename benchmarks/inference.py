@@ -25,8 +25,7 @@ GRID = np.linspace(0.0, 1.0, 401)[:, None]
 SMALL, SMALL_BANDWIDTH, SMALL_BAR = 1000, 0.06, 0.030  # seconds
 LARGE, LARGE_BANDWIDTH = 1_000_000, 0.005
 PASSES_BAR, SUMMARY_BAR, MEMORY_BAR = 4.0, 3.0, 3.0  # passes that leave each row out; times the inputs
-NPROBUST_BAR, R_BAR = 10.0, 100.0
-R_ROWS, R_SECONDS = 10_000, 8.0  # npreg of R's np with errors; not of this machine
+NPROBUST_BAR = 10.0
 # What a process takes beyond its rows and its fit. Loops are compiled before, and the peak is counted from there.
 MEMORY = """
 import kernpool
@@ -152,53 +151,36 @@ def peers(rounds: int) -> tuple[list, list[str]]:
     return rows, missed
 
 
-def beside_r(rounds: int) -> tuple[str, list[str]]:
-    """Fit and standard errors at all training rows, beside a figure of npreg of R."""
-    X, y = wave_with_peak(R_ROWS)
-    model = LocalLinearRegressor(bandwidth=0.02, n_jobs=THREADS)
-    runs = {"ours": lambda: model.fit(X, y).get_prediction(X).standard_error}
-    alternate(runs, 1)
-    middle = alternate(runs, rounds)["ours"]
-    text = (
-        f"R's np: `npreg` with standard errors at its {R_ROWS} rows took {R_SECONDS:.1f} s, measured on another "
-        f"machine, as R is not installed here; ours takes {1000 * middle:.0f} ms, {R_SECONDS / middle:.0f} times as "
-        f"fast (target: {R_BAR:.0f})."
-    )
-    return text, [text] * (R_SECONDS / middle < R_BAR)
-
-
 def main() -> None:
     quick = flags(__doc__, "quick").quick
     rounds, n = (1, 50_000) if quick else (ROUNDS, LARGE)
     small, some = milliseconds(rounds)
     large, others = passes(n, rounds)
     beside, beaten = peers(rounds)
-    of_r, slower = beside_r(rounds)
     report(
         "inference",
-        f"# Running time of standard errors, intervals and bands, {THREADS} threads",
-        f"{SMALL} rows, h = {SMALL_BANDWIDTH:g}, {len(GRID)} places, milliseconds (target of the first interval: "
+        "# Standard errors, intervals and bands",
+        f"{THREADS} threads, {SMALL} rows, h = {SMALL_BANDWIDTH:g}, {len(GRID)} points, milliseconds (target of the "
+        "first interval: "
         f"{1000 * SMALL_BAR:.0f}):",
         table("model | interval | interval again | band | standard error | summary", small),
-        "The first interval leaves each row out, which the model keeps for all that follows. *Again*: at the same\n"
-        "points, without that pass.",
-        f"{n} rows, h = {LARGE_BANDWIDTH:g}, {len(GRID)} places, seconds and passes of `leave_one_out`:",
+        "The first interval leaves each row out, which the model keeps. *Again*: at the same points, without that "
+        "pass.",
+        f"{n} rows, h = {LARGE_BANDWIDTH:g}, {len(GRID)} points, seconds and passes of `leave_one_out`:",
         table(
             "model | one pass | interval and band of a new fit | interval again | band again | summary of a new fit "
             "| memory",
             large,
         ),
         f"Bars: interval and band together {PASSES_BAR:g} passes, the summary {SUMMARY_BAR:g}, memory {MEMORY_BAR:g} "
-        "times the inputs. *Memory*: what a fresh process takes at its peak beyond rows and fit, for interval and "
-        "band, in times X and y.",
-        f"Peers, {SMALL} rows, {len(GRID)} places, local linear, Gaussian, h = {SMALL_BANDWIDTH:g}, given; from arrays "
+        "times the inputs. *Memory*: the peak of a fresh process beyond rows and fit, in times X and y.",
+        f"Peers, {SMALL} rows, {len(GRID)} points, local linear, Gaussian, h = {SMALL_BANDWIDTH:g}, given; from arrays "
         "to answers:",
-        table("peer | call | peer | ours | what ours is | times as fast | target", beside),
-        of_r,
-        f"Medians of {rounds} alternating runs, {4 * rounds} of small fits, after one to warm up; one run of peers.",
+        table("peer | call | its time | ours | what ours is | times as fast | target", beside),
+        f"Medians of {rounds} alternating runs, {4 * rounds} of small fits; one run of peers.",
         keep=not quick,
     )
-    finish(some + others + beaten + slower)
+    finish(some + others + beaten)
 
 
 if __name__ == "__main__":

@@ -179,30 +179,27 @@ def main() -> None:
         given = {"columns": columns, "width": width, "rows": queries, "algorithm": algorithm}
         first = 1000 if algorithm == "blocks" or width is None else 10_000
         peak, way = in_process(MEMORY, timeout=600, threads=THREADS, rows_first=first, **given)
-        peaks.append(tell(way, "Gaussian" if width else "dot product", columns, queries, f"{peak:.0f} MiB", MEMORY_BAR))
+        peaks.append(tell(way, "Gaussian" if width else "dot product", columns, queries, f"{peak:.0f} MiB"))
         missed += [f"{way}, {columns} columns: peak {peak:.0f} MiB"] if peak > MEMORY_BAR else []
     report(
         "layers",
-        "# Running time of torch layers",
+        "# Torch layers",
         "Forward and backward, gradients for query, key, value and width, float32, one value "
         f"column, {THREADS} threads, Gaussian of a learnable width.",
-        table("what | beside | ours | theirs | times as fast | target", rows),
+        table("what | compared with | ours | theirs | times as fast | target", rows),
         "*dense* is the plain layer with all weights; *augmented* is torch's `scaled_dot_product_attention` with "
         "the Gaussian written as a dot product, by one more column; its values are padded to the width of the keys, "
         "without which torch keeps all weights.",
         "## Small sizes",
-        "One thread, forward and backward, float32, gradients for query, key, value and parameters, time of the "
-        "processor, medians of alternating runs. *By hand* is a module of four lines without any check, mask or care "
+        "One thread, float32, forward and backward; *by hand* is a module of four lines without checks, masks or care "
         "for values far from zero.",
-        table("what | beside | times their time | at most", small),
+        table("what | compared with | times their time | at most", small),
         "## Memory",
-        "Peak memory above inputs, forward and backward, in a process of its own, 100 000 keys, every route of "
-        "`choose_route` but the dense one.",
-        table("route | similarity | columns | queries | peak | target (MiB)", peaks),
-        "*blocks* and *attention* are measured on some queries and on twice as many: all take too long. Tables of "
-        "a block in one column are about 170 MiB; the rest, which differs between runs, is what the C library keeps of "
-        "smaller ones, and is not there with `MALLOC_MMAP_THRESHOLD_=1000000` in the environment.",
-        "No accelerator was available: nothing on this page ran on one.",
+        "Peak memory above inputs, forward and backward, in a process of its own, 100 000 keys; *blocks* and "
+        "*attention* "
+        "on some queries.",
+        table(f"route | similarity | columns | queries | peak (target: {MEMORY_BAR} MiB)", peaks),
+        "No accelerator was available: nothing here ran on one.",
         keep=not quick,
     )
     finish(missed)

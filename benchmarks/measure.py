@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import platform
+import re
 import statistics
 import subprocess
 import sys
@@ -14,6 +15,13 @@ from importlib.metadata import version
 from pathlib import Path
 
 REPORTS = Path(__file__).resolve().parent.parent / "docs" / "benchmarks"
+# Reports that are a section of a page, and the page.
+PAGES = {
+    "brute-limit": "algorithms", "brute-limit-256": "algorithms", "choice": "algorithms", "walks": "algorithms",
+    "prediction-coverage": "coverage", "test-size": "coverage", "coverage": "coverage",
+    "first-call": "speed", "growth": "speed", "scale": "speed", "search": "speed", "search-tables": "speed",
+    "fit-times": "speed", "inference": "speed", "prediction": "speed", "layers": "speed", "explorer": "speed",
+}  # fmt: skip
 
 VECTORS = {"avx512f": 512, "avx2": 256, "sse2": 128}  # the widest first
 
@@ -62,8 +70,8 @@ def in_process(code: str, *, timeout: float | None = None, **given: object) -> l
     return json.loads(done.stdout)
 
 
-def machine() -> str:
-    """Describe the class of the machine, and the versions that matter, in a line."""
+def processor() -> str:
+    """Describe the class of the machine."""
     model, vectors = platform.processor() or platform.machine(), ""
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
@@ -74,9 +82,13 @@ def machine() -> str:
         model, vectors = names[0] if names else model, f" with vectors of {bits} bits" if bits else ""
     if "NUMBA_CPU_NAME" in os.environ:
         vectors += f", compiled for {os.environ['NUMBA_CPU_NAME']}"
+    return f"{len(os.sched_getaffinity(0))} cores of {model}{vectors}"
+
+
+def machine() -> str:
+    """Describe the class of the machine, and the versions that matter, in a line."""
     versions = ", ".join(f"{name} {version(name)}" for name in ("NumPy", "Numba", "scipy"))
-    python = f"{platform.system()}, Python {platform.python_version()}"
-    return f"{len(os.sched_getaffinity(0))} cores of {model}{vectors}, {python}, {versions}"
+    return f"{processor()}, {platform.system()}, Python {platform.python_version()}, {versions}"
 
 
 def table(head: str, rows: Iterable[Iterable[object]]) -> str:
@@ -93,13 +105,19 @@ def tell(*cells: object) -> list[str]:
 
 
 def report(name: str, *parts: str, keep: bool = True) -> None:
-    """Print a page, whose parts are apart by blank lines, and keep it in docs/benchmarks/."""
+    """Print a page or a section, whose parts are apart by blank lines, and keep it in docs/benchmarks/."""
     text = "\n\n".join(part.strip() for part in parts if part.strip())
-    text = f"{text}\n\nMachine: {machine()}. Made by `make bench`.\n"
-    if keep:
-        REPORTS.mkdir(parents=True, exist_ok=True)
-        (REPORTS / f"{name}.md").write_text(text, encoding="utf-8")
+    text = f"{text}\n\nMachine: {processor()}.\n"
     print(text)
+    if not keep:
+        return
+    page = REPORTS / f"{PAGES.get(name, name)}.md"
+    if name in PAGES:
+        section = re.sub(r"^#", "##", text, flags=re.MULTILINE)
+        before, rest = page.read_text(encoding="utf-8").split(f"<!-- {name} -->\n", 1)
+        after = rest.split(f"<!-- end of {name} -->\n", 1)[1]
+        text = f"{before}<!-- {name} -->\n\n{section}\n<!-- end of {name} -->\n{after}"
+    page.write_text(text, encoding="utf-8")
 
 
 def finish(missed: list[str]) -> None:

@@ -34,6 +34,13 @@ class Tally:
         return self.sums[name] / self.runs
 
 
+def remark(found: Mapping[str, Tally], verdicts: Mapping[str, str]) -> str:
+    """Say how many runs there were, and which targets are not met."""
+    runs = [tally.runs for tally in found.values()]
+    beside = "; ".join(f"{words} ({said})" for words, said in verdicts.items() if said not in ("", "met"))
+    return f"Runs: {min(runs)} to {max(runs)}. {f'Not met: {beside}.' if beside else 'All targets are met.'}"
+
+
 def study(document: str, names: Iterable[str], runs: int, one: Callable[[str, int], Outcome], write: Callable) -> None:
     """Read a command line: which settings, how many runs of each, where their sums are kept; run, and write the page.
 

@@ -96,18 +96,15 @@ def main() -> None:
     of_split, slower = split(many)
     report(
         "prediction",
-        f"# Prediction intervals compared with MAPIE {version('mapie')} and crepes",
+        "# Prediction intervals compared with MAPIE and crepes",
         f"Jackknife+ intervals of a local constant fit, h = {BANDWIDTH:g}, given, at {100 * LEVEL:.0f} %; from arrays "
         f"to answers, fit included. MAPIE wraps the same estimator and leaves one row out at a time; one run of it, "
         f"between twice {OFTEN} of ours:",
-        table("ours | MAPIE's | rows | places | MAPIE | ours takes | times as fast | furthest apart | targets", beside),
+        table("ours | MAPIE's | rows | points | MAPIE | ours takes | times as fast | furthest apart | targets", beside),
         f"Split conformal intervals: {many} rows fitted, {many} to calibrate with, {many} new ones, one column, "
-        f"h = {MANY_BANDWIDTH:g}. The fitted model is the same and given; all sides predict the calibration "
-        "rows and the new ones by it, in the seconds shown; *beyond*: what is added to these predictions, "
-        "some hundredths of a second, and no more than what runs differ by. Target: faster than crepes.",
+        f"h = {MANY_BANDWIDTH:g}, the same fitted model on all sides. Target: faster than crepes.",
         table(" | all | beyond predictions | furthest from ours", of_split),
-        "Processor seconds of one thread on all sides, so that what else the machine does counts little. Medians "
-        f"of {OFTEN} runs, in turn, after one to warm up.",
+        f"Processor seconds of one thread on all sides. Medians of {OFTEN} runs, in turn.",
         keep=not quick,
     )
     finish(missed + slower)

@@ -127,7 +127,7 @@ def main() -> None:
     missed += [] if same else ["other bits with two workers"]
     report(
         "scale",
-        "# Running time on data larger than memory",
+        "# Data larger than memory",
         f"{rows:,} keys in one Parquet file of {size:.1f} GB, one column, Gaussian, bandwidth {BANDWIDTH}, {QUERIES:,} "
         f"queries, {THREADS} threads, warm page cache. *Reading* is `iter_batches` of both columns and nothing else, "
         "in the faster of its two ways.",
@@ -139,7 +139,6 @@ def main() -> None:
                 for n, of in found.items()
             ],
         ),
-        f"Away from the ends pooled values are within {large['error']:.4f} of the curve without noise.",
         f"Dask: {given['rows']:,} keys of {DASK_COLUMNS} columns in {DASK_PARTS} partitions, {DASK_QUERIES:,} queries, "
         f"every pair: {one:.2f} s on one worker of one thread, {two:.2f} s on two; the same bits: "
         f"{'yes' if same else 'no'}.",

@@ -83,7 +83,7 @@ def main():
         missed += [f"{about}: {taken:.2f} s"] if taken > bar else []
     report(
         "search-tables",
-        "# Running time of bandwidth searches on many tables",
+        "# Bandwidth searches on many tables",
         table("search | seconds | target | evaluations", rows),
         f"Defaults unless said otherwise, {THREADS} threads, the median of three fits (of one for 20 000 rows).",
         keep=not quick,

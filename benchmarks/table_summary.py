@@ -1,4 +1,4 @@
-"""Figures of the fits of one kind on one half: means, ranks, gaps to the best peer, paired differences."""
+"""Figures of the fits of one kind on one half: means, ranks, gaps to the best peer."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ import numpy as np
 from scipy.stats import rankdata
 from table_data import TABLES
 from table_models import CLASSIFIERS, REGRESSORS
-
-TRAIN_TO_TEST = 2.0  # rows trained on per row tested
 
 
 class Summary:
@@ -69,25 +67,8 @@ class Summary:
 
     def gaps(self, model: str) -> dict[str, float]:
         """How much the best peer is better, by table; negative where the model is."""
-        return {table: -self.difference(table, model, self.best_peer(table))[0] for table in self.measured(model)}
-
-    def ratios(self, model: str) -> dict[str, float]:
-        """Mean score over that of the best peer, by table."""
         both = {table: self.paired(table, model, self.best_peer(table)) for table in self.measured(model)}
-        return {table: float(mine.mean() / theirs.mean()) for table, (mine, theirs) in both.items()}
-
-    def difference(self, table: str, ours: str, peer: str) -> tuple[float, float, int, int]:
-        """How much better ours is than a peer on the same splits: mean, standard error, splits won, splits.
-
-        The standard error is that of Nadeau and Bengio (2003), which allows for training rows that splits share.
-        """
-        mine, theirs = self.paired(table, ours, peer)
-        apart = self.sign * (mine - theirs)
-        won, splits = int(np.sum(apart > 0)), len(apart)
-        if splits < 2:
-            return float(apart.mean()) if splits else np.nan, np.nan, won, splits
-        error = np.sqrt((1.0 / splits + 1.0 / TRAIN_TO_TEST) * apart.var(ddof=1))
-        return float(apart.mean()), float(error), won, splits
+        return {table: float(np.mean(self.sign * (theirs - mine))) for table, (mine, theirs) in both.items()}
 
     def ranks(self, ours: str | None) -> dict[str, dict[str, float]]:
         """Rank of every peer, and of a model of ours if any, 1 the best, by model and table, among those run on it."""

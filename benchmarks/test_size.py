@@ -90,10 +90,6 @@ def write(found: dict[str, Tally], *, keep: bool) -> list[str]:
         f"`{EFFECT} exp(-50 (x2 - .5)^2)`; local constant, bandwidths found anew in every run. The slopes' "
         "test is np's method, for comparison: it has no target.",
         "*Specification*: a line with noise of sd `.2 + .2 |x|`, and `.15 sin(pi x)`.",
-        "*Curves*: `sin(2 pi x)` in two groups of 50, noise of sd .3, and `.8 (x - .5)` in one of them; for parallel "
-        "ones the groups are .5 apart as well.",
-        "*Monotone*: a level curve with noise of sd .1, where the test is to keep its size; in the alternative level "
-        "up to .5, then a line of slope 1, and a dip of `.3 exp(-50 (x - .7)^2)`.",
     ]
     if {"residual-power", "gradient-power"} <= {*found}:
         ratio = rate(found, "residual-power")[0] / rate(found, "gradient-power")[0]

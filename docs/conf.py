@@ -1,7 +1,7 @@
 """Sphinx: what the documentation site is made of. ``make docs`` builds it into ``docs/_build/html``.
 
 Nothing is fetched, neither when it is built nor when it is read. The extensions in ``_ext`` say what they do at their
-beginning; why things are as they are: ``decisions/documentation.md``.
+beginning; why things are as they are: ``decisions/project.md``.
 """
 
 import sys

@@ -3,7 +3,8 @@
     python tools/measure.py
 
 A token is a Python token that is no comment, docstring, newline or indentation, so neither long lines nor short ones
-change the count. Run it with the package installed.
+change the count. A word of the docs is what spaces part in a page of Markdown that the site shows, as `wc -w` counts:
+cells of tables, their bars and lines of code too. Run it with the package installed.
 """
 
 import ast
@@ -59,6 +60,9 @@ def measure() -> dict[str, int]:
         found["records"] += sum(map(is_record, nodes))
     for path in (ROOT / "tests").rglob("*.py"):
         found["tokens of tests"] += count_tokens(path.read_text(encoding="utf-8"))
+    pages = [path for path in (ROOT / "docs").rglob("*.md") if "_build" not in path.parts]
+    found["pages of docs"] = len(pages)
+    found["words of docs"] = sum(len(path.read_text(encoding="utf-8").split()) for path in pages)
     public = {name for name in dir(kernpool) if not name.startswith("_")} - MODULES
     found["public names"] = len(public)
     estimators = [kind for name in public if hasattr(kind := getattr(kernpool, name), "_get_param_names")]

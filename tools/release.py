@@ -6,7 +6,7 @@
 The version is written once, in `kernpool.__version__`: it is the same in a wheel, an editable install, an unpacked
 archive and a copy without git. Between releases it is that of the next release with `.dev0`, which pip orders before
 it and installs only with `--pre`. A release drops `.dev0`, and its tag is `v` and the version. See
-docs/decisions/packaging.md.
+docs/decisions/project.md.
 """
 
 import re

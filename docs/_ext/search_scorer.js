@@ -13,8 +13,8 @@ function byKeywords(page, query) {
 var Scorer = {
   score: ([page, , anchor, , score]) => {
     const weights = [
-      [/^(quick-start|guides\/|inference|prediction|classes|tests|groups|clusters|command-line|explorer|tour)/, 10],
-      [/^(coming-from\/|bandwidth-conventions|scale|what-do-i-call)/, 5],
+      [/^(quick-start|guides\/|inference|prediction|classes|methods|tests|groups|clusters|command-line|explorer|tour)/, 10],
+      [/^(coming-from\/|bandwidth-conventions|what-do-i-call)/, 5],
       [/^gallery\//, -6],
       [/^(api\/|architecture|glossary|how-it-works|project\/|zh\/)/, -12],
     ];

@@ -1,11 +1,12 @@
 """Tables of calls side by side: each row runs, and what it says of the numbers is true.
 
-A page of `docs/coming-from` has a block of Python. Its rows are expressions over those names: the first code of
+Beside a page of `docs/coming-from` is a file of names. Its rows are expressions over those: the first code of
 the cell *here*, and that of *checked against*, or without one that of *there*. The last cell says *same* or *close* and
 to what precision, *differ*, or *not compared*.
 """
 
 import re
+import runpy
 from contextlib import nullcontext
 from importlib.util import find_spec
 
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 
 from kernpool import ExtrapolationWarning
-from tests.support.blocks import ROOT, blocks, cells
+from tests.support.blocks import ROOT, cells
 
 FOLDER = ROOT / "docs" / "coming-from"
 PAGES = sorted(page for page in FOLDER.glob("*.md") if page.stem != "index")
@@ -30,6 +31,10 @@ def code(cell):
 def value(expression, names):
     found = eval(expression, names)
     return np.asarray(found.detach() if hasattr(found, "detach") else found, dtype=float)
+
+
+def names_of(page):
+    return runpy.run_path(str(page.with_name(f"{page.stem.replace('-', '_')}_names.py")))
 
 
 def check(row, names):
@@ -65,10 +70,7 @@ def test_the_rows_are_true(page):
     package = NEEDS.get(page.stem)
     if package and not find_spec(package):
         pytest.skip(f"the page is about {package}, which is not installed")
-    names = {}
-    for block in blocks(page):
-        exec(compile("\n" * (block.line - 1) + block.code, str(page), "exec"), names)
-    said = []
+    names, said = names_of(page), []
     for row in (row for row in cells(page) if "same numbers?" in row):
         try:
             said.append(check(row, names))
@@ -95,9 +97,7 @@ def test_the_session_runs(page):
     package = NEEDS.get(page.stem)
     if package and not find_spec(package):
         pytest.skip(f"the page is about {package}, which is not installed")
-    names = {}
-    for block in blocks(page):
-        exec(block.code, names)
+    names = names_of(page)
     codes = [one for row in cells(page) for one in re.findall(r"`([^`]+)`", row.get("in kernpool", ""))]
     calls = [one for one in codes if re.match(r"from|[\w, ]+ = \S|\w.*\)$", one)]
     assert len(calls) >= 7

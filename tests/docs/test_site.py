@@ -143,7 +143,7 @@ def test_pages_lead_to_the_other_language():
         english = english_of(name).relative_to(DOCS).with_suffix("").as_posix()
         assert counterpart(f"zh/{name}", docs) == english
         assert counterpart(english, docs) == f"zh/{name}"
-    assert counterpart("guides/index", docs) == counterpart("guides/gpu", docs) == "zh/index"
+    assert counterpart("guides/index", docs) == counterpart("guides/columns", docs) == "zh/index"
     assert counterpart("zh/removed", docs) == "index"
 
 
@@ -177,11 +177,12 @@ def pages_to_open():
 
 # What readers search for, and the page that comes first.
 QUERIES = {
-    "install": "guides/index", "gpu": "guides/gpu", "save model": "guides/production", "missing values": "guides/faq",
+    "install": "guides/index", "gpu": "guides/torch", "save model": "guides/production", "missing values": "guides/faq",
     "confidence interval": "inference", "prediction interval": "prediction", "choose bandwidth": "guides/bandwidths",
-    "categorical columns": "guides/categories", "lowess": "guides/smoothing", "time series": "guides/dates",
+    "categorical columns": "guides/columns", "lowess": "guides/smoothing", "time series": "guides/columns",
     "plot": "guides/plots", "grid search": "quick-start", "hypothesis test": "tests", "parquet": "guides/big-data",
     "attention layer": "guides/torch", "R npreg": "coming-from/r-np",
+    "onnx": "guides/not-here", "which estimator": "guides/choose-an-estimator",
 }  # fmt: skip
 
 
