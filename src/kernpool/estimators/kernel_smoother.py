@@ -114,7 +114,7 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
                   {\text{their leave-one-out error}}
 
         The leave-one-out error is of the rows that the bandwidths were chosen by, and too small for that. Searches by
-        the same criterion without a fold of the rows show by how much (nested cross-validation [1]_).
+        the same criterion without a fold of the rows show by how much (nested cross-validation).
 
         Returns
         -------
@@ -128,16 +128,8 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
 
         Notes
         -----
-        Five searches, or ten of up to 200 rows, each in the seconds of `search`: up to ten times as long as the fit.
-        `kernpool.execution.progress.report_progress` listens. Rows that the fit leaves out together (`exclusion_`) are
-        in one fold, and where rows are copies of others all copies of a row (`RepeatedRowsWarning`).
-
-        Where nothing was searched for, because the bandwidth was given, or is of a rule, it is the leave-one-out error.
-
-        References
-        ----------
-        .. [1] S. Varma and R. Simon, "Bias in error estimation when using cross-validation for model selection", BMC
-           Bioinformatics 7 (2006), 91.
+        Five searches, or ten of up to 200 rows: up to ten times as long as the fit. Rows that the fit leaves out
+        together, and copies of a row, are in one fold. Where nothing was searched for it is the leave-one-out error.
 
         Examples
         --------
@@ -185,7 +177,7 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
         EmptyWindowWarning
             If a query has no training row within the kernel's support, and `empty` is ``"nearest"`` or ``"nan"``.
         ExtrapolationWarning
-            If rows of X are far beyond the training rows; `kernpool.ExtrapolationWarning` has the rule.
+            If rows of X are far beyond the training rows.
         """
         return prediction_at(PredictionBase, self, X).weights(max_bytes=max_bytes)
 

@@ -68,24 +68,20 @@ class KernelRegressor(
         Parameters
         ----------
         X : array_like of shape (n,) or (n, d), frame, Chunks or path
-            Inputs; one dimension is one column. A frame of pandas or polars or a table of pyarrow may have categorical
-            columns, and dates and durations, which become days (dates: since 1970-01-01 UTC). Chunks from
-            `kernpool.open_chunks`, or the path of a Parquet or `.npy` file or of a folder of Parquet files, need not
-            fit into memory: the model keeps a reference, and `predict` reads the rows.
+            Inputs; one dimension is one column. Frames of pandas and polars and tables of pyarrow may have categorical
+            columns, and dates and durations, which become days. Of chunks (`kernpool.open_chunks`), or the path of a
+            Parquet or `.npy` file or a folder, the model keeps a reference.
         y : array_like of shape (n,) or (n, c), str, or sequence of str
-            Outputs; integers and booleans count as numbers. For a file, an Arrow table or stream, the name of
-            the target; chunks bring theirs.
+            Outputs; for a file, an Arrow table or stream, the name of the target; chunks bring theirs.
         sample_weight : array_like of shape (n,), or str, optional
             Frequencies of rows, non-negative; for a file the name of their column.
         groups : array_like of shape (n,), optional
-            Which cluster each row belongs to, such as a school or a patient, where rows of a cluster share noise. The
-            search then predicts every row from the rows of all other clusters (leave-cluster-out): from those of its
-            own cluster it would be predicted with the shock that they share, best in windows that are too narrow.
+            Cluster of each row, such as a school or a patient, where rows of a cluster share noise: the search predicts
+            every row from the rows of all other clusters (leave-cluster-out).
         time : array_like of shape (n,), or str, optional
-            When each row was observed, or another order of the rows: numbers or dates, by whose order rows are
-            next to each other, in whatever units; or the name of a column of X. Rows of equal times share one place. By
-            default the order of X where it is a single column. Says which rows are left out with `gap`, and which
-            neighbours are looked at for correlated noise.
+            Numbers or dates by whose order rows are next to each other, or the name of a column of X; by default X
+            where it is a single column. Says which rows are left out with `gap`, and are looked at for correlated
+            noise.
 
         Returns
         -------
@@ -96,37 +92,23 @@ class KernelRegressor(
         ------
         ValueError
             If X or y holds NaN or infinity, or a cell is missing (the message names row and column), shapes do not
-            match, or a parameter is out of its range; if dates are too close together for days in float64; if a label
-            of `groups` is missing, there is a single one, or `bandwidth` is the name of a search that leaves no rows
-            out; if there is a `gap` and no order of the rows, or nothing beyond it; if there are `groups`, a `time` or
-            a `gap` of rows in chunks, or a parameter that is for rows in memory.
+            match, a parameter is out of its range, or `groups`, `time` and `gap` do not go with each other or the rows.
         TypeError
             If an argument is a masked array, sparse or a tensor, or y holds dates.
 
         Warns
         -----
         RepeatedRowsWarning
-            If a tenth of the rows or more are copies of others, and chance does not explain it: leave-one-out predicts
-            them from their own copies.
+            If more rows than chance explains are copies of others: leave-one-out predicts them from their own copies.
         SerialCorrelationWarning
-            If leave-one-out found the bandwidth, and the noise of rows next to each other in their order is correlated.
+            If leave-one-out found the bandwidth, and the noise of rows next to each other is correlated.
         SuspectColumnWarning
-            If a column of a frame looks like something else than it is read as: text that is numbers, dates or names of
-            rows, and numbers that number the rows. The message names the column and the remedy.
+            If a column of a frame looks like something else than it is read as.
 
         Notes
         -----
-        Groups are for ``bandwidth="regularised"``, the default, and ``"loo"``. With a number, or a rule that looks at X
-        alone, they are kept (`exclusion_`) and change no prediction; ``"aicc"`` and ``"gcv"`` refuse them.
-        `loo_error_`, `leave_one_out` and `expected_error` are of left-out clusters then. With G clusters a pass
-        takes about as many plain ones as G has octal digits, and never more than all pairs
-        (`kernpool.pooling.excluded_plan`).
-
-        For chunks a bandwidth that is a name is found on a sample of rows, 10 000 unless `search` has a number,
-        drawn in one pass, and made that of all rows by the rate :math:`n^{-1/(4 + d)}`; `bandwidth_note_` says so, and
-        `loo_error_` is that of the sample. With a number the rows are not read before `predict`. Standard errors
-        take the noise from residuals of up to 4000 rows (`Prediction`). `attention_weights`, `leave_one_out` and what
-        else needs the rows themselves is for arrays only.
+        Of chunks a bandwidth that is a name is found on a sample of rows, and made that of all rows by the rate
+        :math:`n^{-1/(4 + d)}`; `bandwidth_note_` says so, and `loo_error_` is that of the sample.
 
         Examples
         --------
@@ -134,17 +116,6 @@ class KernelRegressor(
         >>> chunks = open_chunks([([0.0, 1.0], [0.0, 1.0]), ([2.0, 3.0], [1.0, 0.0])])
         >>> NadarayaWatsonRegressor(bandwidth=0.5).fit(chunks).predict([[1.5]])
         array([0.98201379])
-
-        Rows come in clusters that share a shock, and windows have to be wide enough to average over several of them:
-
-        >>> rng = np.random.default_rng(0)
-        >>> school = np.repeat(np.arange(20), 4)
-        >>> x = rng.uniform(size=20)[school] + 0.01 * rng.normal(size=80)
-        >>> y = np.sin(3 * x) + 0.3 * rng.normal(size=20)[school] + 0.1 * rng.normal(size=80)
-        >>> alone = NadarayaWatsonRegressor().fit(x[:, None], y)
-        >>> clustered = NadarayaWatsonRegressor().fit(x[:, None], y, groups=school)
-        >>> bool(clustered.bandwidth_[0] > 3 * alone.bandwidth_[0])
-        True
         """
         stored = as_stored(X, y, sample_weight)
         if stored is not None:
@@ -172,10 +143,9 @@ class KernelRegressor(
         X : array_like of shape (m, d)
             Queries.
         return_std : bool, default=False
-            Whether to return the standard deviation of a new observation around the prediction too, as
-            `GaussianProcessRegressor` does: noise and uncertainty of the curve together. For the uncertainty of the
-            curve alone, see `Prediction.standard_error`. After a fit with `groups` the observation is of a new cluster:
-            the noise is estimated from leave-cluster-out residuals, and includes the shock of its cluster.
+            Whether to return the standard deviation of a new observation, noise and uncertainty of the curve together,
+            too. Of the curve alone it is `Prediction.standard_error`. After a fit with `groups` the observation is of a
+            new cluster.
 
         Returns
         -------
@@ -194,7 +164,7 @@ class KernelRegressor(
         EmptyWindowWarning
             If a query has no training row within the kernel's support, and `empty` is ``"nearest"`` or ``"nan"``.
         ExtrapolationWarning
-            If rows of X are far beyond the training rows; `kernpool.ExtrapolationWarning` has the rule.
+            If rows of X are far beyond the training rows.
         RankDeficiencyWarning
             If a local linear fit is not determined by the rows of its window; once per fit.
         """
@@ -246,144 +216,106 @@ class NadarayaWatsonRegressor(KernelRegressor):
 
     .. math:: \hat y(x) = \sum_j w_j K((x - x_j)/h)\, y_j \Big/ \sum_j w_j K((x - x_j)/h)
 
+    Parameters are of the window (`kernel` to `window`), its search (`search`, `n_jobs`), columns (`unordered` to
+    `unseen`), and robustness (`empty`, `robust`, `gap`).
+
     Parameters
     ----------
     kernel : str or Kernel, default="gaussian"
-        See `kernpool.kernel_names`. ``"constant"`` is average pooling, the mean of y at every query.
-        A kernel is of the Euclidean norm of the scaled differences of numeric columns; ``"product epanechnikov"`` is a
-        product of one kernel per column. Kernels of categorical columns always multiply in.
+        See `kernpool.kernel_names`: of the Euclidean norm of the scaled differences of numeric columns;
+        ``"product epanechnikov"`` is a product of one kernel per column, ``"constant"`` the mean of y at every query.
     bandwidth : float, array_like of shape (d,), or name, default="regularised"
         A number, one per column (`kernpool.convert_bandwidth` reads those of other packages), or how to find them; an
-        infinite one weighs all rows alike along its column.
-        Leave-one-out windows that are empty cost in every search, so that compact kernels do not prefer windows that
-        hold no row. ``"regularised"`` minimises the leave-one-out squared error with
-        a penalty on small and unlike bandwidths, whose weight falls with the number of rows: the exact minimum,
-        ``"loo"``, is where noise helped most, and predicts new rows worse (see `kernpool.bandwidth.search.objective`).
-        For one column or a common factor the two are the same. ``"aicc"`` is the corrected information criterion of
-        Hurvich, Simonoff and Tsai, ``"gcv"`` generalised cross-validation: see `kernpool.bandwidth.criteria`; the rules
-        ``"scott"`` and ``"silverman"`` look at X alone.
-    unordered, ordered : collection of str or int, or None, default=None
-        Names or positions of categorical columns. Frames of pandas and polars say themselves which columns are: text
-        and categories are unordered, ordered categories and Enums ordered; see `kernpool.data.columns`.
-    categorical_kernel : {"aitchison_aitken", "li_racine"}, default="aitchison_aitken"
-        Kernels of categorical columns: of Aitchison and Aitken, and of Wang and van Ryzin for ordered columns; or those
-        of Li and Racine for both. Those of ordered columns fall with the difference of numeric categories.
+        infinite one weighs all rows alike along its column. ``"loo"`` minimises the leave-one-out squared error,
+        ``"regularised"`` with a penalty on small and unlike bandwidths: for one column the two are the same. ``"aicc"``
+        and ``"gcv"`` are criteria by effective parameters; the rules ``"scott"`` and ``"silverman"`` look at X alone.
     smoothing : array_like of shape (k,) or None, default=None
-        The lambda of each categorical column, zero for levels that have nothing to do with each other. None where it is
-        searched for, with the bandwidths.
-    unseen : {"raise", "unlike"}, default="raise"
-        What a level does that the training rows did not have: an error, or unlike every level.
+        The lambda of each categorical column, zero for levels that have nothing to do with each other; None searches.
+    categorical_kernel : {"aitchison_aitken", "li_racine"}, default="aitchison_aitken"
+        Kernels of categorical columns: of Aitchison and Aitken, and of Wang and van Ryzin for ordered ones; or those
+        of Li and Racine for both.
     window : "auto", "fixed", Nearest or Floor, default="auto"
         ``"fixed"``: windows of the bandwidth. ``Floor(rows)`` widens windows of fewer effective rows, up to twice.
-        ``"auto"`` is a floor of 12 for `NadarayaWatsonClassifier`, or the median over training rows if that is less,
-        with a bandwidth by ``"log_loss"`` or ``"regularised"``, and fixed elsewhere: where bandwidths are given or
-        found in another way numbers are those of published methods, and regressors lose by bias what they win.
-        ``Nearest(k)``: windows that reach to the k-th nearest row, wide where rows are thin, narrow where they are
-        dense; with ``Nearest()`` k is that of least leave-one-out error (leave-cluster-out with `groups`), with
-        ``bandwidth="aicc"`` or ``"gcv"`` by that criterion in-sample; of more than 5000 rows as many are drawn and
-        predicted from all others. Better by a factor of two to seven where the curve bends where
-        rows are dense, and as much worse where it bends where they are thin; compare `loo_error_`. Take
-        ``kernel="tricube"`` with it, which beat the Gaussian. `bandwidth_` then holds the ratios of the columns: as
-        given, or those that the search of `bandwidth` finds for fixed windows; `Prediction.widening` has the factor at
-        each query. For rows in memory.
+        ``Nearest(k)``: windows that reach to the k-th nearest row; with ``Nearest()`` k is that of least leave-one-out
+        error. `bandwidth_` then holds the ratios of the columns; take ``kernel="tricube"``. ``"auto"`` is fixed, but a
+        floor of at most 12 rows for `NadarayaWatsonClassifier` with a bandwidth by ``"log_loss"`` or
+        ``"regularised"``.
     search : dict or None, default=None
-        On what bandwidths are searched; None is ``{"rows": "auto", "seconds": None, "random_state": 0}``, as is a key
-        that is left out. ``"rows"``: None searches on all. A number draws so many at random, and brings the result to
-        the number of all rows by the rate :math:`n^{-1/(4 + d)}`. With "auto" a search that would take long is on so
-        many rows as take seconds (of planes 8000 in two columns, 2800 in ten, 1000 in 50, 150 in 200), and one factor
-        for all bandwidths then makes them those of all rows: that by which 2000 rows, or a fifth, held out, are
-        predicted best from the others. Of rows in chunks 10 000 are drawn unless a number is given. ``"seconds"``: stop
-        after so many, and take the best bandwidths so far, with a warning; None lets it go to its end. Where all rows
-        had no turn yet they are those of fewer rows, rescaled. Results then depend on the machine. ``"random_state"``:
-        int, RandomState or None, for what is drawn; the default gives the same result each time.
-    empty : {"nearest", "nan", "mean", "zero", "raise"}, default="nearest"
-        Prediction where no training row lies within the kernel's support; see `kernpool.pool`. ``"nearest"`` and
-        ``"nan"`` warn of such rows. The nearest by default, so that kernels of compact support can be compared by
-        cross-validation; standard errors are NaN there whatever this says.
-    periodic : dict or None, default=None
-        Columns that come round, by name or position, and their periods in units of the column: ``{"hour": 24}``, and
-        365.25 for dates. The kernel takes the chord of the circle, so that 23.9 h and 0.1 h are neighbours; short
-        chords are as long as differences, and bandwidths are in units of the column. With the Gaussian, weights are
-        those of von Mises, :math:`\kappa = (\text{period} / 2 \pi h)^2` (Hall, Watson and Cabrera 1987). Not for rows
-        in chunks.
-    geographic : pair of str or int, or None, default=None
-        Columns of latitude and longitude in degrees, by name or position. The kernel takes the chord through the Earth,
-        a sphere of 6371.0088 km; the bandwidth, the same for both columns, is in km. Not for rows in chunks.
-    robust : bool, int, "tukey" or "huber", default=False
-        Whether outliers get less weight: rows are re-weighted by the residuals of the fit before. True and ``"tukey"``
-        do so three times by bisquare weights, which are zero from six median absolute residuals on, and an integer as
-        many times; ``"huber"`` ten times by weights that fall from 1.345 standard deviations on. For one output. A
-        bandwidth that is searched for then minimises a bounded loss of leave-one-out residuals, Tukey's at 4.685.
-        Without outliers that costs 10 to 40 percent of the error.
-    gap : int, default=0
-        For rows whose noise is correlated with that of the rows next to them in an order, such as a series:
-        leave-one-out leaves out all rows at most so many places away together with a row, as h-block cross-validation
-        (Burman, Chow and Nolan 1994), in the search for bandwidths, residuals, `leave_one_out`, `expected_error`,
-        standard errors and prediction intervals. Standard errors count correlations of residuals up to twice as far.
-        The order is that of ``fit(..., time=)``, or of the only column of X; equal times or inputs share a place. A
-        `SerialCorrelationWarning` names one. Predictions themselves are of all rows.
+        On what bandwidths are searched; None is ``{"rows": "auto", "seconds": None, "random_state": 0}``. ``"rows"``:
+        all (None), a number of drawn ones, whose result is rescaled by :math:`n^{-1/(4 + d)}`, or ("auto") so many as
+        take seconds, rescaled by the factor that predicts held-out rows best. ``"seconds"``: stop after so many, with a
+        warning. ``"random_state"``: of what is drawn.
     n_jobs : int or None, default=None
         Threads; None is 1 unless in a ``joblib.parallel_config`` context, -1 all processors, -2 all but one.
+    unordered, ordered : collection of str or int, or None, default=None
+        Names or positions of categorical columns; frames say themselves which columns are.
+    periodic : dict or None, default=None
+        Columns that come round, by name or position, and their periods in units of the column: ``{"hour": 24}``, and
+        365.25 for dates. The kernel takes the chord of the circle. Not for rows in chunks.
+    geographic : pair of str or int, or None, default=None
+        Columns of latitude and longitude in degrees. The kernel takes the chord through a sphere of 6371.0088 km; the
+        bandwidth, the same for both columns, is in km. Not for rows in chunks.
+    unseen : {"raise", "unlike"}, default="raise"
+        What a level does that the training rows did not have: an error, or unlike every level.
+    empty : {"nearest", "nan", "mean", "zero", "raise"}, default="nearest"
+        Prediction where no training row lies within the kernel's support; see `kernpool.pool`. Standard errors are NaN
+        there.
+    robust : bool, int, "tukey" or "huber", default=False
+        Whether outliers get less weight: rows are re-weighted by the residuals of the fit before. True and ``"tukey"``
+        do so three times by bisquare weights, which are zero from six median absolute residuals on, an integer as many
+        times; ``"huber"`` ten times by weights that fall from 1.345 standard deviations on. For one output.
+    gap : int, default=0
+        When row i is left out, the `gap` rows before and after it are left out too (h-block cross-validation), in the
+        search, residuals, `leave_one_out`, `expected_error`, standard errors and prediction intervals: for rows whose
+        noise is correlated with that of their neighbours. Predictions are of all rows.
 
     Attributes
     ----------
     bandwidth_ : ndarray of shape (d,)
-        One bandwidth per numeric column; infinite
-        for a column that does not vary; of a column of dates or durations in days.
+        One bandwidth per numeric column; infinite for a column that does not vary; of dates in days.
     smoothing_ : ndarray of shape (k,)
         One lambda per categorical column.
     encoding_ : Encoding
         How columns are read; ``encoding_.kinds`` says what each is.
     relevance_ : ndarray of shape (columns,)
-        Spread of each numeric column over its bandwidth; zero where the best bandwidth is infinite, so that the column
-        plays no role. Of a categorical one, how far its smoothing is from that. Only after a search.
+        Spread of each numeric column over its bandwidth; zero where the column plays no role. Of a categorical one, how
+        far its smoothing is from that. Only after a search.
     bandwidth_search_ : BandwidthSearch
-        What was minimised, from how many starts, with what result, and all that was tried; only after a search.
+        What was minimised, from how many starts, with what result; only after a search.
     loo_error_ : float
-        Leave-one-out mean squared error of the rows and the bandwidth that the search ended with, summed over outputs;
-        leave-cluster-out after a fit with `groups`. Only with ``bandwidth="regularised"`` or ``"loo"``, because it
-        costs a pass over all pairs. Where the search drew rows (``"auto"``) it is the mean squared
-        error of the rows held out.
-        `leave_one_out` computes it for any bandwidth. Of the rows that the bandwidth was chosen by, it is too small for
-        new ones; `expected_error` corrects it for the search.
+        Leave-one-out mean squared error, summed over outputs, of a search by ``"regularised"`` or ``"loo"``;
+        leave-cluster-out after a fit with `groups`, and of the rows held out where the search drew rows. It is too
+        small for new rows: see `expected_error`. `leave_one_out` computes it for any bandwidth.
     window_ : "fixed", Floor or Nearest
-        How far windows reach, given or found; of `Nearest` to k rows, by their weights. `loo_error_` is that of these
-        windows, and `Prediction.widening` has the factor of the bandwidths at each query.
+        How far windows reach, given or found. `Prediction.widening` has the factor of the bandwidths at each query.
     loo_empty_windows_ : int
-        Training rows that had no other row in their window there, or none of another group; likewise.
+        Training rows that had no other row in their window there.
     key_, value_, key_weight_ : ndarray
-        The training rows, outputs and weights; absent after a fit to chunks. Not to be written into: what the model
-        has made of them is kept for the next queries.
+        The training rows, outputs and weights, not to be written into; absent after a fit to chunks.
     robust_weight_ : ndarray of shape (n,)
-        Robustness weight of each training row, only with `robust`. With a compact kernel it is 1e-30 of that of the
-        pass before in place of zero, by which a window of outliers alone is fitted, with a warning.
+        Robustness weight of each training row, only with `robust`.
     exclusion_ : Exclusion or None
-        Which training rows are left out together, if `fit` had groups or there is a gap: `code` is the number of the
-        cluster of each row, or its place in the order, and `gap` is zero for clusters.
+        Which training rows are left out together, with groups or a gap: `code` is the cluster of each row, or its place
+        in the order, and `gap` is zero for clusters.
     search_rows_ : ndarray of int
-        Numbers of the training rows that the bandwidth was searched on, if `search` has a number of rows below theirs,
-        or of more than 2048 rows with `robust`; rows that equal one of them included. The others have not seen it: see
-        `prediction_interval`.
+        Training rows that the bandwidth was searched on, if these are not all; see `prediction_interval`.
     smoother_ : Smoother or StoredModel
         The fitted model, which never changes: parameters that are set later count from the next fit on, but for
         `unseen`.
     source_ : Source
         Where the rows are, after a fit to rows that are not in memory.
     reference_ : dict or None
-        Path, columns and fingerprints of the files that they lie in, as they were when the fit began.
+        Path, columns and fingerprints of the files that they lie in.
     bandwidth_note_ : str
-        How the bandwidth was found in chunks, or on drawn rows: on which sample, and by what factor it was
-        made that of all rows.
+        How the bandwidth was found in chunks, or on drawn rows.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of str
-        Names of the columns, if X was a frame whose labels are strings. `predict` and all other methods refuse a frame
-        with its columns in another order: pass ``X[model.feature_names_in_]``.
+        Names of the columns of a frame; methods refuse another order: pass ``X[model.feature_names_in_]``.
     target_name_ : str or None
         Name of the Series y, by which pictures call the outputs.
     column_labels_ : list
-        Labels of the columns, if X was a frame whose labels are not strings but numbers, tuples or dates; used as
-        `feature_names_in_` is. A saved model holds dates as text.
+        Labels of the columns, if X was a frame whose labels are no strings; used as `feature_names_in_` is.
 
     See Also
     --------
@@ -402,12 +334,6 @@ class NadarayaWatsonRegressor(KernelRegressor):
     .. [1] E. A. Nadaraya, "On estimating regression", Theory of Probability and its Applications 9 (1964), 141-142.
     .. [2] W. Haerdle and J. S. Marron, "Optimal bandwidth selection in nonparametric regression function estimation",
        Annals of Statistics 13 (1985), 1465-1481.
-
-    P. Hall, G. S. Watson and J. Cabrera, "Kernel density estimation with spherical data", Biometrika 74 (1987),
-    751-762.
-
-    P. Burman, E. Chow and D. Nolan, "A cross-validatory method for dependent data", Biometrika 81 (1994),
-    351-358.
 
     Examples
     --------
@@ -437,34 +363,24 @@ class LocalLinearRegressor(KernelRegressor):
         A number, one per column, or how to find them, as in `NadarayaWatsonRegressor`: ``"regularised"``, ``"loo"``,
         ``"aicc"``, ``"gcv"``, ``"scott"`` or ``"silverman"``.
     ridge : float or None, default=None
-        Penalty :math:`\rho` on the squared slopes, in training rows at the query and per squared bandwidth:
-        :math:`\rho K(0) \sum_a h_a^2 \beta_a^2` is added to the sum of squares, as if for each column so many rows one
-        bandwidth away said that there is no slope. It bounds the variance of planes in thin windows [3]_; full windows
-        hardly notice it, unless the bandwidth is much wider than the column, whose slope it then takes away. None finds
-        it with the bandwidths where they are ``"regularised"`` and one for each of several columns; elsewhere it is
-        zero. Where there may be a ridge, unordered columns of two levels that nobody has named in
-        `unordered` are numbers, 0 and 1, in which a plane has a slope; a level that is unseen is halfway.
-    unordered, ordered, categorical_kernel
+        Ridge penalty :math:`\rho` on slopes, in units of training rows: :math:`\rho K(0) \sum_a h_a^2 \beta_a^2` is
+        added to the sum of squares, and ``ridge=2`` acts like two extra rows that say "slope 0" [3]_. None finds it
+        with the bandwidths where they are ``"regularised"`` and one for each of several columns; elsewhere it is zero.
+        Where there may be a ridge, unordered columns of two levels that are not named in `unordered` are numbers, 0 and
+        1.
+    smoothing, categorical_kernel, window, search, n_jobs, unordered, ordered
         As in `NadarayaWatsonRegressor`.
-    smoothing, unseen, window, search
-        As in `NadarayaWatsonRegressor`.
-    empty : {"nearest", "nan", "mean", "zero", "raise"}, default="nearest"
-        Prediction where no training row lies within the kernel's support; see `kernpool.pool`. ``"nearest"`` and
-        ``"nan"`` warn of such rows. The nearest by default, so that kernels of compact support can be compared by
-        cross-validation; standard errors are NaN there whatever this says.
     periodic, geographic : dict and pair of columns, or None, default=None
-        Columns that come round, and latitude and longitude, as in `NadarayaWatsonRegressor`. Planes are along the
-        tangent at the query: of a column with the period P they are linear in :math:`(P / 2 \pi) \sin(2 \pi (x_j - x) /
-        P)` [4]_, and slopes are per unit of the column.
-    robust, gap, n_jobs
+        As in `NadarayaWatsonRegressor`. Planes are along the tangent at the query: of a column with the period P they
+        are linear in :math:`(P / 2 \pi) \sin(2 \pi (x_j - x) / P)` [4]_, and slopes are per unit of the column.
+    unseen, empty, robust, gap
         As in `NadarayaWatsonRegressor`.
 
     Attributes
     ----------
     relevance_ : ndarray of shape (columns,)
-        Spread of each numeric column over its bandwidth; zero where the best bandwidth is infinite, so that the column
-        enters linearly, or with a ridge not at all. Of a categorical one, how far its smoothing is from making no
-        difference. Only after a search.
+        Spread of each numeric column over its bandwidth; zero where the column enters linearly, or with a ridge not at
+        all. Of a categorical one, how far its smoothing is from making no difference. Only after a search.
     ridge_ : float
         The ridge, given or found; zero for none.
     bandwidth_, smoothing_, encoding_, bandwidth_search_, loo_error_, loo_empty_windows_, window_
@@ -478,23 +394,13 @@ class LocalLinearRegressor(KernelRegressor):
     LocalPolynomialRegressor : Quadratics around each query, too.
     kernpool.pool : The function underneath, with ``degree=1``.
 
-    Notes
-    -----
-    Unlike a local constant fit it has no bias of first order at boundaries, or where rows are denser on one side of
-    the query [1]_. Its predictions may leave the range of y.
-    Far from all rows, where they are within about 1e-4 of their distance from the query, it turns constant in that
-    direction, with a warning, as the search for its bandwidth has it: planes through the nearest two or three rows lead
-    anywhere. (``pool(degree=1)`` does continue them, right to rounding.)
+    Notes ----- Unlike a local constant fit it has no bias of first order at boundaries, or where rows are denser on one
+    side of the query [1]_. Its predictions may leave the range of y. Where the rows of a window do not determine a
+    plane, as far from all rows, it is constant in the undetermined directions, and a `RankDeficiencyWarning` says so,
+    once per fit.
 
-    Where the rows of a window do not determine a plane, it is constant in the undetermined directions (a ridge in these
-    directions only, see `kernpool.core.local_fit.bounded_inverse`); a query with a single row in its window gets that
-    row's value. A `RankDeficiencyWarning` says so, once per fit: of columns that are constant or linear in others over
-    all rows, by name, and of windows with too few rows.
-
-    A pass takes two to four times as long as one of a local constant fit, O(n m d^2). Its moments are
-    (d + 1) (d + 2) / 2 numbers for each query: .16 GB for 1000 queries in 200 columns, so that many queries in many
-    columns are better asked for in parts. The search for bandwidths holds the moments of all rows up to five times,
-    .4 GB for 500 rows of 200 columns, and beyond 4096 rows up to ten times; `search` bounds them.
+    A pass takes two to four times as long as one of a local constant fit, O(n m d^2), and holds (d + 1) (d + 2) / 2
+    numbers for each query; the search up to ten times those of all its rows.
 
     References
     ----------

@@ -123,7 +123,7 @@ class BootstrapMethods(FittedModel):
             How many.
         kind : {"wild", "mammen", "gaussian", "residual", "pairs"}, default="wild"
             What is drawn. The first three multiply the leave-one-out residual r of each row by a random sign, Mammen's
-            two points, or a normal number, so that noise may differ from row to row [1]_ [2]_. ``"residual"`` gives
+            two points, or a normal number, so that noise may differ from row to row. ``"residual"`` gives
             rows the residuals of others, and ``"pairs"`` draws rows with replacement.
         groups : array_like of shape (n,), optional
             Labels of clusters of the training rows; all rows of one share a draw. Not for ``"residual"``. By default
@@ -141,33 +141,15 @@ class BootstrapMethods(FittedModel):
         Raises
         ------
         ValueError
-            If the result would be larger than `max_bytes`, a weight is no whole number, there is a single group, an
-            argument is out of its range, or a window is empty, in a resample too, and `empty` is ``"raise"``.
+            If the result would be larger than `max_bytes`, a weight is no whole number, an argument is out of its
+            range, or a window is empty and `empty` is ``"raise"``.
         TypeError
             If the model was fitted to chunks; fit a sample of their rows.
 
-        Warns
-        -----
-        EmptyWindowWarning
-            If a query has no training row within the kernel's support, in a resample too, and `empty` is ``"nearest"``,
-            the default, or ``"nan"``.
-        ExtrapolationWarning
-            If rows of X are far beyond the training rows; `kernpool.ExtrapolationWarning` has the rule.
-
         Notes
         -----
-        Shares do not depend on y, so nothing is fitted again: resampled outputs are columns that are pooled together, a
-        pass for up to 64 of them. ``"pairs"`` takes a pass for each resample.
-
-        The spread of the result is that of the fit around its mean, and its mean is a smoothed fit: smoothing bias is
-        not in it. ``np.std(result, axis=0)`` is a standard error; percentiles are no confidence interval for the truth.
-
-        References
-        ----------
-        .. [1] E. Mammen, "Bootstrap and wild bootstrap for high dimensional linear models", Annals of Statistics 21
-           (1993), 255-285.
-        .. [2] R. Davidson and E. Flachaire, "The wild bootstrap, tamed at last", Journal of Econometrics 146 (2008),
-           162-169.
+        Nothing is fitted again. The spread of the result is that of the fit around its mean, and its mean is a smoothed
+        fit: ``np.std(result, axis=0)`` is a standard error; percentiles are no confidence interval for the truth.
 
         Examples
         --------
@@ -221,12 +203,10 @@ class BootstrapMethods(FittedModel):
         columns : int, str, or sequence of them
             Positions or names. Several are tested together: whether any of them matters.
         method : {"residual", "gradient"}, default="residual"
-            By the residuals of a fit without the columns [1]_ [2]_ [3]_; or, as ``npsigtest`` of R's np does, by the
-            slopes in the fit with them over their standard errors [4]_, for numeric columns. The first is the more
-            powerful.
+            By the residuals of a fit without the columns; or, as ``npsigtest`` of R's np does, by
+            slopes over their standard errors, for numeric columns. The first is the more powerful.
         kind : {"wild", "mammen", "gaussian"}, default="wild"
-            What the leave-one-out residuals of a resample are multiplied by: random signs, the two points of Mammen, or
-            normal numbers. They stay at their rows, so that noise may differ from row to row.
+            What leave-one-out residuals are multiplied by: random signs, the two points of Mammen, or normal numbers.
         n_resamples : int, default=399
             How many; a p-value near .05 then has a standard deviation of .011.
         random_state : int, RandomState, Generator or None, default=0
@@ -247,25 +227,8 @@ class BootstrapMethods(FittedModel):
 
         Notes
         -----
-        The fit without the columns is of the degree of the model, Gaussian, and has bandwidths of its own, found by the
-        criterion of the model, or by leave-one-out where that had none. Pairs are weighed by a Gaussian with bandwidths
-        :math:`\hat\sigma_a n^{-1/(4 + d)}`, not those of the fit, which may be infinite for the columns that are
-        tested; their smoothings are at most :math:`n^{-2/(4 + d)}`. The normal limit of T is not used: it comes slowly.
-
-        With ``"gradient"`` the slopes are those of local planes at the bandwidths of the model, and a resample has the
-        fit with the columns at their medians.
-
-        Three passes over pairs of training rows, one column of values for each resample.
-
-        References
-        ----------
-        .. [1] Y. Fan and Q. Li, "Consistent model specification tests: omitted variables and semiparametric functional
-           forms", Econometrica 64 (1996), 865-890.
-        .. [2] P. Lavergne and Q. Vuong, "Nonparametric significance testing", Econometric Theory 16 (2000), 576-601.
-        .. [3] J. Gu, D. Li and D. Liu, "Bootstrap non-parametric significance test", Journal of Nonparametric
-           Statistics 19 (2007), 215-230.
-        .. [4] J. S. Racine, "Consistent significance testing for nonparametric regression", Journal of Business and
-           Economic Statistics 15 (1997), 369-378.
+        The fit without the columns is Gaussian, of the degree of the model, and has bandwidths of its own. Pairs are
+        weighed with bandwidths :math:`\hat\sigma_a n^{-1/(4 + d)}`, not those of the fit.
 
         Examples
         --------

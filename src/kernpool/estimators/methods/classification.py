@@ -318,7 +318,7 @@ class ClassProbabilities(FittedClassifier):
         EmptyWindowWarning
             If a window is empty, with ``empty="nan"``, ``"nearest"`` or `return_std`.
         ExtrapolationWarning
-            If rows of X are far beyond the training rows; `kernpool.ExtrapolationWarning` has the rule.
+            If rows of X are far beyond the training rows.
 
         See Also
         --------
@@ -368,7 +368,7 @@ class ClassProbabilities(FittedClassifier):
         Warns
         -----
         ExtrapolationWarning
-            If rows of X are far beyond the training rows; `kernpool.ExtrapolationWarning` has the rule.
+            If rows of X are far beyond the training rows.
 
         Examples
         --------
@@ -407,7 +407,7 @@ class ClassProbabilities(FittedClassifier):
         EmptyWindowWarning
             If a window is empty.
         ExtrapolationWarning
-            If rows of X are far beyond the training rows; `kernpool.ExtrapolationWarning` has the rule.
+            If rows of X are far beyond the training rows.
 
         Notes
         -----
@@ -606,7 +606,7 @@ class ClassSets(FittedClassifier):
         InferenceWarning
             If there are too few rows for the level, with the least number that is enough. Sets hold all classes then.
         ExtrapolationWarning
-            If rows of X are far beyond the training rows; `kernpool.ExtrapolationWarning` has the rule.
+            If rows of X are far beyond the training rows.
 
         Notes
         -----

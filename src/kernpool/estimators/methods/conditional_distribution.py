@@ -631,10 +631,9 @@ class ConditionalDistributions(FittedModel):
             Evaluation points. None, the default, is for the training rows, each left out as in the fit, so that no row
             checks a distribution that contains it.
         y_bandwidth : float, array_like of shape (c,), "rule" or "ml", default=None
-            Smooths the distribution in y: each value is a normal distribution of this standard deviation, in units of
-            y. None is for steps at the values. ``"rule"`` is Silverman's rule, of the leave-one-out residuals and the
-            median of the effective sample sizes; ``"ml"`` maximum likelihood of the rows, each from the others
-            (`kernpool.distribution.scoring_rules` has the formulas). The result has what was found as `y_bandwidth`.
+            Smooths the distribution in y: each value is a normal distribution of this standard deviation. None is for
+            steps at the values, ``"rule"`` Silverman's rule of the leave-one-out residuals, ``"ml"`` maximum likelihood
+            of the rows, each from the others, which finds several modes.
 
         Returns
         -------
@@ -644,31 +643,21 @@ class ConditionalDistributions(FittedModel):
         Raises
         ------
         ValueError
-            If `y_bandwidth` is no positive number and no name, or no bandwidth can be found: y does not differ from the
-            fit, or no row has another one in its window.
+            If `y_bandwidth` is invalid, or none can be found.
         TypeError
-            If local planes were fitted to chunks, which do not hold their residuals, or for chunks X is None or
-            `y_bandwidth` a name.
+            If local planes were fitted to chunks, or for chunks X is None or `y_bandwidth` a name.
 
         Warns
         -----
         ExtrapolationWarning
-            If rows of X are far beyond the training rows; `kernpool.ExtrapolationWarning` has the rule.
+            If rows of X are far beyond the training rows.
         UserWarning
-            If `y_bandwidth` is ``"ml"`` and the likelihood has no maximum, as where outputs are equal to the
-            last digit.
+            If `y_bandwidth` is ``"ml"`` and the likelihood has no maximum.
 
         See Also
         --------
         quantile : Quantiles alone.
         prediction_interval : Intervals with guarantees of coverage.
-
-        Notes
-        -----
-        The rule for `y_bandwidth` is for noise that is near to normal, and takes the same time at any n; it oversmooths
-        where there are several modes. The likelihood finds these, and follows tails: a value far from all others widens
-        the bandwidth for all. Both look at up to 1000 rows and all that they are predicted from, 2**21 pairs where that
-        leaves at least 50 rows; `y_bandwidth` of the result has what was found, for the next call.
 
         Examples
         --------
@@ -677,18 +666,6 @@ class ConditionalDistributions(FittedModel):
         >>> y_at = model.conditional_distribution([[0.1], [3.0]])
         >>> y_at.cdf(2.0).round(3), y_at.interval(0.5)
         (array([0.669, 0.   ]), (array([1., 5.]), array([9., 5.])))
-
-        Noise of two modes:
-
-        >>> import numpy as np
-        >>> from kernpool import LocalLinearRegressor
-        >>> rng = np.random.default_rng(0)
-        >>> x = rng.uniform(size=(300, 1))
-        >>> y = x[:, 0] + rng.choice([-1.0, 1.0], 300) + 0.1 * rng.normal(size=300)
-        >>> model = LocalLinearRegressor(bandwidth=0.2).fit(x, y)
-        >>> rule, ml = (model.conditional_distribution(x[:1], y_bandwidth=name).y_bandwidth for name in ("rule", "ml"))
-        >>> bool(ml[0] < 0.3 * rule[0])
-        True
         """
         model: FittedModel = as_fitted(self)
         shape = output_shape(model)
@@ -716,8 +693,7 @@ class ConditionalDistributions(FittedModel):
         levels : float or array_like of shape (l,), default=0.5
             Quantile orders, probabilities in any order; by default the conditional median.
         y_bandwidth : float, array_like of shape (c,), "rule" or "ml", default=None
-            Smooths the distribution in y, whose inverse is then no longer a step function. None is for quantiles that
-            are values.
+            As for `conditional_distribution`; None is for quantiles that are values.
 
         Returns
         -------
@@ -729,15 +705,7 @@ class ConditionalDistributions(FittedModel):
         ValueError
             If a level is not between 0 and 1.
         TypeError
-            After a fit to chunks, whose rows and residuals are not held, if X is None, planes are local, or
-            `y_bandwidth` is given.
-
-        Warns
-        -----
-        EmptyWindowWarning
-            If windows are empty and `empty` is ``"nearest"``, the default, or ``"nan"``.
-        ExtrapolationWarning
-            If rows of X are far beyond the training rows; `kernpool.ExtrapolationWarning` has the rule.
+            After a fit to chunks, if X is None, planes are local, or `y_bandwidth` is given.
 
         See Also
         --------

@@ -202,18 +202,17 @@ class PredictionIntervals(FittedModel):
         level : float, default=0.9
             Coverage of the intervals, between 0 and 1; for each output separately.
         method : str, default="auto"
-            ``"auto"``: ``"adaptive"``, but for robust fits ``"cv+"``, ``"split"`` with calibration rows, or
-            ``"jackknife+"`` with `groups`, which are all they have. ``"adaptive"``: as above, as wide as the noise is
-            around x. ``"jackknife+"`` and ``"cv+"``: guarantee twice the error rate, by fits without each row (of fixed
-            windows) or each tenth. ``"split"``: one width from calibration rows. ``"cqr"``: two conditional quantiles,
-            moved until they cover; for skew noise.
+            ``"adaptive"``, the default: as wide as the noise is around x. ``"jackknife+"`` and ``"cv+"``: guarantee
+            twice the error rate, by fits without each row or each tenth. ``"split"``: one width from calibration rows.
+            ``"cqr"``: two conditional quantiles, moved until they cover; for skew noise. Robust fits have ``"cv+"``, or
+            ``"split"`` with calibration rows, or ``"jackknife+"`` with `groups`.
         X_calibration, y_calibration : array_like of shape (k, d) and (k,) or (k, c), optional
-            Rows that the model was not fitted to, nor its bandwidth found on. For ``"split"``, ``"adaptive"`` and
-            ``"cqr"``, which then guarantee `level` whatever the fit.
+            Rows that the model was not fitted to. For ``"split"``, ``"adaptive"`` and ``"cqr"``, which then guarantee
+            `level` whatever the fit.
         calibration : {None, "all", "unsearched"}, default=None
             Which training rows calibrate. ``"unsearched"``: those that the search for the bandwidth has not seen, if it
             drew rows by number; then guarantees hold although the bandwidth was searched. None takes them from 100 000
-            rows on, and all below.
+            rows on.
         groups : array_like, optional
             Cluster of each training row, or of each calibration row if these are given; the interval is then for a row
             of a new cluster, and each cluster counts as one row. By default those that `fit` was given, if any.
@@ -230,57 +229,31 @@ class PredictionIntervals(FittedModel):
         Raises
         ------
         ValueError
-            If the level is no probability, there is no such method, it is not for these rows, calibration rows have
-            other columns than those of the fit, there are too many pairs of rows and places for the method, or a
-            window is empty and ``empty="raise"``.
+            If an argument is out of its range, the method is not for these rows, there are too many pairs of rows and
+            places for it, or a window is empty and ``empty="raise"``.
         TypeError
-            If the model was fitted to chunks, and the method is neither ``"adaptive"`` nor ``"split"``; or there are
-            `groups` of its rows; or the model is robust, and the method is not for it.
+            If the model was fitted to chunks, or is robust, and the method or `groups` are not for it.
 
         Warns
         -----
         InferenceWarning
-            If there are too few rows for the level, with the least number that is enough; if intervals are infinite, or
-            have no width.
+            If there are too few rows for the level, or intervals are infinite or have no width.
         EmptyWindowWarning
             If windows are empty and `empty` is ``"nearest"``, the default, or ``"nan"``.
         ExtrapolationWarning
-            If rows of X are far beyond the training rows; `kernpool.ExtrapolationWarning` has the rule.
+            If rows of X are far beyond the training rows.
 
         See Also
         --------
         confidence_interval : Where the curve is; it shrinks as rows come.
         quantile : Values that y stays below with given probabilities, without a guarantee.
 
-        Notes
-        -----
-        Probabilities are averages over new points and over the rows at hand, and not given a point: an interval of one
-        width covers too often where the noise is small. Guarantees need rows that could as well have come in any other
-        order, and a bandwidth that was not chosen by the rows that calibrate: it was given, or these are other rows, or
-        unsearched ones. Where it was found on the same rows statements are approximate, and `guarantee` says so.
+        Notes ----- Probabilities are averages over new points and over the rows at hand, and not given a point.
+        Guarantees need exchangeable rows, and a bandwidth that was not chosen by the rows that calibrate; elsewhere
+        statements are approximate, and `guarantee` says so; the guide on methods has references. Of a model on chunks 4
+        000 rows drawn at random calibrate.
 
-        Weights of the fit are frequencies: a weight of 3 is three equal rows. Rows with nothing else in their window
-        have an infinite score, unless `empty` gives them a number.
-
-        Weights of a robust fit (`robust`) depend on all outputs, so rows are left out there by fitting the others again
-        at the same bandwidth: without each tenth for ``"cv+"``, which takes 10 to 19 fits, and without each cluster for
-        ``"jackknife+"``. Intervals cover new values, outliers among them: at level 0.9 they are as wide as the noise
-        if fewer than a tenth of the rows are outliers, and reach to them if more are.
-
-        A model on chunks does not hold its rows. ``"adaptive"`` then takes residuals of 4 000 rows drawn at random,
-        each predicted from all others in one pass, and their scale from these; ``"split"`` takes calibration rows.
-
-        ``"adaptive"`` takes a pass over pairs of training rows for the residuals, which the model keeps, one for their
-        scale, and two over rows and places. ``"jackknife+"`` and ``"cv+"`` go through all pairs of rows and places, at
-        most 2^30. Memory is O(n + m).
-
-        References
-        ----------
-        .. [1] V. Vovk, A. Gammerman and G. Shafer, "Algorithmic Learning in a Random World", Springer (2005).
-        .. [2] J. Lei, M. G'Sell, A. Rinaldo, R. J. Tibshirani and L. Wasserman, "Distribution-free predictive inference
-           for regression", JASA 113 (2018), 1094-1111.
-        .. [3] R. F. Barber, E. J. Candes, A. Ramdas and R. J. Tibshirani, "Predictive inference with the jackknife+",
-           Annals of Statistics 49 (2021), 486-507.
+        ``"jackknife+"`` and ``"cv+"`` go through all pairs of rows and places, at most 2^30; memory is O(n + m).
 
         Examples
         --------
