@@ -74,3 +74,10 @@ def test_cells_are_empty_where_there_is_no_row(capsys, memory):
 
             table = parquet.read_table(name)
             assert [table[f"y_{part}_2"].null_count for part in parts] == [1] * 4
+
+
+def test_rows_are_those_of_the_file_that_was_fitted(capsys, tmp_path):
+    lines = ["dose,y", *(f"{x},{y}" if i != 2 else f",{y}" for i, (x, y) in enumerate(zip(X[:, 0], Y, strict=True)))]
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    assert main(["fit", "t.csv", "--target", "y", "--missing", "drop", "--bandwidth", "0.05", "--model", "m"]) == 0
+    assert [record["y_row_1"] for record in records(capsys, "--explain")] == [4, 18]

@@ -289,3 +289,11 @@ def test_a_folder_that_is_partitioned_has_that_column(memory):
     assert sorted(fit(*BANDWIDTH, *memory, data="h")["columns"]) == ["code", "dose"]
     expected = LocalLinearRegressor(bandwidth=0.5).fit(frame[["dose", "code"]], Y).predict(frame[["dose", "code"]])
     assert_allclose(predicted(), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("name", "option"), [("q=u", '"q=u"=S:M:L'), ("size, cm", '"size, cm"=S:M:L')])
+def test_names_with_signs_are_quoted(name, option, tmp_path):
+    FRAME[["size", "y"]].rename(columns={"size": name}).to_csv(tmp_path / "t.csv", index=False)
+    fit = ["fit", tmp_path / "t.csv", "--target", "y", "--bandwidth", "1", "--smoothing", ".1"]
+    kernpool(*fit, "--ordered", option, "--model", tmp_path / "m")
+    assert load_model(tmp_path / "m").encoding_.levels == (("S", "M", "L"),)

@@ -99,7 +99,7 @@ def test_a_kernel_of_ones_own_goes_by_its_name(tmp_path):
     np.testing.assert_array_equal(load_model(tmp_path / "model").predict(X), model.predict(X))
     registry._REGISTERED.remove("test-saved")
     del registry._NAMES["test-saved"]
-    with pytest.raises(ModelFileError, match=r"unknown kernel 'test-saved'.*register a kernel of your own before"):
+    with pytest.raises(ModelFileError, match=r"unknown kernel 'test-saved'.*register_kernel has been given"):
         load_model(tmp_path / "model")
 
 

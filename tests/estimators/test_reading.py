@@ -298,3 +298,24 @@ def test_decimals_are_rounded_once(generator):
         assert model.key_[:, 0].tolist() == expected
     (chunk,) = open_chunks(tables[2].append_column("y", column), target="y")
     assert chunk.key[:, 0].tolist() == expected
+
+
+class InMemory(np.ndarray):
+    """An array that follows Dask's protocol and is in memory, as those of xarray are."""
+
+    def __dask_graph__(self):
+        return None
+
+
+def test_arrays_without_a_graph_are_in_memory():
+    found, plain = (NadarayaWatsonRegressor(bandwidth=0.5).fit(x, Y) for x in (V[:, None].view(InMemory), V[:, None]))
+    assert found.leave_one_out().error == plain.leave_one_out().error
+    assert found.prediction_interval([[1.0]]).upper == plain.prediction_interval([[1.0]]).upper
+
+
+def test_records_and_labels_that_are_objects_are_refused_with_the_remedy():
+    table = np.array(list(zip(V, Y, strict=True)), dtype=[("x", float), ("z", float)])
+    with pytest.raises(TypeError, match=r"X is a structured array.*pandas.DataFrame\(X\)"):
+        NadarayaWatsonRegressor().fit(table, Y)
+    with pytest.raises(TypeError, match=r"y must hold text, numbers or booleans, got Interval.*str\(label\)"):
+        NadarayaWatsonClassifier().fit(V[:, None], pandas.cut(V, 3))

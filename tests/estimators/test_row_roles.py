@@ -141,7 +141,8 @@ def test_diagnostics_print_and_become_a_frame():
     names = np.array([f"house {i}" for i in range(N)])
     found = row_diagnostics(NadarayaWatsonRegressor(bandwidth=0.3).fit(X, Y), labels=names)
     frame = found.to_frame()
-    assert frame.columns.tolist() == ["row", "attention", "residual", "standardized", "weight"]
+    assert frame.columns.tolist() == ["attention", "residual", "standardized", "weight"]
+    assert frame.index.tolist() == names.tolist()
     np.testing.assert_array_equal(frame["attention"], found.attention)
     assert f"house {found.prototypes(1)[0]}" in str(found)
     classes = row_diagnostics(NadarayaWatsonClassifier(bandwidth=0.3).fit(X, Y > 1)).to_frame()

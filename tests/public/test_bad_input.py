@@ -12,7 +12,6 @@ from types import FunctionType
 import numpy as np
 import pandas
 import pytest
-from numpy.testing import assert_array_equal
 from scipy.sparse import csr_matrix
 
 import kernpool
@@ -314,27 +313,6 @@ def test_missing_cells_are_counted():
     ):
         with pytest.raises(ValueError, match=said):
             NadarayaWatsonRegressor().fit(frame[[name]], np.arange(4.0))
-
-
-def test_series_of_other_rows_than_the_frame_are_refused():
-    """Rows are paired by position, so that a shuffled y, or one without the rows that X has lost, would be silent."""
-    frame = pandas.DataFrame({"x": [1.0, 2.0, 4.0, 7.0, 8.0]}, index=[3, 5, 6, 8, 9])
-    y = pandas.Series(frame["x"] ** 2, name="y")
-    model = NadarayaWatsonRegressor(bandwidth=2.0)
-    expected = model.fit(frame, y.to_numpy()).predict(frame)
-    for same in (y, y.reset_index(drop=True), y.tolist()):
-        assert_array_equal(model.fit(frame, same).predict(frame), expected)
-        assert_array_equal(model.fit(frame.reset_index(drop=True), same).predict(frame), expected)
-    for other, labels in ((y.iloc[::-1], "0: 9 for 3"), (pandas.Series(y.to_numpy(), [3, 5, 7, 8, 9]), "2: 7 for 6")):
-        with pytest.raises(ValueError, match=rf"y has other row labels than X, the first in row {labels}; .*y.loc\[X"):
-            model.fit(frame, other)
-        for name in ("sample_weight", "groups"):
-            with pytest.raises(ValueError, match=rf"{name} has other row labels than X"):
-                model.fit(frame, y, **{name: other})
-        with pytest.raises(ValueError, match=r"y has other row labels"):
-            NadarayaWatsonClassifier().fit(frame, other > 5)
-    with pytest.raises(ValueError, match=r"y has other row labels than X, the first in row 0: 4 for 0"):
-        model.fit(frame.reset_index(drop=True), y.reset_index(drop=True).iloc[::-1])
 
 
 def raise_sites():

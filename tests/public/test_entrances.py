@@ -182,7 +182,8 @@ def numbers_of(result):
         predict = getattr(result, "predict_proba", result.predict)
         return numbers_of(predict(POINTS["X"]))
     if dataclasses.is_dataclass(result):
-        return [x for field in dataclasses.fields(result) for x in numbers_of(getattr(result, field.name))]
+        names = [field.name for field in dataclasses.fields(result) if field.name != "index"]  # labels of rows
+        return [x for name in names for x in numbers_of(getattr(result, name))]
     if isinstance(result, tuple | list):
         return [x for part in result for x in numbers_of(part)]
     array = np.asarray(result)

@@ -63,9 +63,19 @@ def numbers_or_name(text: str) -> float | list[float] | str:
         return text
 
 
+def assignments(text: str) -> dict[str, str | None]:
+    """Split names with values, as hour=24,month=12; a name with a comma or an equality sign is quoted."""
+    found: dict[str, str | None] = {}
+    for item in re.findall(r'(?:"[^"]*"|[^",])+', text):
+        quoted = re.fullmatch(r'\s*"([^"]+)"\s*=(.*)', item)
+        name, sign, value = (quoted[1], "=", quoted[2]) if quoted else names(item)[0].partition("=")
+        found[name.strip()] = value if sign else None
+    return found
+
+
 def periods(text: str) -> dict[str, float]:
     """Read the periods of columns, such as hour=24,month=12."""
-    return {name: float(period) for name, period in (pair.split("=") for pair in names(text))}
+    return {name: float(period or "") for name, period in assignments(text).items()}
 
 
 def separator(text: str) -> str:
@@ -114,6 +124,9 @@ TYPES: dict[str, Callable[[str], Any]] = {
     "ROWS": int,
     "K|SHARE": number_of_neighbors,
     "A,B": NAMES,
+    "COLUMNS": must_be(
+        "names of columns, as in A,B, or with levels in order, as in size=small:medium:large", assignments
+    ),
     "LAT,LON": NAMES,
     "S": NUMBERS,
     "LEVELS": NUMBERS,
@@ -147,7 +160,7 @@ COMPLETE = {
 COLUMN_TYPES = {
     "types of columns (default: text is categorical, all else numeric):": "",
     "--unordered A,B": "nominal columns, such as codes; Y for classification",
-    "--ordered A,B": "ordinal columns: years, or text in order as in size=small:medium:large",
+    "--ordered COLUMNS": "ordinal columns: years, or text in order as in size=small:medium:large",
     "--dates [A,B]": "date columns (2020-12-31, 2020-12-31T06:00Z), read as days since 1970-01-01; without names: all "
     "that hold dates",
 }
@@ -277,7 +290,8 @@ OPTIONS: dict[str, Options] = {
         "--proba": "for classifiers, add the probability of each class: columns Y_p_CLASS",
         "--explain [ROWS]": "add the training rows of largest weight behind each prediction (default: 3): columns "
         "Y_n_eff (effective rows; a mean of few has a large variance) and Y_row_1, Y_weight_1, Y_contribution_1, "
-        "Y_influence_1, ...; rows are numbered from 0 as the fit read them; for classifiers, of the predicted class",
+        "Y_influence_1, ...; rows are numbered from 0, as in the table of the fit; for classifiers, of the predicted "
+        "class",
         "--cluster ADDRESS": "compute on the Dask cluster of this scheduler: tcp://host:port",
         **CHUNKS,
         **CURVE,

@@ -277,11 +277,11 @@ class PredictionColumns:
             at = np.arange(len(found)), slice(None), np.searchsorted(found.classes, found.predicted)
             found = replace(found, contribution=found.contribution[at], influence=found.influence[at])
         columns = {"n_eff": found.effective_rows}
+        of_rows = {"row": found.label, "weight": found.weight}
+        of_rows |= {"contribution": found.contribution, "influence": found.influence}
         for place in range(found.row.shape[1]):
-            for name in ("row", "weight", "contribution", "influence"):
-                cells = getattr(found, name)[:, place].astype(np.float64)
-                cells[found.row[:, place] < 0] = np.nan
-                columns[f"{name}_{place + 1}"] = cells
+            for name, cells in of_rows.items():
+                columns[f"{name}_{place + 1}"] = np.where(found.row[:, place] < 0, np.nan, cells[:, place])
         return columns
 
     def _note(self, guarantee: str) -> None:

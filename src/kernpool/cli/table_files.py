@@ -101,6 +101,8 @@ class Table:
         for name in names:
             if name not in known:
                 hint = "; if other signs separate columns, say --sep" if len(known) == 1 else ""
+                if any("," in other for other in known):
+                    hint += "; quote a name with a comma within the option, as in '\"price, usd\"'"
                 raise TableError(f"{self.source}: no column {name!r}; columns are {', '.join(map(repr, known))}{hint}")
 
     def refuse_cells(self, name: str, bad: Any, what: str, remedy: str = CORRECT) -> None:
@@ -211,7 +213,7 @@ class Table:
                 remedy = f"say it, as in --ordered {name}=small:medium:large"
                 self.refuse_cells(name, is_text, "whose order is not declared", remedy)
             columns[name] = pandas.Series(cells, dtype=object)
-        return pandas.DataFrame(columns)
+        return pandas.DataFrame(columns).set_axis(self.frame.index)
 
     def queries(self, names: Sequence[str], encoding: Encoding) -> MixedTable:
         """Read the predictor columns of new rows with the types that they had when the model was fitted."""

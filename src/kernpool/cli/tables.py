@@ -104,16 +104,15 @@ def chosen_types(options: argparse.Namespace) -> dict[str, Any]:
     """Return the column types given by --unordered, --ordered and --dates; raise UsageError if they conflict."""
     unordered = options.unordered or []
     ordered: dict[str, list[str] | None] = {}
-    for item in options.ordered or ():
-        name, declared, levels = item.partition("=")
-        order = [level.strip() for level in levels.split(":")]
+    for name, levels in (options.ordered or {}).items():
+        order = [level.strip() for level in (levels or "").split(":")]
         refuse(
             (
-                declared and (len({*order} - {""}) < len(order) or len(order) < 2),
+                levels is not None and (len({*order} - {""}) < len(order) or len(order) < 2),
                 f"--ordered {name}= must list two levels or more, each once, as small:medium:large; got {levels!r}",
             )
         )
-        ordered[name.strip()] = order if declared else None
+        ordered[name] = None if levels is None else order
     dates = () if options.dates is None else options.dates or None
     both = ", ".join(repr(name) for name in unordered if name in ordered)
     twice = ", ".join(repr(name) for name in dates or () if name in ordered or name in unordered)

@@ -166,6 +166,12 @@ def in_options(options: argparse.Namespace, text: str) -> str:
 
 def describe(error: BaseException) -> str:
     """Return the message of an exception for the user; for a system error, the file name and the reason."""
+    if isinstance(error, UnicodeEncodeError):
+        text = error.object[error.start : error.end]
+        return (
+            f"standard output in {error.encoding} has no letters {text!r}; write to a file with --out, or set "
+            "PYTHONIOENCODING=utf-8"
+        )
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename or 'standard output'}: {error.strerror}"
     return str(error) or type(error).__name__

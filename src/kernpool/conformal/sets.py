@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.conformal.calibration import COPIED, SLACK, least_rows, upper_rank, upper_statistic
-from kernpool.execution.text_table import ROWS, PrintedResult, listed, printed_table
+from kernpool.execution.text_table import ROWS, PrintedResult, frame_of, listed, names_of, printed_table
 from kernpool.execution.warnings import warn_caller
 from kernpool.inference import InferenceWarning, Probabilities
 from kernpool.smoother.linear_smoother import EvaluationPoints
@@ -116,6 +116,8 @@ class PredictionSet(PrintedResult):
         Number of calibration rows in unit rows: a row of weight 3 is three.
     by_class : bool
         Whether coverage is class-conditional.
+    index : optional
+        Labels of the points, those of a frame of pandas.
 
     Examples
     --------
@@ -147,6 +149,7 @@ class PredictionSet(PrintedResult):
     guarantee: str
     n_calibration: float
     by_class: bool
+    index: Any = None
 
     @property
     def size(self) -> NDArray[np.int64]:
@@ -158,6 +161,17 @@ class PredictionSet(PrintedResult):
         """Labels of the classes in each set, as a list of lists."""
         return [self.classes[row].tolist() for row in self.member]
 
+    def to_frame(self) -> Any:
+        """Return the sets as a data frame with a column of truth values for each class, labelled as the points are.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        columns = dict(zip(map(str, self.classes), self.member.T, strict=True))
+        return frame_of(columns, self.index)
+
     def __str__(self) -> str:
         sizes, counts = np.unique(self.size, return_counts=True)
         facts = {
@@ -168,8 +182,9 @@ class PredictionSet(PrintedResult):
             "sizes": ", ".join(f"{size}: {count}" for size, count in zip(sizes, counts, strict=True)),
             "guarantee": self.guarantee,
         }
+        names = names_of(self.index, len(self.member))
         rows = [
-            [str(i), str(int(row.sum())), ", ".join(map(str, self.classes[row])) or "none"]
+            [f"{names[i]}", str(int(row.sum())), ", ".join(map(str, self.classes[row])) or "none"]
             for i, row in enumerate(self.member[:ROWS])
         ]
         return printed_table(facts, ["point", "size", "classes"], rows, more=len(self.member) > len(rows))

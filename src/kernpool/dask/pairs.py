@@ -139,7 +139,7 @@ class PartitionPairs(Source):
     sizes: tuple[int | None, ...]
     outputs: int
     flat: bool
-    labels: tuple[Any, ...] | None = None
+    labels: Sequence[Any] | None = None
     kinds: tuple[Kind, ...] | None = None
     client: Any = None
     retries: int = RETRIES

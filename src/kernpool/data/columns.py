@@ -273,6 +273,11 @@ def as_table(X: Any, columns: int | None = None, name: str = "X") -> Any:
         raise ValueError(
             f"{name} must have shape (rows,) or (rows, columns), got {type(given).__name__} of shape {tuple(X.shape)}"
         )
+    if X.dtype.names:
+        raise TypeError(
+            f"{name} is a structured array, whose fields are no columns; pass pandas.DataFrame({name}), or numbers by "
+            f"numpy.lib.recfunctions.structured_to_unstructured({name})"
+        )
     if X.dtype.kind == "c":
         raise ValueError(  # in the words that scikit-learn's tests of estimators look for, without all of the numbers
             f"Complex data not supported: {name} must hold real numbers, got {abbreviate(X)}; pass {name}.real, or "
@@ -369,8 +374,58 @@ def labels_of(X: Any) -> list[Any] | None:
     return list(X.column_names if is_arrow_table(X) else X.columns)
 
 
-def order_of_columns(query: Sequence[Any] | None, key: Sequence[Any] | None) -> list[int] | None:
+FIT = "the fit"  # whose rows further arguments are of, in messages
+
+
+def labels_of_rows(rows: Any) -> Any:
+    """Return the labels of rows: the index of a frame or Series of pandas; None for rows that have only their numbers.
+
+    Frames of polars have no labels, and answers about their rows are frames of polars: their class.
+
+    Examples
+    --------
+    >>> labels_of_rows([[1.0]]) is None
+    True
+    """
+    if hasattr(rows, "iloc"):
+        return rows.index
+    polars: Any = sys.modules.get("polars")
+    is_polars = polars is not None and isinstance(rows, (polars.DataFrame, polars.Series))
+    return polars.DataFrame if is_polars else None
+
+
+def refuse_other_labels(index: Any, of: str = "X", **given: Any) -> None:
+    """Raise ValueError if the rows of a Series or frame are not labelled as those of `of`, whose labels are `index`.
+
+    Rows are paired by position. A frame or Series whose labels count from 0 was given new labels, and fits any other,
+    unless the other one has the same labels in another order.
+    """
+    if index is None or isinstance(index, type):
+        return
+    for name, one in given.items():
+        if not hasattr(one, "iloc") or len(one) != len(index):
+            continue
+        if one.index.equals(index):
+            continue
+        mine, others = ([*map(plain_label, labels)] for labels in (index, one.index))
+        counted = list(range(len(one))) in (mine, others)
+        if mine == others or (counted and set(mine) != set(others)):
+            continue
+        row = next(row for row, (label, other) in enumerate(zip(mine, others, strict=True)) if label != other)
+        where = "model.index_" if of == FIT else f"{of}.index"
+        raise ValueError(
+            f"{name} has other row labels than {of}, the first in row {row}: {abbreviate(others[row])} for "
+            f"{abbreviate(mine[row])}; rows are paired by position, so pass {name}.loc[{where}] to pair them by "
+            f"label, or {name}.to_numpy()"
+        )
+
+
+def order_of_columns(
+    query: Sequence[Any] | None, key: Sequence[Any] | None, names: tuple[str, str] = ("query", "key")
+) -> list[int] | None:
     """Return the indices that bring query columns into the order of the key columns, matched by label.
+
+    `names` are what these columns are called in messages.
 
     Examples
     --------
@@ -385,9 +440,9 @@ def order_of_columns(query: Sequence[Any] | None, key: Sequence[Any] | None) -> 
         return None
     new, missing = [name for name in query if name not in key], [name for name in key if name not in query]
     raise ValueError(
-        "columns of query and key are compared by name, so that both need the same names, each once: "
+        f"columns of {names[0]} and {names[1]} are compared by name, so that both need the same names, each once: "
         f"new are {listed(new)}, missing are {listed(missing)}; rename or select them, "
-        "or pass query.to_numpy() to use positions"
+        f"or pass {names[0]}.to_numpy() to use positions"
     )
 
 

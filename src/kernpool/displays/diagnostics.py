@@ -16,6 +16,7 @@ from kernpool.displays import drawing
 from kernpool.displays.inputs import TrainingSamples, target_name
 from kernpool.estimators.limits import refuse
 from kernpool.execution.error_messages import as_count
+from kernpool.execution.text_table import names_of
 from kernpool.pooling.pool import pool
 
 if TYPE_CHECKING:
@@ -45,8 +46,8 @@ class ResidualDisplay(drawing.Display):
         Diagonal of the hat matrix.
     noise_at, noise : ndarray of shape (g,)
         Standard deviation of an observation along `at`, increasing.
-    row : ndarray of int, shape (n,), optional
-        Numbers of the rows, if not 0, 1, 2, ...
+    row : ndarray of shape (n,), optional
+        Labels of the rows, or their numbers, if not 0, 1, 2, ...
     x_label, y_label, x_kind : str
         Axis labels, and what x holds: ``"numeric"``, or dates or durations in days.
 
@@ -75,7 +76,7 @@ class ResidualDisplay(drawing.Display):
     leverage: Array
     noise_at: Array
     noise: Array
-    row: NDArray[np.intp] | None = None
+    row: NDArray[Any] | None = None
     x_label: str = "fit"
     y_label: str = "leave-one-out residual"
 
@@ -149,7 +150,7 @@ class ResidualDisplay(drawing.Display):
             leverage=found.leverage[kept],
             noise_at=noise_at,
             noise=along,
-            row=kept,
+            row=names_of(found.names, len(at))[kept],
             x_label=label,
             y_label=f"leave-{'one' if found.cluster is None else 'cluster'}-out residual of {target}",
             x_kind=kind,

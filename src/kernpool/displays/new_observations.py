@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv
 
 from kernpool.data import as_real_array, refuse_foreign, with_days
+from kernpool.data.columns import labels_of_rows, refuse_other_labels
 from kernpool.displays import drawing
 from kernpool.displays.inputs import Section, target_name
 from kernpool.distribution import as_levels
@@ -226,8 +227,8 @@ class QuantileFanDisplay(drawing.Display):
         return self
 
 
-def _ends(interval: Any, level: float | None) -> tuple[Array, Array, float]:
-    """Return the lower limits, the upper limits and the nominal coverage of given intervals."""
+def _ends(interval: Any, level: float | None, index: Any) -> tuple[Array, Array, float]:
+    """Return lower limits, upper limits and nominal coverage of given intervals, at places with these labels."""
     lower, upper = getattr(interval, "lower", None), getattr(interval, "upper", None)
     if lower is None or upper is None:
         if not isinstance(interval, tuple | list) or len(interval) != 2:
@@ -236,6 +237,7 @@ def _ends(interval: Any, level: float | None) -> tuple[Array, Array, float]:
                 f"got {abbreviate(interval)}"
             )
         lower, upper = interval
+        refuse_other_labels(index, "x", lower=lower, upper=upper)
     level = getattr(interval, "level", None) if level is None else level
     return drawing.as_numbers("lower", lower), drawing.as_numbers("upper", upper), float(as_level(level))
 
@@ -433,6 +435,7 @@ class CoverageDisplay(drawing.Display):
                 "coverage says nothing of new rows; give rows that were held out, or intervals by cross-validation "
                 "with CoverageDisplay.from_intervals"
             )
+        refuse_other_labels(labels_of_rows(X), y=y)
         target = target_name(estimator, y, target)
         found = ask(X, level=level, method=method, **(interval_kwargs or {}))
         if against is None:  # rows without a prediction are in no slice
@@ -498,12 +501,13 @@ class CoverageDisplay(drawing.Display):
         x_label, target = drawing.first_name(x_label, x, "x"), drawing.first_name(target, y, "values")
         confidence = as_level(confidence, "confidence")
         slices = as_count("slices", slices)
+        refuse_other_labels(labels_of_rows(x), "x", y=y)
         refuse_foreign("x", x)
         days, kinds = with_days("x", x)
         column, values = np.asarray(x) if kinds is None else days[:, 0], as_real_array("y", y)
         if column.dtype.kind == "O":
             column = column.astype(np.str_)
-        lower, upper, level = _ends(interval, level)
+        lower, upper, level = _ends(interval, level, labels_of_rows(x))
         if column.ndim != 1 or not values.shape == lower.shape == upper.shape == column.shape:
             raise ValueError(
                 "x, y and both ends of the intervals must be one number for each row, of one output: got shapes "

@@ -19,7 +19,7 @@ from kernpool.data.chunks.base import Chunks
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.methods.classification import ClassProbabilities, ClassSets, class_prior, isotonic_maps
 from kernpool.estimators.model import check_parameters, with_parameters
-from kernpool.estimators.training_rows import Scoring, one_hot, read_rows, refuse_formula, refuse_other_labels
+from kernpool.estimators.training_rows import Scoring, one_hot, read_rows, refuse_formula
 
 
 # Scikit-learn is not typed.
@@ -178,8 +178,7 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
                 "column of 0 and 1 per class, whose predictions are the probabilities"
             )
         check_parameters(self)  # some of them say how rows are read
-        refuse_other_labels(X, sample_weight=sample_weight, groups=groups)
-        key, code, label = read_rows(self, X, y, numbers=False)
+        key, code, label = read_rows(self, X, y, numbers=False, sample_weight=sample_weight, groups=groups)
         classes, _, value = one_hot(label, key.dtype)
         exclusion = None if groups is None else Exclusion.of_groups(groups, len(key))
         self._fit_pairs(key, code, value, sample_weight, exclusion)

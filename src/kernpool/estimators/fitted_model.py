@@ -14,9 +14,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernpool.bandwidth import TrainingRows
 from kernpool.bandwidth.search import Found
-from kernpool.core import Categories, Geometry, Keys
+from kernpool.core import Categories, Exclusion, Geometry, Keys
 from kernpool.data.chunks.base import Chunks
 from kernpool.data.chunks.sources import open_chunks
+from kernpool.data.columns import FIT, refuse_other_labels
 from kernpool.estimators.model import FittedModel
 from kernpool.execution.progress import current_progress
 from kernpool.inference.model_summary import ColumnSummary
@@ -97,6 +98,12 @@ def read_query(model: FittedModel, X: ArrayLike, *, warn: bool = True) -> tuple[
     if warn:
         model._extent.warn(numeric)
     return numeric, code
+
+
+def exclusion_of_groups(model: FittedModel, groups: Any) -> Exclusion:
+    """Return which training rows are left out together, from the label of the cluster of each."""
+    refuse_other_labels(model.index_, FIT, groups=groups)
+    return Exclusion.of_groups(groups, len(model.key_))
 
 
 def output_shape(model: FittedModel) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ that takes a model says so by this type, and the estimators and their mixins inh
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from inspect import signature
 from types import FunctionType
@@ -298,6 +298,8 @@ class FittedModel(Parameters):
     key_code_ = RowAttribute()
     exclusion_: Exclusion | None
     source_: Source | None = None
+    index_: Any = None  # labels of the rows, as `labels_of_rows` returns them
+    output_labels_: Sequence[Any] | None = None  # names of several outputs, from a frame
     reweighting_: Reweighting | None = None
 
     # Found by the fit: bandwidths (d,), smoothings of categorical columns (k,), and how columns become numbers.

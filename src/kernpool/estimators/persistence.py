@@ -10,12 +10,15 @@ import copy
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from importlib import import_module
+from importlib.util import find_spec
 from io import BytesIO
 from os import PathLike
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile, ZipFile
 
+import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from kernpool.bandwidth import BandwidthSearch
@@ -25,6 +28,7 @@ from kernpool.data.array_validation import TableError
 from kernpool.data.atomic_files import refuse_existing, whole_file
 from kernpool.data.chunks.sources import reopen
 from kernpool.data.column_options import OPTIONS, PooledColumn
+from kernpool.data.columns import all_text
 from kernpool.estimators.classifier import NadarayaWatsonClassifier
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.model import as_fitted, check_parameters
@@ -150,9 +154,29 @@ def _without_built(model: Model) -> Any:
     saved = as_fitted(model)
     for name in ("source_", *BUILT):
         saved.__dict__.pop(name, None)
+    saved.index_ = _plain_index(saved.index_)
+    if saved.output_labels_ is not None:
+        saved.output_labels_ = list(map(plain_label, saved.output_labels_))
     if saved.encoding_.labels is not None:
         saved.encoding_ = replace(saved.encoding_, labels=tuple(map(plain_label, saved.encoding_.labels)))
     return saved
+
+
+def _plain_index(index: Any) -> Any:
+    """Return the labels of rows as files hold them: an array, or a list if they are of several types."""
+    if index is None or isinstance(index, type):
+        return None
+    cells = np.asarray(index)
+    if cells.dtype.kind != "O":
+        return cells
+    labels = list(map(plain_label, cells))
+    return np.array(labels) if all_text(labels) else labels
+
+
+def _read_index(labels: Any) -> Any:
+    """Return the labels of rows that `_plain_index` has made plain, as an index of pandas; None without pandas."""
+    known = labels is not None and find_spec("pandas") is not None
+    return import_module("pandas").Index(labels) if known else None
 
 
 def _columns_of(model: KernelSmoother, features: Sequence[str] | None, target: str | None) -> dict[str, Any]:
@@ -217,14 +241,15 @@ def load_model(path: str | Path, *, memory: int | None = None) -> Any:
         raise
     # What reading entries of a wrong kind may raise.
     except (BadZipFile, LookupError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
-        own = "; register a kernel of your own before loading" if "unknown kernel" in str(error) else f"; {REMEDY}"
-        raise ModelFileError(f"{path} cannot be read: {error}{own}") from None
+        remedy = "" if "unknown kernel" in str(error) else f"; {REMEDY}"
+        raise ModelFileError(f"{path} cannot be read: {error}{remedy}") from None
     return model
 
 
 def _complete(model: Model, memory: int | None) -> None:
     """Check the parameters of a loaded model, and open the data files that it refers to."""
     local: KernelSmoother = model if isinstance(model, SMOOTHERS) else model._stack.local
+    local.index_ = _read_index(local.index_)
     check_parameters(local)
     reference = getattr(local, "reference_", None)
     if reference is not None:

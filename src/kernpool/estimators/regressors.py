@@ -24,7 +24,7 @@ from kernpool.estimators.methods.prediction_intervals import PredictionIntervals
 from kernpool.estimators.methods.row_order import exclusion_of, warn_of_correlated_noise
 from kernpool.estimators.model import as_fitted, check_parameters, with_parameters
 from kernpool.estimators.stored_rows import fit_stored, predict_lazily
-from kernpool.estimators.training_rows import Scoring, as_stored, is_on_dask, read_rows, refuse_other_labels
+from kernpool.estimators.training_rows import Scoring, as_stored, is_on_dask, read_rows
 from kernpool.execution.error_messages import check_flag
 from kernpool.execution.progress import current_progress
 from kernpool.kernels import get_kernel
@@ -122,8 +122,8 @@ class KernelRegressor(
             fit_stored(self, stored, groups=groups, time=time)
             return self
         check_parameters(self)  # some of them say how rows are read
-        refuse_other_labels(X, sample_weight=sample_weight, groups=groups, time=time)
-        key, code, value = read_rows(self, X, y, numbers=True)
+        by_row = {"sample_weight": sample_weight, "groups": groups, "time": time}
+        key, code, value = read_rows(self, X, y, numbers=True, **by_row)
         exclusion, place = exclusion_of(self, X, key, groups, time)
         self._fit_pairs(key, code, value, sample_weight, exclusion)
         warn_of_correlated_noise(self, place)
@@ -314,6 +314,8 @@ class NadarayaWatsonRegressor(KernelRegressor):
         Names of the columns of a frame; methods refuse another order: pass ``X[model.feature_names_in_]``.
     target_name_ : str or None
         Name of the Series y, by which pictures call the outputs.
+    index_ : pandas.Index or None
+        Labels of the training rows: the index of a frame X.
     column_labels_ : list
         Labels of the columns, if X was a frame whose labels are no strings; used as `feature_names_in_` is.
 

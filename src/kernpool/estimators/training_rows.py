@@ -7,6 +7,7 @@ numbers that can be pooled.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,7 +18,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from kernpool.data import Chunks, is_arrow_table, is_frame, open_chunks
 from kernpool.data.array_validation import as_key_weight, as_real_array, find_inexact, is_missing, refuse_foreign
-from kernpool.data.columns import Columns, MixedTable
+from kernpool.data.columns import Columns, MixedTable, labels_of, labels_of_rows, order_of_columns, refuse_other_labels
 from kernpool.data.encoding import COLUMN_OPTIONS, Encoding
 from kernpool.data.suspect_columns import SuspectColumnWarning, suspect_columns
 from kernpool.estimators.model import FittedModel
@@ -106,7 +107,11 @@ def _of_one_type(label: NDArray[Any], as_text: bool) -> NDArray[Any]:
     if text:
         return np.array(items) if as_text else label
     if not all(isinstance(item, bool | int | float | np.bool_ | np.number) for item in items):
-        return label  # which scikit-learn refuses, or knows
+        other = next(item for item in items if not isinstance(item, bool | int | float | np.bool_ | np.number))
+        raise TypeError(
+            f"y must hold text, numbers or booleans, got {type(other).__name__} such as {abbreviate(other)}; "
+            "convert them to text, as in [str(label) for label in y]"
+        )
     read = np.array(items)
     inexact = find_inexact(items, read)
     if read.dtype.kind == "O" or (read.dtype.kind == "f" and inexact is not None):
@@ -165,9 +170,9 @@ UNUSUAL_MEAN_WEIGHT = 10.0
 
 
 def read_rows(
-    model: FittedModel, X: Any, y: Any, *, numbers: bool
+    model: FittedModel, X: Any, y: Any, *, numbers: bool, **by_row: Any
 ) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[Any]]:
-    """Convert X and y to numeric columns, category codes, and outputs or labels; set `encoding_` and `target_name_`.
+    """Convert X and y to numeric columns, category codes, and outputs or labels; set what else the table says.
 
     Where no column is numeric, there is one numeric column of zeros.
 
@@ -179,6 +184,8 @@ def read_rows(
         Inputs and outputs.
     numbers : bool
         Whether outputs are numbers, of one column or several, and not labels.
+    **by_row
+        Further arguments of ``fit`` that have an entry for each row, or None.
     """
     refuse_formula(X, y)
     name = y[0] if numbers and isinstance(y, list | tuple) and len(y) == 1 else y
@@ -187,7 +194,9 @@ def read_rows(
             f"y must hold a value per row, got {abbreviate(y)}; pass the column: fit(frame.drop(columns={name!r}), "
             f"frame[{name!r}])"
         )
-    refuse_other_labels(X, y=y)
+    model.index_ = index = labels_of_rows(X)
+    if index is not None:
+        refuse_other_labels(index, y=y, **by_row)
     table = Columns.of(X)
     options = {name: getattr(model, name) for name in COLUMN_OPTIONS}
     model.encoding_ = Encoding.fit(table, binary=model._reads_pairs_as_numbers, **options)
@@ -200,6 +209,7 @@ def read_rows(
         named = [name for some in (model.unordered, model.ordered) if some is not None for name in some]
         for sentence in suspect_columns(table, named):
             warn_caller(sentence, SuspectColumnWarning)
+    model.output_labels_ = None if isinstance(y, np.ndarray) else labels_of(y)
     target = getattr(y, "name", None)
     model.target_name_ = target if isinstance(target, str) else None
     return key, code, output
@@ -265,28 +275,7 @@ def refuse_formula(X: Any, y: Any) -> None:
             raise TypeError(f"formulas are not supported, got {abbreviate(given)}; select the columns: fit({how})")
 
 
-def refuse_other_labels(X: Any, **given: Any) -> None:
-    """Raise ValueError if the rows of a Series are not labelled as those of the frame X.
-
-    Rows are paired by position. A frame or Series whose labels count from 0 was given new labels, and fits any other,
-    unless the other one has the same labels in another order.
-    """
-    for name, series in given.items():
-        if not (hasattr(X, "iloc") and hasattr(series, "iloc")) or len(X) != len(series):
-            continue
-        mine, others = X.index, series.index
-        counted = any(type(index).__name__ == "RangeIndex" and index[:1].tolist() == [0] for index in (mine, others))
-        if mine.equals(others) or (counted and not mine.sort_values().equals(others.sort_values())):
-            continue
-        row = int(np.flatnonzero(mine != others)[0])
-        raise ValueError(
-            f"{name} has other row labels than X, the first in row {row}: {abbreviate(others[row])} for "
-            f"{abbreviate(mine[row])}; rows are paired by position, so pass {name}.loc[X.index] to pair them by label, "
-            f"or {name}.to_numpy()"
-        )
-
-
-def as_outputs(y: Any, owner: str = "a regressor") -> NDArray[np.floating[Any]]:
+def as_outputs(y: Any, owner: str = "a regressor", labels: Sequence[Any] | None = None) -> NDArray[np.floating[Any]]:
     """Convert the outputs of a regressor to an array of finite numbers, of shape (n,) or (n, c).
 
     Parameters
@@ -295,6 +284,8 @@ def as_outputs(y: Any, owner: str = "a regressor") -> NDArray[np.floating[Any]]:
         What the caller passed.
     owner : str
         Class of the model, for messages.
+    labels : sequence, optional
+        Names of the outputs of a fit: columns of a frame are brought into their order.
     """
     if y is None:
         raise ValueError(NO_TARGET.format(owner))
@@ -306,7 +297,10 @@ def as_outputs(y: Any, owner: str = "a regressor") -> NDArray[np.floating[Any]]:
         raise
     if read.ndim not in (1, 2):
         raise ValueError(f"y must have shape (rows,) or (rows, outputs), got {read.shape}")
-    return read
+    if labels is None or len(labels) < 2:
+        return read
+    order = order_of_columns(labels_of(y), labels, ("y", "the outputs of the fit"))
+    return read if order is None else read[:, order]
 
 
 def _refuse_no_outputs(read: NDArray[Any], owner: str) -> None:
@@ -354,7 +348,9 @@ class Scoring:
         """
         owner, model = type(self).__name__, cast(Any, super())
         y, sample_weight = computed(y), computed(sample_weight)
-        target = as_labels(y, owner) if hasattr(self, "classes_") else as_outputs(y, owner)
+        refuse_other_labels(labels_of_rows(X), y=y, sample_weight=sample_weight)
+        outputs = getattr(self, "output_labels_", None)
+        target = as_labels(y, owner) if hasattr(self, "classes_") else as_outputs(y, owner, outputs)
         if sample_weight is not None:
             sample_weight = as_real_array("sample_weight", sample_weight)
         return float(model.score(X, target, sample_weight))
@@ -380,8 +376,15 @@ def frequencies(sample_weight: ArrayLike, n: int) -> Array:
 
 
 def is_on_dask(X: Any) -> bool:
-    """Return whether an object is a Dask collection, without importing Dask."""
-    return hasattr(X, "__dask_graph__") and not isinstance(X, type)
+    """Return whether an object is a Dask collection, without importing Dask.
+
+    Arrays of other libraries, such as those of xarray, may hold a collection, and have no graph where they do not.
+    """
+    graph = getattr(X, "__dask_graph__", None)
+    if graph is None or isinstance(X, type):
+        return False
+    # to ask a collection of Dask itself may take long
+    return type(X).__module__.startswith("dask.") or graph() is not None
 
 
 def computed(array: Any) -> Any:

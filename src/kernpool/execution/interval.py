@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.execution.error_messages import explain_calls
-from kernpool.execution.text_table import ROWS, PrintedResult, digits_beside, frame_of, listed, printed_table
+from kernpool.execution.text_table import ROWS, PrintedResult, digits_beside, frame_of, listed, names_of, printed_table
 
 Array = NDArray[np.float64]
 
@@ -62,6 +62,8 @@ class Interval(PrintedResult):
         Number of calibration rows in unit rows (a row of weight 3 is three), or of clusters.
     units : {"rows", "clusters"}
         Unit of `n_calibration`.
+    index : optional
+        Labels of the points, those of a frame of pandas.
 
     Examples
     --------
@@ -98,6 +100,7 @@ class Interval(PrintedResult):
     guarantee: str = ""
     n_calibration: float | None = None
     units: str = "rows"
+    index: Any = None
 
     @property
     def width(self) -> Array:
@@ -105,14 +108,16 @@ class Interval(PrintedResult):
         return np.asarray(self.upper - self.lower)
 
     def to_frame(self) -> Any:
-        """Return the intervals as a pandas data frame: center, lower and upper limit, of each output or class.
+        """Return the intervals as a data frame: center, lower and upper limit, of each output or class.
+
+        It has the index of the frame of points, or is a frame of polars if that was one.
 
         Raises
         ------
         ImportError
             If pandas is not installed.
         """
-        return frame_of({"center": self.center, "lower": self.lower, "upper": self.upper})
+        return frame_of({"center": self.center, "lower": self.lower, "upper": self.upper}, self.index)
 
     def _facts(self) -> dict[str, str]:
         """Return the lines above the printed table."""
@@ -132,12 +137,14 @@ class Interval(PrintedResult):
         few = self.center[:ROWS]  # of a million points, too
         further = {"se": self.standard_error, "df": self.df, "n_eff": self.effective_rows}
         columns, rows = {name: column for name, column in further.items() if column is not None}, []
+        points = names_of(self.index, len(self.center))
         first = {} if self.first_predictions is None else {"predict": self.first_predictions}
         for at in [np.unravel_index(i, few.shape) for i in range(min(few.size, ROWS))]:
             ends = np.array([of[at] for of in (*first.values(), self.center, self.lower, self.upper)]) + 0.0  # no -0
-            place = at if self.labels is None else (*at[:-1], self.labels[at[-1]])
+            place = at[1:] if self.labels is None else (*at[1:-1], self.labels[at[-1]])
             cells = [f"{column[at[: column.ndim]]:.3g}" for column in columns.values()]
-            rows.append([*map(str, place), *(f"{end:.{self._digits(at, ends)}g}" for end in ends), *cells])
+            digits = self._digits(at, ends)
+            rows.append([*map(str, (points[at[0]], *place)), *(f"{end:.{digits}g}" for end in ends), *cells])
         center = CENTER.get(self.method, "center")
         names = ["point", *self.axes[: few.ndim - 1], *first, center, "lower", "upper", *columns]
         facts = {"points": f"{len(self.center)}", **self._facts()}

@@ -62,17 +62,33 @@ def printed_table(
     return "\n".join([*lines, *["  ..."] * more])
 
 
-def frame_of(columns: Mapping[str, Array]) -> Any:
-    """Build a pandas data frame from arrays of shape (m, ...), with a column for each output or class."""
+def names_of(index: Any, rows: int) -> NDArray[Any]:
+    """Return the labels of rows, as of `kernpool.data.columns.labels_of_rows`, or their numbers if they have none.
+
+    Examples
+    --------
+    >>> names_of(None, 3)
+    array([0, 1, 2])
+    """
+    return np.arange(rows) if index is None or isinstance(index, type) else np.asarray(index)
+
+
+def frame_of(columns: Mapping[str, Array], index: Any = None) -> Any:
+    """Build a data frame from arrays of shape (m, ...), with a column for each output or class.
+
+    `index` are the labels of the rows, or the class of frames where they have none, by default that of pandas.
+    """
+    table = {
+        name if array.ndim == 1 else f"{name}_{number}": values
+        for name, array in columns.items()
+        for number, values in enumerate(array.reshape(len(array), -1).T)
+    }
+    if isinstance(index, type):
+        return index(table)
     try:
         pandas: Any = import_module("pandas")
     except ImportError as error:
         raise ImportError(
             "to_frame needs pandas, which is not installed; install it with: pip install pandas"
         ) from error
-    table = {
-        name if array.ndim == 1 else f"{name}_{number}": values
-        for name, array in columns.items()
-        for number, values in enumerate(array.reshape(len(array), -1).T)
-    }
-    return pandas.DataFrame(table)
+    return pandas.DataFrame(table, index=index)

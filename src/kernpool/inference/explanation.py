@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.execution.text_table import PrintedResult, columns_of_text, frame_of, lines_of
+from kernpool.execution.text_table import PrintedResult, columns_of_text, frame_of, lines_of, names_of
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks, weighted_sum
 from kernpool.smoother import Fitted, Smoother, WeightTables
 from kernpool.smoother.deletion import Designs
@@ -64,13 +64,15 @@ class Explanation(PrintedResult):
     influence : ndarray
         Change of the prediction if the row were deleted from the training rows at the same bandwidth; NaN if no other
         row is in the window.
-    labels : ndarray of shape (n,) or None
-        Names of the training rows, if they were given.
+    labels : optional
+        Names of the n training rows: those given, or the index of the frame of the fit.
     classes : ndarray or None
         Labels of the classes, of a classifier.
     predicted : ndarray of shape (m,) or None
         Predicted classes, of a classifier: with priors and recalibration, so not always those of the largest pooled
         label.
+    index : optional
+        Labels of the queries, likewise.
 
     Examples
     --------
@@ -97,9 +99,10 @@ class Explanation(PrintedResult):
     output: Array
     contribution: Array
     influence: Array
-    labels: NDArray[Any] | None = None
+    labels: Any = None
     classes: NDArray[Any] | None = None
     predicted: NDArray[Any] | None = None
+    index: Any = None
 
     def __len__(self) -> int:
         return len(self.row)
@@ -116,10 +119,11 @@ class Explanation(PrintedResult):
 
     @property
     def label(self) -> NDArray[Any]:
-        """Names of the rows if `labels` were given, else their numbers; of shape (m, k), -1 where there is none."""
-        if self.labels is None:
+        """Names of the rows, or their numbers where they have none; of shape (m, k), -1 where there is no row."""
+        if self.labels is None or isinstance(self.labels, type):
             return self.row
-        return np.where(self.row >= 0, self.labels.astype(object)[self.row], -1)
+        names = np.asarray(self.labels)
+        return np.where(self.row >= 0, (names if names.dtype.kind in "iu" else names.astype(object))[self.row], -1)
 
     def to_frame(self) -> Any:
         """Return a pandas data frame with a line per query and row, in the order of `row`.
@@ -149,14 +153,16 @@ class Explanation(PrintedResult):
         output = self.output if self.classes is None else self.classes[self.output.argmax(axis=2)]
         columns = {"weight": self.weight, "output": output}
         columns |= {"contribution": self.contribution, "influence": self.influence}
-        frame = {"query": at, "row": self.label[at, place]} | {name: of[at, place] for name, of in columns.items()}
-        return frame_of(frame | {"prediction": self.prediction[at], "effective_rows": self.effective_rows[at]})
+        columns = {name: of[at, place] for name, of in columns.items()}
+        frame = {"query": names_of(self.index, len(self))[at], "row": self.label[at, place]} | columns
+        frame |= {"prediction": self.prediction[at], "effective_rows": self.effective_rows[at]}
+        return frame_of(frame, self.index if isinstance(self.index, type) else None)
 
     def __str__(self) -> str:
-        shown = range(min(len(self), QUERIES_SHOWN))
+        shown, names = range(min(len(self), QUERIES_SHOWN)), names_of(self.index, len(self))
         lines = lines_of({"average": self._text(self.average)}, 14)
         for i in shown:
-            lines += ["", f"query {i}", *(f"  {line}".rstrip() for line in self._lines(i))]
+            lines += ["", f"query {names[i]}", *(f"  {line}".rstrip() for line in self._lines(i))]
         return "\n".join([*lines, *["", f"and {len(self) - len(shown)} more queries"] * (len(self) > len(shown))])
 
     def _explained_class(self, i: int) -> tuple[int, ...]:
@@ -209,6 +215,8 @@ class AdditiveTerms(PrintedResult):
         The query, and the mean of the rows around it by pooling weights; NaN for columns compared by rank.
     slope, term : ndarray of shape (m, d) or (m, d, c)
         Slopes of the planes per unit of the column, and terms: slope times (value - center).
+    index : optional
+        Labels of the queries, those of a frame of pandas.
 
     Examples
     --------
@@ -232,6 +240,7 @@ class AdditiveTerms(PrintedResult):
     center: Array
     slope: Array
     term: Array
+    index: Any = None
 
     def __len__(self) -> int:
         return len(self.value)
@@ -246,19 +255,22 @@ class AdditiveTerms(PrintedResult):
         """
         m, d = self.value.shape
         numbers = {"value": self.value, "center": self.center, "slope": self.slope, "term": self.term}
-        frame = {"query": np.repeat(np.arange(m), d), "column": np.tile(np.array(self.columns, dtype=object), m)}
+        query, columns = names_of(self.index, m), np.array(self.columns, dtype=object)
+        frame = {"query": np.repeat(query, d), "column": np.tile(columns, m)}
         frame |= {name: of.reshape(m * d, *of.shape[2:]) for name, of in numbers.items()}
         parts = {"local_mean": self.local_mean, "prediction": self.prediction}
-        return frame_of(frame | {name: np.repeat(of, d, axis=0) for name, of in parts.items()})
+        frame |= {name: np.repeat(of, d, axis=0) for name, of in parts.items()}
+        return frame_of(frame, self.index if isinstance(self.index, type) else None)
 
     def __str__(self) -> str:
         lines: list[str] = []
+        names = names_of(self.index, len(self))
         for i in range(min(len(self), QUERIES_SHOWN)):
             facts = {"prediction": _numbers(self.prediction[i]), "local mean": _numbers(self.local_mean[i])}
             parts = (self.value, self.center, self.slope, self.term)
             rows = [[name, *(_numbers(of[i, a]) for of in parts)] for a, name in enumerate(self.columns)]
             table = columns_of_text(["column", "value", "mean of rows", "slope", "term"], rows)
-            lines += [*[""] * (i > 0), f"query {i}", *(f"  {line}" for line in lines_of(facts)), "", *table]
+            lines += [*[""] * (i > 0), f"query {names[i]}", *(f"  {line}" for line in lines_of(facts)), "", *table]
         more = len(self) - QUERIES_SHOWN
         return "\n".join([*lines, *["", f"and {more} more queries"] * (more > 0)])
 
@@ -278,7 +290,7 @@ def explain(
     fitted: Fitted,
     value: Array,
     k: int,
-    labels: NDArray[Any] | None = None,
+    labels: Any = None,
 ) -> Explanation:
     """Explain predictions by their k training rows of largest weight."""
     # `value` are the outputs as given: those of the smoother are rounded

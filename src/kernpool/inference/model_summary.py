@@ -40,6 +40,7 @@ from kernpool.execution.text_table import (
     frame_of,
     lines_of,
     listed,
+    names_of,
     printed_table,
 )
 from kernpool.execution.threads import cut, weighted_sum
@@ -333,6 +334,8 @@ class Residuals(PrintedResult):
         Frequencies.
     cluster : ndarray of int, shape (n,), or None
         Number of the cluster of each row, if the fit had groups.
+    names : optional
+        Labels of the rows, those of the frame of the fit.
 
     Examples
     --------
@@ -348,6 +351,7 @@ class Residuals(PrintedResult):
     noise: Array
     weight: Array
     cluster: NDArray[np.int64] | None = None
+    names: Any = None
 
     @property
     def standardized(self) -> Array:
@@ -359,23 +363,24 @@ class Residuals(PrintedResult):
         return {"fitted": self.fitted, "residual": self.residual, "standardized": self.standardized}
 
     def to_frame(self) -> Any:
-        """Return a pandas data frame with a row per training row.
+        """Return a data frame with a row per training row, labelled as in the frame of the fit.
 
         Raises
         ------
         ImportError
             If pandas is not installed.
         """
-        return frame_of(self._columns() | {"leverage": self.leverage, "noise": self.noise, "weight": self.weight})
+        frame = {"leverage": self.leverage, "noise": self.noise, "weight": self.weight}
+        return frame_of(self._columns() | frame, self.names)
 
     def __str__(self) -> str:
         columns = self._columns()
         size = np.nan_to_num(np.abs(columns["standardized"]), posinf=0.0)
-        rows = []
+        labels, rows = names_of(self.names, len(size)), []
         for i in np.argsort(-size, axis=None, kind="stable")[:ROWS]:
             at = np.unravel_index(i, size.shape)
             cells = [f"{column[at]:.4g}" for column in columns.values()]
-            rows.append([*map(str, at), *cells, f"{self.leverage[at[0]]:.3g}"])
+            rows.append([f"{labels[at[0]]}", *map(str, at[1:]), *cells, f"{self.leverage[at[0]]:.3g}"])
         names = ["row", "output"][: size.ndim]
         largest = f"{len(size)}, those of the largest standardized residuals below"
         return printed_table({"rows": largest}, [*names, *columns, "leverage"], rows)
@@ -451,8 +456,8 @@ class RowDiagnostics(PrintedResult):
         Frequencies.
     label : ndarray of shape (n,) or None
         Class of each row, of a classifier.
-    names : ndarray of shape (n,) or None
-        Names of the rows, if they were given.
+    names : optional
+        Names of the n rows: those given, or the index of the frame of the fit.
 
     Examples
     --------
@@ -468,7 +473,7 @@ class RowDiagnostics(PrintedResult):
     standardized: Array
     weight: Array
     label: NDArray[Any] | None = None
-    names: NDArray[Any] | None = None
+    names: Any = None
 
     def prototypes(self, k: int = 5, *, label: Any = None) -> Integers:
         """Return the k rows that receive most attention, the first of them the most.
@@ -512,17 +517,16 @@ class RowDiagnostics(PrintedResult):
         return rows[np.argsort(order[rows], kind="stable")[:k]].astype(np.int64)
 
     def to_frame(self) -> Any:
-        """Return a pandas data frame with a line per training row.
+        """Return a data frame with a line per training row, labelled by their names.
 
         Raises
         ------
         ImportError
             If pandas is not installed.
         """
-        frame: dict[str, NDArray[Any]] = {} if self.names is None else {"row": self.names}
-        frame |= {} if self.label is None else {"class": self.label}
+        frame: dict[str, NDArray[Any]] = {} if self.label is None else {"class": self.label}
         numbers = {"attention": self.attention, "residual": self.residual, "standardized": self.standardized}
-        return frame_of(frame | numbers | {"weight": self.weight})
+        return frame_of(frame | numbers | {"weight": self.weight}, self.names)
 
     def __str__(self) -> str:
         names = ["row", *["class"] * (self.label is not None), "attention", "residual", "standardized"]
@@ -538,7 +542,7 @@ class RowDiagnostics(PrintedResult):
         )
 
     def _cells(self, row: int) -> list[str]:
-        name = f"{row if self.names is None else self.names[row]}"
+        name = f"{names_of(self.names, len(self.weight))[row]}"
         label = [] if self.label is None else [f"{self.label[row]}"]
         numbers = (
             ", ".join(f"{number:.3g}" for number in np.atleast_1d(of[row]))

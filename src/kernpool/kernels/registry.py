@@ -304,7 +304,10 @@ def get_kernel(kernel: str | Kernel) -> Kernel:
         raise TypeError(f"kernel must be a name or a kernpool.Kernel, got {abbreviate(kernel)}; {remedy}")
     if kernel not in _NAMES:
         hint = did_you_mean(kernel, sorted(name for name in _NAMES if not name.removeprefix(PRODUCT).startswith("_")))
-        raise ValueError(f"unknown kernel {abbreviate(kernel)}; {hint}known kernels: {', '.join(kernel_names())}")
+        raise ValueError(
+            f"unknown kernel {abbreviate(kernel)}; {hint}known kernels: {', '.join(kernel_names())}, and those that "
+            "register_kernel has been given"
+        )
     return _NAMES[kernel]
 
 

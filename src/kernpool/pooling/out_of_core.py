@@ -6,7 +6,7 @@ arrays.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,7 +55,7 @@ class ChunkPairs(Source):
         return self.chunks.rows
 
     @property
-    def labels(self) -> tuple[str, ...] | None:  # type: ignore[override]  # read only
+    def labels(self) -> Sequence[Any] | None:  # type: ignore[override]  # read only
         """Labels of the key columns, by which query columns are matched."""
         return self.chunks.labels
 

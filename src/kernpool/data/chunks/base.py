@@ -8,15 +8,16 @@ column. `Sampling` draws rows of them at random.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.data.array_validation import COUNTED, TableError, as_array, as_real_array, find_inexact, would_round
-from kernpool.data.columns import Kind
+from kernpool.data.columns import Kind, labels_of, labels_of_rows, order_of_columns, refuse_other_labels
 
 Array = NDArray[np.float64]
 
@@ -81,7 +82,7 @@ class Chunks(ABC):
         self._was_read = True
 
     @property
-    def labels(self) -> tuple[str, ...] | None:
+    def labels(self) -> Sequence[Any] | None:
         """Names of the key columns, to match query columns by; None if there are no names, or only column numbers."""
         named = self.names is not None and not all(name.isdecimal() for name in self.names)
         return self.names if named else None
@@ -123,6 +124,8 @@ class ArrayChunks(Chunks):
         self, key: Any, value: Any, weight: Any = None, *, rows: int | None = None, source: str = "chunks"
     ) -> None:
         parts = {"key": key, "value": value} | ({} if weight is None else {"weight": weight})
+        refuse_other_labels(labels_of_rows(key), "key", value=value, weight=weight)
+        self.columns = {"key": labels_of(key), "value": labels_of(value)}  # labels, if these are frames
         # Memory maps stay as they are; lists and frames become arrays.
         self._parts = {
             name: part if isinstance(part, np.memmap) else as_array(f"{source}: {name}", part)
@@ -180,6 +183,18 @@ class ArrayChunks(Chunks):
         key, value = self._parts["key"], self._parts["value"]
         return key.shape[1] if key.ndim > 1 else 1, value.shape[1] if value.ndim > 1 else None
 
+    @property
+    def labels(self) -> Sequence[Any] | None:
+        """Labels of the key columns, if keys are a frame."""
+        return self.columns["key"]
+
+    def order_columns(self, first: Mapping[str, Sequence[Any] | None]) -> None:
+        """Bring the columns into the order of those of the first chunk, by label."""
+        for name, labels in self.columns.items():
+            order = order_of_columns(labels, first[name], (f"{self._source}: {name}", f"{name} of chunk 0"))
+            if order is not None:
+                self._parts[name] = self._parts[name][:, order]
+
     def _place(self, name: str, start: int, row: int, column: int) -> str:
         return f"row {start + row} of {name}" + (f", column {column}" if self._parts[name].ndim > 1 else "")
 
@@ -189,6 +204,15 @@ class IteratedChunks(Chunks):
 
     def __init__(self, pairs: Iterable[Any], *, rows: int | None = None) -> None:
         self._pairs, self._rows, self.again = pairs, rows, iter(pairs) is not pairs
+
+    @property
+    def labels(self) -> Sequence[Any] | None:
+        """Labels of the key columns, if keys of the first pair are a frame."""
+        pairs = iter(self._pairs)
+        first = next(pairs, None)
+        if not self.again and first is not None:
+            self._pairs = chain((first,), pairs)
+        return labels_of(first[0]) if isinstance(first, tuple | list) and first else None
 
     def __iter__(self) -> Iterator[Chunk]:
         """Iterate over the chunks, in the order of the iterable; large arrays are cut into several."""
@@ -206,7 +230,7 @@ class IteratedChunks(Chunks):
         return [part for arrays in self._arrays() for part in arrays.parts()]
 
     def _arrays(self) -> Iterator[ArrayChunks]:
-        first = None
+        shape, columns = None, {}
         for number, pair in enumerate(self._pairs):
             if not isinstance(pair, tuple | list) or len(pair) not in (2, 3):
                 raise TypeError(
@@ -214,12 +238,14 @@ class IteratedChunks(Chunks):
                     "keys that are no chunks need value="
                 )
             part = ArrayChunks(*pair, rows=self._rows, source=f"chunk {number}")
-            first = part.shape if first is None else first
-            if part.shape != first:
+            if shape is None:
+                shape, columns = part.shape, part.columns
+            if part.shape != shape:
                 raise TableError(
                     f"chunk {number} has keys and values of {part.shape} columns (None for no axis of columns), and "
-                    f"chunk 0 of {first}; all chunks must agree"
+                    f"chunk 0 of {shape}; all chunks must agree"
                 )
+            part.order_columns(columns)
             self.flat = part.flat
             yield part
 

@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool.bandwidth import CRITERIA, TrainingRows
-from kernpool.core import Exclusion
 from kernpool.estimators.bandwidth import choose_bandwidth, search_options
-from kernpool.estimators.fitted_model import places_of
+from kernpool.estimators.fitted_model import exclusion_of_groups, places_of
 from kernpool.estimators.limits import refuse, smoother_of
 from kernpool.estimators.model import FittedModel, as_fitted
 from kernpool.execution.error_messages import check_choice
@@ -167,7 +166,7 @@ class BootstrapMethods(FittedModel):
         if groups is None:
             refuse(model, "bootstrap without groups=")
         else:
-            units = Exclusion.of_groups(groups, len(smoother.weight)).units
+            units = exclusion_of_groups(model, groups).units
         if X is not None:
             at = places_of(model, X)
         return bootstrap(

@@ -7,7 +7,7 @@ the training rows. `ClassSets` reads calibration rows; the sets themselves are d
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, cast, overload
 
 import numpy as np
@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from kernpool.bandwidth import LeaveOneOut, priors_of_others
 from kernpool.conformal.calibration import as_fraction
 from kernpool.conformal.sets import SCORES, ClassRows, PredictionSet, find_sets
+from kernpool.data.columns import labels_of_rows
 from kernpool.estimators.fitted_model import places_of, printed_columns, windows_in_words
 from kernpool.estimators.limits import refuse, smoother_of
 from kernpool.estimators.methods.prediction import PredictionBase, computed_once, prediction_at
@@ -198,7 +199,7 @@ class ClassPrediction(PredictionBase):
 
     Parameters
     ----------
-    model, query, code
+    model, query, code, index
         As of `Prediction`.
 
     Notes
@@ -251,7 +252,10 @@ class ClassPrediction(PredictionBase):
         center, rows = self._frequencies
         lower, upper = wilson_interval(center, rows[:, None], level)
         classes = self.model.classes_.copy()
-        return Interval(center, lower, upper, level, "wilson", axes=("class",), labels=classes, effective_rows=rows)
+        return Interval(
+            center, lower, upper, level, "wilson", axes=("class",), labels=classes, effective_rows=rows,
+            index=self.index,
+        )  # fmt: skip
 
 
 class MostProbableClass:
@@ -643,7 +647,7 @@ class ClassSets(FittedClassifier):
         check_flag("by_class", by_class)
         check_flag("allow_empty", allow_empty)
         fraction, of = as_fraction(level), probabilities_of(model)
-        return find_sets(
+        found = find_sets(
             of,
             places_of(model, X),
             model.classes_.copy(),
@@ -654,6 +658,7 @@ class ClassSets(FittedClassifier):
             by_class=bool(by_class),
             allow_empty=bool(allow_empty),
         )
+        return replace(found, index=labels_of_rows(X))
 
 
 def _calibration_rows(model: FittedClassifier, of: Probabilities, X: Any, y: Any) -> ClassRows | None:

@@ -7,6 +7,7 @@ The numbers are those of `kernpool.distribution`: a `ConditionalDistribution` ev
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool.bandwidth import BandwidthSearch
-from kernpool.data.array_validation import as_real_array, unshared
+from kernpool.data.array_validation import unshared
+from kernpool.data.columns import labels_of_rows, refuse_other_labels
 from kernpool.distribution import (
     ArrayOutcomes,
     DistributionFunction,
@@ -35,6 +37,7 @@ from kernpool.estimators.bandwidth import choose_bandwidth, search_options
 from kernpool.estimators.fitted_model import output_shape, points_of, read_query
 from kernpool.estimators.limits import refuse, smoother_of
 from kernpool.estimators.model import FittedModel, NamedCalls, as_fitted
+from kernpool.estimators.training_rows import as_outputs
 from kernpool.execution.error_messages import abbreviate, as_count, as_level, check_choice
 from kernpool.execution.interval import Interval
 from kernpool.execution.progress import current_progress
@@ -89,6 +92,10 @@ class ConditionalDistribution(NamedCalls):
         The rows of the model; None if they are not in memory.
     left_out : bool, default=False
         Whether the rows are the training rows, each left out.
+    index : optional
+        Labels of the rows, those of a frame of pandas.
+    output_labels : sequence, optional
+        Names of the outputs, if y was a frame of several.
 
     See Also
     --------
@@ -128,6 +135,8 @@ class ConditionalDistribution(NamedCalls):
     y_bandwidth: Array | None = None
     smoother: Smoother | None = None
     left_out: bool = False
+    index: Any = None
+    output_labels: Sequence[Any] | None = None
 
     def __len__(self) -> int:
         return len(self.outcomes)
@@ -241,6 +250,8 @@ class ConditionalDistribution(NamedCalls):
         return self._functions(y, density=True)
 
     def _functions(self, y: ArrayLike, *, density: bool) -> Array:
+        if np.ndim(y) > 1:  # thresholds for each row
+            refuse_other_labels(self.index, "X", y=y)
         threshold, with_axis = as_thresholds(y, len(self), self.outputs, several=not self.flat)
         found = self.outcomes.evaluate(DistributionFunction(threshold, self.y_bandwidth, density))
         return without_axes(found, self.flat, with_axis)
@@ -409,7 +420,9 @@ class ConditionalDistribution(NamedCalls):
         method, labels = "order statistics", None
         if tau.ndim:
             axes, labels = (*axes, "quantile"), tau.copy()
-        return Interval(center, lower, upper, level, method, axes=axes, labels=labels, effective_rows=rows)
+        return Interval(
+            center, lower, upper, level, method, axes=axes, labels=labels, effective_rows=rows, index=self.index
+        )
 
     def sample(self, size: int = 1, *, random_state: Any = None) -> Array:
         """Draw values of y.
@@ -596,7 +609,8 @@ class ConditionalDistribution(NamedCalls):
             )
         if y is None and isinstance(self.outcomes, ArrayOutcomes):
             return self.outcomes.value if self.outcomes.output is None else self.outcomes.output
-        read, shape = np.asarray(as_real_array("y", y), dtype=np.float64), (len(self), self.outputs)
+        refuse_other_labels(self.index, "X", y=y)
+        read, shape = np.asarray(as_outputs(y, labels=self.output_labels), dtype=np.float64), (len(self), self.outputs)
         if read.shape != shape and not (shape[1] == 1 and read.shape == shape[:1]):
             wanted = f"({shape[0]},)" if shape[1] == 1 else f"{shape}"
             raise ValueError(f"y must have one value for each row of X, shape {wanted}, got shape {read.shape}")
@@ -678,10 +692,15 @@ class ConditionalDistributions(FittedModel):
                 refuse(model, "a leave-one-out distribution")
             assert X is not None
             batch = model.source_.asked(model.smoother_.recipe, unshared(read_query(model, X)[0]))
-            return ConditionalDistribution(StoredOutcomes(model.source_, batch), outputs, flat, widths)
+            return ConditionalDistribution(
+                StoredOutcomes(model.source_, batch), outputs, flat, widths, index=labels_of_rows(X)
+            )
         widths = None if y_bandwidth is None else y_bandwidths(model, y_bandwidth)
         outcomes, smoother = array_outcomes(model, X)
-        return ConditionalDistribution(outcomes, outputs, flat, widths, smoother, X is None)
+        index = model.index_ if X is None else labels_of_rows(X)
+        return ConditionalDistribution(
+            outcomes, outputs, flat, widths, smoother, X is None, index, model.output_labels_
+        )
 
     def quantile(self, X: ArrayLike | None, levels: ArrayLike = 0.5, *, y_bandwidth: Any = None) -> Array:
         """Compute conditional quantiles of y at rows: those of `conditional_distribution`.

@@ -15,13 +15,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernpool.bandwidth import RULES
 from kernpool.core import MOST_COLUMNS, Exclusion, fill_empty
-from kernpool.estimators.fitted_model import output_shape, printed_columns, shaped, windows_in_words
+from kernpool.estimators.fitted_model import (
+    exclusion_of_groups,
+    output_shape,
+    printed_columns,
+    shaped,
+    windows_in_words,
+)
 from kernpool.estimators.limits import refuse, smoother_of
 from kernpool.estimators.methods.prediction import PredictionBase, computed_once, prediction_at
 from kernpool.estimators.model import FittedModel, as_fitted
 from kernpool.execution.error_messages import as_level, check_choice
 from kernpool.execution.progress import current_progress
-from kernpool.execution.text_table import ROWS, PrintedResult, digits_beside, frame_of, printed_table
+from kernpool.execution.text_table import ROWS, PrintedResult, digits_beside, frame_of, names_of, printed_table
 from kernpool.inference import Interval, Summary, interval, local_noise, summarise
 from kernpool.inference.explanation import AdditiveTerms
 from kernpool.inference.model_summary import Residuals, residuals
@@ -48,7 +54,7 @@ class Prediction(PrintedResult, PredictionBase):
 
     Parameters
     ----------
-    model, query, code
+    model, query, code, index
         As of `PredictionBase`: the fitted model and the rows.
     variance : str
         Where the noise of standard errors is taken from, as in ``get_prediction``.
@@ -258,6 +264,7 @@ class Prediction(PrintedResult, PredictionBase):
             self.query + away * widths,
             self.slope,
             term[:, :, 0] if flat else term,
+            self.index,
         )
 
     def confidence_interval(
@@ -313,8 +320,9 @@ class Prediction(PrintedResult, PredictionBase):
             critical = shaped(model, self.query, critical)
         axes = ("output",) if quantity == "fit" else ("column", "output")
         found = replace(
-            found, center=center, lower=lower, upper=upper, standard_error=error, critical=critical, axes=axes
-        )
+            found, center=center, lower=lower, upper=upper, standard_error=error, critical=critical, axes=axes,
+            index=self.index,
+        )  # fmt: skip
         fit, first = model.smoother_, found.first_predictions
         if isinstance(fit, StoredModel) or quantity != "fit" or found.method == "naive":
             return replace(found, first_predictions=None)
@@ -326,7 +334,7 @@ class Prediction(PrintedResult, PredictionBase):
         """Return the prediction at the first rows, those of printed tables."""
         if len(self) <= ROWS:
             return self
-        return replace(self, query=self.query[:ROWS], code=None if self.code is None else self.code[:ROWS])
+        return replace(self, query=self.query[:ROWS], code=self.code[:ROWS], index=None)
 
     def to_frame(self, level: float = 0.95) -> Any:
         """Return mean, standard error, confidence limits, slopes and effective sample size as a frame of pandas.
@@ -364,16 +372,17 @@ class Prediction(PrintedResult, PredictionBase):
         if self.model._degree or of_means:
             names = [column.name for column in printed_columns(self.model) if not column.has_levels]
             columns |= {f"slope_{name}": self.slope[:, a] for a, name in enumerate(names)}
-        return frame_of(columns | {"n_eff": self.effective_sample_size})
+        return frame_of(columns | {"n_eff": self.effective_sample_size}, self.index)
 
     def __str__(self) -> str:
         few = self._few()
         mean, at = few.mean, list(np.ndindex(few.mean.shape))
+        labels = names_of(self.index, len(self))
         facts, names = {"rows": f"{len(self)}"}, ["row", "output"][: mean.ndim]
         try:
             found, se = few.confidence_interval(), few.standard_error
         except (TypeError, ValueError):  # another variance of rows in chunks, or too few rows: only the mean is known
-            names, rows = [*names, "mean"], [[*map(str, i), f"{mean[i]:.4g}"] for i in at]
+            names, rows = [*names, "mean"], [[f"{labels[i[0]]}", *map(str, i[1:]), f"{mean[i]:.4g}"] for i in at]
         else:
             facts |= {"level": f"{found.level:g}, pointwise", "method": found.method}
             # The interval is around its own center.
@@ -382,7 +391,7 @@ class Prediction(PrintedResult, PredictionBase):
                 ends = np.array([found.center[i], found.lower[i], found.upper[i]])
                 digit = digits_beside(ends, se[i])
                 cells = f"{mean[i]:.{digit}g}", f"{se[i]:.3g}", *(f"{end:.{digit}g}" for end in ends)
-                rows.append([*map(str, i), *cells, f"{few.effective_sample_size[i[0]]:.3g}"])
+                rows.append([f"{labels[i[0]]}", *map(str, i[1:]), *cells, f"{few.effective_sample_size[i[0]]:.3g}"])
         return printed_table(facts, names, rows, more=few is not self)
 
 
@@ -436,7 +445,7 @@ class Inference(FittedModel):
         if groups is not None:
             refuse(self, "groups=")
             weight = smoother_of(self).weight
-            exclusion = Exclusion.of_groups(groups, len(weight))
+            exclusion = exclusion_of_groups(self, groups)
             exclusion.units.refuse_few(weight)
         standard_errors.check_variance(variance, exclusion or getattr(self, "exclusion_", None))
         return prediction_at(Prediction, self, X, variance=variance, exclusion=exclusion)
@@ -628,7 +637,7 @@ class Inference(FittedModel):
         array([ 2.   , -0.286, -0.25 , -3.143,  4.5  ])
         """
         smoother = smoother_of(self)
-        found = residuals(smoother, smoother.training_fit)
+        found = replace(residuals(smoother, smoother.training_fit), names=self.index_)
         if self.value_.ndim == 1:
             found = replace(found, **{name: getattr(found, name)[:, 0] for name in ("fitted", "residual", "noise")})
         return found

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernpool.core import LocalFit, Problem, monomials
 from kernpool.data.array_validation import unshared
+from kernpool.data.columns import FIT, labels_of_rows, refuse_other_labels
 from kernpool.estimators.fitted_model import output_shape, points_of, pooled_from, read_query
 from kernpool.estimators.limits import refuse, smoother_of
 from kernpool.estimators.model import FittedModel, NamedCalls, as_fitted
@@ -55,7 +56,7 @@ def prediction_at(kind: type[Kind], model: FittedModel, X: ArrayLike, **options:
     """Return the prediction, of a class of `PredictionBase`, of a fitted model at X; later fits do not change it."""
     taken = as_fitted(model)
     query, code = read_query(taken, X)
-    return kind(taken, unshared(query), code, **options)
+    return kind(taken, unshared(query), code, labels_of_rows(X), **options)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -70,11 +71,14 @@ class PredictionBase(NamedCalls):
         Numeric columns of the rows.
     code : ndarray of int64, shape (m, k)
         Category codes of the rows.
+    index : optional
+        Labels of the rows, those of a frame of pandas.
     """
 
     model: FittedModel
     query: Array
     code: Codes
+    index: Any = None
 
     def __len__(self) -> int:
         return len(self.query)
@@ -216,7 +220,8 @@ class PredictionBase(NamedCalls):
         k : int, default=5
             How many rows to each prediction.
         labels : array_like of shape (n,), optional
-            Names of the training rows, such as ``frame.index`` of the data frame of the fit; by default their numbers.
+            Names of the training rows, such as ``frame.index`` of the data frame of the fit;
+            by default its index. Rows without labels have their numbers.
 
         Returns
         -------
@@ -258,9 +263,10 @@ class PredictionBase(NamedCalls):
         refuse(self.model, "explain")
         k, fitted = as_count("k", k), self._fitted
         value = np.asarray(self.model.value_, dtype=np.float64).reshape(len(self.model.value_), -1)
-        names = None if labels is None else row_labels(labels, len(value))
-        found = explain(fitted, value, k, names)
-        found = replace(found, classes=getattr(self.model, "classes_", None), predicted=self._predicted_classes())
+        found = explain(fitted, value, k, labels_of_fit(self.model, labels))
+        found = replace(
+            found, classes=getattr(self.model, "classes_", None), predicted=self._predicted_classes(), index=self.index
+        )
         if output_shape(self.model):
             return found
         several = ("prediction", "average", "output", "contribution", "influence")
@@ -269,6 +275,14 @@ class PredictionBase(NamedCalls):
     def _predicted_classes(self) -> NDArray[Any] | None:
         """Return the predicted class of each query; None of a regressor."""
         return None
+
+
+def labels_of_fit(model: FittedModel, labels: Any) -> Any:
+    """Return labels of the training rows: those given, one for each, or by default those of their frame."""
+    if labels is None:
+        return model.index_
+    refuse_other_labels(model.index_, FIT, labels=labels)
+    return row_labels(labels, len(model.value_))
 
 
 @np.errstate(under="ignore")
@@ -280,7 +294,7 @@ def row_diagnostics(model: FittedModel, *, labels: ArrayLike | None = None) -> R
     model : NadarayaWatsonRegressor, LocalLinearRegressor or NadarayaWatsonClassifier
         Fitted to arrays.
     labels : array_like of shape (n,), optional
-        Names of the rows, such as the index of the data frame of the fit; by default their numbers.
+        Names of the rows, such as the index of the data frame of the fit; by default that index.
 
     Returns
     -------
@@ -321,7 +335,7 @@ def row_diagnostics(model: FittedModel, *, labels: ArrayLike | None = None) -> R
         )
     check_is_fitted(model)
     smoother = smoother_of(model, "row_diagnostics")
-    names = None if labels is None else row_labels(labels, len(smoother.weight))
+    names = labels_of_fit(model, labels)
     attention = attention_received(smoother)
     of_kind = cast(Any, model)  # whose methods are those of its kind
     if not isinstance(model, ClassifierMixin):

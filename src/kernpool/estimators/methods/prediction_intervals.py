@@ -6,7 +6,7 @@ from all the others.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -23,7 +23,8 @@ from kernpool.conformal import (
     prediction_interval,
 )
 from kernpool.core import SINGLE_ROWS, Exclusion
-from kernpool.estimators.fitted_model import output_shape, places_of, shaped
+from kernpool.data.columns import labels_of_rows, refuse_other_labels
+from kernpool.estimators.fitted_model import exclusion_of_groups, output_shape, places_of, shaped
 from kernpool.estimators.limits import refuse
 from kernpool.estimators.model import FittedModel, as_fitted
 from kernpool.estimators.training_rows import as_outputs
@@ -39,7 +40,7 @@ CALIBRATIONS = (None, "all", "unsearched")
 METHODS_OF_SAMPLES = ("auto", "adaptive", "split")  # of models that leave no rows out one by one
 
 
-def check_rows(X_calibration: Any, y_calibration: Any, calibration: Any) -> bool:
+def check_rows(X_calibration: Any, y_calibration: Any, calibration: Any, groups: Any = None) -> bool:
     """Raise if the calibration arguments are inconsistent; return whether calibration rows are given."""
     if (X_calibration is None) != (y_calibration is None):
         missing = "X_calibration" if X_calibration is None else "y_calibration"
@@ -49,6 +50,8 @@ def check_rows(X_calibration: Any, y_calibration: Any, calibration: Any) -> bool
         raise ValueError(
             f"calibration={calibration!r} is about the training rows, and X_calibration gives others; leave one out"
         )
+    if X_calibration is not None:
+        refuse_other_labels(labels_of_rows(X_calibration), "X_calibration", y_calibration=y_calibration, groups=groups)
     return X_calibration is not None
 
 
@@ -99,7 +102,7 @@ def other_rows(model: FittedModel, smoother: Smoother, X: Any, y: Any, groups: A
         places = places_of(model, X, warn=False)
     except (ValueError, TypeError) as error:
         raise type(error)(f"X_calibration: {error}") from None
-    value = read_outputs(y, (len(places.query), *output_shape(model)))
+    value = read_outputs(y, (len(places.query), *output_shape(model)), model.output_labels_)
     units = SINGLE_ROWS if groups is None else Exclusion.of_groups(groups, len(value)).units
     if groups is None and smoother.units.code is not None:
         raise ValueError(
@@ -110,10 +113,13 @@ def other_rows(model: FittedModel, smoother: Smoother, X: Any, y: Any, groups: A
     return Calibration(places, value, np.ones(len(value)), predicted, units=units)
 
 
-def read_outputs(y: Any, expected: tuple[int, ...]) -> Array:
-    """Check that outputs of calibration rows have the expected shape, and convert them to shape (n, c)."""
+def read_outputs(y: Any, expected: tuple[int, ...], labels: Sequence[Any] | None) -> Array:
+    """Check that outputs of calibration rows have the expected shape, and convert them to shape (n, c).
+
+    `labels` are the names of the outputs of the fit, if it has several.
+    """
     try:
-        value = np.asarray(as_outputs(y), dtype=np.float64)
+        value = np.asarray(as_outputs(y, labels=labels), dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise type(error)(f"y_calibration must be outputs as in the fit, finite numbers: {error}") from None
     if value.shape != expected:
@@ -266,7 +272,7 @@ class PredictionIntervals(FittedModel):
         True
         """
         model = as_fitted(self)
-        others = check_rows(X_calibration, y_calibration, calibration)
+        others = check_rows(X_calibration, y_calibration, calibration, groups)
         stored = model.source_ is not None
         method = chosen_method(model, method, others, groups is not None)
         if stored:
@@ -279,7 +285,7 @@ class PredictionIntervals(FittedModel):
         smoother = fit if again is None else replace(fit, reweighting=None)
         places = places_of(model, X, warn=not stored)
         if groups is not None and not others:
-            smoother = replace(smoother, exclusion=Exclusion.of_groups(groups, len(smoother.weight)))
+            smoother = replace(smoother, exclusion=exclusion_of_groups(model, groups))
         if others:
             rows = other_rows(model, fit, X_calibration, y_calibration, groups)
             origin: Origin = "found" if model._bandwidth_was_found else "given"
@@ -303,4 +309,7 @@ class PredictionIntervals(FittedModel):
         elif not others:
             guarantee += f" Residuals are those of {len(smoother.value)} rows, drawn from all."
         center, lower, upper = (shaped(model, places.query, end) for end in (found.center, found.lower, found.upper))
-        return replace(found, center=center, lower=lower, upper=upper, guarantee=guarantee, effective_rows=effective)
+        return replace(
+            found, center=center, lower=lower, upper=upper, guarantee=guarantee, effective_rows=effective,
+            index=labels_of_rows(X),
+        )  # fmt: skip

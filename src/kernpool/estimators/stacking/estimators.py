@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
@@ -74,6 +75,11 @@ class StackedEstimator(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scik
                 setattr(self, name, getattr(local, name))
         self._stack = stack
         self.members_ = stack.members
+
+    @property
+    def output_labels_(self) -> Sequence[Any] | None:
+        """Names of the outputs, if y was a frame of several."""
+        return self._stack.local.output_labels_
 
     def _new_local(self) -> KernelSmoother:
         """Return the local member, not fitted, after checking all parameters."""
@@ -328,7 +334,7 @@ class KernelStackingRegressor(Scoring, RegressorMixin, StackedEstimator):  # typ
         hat = inference.HatSummary.of(stack)
         return Residuals(
             self._shaped(hat.fitted), self._shaped(stack.value - stack.left_out), hat.leverage,
-            self._shaped(np.sqrt(inference.noise_of(stack))), stack.weight.copy(), stack.units.code,
+            self._shaped(np.sqrt(inference.noise_of(stack))), stack.weight.copy(), stack.units.code, stack.labels,
         )  # fmt: skip
 
     def summary(self) -> Summary:

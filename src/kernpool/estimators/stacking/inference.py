@@ -162,6 +162,7 @@ def confidence_interval(stack: FittedStack, queries: Prediction, level: float, m
     return Interval(
         center, center - half, center + half, level, method, error, df,
         effective_rows=1.0 / (plain**2 @ (1.0 / stack.weight)), first_predictions=plain @ stack.value,
+        index=queries.index,
     )  # fmt: skip
 
 
@@ -195,14 +196,15 @@ def conformal_interval(
     else:
         refuse(local, "calibration by X_calibration")
         there: EvaluationPoints = places_of(local, X_calibration, warn=False)
-        value = read_outputs(y_calibration, (len(there.query), *local.value_.shape[1:]))
+        value = read_outputs(y_calibration, (len(there.query), *local.value_.shape[1:]), local.output_labels_)
         predicted = stack.predict(stack.read(X_calibration, warn=False))
         calibration = conformal.Calibration(there, value, np.ones(len(value)), predicted)
     setting = conformal.ConformalProblem(
         smoother, places, conformal.as_fraction(level), calibration, bandwidth="found", center=stack.predict(queries),
         scale=absolute_residuals(smoother, residual),
     )  # fmt: skip
-    return conformal.prediction_interval(setting, "adaptive" if method == "auto" else method)
+    found = conformal.prediction_interval(setting, "adaptive" if method == "auto" else method)
+    return replace(found, index=queries.index)
 
 
 def summarise_stack(stack: FittedStack, title: str, columns: int) -> Summary:

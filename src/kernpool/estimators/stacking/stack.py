@@ -35,6 +35,7 @@ from sklearn.linear_model import LogisticRegression
 
 from kernpool.bandwidth import TrainingRows
 from kernpool.core import Geometry, Units
+from kernpool.data.columns import labels_of_rows
 from kernpool.estimators.fitted_model import read_query
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.methods.inference import Prediction
@@ -121,6 +122,12 @@ class FittedStack:
         """Indices of the training rows of positive weight."""
         return np.flatnonzero(row_weights(self.local) > 0)
 
+    @property
+    def labels(self) -> Any:
+        """Labels of the training rows of positive weight, as `labels_of_rows` returns them."""
+        index = self.local.index_
+        return index if index is None or isinstance(index, type) else index[self.kept]
+
     @cached_property
     def weight(self) -> Array:
         """Frequencies of the training rows of positive weight."""
@@ -154,11 +161,11 @@ class FittedStack:
 
     def read(self, X: ArrayLike, *, warn: bool = True) -> Prediction:
         """Convert X to queries as the local estimator does; warn of extrapolation if `warn`."""
-        return self.queries(*read_query(self.local, X, warn=warn))
+        return self.queries(*read_query(self.local, X, warn=warn), labels_of_rows(X))
 
-    def queries(self, key: Array, code: Codes) -> Prediction:
+    def queries(self, key: Array, code: Codes, index: Any = None) -> Prediction:
         """Return rows of numeric columns and category codes as queries: the prediction of the local estimator there."""
-        return Prediction(self.local, key, code)
+        return Prediction(self.local, key, code, index)
 
     def columns_of(self, queries: Prediction) -> Array:
         """Return queries as the standardised columns of the global members."""

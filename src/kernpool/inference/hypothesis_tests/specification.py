@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernpool.core.pair_factors import Categories
 from kernpool.data import Encoding, as_bandwidth, is_frame
+from kernpool.data.columns import labels_of_rows, refuse_other_labels
 from kernpool.execution.error_messages import abbreviate
 from kernpool.inference.hypothesis_tests.base import TestResult, TestSample, read_inputs, read_output, read_weight
 from kernpool.inference.hypothesis_tests.significance import zheng_statistic
@@ -128,6 +129,7 @@ def specification_test(
         raise TypeError(
             f"model must be a regressor with fit and predict, got {abbreviate(model)}; such as LinearRegression()"
         )
+    refuse_other_labels(labels_of_rows(X), y=y, sample_weight=sample_weight)
     sample, inputs = _read(X, y, sample_weight)
     sample = replace(sample, kind=kind, n_resamples=n_resamples, seed=as_seed(random_state))
     profile = get_kernel(kernel)
