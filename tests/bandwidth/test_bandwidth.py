@@ -182,7 +182,6 @@ def test_planes_of_infinite_bandwidth_are_ordinary_least_squares(unit, generator
     y = 1.0 + X @ [2.0, -3.0] / unit + generator.normal(size=60)
     model = LocalLinearRegressor(bandwidth=np.inf).fit(X, y)
     np.testing.assert_array_equal(model.bandwidth_, [np.inf, np.inf])
-    assert "inf" in str(model.summary())
     assert np.all(np.isfinite(model.confidence_interval(X[:3]).upper))
     design = np.column_stack([np.ones(60), X / unit])
     coefficient = np.linalg.lstsq(design, y, rcond=None)[0]

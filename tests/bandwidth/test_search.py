@@ -107,17 +107,6 @@ def test_many_rows_start_from_few_and_end_on_all(columns, monkeypatch):
     assert quick.value == pytest.approx(model.leave_one_out().error, rel=1e-10)
 
 
-def test_the_table_of_a_search_has_the_names_of_the_columns():
-    pandas = pytest.importorskip("pandas", reason="reads frames of pandas")
-    X, y = make_table(n=60)
-    frame = pandas.DataFrame(X, columns=["wave", "a line that rises", "noise"])
-    text = str(NadarayaWatsonRegressor().fit(frame, y).bandwidth_search_)
-    assert [line.rsplit(maxsplit=2)[0].strip() for line in text.splitlines()[-3:]] == list(frame.columns)
-    frame["kind"] = np.where(X[:, 0] > 0, "up", "down")
-    text = str(NadarayaWatsonRegressor().fit(frame[["kind", "wave"]], y).bandwidth_search_)
-    assert [line.split()[0] for line in text.splitlines()[-4:]] == ["column", "wave", "category", "kind"]
-
-
 X, Y = make_table(n=40, d=2)
 BAD = {
     "constant column": (np.column_stack([X, np.full(40, 3.0)]), Y),

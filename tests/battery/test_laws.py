@@ -6,6 +6,7 @@ from fnmatch import fnmatchcase
 import numpy as np
 import pytest
 
+from kernpool.inference.resampling.bootstrap import resampled_counts
 from tests.battery.options import LEVELS, OPTIONS, Study
 from tests.battery.situations import KNOWN, check, fitted, outcome, searches
 from tests.support.dense_conformal import order_statistic, ranks
@@ -18,6 +19,7 @@ OF_STORED = (
     "prediction_interval adaptive", "prediction_interval split", "score",
 )  # fmt: skip
 OF_STORED_MEANS = ("quantile", "cdf", "pdf", "interval", "pit")
+MEANS = [name for name, study in OPTIONS.items() if "Watson" in type(study.estimator).__name__]
 CHOSEN = [name for name, study in OPTIONS.items() if not searches(study)]  # at bandwidths that a refit takes as well
 
 
@@ -117,7 +119,7 @@ def test_the_expected_error_at_a_bandwidth_that_is_given_is_that_of_leave_one_ou
     assert error == pytest.approx(fitted(option, "again").leave_one_out().error, rel=1e-9)
 
 
-@options("slope", [name for name, study in OPTIONS.items() if "Watson" in type(study.estimator).__name__])
+@options("slope", MEANS)
 def test_slopes_of_means_are_derivatives_of_the_predictions(option):
     study = OPTIONS[option]
     slope = answered(option, lambda model, study: model.get_prediction(study.query[:3]).slope)
@@ -139,11 +141,52 @@ def test_weights_sum_to_one_and_make_the_predictions(option):
     np.testing.assert_allclose(weights @ study.y, model.predict(study.query[:3]), rtol=1e-8)
 
 
+@options("additive_terms", OPTIONS)
+def test_terms_sum_to_the_prediction(option):
+    found = answered(option, lambda model, study: model.get_prediction(study.query).additive_terms())
+    np.testing.assert_allclose(found.local_mean + found.term.sum(axis=1), found.prediction, rtol=1e-9)
+
+
+@options("bootstrap pairs")
+def test_resampled_rows_are_fits_to_them(option):
+    found = answered(
+        option, lambda model, study: model.bootstrap(study.query, n_resamples=2, kind="pairs", random_state=5)
+    )
+    study, times = OPTIONS[option], OPTIONS[option].by_row.get("sample_weight")
+    for number in range(2):
+        units = fitted(option, "again").smoother_.units
+        counts = resampled_counts(5, number, len(study.x), None if times is None else times.astype(int), units)
+        refit = replace(study, by_row={**study.by_row, "sample_weight": counts})
+        np.testing.assert_allclose(found[number], predicted(refit, study.query), rtol=1e-9)
+
+
+@options("cdf", MEANS)
+def test_distribution_functions_of_means_are_sums_of_weights(option):
+    found = answered(
+        option,
+        lambda model, study: model.conditional_distribution(study.query[:3]).cdf(study.seen[:3, ..., None])[..., 0],
+    )
+    study, weights = OPTIONS[option], fitted(option, "again").attention_weights(OPTIONS[option].query[:3])
+    below = study.y <= study.seen[:3, None]
+    np.testing.assert_allclose(found, np.einsum("qn,qn...->q...", weights, below), rtol=1e-9, atol=1e-12)
+
+
+@options("quantiles left out", [name for name in MEANS if name in CHOSEN])
+def test_quantiles_left_out_are_those_of_a_fit_without_the_row(option):
+    found, study = answered(option, lambda model, _: model.quantile(None, 0.6)), OPTIONS[option]
+    for row in (0, 17, 43):
+        other = without(study, row)
+        refit = outcome(lambda other=other, row=row: other.fit().quantile(study.x.iloc[[row]], 0.6))
+        np.testing.assert_allclose(found[row], refit[0], rtol=1e-9)
+
+
 @pytest.mark.parametrize("where", ["chunks", "parquet", "dask"])
-@pytest.mark.parametrize("option", ["means", "planes", "outputs", "weights", "empty: mean"])
+@pytest.mark.parametrize(
+    "option", ["means", "planes", "outputs", "weights", "empty: mean", "empty: nearest", "empty: zero"]
+)
 def test_what_chunks_and_partitions_answer(option, where):
     """A refusal holds in these situations as an answer does, so answers could be lost."""
-    names = [*OF_STORED, *(OF_STORED_MEANS if option in ("means", "outputs", "empty: mean") else ())]
+    names = [*OF_STORED, *(OF_STORED_MEANS if option in MEANS and option != "weights" else ())]
     assert {name: check(option, name, where) for name in names} == dict.fromkeys(names, "holds")
 
 

@@ -65,7 +65,7 @@ def test_classes_and_levels():
     assert len(found["results"]) == 4
 
 
-def test_clusters_stay_together_and_the_table_is_for_people():
+def test_clusters_stay_together():
     from kernpool.cli.compare import folds_of
     from kernpool.cli.options import build_parser
     from kernpool.cli.tables import training_rows
@@ -77,9 +77,3 @@ def test_clusters_stay_together_and_the_table_is_for_people():
     for (fit, test), (_, theirs) in zip(folds, expected, strict=True):
         np.testing.assert_array_equal(test, theirs)
         assert not set(SCHOOL[fit]) & set(SCHOOL[test])
-    done = kernpool(*options)
-    assert done.returncode == 0, done.stderr
-    head, *rows = done.stdout.decode().splitlines()
-    assert head.split() == ["mean", "squared", "error", "std", "error", "r2", "seconds"]
-    assert {row.split()[0] for row in rows} >= {"NadarayaWatsonRegressor", "HistGradientBoostingRegressor"}
-    assert done.stderr == b""

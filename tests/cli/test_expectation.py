@@ -1,7 +1,6 @@
 """How sure predictions are, and what to expect of the next value: the numbers are those of Python."""
 
 import io
-import json
 from importlib.util import find_spec
 
 import numpy as np
@@ -180,19 +179,3 @@ def test_sets_of_classes(method, kind, calibrated, folder):
     assert [line[0] for line in lines[1:]] == [str(label) for label in model.predict(PLACES)]
     assert_array_equal(np.array([line[1:] for line in lines[1:]], dtype=float), found.member)
     assert done.stderr.decode() == f"guarantee  {found.guarantee}\n"
-
-
-def test_summaries(folder, tmp_path):
-    fit = ("fit", folder / "data.csv", "--target", "y", "--degree", "1", "--model", tmp_path / "model")
-    done = kernpool(*fit, "--summary", "--quiet")
-    assert (done.returncode, done.stderr) == (0, b"")
-    model = LocalLinearRegressor().fit(X[:, None], Y)
-    shown = done.stdout.decode()
-    assert shown.startswith("LocalLinearRegressor: 90 rows, 1 column, 1 output\nkernel gaussian, bandwidth by 'regul")
-    assert f"\n  x       {model.bandwidth_[0]:.4g}" in shown
-    assert f"{model.summary().trace:.2f} (tr H)" in shown
-    assert kernpool("info", tmp_path / "model", "--summary").stdout.decode() == shown
-    assert json.loads(kernpool("info", tmp_path / "model").stdout)["rows"] == 90
-    classes = kernpool("info", folder / "number", "--summary")
-    assert (classes.returncode, classes.stderr) == (0, b"")
-    assert classes.stdout.decode() == f"{load_model(folder / 'number').summary()}\n".replace("\n  0 ", "\n  x ")

@@ -55,17 +55,6 @@ def test_a_number_that_came_after_the_fit_gives_none(search):
     assert "at least 0.8" in sentence(model.set_params(bandwidth=0.2).fit(X, Y), "jackknife+")
 
 
-def test_records_print_as_tables():
-    found = NadarayaWatsonRegressor(bandwidth=0.1).fit(X, Y).prediction_interval(np.full((9, 1), 0.5), method="cv+")
-    text = str(found)
-    assert text.splitlines()[0] == "points     9, the first below"
-    assert "cv+, calibrated by 60 rows" in text
-    assert text.endswith("...")
-    np.testing.assert_array_equal(found.width, found.upper - found.lower)
-    both = NadarayaWatsonRegressor(bandwidth=0.1).fit(X, np.column_stack([Y, Y])).prediction_interval([[0.5]])
-    assert "point  output  center" in str(both)
-
-
 def _with_levels(level):
     column = np.array(level, dtype=object)[:, None]
     model = NadarayaWatsonRegressor(bandwidth=1.0, smoothing=[0.3], unordered=[0], unseen="unlike")

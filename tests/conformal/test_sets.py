@@ -149,15 +149,6 @@ def test_ties_are_in(model, generator):
         assert model.predict_set(places, 0.4, **options).member[:count, 1].all()
 
 
-def test_sets_go_by_the_order_of_no_row(model, rows, generator):
-    X, y = rows
-    order = generator.permutation(60)
-    other = NadarayaWatsonClassifier(bandwidth=0.4, prior_share=0.05).fit(X[order], y[order])
-    a, b = (m.predict_set(X, 0.8) for m in (model, other))
-    assert_array_equal(a.member, b.member)
-    assert_allclose(a.threshold, b.threshold, rtol=1e-12)
-
-
 def test_levels_of_columns_and_many_classes(generator):
     frame = pd.DataFrame({"x": generator.normal(size=300), "level": pd.Categorical(list("abc") * 100)})
     y = np.clip(np.round(2 * frame.x + 3 * (frame.level == "a") + generator.normal(size=300)), -5, 7).astype(int)
@@ -170,18 +161,11 @@ def test_levels_of_columns_and_many_classes(generator):
         assert inside.mean() > 0.85
 
 
-def test_the_record_prints_and_lists_labels(model, rows):
+def test_the_record_lists_labels(model, rows):
     X, _ = rows
     found = model.predict_set(X, 0.8)
     assert found.labels == [NAMES[row].tolist() for row in found.member]
     assert_array_equal(found.size, [len(labels) for labels in found.labels])
-    text = str(found)
-    assert "points     60, the first below" in text
-    assert "method     lac, calibrated by 60 rows" in text
-    assert f"threshold  {found.threshold[0]:.4g}" in text
-    assert found.guarantee in text
-    text = str(model.predict_set(X, 0.8, method="aps", by_class=True, random_state=0))
-    assert "level      0.8, of each class" in text
 
 
 GIVEN = {"bandwidth": 0.5, "prior_share": 0.1}

@@ -211,9 +211,6 @@ def test_leaving_a_row_out_is_fitting_without_it(columns, generator):
         left[i] -= 1
         again = pool(key[i : i + 1], key, value, degree=2, bandwidth=2.0, key_weight=left)
         assert_allclose(found[i], again[0], rtol=1e-10)
-    repeated = np.repeat(np.arange(60), weight)
-    same = pool(key, key[repeated], value[repeated], degree=2, bandwidth=2.0)
-    assert_allclose(pool(key, key, value, degree=2, bandwidth=2.0, key_weight=weight), same, rtol=1e-11)
 
 
 def test_what_there_is_not_is_refused_with_the_remedy(generator):

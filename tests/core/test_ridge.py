@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import kernpool
@@ -43,17 +41,6 @@ def test_a_ridge_is_that_of_penalised_least_squares(kernel, algorithm):
     assert_allclose(model.predict(query), expected[:, 0], rtol=1e-10, atol=1e-10)
     assert_allclose(model.get_prediction(query).slope, expected[:, 1:] / h, rtol=1e-9, atol=1e-9)
     assert_allclose(model.attention_weights(query) @ value, expected[:, 0], rtol=1e-9, atol=1e-10)
-
-
-@given(st.floats(0.01, 100.0), st.integers(1, 3), st.integers(0, 2**16))
-@settings(max_examples=25, deadline=None)
-@pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")
-def test_weights_are_repeated_rows(ridge, columns, seed):
-    generator = np.random.default_rng(seed)
-    X, y, times = generator.normal(size=(20, columns)), generator.normal(size=20), generator.integers(1, 4, size=20)
-    weighted = LocalLinearRegressor(bandwidth=0.8, ridge=ridge).fit(X, y, sample_weight=times)
-    repeated = LocalLinearRegressor(bandwidth=0.8, ridge=ridge).fit(np.repeat(X, times, axis=0), np.repeat(y, times))
-    assert_allclose(weighted.predict(X), repeated.predict(X), rtol=1e-9, atol=1e-10)
 
 
 def test_none_is_none_and_a_large_one_is_local_constant():

@@ -7,12 +7,11 @@ from numpy.testing import assert_allclose
 dask = pytest.importorskip("dask", reason="clusters need the extra 'dask'")
 da = pytest.importorskip("dask.array", reason="clusters need the extra 'dask'")
 
-from kernpool import EmptyWindowWarning, NadarayaWatsonRegressor, open_chunks
+from kernpool import NadarayaWatsonRegressor, open_chunks
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(size=(600, 1))
 Y = np.sin(6 * X[:, 0]) + (0.1 + 0.5 * X[:, 0]) * RNG.normal(size=600)
-WEIGHT = RNG.integers(0, 2, size=600) * 1.0
 Q = np.array([[0.1], [0.5], [0.9]])
 SAME = {"rtol": 0, "atol": 1e-12}
 
@@ -41,20 +40,3 @@ def test_intervals_are_those_of_chunks(size, options):
         expected = chunks.prediction_interval(Q, **more)
         assert_allclose(ends(found), ends(expected), **SAME)
         assert (found.guarantee, found.n_calibration) == (expected.guarantee, expected.n_calibration)
-
-
-@pytest.mark.parametrize("empty", ["nan", "nearest", "mean", "zero"])
-def test_weights_outputs_and_empty_windows(empty):
-    both, far = np.column_stack([Y, -Y]), np.vstack([Q, [[7.0]]])
-    options = {"kernel": "epanechnikov", "bandwidth": 0.2, "empty": empty}
-    cluster = NadarayaWatsonRegressor(**options).fit(cut(X, 250), cut(both, 250), cut(WEIGHT, 250))
-    chunks = NadarayaWatsonRegressor(**options).fit(open_chunks([(X, both, WEIGHT)]))
-    if empty in ("nan", "nearest"):
-        with pytest.warns(EmptyWindowWarning):
-            found = cluster.prediction_interval(far)
-        with pytest.warns(EmptyWindowWarning):
-            expected = chunks.prediction_interval(far)
-    else:
-        found, expected = cluster.prediction_interval(far), chunks.prediction_interval(far)
-    assert_allclose(ends(found), ends(expected), **SAME)
-    assert found.lower.shape == (4, 2)

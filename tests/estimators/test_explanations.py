@@ -147,10 +147,7 @@ def test_classes_are_explained_by_their_labels():
     without = NadarayaWatsonClassifier(bandwidth=0.4, prior_share=0.0).fit(X[kept], label[kept])
     change = without.predict_proba(X[:1])[0] - found.prediction[0]
     np.testing.assert_allclose(found.influence[0, 0], change, rtol=1e-9)
-    lines = str(found).splitlines()
     assert found.predicted.tolist() == model.predict(X[:5]).tolist()
-    assert f"  explained       pooled label of {found.predicted[0]}" in lines
-    assert lines[0].startswith("average         cold")
 
 
 def priors_decide():
@@ -165,16 +162,9 @@ def test_the_predicted_class_is_explained_where_priors_decide():
     found = model.get_prediction(at).explain(k=3)
     assert found.prediction[0].argmax() == 0
     assert found.predicted.tolist() == model.predict(at).tolist() == ["b"]
-    lines = str(found).splitlines()
-    assert "  prediction      b" in lines
-    assert "  pooled label    a 0.6667, b 0.3333, before priors and recalibration" in lines
-    assert "  explained       pooled label of b" in lines
-    assert lines[-1].split()[0] == "others"
-    first = lines[-4].split()
-    assert float(first[3]) == pytest.approx(found.contribution[0, 0, 1], rel=1e-3)
 
 
-def test_an_explanation_prints_and_becomes_a_frame():
+def test_an_explanation_becomes_a_frame():
     pytest.importorskip("pandas", reason="frames need pandas")
     X, y = rows(1)
     names = np.array([f"house {i}" for i in range(N)])
@@ -186,10 +176,6 @@ def test_an_explanation_prints_and_becomes_a_frame():
     assert frame["query"].tolist() == np.repeat(np.arange(5), 2).tolist()
     assert frame["row"].tolist() == names[found.row].ravel().tolist()
     np.testing.assert_array_equal(frame["influence"], found.influence.ravel())
-    text = str(found)
-    assert text.splitlines()[-1] == "and 2 more queries"
-    assert f"house {found.row[0, 0]}" in text
-    assert "others" in text
     few = LocalLinearRegressor(bandwidth=0.3).fit(X, np.column_stack([y, -y])).get_prediction(X[:1]).explain(k=1)
     assert {"output_1", "contribution_0", "influence_1", "prediction_1"} <= {*few.to_frame().columns}
     label = NadarayaWatsonClassifier(bandwidth=0.3).fit(X, y > 0).get_prediction(X[:2]).explain(k=1).to_frame()

@@ -43,11 +43,6 @@ def test_shapes_and_numbers_are_those_of_the_reference(regressor, degree, varian
     np.testing.assert_allclose(robust.center, dense.shares(Q, method="robust") @ two, rtol=1e-10)
     assert robust.lower.shape == robust.upper.shape == robust.standard_error.shape == (7, 2)
     assert robust.df.shape == (7,)
-    one = regressor(bandwidth=0.06).fit(X, Y, sample_weight=weight)
-    np.testing.assert_allclose(one.get_prediction(Q, variance=variance).standard_error, error[:, 0], rtol=1e-11)
-    np.testing.assert_allclose(
-        one.confidence_interval(Q, method="robust", variance=variance).upper, robust.upper[:, 0], rtol=1e-10
-    )
 
 
 def test_least_squares_of_statsmodels():

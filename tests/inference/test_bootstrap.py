@@ -6,9 +6,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from kernpool import EmptyWindowWarning, LocalLinearRegressor, NadarayaWatsonRegressor, open_chunks
-from kernpool.core import Exclusion
 from kernpool.inference.resampling import random_draws
-from kernpool.inference.resampling.bootstrap import resampled_counts
 from tests.support.dense_resampling import leave_one_out, smoother
 
 KINDS = ("wild", "mammen", "gaussian", "residual", "pairs")
@@ -38,7 +36,7 @@ def test_resampled_outputs_are_pooled(degree, kernel):
 
 @pytest.mark.parametrize("degree", [0, 1])
 @pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")
-def test_exchanged_residuals_and_resampled_rows(degree):
+def test_exchanged_residuals(degree):
     X, y = rows()
     query, h = X[:7] + 0.1, 0.8
     model = MODELS[degree](bandwidth=h).fit(X, y)
@@ -48,20 +46,6 @@ def test_exchanged_residuals_and_resampled_rows(degree):
     found = model.bootstrap(query, n_resamples=10, kind="residual", random_state=5)
     for number in range(10):
         assert_allclose(found[number], at @ (S @ y + left[random_draws.drawn_rows(5, number, 40)]), atol=1e-11)
-    found = model.bootstrap(query, n_resamples=10, kind="pairs", random_state=5)
-    for number in range(10):
-        times = resampled_counts(5, number, 40)
-        again = MODELS[degree](bandwidth=h).fit(np.repeat(X, times, axis=0), np.repeat(y, times))
-        assert_allclose(found[number], again.predict(query), atol=1e-10)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_outputs_one_by_one(kind):
-    X, y = rows(outputs=2)
-    both = NadarayaWatsonRegressor(bandwidth=0.9).fit(X, y).bootstrap(n_resamples=9, kind=kind)
-    for output in (0, 1):
-        alone = NadarayaWatsonRegressor(bandwidth=0.9).fit(X, y[:, output]).bootstrap(n_resamples=9, kind=kind)
-        assert_allclose(both[:, :, output], alone, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -86,11 +70,6 @@ def test_clusters_share_a_draw():
     assert_allclose(found, expected.T, rtol=1e-11, atol=1e-12)
     alone = model.bootstrap(n_resamples=9, groups=np.arange(40))
     assert np.array_equal(alone, model.bootstrap(n_resamples=9))
-    times = resampled_counts(5, 0, 40, None, Exclusion(np.repeat(np.arange(10), 4)).units)
-    assert np.ptp(times.reshape(10, 4), axis=1).max() == 0
-    again = LocalLinearRegressor(bandwidth=0.8).fit(np.repeat(X, times, axis=0), np.repeat(y, times))
-    found = model.bootstrap(X[:3], n_resamples=1, groups=groups, kind="pairs", random_state=5)
-    assert_allclose(found[0], again.predict(X[:3]), atol=1e-10)
 
 
 def test_a_statistic_reduces_each_fit():

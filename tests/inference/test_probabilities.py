@@ -170,13 +170,3 @@ def test_a_window_of_twelve_without_a_class():
     assert found.effective_rows[0] == pytest.approx(12.0, rel=1e-14)
     assert (found.lower[0, 1], found.upper[0, 0]) == (0.0, 1.0)
     assert found.upper[0, 1] == pytest.approx(0.2425, abs=1e-4)
-
-
-def test_the_interval_prints(generator):
-    X, model = fitted(generator)
-    text = str(model.probability_interval(X, level=0.8))
-    assert "points    40, the first below" in text
-    assert "level     0.8, pointwise, each class by itself" in text
-    assert text.endswith("...")
-    with pytest.raises(ValueError, match="level must lie between 0 and 1"):
-        model.probability_interval(X, level=95)

@@ -218,19 +218,11 @@ def test_a_bandwidth_is_that_of_the_parameter_and_can_be_set(form, width, parame
         torch.testing.assert_close(copy(query, key), found(query, key))
 
 
-def test_what_a_similarity_says_of_itself():
-    assert repr(GaussianSimilarity(0.5)) == "GaussianSimilarity(bandwidth=0.5, parameterization='log_bandwidth')"
-    assert KernelSimilarity("tophat").extra_repr().startswith("kernel='boxcar', bandwidth=1")
-    assert "bandwidth=[1, 2], form='per_feature'" in repr(KernelSimilarity(bandwidth=[1.0, 2.0], form="per_feature"))
-    assert repr(GaussianSimilarity(form="linear", size=2)) == "GaussianSimilarity(size=2, output_size=2, form='linear')"
-
-
 @pytest.mark.parametrize("form", FORMS)
 def test_a_model_may_be_built_without_memory_first(form):
     with torch.device("meta"):
         layer = AttentionPooling(KernelSimilarity("laplace", 0.5, form=form, size=2))
         assert layer(torch.zeros(4, 2), torch.zeros(5, 2), torch.zeros(5, 1)).shape == (4, 1)
-        assert form == "linear" or "bandwidth=?" in repr(layer)
     similarity = layer.to_empty(device="cpu").similarity
     similarity.reset_parameters()
     assert similarity.bandwidth == pytest.approx(0.5 if form == "shared" else [0.5, 0.5])

@@ -119,7 +119,7 @@ def prediction_interval(setting: ConformalProblem, method: str) -> Interval:
     infinite = np.any(np.isinf(lower) | np.isinf(upper), axis=1) & ~np.isnan(center).any(axis=1)
     with np.errstate(invalid="ignore"):
         narrow = np.any(upper - lower <= setting.smoother.rounding + 4.0 * ROUNDING * size.max(), axis=1)
-    if not warn_of_few(setting.level, count, f"{calibration.units.name}s"):
+    if not warn_of_few(setting.level, count, calibration.units.plural):
         _warn_of_ends(infinite, f"are infinite: {record.unbounded}")
     _warn_of_ends(
         narrow,
@@ -128,7 +128,7 @@ def prediction_interval(setting: ConformalProblem, method: str) -> Interval:
     )
     return Interval(
         center, lower, upper, float(setting.level), method,
-        guarantee=coverage_statement(setting, record), n_calibration=count, units=f"{calibration.units.name}s",
+        guarantee=coverage_statement(setting, record), n_calibration=count, units=calibration.units.plural,
     )  # fmt: skip
 
 
@@ -145,7 +145,7 @@ def check_method(method: Any, own: bool, units: Units = SINGLE_ROWS) -> MethodRe
          f"method={method!r} is calibrated by leave-one-out on the training rows and has no use for X_calibration; "
          "omit it, or use method='adaptive' or 'split'"),
         (units.code is not None and not record.whole,
-         f"rows that come in {units.name}s are for method={for_whole}, got {method!r}; use one of these, or, only if "
+         f"rows that come in {units.plural} are for method={for_whole}, got {method!r}; use one of these, or, only if "
          "rows are independent of each other, fit and call without groups"),
     ):  # fmt: skip
         if refused:
@@ -179,7 +179,7 @@ def _warn_of_ends(which: NDArray[np.bool_], reason: str) -> None:
 def coverage_statement(setting: ConformalProblem, record: MethodRecord) -> str:
     """Return one sentence on the coverage of prediction intervals, which claims no more than the method guarantees."""
     calibration, level, why = setting.calibration, float(setting.level), setting.doubt
-    rows, promised = f"{calibration.units.name}s", f"{level:g}"
+    rows, promised = calibration.units.plural, f"{level:g}"
     if calibration.which is not None and record.approximate:
         why = COPIED if why == COPIED else record.approximate  # copies do more harm than the loss of a guarantee
     elif record.lost is not None:

@@ -35,6 +35,11 @@ class Units(NamedTuple):
     code: Codes | None
     name: Literal["row", "cluster"]
 
+    @property
+    def plural(self) -> str:
+        """What several units are."""
+        return f"{self.name}s"
+
     def take(self, rows: Some) -> Units:
         """Return the units of the rows with these indices."""
         return self if self.code is None else Units(self.code[rows], self.name)

@@ -104,7 +104,7 @@ def nested_error(rows: TrainingRows, refit: Refit, left_out_error: Callable[[], 
     number = rows.units.number(rows.number)
     if number < FEWEST:
         raise ValueError(
-            f"expected_error needs at least four {rows.units.name}s to search without some of them, got {number:g}"
+            f"expected_error needs at least four {rows.units.plural} to search without some of them, got {number:g}"
         )
     copies = has_copies(rows)
     met = promised = held_out = 0.0

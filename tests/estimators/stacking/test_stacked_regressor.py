@@ -86,11 +86,6 @@ def test_the_summary_has_the_members_and_their_weights(rows):
     assert summary.trace_squared == pytest.approx(np.sum(hat**2))
     assert [member.weight for member in summary.members] == list(fitted.member_weights_.values())
     assert summary.loo_r2[0] == pytest.approx(1.0 - fitted.loo_error_ / np.var(y[:, 0]))
-    text = str(summary)
-    for name, weight in fitted.member_weights_.items():
-        assert f"{name}" in text
-        assert f"{weight:.3f}" in text
-    assert "leave-cluster-out" in str(model().fit(X, y, groups=np.arange(N) // 5).summary())
 
 
 def test_residuals_are_left_out(rows):
@@ -150,7 +145,6 @@ def test_constant_outputs_have_no_r2(rows):
     X, y = rows
     flat = model().fit(X, np.ones(N)).summary()
     assert np.isnan([*flat.r2, *flat.loo_r2, *(member.loo_score for member in flat.members)]).all()
-    assert "nan" in str(flat)
     some, alone = model().fit(X, np.column_stack([y, np.full(N, 0.1)])).summary(), model().fit(X, y).summary()
     np.testing.assert_allclose(some.loo_r2, [*alone.loo_r2, np.nan])
     for one, other in zip(some.members, alone.members, strict=True):

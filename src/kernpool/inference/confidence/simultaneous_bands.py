@@ -260,7 +260,7 @@ def curve_grid(smoother: Smoother, places: EvaluationPoints) -> EvaluationPoints
 def why_no_tube(smoother: Smoother, places: EvaluationPoints) -> str | None:
     """Return the reason why the tube formula does not apply, in words; None if it does."""
     if smoother.units.code is not None:
-        return f"the tube formula is for independent rows, and these come in {smoother.units.name}s"
+        return f"the tube formula is for independent rows, and these come in {smoother.units.plural}"
     if smoother.window != "fixed":
         return "the tube formula is for windows of the bandwidth, and these follow the rows"
     if smoother.columns != 1:

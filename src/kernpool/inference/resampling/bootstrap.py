@@ -150,7 +150,7 @@ def _of_values(
     if kind == "residual":
         if units.code is not None:
             raise ValueError(
-                f"kind='residual' exchanges residuals between rows, and these come in {units.name}s; use kind='wild'"
+                f"kind='residual' exchanges residuals between rows, and these come in {units.plural}; use kind='wild'"
             )
         residual = value - middle
         residual = residual - np.average(residual, axis=0, weights=times)
