@@ -396,10 +396,11 @@ class LocalLinearRegressor(KernelRegressor):
     LocalPolynomialRegressor : Quadratics around each query, too.
     kernpool.pool : The function underneath, with ``degree=1``.
 
-    Notes ----- Unlike a local constant fit it has no bias of first order at boundaries, or where rows are denser on one
-    side of the query [1]_. Its predictions may leave the range of y. Where the rows of a window do not determine a
-    plane, as far from all rows, it is constant in the undetermined directions, and a `RankDeficiencyWarning` says so,
-    once per fit.
+    Notes
+    -----
+    Unlike a local constant fit it has no bias of first order at boundaries, or where rows are denser on one side of the
+    query [1]_. Its predictions may leave the range of y. Where the rows of a window do not determine a plane, as far
+    from all rows, it is constant in the undetermined directions, and a `RankDeficiencyWarning` says so, once per fit.
 
     A pass takes two to four times as long as one of a local constant fit, O(n m d^2), and holds (d + 1) (d + 2) / 2
     numbers for each query; the search up to ten times those of all its rows.

@@ -523,11 +523,13 @@ class Inference(FittedModel):
         RankDeficiencyWarning
             If the rows around a place determine no plane, once per fit; or, for ``method="quadratic"``, no quadratic.
 
-        Notes ----- The center is not `predict`: a curve that is fitted best is biased by about as much as it is
-        uncertain. The width is in standard errors of this center. At a bandwidth found on the same 200 rows 95 percent
-        intervals covered 95.4 percent, naive ones 92.8, and bands 96.9; the guide on methods has all settings and
-        references. From three columns on intervals are approximate. Six to eight passes over rows and places, and one
-        over pairs of training rows, kept.
+        Notes
+        -----
+        The center is not `predict`: a curve that is fitted best is biased by about as much as it is uncertain. The
+        width is in standard errors of this center. At a bandwidth found on the same 200 rows 95 percent intervals
+        covered 95.4 percent, naive ones 92.8, and bands 96.9; the guide on methods has all settings and references.
+        From three columns on intervals are approximate. Six to eight passes over rows and places, and one over pairs of
+        training rows, kept.
 
         Examples
         --------

@@ -254,10 +254,12 @@ class PredictionIntervals(FittedModel):
         confidence_interval : Where the curve is; it shrinks as rows come.
         quantile : Values that y stays below with given probabilities, without a guarantee.
 
-        Notes ----- Probabilities are averages over new points and over the rows at hand, and not given a point.
-        Guarantees need exchangeable rows, and a bandwidth that was not chosen by the rows that calibrate; elsewhere
-        statements are approximate, and `guarantee` says so; the guide on methods has references. Of a model on chunks 4
-        000 rows drawn at random calibrate.
+        Notes
+        -----
+        Probabilities are averages over new points and over the rows at hand, and not given a point. Guarantees need
+        exchangeable rows, and a bandwidth that was not chosen by the rows that calibrate; elsewhere statements are
+        approximate, and `guarantee` says so; the guide on methods has references. Of a model on chunks 4 000 rows drawn
+        at random calibrate.
 
         ``"jackknife+"`` and ``"cv+"`` go through all pairs of rows and places, at most 2^30; memory is O(n + m).
 
