@@ -152,7 +152,7 @@ def write(results: dict[str, dict], threads: int, *, keep: bool) -> list[str]:
         *(f"![Seconds against n, {words(columns)}](peers-{columns}.png)" for columns in widths),
         "## Agreement",
         "Largest difference to a dense expression on 50 queries, in ranges of the values:",
-        table("who | float64", [(who, f"{largest[who]:.0e}") for who in ours_first(largest)]),
+        table("who | float64", [(who, f"{largest[who]:.0e}") for who in ours_first(largest) if is_peer(who)]),
         *sorted(failed),
         keep=keep,
     )

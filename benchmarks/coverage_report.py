@@ -53,7 +53,6 @@ def lines(setting: Setting, tally: Tally) -> tuple[list, list[str], str]:
         if kind == reference:
             continue
         found, beside = figures(tally, kind), ""
-        point = setting.places[int(np.argmin(tally.share(f"{kind} covered")))]
         width = float(tally.sums[f"{kind} width"] / tally.sums[f"{reference} width"])
         if kind == "robust":
             said = outcomes(setting, found)
@@ -64,7 +63,7 @@ def lines(setting: Setting, tally: Tally) -> tuple[list, list[str], str]:
             [
                 f"{setting.words}{', ' * bool(WORDS[kind])}{WORDS[kind]}",
                 percent(*found["single"]),
-                f"{percent(*found['least'])} at {', '.join(f'{number:g}' for number in point)}",
+                percent(*found["least"]),
                 percent(*found["band"]) if "band" in found else "",
                 f"{width:.2f}",
                 beside,

@@ -179,7 +179,8 @@ def main() -> None:
         given = {"columns": columns, "width": width, "rows": queries, "algorithm": algorithm}
         first = 1000 if algorithm == "blocks" or width is None else 10_000
         peak, way = in_process(MEMORY, timeout=600, threads=THREADS, rows_first=first, **given)
-        peaks.append(tell(way, "Gaussian" if width else "dot product", columns, queries, f"{peak:.0f} MiB"))
+        tell(way, columns, queries, f"{peak:.0f} MiB")
+        peaks.append(peak)
         missed += [f"{way}, {columns} columns: peak {peak:.0f} MiB"] if peak > MEMORY_BAR else []
     report(
         "layers",
@@ -194,11 +195,8 @@ def main() -> None:
         "One thread, float32, forward and backward; *by hand* is a module of four lines without checks, masks or care "
         "for values far from zero.",
         table("what | compared with | times their time | at most", small),
-        "## Memory",
-        "Peak memory above inputs, forward and backward, in a process of its own, 100 000 keys; *blocks* and "
-        "*attention* "
-        "on some queries.",
-        table(f"route | similarity | columns | queries | peak (target: {MEMORY_BAR} MiB)", peaks),
+        "Peak memory above inputs, forward and backward, 100 000 keys, by route: "
+        f"{min(peaks):.0f} to {max(peaks):.0f} MiB (target: {MEMORY_BAR}).",
         "No accelerator was available: nothing here ran on one.",
         keep=not quick,
     )

@@ -114,9 +114,9 @@ def report(name: str, *parts: str, keep: bool = True) -> None:
     page = REPORTS / f"{PAGES.get(name, name)}.md"
     if name in PAGES:
         section = re.sub(r"^#", "##", text, flags=re.MULTILINE)
-        before, rest = page.read_text(encoding="utf-8").split(f"<!-- {name} -->\n", 1)
-        after = rest.split(f"<!-- end of {name} -->\n", 1)[1]
-        text = f"{before}<!-- {name} -->\n\n{section}\n<!-- end of {name} -->\n{after}"
+        before, rest = page.read_text(encoding="utf-8").split(f"<!--{name}-->\n", 1)
+        after = rest.split(f"<!--/{name}-->\n", 1)[1]
+        text = f"{before}<!--{name}-->\n\n{section}\n<!--/{name}-->\n{after}"
     page.write_text(text, encoding="utf-8")
 
 

