@@ -95,3 +95,19 @@ def test_a_share_of_weights_that_is_no_whole_number_of_rows_is_refused():
     assert made(NadarayaWatsonRegressor, 0.3).fit(x, x[:, 0], whole * (50 / whole.sum())).window_.k == 15
     with pytest.raises(ValueError, match=r"is 7\.5 rows, and windows reach to a whole number; give k as"):
         made(NadarayaWatsonRegressor, 0.3).fit(x, x[:, 0], weight)
+
+
+@pytest.mark.parametrize("weight", [None, np.arange(300) % 3])
+@pytest.mark.parametrize("columns", [1, 2])
+@pytest.mark.parametrize("dense", [True, False])
+@pytest.mark.parametrize("period", [None, 24.0])
+def test_rows_at_the_distance_of_the_kth_are_all_in_the_window(period, dense, columns, weight, generator):
+    """Of hours in tenths, whose differences differ in their last digits, from wherever and in whatever unit."""
+    hours = np.round(generator.uniform(0.0, 24.0, size=(300, columns)), 1)
+    query, y = hours[:: 1 if dense else 60] + 0.1, generator.normal(size=300)
+    found = []
+    for origin, unit in ((0.0, 1.0), (7.3, 1.0), (0.0, 1e-3), (0.4, 3.0)):
+        turns = None if period is None else {0: period * unit}
+        model = made(NadarayaWatsonRegressor, 13, kernel="boxcar", periodic=turns)
+        found.append(model.fit((hours + origin) * unit, y, weight).predict((query + origin) * unit))
+    np.testing.assert_allclose(found[1:], np.tile(found[0], (3, 1)), rtol=1e-9, atol=1e-12)
