@@ -70,6 +70,10 @@ class Geometry(tuple[int, ...]):
         """Return numbers of columns, of shape (..., d), by bandwidth; of several columns the length of the vector."""
         return np.asarray(np.hypot.reduceat(numbers, self.starts, axis=-1)) if self else numbers
 
+    def evened(self, spread: Array) -> Array:
+        """Return spreads of columns with one for all axes of a circle or a sphere, whose directions are arbitrary."""
+        return self.per_column(self.lengths(spread) / np.sqrt(self)) if self else spread
+
     def project_planes(self, query: Array, layout: Layout, state: PoolState) -> PoolState:
         """Return kernel sums of local planes with offsets along the tangents at the queries.
 

@@ -244,9 +244,7 @@ class StandardColumns:
         """Measure the numeric columns of weighted rows."""
         numbers: Array = encoding.pooled(key).astype(np.float64)
         spread = np.where(np.ptp(numbers, axis=0) > 0, spread_of(numbers, weight), 0.0)
-        geometry = Geometry(encoding.sizes)
-        if geometry:  # one unit for the axes of a circle or a globe, which are arbitrary
-            spread = geometry.per_column(geometry.lengths(spread) / np.sqrt(geometry))
+        spread = Geometry(encoding.sizes).evened(spread)
         spread = np.where(spread > 0, spread, np.inf)
         return cls(encoding, mean_of(numbers, weight), spread)
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernpool.bandwidth import canonical_ratio
-from kernpool.core import NO_CATEGORIES, Categories, Keys
+from kernpool.core import CARTESIAN, NO_CATEGORIES, Categories, Geometry, Keys
 from kernpool.data import as_key_weight, as_real_array, with_days
 from kernpool.execution.error_messages import as_count, check_choice
 from kernpool.execution.progress import current_progress
@@ -44,6 +44,7 @@ class TestSample:
     y: Array
     code: NDArray[np.int64]  # shape (n, k)
     categories: Categories = NO_CATEGORIES
+    geometry: Geometry = CARTESIAN
     kind: str = "wild"
     n_resamples: int = 399
     seed: int = 0
@@ -109,9 +110,9 @@ class TestSample:
         r"""Return the default bandwidths of Zheng's statistic: :math:`\hat\sigma_a n^{-1/(4 + d)}` if Gaussian."""
         # not those of the fit: where one is infinite the test would have no power
         X = self.numeric
-        spread = X.std(axis=0, ddof=1)
+        spread = self.geometry.evened(np.where(np.ptp(X, axis=0) > 0, X.std(axis=0, ddof=1), 0.0))
         rate = len(self) ** (-1.0 / (4.0 + self.X.shape[1]))
-        return np.asarray(np.where(np.ptp(X, axis=0) > 0, spread, 1.0) * (rate * canonical_ratio(kernel)))
+        return np.asarray(np.where(spread > 0, spread, 1.0) * (rate * canonical_ratio(kernel)))
 
     def test(
         self, statistic: Callable[[Array], Array], middle: Array, residual: Array, *, null: str, bandwidth: Array

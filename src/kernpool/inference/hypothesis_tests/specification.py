@@ -9,9 +9,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.core.pair_factors import Categories
+from kernpool.core import Categories, Geometry
 from kernpool.data import Encoding, as_bandwidth, is_frame
 from kernpool.data.columns import labels_of_rows, refuse_other_labels
+from kernpool.data.encoding import COLUMN_OPTIONS
 from kernpool.execution.error_messages import abbreviate
 from kernpool.inference.hypothesis_tests.base import TestResult, TestSample, read_inputs, read_output, read_weight
 from kernpool.inference.hypothesis_tests.significance import zheng_statistic
@@ -62,7 +63,7 @@ def specification_test(
         Output.
     model : scikit-learn regressor, optional
         The model of the null hypothesis, with few parameters; by default ``LinearRegression()``. It is cloned and
-        fitted to y, and to each resample.
+        fitted to y, and to each resample. If it pools columns otherwise, such as ``periodic``, K does as well.
     sample_weight : array_like of shape (n,), optional
         Frequencies: whole numbers. The model is fitted to rows repeated by their frequencies.
     bandwidth : float or array_like of shape (d,), optional
@@ -130,11 +131,12 @@ def specification_test(
             f"model must be a regressor with fit and predict, got {abbreviate(model)}; such as LinearRegression()"
         )
     refuse_other_labels(labels_of_rows(X), y=y, sample_weight=sample_weight)
-    sample, inputs = _read(X, y, sample_weight)
+    sample, inputs = _read(X, y, sample_weight, model)
     sample = replace(sample, kind=kind, n_resamples=n_resamples, seed=as_seed(random_state))
     profile = get_kernel(kernel)
-    given = None if bandwidth is None else as_bandwidth(bandwidth, sample.numeric.shape[1])
-    width = sample.test_bandwidth(profile) if given is None else given
+    width, geometry = sample.test_bandwidth(profile), sample.geometry
+    if bandwidth is not None:
+        width = geometry.per_column(as_bandwidth(bandwidth, len(geometry) or len(width)))
     rate = len(sample) ** (-2.0 / (4.0 + sample.X.shape[1]))
     smoothing = np.minimum(sample.categories.largest, rate)
     statistic = zheng_statistic(sample.smoother(Recipe.of(profile, width, n_jobs=n_jobs), smoothing))
@@ -159,26 +161,22 @@ def _name(model: Regressor | None) -> str:
     return "LinearRegression()" if model is None else " ".join(repr(model).split())
 
 
-def _read(X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> tuple[TestSample, Any]:
+def _read(X: Any, y: ArrayLike, sample_weight: ArrayLike | None, model: Regressor | None) -> tuple[TestSample, Any]:
     """Validate the rows of a test, repeated by frequency weight; return a `TestSample`, and X for the model's fit."""
-    encoding = Encoding.fit(X) if is_frame(X) else None
-    if encoding is None:
-        table: Any = read_inputs(X)
-        numeric, code, categories = table, None, Categories()
-    else:
-        table = X
-        numeric, code = encoding.encode(X)
-        kinds = [encoding.kinds[i] for i in encoding.categorical]
-        kernels = [kernel_of_family("li_racine", ordered=kind == "ordered") for kind in kinds]
-        categories = Categories(tuple(kernels), encoding.table_levels)
+    table: Any = X if is_frame(X) else read_inputs(X)
+    options: dict[str, Any] = {name: getattr(model, name, None) for name in COLUMN_OPTIONS}
+    encoding = Encoding.fit(table, **options)
+    numeric, code = encoding.encode(table)
+    kinds = [encoding.kinds[i] for i in encoding.categorical]
+    kernels = [kernel_of_family("li_racine", ordered=kind == "ordered") for kind in kinds]
+    categories = Categories(tuple(kernels), encoding.table_levels)
     n = len(numeric)
     output, weight = read_output(y, n, "specification_test"), read_weight(sample_weight, n)
-    sample = TestSample.of(numeric, output, weight, code, categories, what="specification_test")
+    sample = TestSample.of(encoding.pooled(numeric), output, weight, code, categories, what="specification_test")
+    sample = replace(sample, geometry=Geometry(encoding.sizes))
     if weight is None:
         return sample, table
     rows = np.repeat(np.arange(n), weight.astype(np.int64))
-    if encoding is None:
-        return sample, table[rows]
     return sample, table.iloc[rows] if hasattr(table, "iloc") else table[rows]
 
 
