@@ -103,10 +103,9 @@ class Threads(Situation):
 
 
 class Repeated(Situation):
-    """A weight of 3 is three equal rows; attention is documented as that of other rows, whatever their weights."""
+    """A weight of 3 is three equal rows."""
 
     rtol = 1e-9
-    answers = frozenset(ANSWERS) - {"attention of rows"}
     keeps_order = False
 
     def lacks(self, study: Study) -> str:
@@ -324,13 +323,9 @@ class UnitsOfY(Situation):
 
 
 class Turned(Situation):
-    """Hours counted from another one, and those of other days; the globe turned about its axis.
-
-    The test of a specification compares rows by their columns as they are.
-    """
+    """Hours counted from another one, and those of other days; the globe turned about its axis."""
 
     rtol = 1e-9
-    answers = frozenset(ANSWERS) - {"specification_test"}
 
     def lacks(self, study: Study) -> str:
         options = study.estimator.get_params(deep=False)

@@ -15,6 +15,7 @@ from kernpool import (
     LocalLinearRegressor,
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
+    Nearest,
     load_model,
     save_model,
 )
@@ -46,7 +47,7 @@ def slow_rule(key, weight, query, bandwidth, planes):
     for row in query:
         beyond = False
         for a, value in enumerate(row):
-            known = [x for x, w in zip(key[:, a], weight, strict=True) if w > 0]
+            known = np.repeat(key[:, a], weight.astype(int)).tolist()
             beyond |= value > slow_limit(known, bandwidth[a], len(row), planes)
             beyond |= -value > slow_limit([-x for x in known], bandwidth[a], len(row), planes)
         found.append(beyond)
@@ -236,3 +237,13 @@ def test_new_rows_like_the_training_rows_are_rarely_extrapolation_whatever_the_b
             new = DRAWS[draw](g, (1000, d))
             far.append(((new < low) | (new > high)).any(axis=1).mean())
     assert np.mean(far) <= (0.06 if planes and n == 50 else 0.01)  # few rows with long tails have short planes
+
+
+@pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")
+def test_windows_of_the_nearest_rows_are_as_wide_as_those_of_rows_by_their_weights(generator):
+    x, weight = np.r_[generator.uniform(0, 1, 40), np.linspace(2, 9, 20)][:, None], np.repeat([1, 9], [40, 20])
+    limits = [
+        NadarayaWatsonRegressor("tricube", 1.0, window=Nearest(30)).fit(rows, rows[:, 0], times)._extent.reach[0]
+        for rows, times in ((x, weight), (np.repeat(x, weight, axis=0), None))
+    ]
+    np.testing.assert_allclose(*limits)

@@ -12,4 +12,4 @@ def weighted_median(value: Array, weight: Array) -> float:
     counted = np.cumsum(weight[order])
     half = 0.5 * counted[-1]
     places = np.searchsorted(counted, [half, half * (1.0 + 1e-12)], side="left")  # two rows if half lies between them
-    return float(np.mean(value[order][np.minimum(places, len(value) - 1)]))
+    return float(np.sum(0.5 * value[order][np.minimum(places, len(value) - 1)]))

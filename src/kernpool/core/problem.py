@@ -226,6 +226,15 @@ class Problem:
         """Weight left on each query's own key, as of `own`."""
         return self.own[1]
 
+    @property
+    def log_own(self) -> Array:
+        """Logarithm of the weight of a key at each query that equals it, of shape (m,)."""
+        found = np.full(len(self.query), self.similarity.log_peak)
+        if self.factors is not None:
+            for table, code in zip(self.factors.log_tables, self.factors.query_code.T, strict=True):
+                found += table[code, code]
+        return found
+
     def multiplicity(self) -> Array:
         """Return the frequency of each key for each query, (m, n), after masks, exclusions and leave-one-out."""
         weight = np.ones(len(self.key)) if self.key_weight is None else self.key_weight

@@ -10,6 +10,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from kernpool.core.medians import weighted_median
 from kernpool.data.chunks.base import Chunk, joined_ranges, range_of
 from kernpool.data.dates import in_words
 from kernpool.data.encoding import Cuts, Encoding
@@ -61,7 +62,9 @@ def reach_of_range(
         return low - margin, high + margin
 
 
-def reach_of_rows(key: NDArray[Any], bandwidth: Array, planes: bool = False) -> tuple[Array, Array]:
+def reach_of_rows(
+    key: NDArray[Any], bandwidth: Array, planes: bool = False, weight: Array | None = None
+) -> tuple[Array, Array]:
     r"""Compute extrapolation limits of each column from rows in memory: wider than `reach_of_range` for long tails.
 
     .. math:: m + (x_{(n-1)} - m) \, \min\{6, (4 d / (.003\, n))^\gamma\},
@@ -79,6 +82,8 @@ def reach_of_rows(key: NDArray[Any], bandwidth: Array, planes: bool = False) -> 
         Training rows of positive weight.
     bandwidth, planes
         As of `reach_of_range`.
+    weight : ndarray of shape (n,), optional
+        Frequencies: a weight of 3 is three rows.
 
     Notes
     -----
@@ -90,15 +95,17 @@ def reach_of_rows(key: NDArray[Any], bandwidth: Array, planes: bool = False) -> 
     >>> reach_of_rows(np.linspace(0.0, 5.0, 101)[:, None], np.array([0.1]))[1].round(2)
     array([6.19])
     """
-    rows = np.sort(np.asarray(key, dtype=np.float64), axis=0)
+    weight = np.ones(len(key)) if weight is None else weight
+    times = np.ceil(np.minimum(weight, MOST_TAIL + 2)).astype(np.intp)  # no more at either end have a say
+    rows = np.sort(np.repeat(np.asarray(key, dtype=np.float64), times, axis=0), axis=0)
     steps = np.diff(rows, axis=0).T
     step = np.array([np.median(one[one > 0]) if np.any(one > 0) else 0.0 for one in steps])
     near = reach_of_range(rows[0], rows[-1], bandwidth, planes, step)
-    n, d = rows.shape
+    n, d = max(round(weight.sum()), len(key)), key.shape[1]
     if n < FEWEST_TAIL:
         return near
     k = min(MOST_TAIL, max(FEWEST_TAIL, n // TAIL), max(n // 2 - 2, 1))
-    middle, power = 0.5 * rows[(n - 1) // 2] + 0.5 * rows[n // 2], max(np.log(4.0 * d / (FALSE_ALARMS * n)), 0.0)
+    middle, power = [weighted_median(x, weight) for x in key.T], max(np.log(4.0 * d / (FALSE_ALARMS * n)), 0.0)
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         below, above = middle - rows[1 : k + 2], rows[-2 : -k - 3 : -1] - middle
         low, high = middle - _tail(below, power), middle + _tail(above, power)
@@ -192,15 +199,17 @@ class Extent:
             low, high = cast(Source, self.source).ask(Ranges()) if known is None else known
             return reach_of_range(low, high, bandwidth, self.planes), low, high, ()
         encoding = self.encoding
-        counted = self.key if self.weight is None else self.key[self.weight > 0]
+        kept = slice(None) if self.weight is None else np.flatnonzero(self.weight > 0)
+        counted, weight = self.key[kept], None if self.weight is None else self.weight[kept]
         cuts = encoding.cuts(counted)
         unrolled = encoding.unrolled(counted, cuts)
         if self.ratios is not None:
-            rows = self.ratios.keys.rows.array[self.ratios.weight > 0]
-            usual = self.ratios.points(rows[:: -(-len(rows) // USUAL_ROWS)]).widening
+            some = np.flatnonzero(self.ratios.weight > 0)
+            some = some[:: -(-len(some) // USUAL_ROWS)]
+            usual = self.ratios.points(self.ratios.keys.rows.array[some]).widening
             assert usual is not None
-            bandwidth = bandwidth * np.median(usual)
-        reach = reach_of_rows(unrolled, encoding.in_units(bandwidth, counted), self.planes)
+            bandwidth = bandwidth * weighted_median(usual, self.ratios.weight[some])
+        reach = reach_of_rows(unrolled, encoding.in_units(bandwidth, counted), self.planes, weight)
         return reach, *range_of(unrolled), cuts
 
     def warn(self, query: NDArray[Any]) -> None:

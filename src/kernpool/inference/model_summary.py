@@ -12,10 +12,10 @@ AICc, GCV                        as in `kernpool.bandwidth.criteria`
 
 The residual standard error that np prints divides by the number of rows, and is smaller.
 
-The attention that a unit of row j receives from all other rows, with frequencies w, kernel weights K and the
+The attention that a unit of row j receives from all other units, with frequencies w, kernel weights K and the
 leave-one-out sums of weights D_i::
 
-    A_j = sum_{i != j} w_i K_ij / D_i
+    A_j = sum_{i != j} w_i K_ij / D_i + max(w_j - 1, 0) K_jj / D_j
 
 is a kernel sum again: with rows as queries, and w_i / D_i as weights of the keys. So it costs one more pass, and no
 table of pairs. Where D_i underflows, because row i is far from all others, its weights are computed one by one.
@@ -412,7 +412,7 @@ ISOLATED = 0.1  # attention, of that of an average row, below which a row is har
 
 
 def attention_received(smoother: Smoother) -> Array:
-    """Return the attention that one unit of each row receives in leave-one-out predictions of the other rows."""
+    """Return the attention that one unit of each row receives in leave-one-out predictions of the other units."""
     # one is that of an average row; two passes over pairs of rows
     smoother = smoother.of_degree(0).with_values(np.zeros((len(smoother.weight), 1)))
     problem, weight = smoother.left_out_problem(smoother.exclusion), smoother.weight
@@ -424,13 +424,14 @@ def attention_received(smoother: Smoother) -> Array:
         unit = float(mass[near].min())
         share = np.where(near, weight * np.exp(unit - np.where(near, mass, unit)), 0.0)
         largest = float(share.max())  # so that the largest weight is one unit, and a row is left out as a whole
+        equal = problem.own_weight * problem.weight_unit  # of the other units of a row, which attend to it as well
+        attention += equal * np.exp(np.where(near & (equal > 0), problem.log_own - mass, 0.0)) * near
         received = replace(problem, key_weight=share / largest, weight_unit=1.0, prepared=None)
         for rows, similarity in problem.similarity.parts():  # of keys now: windows are those of the rows that attend
             state = smoother.sums(replace(received, similarity=similarity).block(slice(None), rows))
             attention += np.where(state.denominator > 0, largest * np.exp(state.log_denominator - unit), 0.0)
     (far,) = np.nonzero((weight > 0) & ~near & (mass > -np.inf))
     for rows, alpha in weight_rows(problem.block(far)) if far.size else ():
-        alpha[np.arange(len(alpha)), far[rows]] = 0.0
         attention += weight[far[rows]] @ np.divide(alpha, weight, where=weight > 0, out=np.zeros_like(alpha))
     return np.where(weight > 0, attention, 0.0)
 
@@ -444,8 +445,8 @@ class RowDiagnostics(PrintedResult):
     Parameters
     ----------
     attention : ndarray of shape (n,)
-        Attention that one unit of each row receives from the other rows, in units of an average row: the pooling
-        weight in leave-one-out predictions of the others, summed over these.
+        Attention that one unit of each row receives from all others, in units of an average row: the pooling weight in
+        leave-one-out predictions of the others, summed over these. A weight of 3 is three rows.
     residual : ndarray of shape (n,) or (n, c)
         Output minus leave-one-out prediction; of a classifier one minus the leave-one-out probability of the row's own
         class.

@@ -538,10 +538,7 @@ def fit_training(smoother: Smoother) -> Training:
     held_out = others if one_by_one else smoother.fit_left_out(exclusion)
     deleted, has_others = held_out.values("mean")
     problem, n = others.problem, len(weight)
-    log_own = np.full(n, problem.similarity.log_peak)
-    if problem.factors is not None:
-        tables = zip(problem.factors.log_tables, problem.factors.key_code.T, strict=True)
-        log_own += sum(table[code, code] for table, code in tables)
+    log_own = problem.log_own
     unit = np.minimum(weight, 1.0)
     fitted, share, mass, base = np.empty_like(smoother.keys.value), np.empty(n), np.empty(n), np.empty(n)
     tilt = np.empty((n, problem.layout.regressors))

@@ -311,10 +311,10 @@ def row_diagnostics(model: FittedModel, *, labels: ArrayLike | None = None) -> R
 
     Notes
     -----
-    .. math:: A_j = \sum_{i \ne j} w_i\, \frac{K_{ij}}{\sum_{l \ne i} w_l K_{il}}
+    .. math:: A_j = \sum_i (w_i - \delta_{ij})\, \frac{K_{ij}}{\sum_l (w_l - \delta_{il}) K_{il}}
 
     is the attention of one unit of row j: the sum of its pooling weights in the leave-one-out predictions of all other
-    rows, one on average. Of planes, too, it is that of pooling weights, which are not negative. A row receives no
+    units, one on average. Of planes, too, it is that of pooling weights, which are not negative. A row receives no
     attention from rows that the fit leaves out with it (`exclusion_`). Two passes over pairs of rows beyond those of
     residuals, in O(n) memory.
 
