@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from kernpool.inference.resampling.bootstrap import resampled_counts
+from tests.battery.answers import ANSWERS
 from tests.battery.options import LEVELS, OPTIONS, Study
-from tests.battery.situations import KNOWN, check, fitted, outcome, searches
+from tests.battery.situations import KNOWN, check, expected, fitted, outcome, searches
 from tests.support.dense_conformal import order_statistic, ranks
 from tests.support.dense_inference import Dense
 
@@ -216,3 +217,23 @@ def test_the_plain_models_are_the_sums_of_their_docstrings(option):
     if options._degree:
         slope = model.get_prediction(study.query).slope.reshape(len(expected), -1)
         np.testing.assert_allclose(slope, (share @ dense.y)[:, 1:, 0], rtol=1e-8, atol=1e-10)
+
+
+NAMED = {  # words of a remedy, and the answer that they name
+    "use predict,": "predict", "use predict, get_prediction": "get_prediction", "use slope": "slope",
+    "get_prediction(X).slope": "slope", "explain()": "explain", "weights": "weights", "summary": "summary",
+    "expected_error()": "expected_error", "'sandwich'": "variance sandwich", "model.conf": "confidence_interval auto",
+    'method="naive"': "confidence_interval naive", 'method="robust"': "confidence_interval robust",
+    "simultaneous='multiplier'": "band multiplier", "method='auto'": "interval to_frame",
+    "adaptive": "prediction_interval adaptive", "cv+": "prediction_interval cv+",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("option", sorted(OPTIONS.keys() - {"empty: raise"}))  # whose last window is empty
+def test_what_the_remedy_of_a_refusal_names_is_answered(option):
+    for answer in ANSWERS:
+        refusal = expected(option, answer, "again")
+        if isinstance(refusal, TypeError | ValueError):
+            remedy = str(refusal).partition("; ")[2]
+            answers = {each for words, each in NAMED.items() if words in remedy}
+            assert {each: check(option, each, "again") for each in answers} == dict.fromkeys(answers, "holds"), remedy

@@ -233,7 +233,7 @@ def test_new_rows_like_the_training_rows_are_rarely_extrapolation_whatever_the_b
     for d in (1, 2, 3, 5):
         for seed in range(20):
             g = np.random.default_rng(seed)
-            low, high = reach_of_rows(DRAWS[draw](g, (n, d)), np.zeros(d), planes=planes)
+            low, high = reach_of_rows(DRAWS[draw](g, (n, d)), np.ones(n), np.zeros(d), planes=planes)
             new = DRAWS[draw](g, (1000, d))
             far.append(((new < low) | (new > high)).any(axis=1).mean())
     assert np.mean(far) <= (0.06 if planes and n == 50 else 0.01)  # few rows with long tails have short planes

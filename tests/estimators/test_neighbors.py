@@ -111,3 +111,11 @@ def test_rows_at_the_distance_of_the_kth_are_all_in_the_window(period, dense, co
         model = made(NadarayaWatsonRegressor, 13, kernel="boxcar", periodic=turns)
         found.append(model.fit((hours + origin) * unit, y, weight).predict((query + origin) * unit))
     np.testing.assert_allclose(found[1:], np.tile(found[0], (3, 1)), rtol=1e-9, atol=1e-12)
+
+
+def test_numbers_by_aicc_are_those_of_the_least_with_levels_as_well():
+    rows = np.column_stack([X, np.arange(60) % 3])
+    model = NadarayaWatsonRegressor("tricube", "aicc", window=Nearest(), unordered=[1]).fit(rows, Y)
+    options = {"bandwidth": model.bandwidth_, "smoothing": model.smoothing_, "unordered": [1]}
+    errors = {k: made(KINDS[0], k, **options).fit(rows, Y).summary().aicc for k in range(4, 30)}
+    assert model.window_.k == min(errors, key=errors.__getitem__)

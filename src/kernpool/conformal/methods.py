@@ -140,7 +140,7 @@ def check_method(method: Any, own: bool, units: Units = SINGLE_ROWS) -> MethodRe
     for refused, reason in (
         (record.rows == "other" and own,
          f"method={method!r} needs calibration rows that the model was not fitted to: give X_calibration and "
-         "y_calibration, or use a method that takes the training rows, such as 'cv+'"),
+         "y_calibration, or use a method that takes the training rows, such as 'adaptive'"),
         (record.rows == "own" and not own,
          f"method={method!r} is calibrated by leave-one-out on the training rows and has no use for X_calibration; "
          "omit it, or use method='adaptive' or 'split'"),

@@ -397,7 +397,7 @@ def _penalised(
     fit = Sums(state, problem.layout, problem.value_center).fit(recipe.ridge_weight(problem.key.shape[1]))
     which = slice(None) if rows is None else rows
     weight = np.ones(len(fit.base)) if problem.key_weight is None else problem.key_weight[which] * problem.weight_unit
-    hat = np.exp(problem.similarity.log_peak - state.log_denominator) * fit.base
+    hat = np.exp(problem.log_own - state.log_denominator) * fit.base
     residual = problem.value[which] + problem.value_center - fit.intercept
     trace = float(weight @ hat) * total / float(weight.sum())
     square = float(weight @ np.sum(residual**2, axis=1)) / float(weight.sum())

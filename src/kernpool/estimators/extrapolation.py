@@ -62,9 +62,7 @@ def reach_of_range(
         return low - margin, high + margin
 
 
-def reach_of_rows(
-    key: NDArray[Any], bandwidth: Array, planes: bool = False, weight: Array | None = None
-) -> tuple[Array, Array]:
+def reach_of_rows(key: NDArray[Any], weight: Array, bandwidth: Array, planes: bool = False) -> tuple[Array, Array]:
     r"""Compute extrapolation limits of each column from rows in memory: wider than `reach_of_range` for long tails.
 
     .. math:: m + (x_{(n-1)} - m) \, \min\{6, (4 d / (.003\, n))^\gamma\},
@@ -78,12 +76,10 @@ def reach_of_rows(
 
     Parameters
     ----------
-    key : ndarray of shape (n, d)
-        Training rows of positive weight.
+    key, weight : ndarray of shape (n, d) and (n,)
+        Training rows, and their frequencies, which are positive.
     bandwidth, planes
         As of `reach_of_range`.
-    weight : ndarray of shape (n,), optional
-        Frequencies: a weight of 3 is three rows.
 
     Notes
     -----
@@ -92,10 +88,9 @@ def reach_of_rows(
 
     Examples
     --------
-    >>> reach_of_rows(np.linspace(0.0, 5.0, 101)[:, None], np.array([0.1]))[1].round(2)
+    >>> reach_of_rows(np.linspace(0.0, 5.0, 101)[:, None], np.ones(101), np.array([0.1]))[1].round(2)
     array([6.19])
     """
-    weight = np.ones(len(key)) if weight is None else weight
     times = np.ceil(np.minimum(weight, MOST_TAIL + 2)).astype(np.intp)  # no more at either end have a say
     rows = np.sort(np.repeat(np.asarray(key, dtype=np.float64), times, axis=0), axis=0)
     steps = np.diff(rows, axis=0).T
@@ -199,8 +194,8 @@ class Extent:
             low, high = cast(Source, self.source).ask(Ranges()) if known is None else known
             return reach_of_range(low, high, bandwidth, self.planes), low, high, ()
         encoding = self.encoding
-        kept = slice(None) if self.weight is None else np.flatnonzero(self.weight > 0)
-        counted, weight = self.key[kept], None if self.weight is None else self.weight[kept]
+        weight = np.ones(len(self.key)) if self.weight is None else self.weight
+        counted, weight = self.key[weight > 0], weight[weight > 0]
         cuts = encoding.cuts(counted)
         unrolled = encoding.unrolled(counted, cuts)
         if self.ratios is not None:
@@ -209,7 +204,7 @@ class Extent:
             usual = self.ratios.points(self.ratios.keys.rows.array[some]).widening
             assert usual is not None
             bandwidth = bandwidth * weighted_median(usual, self.ratios.weight[some])
-        reach = reach_of_rows(unrolled, encoding.in_units(bandwidth, counted), self.planes, weight)
+        reach = reach_of_rows(unrolled, weight, encoding.in_units(bandwidth, counted), self.planes)
         return reach, *range_of(unrolled), cuts
 
     def warn(self, query: NDArray[Any]) -> None:

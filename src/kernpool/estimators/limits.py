@@ -121,7 +121,7 @@ LIMITS: dict[str, dict[str, str]] = {  # answer: kinds of models that do not hav
     "expected_error": BY_ROWS,
     "explain": BY_ROWS | {"quadratic": "use weights(), or degree=1"},
     "additive_terms": {
-        "mean": "use LocalLinearRegressor, or explain() for the rows behind a prediction",
+        "mean": "use LocalLinearRegressor, or attention_weights(X) for the rows behind a prediction",
         "quadratic": "use slope, or degree=1",
         "options": WITHOUT_OPTIONS,
     },
@@ -143,6 +143,11 @@ LIMITS: dict[str, dict[str, str]] = {  # answer: kinds of models that do not hav
     "another method of prediction intervals": {
         "robust": "use method='auto' (with X_calibration and y_calibration it is 'split', with groups 'jackknife+', "
         "else 'cv+', which fits again without each tenth of the rows), or fit it with robust=False"
+    },
+    "a stack": {
+        "robust": LINEAR,
+        "gap": "fit the local member alone, or with gap=0 and groups= of rows next to each other, such as "
+        "np.arange(n) // 20",
     },
     "forest=": {"groups": "use forest=None, since out-of-bag predictions leave out single rows"},
     "calibration by X_calibration": {

@@ -381,11 +381,7 @@ class Objective(SearchObjective):
         residual = (problem.value - prediction) * self._share
         hat, empty = np.empty(0), ~fit.occupied
         if criterion.log_penalty is not None:
-            own = np.ones(len(residual))
-            if problem.factors is not None:
-                for table, level in zip(problem.factors.tables, self.rows.code.T, strict=True):
-                    own *= np.diagonal(table)[level]
-            itself = np.exp(self._log_peak - state.shift) / state.denominator * own
+            itself = np.exp(problem.log_own - state.shift) / state.denominator
             # No other row is in a compact kernel's support where a row's weight for itself is all that there is.
             alone = (weight <= 1.0) & (itself * weight >= 1.0 - ROUNDING)
             hat, empty = itself * fit.base, alone & self.problem.similarity.kernel.is_compact

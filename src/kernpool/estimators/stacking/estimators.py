@@ -62,6 +62,7 @@ class StackedEstimator(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scik
         check_forest(self.forest)
         local: Any = self._new_local()  # all of the classes fit so
         local.fit(X, y, sample_weight, groups)
+        refuse(local, "a stack")
         if self.forest is not None:
             refuse(local, "forest=")
         self._keep(FittedStack.of(local, self._fit_members))

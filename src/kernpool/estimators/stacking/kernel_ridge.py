@@ -153,7 +153,8 @@ class Spectrum:
         if group is None:
             return np.asarray(residual / (1.0 - self.leverage(ridge))[:, None])
         left_out = np.empty_like(residual)
-        for rows in _rows_of_groups(group):
+        order = np.argsort(group, kind="stable")
+        for rows in np.split(order, np.flatnonzero(np.diff(group[order])) + 1):
             some = self.vectors[rows]
             hat = (some * factor) @ some.T + root[rows] * root[rows].T / self.weight.sum()
             left_out[rows] = np.linalg.solve(np.eye(len(rows)) - hat, root[rows] * residual[rows]) / root[rows]
@@ -189,11 +190,6 @@ def _positive_part(matrix: Array) -> tuple[Array, Array]:
     values, vectors = eigh(matrix, driver="evd", overwrite_a=True, check_finite=False)
     kept = values > RANK * values[-1]
     return values[kept], vectors[:, kept]
-
-
-def _rows_of_groups(group: Codes) -> Iterator[NDArray[np.intp]]:
-    order = np.argsort(group, kind="stable")
-    yield from np.split(order, np.flatnonzero(np.diff(group[order])) + 1)
 
 
 def mean_of(value: Array, weight: Array) -> Array:

@@ -85,11 +85,6 @@ class TestSample:
     def __len__(self) -> int:
         return len(self.y)
 
-    @property
-    def repeats(self) -> bool:
-        """Whether any two rows are equal, in inputs and output."""
-        return len(np.unique(np.column_stack([self.X, self.code, self.y]), axis=0)) < len(self)
-
     def take(self, numeric: list[int], categorical: list[int]) -> TestSample:
         """Return the sample with only the numeric and categorical columns that have the given indices."""
         kernels, levels = self.categories.kernels, self.categories.levels

@@ -202,13 +202,9 @@ def _predictions(model: Regressor | None, inputs: Any) -> Callable[[Array], Arra
         return project
 
     def refit(outputs: Array) -> Array:
-        return np.stack([_predicted(clone(model).fit(inputs, column), inputs) for column in outputs.T], axis=1)
+        return np.column_stack([clone(model).fit(inputs, column).predict(inputs) for column in outputs.T])
 
     return refit
-
-
-def _predicted(model: Regressor, inputs: Any) -> Array:
-    return np.asarray(model.predict(inputs), dtype=np.float64).reshape(len(inputs))
 
 
 def _basis(X: Array) -> Array:
