@@ -162,8 +162,9 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
         Returns
         -------
         ndarray of shape (m, n)
-            Rows sum to one, and their product with the training outputs is the prediction. Weights of a local constant
-            fit are a probability distribution; those of planes may be negative (`Prediction.weights` has the formula).
+            Rows sum to one, and their product with the training outputs is the prediction, with its warnings. Weights
+            of a local constant fit are a probability distribution; those of planes may be negative
+            (`Prediction.weights` has the formula).
 
         Raises
         ------
@@ -171,13 +172,6 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
             If the weights need more than `max_bytes`; or a window is empty, and `empty` is ``"raise"``.
         TypeError
             If the model was fitted to chunks.
-
-        Warns
-        -----
-        EmptyWindowWarning
-            If a query has no training row within the kernel's support, and `empty` is ``"nearest"`` or ``"nan"``.
-        ExtrapolationWarning
-            If rows of X are far beyond the training rows.
         """
         return prediction_at(PredictionBase, self, X).weights(max_bytes=max_bytes)
 

@@ -385,10 +385,10 @@ class LocalLinearRegressor(KernelRegressor):
         all. Of a categorical one, how far its smoothing is from making no difference. Only after a search.
     ridge_ : float
         The ridge, given or found; zero for none.
-    bandwidth_, smoothing_, encoding_, bandwidth_search_, loo_error_, loo_empty_windows_, window_
+    bandwidth_, smoothing_, loo_error_, window_
         As in `NadarayaWatsonRegressor`.
-    key_, value_, key_weight_, robust_weight_, search_rows_, source_, reference_, bandwidth_note_, n_features_in_
-        As in `NadarayaWatsonRegressor`.
+    encoding_, bandwidth_search_, loo_empty_windows_, key_, value_, key_weight_, robust_weight_, search_rows_, source_
+        Those of `NadarayaWatsonRegressor`, as are all others.
 
     See Also
     --------

@@ -243,11 +243,7 @@ class PredictionIntervals(FittedModel):
         Warns
         -----
         InferenceWarning
-            If there are too few rows for the level, or intervals are infinite or have no width.
-        EmptyWindowWarning
-            If windows are empty and `empty` is ``"nearest"``, the default, or ``"nan"``.
-        ExtrapolationWarning
-            If rows of X are far beyond the training rows.
+            If there are too few rows for the level, or intervals are infinite or have no width; else as `predict`.
 
         See Also
         --------
