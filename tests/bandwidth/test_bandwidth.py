@@ -63,16 +63,6 @@ def test_two_wells_and_the_deeper_one_wins():
     assert path.tried.shape == (path.evaluations, 1)
 
 
-def test_spreads_and_weights_shape_the_search(generator):
-    """Columns in other units: bandwidths follow, predictions do not change."""
-    X, y = generator.normal(size=(80, 2)), generator.normal(size=80)
-    y = y + 2 * X[:, 0]
-    one = NadarayaWatsonRegressor().fit(X, y)
-    other = NadarayaWatsonRegressor().fit(X * [1.0, 1024.0], y)
-    np.testing.assert_allclose(other.bandwidth_, one.bandwidth_ * [1, 1024], rtol=1e-9)
-    np.testing.assert_allclose(other.predict(X * [1.0, 1024.0]), one.predict(X), rtol=1e-9)
-
-
 @pytest.mark.parametrize("bandwidth", ["loo", "scott", "silverman"])
 @pytest.mark.parametrize("kernel", ["gaussian", "biweight"])
 @pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")

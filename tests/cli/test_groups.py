@@ -28,23 +28,19 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def fitted(folder):
-    options = ("--target", "y", "--groups", "class", "--degree", "1", "--summary", "--model", folder / "model")
+    options = ("--target", "y", "--groups", "class", "--degree", "1", "--model", folder / "model")
     done = process("fit", folder / "data.csv", *options)
     assert done.returncode == 0, done.stderr
-    return done, LocalLinearRegressor().fit(X[:, None], Y, groups=CLASS)
+    return LocalLinearRegressor().fit(X[:, None], Y, groups=CLASS)
 
 
 def test_bandwidths_are_those_of_left_out_clusters(folder, fitted):
-    done, expected = fitted
     model = load_model(folder / "model")
-    assert_allclose(model.bandwidth_, expected.bandwidth_, rtol=1e-6)
-    assert_array_equal(model.exclusion_.code, expected.exclusion_.code)
+    assert_allclose(model.bandwidth_, fitted.bandwidth_, rtol=1e-6)
+    assert_array_equal(model.exclusion_.code, fitted.exclusion_.code)
     assert_array_equal(model.key_, X[:, None])  # the labels are no column to predict from
     alone = LocalLinearRegressor().fit(X[:, None], Y)
     assert model.bandwidth_[0] > 1.5 * alone.bandwidth_[0]
-    report, error = done.stderr.decode(), model.leave_one_out().error
-    assert f"leave-cluster-out mean squared error  {error:.6g}" in report
-    assert f"leave-cluster-out R^2                 {1 - error / Y.var():.6g}" in report
 
 
 def test_intervals_are_of_clusters(folder, fitted):

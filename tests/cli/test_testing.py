@@ -37,7 +37,6 @@ def test_significance(run, folder):
     expected = model.significance_test("b", n_resamples=99, random_state=3)
     command = ("significance", folder / "model", "--column", "b", "--resamples", "99", "--seed", "3")
     assert printed(run("test", *command)) == f"{expected}\n"
-    assert "y does not depend on column 'b', given the others" in str(expected)
     shown = json.loads(printed(kernpool("test", *command, "--json")))
     assert shown["p_value"] == expected.p_value
     assert shown["statistic"] == pytest.approx(expected.statistic, rel=1e-9)
@@ -45,5 +44,3 @@ def test_significance(run, folder):
     assert load_model(folder / "model").n_jobs is None  # it stays as it is
     both, data = np.c_[A, B], ("specification", folder / "data.csv", "--target", "y", "--features", "a,b")
     assert printed(kernpool("test", *data, "--resamples", "49")) == f"{specification_test(both, Y, n_resamples=49)}\n"
-    both = ("significance", folder / "model", "--column", "a", "--column", "b", "--method", "gradient")
-    assert "columns 'a', 'b'" in printed(kernpool("test", *both, "--resamples", "19", "--kind", "mammen"))

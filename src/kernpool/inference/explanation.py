@@ -180,7 +180,7 @@ class Explanation(PrintedResult):
     def _lines(self, i: int) -> list[str]:
         """Return the printed explanation of a query; contributions to its predicted class, of a classifier."""
         effective, pooled, chosen = self.effective_rows[i], self._text(self.prediction[i]), self._explained_class(i)
-        few = ", averages few rows: large variance" if effective < FEW_ROWS else ""
+        few = ", averages few rows: large variance" if 0.0 < effective < FEW_ROWS else ""
         facts = {"prediction": pooled}
         if self.predicted is not None:
             facts = {"prediction": f"{self.predicted[i]}", "pooled label": f"{pooled}, {BEFORE_PRIORS}"}
