@@ -13,7 +13,6 @@ import numpy as np
 import pandas
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
-from sklearn.ensemble import RandomForestRegressor
 
 from kernpool import (
     Floor,
@@ -272,8 +271,6 @@ register("classes of levels", NadarayaWatsonClassifier("gaussian", 0.3, smoothin
 register("log loss", NadarayaWatsonClassifier(), by_row={"groups": GROUPS})
 register("recalibrate", NadarayaWatsonClassifier("gaussian", 0.2, recalibrate="isotonic"))
 register("stack", KernelStackingRegressor(LocalLinearRegressor("gaussian", 0.3)))
-register("stack in groups", KernelStackingRegressor(NadarayaWatsonRegressor("gaussian", 0.3), learn_metric=False),
-         by_row={"groups": GROUPS})  # fmt: skip
-register("forest", KernelStackingRegressor(NadarayaWatsonRegressor("gaussian", 0.3), kernel="gaussian",
-         forest=RandomForestRegressor(40, min_samples_leaf=3, random_state=0), random_state=1))  # fmt: skip
+register("stack in groups", KernelStackingRegressor(NadarayaWatsonRegressor("gaussian", 0.3), kernel="gaussian",
+         learn_metric=False, random_state=1), by_row={"groups": GROUPS})  # fmt: skip
 register("stack of classes", KernelStackingClassifier(NadarayaWatsonClassifier("gaussian", 0.3)))

@@ -80,9 +80,6 @@ class Pickled(Situation):
 class Saved(Situation):
     """A saved model answers with the same bits."""
 
-    def lacks(self, study: Study) -> str:
-        return "" if getattr(study.estimator, "forest", None) is None else "a forest is not saved"
-
     def fit(self, study: Study) -> Any:
         with tempfile.TemporaryDirectory() as folder:
             save_model(study.fit(), Path(folder) / "model")
@@ -456,8 +453,7 @@ def searches(study: Study) -> bool:
 def draws_rows(study: Study) -> str:
     """Return why another order of rows is another fit, or nothing."""
     options = study.estimator.get_params(deep=False)
-    draws = options.get("search") is not None or options.get("forest") is not None
-    return "rows are drawn in their order" if draws else ""
+    return "" if options.get("search") is None else "rows are drawn in their order"
 
 
 def narrow(table: pandas.DataFrame) -> pandas.DataFrame:

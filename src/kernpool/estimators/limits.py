@@ -149,7 +149,6 @@ LIMITS: dict[str, dict[str, str]] = {  # answer: kinds of models that do not hav
         "gap": "fit the local member alone, or with gap=0 and groups= of rows next to each other, such as "
         "np.arange(n) // 20",
     },
-    "forest=": {"groups": "use forest=None, since out-of-bag predictions leave out single rows"},
     "calibration by X_calibration": {
         "groups": "leave it out, and clusters of training rows calibrate, or, only if rows are independent of each "
         "other, fit without groups"

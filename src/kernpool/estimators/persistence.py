@@ -107,8 +107,6 @@ def save_model(
         names = ", ".join(kind.__name__ for kind in MODELS)
         raise TypeError(f"model must be one of {names}, got {type(model).__name__}")
     check_is_fitted(model)
-    if getattr(model, "forest", None) is not None:
-        raise TypeError("a forest is not saved by save_model; save the model with joblib.dump, or fit with forest=None")
     columns = {name: given for name, given in (("features", features), ("target", target)) if given is not None}
     if columns and type(model) not in SMOOTHERS:
         raise TypeError(

@@ -22,16 +22,8 @@ from kernpool.estimators.methods.classification import ClassPrediction, LeaveOne
 from kernpool.estimators.model import NamedCalls, with_parameters
 from kernpool.estimators.regressors import LocalLinearRegressor, NadarayaWatsonRegressor
 from kernpool.estimators.stacking import inference
-from kernpool.estimators.stacking.forest import ForestMember, check_forest
-from kernpool.estimators.stacking.kernel_ridge import Array, Codes, fit_table
-from kernpool.estimators.stacking.stack import (
-    FittedStack,
-    GlobalMembers,
-    ScoreCalibration,
-    average,
-    mixture_weights,
-    squared_error,
-)
+from kernpool.estimators.stacking.kernel_ridge import Array, Codes, KernelRidge, fit_table
+from kernpool.estimators.stacking.stack import FittedStack, ScoreCalibration, average, mixture_weights, squared_error
 from kernpool.estimators.training_rows import Scoring
 from kernpool.execution.error_messages import as_level, check_choice, check_flag
 from kernpool.inference import Interval, Residuals, Summary, as_random
@@ -50,7 +42,6 @@ class StackedEstimator(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scik
     _: KW_ONLY
     kernel: str = "laplace"
     learn_metric: bool = True
-    forest: Any = None
     random_state: Any = 0
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> Self:
@@ -59,13 +50,10 @@ class StackedEstimator(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scik
                 f"{type(self).__name__} takes rows in memory, got {type(X).__name__}; fit a sample of the rows, or "
                 "an estimator that reads files, such as LocalLinearRegressor"
             )
-        check_forest(self.forest)
         local: Any = self._new_local()  # all of the classes fit so
         local.fit(X, y, sample_weight, groups)
         refuse(local, "a stack")
-        if self.forest is not None:
-            refuse(local, "forest=")
-        self._keep(FittedStack.of(local, self._fit_members))
+        self._keep(FittedStack.of(local, self._fit_ridge))
         return self
 
     def _keep(self, stack: FittedStack) -> None:
@@ -95,14 +83,13 @@ class StackedEstimator(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scik
         made: KernelSmoother = clone(self.local)
         return made
 
-    def _fit_members(
+    def _fit_ridge(
         self, columns: Array, value: Array, weight: Array, group: Codes | None, geometry: Geometry
-    ) -> GlobalMembers:
-        ridge = fit_table(
+    ) -> KernelRidge:
+        return fit_table(
             self.kernel, columns, value, weight, group, geometry, learn_metric=self.learn_metric,
             generator=as_random(self.random_state),
         )  # fmt: skip
-        return (ridge,) if self.forest is None else (ridge, ForestMember.of(self.forest, columns, value, weight))
 
 
 class KernelStackingRegressor(Scoring, RegressorMixin, StackedEstimator):  # type: ignore[misc]  # scikit-learn
@@ -124,10 +111,6 @@ class KernelStackingRegressor(Scoring, RegressorMixin, StackedEstimator):  # typ
         categories as 0 and 1. Its length L and ridge are found by leave-one-out.
     learn_metric : bool, default=True
         Whether the metric of its distances is learned by average gradient outer products [3]_.
-    forest : RandomForestRegressor or ExtraTreesRegressor, optional
-        A third member, not fitted, for thresholds and interactions along the axes; its out-of-bag predictions take the
-        part of leave-one-out ones. Not with groups, and such a model is not saved by `save_model`. Intervals take its
-        trees as given.
     random_state : int, Generator or None, default=0
         Draws rows if there are more than 1000, on which metric and length are chosen, and the landmarks if there are
         more than 2000.
@@ -135,8 +118,7 @@ class KernelStackingRegressor(Scoring, RegressorMixin, StackedEstimator):  # typ
     Attributes
     ----------
     members_ : dict
-        The fitted members: ``"local"``, an estimator, ``"kernel_ridge"``, with `kernel`, `ridge` and `metric`, and
-        ``"forest"`` if there is one.
+        The fitted members: ``"local"``, an estimator, and ``"kernel_ridge"``, with `kernel`, `ridge` and `metric`.
     member_weights_ : dict
         Weight of each member.
     loo_error_ : float
@@ -316,7 +298,7 @@ class KernelStackingRegressor(Scoring, RegressorMixin, StackedEstimator):  # typ
         """
         check_is_fitted(self)
         if "_expected_error_" not in vars(self):
-            self._expected_error_ = inference.expected_error(self._stack, self._fit_members)
+            self._expected_error_ = inference.expected_error(self._stack, self._fit_ridge)
         return self._expected_error_
 
     def residuals(self) -> Residuals:
@@ -449,8 +431,6 @@ class KernelStackingClassifier(MostProbableClass, Scoring, ClassifierMixin, Stac
     local : NadarayaWatsonClassifier, optional
         The local member, not fitted; by default ``NadarayaWatsonClassifier()``. Its parameters say how columns are
         read, as in `KernelStackingRegressor`.
-    forest : RandomForestRegressor or ExtraTreesRegressor, optional
-        A third member, of one-hot labels: its means are probabilities.
     kernel, learn_metric, random_state
         As in `KernelStackingRegressor`.
 
@@ -459,8 +439,7 @@ class KernelStackingClassifier(MostProbableClass, Scoring, ClassifierMixin, Stac
     classes_ : ndarray of shape (n_classes,)
         The labels, sorted.
     members_ : dict
-        The fitted members: ``"local"``, an estimator, ``"kernel_ridge"``, whose predictions are scores, and
-        ``"forest"`` if there is one.
+        The fitted members: ``"local"``, an estimator, and ``"kernel_ridge"``, whose predictions are scores.
     member_weights_ : dict
         Weight of each member.
     loo_log_loss_ : float
@@ -535,7 +514,6 @@ class KernelStackingClassifier(MostProbableClass, Scoring, ClassifierMixin, Stac
         self._left_out = (
             local.leave_one_out().probability[stack.kept],
             self._calibration.probability(stack.ridge.left_out),
-            *(other.left_out for other in stack.others[1:]),
         )
         own = np.column_stack([probability[np.arange(len(label)), label] for probability in self._left_out])
         self._mixing = mixture_weights(own, stack.weight)
@@ -616,5 +594,4 @@ class KernelStackingClassifier(MostProbableClass, Scoring, ClassifierMixin, Stac
         local: Any = stack.local
         near, columns = ClassPrediction(local, queries.query, queries.code).probability, stack.columns_of(queries)
         far = self._calibration.probability(stack.ridge.predict(columns))
-        each = near, far, *(other.predict(columns) for other in stack.others[1:])
-        return average(self._mixing, each)
+        return average(self._mixing, (near, far))

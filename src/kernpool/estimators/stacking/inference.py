@@ -41,7 +41,7 @@ from kernpool.estimators.limits import refuse, smoother_of
 from kernpool.estimators.methods.inference import Prediction
 from kernpool.estimators.methods.prediction_intervals import METHODS_OF_SAMPLES, check_rows, read_outputs
 from kernpool.estimators.stacking.kernel_ridge import Array, KernelRidge, mean_of
-from kernpool.estimators.stacking.stack import FitMembers, FittedStack, values_of
+from kernpool.estimators.stacking.stack import FitRidge, FittedStack, values_of
 from kernpool.execution.error_messages import check_choice
 from kernpool.execution.text_table import ROWS
 from kernpool.inference import Interval, local_noise
@@ -232,7 +232,7 @@ def description_of(member: object) -> str:
     return f"{member.kernel.name} kernel, length {member.kernel.length:.3g}, ridge {member.ridge:.3g}{metric}"
 
 
-def expected_error(stack: FittedStack, fit: FitMembers) -> float:
+def expected_error(stack: FittedStack, fit: FitRidge) -> float:
     """Estimate the mean squared error of a stack on new rows, summed over outputs.
 
     Parameters

@@ -39,7 +39,6 @@ from kernpool.data.columns import labels_of_rows
 from kernpool.estimators.fitted_model import read_query
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.methods.inference import Prediction
-from kernpool.estimators.stacking.forest import ForestMember
 from kernpool.estimators.stacking.kernel_ridge import KernelRidge, StandardColumns, blocks_of
 from kernpool.execution.threads import blas_threads, resolve_n_jobs
 
@@ -49,10 +48,8 @@ Codes = NDArray[np.int64]
 TOWARDS_EQUAL = 0.5
 STEPS, CHANGE = 1000, 1e-10  # of the EM algorithm, at most, and when it ends
 INVERSE_PENALTY = 10.0  # of the logistic regression
-NAMES = ("local", "kernel_ridge", "forest")
 Local = TypeVar("Local", bound=KernelSmoother)
-GlobalMembers = tuple[KernelRidge] | tuple[KernelRidge, ForestMember]
-FitMembers = Callable[[Array, Array, Array, Codes | None, Geometry], GlobalMembers]
+FitRidge = Callable[[Array, Array, Array, Codes | None, Geometry], KernelRidge]
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,9 +61,9 @@ class FittedStack:
     local : KernelSmoother
         The fitted local estimator, which holds the training rows.
     columns : StandardColumns
-        How rows become columns of the other members.
-    others : tuple of KernelRidge or ForestMember
-        The global members, fitted to the rows of positive weight: the kernel ridge, and a forest if there is one.
+        How rows become columns of the global member.
+    ridge : KernelRidge
+        The global member, fitted to the rows of positive weight.
     local_left_out : ndarray of shape (n, c)
         Leave-one-out predictions of the local estimator at the rows of positive weight.
     mixing : ndarray of shape (members,)
@@ -75,13 +72,13 @@ class FittedStack:
 
     local: KernelSmoother
     columns: StandardColumns
-    others: GlobalMembers
+    ridge: KernelRidge
     local_left_out: Array
     mixing: Array
 
     @classmethod
-    def of(cls, local: KernelSmoother, fit: FitMembers) -> FittedStack:
-        """Fit the global members to the rows of a fitted local estimator, and find the weights of all.
+    def of(cls, local: KernelSmoother, fit: FitRidge) -> FittedStack:
+        """Fit the global member to the rows of a fitted local estimator, and find the weights of both.
 
         Parameters
         ----------
@@ -89,7 +86,7 @@ class FittedStack:
             Fitted to arrays.
         fit : callable
             Takes standardised columns, outputs, frequencies and unit codes of rows, and the geometry of the columns;
-            returns the global members.
+            returns the global member.
         """
         weight = row_weights(local)
         kept, encoding, units = weight > 0, local.encoding_, local.smoother_.units
@@ -100,22 +97,15 @@ class FittedStack:
         columns = StandardColumns.of(local.key_[kept], weight, encoding)
         matrix = columns.matrix(local.key_[kept], local.key_code_[kept])
         with blas_threads(resolve_n_jobs(local.n_jobs)):  # 442 rows of 4 columns: 18 s with two threads, 1.4 with one
-            others = fit(matrix, value, weight, units.take(kept).code, columns.geometry)
+            ridge = fit(matrix, value, weight, units.take(kept).code, columns.geometry)
         left_out = local.leave_one_out().prediction[kept]
-        unit = others[0].unit
-        residuals = [(value - each) / unit for each in (left_out, *(member.left_out for member in others))]
-        return cls(local, columns, others, left_out, stacking_weights(residuals, weight))
-
-    @property
-    def ridge(self) -> KernelRidge:
-        """The kernel ridge regression."""
-        return self.others[0]
+        residuals = [(value - each) / ridge.unit for each in (left_out, ridge.left_out)]
+        return cls(local, columns, ridge, left_out, stacking_weights(residuals, weight))
 
     @property
     def members(self) -> dict[str, Any]:
         """The fitted members by name."""
-        forests = [other.forest for other in self.others[1:]]
-        return dict(zip(NAMES, (self.local, self.ridge, *forests), strict=False))
+        return {"local": self.local, "kernel_ridge": self.ridge}
 
     @cached_property
     def kept(self) -> NDArray[np.intp]:
@@ -152,7 +142,7 @@ class FittedStack:
     @property
     def left_out_of_members(self) -> list[Array]:
         """Predictions of each member at the rows of positive weight, each row left out with its unit."""
-        return [self.local_left_out, *(other.left_out for other in self.others)]
+        return [self.local_left_out, self.ridge.left_out]
 
     @cached_property
     def left_out(self) -> Array:
@@ -168,23 +158,23 @@ class FittedStack:
         return Prediction(self.local, key, code, index)
 
     def columns_of(self, queries: Prediction) -> Array:
-        """Return queries as the standardised columns of the global members."""
+        """Return queries as the standardised columns of the global member."""
         return self.columns.matrix(queries.query, queries.code)
 
     def predict(self, queries: Prediction) -> Array:
         """Return predictions of shape (m, c)."""
         local, columns = queries.mean.reshape(len(queries), -1), self.columns_of(queries)
         with blas_threads(resolve_n_jobs(self.local.n_jobs)):
-            others = [other.predict(columns) for other in self.others]
-        return average(self.mixing, [local, *others])
+            ridge = self.ridge.predict(columns)
+        return average(self.mixing, [local, ridge])
 
     def weights(self, queries: Prediction, max_bytes: int | None = None) -> Array:
         """Return the linear weights of the training rows of positive weight, of shape (m, n)."""
         size = 8 * len(queries) * len(self.local.key_) if max_bytes is None else max_bytes
         local, columns = queries.weights(max_bytes=size)[:, self.kept], self.columns_of(queries)
         with blas_threads(resolve_n_jobs(self.local.n_jobs)):
-            others = [other.weights(columns) for other in self.others]
-        return average(self.mixing, [local, *others])
+            ridge = self.ridge.weights(columns)
+        return average(self.mixing, [local, ridge])
 
     def hat_rows(self) -> Iterator[tuple[slice, Array]]:
         """Yield the hat matrix in blocks of rows, which are fits at training rows."""
