@@ -20,8 +20,7 @@ WORDS = f"""\
 - Classes: the mean gap in log loss to the best peer at most {GAPS[-1.0]["stacking"]:.3f} for stacking, \
 {GAPS[-1.0]["Nadaraya-Watson"]:.3f} for the Nadaraya-Watson classifier.
 - Stacking has a better mean rank than every peer, on the tables that each was run on.
-- `expected_error`, of local linear fits and of the Nadaraya-Watson classifier: no farther from the error held out, in \
-the mean over tables of the distance of their ratio from 1, than five-fold nested cross-validation of the same model; \
+- `expected_error`: no farther from the error held out, on average, than five-fold nested cross-validation; \
 the mean ratio within {100 * BIAS:.0f} % of 1.
 - R^2 of local linear fits on {", ".join(FLOORS)} at least {", ".join(f"{floor:.3f}" for floor in FLOORS.values())}, \
 as it was."""
