@@ -164,10 +164,11 @@ def test_the_predicted_class_is_explained_where_priors_decide():
 
 
 def test_an_explanation_becomes_a_frame():
-    pytest.importorskip("pandas", reason="frames need pandas")
+    pandas = pytest.importorskip("pandas", reason="frames need pandas")
     X, y = rows(1)
     names = np.array([f"house {i}" for i in range(N)])
-    found = LocalLinearRegressor(bandwidth=0.3).fit(X, y).get_prediction(X[:5]).explain(k=2, labels=names)
+    table = pandas.DataFrame(X, index=names)
+    found = LocalLinearRegressor(bandwidth=0.3).fit(table, y).get_prediction(X[:5]).explain(k=2)
     frame = found.to_frame()
     assert frame.columns.tolist() == [
         "query", "row", "weight", "output", "contribution", "influence", "prediction", "effective_rows",
@@ -190,11 +191,9 @@ def test_a_number_of_rows_that_is_none_is_refused(k):
         NadarayaWatsonRegressor(bandwidth=0.3).fit(X, y).get_prediction(X[:1]).explain(k)
 
 
-def test_labels_are_one_per_row_and_rows_are_in_memory():
+def test_explained_rows_are_in_memory():
     X, y = rows(1)
     model = NadarayaWatsonRegressor(bandwidth=0.3).fit(X, y)
-    with pytest.raises(ValueError, match="one name for each of the 60 training rows"):
-        model.get_prediction(X[:1]).explain(labels=list("abc"))
     stored = NadarayaWatsonRegressor(bandwidth=0.3).fit(open_chunks(X, y))
     with pytest.raises(TypeError, match="explain needs"):
         stored.get_prediction(X[:1]).explain()

@@ -35,7 +35,6 @@ BY_ROW = {  # arguments with an entry for each row of a table
     **dict.fromkeys(("y", "y_calibration", "value", "endog", "y_train", "prediction", "truth", "time"), Y),
     **dict.fromkeys(("sample_weight", "key_weight", "weight"), WEIGHT),
     "groups": GROUP,
-    "labels": pandas.Series(np.arange(N), LABELS),
     "self_index": pandas.Series(np.arange(N), LABELS),
     "attn_mask": pandas.DataFrame(np.ones((N, N), dtype=bool), index=LABELS),
     "interval": (Y - 1.0, Y + 1.0),

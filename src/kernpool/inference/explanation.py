@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from kernpool.execution.text_table import PrintedResult, columns_of_text, frame_of, lines_of, names_of
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks, weighted_sum
@@ -65,7 +65,7 @@ class Explanation(PrintedResult):
         Change of the prediction if the row were deleted from the training rows at the same bandwidth; NaN if no other
         row is in the window.
     labels : optional
-        Names of the n training rows: those given, or the index of the frame of the fit.
+        Labels of the n training rows: the index of the frame of the fit.
     classes : ndarray or None
         Labels of the classes, of a classifier.
     predicted : ndarray of shape (m,) or None
@@ -145,9 +145,9 @@ class Explanation(PrintedResult):
         >>> from kernpool import NadarayaWatsonRegressor
         >>> x, y = [[0.0], [1.0], [2.0], [3.0], [4.0]], [0.0, 1.0, 5.0, 3.0, 4.0]
         >>> prediction = NadarayaWatsonRegressor(bandwidth=0.7).fit(x, y).get_prediction([[1.2], [3.0]])
-        >>> frame = prediction.explain(k=2, labels=list("abcde")).to_frame()
+        >>> frame = prediction.explain(k=2).to_frame()
         >>> frame["row"].tolist(), frame["query"].tolist()
-        (['b', 'c', 'd', 'c'], [0, 0, 1, 1])
+        ([1, 2, 3, 2], [0, 0, 1, 1])
         """
         at, place = np.nonzero(self.row >= 0)
         output = self.output if self.classes is None else self.classes[self.output.argmax(axis=2)]
@@ -273,17 +273,6 @@ class AdditiveTerms(PrintedResult):
             lines += [*[""] * (i > 0), f"query {names[i]}", *(f"  {line}" for line in lines_of(facts)), "", *table]
         more = len(self) - QUERIES_SHOWN
         return "\n".join([*lines, *["", f"and {more} more queries"] * (more > 0)])
-
-
-def row_labels(labels: ArrayLike, n: int) -> NDArray[Any]:
-    """Return names of the training rows as an array; raise ValueError unless there is one per row."""
-    read = np.asarray(labels)
-    if read.shape != (n,):
-        raise ValueError(
-            f"labels must have one name for each of the {n} training rows, got shape {read.shape}; pass the index of "
-            "the data frame of the fit"
-        )
-    return read
 
 
 def explain(

@@ -458,7 +458,7 @@ class RowDiagnostics(PrintedResult):
     label : ndarray of shape (n,) or None
         Class of each row, of a classifier.
     names : optional
-        Names of the n rows: those given, or the index of the frame of the fit.
+        Labels of the rows, those of the frame of the fit.
 
     Examples
     --------

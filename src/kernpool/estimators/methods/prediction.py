@@ -18,13 +18,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernpool.core import LocalFit, Problem, monomials
 from kernpool.data.array_validation import unshared
-from kernpool.data.columns import FIT, labels_of_rows, refuse_other_labels
+from kernpool.data.columns import labels_of_rows
 from kernpool.estimators.fitted_model import output_shape, points_of, pooled_from, read_query
 from kernpool.estimators.limits import refuse, smoother_of
 from kernpool.estimators.model import FittedModel, NamedCalls, as_fitted
 from kernpool.execution.error_messages import as_count
 from kernpool.execution.progress import current_progress
-from kernpool.inference.explanation import Explanation, explain, row_labels
+from kernpool.inference.explanation import Explanation, explain
 from kernpool.inference.model_summary import RowDiagnostics, attention_received
 from kernpool.pooling import Recipe, Sums, weight_tables
 from kernpool.smoother import EvaluationPoints, Fitted, Smoother
@@ -205,7 +205,7 @@ class PredictionBase(NamedCalls):
             self.model._report_rank(fitted.fit.rank, fitted.fit.occupied, fitted.smoother.columns)
         return fitted
 
-    def explain(self, k: int = 5, *, labels: ArrayLike | None = None) -> Explanation:
+    def explain(self, k: int = 5) -> Explanation:
         r"""Explain each prediction by the training rows of largest weight.
 
         .. math:: \hat y(x) - \bar y = \sum_j l_j(x)\, (y_j - \bar y), \qquad
@@ -219,9 +219,6 @@ class PredictionBase(NamedCalls):
         ----------
         k : int, default=5
             How many rows to each prediction.
-        labels : array_like of shape (n,), optional
-            Names of the training rows, such as ``frame.index`` of the data frame of the fit;
-            by default its index. Rows without labels have their numbers.
 
         Returns
         -------
@@ -231,7 +228,7 @@ class PredictionBase(NamedCalls):
         Raises
         ------
         ValueError
-            If `k` is no positive integer, or there is not one label per training row; or a window is empty, and
+            If `k` is no positive integer; or a window is empty, and
             `empty` is ``"raise"``.
         TypeError
             If the model was fitted to chunks.
@@ -263,7 +260,7 @@ class PredictionBase(NamedCalls):
         refuse(self.model, "explain")
         k, fitted = as_count("k", k), self._fitted
         value = np.asarray(self.model.value_, dtype=np.float64).reshape(len(self.model.value_), -1)
-        found = explain(fitted, value, k, labels_of_fit(self.model, labels))
+        found = explain(fitted, value, k, self.model.index_)
         found = replace(
             found, classes=getattr(self.model, "classes_", None), predicted=self._predicted_classes(), index=self.index
         )
@@ -277,24 +274,14 @@ class PredictionBase(NamedCalls):
         return None
 
 
-def labels_of_fit(model: FittedModel, labels: Any) -> Any:
-    """Return labels of the training rows: those given, one for each, or by default those of their frame."""
-    if labels is None:
-        return model.index_
-    refuse_other_labels(model.index_, FIT, labels=labels)
-    return row_labels(labels, len(model.value_))
-
-
 @np.errstate(under="ignore")
-def row_diagnostics(model: FittedModel, *, labels: ArrayLike | None = None) -> RowDiagnostics:
+def row_diagnostics(model: FittedModel) -> RowDiagnostics:
     r"""Find the roles of training rows: prototypes, which carry many predictions, outliers, and isolated rows.
 
     Parameters
     ----------
     model : NadarayaWatsonRegressor, LocalLinearRegressor or NadarayaWatsonClassifier
         Fitted to arrays.
-    labels : array_like of shape (n,), optional
-        Names of the rows, such as the index of the data frame of the fit; by default that index.
 
     Returns
     -------
@@ -306,8 +293,7 @@ def row_diagnostics(model: FittedModel, *, labels: ArrayLike | None = None) -> R
     TypeError
         If the model is no such estimator, or was fitted to chunks.
     ValueError
-        If there is not one label per row; of a regressor if there are fewer than five rows, or the fit takes all
-        degrees of freedom.
+        If there are fewer than five rows of a regressor, or the fit takes all degrees of freedom.
 
     Notes
     -----
@@ -322,11 +308,11 @@ def row_diagnostics(model: FittedModel, *, labels: ArrayLike | None = None) -> R
     --------
     >>> from kernpool import NadarayaWatsonClassifier, row_diagnostics
     >>> X, y = [[0.0], [1.0], [1.5], [1.7], [2.0], [5.0], [6.0]], ["low", "low", "low", "high", "low", "high", "high"]
-    >>> found = row_diagnostics(NadarayaWatsonClassifier(bandwidth=0.5).fit(X, y), labels=list("abcdefg"))
+    >>> found = row_diagnostics(NadarayaWatsonClassifier(bandwidth=0.5).fit(X, y))
     >>> found.attention.round(2)
     array([0.11, 1.45, 1.37, 1.28, 0.78, 1.  , 1.  ])
-    >>> found.names[found.outliers(1)]
-    array(['d'], dtype='<U1')
+    >>> found.outliers(1)
+    array([3])
     """
     if not isinstance(model, FittedModel):
         raise TypeError(
@@ -335,14 +321,13 @@ def row_diagnostics(model: FittedModel, *, labels: ArrayLike | None = None) -> R
         )
     check_is_fitted(model)
     smoother = smoother_of(model, "row_diagnostics")
-    names = labels_of_fit(model, labels)
     attention = attention_received(smoother)
     of_kind = cast(Any, model)  # whose methods are those of its kind
     if not isinstance(model, ClassifierMixin):
         found = of_kind.residuals()
-        return RowDiagnostics(attention, found.residual, found.standardized, smoother.weight, None, names)
+        return RowDiagnostics(attention, found.residual, found.standardized, smoother.weight, None, model.index_)
     own = np.asarray(model.value_, dtype=np.float64).argmax(axis=1)
     probability = of_kind.leave_one_out().probability[np.arange(len(own)), own]
     with np.errstate(divide="ignore"):
         pearson = np.sqrt((1.0 - probability) / probability)
-    return RowDiagnostics(attention, 1.0 - probability, pearson, smoother.weight, of_kind.classes_[own], names)
+    return RowDiagnostics(attention, 1.0 - probability, pearson, smoother.weight, of_kind.classes_[own], model.index_)
