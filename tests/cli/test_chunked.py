@@ -93,7 +93,20 @@ def few_rows(monkeypatch):
     monkeypatch.setattr("kernpool.data.chunks.parquet.rows_per_chunk", lambda *_: FEWEST_ROWS)
 
 
-FIT = ("fit", "big.parquet", "--target", "y", "--features", "a,b", "--bandwidth", "0.5", "--memory", "1MiB")
+FIT = (
+    "fit",
+    "big.parquet",
+    "--target",
+    "y",
+    "--degree",
+    "0",
+    "--features",
+    "a,b",
+    "--bandwidth",
+    "0.5",
+    "--memory",
+    "1MiB",
+)
 
 
 @pytest.fixture

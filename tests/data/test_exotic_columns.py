@@ -43,7 +43,7 @@ DAYS = {  # since 1970, or of a duration
     "timestamp[ns]": [1700000000123456789 / 86400e9] * 4,
     "duration[ns]": [1.0, 2.0, 3.0, 4.0],
 }
-FIT = ["fit", "t.parquet", "--target", "y", "--bandwidth", "1", "--quiet", "--model", "model"]
+FIT = ["fit", "t.parquet", "--target", "y", "--degree", "0", "--bandwidth", "1", "--quiet", "--model", "model"]
 
 
 @pytest.fixture(autouse=True)

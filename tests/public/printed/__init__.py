@@ -25,6 +25,7 @@ X = pandas.DataFrame({"dose": ROW * 0.618034 % 2.0, "age": ROW * 0.414214 % 1.0}
 KIND = np.array(["new", "old", "used"])[ROW % 3]
 MIXED = X.assign(kind=KIND)
 DOSE = X[["dose"]]
+HOUSES = X.set_axis([f"house {i}" for i in ROW])
 DAYS = pandas.DataFrame({"day": pandas.Timestamp("2024-01-01") + pandas.to_timedelta(ROW, unit="D")})
 Y = (np.sin(3.0 * X["dose"]) + X["age"] + 0.3 * np.cos(57.0 * ROW)).to_numpy()
 TWO = np.column_stack([Y, 10.0 - Y**2])
