@@ -131,8 +131,7 @@ def sums_of_units(drawn: NDArray[Any], units: Integers) -> NDArray[Any]:
     starts = ends - units
     kept = units > 0
     sums = np.zeros((len(units), *drawn.shape[1:]), dtype=drawn.dtype)
-    if kept.any():
-        sums[kept] = np.add.reduceat(drawn, starts[kept], axis=0)
+    sums[kept] = np.add.reduceat(drawn, starts[kept], axis=0)
     return sums
 
 
