@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from kernpool import NadarayaWatsonRegressor, open_chunks
+from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, open_chunks
 from kernpool.data import TableError
 from kernpool.data.chunks.base import seed_of
 from kernpool.pooling import ChunkPairs
@@ -159,3 +159,24 @@ def test_what_is_no_number_is_found_by_the_first_pass(rows):
     y[333] = np.nan
     with pytest.raises(TableError, match="row 333 of value is nan"):
         NadarayaWatsonRegressor().fit(open_chunks(X, y, rows=100))
+
+
+def test_slopes_are_those_of_arrays(rows):
+    X, y, _ = rows
+    slopes = [NadarayaWatsonRegressor(bandwidth=0.5).fit(*given).get_prediction(X[:9]).slope for given in (
+        (open_chunks([(X[:300], y[:300]), (X[300:], y[300:])]),), (X, y))]  # fmt: skip
+    np.testing.assert_allclose(*slopes, rtol=1e-9)
+
+
+def test_distributions_that_take_the_rows_themselves(rows):
+    X, y, _ = rows
+    chunks = open_chunks([(X, y)])
+    model, lines = (kind(bandwidth=0.5).fit(chunks) for kind in (NadarayaWatsonRegressor, LocalLinearRegressor))
+    for call in (
+        lambda: model.conditional_distribution(X[:3]).crps(y[:3]),
+        lambda: model.conditional_distribution(None),
+        lambda: model.quantile(X[:3], 0.5, y_bandwidth=0.1),
+        lambda: lines.quantile(X[:3]),
+    ):
+        with pytest.raises(TypeError, match="needs the rows themselves"):
+            call()
