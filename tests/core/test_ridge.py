@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import kernpool
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor
 from kernpool.core import Layout, solve, with_ridge
-from kernpool.core.local_fit import as_ridge, change_by_ridge
+from kernpool.core.local_fit import change_by_ridge, check_ridge
 from tests.support.problems import with_algorithm, with_products
 
 KERNELS = ["gaussian", "epanechnikov", "laplace", "tricube"]
@@ -80,11 +80,6 @@ def test_a_ridge_grows_the_fit_as_it_says():
 @pytest.mark.parametrize("ridge", [-1.0, np.nan, np.inf, "much", [[1.0]]])
 def test_what_is_no_ridge_is_refused(ridge):
     with pytest.raises(ValueError, match="ridge must be"):
-        as_ridge(ridge)
+        check_ridge(ridge)
     with pytest.raises(ValueError, match="ridge must be"):
         LocalLinearRegressor(ridge=ridge).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0])
-
-
-def test_there_is_one_ridge_per_column():
-    with pytest.raises(ValueError, match="3 numbers for 2 columns"):
-        as_ridge([1.0, 2.0, 3.0], 2)

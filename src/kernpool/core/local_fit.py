@@ -385,19 +385,16 @@ def change_by_ridge(state: PoolState, fit: LocalFit, ridge: Array, slope: Array)
     return np.asarray(-(share[:, None] * ridge * fit.tilt)[:, None, :] * np.moveaxis(slope, 1, 2))
 
 
-def as_ridge(ridge: ArrayLike, columns: int | None = None) -> Array:
-    """Validate a ridge penalty, one number or one per column, and return it as an array."""
+def check_ridge(ridge: ArrayLike) -> None:
+    """Raise ValueError unless a ridge penalty is one number from zero on, or one per column."""
     if type(ridge) is float and 0.0 <= ridge < np.inf:  # as nearly always
-        return np.array([ridge])
+        return
     try:
         read = np.atleast_1d(np.asarray(ridge, dtype=np.float64))
     except (TypeError, ValueError):
         read = np.array([np.nan])
     if read.ndim != 1 or not np.all(np.isfinite(read)) or np.any(read < 0):
         raise ValueError(f"ridge must be a number from 0 on, or one per column, got {abbreviate(ridge)}")
-    if columns is not None and read.size not in (1, columns):
-        raise ValueError(f"ridge has {read.size} numbers for {columns} columns; give one, or one per column")
-    return read
 
 
 def _unit(state: PoolState) -> Array:

@@ -146,11 +146,7 @@ def as_real_array(name: str, array: Any, largest: float = LARGEST) -> NDArray[np
     if not np.all(np.isfinite(read)):
         place = tuple(int(index) for index in np.argwhere(~np.isfinite(read))[0])
         raise ValueError(f"{name} holds {read[place]} at index {place}; drop or fill such entries first")
-    if read.dtype == np.float64:
-        raise ValueError(
-            f"{name} holds numbers beyond {LARGEST:g} in magnitude, whose squares overflow; rescale it first"
-        )
-    return read
+    raise ValueError(f"{name} holds numbers beyond {LARGEST:g} in magnitude, whose squares overflow; rescale it first")
 
 
 def refuse_foreign(name: str, array: Any) -> None:

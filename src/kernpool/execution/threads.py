@@ -191,7 +191,7 @@ def blas_threads(limit: int = 1) -> Iterator[None]:
             _asked.remove(limit)
             if _asked:
                 _blas().limit(limits=min(_asked))
-            elif _before is not None:
+            else:
                 _before.restore_original_limits()
                 _before = None
 

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernpool.algorithms import ALGORITHMS
 from kernpool.core import CARTESIAN, FLOAT64, Geometry, Keys, Layout, Problem, Rows, as_tol, check_degree
-from kernpool.core.local_fit import LocalFit, as_ridge, solve, warn_of_curvature, warn_of_rank, with_ridge
+from kernpool.core.local_fit import LocalFit, check_ridge, solve, warn_of_curvature, warn_of_rank, with_ridge
 from kernpool.core.state import EMPTIES, EMPTY_VALUES, Empty, Fill, PoolState, fill_empty, report_empty
 from kernpool.data.array_validation import as_bandwidth
 from kernpool.execution.error_messages import check_choice
@@ -100,7 +100,7 @@ class Recipe:
         as_tol(self.tol)
         if type(self.ridge) is float and not self.ridge:
             return
-        as_ridge(self.ridge)
+        check_ridge(self.ridge)
         if self.degree == 2 and np.any(self.ridge):
             raise ValueError("ridge is on the slopes of local planes; use degree=1, or ridge=0")
 

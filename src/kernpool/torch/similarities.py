@@ -311,14 +311,6 @@ class KernelSimilarity(nn.Module):
         self._first_bandwidth, _, _ = read_bandwidth(bandwidth, self.form, self.size, self.output_size)
         self.reset_parameters()
 
-    def mapped(self, x: Tensor) -> Tensor:
-        """Apply the linear map, if there is one, to queries or keys of shape (..., rows, size); else return `x`."""
-        if self.form != "linear":
-            return x
-        x = at_least_single(x)
-        with without_autocast(x.device):  # distances between points in half precision are mostly rounding
-            return x @ self.map.to(x.dtype).T
-
     def points(self, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
         """Return queries and keys as the points between which distances are taken.
 
@@ -329,7 +321,9 @@ class KernelSimilarity(nn.Module):
         if self.form != "linear":
             return query, key
         center = _center_of(key)  # a map of differences in effect, at the price of a map of points
-        return self.mapped(query - center), self.mapped(key - center)
+        with without_autocast(query.device):  # distances between points in half precision are mostly rounding
+            query, key = ((x - center) @ self.map.to(x.dtype).T for x in (query, key))
+        return query, key
 
     def forward(self, query: Tensor, key: Tensor) -> Tensor:
         """Return logits of shape (..., L, S) for queries (..., L, E) and keys (..., S, E), float32 at least."""

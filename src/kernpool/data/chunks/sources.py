@@ -27,8 +27,6 @@ class NpyChunks(NamedChunks):
         self.path = Path(source).absolute()  # a model may look for it from another folder
         try:
             table = self._table()
-        except FileNotFoundError:
-            raise
         except Exception as error:  # a damaged header can make NumPy raise nearly anything
             raise TableError(f"{self.path} is truncated or no .npy file of numbers: {error}") from None
         if not isinstance(table, np.ndarray) or table.ndim != (1 if table.dtype.names else 2):
