@@ -5,7 +5,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from sklearn.exceptions import ConvergenceWarning
 
 from kernpool import (
     LocalLinearRegressor,
@@ -243,12 +242,3 @@ def test_bandwidths_of_distributions_are_those_of_all_rows():
     assert (every.rows, some.rows) == (600, 120)
     assert some.bandwidth[0] == pytest.approx(every.bandwidth[0], rel=0.5)
     assert some.bandwidth[0] < some.tried[np.argmin(some.values), 0]
-
-
-@pytest.mark.usefixtures("few")
-def test_a_search_that_was_stopped_is_rescaled_by_the_rate_alone():
-    X, y = make_rows(600)
-    with pytest.warns(ConvergenceWarning):
-        model = NadarayaWatsonRegressor(search={"seconds": 1e-9}).fit(X, y)
-    assert "the best bandwidth shrinks as rows^(-1/(4 + d))" in model.bandwidth_note_
-    assert not hasattr(model, "search_rows_")

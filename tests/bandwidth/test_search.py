@@ -160,7 +160,6 @@ def test_errors_of_rows_that_are_alone(weight):
     ("options", "message"),
     [
         ({"search": {"rows": 0}}, r"search\['rows'\] must be 'auto', None"),
-        ({"search": {"seconds": 0}}, r"search\['seconds'\] must be None or a positive number"),
         ({"search": {"row": 20}}, "got the key 'row'; did you mean 'rows'"),
         ({"bandwidth": "bic"}, "'loo', 'regularised', 'aicc', 'gcv'"),
     ],

@@ -8,7 +8,6 @@ import pytest
 
 import kernpool
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, Nearest
-from kernpool.estimators.bandwidth import minimise_over_whole_numbers
 
 RNG = np.random.default_rng(5)
 X = RNG.exponential(size=(60, 1))
@@ -80,12 +79,6 @@ def test_a_row_without_others_is_told_in_words_of_rows(weight):
     for each in said:
         assert "rows have no other row to be predicted from, and their leave-one-out predictions" in str(each.message)
     assert model.predict([[1.0]]) == [2.0]
-
-
-def test_a_stopped_search_says_so():
-    with pytest.warns(UserWarning, match="search for k was stopped"):
-        found = minimise_over_whole_numbers(lambda k: float(k), 3, 100, seconds=1e-9)
-    assert found == 3
 
 
 def test_a_share_of_weights_that_is_no_whole_number_of_rows_is_refused():

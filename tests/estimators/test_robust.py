@@ -130,7 +130,7 @@ def test_bandwidths_of_several_and_categorical_columns_ignore_outliers():
     level = random.integers(0, 2, 150)
     y = np.sin(2 * X[:, 0]) + level + 0.2 * random.normal(size=150) + 9.0 * (random.uniform(size=150) < 0.1)
     table = np.column_stack([X, level])
-    model = LocalLinearRegressor(unordered=[2], robust=True, search={"seconds": 20}).fit(table, y)
+    model = LocalLinearRegressor(unordered=[2], robust=True).fit(table, y)
     truth = np.sin(2 * X[:, 0]) + level
     assert np.mean((model.predict(table) - truth) ** 2) < 0.05
     assert model.relevance_[0] > 3 * model.relevance_[1]

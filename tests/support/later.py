@@ -15,7 +15,7 @@ LATER = {
     "algorithms": ("fourier/test_nufft",
                    "sweep/test_gradients", "test_tol", "test_verification", "tree/test_narrow"),
     "bandwidth": ("test_all_pairs", "test_groups", "test_held_out", "test_leverage", "test_log_loss",
-                  "test_regularised", "test_search", "test_search_seconds", "test_search_steps"),
+                  "test_regularised", "test_search", "test_search_steps"),
     "cli": ("test_chunked", "test_compare", "test_expectation", "test_groups", "test_testing"),
     "conformal": ("test_clusters", "test_cqr", "test_refits", "test_robust_fits", "test_unsearched"),
     "core": ("test_quadratic_fit",),

@@ -14,7 +14,6 @@ would do. Of more than 5000 rows as many are drawn, by a fixed seed, and predict
 """
 
 import math
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
@@ -162,12 +161,11 @@ def choose_bandwidth(
         found = replace(found, loo_error=search.error, loo_empty_windows=search.empty_windows)
     if searched is rows:
         return found
-    limit = options.seconds
-    if automatic and (limit is None or search.seconds < limit):  # a search that was stopped has no time left
+    if automatic:
         return adjust_to_all_rows(found, distinct, options, categories, len(searched.X), generator)
     found = rescale_to_all_rows(found, bandwidth, len(searched.X), len(distinct.X), options)
     # All rows that equal one of these, so that the other rows can be used to validate the result.
-    return found if automatic else replace(found, search_rows=kept[np.isin(which, drawn)])
+    return replace(found, search_rows=kept[np.isin(which, drawn)])
 
 
 def given_smoothing(smoothing: Any, categories: Categories) -> Array:
@@ -261,7 +259,7 @@ def find_neighbors(model: FittedModel, found: Found, rows: TrainingRows, categor
     if window.k is None:
         found = replace(found, search_rows=None)  # all rows have a say in the number
         problem = smoother.left_out_problem(rows.exclusion) if criterion.exclude_self else in_sample
-        k = search_neighbors(problem, criterion, smoother.recipe, (model.search or {}).get("seconds"))
+        k = search_neighbors(problem, criterion, smoother.recipe)
     else:
         units = count_neighbors(window, in_sample)
         k = round(units)
@@ -287,9 +285,7 @@ SCANNED, LAST = 64, 12  # numbers that are all tried, and that are left of more
 MOST_ROWS = 5000  # that are predicted
 
 
-def minimise_over_whole_numbers(
-    criterion: Callable[[int], float], least: int, most: int, seconds: float | None = None
-) -> int:
+def minimise_over_whole_numbers(criterion: Callable[[int], float], least: int, most: int) -> int:
     """Find the whole number from `least` to `most` with the smallest criterion, as the docstring of the module says.
 
     Parameters
@@ -298,8 +294,6 @@ def minimise_over_whole_numbers(
         Function of one number.
     least, most : int
         Range, `least` at most `most`.
-    seconds : float, optional
-        After which the search stops, with a warning.
 
     Returns
     -------
@@ -312,15 +306,11 @@ def minimise_over_whole_numbers(
     1234
     """
     tried: dict[int, float] = {}
-    start = time.perf_counter()
-
-    def is_late() -> bool:
-        return seconds is not None and bool(tried) and time.perf_counter() - start > seconds
 
     def best_of(numbers: Iterable[int]) -> int:
         """Try numbers and return the best, of equal ones the largest, among all that were tried."""
         for k in numbers:
-            if k not in tried and not is_late():
+            if k not in tried:
                 value = criterion(k)
                 tried[k] = math.inf if math.isnan(value) else value
         return min(tried, key=lambda k: (tried[k], -k))
@@ -333,23 +323,17 @@ def minimise_over_whole_numbers(
     place = grid.index(best_of(grid))
     low, high = grid[max(place - 1, 0)], grid[min(place + 1, len(grid) - 1)]
     many = high - low > SCANNED
-    while many and high - low > LAST and not is_late():
+    while many and high - low > LAST:
         left, right = low + (high - low) // 3, high - (high - low) // 3
         best_of([left, right])
-        if tried.get(left, math.inf) < tried.get(right, math.inf):
+        if tried[left] < tried[right]:
             high = right
         else:
             low = left
-    best = best_of(range(low, high + 1))
-    if is_late():
-        warn_caller(
-            f"the search for k was stopped after {seconds:g} seconds, with {len(tried)} numbers tried; give "
-            "search={'seconds': ...} more, or Nearest(k)"
-        )
-    return best
+    return best_of(range(low, high + 1))
 
 
-def search_neighbors(problem: Problem, criterion: Criterion, recipe: Recipe, seconds: float | None = None) -> int:
+def search_neighbors(problem: Problem, criterion: Criterion, recipe: Recipe) -> int:
     """Find the number of neighbors by a criterion of the training rows.
 
     Parameters
@@ -360,8 +344,6 @@ def search_neighbors(problem: Problem, criterion: Criterion, recipe: Recipe, sec
         Which error; of those with a penalty on degrees of freedom the fits are in-sample.
     recipe : Recipe
         Its algorithm, its threads and its ridge.
-    seconds : float, optional
-        After which the search stops, with a warning.
 
     Returns
     -------
@@ -385,7 +367,7 @@ def search_neighbors(problem: Problem, criterion: Criterion, recipe: Recipe, sec
             return leave_one_out(widened, rows=some, algorithm=algorithm, n_jobs=n_jobs, ridge=ridge).error
         return _penalised(widened, criterion, recipe, total, some)
 
-    return minimise_over_whole_numbers(value, least, most, seconds)
+    return minimise_over_whole_numbers(value, least, most)
 
 
 def _penalised(

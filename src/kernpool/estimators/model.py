@@ -172,7 +172,7 @@ def check_parameters(model: FittedModel) -> None:
 
 
 def _check_search(search: Any) -> None:
-    expected = "search must be None or a dict with 'rows', 'seconds' and 'random_state', or some of them"
+    expected = "search must be None or a dict with 'rows' and 'random_state', or one of them"
     if not isinstance(search, Mapping):
         raise TypeError(f"{expected}, got {abbreviate(search)}")
     for name, value in search.items():
@@ -254,7 +254,6 @@ ACCEPTED_OF_SEARCH = {
     "rows": Accepted(
         "'auto', None for all, or a number of rows from 2 on", ("auto", None), lambda n: n >= 2, whole=True
     ),
-    "seconds": Accepted("None or a positive number of seconds", (None,), lambda x: x > 0),
 }
 OPTIONAL: dict[str, Callable[[Any], object]] = {"search": _check_search, "n_jobs": resolve_n_jobs, **COLUMN_CHECKS}
 

@@ -241,10 +241,9 @@ class NadarayaWatsonRegressor(KernelRegressor):
         floor of at most 12 rows for `NadarayaWatsonClassifier` with a bandwidth by ``"log_loss"`` or
         ``"regularised"``.
     search : dict or None, default=None
-        On what bandwidths are searched; None is ``{"rows": "auto", "seconds": None, "random_state": 0}``. ``"rows"``:
-        all (None), a number of drawn ones, whose result is rescaled by :math:`n^{-1/(4 + d)}`, or ("auto") so many as
-        take seconds, rescaled by the factor that predicts held-out rows best. ``"seconds"``: stop after so many, with a
-        warning. ``"random_state"``: of what is drawn.
+        On what bandwidths are searched; None is ``{"rows": "auto", "random_state": 0}``. ``"rows"``: all (None), a
+        number of drawn ones, whose result is rescaled by :math:`n^{-1/(4 + d)}`, or ("auto") so many as take seconds,
+        rescaled by the factor that predicts held-out rows best. ``"random_state"``: of what is drawn.
     n_jobs : int or None, default=None
         Threads; None is 1 unless in a ``joblib.parallel_config`` context, -1 all processors, -2 all but one.
     unordered, ordered : collection of str or int, or None, default=None

@@ -1,10 +1,10 @@
 """Bandwidth search: minimisation of a cross-validation criterion over bandwidths and smoothings.
 
-Read `search.py` first: it chooses the rows, how a criterion is evaluated and the driver, keeps the time limit, and
-reports the result. `setup.py` has the options and the rows of a search. `objective.py` is the criterion with its
-derivatives, `fast_objectives.py` the same by quicker sums for small tables. `drivers.py` searches one common factor, or
-one bandwidth per column and the ridge, by Gauss-Newton steps; `log_loss.py` is the criterion, and the descent, for
-class probabilities. `held_out.py` makes bandwidths of a sample those of all rows.
+Read `search.py` first: it chooses the rows, how a criterion is evaluated and the driver, and reports the result.
+`setup.py` has the options and the rows of a search. `objective.py` is the criterion with its derivatives,
+`fast_objectives.py` the same by quicker sums for small tables. `drivers.py` searches one common factor, or one
+bandwidth per column and the ridge, by Gauss-Newton steps; `log_loss.py` is the criterion, and the descent, for class
+probabilities. `held_out.py` makes bandwidths of a sample those of all rows.
 """
 
 from kernpool.bandwidth.search.search import BandwidthSearch, Found, search_bandwidth

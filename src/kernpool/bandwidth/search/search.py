@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.bandwidth.criteria import LOG_LOSS, Criterion
-from kernpool.bandwidth.rules_of_thumb import canonical_ratio
 from kernpool.bandwidth.search import log_loss
 from kernpool.bandwidth.search.drivers import search_one_factor, search_per_column
 from kernpool.bandwidth.search.fast_objectives import AllPairsObjective, PairwiseObjective
@@ -21,6 +20,7 @@ from kernpool.bandwidth.search.objective import Objective, Penalty, SearchObject
 from kernpool.bandwidth.search.setup import SearchOptions, SearchStart, TrainingRows, begin
 from kernpool.core import NO_CATEGORIES, Categories, Exclusion, Reweighting
 from kernpool.data.encoding import Encoding
+from kernpool.execution.progress import Progress
 from kernpool.execution.text_table import PrintedResult
 from kernpool.execution.threads import blas_threads
 from kernpool.execution.warnings import warn_caller
@@ -32,35 +32,24 @@ Array = NDArray[np.float64]
 EXPECTED_PASSES = 120  # for the progress report only
 
 
-class OutOfTimeError(Exception):
-    """Error raised inside a bandwidth search at its time limit, which the search itself catches."""
-
-
-class Clock:
-    """Progress and time limit of a bandwidth search, both looked at after every piece of a pass over the rows.
-
-    A pass that is stopped is lost; earlier evaluations are kept.
+class SearchProgress:
+    """Progress of a bandwidth search, told after every piece of a pass over the rows.
 
     Parameters
     ----------
-    options : SearchOptions
-        With the caller's `progress` and `seconds`.
+    listener : callable
+        The caller's `progress`.
     rows : int
         Number of rows of the search.
     """
 
-    def __init__(self, options: SearchOptions, rows: int) -> None:
-        self._listener, self._expected, self._done = options.progress, EXPECTED_PASSES * rows, 0
-        self._end = np.inf if options.seconds is None else perf_counter() + options.seconds
+    def __init__(self, listener: Progress, rows: int) -> None:
+        self._listener, self._expected, self._done = listener, EXPECTED_PASSES * rows, 0
 
     def report(self, done: int, total: int) -> None:
-        """Report progress of a pass over the rows as progress of the search; raise OutOfTimeError after the limit."""
-        if self._listener is not None:
-            self._listener(self._done + done, max(self._expected, self._done + total))
-            self._done += total if done == total else 0
-        if self._end < np.inf and perf_counter() >= self._end:
-            self._end = np.inf  # what concludes the search takes the time that it needs
-            raise OutOfTimeError
+        """Report progress of a pass over the rows as progress of the search."""
+        self._listener(self._done + done, max(self._expected, self._done + total))
+        self._done += total if done == total else 0
 
 
 @dataclass(frozen=True)
@@ -72,8 +61,7 @@ class BandwidthSearch(PrintedResult):
     criterion : str
         Name of the criterion.
     value : float
-        The criterion at `bandwidth`; several outputs are in units of their standard deviations. After a search that was
-        stopped before all rows had their turn it is that of fewer rows, at their best bandwidths.
+        The criterion at `bandwidth`; several outputs are in units of their standard deviations.
     bandwidth : ndarray of shape (d,)
         The bandwidths found.
     smoothing : ndarray of shape (k,)
@@ -262,11 +250,6 @@ def search_bandwidth(
     ValueError
         If there are too few rows for the criterion.
 
-    Warns
-    -----
-    ConvergenceWarning
-        If `seconds` are over first; `reason` then describes the result.
-
     Notes
     -----
     *One factor*, always so for one column: the criterion has several local minima as a rule, and kinks or steps for
@@ -316,8 +299,8 @@ def search_bandwidth(
     rows, spread, one = start.rows, start.spread, start.one_factor
     ridge = 0.0 if not options.degree or (one and options.ridge is None) else options.ridge
     options = replace(options, ridge=ridge)
-    if options.progress is not None or options.seconds is not None:
-        options = replace(options, progress=Clock(options, len(rows.X)).report)
+    if options.progress is not None:
+        options = replace(options, progress=SearchProgress(options.progress, len(rows.X)).report)
     generator = check_random_state(options.random_state)
     penalty: Penalty | None = None
     if criterion.regular and not one:  # one number hardly overfits
@@ -333,23 +316,18 @@ def search_bandwidth(
     if criterion is LOG_LOSS:
         objectives = [log_loss.LogLoss(objective, spread) for objective in objectives]
     with blas_threads():  # products of few rows: with threads of their own 570 rows of 30 columns took twice as long
-        try:
-            if one:
-                reason = search_one_factor(objectives, spread, options)
-            elif criterion is LOG_LOSS:
-                reason = log_loss.search(objectives[-1], objectives[0])
-            else:
-                reason = search_per_column(objectives, spread, generator, objective_of)
-            judged = objectives[-1]
-            theta = judged.best.theta
-        except OutOfTimeError:
-            judged, theta, reason = _finish_early(objectives, spread, options)
-    if not np.isfinite(judged.best.penalised):
+        if one:
+            reason = search_one_factor(objectives, spread, options)
+        elif criterion is LOG_LOSS:
+            reason = log_loss.search(objectives[-1], objectives[0])
+        else:
+            reason = search_per_column(objectives, spread, generator, objective_of)
+    if not np.isfinite(objectives[-1].best.penalised):
         raise ValueError(
             f"the criterion {criterion.name!r} is not defined for {rows.total:g} rows at any bandwidth; use "
             "bandwidth='loo', a rule of thumb such as 'scott', or more rows"
         )
-    return _outcome(objectives, judged, theta, start, criterion, reason, perf_counter() - began)
+    return _outcome(objectives, start, criterion, reason, perf_counter() - began)
 
 
 MOST_ROWS_WITHOUT_COMPILER = 400  # a hundred dense passes over so many take as long as loading Numba
@@ -400,67 +378,13 @@ def fastest_objective(
     return objective
 
 
-def _finish_early(
-    objectives: list[SearchObjective], spread: Array, options: SearchOptions
-) -> tuple[SearchObjective, Array, str]:
-    """Conclude a search that ran out of time at its best bandwidths, and warn.
-
-    Nothing is evaluated on all rows, which may take longer than the search was given.
-
-    Returns
-    -------
-    judged : SearchObjective
-        The criterion whose best evaluation is reported: of all rows, or of the largest sample that was evaluated.
-    theta : ndarray of shape (p,)
-        Bandwidths and smoothings of all rows.
-    reason : str
-        Description of the result.
-    """
-    from sklearn.exceptions import ConvergenceWarning
-
-    objective, reason = objectives[-1], f"stopped after {options.seconds:g} seconds: "
-    known = [one for one in objectives if one.tried and _is_usable(one)]
-    if known:
-        judged = known[-1]
-        if not judged.tried_quickly:
-            judged.confirm(judged.best)
-        theta, reason = judged.best.theta, reason + "the best so far"
-        if judged is not objective:
-            theta = objective.expected_minimum(judged, theta, options.degree)
-            reason += f" on {len(judged.rows.X)} rows, rescaled to all rows by the optimal rate"
-    else:
-        judged, (low, high, _), d = objectives[0], objective.box, len(spread)
-        scott = spread * (objective.rows.total ** (-1.0 / (4 + d)) * canonical_ratio(options.kernel))
-        theta = np.clip(np.concatenate([np.log(scott), 0.3 * high[d:]]), low, high)
-        judged.evaluate(theta)
-        reason += "the rule of Scott"
-        if not _is_usable(judged):
-            theta = high
-            judged.evaluate(theta)
-            reason += ", where the criterion is not defined, so that bandwidths are practically infinite"
-    warn_caller(
-        f"the search for bandwidths was {reason}; give search={{'seconds': ...}} more, or fewer 'rows'",
-        ConvergenceWarning,
-    )
-    return judged, theta, reason
-
-
-def _is_usable(objective: SearchObjective) -> bool:
-    """Return whether the criterion is defined at its best point, with another row in the window of at least one row."""
-    return bool(np.isfinite(objective.best.penalised)) and objective.best.empty_windows < len(objective.rows.X)
-
-
 def _outcome(
-    objectives: list[SearchObjective],
-    judged: SearchObjective,
-    theta: Array,
-    start: SearchStart,
-    criterion: Criterion,
-    reason: str,
-    seconds: float,
+    objectives: list[SearchObjective], start: SearchStart, criterion: Criterion, reason: str, seconds: float
 ) -> BandwidthSearch:
-    """Build the `BandwidthSearch` of `theta` and the best evaluation, in the caller's units and column order."""
+    """Build the `BandwidthSearch` of the best evaluation, in the caller's units and column order."""
+    judged = objectives[-1]
     best, rows, spread, one, d = judged.best, start.rows, start.spread, start.one_factor, len(start.spread)
+    theta = best.theta
     tried = [*judged.tried_quickly, *judged.tried]
     bandwidth, smoothing = np.exp(theta[:d]), theta[d:]
     matters = judged.relevant(theta)[:d]

@@ -45,8 +45,6 @@ class SearchOptions:
     random_state : int, RandomState or None, default=0
         For the rows that starts are found on and the points that are drawn; the default gives the same result each
         time.
-    seconds : float, optional
-        Stop after so many seconds, and take the best so far; unlimited by default.
     rows : int or "auto", optional
         Draw so many rows, or as many as take seconds; `search_bandwidth` searches on all that it is given.
     progress : callable, optional
@@ -61,7 +59,6 @@ class SearchOptions:
     algorithm: str = "auto"
     n_jobs: int | None = None
     random_state: Any = 0
-    seconds: float | None = None
     rows: int | str | None = None
     progress: Progress | None = None
 
