@@ -187,11 +187,14 @@ def test_intervals_of_a_line_cover(robust, share, other):
     assert 0.92 < np.mean(hits) < 0.98
 
 
-def test_more_than_half_of_the_rows_fitted_exactly_stop_the_passes():
+def test_others_have_no_weight_where_more_than_half_of_the_rows_are_fitted_exactly():
     x = np.linspace(0.0, 1.0, 60)
     y = np.where(np.arange(60) % 4 == 1, 3.0, 0.0)
     with pytest.warns(UserWarning, match="more than half of the rows are fitted exactly"):
         NadarayaWatsonRegressor("boxcar", 1e-3, robust=True).fit(np.r_[x, x, x], np.r_[0 * x, 0 * x, y])
+    with pytest.warns(UserWarning, match="the others have no weight"):
+        wrong = LocalLinearRegressor("tricube", 0.1, robust=True).fit(x, np.where(x == 1.0, 50.0, x))
+    assert wrong.predict(x) == pytest.approx(x)
     constant = LocalLinearRegressor(robust=True).fit(x, np.full(60, 2.0))
     assert constant.predict([0.3, 0.7]) == pytest.approx([2.0, 2.0])
     assert (constant.robust_weight_ == 1.0).all()

@@ -178,12 +178,14 @@ def test_a_constant_is_reproduced_without_a_warning():
     assert np.array_equal(lowess(np.full(200, 0.1), x)[:, 1], np.full(200, 0.1))
 
 
-def test_rows_fitted_exactly_stop_the_re_weighting():
-    x = np.arange(40.0)
-    y = np.where(x < 35, 1.0, x)  # of windows of four rows, most see a constant
-    with pytest.warns(UserWarning, match=r"more than half of the rows are fitted exactly.*larger frac"):
-        found = lowess(y, x, frac=0.1)
-    assert np.array_equal(found, lowess(y, x, frac=0.1, it=0))
+def test_the_others_have_no_weight_where_most_rows_are_fitted_exactly():
+    """The limit of ever smaller noise."""
+    x = np.arange(1.0, 17.0)
+    y = np.where(x < 16, x, 1000.0)
+    with pytest.warns(UserWarning, match=r"more than half of the rows are fitted exactly.* 1 rows.*larger frac"):
+        found = lowess(y, x, return_sorted=False)
+    assert_allclose(found, x, atol=1e-6)
+    assert_allclose(lowess(y + 1e-9 * np.random.default_rng(0).normal(size=16), x, return_sorted=False), x, atol=1e-6)
 
 
 def test_points_without_rows_are_nan_with_a_warning():
@@ -193,16 +195,18 @@ def test_points_without_rows_are_nan_with_a_warning():
     assert np.isnan(found).tolist() == [True, False, True]
 
 
-def test_a_point_in_a_window_of_outliers_is_nan():
+def test_points_at_rows_have_the_fit_of_the_rows():
+    """Also where a window of few rows has no two weights, or of outliers alone; there statsmodels has NaN."""
     x = np.arange(200.0)
     y = np.sin(x)
     y[100:103] = [1e3, 1e3, -1e3]  # fits through two of these rows leave residuals of the third alone
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", EmptyWindowWarning)
-        found = lowess(y, x, frac=4 / 200, it=1, xvals=x)
-    expected = peer(y, x, frac=4 / 200, it=1, xvals=x)
-    assert np.array_equal(np.isnan(found), np.isnan(expected))
-    assert_allclose(found, expected, rtol=0, atol=1e-9)
+    for frac, it in ((4 / 200, 1), (3 / 200, 0)):
+        found = lowess(y, x, frac, it, xvals=x)
+        assert_allclose(found, lowess(y, x, frac, it, return_sorted=False), rtol=0, atol=1e-9)
+        expected = peer(y, x, frac=frac, it=it, xvals=x)
+        known = ~np.isnan(expected)
+        assert np.array_equal(found[~known], y[~known])
+        assert_allclose(found[known], expected[known], rtol=0, atol=1e-9)
 
 
 X, Y = np.array([0.0, 1.0, 3.0, 4.0]), np.array([1.0, 0.0, 2.0, 5.0])

@@ -2,7 +2,7 @@
 
 A robust fit repeats a linear one with weights that fall with the residuals of the fit before (Cleveland 1979; Huber
 1981). The scale is a multiple of the median absolute residual, MAD. Where that is zero, more than half of the rows are
-fitted exactly and residuals have no scale.
+fitted exactly, residuals have no scale, and the other rows have no weight: the limit of ever smaller noise.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ REWEIGHTINGS = {"tukey": 3, "huber": 10}
 RESERVE = 1e-30  # of the weight of the pass before, in place of zero
 LEAST_SLOPE = 0.05  # mean derivative of psi, below which pseudovalues would be made of few rows
 BISQUARE_SCALE = 6.0  # MADs beyond which a row has no weight, as in lowess and loess
-EXACT = 1e-12  # of the largest value: residuals that are no larger are rounding errors
-VISIBLE = 1e2  # residuals larger than so many rounding errors are differences of the data
+EXACT = 1e-10  # of the largest value: residuals that are no larger are rounding errors
 NEGLIGIBLE = 1e-7  # of the mean magnitude, as in R's lowess: rows of smaller residuals are fitted exactly
 
 
@@ -92,19 +91,19 @@ class Reweighting:
         return np.asarray(fitted + scale * psi / max(float(weight @ slope / weight.sum()), LEAST_SLOPE))
 
     def weigh(self, value: Array, weight: Array, fit: Callable[[Array], Array], is_compact: bool) -> tuple[Array, bool]:
-        """Return the weights of rows of one output after all passes, and whether these stopped for lack of a scale.
+        """Return the weights of rows of one output after all passes, and whether rows lost theirs for lack of a scale.
 
         `fit` returns the fitted values of the rows, given factors of their weights. With a compact kernel no factor is
         zero, so that a window of outliers alone has the fit of the pass before.
         """
         factor, largest = np.ones(len(value)), float(np.abs(value - np.median(value)).max())
+        has_scale = True
         for _ in range(self.passes):
             residual = np.nan_to_num(value - fit(factor))  # NaN at rows of weight zero that have no row in their window
-            scale = self.scale(residual, weight)
-            if scale <= least_scale(residual, largest, weight):
-                return factor, bool(np.abs(residual[weight > 0]).max() > VISIBLE * EXACT * largest)
-            factor = np.maximum(self.weights(residual, scale), RESERVE * is_compact * factor)
-        return factor, False
+            scale, least = self.scale(residual, weight), least_scale(residual, largest, weight)
+            has_scale = scale > least
+            factor = np.maximum(self.weights(residual, max(scale, least) or 1.0), RESERVE * is_compact * factor)
+        return factor, not has_scale and bool(factor[weight > 0].min() < 0.5)
 
     def warn_of_outliers(self, state: PoolState) -> None:
         """Warn of windows of a compact kernel that only rows have a weight in whose weight here is `RESERVE`."""

@@ -356,7 +356,8 @@ def search_neighbors(problem: Problem, criterion: Criterion, recipe: Recipe) -> 
         some = np.sort(np.random.default_rng(0).permutation(n)[:MOST_ROWS])
         problem = problem.block(some)
     find = width_finder(problem)
-    least = least_neighbors(problem.similarity.kernel, problem.key.shape[1], problem.degree)
+    # The nearest row alone is a staircase.
+    least = least_neighbors(problem.similarity.kernel, problem.key.shape[1], problem.degree) + (not problem.degree)
     most = max(least, math.floor(total + 1e-9) - int(criterion.exclude_self))
 
     def value(k: int) -> float:

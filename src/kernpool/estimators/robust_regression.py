@@ -36,7 +36,7 @@ from kernpool.bandwidth.rules_of_thumb import RULES, column_spread
 from kernpool.bandwidth.search import BandwidthSearch, Found, SearchOptions, distinct_rows
 from kernpool.bandwidth.search.drivers import candidates
 from kernpool.bandwidth.search.held_out import rescale_to_all_rows
-from kernpool.bandwidth.search.objective import cost_of_empty
+from kernpool.bandwidth.search.objective import EQUAL, cost_of_empty, narrowest
 from kernpool.core import Categories, Reweighting
 from kernpool.core.medians import weighted_median
 from kernpool.core.robust_weights import NORMAL, least_scale
@@ -107,11 +107,11 @@ def choose_robustly(
     _refuse_options(model, rows, searched)
 
     found = _search(model, reweighting, rows, categories, choose, options) if searched else choose(rows)
-    weight, stopped = _smoother_at(model, rows, categories, found).row_weights(reweighting)
-    if stopped:
+    weight, has_no_scale = _smoother_at(model, rows, categories, found).row_weights(reweighting)
+    if has_no_scale:
         warn_caller(
-            "more than half of the rows are fitted exactly, so their residuals have no scale by which outliers could "
-            f"get less weight, and re-weighting stops; use a larger bandwidth, or robust=False, not {model.robust!r}"
+            "more than half of the rows are fitted exactly, so their residuals have no scale, and the others have no "
+            f"weight; where these are no outliers use a larger bandwidth, or robust=False, not {model.robust!r}"
         )
     return replace(found, reweighting=replace(reweighting, weight=weight))
 
@@ -173,8 +173,9 @@ def _search(
     else:
         pilot = choose(drawn)
         weight, _ = _smoother_at(model, drawn, categories, pilot).row_weights(reweighting)
-        grid = FACTORS
         found = choose(replace(drawn, weight=drawn.weight * np.where(weight > LEAST_WEIGHT, weight, 0.0)))
+        least = float((narrowest(drawn, options.kernel) / found.bandwidth).max())  # at most one, but for rounding
+        grid = FACTORS[least - 1e-9 <= FACTORS]
     factor, losses = best_factor(_smoother_at(model, drawn, categories, found), reweighting, grid)
     one, tried, before = found.bandwidth, np.array(sorted(losses)), found.bandwidth_search
     bandwidth = one * factor
@@ -247,4 +248,5 @@ def best_factor(plain: Smoother, reweighting: Reweighting, grid: Array) -> tuple
 
     if bounds[0] < bounds[1]:
         minimize_scalar(at, bounds=bounds, method="bounded", options={"xatol": TOLERANCE})
-    return max(losses, key=lambda factor: (-losses[factor], factor)), losses
+    highest = EQUAL * min(losses.values())
+    return max(factor for factor in losses if losses[factor] <= highest), losses

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernpool.algorithms.sweep.octaves import NearestWindows
 from kernpool.core import EmptyWindowWarning
-from kernpool.core.robust_weights import BISQUARE_SCALE, EXACT, VISIBLE, bisquare, least_scale
+from kernpool.core.robust_weights import BISQUARE_SCALE, bisquare, least_scale
 from kernpool.data.array_validation import as_array, as_real_array
 from kernpool.data.columns import labels_of_rows, refuse_other_labels
 from kernpool.execution.error_messages import abbreviate, as_count, check_choice, check_flag, explain_calls
@@ -68,8 +68,8 @@ def lowess(
     Returns
     -------
     ndarray of shape (n, 2), (n,) or (m,)
-        The fit. NaN at points of `xvals` with less than two rows of weight above 1e-12 in their window, with an
-        `EmptyWindowWarning`: points too far from all rows, or in a window of outliers.
+        The fit. NaN at points of `xvals` between rows with less than two rows of weight above 1e-12 in their window,
+        with an `EmptyWindowWarning`: points too far from all rows, or in a window of outliers.
 
     Raises
     ------
@@ -86,10 +86,10 @@ def lowess(
     ``(1 - |(x - x_j) / s|**3)**3``. After each pass this is multiplied by ``(1 - (e_j / (6 MAD))**2)**2``, or zero if
     ``|e_j| >= 6 MAD``, where e are the residuals and MAD is the median of their magnitudes.
 
-    In three cases results differ from those of statsmodels on purpose. Where k rows or more coincide, the fit is the
-    mean of all rows there, and not the first y. Where more than half of the rows are fitted up to rounding, MAD is zero
-    and the weights stay what they are. The slope is estimated however small the unit of x is. A row whose window has
-    less than two weights gets its own y, as there.
+    In four cases results differ from those of statsmodels on purpose. Where k rows or more coincide, the fit is the
+    mean of all rows there, and not the first y. Where more than half of the rows are fitted exactly, MAD is zero up to
+    rounding, and the other rows have no weight, with a warning. The slope is estimated however small the unit of x is.
+    A row whose window has less than two weights gets its own y, as there, and so does a point of `xvals` at a row.
 
     References
     ----------
@@ -138,9 +138,18 @@ class _Curve:
 
     def reweigh(self, it: int) -> None:
         """Give rows with large residuals less weight, `it` times."""
+        has_scale, largest = True, float(np.abs(self._value).max())
         for _ in range(it):
-            if not self._weigh(np.abs(self._value - self._fit_rows())):
-                break
+            residual = np.abs(self._value - self._fit_rows())
+            scale, least = BISQUARE_SCALE * float(np.median(residual)), least_scale(residual, largest)
+            has_scale = scale > least
+            self._weight = bisquare(residual, max(scale, least) or 1.0)
+        if not has_scale and not self._weight.all():
+            warn_caller(
+                "more than half of the rows are fitted exactly, so their residuals have no scale, and the other "
+                f"{np.count_nonzero(self._weight == 0.0)} rows have no weight; where these are no outliers use a "
+                "larger frac, or it=0"
+            )
 
     def at_rows(self) -> Array:
         """Return the fit at the rows."""
@@ -149,6 +158,8 @@ class _Curve:
     def at(self, points: Array) -> Array:
         """Return the fit at sorted points."""
         found = NearestWindows.prepare(self._x, points, self._k).fit(self._weight, self._value, self._n_jobs)
+        row = np.minimum(np.searchsorted(self._x, points), len(self._x) - 1)
+        found = np.where(np.isnan(found) & (self._x[row] == points), self._value[row], found)
         empty = np.isnan(found)
         if empty.any():
             warn_caller(
@@ -162,19 +173,6 @@ class _Curve:
     def _fit_rows(self) -> Array:
         fitted = self._windows.fit(self._weight, self._value, self._n_jobs)[self._place]
         return np.where(np.isnan(fitted), self._value, fitted)
-
-    def _weigh(self, residual: Array) -> bool:
-        """Compute the bisquare weights of rows from residuals; return False, and keep the weights, if MAD is zero."""
-        scale, largest = BISQUARE_SCALE * float(np.median(residual)), float(np.abs(self._value).max())
-        if scale <= least_scale(residual, largest):
-            if residual.max() > VISIBLE * EXACT * largest:
-                warn_caller(
-                    "more than half of the rows are fitted exactly, so their residuals have no scale by which lowess "
-                    "could give outliers less weight, and it stops re-weighting; use a larger frac, or it=0"
-                )
-            return False
-        self._weight = bisquare(residual, scale)
-        return True
 
 
 def _check_options(frac: float, it: int, delta: float, missing: str, *, is_sorted: bool, return_sorted: bool) -> None:

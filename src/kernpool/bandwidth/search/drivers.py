@@ -1,7 +1,7 @@
 """The two drivers of a search: one factor common to all bandwidths, and one bandwidth per column.
 
-`search_one_factor` evaluates the criterion on a grid and refines its valleys by Brent's method. The grid reaches from a
-tenth of a typical nearest-neighbour distance to ten diameters of the data, so the minimum is the global one on that
+`search_one_factor` evaluates the criterion on a grid and refines its valleys by Brent's method. The grid reaches from
+.6 of a distance between neighbouring rows to ten diameters of the data, so the minimum is the global one on that
 interval up to the resolution of the grid. With many rows the grid runs on a sample, and its best factor is refined on
 all rows.
 
@@ -43,18 +43,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.bandwidth.rules_of_thumb import rate_factor
-from kernpool.bandwidth.search.objective import Evaluation, Objective, SearchObjective
+from kernpool.bandwidth.search.objective import STEPS, Evaluation, Objective, SearchObjective, narrowest
 from kernpool.bandwidth.search.setup import SearchOptions, TrainingRows
 
 Array = NDArray[np.float64]
 
 GRID_SIZE = 64
 FINE_GRID_SIZE, FINE_GRID_ROWS = 256, 1000  # for compact kernels, whose error has kinks
-MANY_ROWS = 500  # whose means need half of the grid: 383 curves end in the same valley; by a third of it 2 do not
+MANY_ROWS = 500  # whose means by a smooth kernel need a third of the grid
 STEP_ROWS = 64  # for the boxcar: up to 2016 distances, each tried
 # Minima on the grid that are higher than the lowest by more than this are not refined: between neighbours on the grid
-# criteria change less (336 fits end at the same bandwidth). Most are of windows of one or two rows, whose sums take
-# twice as long as others.
+# criteria change less (336 fits end at the same bandwidth).
 PROMISING = 1.25
 UNDEFINED = 1e100  # instead of infinity, whose differences are not numbers
 # On all rows of a large problem, where an evaluation takes as long as sorting twice, by polynomials, until one promises
@@ -85,42 +84,37 @@ def search_one_factor(objectives: Sequence[SearchObjective], spread: Array, opti
     first, objective = objectives[0], objectives[-1]
     grid = np.log(candidates(first.rows, spread, options))
     penalised = partial(_penalised, first, np.log(spread))
-    # Means of many rows by a smooth kernel change slowly: every second point shows the valleys, and the others are
-    # evaluated inside these alone.
-    is_smooth = not options.degree and not options.kernel.is_compact and len(first.rows.X) >= MANY_ROWS
-    coarse = np.unique(np.append(grid[:: 2 if is_smooth else 1], grid[-1]))
-    values = np.array([penalised(point) for point in coarse])
+    if not options.degree and not options.kernel.is_compact and len(first.rows.X) >= MANY_ROWS:
+        grid = np.unique(np.append(grid[::3], grid[-1]))
+    values = np.array([penalised(point) for point in grid])
     if first.rejected < values.min():
         # The nearest rows beyond the gap predict better than any window of many rows: wide windows miss the curve, and
         # of those that are judged the narrow ones see it best. Of the fits of sin(t / 5) in `lies_within_gap` 43
         # percent, and not 25, had twice the least error with the lowest criterion of all candidates.
-        end = end_of_first_valley(coarse, values)
+        end = end_of_first_valley(grid, values)
         first.widest = float(np.log(spread)[0] + end)
-        values = np.where(coarse <= end, values, UNDEFINED)
-    valleys = valleys_on_grid(coarse, values, len(coarse))
-    fine = np.setdiff1d([point for low, high in valleys for point in grid[(low < grid) & (grid < high)]], coarse)
-    values = np.append(values, [penalised(point) for point in fine])
-    logs = np.append(coarse, fine)
-    order = np.argsort(logs)
-    first.starts = len(logs)
+        values = np.where(grid <= end, values, UNDEFINED)
+    first.starts = len(grid)
     # Where the engine evaluates, and more rows follow, the grid is enough.
     if first is objective or first.is_quick:
-        for bounds in valleys_on_grid(logs[order], values[order], first.refined_minima):
+        for bounds in valleys_on_grid(grid, values, first.refined_minima):
             minimize_scalar(penalised, bounds=bounds, method="bounded", options={"xatol": first.tolerance})
         first.confirm(first.best)
     if first is objective:
         return "the best of a grid, refined" if len(grid) > 1 else "no column varies"
     rate = rate_factor(len(first.rows.X), len(objective.rows.X), len(spread), options.degree)
     minimise_near(objective, spread, np.exp(first.best.theta[0]) / spread[0] * rate)
+    if len(spread) == 1:
+        objective.smallest = objective.box[0][0]
     objective.confirm(objective.best)
     return f"the best of a grid on {len(first.rows.X)} rows, refined on all"
 
 
 def candidates(rows: TrainingRows, spread: Array, options: SearchOptions) -> Array:
-    """Return a grid of common bandwidth factors, from well below the distances between rows to well above them.
+    """Return a grid of common bandwidth factors, from about half a distance between rows to well above them.
 
-    From a tenth of a typical nearest-neighbour distance to ten diameters of the data. Below, a Gaussian window holds
-    one row and nothing changes; above, all rows weigh the same.
+    From `narrowest` of one column, or that share of a small nearest-neighbour distance of several, to ten diameters of
+    the data. Below, a window holds one row and nothing changes; above, all rows weigh the same.
 
     Parameters
     ----------
@@ -149,11 +143,12 @@ def candidates(rows: TrainingRows, spread: Array, options: SearchOptions) -> Arr
         # The error is a step function of h, which changes where h passes a distance: one candidate per step.
         steps = np.unique(pdist(points, "chebyshev" if kernel.composition == "product" else "euclidean"))
         return np.concatenate([[0.5 * steps[0]], np.sqrt(steps[:-1] * steps[1:]), [2.0 * steps[-1]]])
-    nearest = KDTree(points).query(points, k=2)[0][:, 1]
     size = FINE_GRID_SIZE if kernel.is_compact and len(points) <= FINE_GRID_ROWS else GRID_SIZE
-    low = 0.1 * float(np.quantile(nearest, 0.1))
-    grid: Array = np.exp(np.linspace(np.log(low), np.log(10.0 * diameter), size))
-    return grid
+    if len(spread) == 1:
+        low = float(narrowest(rows, kernel)[0] / spread[0])
+    else:
+        low = STEPS * float(np.quantile(KDTree(points).query(points, k=2)[0][:, 1], 0.1))
+    return np.asarray(np.exp(np.linspace(np.log(low), np.log(10.0 * diameter), size)))
 
 
 def minimise_near(
@@ -487,7 +482,7 @@ def starts(objective: Objective, spread: Array, grid: Array, generator: Any) -> 
     d, p, numeric = len(spread), len(high), np.isfinite(flat)
     many = p > MOST_TRIED_ONE_BY_ONE
     size = LADDER_OF_MANY if many else LADDER
-    ladder = np.log(np.geomspace(grid[0] * 3, grid[-1], size) if len(grid) > 1 else grid)
+    ladder = np.log(np.geomspace(grid[0] * 0.5, grid[-1], size) if len(grid) > 1 else grid)
     middles = [np.append(np.log(spread), share * high[d:]) for share in (FIRST_SMOOTHINGS if p > d else (0.0,))]
     common = (
         valleys_of(objective.evaluate(np.clip(middle + numeric * log_factor, low, high)) for log_factor in ladder)
@@ -570,7 +565,7 @@ def search_per_column(
     grid = candidates(first.rows, spread, options)
     # Points at which each log bandwidth or smoothing is scanned while the others stay fixed.
     size = LINE if len(low) <= MOST_TRIED_ONE_BY_ONE else PLACES
-    steps = np.log(np.geomspace(grid[0] * 3, grid[-1], size))
+    steps = np.log(np.geomspace(grid[0] * 0.5, grid[-1], size))
     lines = [np.unique(np.clip(np.log(unit) + steps, low[a], high[a])) for a, unit in enumerate(spread)]
     lines += [np.linspace(0.0, 1.0, size) ** 2 * end for end in high[len(spread) :]]
     best = _best_from(first, starts(first, spread, grid, generator))

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from kernpool.bandwidth.criteria import LOG_LOSS, prior_share
 from kernpool.bandwidth.rules_of_thumb import bring_to_rows, rate_order
 from kernpool.bandwidth.search.drivers import minimise_near
-from kernpool.bandwidth.search.objective import SearchObjective, Trial, cost_of_empty
+from kernpool.bandwidth.search.objective import SearchObjective, Trial, cost_of_empty, narrowest
 from kernpool.bandwidth.search.search import Found
 from kernpool.bandwidth.search.setup import SearchOptions, TrainingRows
 from kernpool.core import Categories, Keys
@@ -189,7 +189,7 @@ def adjust_to_all_rows(
     The factor is that of 2000 rows, predicted from all others, or from as many of them as a second allows; from there
     the rate leads to all rows. O(2000 n d) time for each of about six factors, d^2 for planes.
     """
-    whole, matters = len(rows.X), found.matters
+    whole, matters, least = len(rows.X), found.matters, narrowest(rows, options.kernel)
     options = replace(options, ridge=found.ridge or 0.0)
     most = HELD_ROWS + int(HELD_SUMS / HELD_ROWS / rows.sums_per_pair(options.degree))
     rows = rows.draw(most, generator)
@@ -209,7 +209,7 @@ def adjust_to_all_rows(
         f"{options.criterion.name!r} on a sample of {searched} of {whole} rows ({seed_as_text(options.random_state)}), "
         f"then times {rate * factor * last:.6g}: {len(held.X)} rows held out are predicted best so from {few} others"
     )
-    found = replace(found, bandwidth=bandwidth, smoothing=smoothing, bandwidth_note=note)
+    found = replace(found, bandwidth=np.maximum(bandwidth, least), smoothing=smoothing, bandwidth_note=note)
     if found.loo_error is not None:
         found = replace(found, loo_error=float(best.error.sum()), loo_empty_windows=best.empty_windows)
     return found if np.isnan(best.prior_share) else replace(found, prior_share=best.prior_share)

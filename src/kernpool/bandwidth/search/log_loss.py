@@ -191,7 +191,7 @@ def search(criterion: LogLoss, first: LogLoss) -> str:
     first.starts = 2
     best = descend(first, first.at_factor(WIDE * canonical_ratio(options.kernel)), STEPS, TOLERANCE)
     grid = candidates(first.rows, np.exp(first.log_spread), options)
-    factors = np.geomspace(3.0 * grid[0], grid[-1], LADDER) if len(grid) > 1 else grid
+    factors = np.geomspace(0.5 * grid[0], grid[-1], LADDER) if len(grid) > 1 else grid
     ladder = (first.at(first.at_factor(factor), slope=False) for factor in factors)
     narrow = descend(first, min(ladder, key=lambda point: point.penalised).x, STEPS, TOLERANCE)
     if is_clearly_better(narrow, best, first.rows):

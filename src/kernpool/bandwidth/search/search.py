@@ -254,14 +254,15 @@ def search_bandwidth(
     -----
     *One factor*, always so for one column: the criterion has several local minima as a rule, and kinks or steps for
     compact kernels. It is evaluated on a grid of 64 factors (256 for compact kernels on up to 1000 rows), equally
-    spaced in logarithm, from a tenth of a typical distance between nearest neighbours to ten times the diameter; for
-    means of at least 500 rows and kernels that are not compact on half of it, and on the rest where it has minima. The
-    best three local minima are refined by Brent's method to 1e-7 in log h. This takes 50 to 120 passes. A minimum
-    narrower than the spacing of the grid can be missed, except for the boxcar on up to 64 rows, where the error is a
-    step function and every step is tried. With more than 2048 rows the best factor of a sample of 2048 is refined on
-    all rows, by cubics through the lowest points, until the predicted gain is below 1e-8 of the criterion: about six
-    passes. For smooth kernels the criterion is then within 1e-7 of its local minimum, relative, and log h within about
-    1e-3. For compact kernels, whose criterion has a minimum between any two kinks, it is within 2e-6.
+    spaced in logarithm, from .6 of the median distance between neighbouring values (for the Gaussian; see
+    `kernpool.bandwidth.search.objective.narrowest`) to ten times the diameter; 22 for means of at least 500 rows and
+    kernels that are not compact. The best three local minima are refined by Brent's method to 1e-7 in log h. This takes
+    30 to 120 passes. A minimum narrower than the spacing of the grid can be missed, except for the boxcar on up to 64
+    rows, where the error is a step function and every step is tried. With more than 2048 rows the best factor of a
+    sample of 2048 is refined on all rows, by cubics through the lowest points, until the predicted gain is below 1e-8
+    of the criterion: about six passes. For smooth kernels the criterion is then within 1e-7 of its local minimum,
+    relative, and log h within about 1e-3. For compact kernels, whose criterion has a minimum between any two kinks, it
+    is within 2e-6.
 
     *One bandwidth per column*, for kernels that have a slope: damped Gauss-Newton steps on log h from a dozen starts
     (see `kernpool.bandwidth.search.drivers`), each a pass and a pullback. Then, from the best point, each bandwidth
