@@ -168,7 +168,9 @@ class ExtrapolationWarning(UserWarning):
       outlier does not change it. For local planes it reaches half of the range beyond the second largest value at most.
 
     For rows in chunks and in partitions only the range is known, not the tail, so that only the first part applies.
-    Columns compared by rank are judged in ranks, learned similarities in the space that rows are mapped to.
+    Periodic columns and longitudes are cut open where they are farthest from all rows, wherever they begin. Latitude
+    and longitude are two columns, with the bandwidth in degrees, of longitude where rows are farthest from the equator;
+    so no query is far in longitude where rows reach to a pole.
 
     Among new rows from the distribution of the training rows less than 1 percent are extrapolation, with 60, 200 and
     1000 rows of 1, 2, 3 and 5 columns, whatever the bandwidth. On average: uniform 0.04 percent,
