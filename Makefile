@@ -58,7 +58,7 @@ bench: $(VENV)/.installed-bench
 
 $(VENV)/.installed: pyproject.toml constraints.txt src/kernpool/_version.py | $(VENV)/bin/python
 	@echo "Installing kernpool into $(VENV) (a minute or two) ..."
-	$(PIP) --editable ".[plot,torch,arrow,nufft,dask,cli,test,browser]"
+	$(PIP) --editable ".[plot,torch,arrow,nufft,dask,cli,test,browser,grammar]"
 	@touch $@
 
 $(VENV)/.installed-lint: $(VENV)/.installed
@@ -75,7 +75,7 @@ $(VENV)/.installed-publish: $(VENV)/.installed
 
 $(VENV)/.installed-bench: $(VENV)/.installed
 	@echo "Installing the peers that kernpool is measured against ..."
-	$(PIP) --editable ".[plot,torch,arrow,nufft,dask,cli,test,browser,bench]"
+	$(PIP) --editable ".[plot,torch,arrow,nufft,dask,cli,test,browser,grammar,bench]"
 	@touch $@
 
 $(VENV)/bin/python:

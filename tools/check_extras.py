@@ -18,7 +18,8 @@ import numpy as np
 
 import kernpool
 
-DEVELOPMENT = {"test", "lint", "docs", "bench", "browser", "publish", "all"}  # nothing of the package waits for these
+# Nothing of the package waits for these.
+DEVELOPMENT = {"test", "lint", "docs", "bench", "browser", "grammar", "publish", "all"}
 BRINGS = {"dask": {"arrow", "cli"}, "cli": {"arrow"}}  # data frames of dask need pandas and pyarrow
 X, Y = np.linspace(0, 1, 40)[:, None], np.sin(np.linspace(0, 6, 40))
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         PartialDisplay,
         QuantileFanDisplay,
         ResidualDisplay,
+        smooth,
     )
     from kernpool.distribution import pool_cdf, pool_quantile
     from kernpool.estimators import (
@@ -119,6 +120,7 @@ __all__ = [
     "register_kernel",
     "row_diagnostics",
     "save_model",
+    "smooth",
     "specification_test",
 ]
 
@@ -179,6 +181,7 @@ _LAZY = {
     "pool_cdf": "kernpool.distribution",
     "pool_quantile": "kernpool.distribution",
     "save_model": "kernpool.estimators.persistence",
+    "smooth": "kernpool.displays",
     "specification_test": "kernpool.inference",
     "Explanation": "kernpool.inference",
     "row_diagnostics": "kernpool.estimators",

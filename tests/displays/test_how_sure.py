@@ -125,7 +125,7 @@ def test_residuals(rows, model, against):
     assert sorted(zip(*display.marked_.get_data(), strict=True)) == sorted(
         zip(at[first], found.residual[first], strict=True)
     )
-    assert {text.get_text() for text in display.ax_.texts} == {str(row) for row in first}
+    assert {text.get_text().strip() for text in display.ax_.texts} == {str(row) for row in first}
     x, lower, upper = ends(display.noise_)
     assert_array_equal(lower, -upper)
     if against == 0:

@@ -94,7 +94,6 @@ REFUSED = {
         ((X[:, 0], Y * np.nan, PAIR), {"level": 0.9}, "y holds nan"),
         ((X[:, 0], Y, (Y * np.nan, Y)), {"level": 0.9}, "0 of 60 rows with lower above upper, and 60 with NaN"),
         ((X[:, 0], Y, 1.96), {"level": 0.9}, "interval must be what"),
-        (([*map(str, range(60))], Y, PAIR), {"level": 0.9}, "60 different labels, and at most 30"),
     ],
     ResidualDisplay.from_estimator: [
         ((CHUNKED,), {}, "not in memory"),

@@ -15,7 +15,7 @@ from tests.support.shell import run as run_lines
 
 OPTIONAL = {
     "torch": "torch", "matplotlib": "plot", "pyarrow": "arrow", "dask": "dask", "finufft": "nufft",
-    "statsmodels": "test", "pandas": "test", "polars": "test",
+    "statsmodels": "test", "pandas": "test", "polars": "test", "seaborn": "grammar", "plotnine": "grammar",
 }  # fmt: skip
 # What takes more than a few seconds of processor time; the gate runs it.
 SLOW = {

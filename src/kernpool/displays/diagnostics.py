@@ -207,14 +207,16 @@ class ResidualDisplay(drawing.Display):
                 self.at[first], self.residual[first], "o", markerfacecolor="none", markeredgecolor=drawing.RED,
                 markersize=9, markeredgewidth=1.4, label=label, zorder=3,
             )  # fmt: skip
-            for turn, i in enumerate(first[np.lexsort((self.residual[first], self.at[first]))]):
-                right, up = turn % 2, turn // 2 % 2  # neighbours to different sides
-                number = i if self.row is None else self.row[i]
+            for turn, i in enumerate(first[np.argsort(self.at[first], kind="stable")]):
+                side, number = ("left", "right")[turn % 2], i if self.row is None else self.row[i]
                 ax.annotate(
-                    f"{number}", (self.at[i], self.residual[i]), xytext=(6 if right else -6, 4 if up else -4),
-                    textcoords="offset points", ha="left" if right else "right", va="bottom" if up else "top",
-                    color=drawing.RED, fontsize="small", zorder=3,
-                )  # fmt: skip
+                    f"  {number}  ",
+                    (self.at[i], self.residual[i]),
+                    ha=side,
+                    color=drawing.RED,
+                    fontsize="small",
+                    zorder=3,
+                )  # neighbours to different sides
         self._finish(ncols=2)
         return self
 

@@ -15,8 +15,6 @@ from kernpool.kernels import Kernel, get_kernel
 
 Array = NDArray[np.float64]
 
-MOST_CELLS = 512  # of a heat map, down and across
-
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class KernelDisplay:
@@ -52,18 +50,15 @@ class KernelDisplay:
         cls,
         kernels: Sequence[str | Kernel] = ("gaussian", "boxcar", "constant", "epanechnikov"),
         *,
-        u: ArrayLike | None = None,
         axes: Any = None,
         **style: Any,
     ) -> KernelDisplay:
-        """Evaluate kernels on a grid of u, and draw one panel for each.
+        """Evaluate kernels on a grid from -2.5 to 2.5 in steps of 0.02, and draw one panel for each.
 
         Parameters
         ----------
         kernels : sequence of str or Kernel, default=("gaussian", "boxcar", "constant", "epanechnikov")
             Which; by default the four that the subject is taught with.
-        u : array_like, optional
-            Where; by default -2.5 to 2.5 in steps of 0.02, with each edge of a support drawn as a step.
         axes : sequence of matplotlib Axes, optional
             One per kernel; a new figure by default.
         **style
@@ -82,13 +77,10 @@ class KernelDisplay:
         found = [get_kernel(kernel) for kernel in ([kernels] if isinstance(kernels, str | Kernel) else kernels)]
         if not found or len({kernel.name for kernel in found}) < len(found):
             raise ValueError(f"kernels must name at least one kernel, each once; got {abbreviate(kernels)}")
-        if u is None:
-            grid = np.arange(-125, 126) / 50
-            edges = [kernel.support * sign for kernel in found if kernel.is_compact for sign in (-1, 1)]
-            # a point on either side of each edge, or a jump looks like a slope
-            grid = np.unique(np.r_[grid, edges, np.nextafter(edges, np.inf), np.nextafter(edges, -np.inf)])
-        else:
-            grid = np.sort(np.ravel(np.asarray(u, dtype=np.float64)))
+        grid = np.arange(-125, 126) / 50
+        edges = [kernel.support * sign for kernel in found if kernel.is_compact for sign in (-1, 1)]
+        # a point on either side of each edge, or a jump looks like a slope
+        grid = np.unique(np.r_[grid, edges, np.nextafter(edges, np.inf), np.nextafter(edges, -np.inf)])
         profiles = {kernel.name: kernel.profile(np.abs(grid)) for kernel in found}
         return cls(u=grid, profiles=profiles).plot(axes=axes, **style)
 
@@ -157,13 +149,12 @@ class AttentionDisplay:
         The figure.
     images_ : list of matplotlib AxesImage
         One per head.
-    colorbar_ : matplotlib Colorbar or None
+    colorbar_ : matplotlib Colorbar
         The shared scale.
 
     Notes
     -----
-    More than 512 keys (or queries) are drawn in blocks of equal size: a cell then shows the weight that the whole block
-    of keys gets, averaged over the block of queries, so that no weight is lost between the pixels.
+    Where there are more keys or queries than pixels, a pixel shows the mean weight of those that it covers.
 
     Examples
     --------
@@ -222,8 +213,6 @@ class AttentionDisplay:
         x_label: str = "keys",
         y_label: str = "queries",
         ax: Any = None,
-        cmap: str = drawing.WEIGHT_COLORS,
-        colorbar: bool = True,
     ) -> AttentionDisplay:
         """Draw given pooling weights, of one head or of a grid of heads, as heat maps.
 
@@ -237,11 +226,6 @@ class AttentionDisplay:
             Axis labels.
         ax : matplotlib Axes, optional
             Where to draw a single head; a new figure by default.
-        cmap : str, default="Reds"
-            Colors; the default gets darker with the weight and so prints well. Where weights are negative, it is
-            "RdBu_r", white at zero.
-        colorbar : bool, default=True
-            Whether to draw the scale.
 
         Returns
         -------
@@ -255,19 +239,15 @@ class AttentionDisplay:
         """
         grid = _as_grid(weights)
         display = cls(weights=grid, title=title, x_label=x_label, y_label=y_label)
-        return display.plot(ax=ax, cmap=cmap, colorbar=colorbar)
+        return display.plot(ax=ax)
 
-    def plot(self, *, ax: Any = None, cmap: str = drawing.WEIGHT_COLORS, colorbar: bool = True) -> AttentionDisplay:
-        """Draw a heat map for each head, with one color scale for all.
+    def plot(self, *, ax: Any = None) -> AttentionDisplay:
+        """Draw a heat map for each head, with one color scale for all: darker with the weight, blue below zero.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
             Where to draw a single head; a new figure by default.
-        cmap : str, default="Reds"
-            Colors.
-        colorbar : bool, default=True
-            Whether to draw the scale.
 
         Returns
         -------
@@ -280,7 +260,7 @@ class AttentionDisplay:
             If `ax` is given for several heads.
         """
         colors = drawing.import_pyplot().matplotlib.colors
-        rows, columns, queries, keys = self.weights.shape
+        rows, columns = self.weights.shape[:2]
         if ax is None:
             size = (1.4 + max(2.2, 4.2 / columns**0.5) * columns, 0.6 + max(1.8, 3.6 / rows**0.5) * rows)
             axes = drawing.new_axes(rows, columns, size, sharex=True, sharey=True)
@@ -289,24 +269,17 @@ class AttentionDisplay:
             axes = np.array([[ax]], dtype=object)
         titles = [self.title] * columns if isinstance(self.title, str) or self.title is None else list(self.title)
         drawing.check_length("title", titles, columns, "column of heads")
-        cells = np.stack([[_grouped(head) for head in row] for row in self.weights])
         self.axes_, self.figure_, self.images_ = axes, axes[0, 0].figure, []
         # One scale for all heads. Negative weights are far smaller than positive ones, and have a half of their own.
-        lowest, largest = float(cells.min()), max(float(cells.max()), 1e-300)
+        lowest, largest = float(self.weights.min()), max(float(self.weights.max()), 1e-300)
         signed = lowest < 0
-        covered = [
-            -(-size // MOST_CELLS) * count for size, count in ((queries, cells.shape[2]), (keys, cells.shape[3]))
-        ]
         for (i, j), panel in np.ndenumerate(axes):
             image = panel.imshow(
-                cells[i, j],
-                cmap=drawing.SIGNED_COLORS if signed and cmap == drawing.WEIGHT_COLORS else cmap,
+                self.weights[i, j],
+                cmap=drawing.SIGNED_COLORS if signed else drawing.WEIGHT_COLORS,
                 norm=colors.TwoSlopeNorm(0.0, lowest, largest) if signed else colors.Normalize(0.0, largest),
                 aspect="auto",
-                interpolation="nearest",
-                extent=(-0.5, covered[1] - 0.5, covered[0] - 0.5, -0.5),
             )
-            panel.set(xlim=(-0.5, keys - 0.5), ylim=(queries - 0.5, -0.5))  # the last group may be a part of one
             self.images_.append(image)
             panel.locator_params(integer=True)
             if i == 0 and titles[j]:
@@ -315,14 +288,11 @@ class AttentionDisplay:
                 panel.set_xlabel(self.x_label)
             if j == 0:
                 panel.set_ylabel(self.y_label)
-        self.colorbar_ = None
-        if colorbar:
-            self.colorbar_ = self.figure_.colorbar(self.images_[0], ax=axes, shrink=0.9, pad=0.02)
-            if signed:
-                ticks = [lowest, lowest / 2, 0.0, largest / 2, largest]
-                self.colorbar_.set_ticks(ticks, labels=[f"{tick:.2g}".replace("-", "−") for tick in ticks])
-            group = -(-keys // MOST_CELLS)
-            self.colorbar_.set_label("weight" if group == 1 else f"weight of {group} keys")
+        self.colorbar_ = self.figure_.colorbar(self.images_[0], ax=axes, shrink=0.9, pad=0.02)
+        if signed:
+            ticks = [lowest, lowest / 2, 0.0, largest / 2, largest]
+            self.colorbar_.set_ticks(ticks, labels=[f"{tick:.2g}".replace("-", "−") for tick in ticks])
+        self.colorbar_.set_label("weight")
         drawing.cover_glyphs(self.figure_)
         return self
 
@@ -341,16 +311,3 @@ def _as_grid(weights: ArrayLike) -> Array:
             "empty windows give NaN: use empty='zero', or another kernel or bandwidth"
         )
     return grid if grid.ndim == 4 else grid[None, None]
-
-
-def _grouped(head: Array) -> Array:
-    """Sum weights over blocks of keys and average them over blocks of queries, to at most 512 blocks each."""
-    for axis, combine in ((0, np.mean), (1, np.sum)):
-        n = head.shape[axis]
-        if n > MOST_CELLS:
-            size = -(-n // MOST_CELLS)
-            parts = np.split(head, np.arange(size, n, size), axis=axis)
-            head = np.stack([combine(part, axis=axis) for part in parts], axis=axis)
-            if axis == 1:  # a last group of fewer keys is drawn as dark as if it were full
-                head[:, -1] *= size / parts[-1].shape[1]
-    return head

@@ -258,9 +258,6 @@ def column_of(X: Any, against: int | str) -> tuple[Any, str]:
     return np.asarray(X)[:, index], "x" if width == 1 else f"column {index}"
 
 
-MOST_LABELS = 30
-
-
 @dataclass(frozen=True, eq=False)
 class CoverageBins:
     """Bins of rows along a column: for each its ends, its number of rows, and its coverage with confidence limits."""
@@ -291,11 +288,6 @@ class CoverageBins:
             number = slice_of_value[at]
         else:
             labels, place = values, at
-            if len(values) > MOST_LABELS:
-                raise ValueError(
-                    f"the column has {len(values)} different labels, and at most {MOST_LABELS} can be drawn; give "
-                    "numbers or coarser labels"
-                )
         rows = np.bincount(number)
         found = np.bincount(number, weights=inside).astype(np.int64)
         parts = [place[number == one] for one in range(len(rows))]

@@ -1,0 +1,99 @@
+"""Curve and confidence band of a table as a table, for the libraries in which people plot already."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from kernpool.data.encoding import label_codes
+from kernpool.displays.drawing import index_of
+from kernpool.estimators import LocalLinearRegressor
+from kernpool.execution.error_messages import explain_calls
+
+
+@explain_calls
+def smooth(
+    data: Any,
+    *,
+    x: str,
+    y: str,
+    by: str | None = None,
+    model: Any = None,
+    level: float = 0.95,
+    points: Any = 100,
+) -> Any:
+    """Fit a curve to two columns of a table, or one per group, and return curve and confidence band as a table.
+
+    Parameters
+    ----------
+    data : pandas or polars DataFrame, or dict of columns
+        The table.
+    x, y : str
+        Columns of inputs, numbers or dates, and of outputs.
+    by : str, optional
+        Column of groups: each has a curve of its own, with its own bandwidth, over the range of its rows.
+    model : regressor, optional
+        Not fitted, with a `confidence_interval`; by default ``LocalLinearRegressor()``.
+    level : float, default=0.95
+        Confidence level of the band, pointwise.
+    points : int or array_like of shape (g,), default=100
+        How many points each curve has, from the least x of its rows to the largest, or the points.
+
+    Returns
+    -------
+    DataFrame or dict, as `data`
+        Columns `by`, if there is one, `x`, `y`, which is the curve, ``lower`` and ``upper``. The band is corrected for
+        the bias of the curve, so the curve need not be its middle.
+
+    Raises
+    ------
+    ValueError
+        If a column is missing, or holds missing cells; a group has less than five rows; or `level` is invalid.
+
+    See Also
+    --------
+    KernelCurveDisplay : The picture of one model with a column of groups.
+
+    Notes
+    -----
+    ``kernpool.displays.seaborn.Smooth`` is the same as a stat of seaborn.objects, and
+    ``kernpool.displays.plotnine.kernel_smoother`` as a `method` of plotnine's geom_smooth.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from kernpool import smooth
+    >>> hours = np.linspace(0, 10, 40)
+    >>> score = np.sqrt(hours) + 0.1 * np.random.default_rng(0).normal(size=40)
+    >>> table = pd.DataFrame({"hours": hours, "score": score, "sex": ["f", "m"] * 20})
+    >>> smooth(table, x="hours", y="score", by="sex", points=3).round(1)
+      sex  hours  score  lower  upper
+    0   f    0.0    0.1   -0.7    0.8
+    1   f    4.9    2.2    2.1    2.3
+    2   f    9.7    3.2    2.9    3.4
+    3   m    0.3    0.5    0.2    0.8
+    4   m    5.1    2.3    2.3    2.5
+    5   m   10.0    3.3    2.9    3.7
+    """
+    known = list(getattr(data, "columns", data))
+    for argument, column in (("x", x), ("y", y), ("by", by or x)):
+        index_of(column, argument, len(known), "column of data", known)
+    inputs, outputs = np.asarray(data[x]), np.asarray(data[y])
+    groups = np.asarray(data[by]) if by else np.repeat("of all rows", len(inputs))
+    code, tables = label_codes(groups, len(inputs), "by"), []
+    for group in range(code.max() + 1):
+        X, labels = inputs[code == group], groups[code == group]
+        fitted = clone(LocalLinearRegressor() if model is None else model).fit(X[:, None], outputs[code == group])
+        low, high = X.min(), X.max()
+        at = low + (high - low) * np.linspace(0, 1, points) if np.ndim(points) == 0 else np.asarray(points)
+        try:
+            band = fitted.confidence_interval(at[:, None], level=level)
+        except ValueError as error:
+            error.add_note(f"in the group {labels[0]}")
+            raise
+        table = {x: at, y: fitted.predict(at[:, None]), "lower": band.lower, "upper": band.upper}
+        tables.append({by: np.repeat(labels[:1], len(at))} | table if by else table)
+    return type(data)({name: np.concatenate([table[name] for table in tables]) for name in tables[0]})
