@@ -33,7 +33,7 @@ EXPECTED_PASSES = 120  # for the progress report only
 
 
 class SearchProgress:
-    """Progress of a bandwidth search, told after every piece of a pass over the rows.
+    """Progress of a bandwidth search, reported after every piece of a pass over the rows.
 
     Parameters
     ----------
