@@ -269,7 +269,6 @@ register("classes", NadarayaWatsonClassifier("epanechnikov", 0.5, prior_share=0.
 register("priors", NadarayaWatsonClassifier("gaussian", 0.2), by_row={"sample_weight": WEIGHT})
 register("classes of levels", NadarayaWatsonClassifier("gaussian", 0.3, smoothing=[0.3]), "a c")
 register("log loss", NadarayaWatsonClassifier(), by_row={"groups": GROUPS})
-register("recalibrate", NadarayaWatsonClassifier("gaussian", 0.2, recalibrate="isotonic"))
 register("stack", KernelStackingRegressor(LocalLinearRegressor("gaussian", 0.3)))
 register("stack in groups", KernelStackingRegressor(NadarayaWatsonRegressor("gaussian", 0.3), kernel="gaussian",
          learn_metric=False, random_state=1), by_row={"groups": GROUPS})  # fmt: skip

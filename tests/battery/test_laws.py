@@ -69,7 +69,7 @@ def test_leave_one_out_is_a_fit_without_the_row(option):
     study, model = OPTIONS[option], fitted(option, "again")
     values = getattr(found, "probability", found.prediction)
     if study.classifies:
-        study = study.with_options(prior_share=model.prior_share_, recalibrate=None)
+        study = study.with_options(prior_share=model.prior_share_)
     for row in (0, 17, 43):
         refit = predicted(without(study, row), study.x.iloc[[row]])
         np.testing.assert_allclose(values[row], np.ravel(refit), rtol=1e-9, atol=1e-12)
@@ -80,7 +80,7 @@ def test_influence_is_what_a_fit_without_the_row_changes(option):
     found = answered(option, lambda model, study: model.get_prediction(study.query[:2]).explain(k=2))
     study = OPTIONS[option]
     if study.classifies:
-        study = study.with_options(prior_share=0.0, recalibrate=None)
+        study = study.with_options(prior_share=0.0)
     rows, before = np.arange(len(study.x)), predicted(study, study.query[:2])
     for point in range(2):
         for place, row in enumerate(found.row[point]):
@@ -137,7 +137,7 @@ def test_weights_sum_to_one_and_make_the_predictions(option):
     weights = answered(option, lambda model, study: model.attention_weights(study.query[:3]))
     study, model = OPTIONS[option], fitted(option, "again")
     if study.classifies:
-        pytest.skip("priors and recalibration are beyond weights")
+        pytest.skip("priors are beyond weights")
     np.testing.assert_allclose(weights.sum(axis=1), 1.0, rtol=1e-9)
     np.testing.assert_allclose(weights @ study.y, model.predict(study.query[:3]), rtol=1e-8)
 

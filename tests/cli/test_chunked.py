@@ -7,11 +7,10 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import pandas
 import pytest
 from numpy.testing import assert_allclose
 
-from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, load_model, pool, save_model
+from kernpool import load_model, pool
 from kernpool.cli import main
 from kernpool.cli.options import number_of_bytes
 from kernpool.data.chunks.base import FEWEST_ROWS
@@ -162,57 +161,6 @@ def test_fit_says_what_it_searched_on(folder, monkeypatch, capsys):
     assert '"rows": 5000' in shown
     assert str((folder / "many").resolve()) in shown
     assert "on a sample of 100" in shown
-
-
-@pytest.fixture(scope="module")
-def scheduler():
-    """Address of a cluster of one thread."""
-    distributed = pytest.importorskip("distributed", reason="clusters need the extra 'dask'")
-    options = {"processes": False, "protocol": "tcp", "host": "127.0.0.1", "dashboard_address": None}
-    with distributed.LocalCluster(n_workers=1, threads_per_worker=1, silence_logs=50, **options) as cluster:
-        yield cluster.scheduler_address
-
-
-@pytest.mark.parametrize(
-    "model",
-    [
-        NadarayaWatsonRegressor("boxcar", 0.2, empty="mean"),
-        LocalLinearRegressor("product epanechnikov", [1.0, 1.4], ridge=40.0),
-        LocalLinearRegressor(bandwidth=[0.3, 0.4], ridge=0.0, robust=1),
-    ],
-)
-@pytest.mark.filterwarnings("ignore::kernpool.RankDeficiencyWarning")
-@pytest.mark.filterwarnings("ignore::kernpool.EmptyWindowWarning")
-@pytest.mark.filterwarnings("ignore::kernpool.ExtrapolationWarning")  # of the row that is farthest out
-def test_a_cluster_pools_as_the_model_does(model, folder, tables, scheduler, monkeypatch):
-    monkeypatch.chdir(folder)
-    rng = np.random.default_rng(5)
-    X, query, weight = rng.normal(size=(300, 2)), 1.5 * tables[1][:60], rng.integers(0, 4, 300)
-    y = np.sin(3 * X[:, 0]) + X[:, 1]
-    expected = model.fit(X, y, sample_weight=weight).predict(query)
-    save_model(model, "saved", features=["a", "b"])
-    write_parquet("asked.parquet", {"a": query[:, 0], "b": query[:, 1]})
-    command = ["predict", "saved", "asked.parquet", "--cluster", scheduler, "--quiet", "--out", "out.npy"]
-    assert main(command) == 0
-    assert_allclose(np.load("out.npy").ravel(), expected, rtol=1e-10, atol=1e-12)
-
-
-@pytest.mark.parametrize(("suffix", "memory"), [("csv", ()), ("parquet", ()), ("parquet", ("--memory", "1MiB"))])
-def test_a_cluster_reads_dates_as_the_model_does(suffix, memory, folder, scheduler, monkeypatch):
-    monkeypatch.chdir(folder)
-    rng = np.random.default_rng(9)
-    when = pandas.Timestamp("2021-05-01") + pandas.to_timedelta(rng.integers(0, 900, 80), unit="h")
-    frame = pandas.DataFrame({"when": when, "x": rng.normal(size=80)})
-    frame.assign(y=frame["x"] ** 2).to_parquet("rows.parquet", index=False)
-    model = NadarayaWatsonRegressor(bandwidth=[3.0, 0.5])
-    model = model.fit("rows.parquet", "y") if memory else model.fit(frame, frame["x"] ** 2)
-    save_model(model, "dated")
-    getattr(frame[:20], f"to_{suffix}")(f"asked.{suffix}", index=False)
-    command = ["predict", "dated", f"asked.{suffix}", "--quiet", *memory, "--cluster"]
-    assert main([*command, scheduler, "--out", "dated.npy"]) == 0
-    assert_allclose(np.load("dated.npy").ravel(), model.predict(frame[:20]), rtol=1e-10)
-    assert main([*command, "tcp://127.0.0.1:1", "--out", "none.csv"]) == 1
-    assert not (folder / "none.csv").exists()
 
 
 def test_the_bar_shows_rows_and_starts_again(capsys, monkeypatch):

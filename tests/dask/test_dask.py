@@ -25,7 +25,7 @@ pyarrow = pytest.importorskip("pyarrow", reason="Parquet needs the extra 'arrow'
 from pyarrow import parquet
 
 from kernpool import EmptyWindowWarning, NadarayaWatsonRegressor, open_chunks
-from kernpool.dask import connect, open_partitions
+from kernpool.dask import open_partitions
 from kernpool.dask.pairs import compute
 from kernpool.data import ArrayChunks, TableError
 from tests.support.partitions import of_partitions
@@ -143,17 +143,6 @@ def test_bad_input_is_told_apart():
             pool(QUERY, *given)
     with pytest.raises(ValueError, match="unknown kernel"):
         pool(cut(QUERY, 10), key, value, kernel="gauss")
-
-
-def test_cluster_that_is_not_there():
-    started = time.monotonic()
-    with pytest.raises(ConnectionError, match=r"no Dask scheduler answers at 'tcp://127\.0\.0\.1:9'"):
-        connect("tcp://127.0.0.1:9", timeout=1.0)
-    with pytest.raises(ConnectionError, match="no Dask scheduler answers at 'nonsense://x'"):
-        connect("nonsense://x", timeout=1.0)
-    with pytest.raises(ValueError, match=r"(?i)no client"):  # or all that comes later would wait for it
-        distributed.default_client()
-    assert time.monotonic() - started < 10.0
 
 
 def bits_everywhere(client, *arguments, **options):

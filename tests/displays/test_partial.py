@@ -164,8 +164,6 @@ def test_models_whose_intervals_are_refused_are_drawn_without():
     labels, groups = np.where(Y > 1, "high", "low"), np.arange(N) // 3
     model = NadarayaWatsonClassifier(**HOW).fit(FRAME, labels, groups=groups)
     assert PartialDisplay.from_estimator(model, grid_resolution=5).bands_ == [[]] * 4
-    mapped = NadarayaWatsonClassifier(**HOW, recalibrate="isotonic").fit(FRAME, labels)  # intervals are of others
-    assert PartialDisplay.from_estimator(mapped, grid_resolution=5).bands_ == [[]] * 4
     display = ResidualDisplay.from_estimator(ESTIMATORS["lines"](), against="city")  # two categories are numbers
     assert_array_equal(display.at, FRAME["city"] == "Osaka")
 

@@ -26,7 +26,7 @@ VARIANTS = [
     NadarayaWatsonRegressor(kernel="product biweight", bandwidth="silverman", empty="mean"),
     LocalLinearRegressor(kernel="epanechnikov", bandwidth="scott"),
     NadarayaWatsonClassifier(kernel="boxcar", bandwidth="scott"),
-    NadarayaWatsonClassifier(bandwidth="scott", recalibrate="isotonic"),
+    NadarayaWatsonClassifier(bandwidth="scott"),
     NadarayaWatsonRegressor(bandwidth="scott", periodic={0: 24}),
 ]
 

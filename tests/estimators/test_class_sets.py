@@ -1,10 +1,8 @@
-"""Classifiers asked for sets, leave-one-out probabilities and recalibration: what they take, keep and refuse."""
+"""Classifiers asked for sets and leave-one-out probabilities: what they take, keep and refuse."""
 
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.calibration import calibration_curve
-from sklearn.isotonic import IsotonicRegression
 
 import tests.support.dense_classes as reference
 from kernpool import InferenceWarning, NadarayaWatsonClassifier
@@ -197,78 +195,10 @@ def test_places_in_parts_are_refused(model, tmp_path):
         clone(model).fit(str(tmp_path / "rows.parquet"), "y")
 
 
-# Recalibration
-
-
-def test_isotonic_maps_are_those_of_scikit_learn(rows):
-    X, y = rows
-    model = NadarayaWatsonClassifier(bandwidth=0.4, recalibrate="isotonic").fit(X, y)
-    plain = clone(model).set_params(recalibrate=None).fit(X, y)
-    said, prior = np.round(plain.leave_one_out().probability, 12), plain.class_prior_
-    new = np.random.default_rng(1).uniform(-1.5, 1.5, size=(50, 2))
-    mapped = []
-    for c, name in enumerate("abc"):
-        peer = IsotonicRegression(y_min=prior[c] / 81, y_max=1 - (1 - prior[c]) / 81, out_of_bounds="clip")
-        peer.fit(said[:, c], y == name)
-        mapped.append(peer.predict(plain.predict_proba(new)[:, c]))
-    expected = np.stack(mapped, axis=1)
-    np.testing.assert_allclose(
-        model.predict_proba(new), expected / expected.sum(axis=1, keepdims=True), rtol=1e-12, atol=1e-15
-    )
-    assert plain.prior_share_ == model.prior_share_
-    assert not hasattr(plain, "recalibration_")
-
-
-def test_recalibration_corrects_what_is_wrong(generator):
-    """Windows far too wide say .5 everywhere; rows to learn from are many."""
-    X = generator.uniform(-1.0, 1.0, size=(800, 1))
-    y = generator.uniform(size=800) < 1 / (1 + np.exp(-5 * X[:, 0]))
-    losses = {}
-    for recalibrate in (None, "isotonic"):
-        model = NadarayaWatsonClassifier(bandwidth=1.0, prior_share=0.0, recalibrate=recalibrate)
-        probability = model.fit(X[:300], y[:300]).predict_proba(X[300:])[:, 1]
-        observed, said = calibration_curve(y[300:], probability, n_bins=5, strategy="quantile")
-        losses[recalibrate] = np.mean(np.abs(observed - said))
-    assert losses[None] > 0.15
-    assert losses["isotonic"] < 0.06
-
-
-def test_no_class_becomes_impossible(rows):
-    X, y = rows
-    model = NadarayaWatsonClassifier(bandwidth=0.1, prior_share=0.0, recalibrate="isotonic").fit(X, y)
-    probability = model.predict_proba(X)
-    np.testing.assert_array_equal(model.predict(X), model.classes_[probability.argmax(axis=1)])
-    np.testing.assert_allclose(probability.sum(axis=1), 1.0, rtol=1e-14)
-    assert probability.min() > 0.5 * model.class_prior_.min() / 81
-
-
-def test_sets_and_errors_are_those_before_recalibration(rows):
-    X, y = rows
-    plain = NadarayaWatsonClassifier(bandwidth=0.4).fit(X, y)
-    model = NadarayaWatsonClassifier(bandwidth=0.4, recalibrate="isotonic").fit(X, y)
-    for method in METHODS:
-        one, other = (m.predict_set(X, method=method, random_state=0) for m in (plain, model))
-        np.testing.assert_array_equal(one.member, other.member)
-    np.testing.assert_array_equal(
-        plain.predict_proba(X, return_std=True)[1], model.predict_proba(X, return_std=True)[1]
-    )
-    np.testing.assert_array_equal(plain.leave_one_out().probability, model.leave_one_out().probability)
-
-
 @pytest.mark.parametrize("share", ["loo", 0.0])
 def test_classes_of_one_row_and_one_class(share, rows):
     X, y = rows
-    model = NadarayaWatsonClassifier(bandwidth=0.4, prior_share=share, recalibrate="isotonic")
+    model = NadarayaWatsonClassifier(bandwidth=0.4, prior_share=share)
     probability = model.fit(X, np.where(np.arange(80) == 3, "odd", y)).predict_proba(X)
     np.testing.assert_allclose(probability.sum(axis=1), 1.0, rtol=1e-14)
     np.testing.assert_allclose(model.fit(X, np.full(80, 2)).predict_proba(X), 1.0)
-    with pytest.raises(ValueError, match=r"needs rows to leave out, got 1 sample; leave recalibrate=None"):
-        model.fit(X[:1], y[:1])
-
-
-def test_empty_windows_keep_what_empty_says(rows):
-    X, y = rows
-    model = NadarayaWatsonClassifier("epanechnikov", 0.5, empty="zero", recalibrate="isotonic").fit(X, y)
-    probability = model.predict_proba([[9.0, 9.0], X[0]])
-    assert np.all(probability[0] == 0.0)
-    assert probability[1].sum() == pytest.approx(1.0)

@@ -34,7 +34,7 @@ DATES = pandas.DataFrame({"day": pandas.date_range("2024", periods=60), "a": X[:
 MODELS = {
     "columns": lambda: LocalLinearRegressor(bandwidth=[1.0, 6.0], smoothing=0.5, periodic={"hour": 24}).fit(FRAME, Y),
     "dates": lambda: LocalLinearRegressor(bandwidth=[20.0, 1.0]).fit(DATES, Y),
-    "classes": lambda: NadarayaWatsonClassifier(bandwidth=0.5, recalibrate="isotonic").fit(FRAME[["a"]], LABEL),
+    "classes": lambda: NadarayaWatsonClassifier(bandwidth=0.5).fit(FRAME[["a"]], LABEL),
     "stack": lambda: KernelStackingRegressor().fit(FRAME, Y),
 }
 ASK = """

@@ -173,7 +173,6 @@ def test_sizes():
     assert len(page.encode()) < 200_000
 
 
-RECALIBRATED = NadarayaWatsonClassifier(bandwidth=1.0, recalibrate="isotonic").fit(X, [0, 1, 0, 1])
 LEVELS = NadarayaWatsonRegressor(bandwidth=1.0, smoothing=[0.1]).fit(pd.DataFrame({"g": list("abab")}), Y)
 
 
@@ -187,7 +186,6 @@ LEVELS = NadarayaWatsonRegressor(bandwidth=1.0, smoothing=[0.1]).fit(pd.DataFram
         (("make_sine_power", Y), {}, "y: a generator makes its rows"),
         ((X, Y), {"degree": 2}, "degree must be 0 or 1"),
         ((X, Y), {"seed": 2}, "seed: only for a generator"),
-        ((RECALIBRATED,), {}, "recalibrate=None"),
         ((NadarayaWatsonRegressor(bandwidth=1.0).fit(X, Y),), {"degree": 1}, "degree: a fitted"),
         ((X, ["a", "b", "a", "b"]), {"degree": 1}, "labels"),
         ((X, Y), {"truth": lambda x: x[:2]}, "one finite value per point"),

@@ -46,14 +46,14 @@ against algorithm aliases allow_empty ax axes band bands bandwidth by by_class c
 columns composition confidence cotangent criterion deep degree delta empty estimator exclude_self
 factor factors feature feature_names features fill force frac geometry grid_resolution interval_kwargs is_sorted it
 k kernel kernels keys kind language level levels load log_profile log_slope make max_bytes memory method
-missing model n_columns n_jobs n_queries n_resamples name null of output parameters path prediction_interval
+missing model n_columns n_jobs n_queries n_resamples name null of output parameters path points prediction_interval
 prediction_method problem profile progress quantity queries query_code random_state resampled return_sorted
 return_std rows seed self simultaneous size slices sort state statistic style subsample support target thresholds
 title tol u variance wanted weights which window x_label xvals y_bandwidth y_label
 """
 LABELLED_OTHERWISE = {  # of these calls the argument is something else
     ("explore", "query"), ("explore", "truth"), ("KernelCurveDisplay.from_estimator", "truth"),
-    ("KernelCurveDisplay.from_estimator", "prediction"),
+    ("KernelCurveDisplay.from_estimator", "prediction"), ("smooth", "x"), ("smooth", "y"),
 }  # fmt: skip
 MORE = {
     "self_index": {"exclude_self": True},

@@ -10,7 +10,6 @@ that, and leave-one-out gives it without a test set.
 # Scikit-learn's breast cancer table, with two of its columns, so that the answer is not obvious.
 
 import matplotlib.pyplot as plt
-import numpy as np
 from sklearn.calibration import CalibrationDisplay
 from sklearn.datasets import load_breast_cancer
 from sklearn.metrics import brier_score_loss, log_loss
@@ -43,14 +42,4 @@ plt.show()
 # %%
 # A window that is too wide is underconfident: its small probabilities are too large and its large ones too small, so
 # the curve is steeper than the diagonal. One that is too narrow is overconfident. The bandwidth found by log loss lies
-# on the diagonal within noise.
-#
-# ``recalibrate="isotonic"`` corrects errors that are the same everywhere. For the window that is too wide:
-
-seen = np.arange(len(X)) % 2 == 0
-for recalibrate in (None, "isotonic"):
-    model = NadarayaWatsonClassifier(bandwidth=1.5, prior_share=0.02, recalibrate=recalibrate).fit(
-        X[seen], malignant[seen]
-    )
-    new = model.predict_proba(X[~seen])[:, 1]
-    print(f"recalibrate={recalibrate}: log loss of the other half {log_loss(malignant[~seen], new):.3f}")
+# on the diagonal within noise. ``CalibratedClassifierCV`` of scikit-learn corrects errors that are the same everywhere.

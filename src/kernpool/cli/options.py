@@ -292,7 +292,6 @@ OPTIONS: dict[str, Options] = {
         "Y_n_eff (effective rows; a mean of few has a large variance) and Y_row_1, Y_weight_1, Y_contribution_1, "
         "Y_influence_1, ...; rows are numbered from 0, as in the table of the fit; for classifiers, of the predicted "
         "class",
-        "--cluster ADDRESS": "compute on the Dask cluster of this scheduler: tcp://host:port",
         **CHUNKS,
         **CURVE,
         **OBSERVATION,

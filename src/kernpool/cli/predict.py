@@ -1,4 +1,4 @@
-"""`kernpool predict`: predictions for the rows of a table, in memory or in chunks, here or on a Dask cluster.
+"""`kernpool predict`: predictions for the rows of a table, in memory or in chunks.
 
 Options add columns to the predictions: standard errors, intervals, quantiles, sets, probabilities and explanations.
 """
@@ -6,10 +6,9 @@ Options add columns to the predictions: standard errors, intervals, quantiles, s
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -21,15 +20,12 @@ from kernpool.cli.table_files import Table, import_pandas, row_writer, table_for
 from kernpool.cli.tables import beside_inputs, calibration_rows, query_chunks, query_rows
 from kernpool.cli.terminal import given, in_options, need_output, print_json, refuse, say, say_notes
 from kernpool.data.atomic_files import refuse_existing
-from kernpool.estimators.fitted_model import pool_elsewhere
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.model import check_parameters
-from kernpool.estimators.regressors import KernelRegressor
 from kernpool.execution.progress import current_progress, draw, progress_bar, report_progress
 
 Array = NDArray[np.float64]
 Columns = dict[str, Array]
-Predict = Callable[[Array], Array]
 
 # The method of a model that answers an option.
 ANSWERS = {
@@ -55,8 +51,7 @@ def run_predict(options: argparse.Namespace) -> None:
         refuse_existing(Path(options.out), options.force)
     model, header = _load(options)
     columns = PredictionColumns.of(options, model, header)
-    with _predictor(model, options.cluster) as predict:
-        names, rows, notes = _predict(options, columns, header, predict)
+    names, rows, notes = _predict(options, columns, header)
     if options.json and options.out != "-":
         print_json({"out": options.out, "rows": rows, "columns": names, "notes": [*notes, *columns.notes]})
     for note in () if options.quiet or options.json else columns.notes:
@@ -78,7 +73,7 @@ def _load(options: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
 
 
 def _predict(
-    options: argparse.Namespace, columns: PredictionColumns, header: dict[str, Any], predict: Predict
+    options: argparse.Namespace, columns: PredictionColumns, header: dict[str, Any]
 ) -> tuple[list[str], int, list[str]]:
     """Predict a table, at once or by chunks, and write it; return names of columns, number of rows and notes."""
     table: Table | None = None
@@ -93,14 +88,14 @@ def _predict(
     as_records, read = options.json and options.out == "-", list[int]()
     out = row_writer(options.out, rows, force=options.force, kept=kept)
     with progress_bar("predicting", options.quiet), nullcontext(_print_records) if as_records else out as write:
-        for predicted in _predicted(blocks, rows, columns, predict, read):
+        for predicted in _predicted(blocks, rows, columns, read):
             whole = predicted if table is None else beside_inputs(predicted, table, kept, columns.target, options)
             frame, names = import_pandas().DataFrame(whole), [*whole]
             if options.out == "-" and current_progress() is not None:
                 draw("")  # the bar gives way to the rows, which may be on the same terminal
             write(frame)
     source = columns.model.source_
-    total = 0 if source is None or options.cluster is not None or table is not None else (source.rows or 0) * len(read)
+    total = 0 if source is None or table is not None else (source.rows or 0) * len(read)
     if sum(read) < total:
         passes = "" if len(read) == 1 else f" in {len(read)} passes over them"
         notes.append(f"{sum(read)} of {total} training rows were read{passes}")
@@ -112,9 +107,7 @@ def _print_records(frame: Any) -> None:
     print_json(frame.astype(object).to_dict("records"))
 
 
-def _predicted(
-    blocks: Iterator[Any], rows: int, columns: PredictionColumns, predict: Predict, read: list[int]
-) -> Iterator[Columns]:
+def _predicted(blocks: Iterator[Any], rows: int, columns: PredictionColumns, read: list[int]) -> Iterator[Columns]:
     """Yield the output columns of each block of queries, and report progress over all rows."""
     start, listener = 0, current_progress() or (lambda _, __: None)
     for block in blocks:
@@ -126,22 +119,9 @@ def _predicted(
             listener(before + size * done // total, rows)  # noqa: B023  # called before the next turn
 
         with report_progress(report):
-            predicted = columns.at(block, predict)
+            predicted = columns.at(block)
         yield predicted
         start += size
-
-
-@contextmanager
-def _predictor(model: Any, cluster: str | None) -> Iterator[Predict]:
-    """Yield the function that computes predictions: the model's own, or one that runs on a Dask cluster."""
-    if cluster is None:
-        yield model.predict
-        return
-    if not isinstance(model, KernelRegressor) or not model.encoding_.numbers_alone:
-        raise TypeError("--cluster is for regressors of columns of numbers and dates; predict here, without --cluster")
-    dask = import_module("kernpool.dask")  # which loads Dask
-    with closing(dask.connect(cluster)) as client:
-        yield lambda query: pool_elsewhere(model, query, lambda chunks: dask.open_partitions(chunks, client=client))
 
 
 def refuse_conflicts(options: argparse.Namespace) -> None:
@@ -149,15 +129,10 @@ def refuse_conflicts(options: argparse.Namespace) -> None:
     interval, method, sets = options.interval is not None, options.method, options.sets is not None
     curve, new = interval and method is None, sets or (interval and method is not None)
     orders = np.atleast_1d(options.quantiles or ())
-    asked = [f"--{name}" for name in ANSWERS if vars(options)[name] not in (None, False) and name != "proba"]
     refuse(
         (
             options.explain is not None and options.explain < 1,
             f"--explain must be a number of training rows from 1 on, got {options.explain}",
-        ),
-        (
-            options.cluster is not None and "://" not in options.cluster,
-            f"--cluster must be the address of a Dask scheduler, tcp://host:port, got {options.cluster!r}",
         ),
         (
             options.out == "-" and options.json and options.memory is not None,
@@ -182,10 +157,6 @@ def refuse_conflicts(options: argparse.Namespace) -> None:
             (options.calibration or options.seed is not None) and not new,
             "--calibration and --seed are for prediction intervals and sets: say --interval 0.9 --method split, or "
             "--sets 0.9, too",
-        ),
-        (
-            asked and options.cluster is not None,
-            f"{' and '.join(asked)} cannot be had from a cluster; predict here, without --cluster",
         ),
         (
             options.simultaneous and options.memory is not None,
@@ -218,11 +189,11 @@ class PredictionColumns:
         rows = {} if options.calibration is None else calibration_rows(options, model, header)
         return cls(options, model, header["target"] or "prediction", rows)
 
-    def at(self, query: Array, predict: Predict) -> Columns:
+    def at(self, query: Array) -> Columns:
         """Return predictions and all added columns by name, such as y, y_se and y_q0.5."""
         # predictions come last: invalid options are refused before
         added = self._curve(query) | self._observation(query) | self._explanation(query)
-        predicted = predict(query)
+        predicted = self.model.predict(query)
         outputs = {self.target: predicted}
         if predicted.ndim == 2:
             outputs = {f"{self.target}_{i}": output for i, output in enumerate(predicted.T)}

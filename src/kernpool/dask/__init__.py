@@ -11,10 +11,9 @@ except ImportError as error:
         'kernpool.dask needs Dask, which is not installed; install it with: pip install "kernpool[dask]"'
     ) from error
 
-from kernpool.dask.pairs import PartitionPairs, connect, open_partitions
+from kernpool.dask.pairs import PartitionPairs, open_partitions
 
 __all__ = [
     "PartitionPairs",
-    "connect",
     "open_partitions",
 ]

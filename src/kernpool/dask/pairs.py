@@ -47,7 +47,6 @@ from kernpool.pooling.source import Answer, Question, answer_of, joined_answers,
 LARGE_GRAPHS = {"distributed.admin.large-graph-warning-threshold": 1 << 62}
 _SUBMISSION = threading.Lock()
 RETRIES = 3
-SECONDS_TO_CONNECT = 5.0  # of the ten in which a user wants to hear that nobody is there
 
 
 def compute(tasks: list[Any], client: Any, retries: int) -> Any:
@@ -69,39 +68,6 @@ def find_client(client: Any = None) -> Any:
         )
     found = getattr(get_scheduler(), "__self__", None) if client is None else client
     return found if hasattr(found, "gather") else None
-
-
-def connect(address: str, timeout: float = SECONDS_TO_CONNECT) -> Any:
-    """Connect to the Dask cluster at an address; raise ConnectionError within ten seconds if no scheduler answers.
-
-    Parameters
-    ----------
-    address : str
-        Of the scheduler, such as ``"tcp://10.0.0.1:8786"``.
-    timeout : float, default=5
-        Seconds to wait for an answer.
-
-    Returns
-    -------
-    distributed.Client
-        To be closed by the caller.
-
-    Raises
-    ------
-    ConnectionError
-        If no scheduler answers.
-    """
-    from distributed import Client
-
-    try:
-        # A client that finds nobody may stay the default one of all later tasks, which would wait for it forever.
-        Client(address, timeout=timeout, set_as_default=False).close()
-        return Client(address, timeout=timeout)
-    except (OSError, TimeoutError, ValueError) as error:
-        raise ConnectionError(
-            f"no Dask scheduler answers at {address!r} ({type(error).__name__}); start one with `dask scheduler`, and "
-            "give the address that it prints, such as tcp://10.0.0.1:8786"
-        ) from None
 
 
 Array = NDArray[np.float64]

@@ -222,8 +222,7 @@ class PartialDisplay:
         (rows,) = np.nonzero(samples.weight > 0)
         chosen = rows[np.sort(np.random.default_rng(random_state).permutation(len(rows))[:subsample])]
         average = kind == "average"
-        # intervals are of labels as they are, beside which recalibrated probabilities are another curve
-        if average or (band == "auto" and getattr(estimator, "recalibrate", None)):
+        if average:
             band = None
         panels: list[Panel | Surface] = []
         said: dict[type[Warning], tuple[str, list[str]]] = {}  # of each kind the first message, and the columns

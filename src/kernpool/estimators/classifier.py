@@ -17,7 +17,7 @@ from kernpool.bandwidth.criteria import prior_of_others, prior_share
 from kernpool.core import Exclusion
 from kernpool.data.chunks.base import Chunks
 from kernpool.estimators.kernel_smoother import KernelSmoother
-from kernpool.estimators.methods.classification import ClassProbabilities, ClassSets, class_prior, isotonic_maps
+from kernpool.estimators.methods.classification import ClassProbabilities, ClassSets, class_prior
 from kernpool.estimators.model import check_parameters, with_parameters
 from kernpool.estimators.training_rows import Scoring, one_hot, read_rows, refuse_formula
 
@@ -44,10 +44,6 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
         Weight of the class priors in every probability. ``"loo"`` finds the one of least leave-one-out log loss,
         between 1/(n + 1) and n/(n + 1), by one pass over the training rows after the search. 0.0 gives the pooled
         labels as they are; a probability is then exactly zero for a class that is in no window.
-    recalibrate : {"isotonic"} or None, default=None
-        ``"isotonic"`` maps the probabilities of each class to what leave-one-out probabilities of that size have meant,
-        by an increasing map from one more pass over the training rows, and divides by their sum. For many rows whose
-        calibration curve is off; steps of the map may cost log loss, and `predict_set` goes without it.
     unordered, ordered, categorical_kernel
         As in `NadarayaWatsonRegressor`.
     smoothing, unseen, window, search
@@ -71,8 +67,6 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
     prior_share_ : float
         The weight of the class priors in `predict_proba`. Where the search for ``bandwidth="log_loss"`` drew rows
         (``"auto"``), ``"loo"`` finds it by the rows held out, in windows of the bandwidth alone.
-    recalibration_ : ndarray of shape (points, 3)
-        Number of a class, probability, and what becomes of it, linear in between; only with `recalibrate`.
     loo_error_ : float
         Leave-one-out Brier score of the pooled labels without the priors, the squared error summed over classes; only
         with ``bandwidth="loo"``. Where the search drew rows (``"auto"``) it is the Brier score of the
@@ -136,7 +130,6 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
     _: KW_ONLY
     empty: str = "mean"
     prior_share: Any = "loo"
-    recalibrate: str | None = None
 
     def fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
@@ -187,20 +180,18 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
         return self
 
     def _find_priors(self) -> None:
-        """Find the class priors, their weight, and recalibration maps if requested."""
+        """Find the class priors and their weight."""
         label, weight, share = self.value_.astype(np.float64), self.key_weight_, self.prior_share
         self.class_prior_ = class_prior(label, weight)
         rows, pooled = len(label) if weight is None else float(weight.sum()), np.zeros(label.shape)
         if share == "loo":  # where rows were held out it is known: to leave out each of 1e5 took two of three parts
             share = getattr(self, "prior_share_", share)
-        if rows > 1.0 and (share == "loo" or self.recalibrate is not None):
-            pooled = KernelSmoother.leave_one_out(self).prediction
         if share == "loo":
+            if rows > 1.0:
+                pooled = KernelSmoother.leave_one_out(self).prediction
             own = np.sum(label * pooled, axis=1)
             share = prior_share(own, prior_of_others(label, weight, self.exclusion_), weight).share
         self.prior_share_ = float(share)
-        if self.recalibrate is not None:
-            self.recalibration_ = isotonic_maps(self._left_out_probability(pooled, label, weight), label, weight)
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict the most probable class of each query.

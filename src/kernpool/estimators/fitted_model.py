@@ -4,24 +4,20 @@ The fitted model itself is `smoother_`, made once at the end of `fit` by `smooth
 columns, `pooled_from` sums into predictions.
 """
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from kernpool.bandwidth import TrainingRows
 from kernpool.bandwidth.search import Found
 from kernpool.core import Categories, Exclusion, Geometry, Keys
 from kernpool.data.chunks.base import Chunks
-from kernpool.data.chunks.sources import open_chunks
 from kernpool.data.columns import FIT, refuse_other_labels
 from kernpool.estimators.model import FittedModel
-from kernpool.execution.progress import current_progress
 from kernpool.inference.model_summary import ColumnSummary
-from kernpool.pooling import Recipe, Source, Sums, finalize
+from kernpool.pooling import Recipe, Sums, finalize
 from kernpool.smoother import EvaluationPoints, Smoother, StoredModel
 
 Array = NDArray[np.float64]
@@ -110,31 +106,6 @@ def output_shape(model: FittedModel) -> tuple[int, ...]:
     """Return the shape of the outputs of one row: (c,), or () if y had one dimension."""
     source = model.source_
     return model.value_.shape[1:] if source is None else () if source.flat else (source.outputs,)
-
-
-def pool_elsewhere(model: FittedModel, X: ArrayLike, pairs_of_chunks: Callable[[Chunks], Source]) -> NDArray[Any]:
-    """Predict at new rows by sums that are made somewhere else, such as by Dask.
-
-    Parameters
-    ----------
-    model : KernelSmoother
-        Fitted to arrays or to chunks, without categorical columns.
-    X : array_like of shape (m, d)
-        Queries.
-    pairs_of_chunks : callable
-        Turns training rows, as chunks, into pairs.
-    """
-    check_is_fitted(model)
-    query, code = read_query(model, X)
-    smoother, source, places = model.smoother_, model.source_, points_of(model, query, code)
-    if isinstance(smoother, Smoother):
-        keys = smoother.pooled_keys
-        weight = None if keys.weight is None else keys.weight * keys.unit
-        chunks = open_chunks(keys.rows.array, model.value_, weight)
-    else:
-        chunks = source.chunks  # type: ignore[union-attr]  # of chunks only
-    sums = pairs_of_chunks(chunks).reduce(places.widen(smoother.recipe), places.query, current_progress())
-    return pooled_from(model, query, sums)
 
 
 def pooled_from(model: FittedModel, query: Array, sums: Sums) -> NDArray[Any]:

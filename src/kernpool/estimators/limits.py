@@ -83,11 +83,6 @@ KINDS: dict[str, tuple[Callable[[FittedModel], object], type[Exception], str]] =
         ValueError,
         "{answer} is for local constants, and this model has the distribution of residuals around a local fit",
     ),
-    "recalibrated": (
-        lambda model: getattr(model, "recalibrate", None) is not None,
-        ValueError,
-        "{answer} changes the bandwidth, and the map by which probabilities are recalibrated holds at that of the fit",
-    ),
     "levels alone": (
         lambda model: not model.encoding_.numeric,
         ValueError,
@@ -179,7 +174,6 @@ LIMITS: dict[str, dict[str, str]] = {  # answer: kinds of models that do not hav
         "robust": LINEAR,
         "quadratic": "use LocalLinearRegressor, or draw KernelCurveDisplay.from_estimator(model)",
         "gap": "fit with gap=0 and bandwidth=model.bandwidth_ to explore it",
-        "recalibrated": "fit with recalibrate=None to explore it",
         "levels alone": "fit it with a numeric one",
         "outputs": "fit one of them",
         "not drawn": "fit without it to explore it, or draw PartialDisplay.from_estimator(model, X, features)",

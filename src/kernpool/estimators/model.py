@@ -233,7 +233,6 @@ CHOICES: dict[str, tuple[str | None, ...]] = {
     "empty": EMPTIES,
     "categorical_kernel": tuple(FAMILIES),
     "unseen": ("raise", "unlike"),
-    "recalibrate": (None, "isotonic"),
 }
 ACCEPTED = {
     "degree": Accepted("0, 1 or 2", (), lambda n: 0 <= n <= 2, whole=True),

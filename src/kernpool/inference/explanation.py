@@ -30,7 +30,7 @@ Integers = NDArray[np.int64]
 
 FEW_ROWS = 10.0  # effective rows below which a printed explanation has a warning
 QUERIES_SHOWN = 3
-BEFORE_PRIORS = "before priors and recalibration"  # what pooled labels of a classifier are
+BEFORE_PRIORS = "before priors"  # what pooled labels of a classifier are
 
 
 def _numbers(values: Array) -> str:
@@ -47,7 +47,7 @@ class Explanation(PrintedResult):
     Parameters
     ----------
     prediction : ndarray of shape (m,) or (m, c)
-        Pooled outputs, or labels: those of a classifier before priors and recalibration. NaN where the window is empty.
+        Pooled outputs, or labels: those of a classifier before priors. NaN where the window is empty.
     average : ndarray of shape () or (c,)
         Mean output of all training rows.
     effective_rows : ndarray of shape (m,)
@@ -69,7 +69,7 @@ class Explanation(PrintedResult):
     classes : ndarray or None
         Labels of the classes, of a classifier.
     predicted : ndarray of shape (m,) or None
-        Predicted classes, of a classifier: with priors and recalibration, so not always those of the largest pooled
+        Predicted classes, of a classifier: with priors, so not always those of the largest pooled
         label.
     index : optional
         Labels of the queries, likewise.

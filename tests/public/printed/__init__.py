@@ -18,7 +18,7 @@ import pytest
 import kernpool as kp
 from tests.support.commands import kernpool
 
-FILES = sorted(Path(__file__).parent.glob("*.txt"))
+FILES = sorted(Path(__file__).parent.glob("*.session"))
 N = 40
 ROW = np.arange(N)
 X = pandas.DataFrame({"dose": ROW * 0.618034 % 2.0, "age": ROW * 0.414214 % 1.0})  # spread evenly, without ties

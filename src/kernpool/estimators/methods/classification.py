@@ -32,8 +32,6 @@ from kernpool.kernels import get_kernel
 
 Array = NDArray[np.float64]
 
-DIGITS = 12  # of probabilities: those that differ by rounding are equal, or they would be steps
-
 
 def class_prior(label: NDArray[Any], weight: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
     """Return the class priors: the weighted frequencies of the classes among one-hot labels.
@@ -88,86 +86,6 @@ def mixed(pooled: NDArray[Any], prior: NDArray[np.float64], share: float) -> NDA
     return np.asarray(found, dtype=pooled.dtype)
 
 
-def isotonic_maps(probability: Array, label: Array, weight: Array | None = None) -> Array:
-    r"""Fit an isotonic recalibration map for the probabilities of each class by least squares.
-
-    Parameters
-    ----------
-    probability : ndarray of shape (n, k)
-        Leave-one-out probabilities.
-    label : ndarray of shape (n, k)
-        One-hot labels.
-    weight : ndarray of shape (n,), optional
-        Frequencies.
-
-    Returns
-    -------
-    ndarray of shape (points, 3)
-        Class index, probability and recalibrated probability, in this order; linear between points of a class,
-        and constant beyond its first and last.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than two unit rows.
-
-    Notes
-    -----
-    `sklearn.isotonic.IsotonicRegression`, between :math:`\pi_c / (W + 1)` and :math:`(W + \pi_c) / (W + 1)` by
-    Laplace's rule of succession, as `kernpool.bandwidth.criteria`: W rows prove no class to be impossible.
-    """
-    from sklearn.isotonic import IsotonicRegression
-
-    weight = np.ones(len(label)) if weight is None else weight
-    total = float(weight.sum())
-    if not total > 1.0:
-        raise ValueError(
-            "recalibrate='isotonic' needs rows to leave out, got 1 sample; leave recalibrate=None for so few"
-        )
-    kept = weight > 0
-    prior, points = weight @ label / total, []
-    for c, (said, seen) in enumerate(zip(np.round(probability[kept], DIGITS).T, label[kept].T, strict=True)):
-        least, most = prior[c] / (total + 1.0), 1.0 - (1.0 - prior[c]) / (total + 1.0)
-        found = IsotonicRegression(y_min=least, y_max=most, out_of_bounds="clip")
-        found.fit(said, seen, sample_weight=weight[kept])
-        x, y = found.X_thresholds_, found.y_thresholds_
-        points.append(np.column_stack([np.full(len(x), float(c)), x, y]))
-    return np.concatenate(points)
-
-
-def recalibrated(probability: NDArray[Any], maps: Array) -> NDArray[Any]:
-    """Apply recalibration maps to class probabilities, and rescale each row to sum to one.
-
-    Parameters
-    ----------
-    probability : ndarray of shape (m, k)
-        Rows of zeros or NaN, for empty windows, stay as they are.
-    maps : ndarray of shape (points, 3)
-        Of `isotonic_maps`.
-
-    Returns
-    -------
-    ndarray of shape (m, k)
-        Of the type of `probability`.
-
-    Examples
-    --------
-    >>> maps = np.array([[0, 0.25, 0.5], [0, 0.75, 0.75], [1, 0.25, 0.25], [1, 0.75, 0.5]])
-    >>> recalibrated(np.array([[0.5, 0.5], [0.0, 1.0], [0.0, 0.0]]), maps)
-    array([[0.625, 0.375],
-           [0.5  , 0.5  ],
-           [0.   , 0.   ]])
-    """
-    new = np.empty(probability.shape)
-    for c in range(probability.shape[1]):
-        points = maps[maps[:, 0] == c]
-        new[:, c] = np.interp(probability[:, c], points[:, 1], points[:, 2])
-    told = probability.sum(axis=1, keepdims=True) > 0
-    total = new.sum(axis=1, keepdims=True)
-    with np.errstate(invalid="ignore"):
-        return np.where(told, new / np.where(told, total, 1.0), probability).astype(probability.dtype)
-
-
 @dataclass(frozen=True)
 class LeaveOneOutProbabilities(LeaveOneOut):
     """Leave-one-out predictions of the training rows of a classifier, with class probabilities.
@@ -178,7 +96,7 @@ class LeaveOneOutProbabilities(LeaveOneOut):
         As of `LeaveOneOut`: pooled one-hot labels, of shape (n, k), and their Brier score.
     probability : ndarray of shape (n, k)
         Leave-one-out probabilities as in `predict_proba`: with the priors of the other rows mixed in, within
-        [0, 1]. Before `recalibrate`, whose map is found on these.
+        [0, 1].
     """
 
     probability: Array
@@ -215,9 +133,7 @@ class ClassPrediction(PredictionBase):
         """Class probabilities, of shape (m, n_classes): what `predict_proba` returns, with its warnings."""
         model = self.model
         pooled = np.clip(self._pooled(), 0.0, 1.0)  # rounding may leave -1e-17
-        probability = mixed(pooled, model.class_prior_, model.prior_share_)
-        map_ = getattr(model, "recalibration_", None)
-        return probability if map_ is None else recalibrated(probability, map_)
+        return mixed(pooled, model.class_prior_, model.prior_share_)
 
     def _predicted_classes(self) -> NDArray[Any]:
         return np.asarray(self.model.classes_[self.probability.argmax(axis=1)])
@@ -295,7 +211,7 @@ class ClassProbabilities(FittedClassifier):
     def predict_proba(self, X: ArrayLike, return_std: Literal[True]) -> tuple[Array, Array]: ...
 
     def predict_proba(self, X: ArrayLike, return_std: bool = False) -> Array | tuple[Array, Array]:
-        r"""Predict class probabilities: pooled one-hot labels, shrunk to the class priors, optionally recalibrated.
+        r"""Predict class probabilities: pooled one-hot labels, shrunk to the class priors.
 
         Parameters
         ----------
@@ -334,9 +250,8 @@ class ClassProbabilities(FittedClassifier):
                   \qquad l_j = (1 - s)\, \alpha_j + s\, w_j / W
 
         with the leave-one-out probabilities of the rows. Priors are means of labels as well, and count; that the share
-        s and the bandwidth were found on the rows does not. With ``recalibrate="isotonic"`` it is the standard error
-        of the probability before the map, whose steps have none. After the first call, which leaves each row out once,
-        one pass for each class in addition to the two of the probabilities; of two classes both have the same.
+        s and the bandwidth were found on the rows does not. After the first call, which leaves each row out once, one
+        pass for each class in addition to the two of the probabilities; of two classes both have the same.
 
         Examples
         --------
@@ -415,8 +330,8 @@ class ClassProbabilities(FittedClassifier):
 
         Notes
         -----
-        The center is a local linear fit of the labels at the bandwidth times :math:`n^{-1/20}`, within [0, 1] and
-        before `recalibrate`: not what `predict_proba` returns, whose bias is about as large as its standard error. With
+        The center is a local linear fit of the labels at the bandwidth times :math:`n^{-1/20}`, within [0, 1]:
+        not what `predict_proba` returns, whose bias is about as large as its standard error. With
         its linear weights l the number of rows is :math:`1 / \sum_j l_j^2 / w_j`. Where nothing was seen of a class
         after n rows, the interval ends at :math:`z^2 / (n + z^2)`. Two passes over rows and places.
 
@@ -581,8 +496,7 @@ class ClassSets(FittedClassifier):
         allow_empty : bool, default=False
             Whether a set may be empty. By default it holds the most probable class at least, which can only raise the
             coverage. True gives the sets of the literature, the smallest of the level: an empty one says that no class
-            is probable enough, typically between classes when the classifier is accurate. With `recalibrate` the most
-            probable class is that before the map, which need not be that of `predict`.
+            is probable enough, typically between classes when the classifier is accurate.
         X_calibration : array_like of shape (n_calibration, d), optional
             Rows that the model was not fitted to; by default the training rows calibrate, each left out.
         y_calibration : array_like of shape (n_calibration,), optional
@@ -619,10 +533,9 @@ class ClassSets(FittedClassifier):
         why: bandwidths that leave-one-out likes best make leave-one-out scores a little too small. The level is an
         average over places.
 
-        Sets are made of the probabilities before `recalibrate`, because thresholds are a calibration of their own, and
-        steps of an isotonic map would tie their scores. Where a window is empty they are made of the class priors,
-        unless ``empty="raise"``. Weights are frequencies: a row of weight 3 calibrates as three. One pass over the
-        training rows, which the model keeps, and one over rows and places.
+        Where a window is empty, sets are made of the class priors, unless ``empty="raise"``. Weights are frequencies: a
+        row of weight 3 calibrates as three. One pass over the training rows, which the model keeps, and one over rows
+        and places.
 
         References
         ----------

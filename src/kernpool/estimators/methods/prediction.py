@@ -241,8 +241,8 @@ class PredictionBase(NamedCalls):
 
         Notes
         -----
-        Of a classifier, what is explained are the pooled labels: probabilities before the priors are mixed in and
-        before `recalibrate`. A row of weight 3 is deleted with all of its weight. Two passes over rows and queries, in
+        Of a classifier, what is explained are the pooled labels: probabilities before the priors are mixed
+        in. A row of weight 3 is deleted with all of its weight. Two passes over rows and queries, in
         O(n + m k) memory; no table of all weights is made.
 
         Examples
