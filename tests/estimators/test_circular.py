@@ -117,7 +117,7 @@ def test_the_command_line_names_columns(day, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     x, y = day
     pd.DataFrame({"hour": x[:, 0], "y": y}).to_csv("day.csv", index=False)
-    fit = ["fit", "day.csv", "--target", "y", "--bandwidth", "1.5"]
+    fit = ["fit", "day.csv", "--target", "y", "--bandwidth", "1.5", "--degree", "0"]
     assert main([*fit, "--periodic", "hour=24", "--model", "saved", "--quiet"]) == 0
     pd.DataFrame({"hour": HOURS[:, 0]}).to_csv("asked.csv", index=False)
     assert main(["predict", "saved", "asked.csv", "--out", "said.npy", "--quiet"]) == 0

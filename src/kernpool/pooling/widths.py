@@ -12,7 +12,7 @@ not matter: they are the ratios of the columns.
 - Beyond the total weight W the width is that of the farthest key times :math:`(k / W)^{1/d}` (locfit).
 - A width of zero, of k coincident units, becomes :math:`2^{-30}` of the least positive distance: these keys alone have
   weight.
-- A width is larger by :math:`2^{-40}` than the distance, so that rounding does not decide whether the boxcar holds the
+- A width is larger by :math:`2^{-43}` than the distance, so that rounding does not decide whether the boxcar holds the
   k-th key and others as far away, such as of hours in tenths, from wherever these count.
 
 On a line the k nearest keys are neighbours: the windows of neighbouring keys that hold k units, one from each key on,
@@ -41,7 +41,7 @@ from kernpool.kernels import Kernel
 
 Array = NDArray[np.float64]
 
-SMALLEST, LARGER = 2.0**-30, 1.0 + 2.0**-40
+SMALLEST, LARGER = 2.0**-30, 1.0 + 2.0**-43
 ROUNDED = 2.0**-50  # of distances in a tree, of the farthest coordinate
 ENOUGH = 1.0 - 1e-12  # of the weight that a window holds, whose sum is rounded, and of distances that count as equal
 PAIRS_AT_ONCE = 1 << 18

@@ -7,7 +7,7 @@ import { lowerBound, orderOf, withoutOne } from "./order.js";
 
 // A width is larger than the distance by LARGER, so that rounding does not decide whether a boxcar holds the k-th key;
 // of k coincident keys it is next to nothing, SMALLEST of the least positive distance.
-const SMALLEST = 2 ** -30, LARGER = 1 + 2 ** -40, ENOUGH = 1 - 1e-12;
+const SMALLEST = 2 ** -30, LARGER = 1 + 2 ** -43, ENOUGH = 1 - 1e-12;
 
 /** Whether windows reach to the nearest keys. */
 export function isNearest(settings) {
