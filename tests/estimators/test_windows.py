@@ -78,7 +78,7 @@ def test_every_fit_is_one_of_the_width_that_its_rows_have(kind):
     units = FREQUENCY.astype(int)
     times = [resampled_counts(1, number, 70, units).astype(float) for number in range(2)]
     for i, q in enumerate(near):
-        np.testing.assert_allclose(prediction.widening[i], width_of(model, q, X, FREQUENCY), rtol=1e-13)
+        np.testing.assert_allclose(prediction.widening[i], width_of(model, q, X, FREQUENCY), rtol=2e-13)
         assert prediction.mean[i] == pytest.approx(fit_at(kind, q, FREQUENCY).predict([q])[0], rel=1e-9)
         for row, influence in zip(explained.row[i], explained.influence[i], strict=True):
             left = fit_at(kind, q, without(row)).predict([q])[0]

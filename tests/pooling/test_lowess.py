@@ -110,12 +110,14 @@ def test_ties_have_the_fit_of_the_formula(n, k):
     x = random.integers(0, 6, n) / 4.0
     x[: n // 2] = 0.5  # more rows than some windows have
     y = x**2 + random.normal(size=n)
-    at = np.append(np.unique(x), 0.6)
+    place, first, count = np.unique(x, return_index=True, return_counts=True)
+    at, own = np.append(place, 0.6), np.append(np.where(count == 1, y[first], np.nan), np.nan)
     for it in (0, 2):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", EmptyWindowWarning)  # 0.6 has equal rows alone, at the edge of its window
             found = lowess(y, x, k / n, it, xvals=at)
-        assert_allclose(found, dense(x, y, k / n, it, at), rtol=0, atol=1e-11)
+        expected = dense(x, y, k / n, it, at)
+        assert_allclose(found, np.where(np.isnan(expected), own, expected), rtol=0, atol=1e-11)
 
 
 def test_clusters_far_apart_have_the_fit_of_the_formula():
@@ -129,6 +131,7 @@ def test_clusters_far_apart_have_the_fit_of_the_formula():
             warnings.simplefilter("ignore", EmptyWindowWarning)
             found = lowess(y, x, frac, 1, xvals=at)
         expected = dense(x, y, frac, 1, at)
+        expected = np.where(np.isnan(expected), np.append(y, [np.nan] * 3), expected)  # a row without a fit has its y
         assert np.array_equal(np.isnan(found), np.isnan(expected))
         # A line through rows 1e-6 apart is right to their rounding, at 4 units from them.
         assert_allclose(found, expected, rtol=1e-7, atol=1e-9)
@@ -185,7 +188,7 @@ def test_the_others_have_no_weight_where_most_rows_are_fitted_exactly():
     with pytest.warns(UserWarning, match=r"more than half of the rows are fitted exactly.* 1 rows.*larger frac"):
         found = lowess(y, x, return_sorted=False)
     assert_allclose(found, x, atol=1e-6)
-    assert_allclose(lowess(y + 1e-9 * np.random.default_rng(0).normal(size=16), x, return_sorted=False), x, atol=1e-6)
+    assert_allclose(lowess(y + 1e-5 * np.random.default_rng(0).normal(size=16), x, return_sorted=False), x, atol=1e-4)
 
 
 def test_points_without_rows_are_nan_with_a_warning():
@@ -205,7 +208,7 @@ def test_points_at_rows_have_the_fit_of_the_rows():
         assert_allclose(found, lowess(y, x, frac, it, return_sorted=False), rtol=0, atol=1e-9)
         expected = peer(y, x, frac=frac, it=it, xvals=x)
         known = ~np.isnan(expected)
-        assert np.array_equal(found[~known], y[~known])
+        assert_allclose(found[~known], y[~known], rtol=1e-15)
         assert_allclose(found[known], expected[known], rtol=0, atol=1e-9)
 
 

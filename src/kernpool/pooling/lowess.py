@@ -89,7 +89,7 @@ def lowess(
     In four cases results differ from those of statsmodels on purpose. Where k rows or more coincide, the fit is the
     mean of all rows there, and not the first y. Where more than half of the rows are fitted exactly, MAD is zero up to
     rounding, and the other rows have no weight, with a warning. The slope is estimated however small the unit of x is.
-    A row whose window has less than two weights gets its own y, as there, and so does a point of `xvals` at a row.
+    A row whose window has less than two weights gets its own y, as there, and so does a point of `xvals` at one row.
 
     References
     ----------
@@ -158,8 +158,9 @@ class _Curve:
     def at(self, points: Array) -> Array:
         """Return the fit at sorted points."""
         found = NearestWindows.prepare(self._x, points, self._k).fit(self._weight, self._value, self._n_jobs)
-        row = np.minimum(np.searchsorted(self._x, points), len(self._x) - 1)
-        found = np.where(np.isnan(found) & (self._x[row] == points), self._value[row], found)
+        row = np.searchsorted(self._x, points)
+        is_row = np.searchsorted(self._x, points, side="right") - row == 1
+        found = np.where(np.isnan(found) & is_row, self._value[np.minimum(row, len(self._x) - 1)], found)
         empty = np.isnan(found)
         if empty.any():
             warn_caller(
