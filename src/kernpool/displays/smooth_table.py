@@ -79,10 +79,10 @@ def smooth(
     5   m   10.0    3.3    2.9    3.7
     """
     known = list(getattr(data, "columns", data))
-    for argument, column in (("x", x), ("y", y), ("by", by or x)):
+    for argument, column in (("x", x), ("y", y), ("by", x if by is None else by)):
         index_of(column, argument, len(known), "column of data", known)
     inputs, outputs = np.asarray(data[x]), np.asarray(data[y])
-    groups = np.asarray(data[by]) if by else np.repeat("of all rows", len(inputs))
+    groups = np.asarray(data[by]) if by is not None else np.repeat("of all rows", len(inputs))
     code, tables = label_codes(groups, len(inputs), "by"), []
     for group in range(code.max() + 1):
         X, labels = inputs[code == group], groups[code == group]
@@ -95,5 +95,5 @@ def smooth(
             error.add_note(f"in the group {labels[0]}")
             raise
         table = {x: at, y: fitted.predict(at[:, None]), "lower": band.lower, "upper": band.upper}
-        tables.append({by: np.repeat(labels[:1], len(at))} | table if by else table)
+        tables.append({by: np.repeat(labels[:1], len(at))} | table if by is not None else table)
     return type(data)({name: np.concatenate([table[name] for table in tables]) for name in tables[0]})

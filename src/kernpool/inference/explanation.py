@@ -122,8 +122,8 @@ class Explanation(PrintedResult):
         """Names of the rows, or their numbers where they have none; of shape (m, k), -1 where there is no row."""
         if self.labels is None or isinstance(self.labels, type):
             return self.row
-        names = np.asarray(self.labels)
-        return np.where(self.row >= 0, (names if names.dtype.kind in "iu" else names.astype(object))[self.row], -1)
+        names = self.labels if self.labels.dtype.kind in "iu" else self.labels.astype(object)
+        return np.where(self.row >= 0, np.asarray(names)[self.row], -1)
 
     def to_frame(self) -> Any:
         """Return a pandas data frame with a line per query and row, in the order of `row`.

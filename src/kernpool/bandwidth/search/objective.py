@@ -44,6 +44,7 @@ FIRST_RIDGE = 0.3  # keys at the query
 # Of the Gaussian, between equally spaced rows: with .45 and .6 the error of means of x**2 between 50 rows is 10 and 2
 # times that of lines from row to row; the best bandwidths of curves without noise are .4 to .7.
 STEPS = 0.6
+MOST_UNEVEN = 1.5  # of the upper quartile to the 10th percentile of steps; of uniform rows it is 13
 EQUAL = 1.0 + 1e-12  # criteria: fast ones have twelve digits or so
 EXACT = 1e-28  # mean square, of outputs in units of their range, where rows are predicted exactly
 
@@ -541,11 +542,12 @@ class Objective(SearchObjective):
 def narrowest(rows: TrainingRows, kernel: Kernel) -> Array:
     """Return the smallest bandwidths that a search tries; 1e4 of constant columns.
 
-    For equally spaced rows .6 of a step of the Gaussian, and what smooths as much of other kernels. Left out, such a
-    row is predicted by its neighbours on both sides, equally well at all narrow bandwidths, but a point between two
-    rows by the nearer one alone: leave-one-out does not see that the fit is a staircase. Where rows are irregular the
-    median step is far below any good bandwidth. Where values repeat, rows predict each other: a tenth of a small step,
-    where a Gaussian window holds equal values alone.
+    For equally spaced rows of one column .6 of a step of the Gaussian, and what smooths as much of other kernels. Left
+    out, such a row is predicted by its neighbours on both sides, equally well at all narrow bandwidths, but a point
+    between two rows by the nearer one alone: leave-one-out does not see that the fit is a staircase. Elsewhere a tenth
+    of a small step, where a Gaussian window holds equal values alone: where steps differ, dense rows may need windows
+    far below the median step, and where values repeat, or in several columns, rows of one value predict each other (of
+    a weekday beside a week, whose bandwidth is wide, .33 of a step was best).
 
     Examples
     --------
@@ -556,7 +558,7 @@ def narrowest(rows: TrainingRows, kernel: Kernel) -> Array:
     ...     narrowest(rows, get_kernel("gaussian")).round(1)
     array([0.6])
     array([0.2])
-    array([2.1, 2.1])
+    array([0.2, 0.2])
     """
     from scipy.spatial import KDTree
 
@@ -569,10 +571,7 @@ def narrowest(rows: TrainingRows, kernel: Kernel) -> Array:
         else:
             points = np.unique(columns, axis=0)
             gaps.append(KDTree(points).query(points, k=2)[0][:, 1] if len(points) > 1 else np.empty(0))
-    n, values = len(rows.X), np.array([len(gap) + 1.0 for gap in gaps])
-    repeats = 2.0 * values <= n
-    # Columns that repeat are a grid where rows are about as many as combinations of their values.
-    cells = np.prod(values[repeats]) * np.prod(rows.code.max(axis=0) + 1.0)
-    is_grid = n < 1.5 * cells < 4.5 * n
-    steps = zip(gaps, np.where(repeats & (not is_grid), 0.0, STEPS * canonical_ratio(kernel)), strict=True)
-    return np.array([np.max(np.quantile(gap, [0.1, 0.5]) * [0.1, h]) if gap.size else FLAT for gap, h in steps])
+    low, middle, high = np.quantile(gaps[0], [0.1, 0.5, 0.75]) if gaps and len(gaps[0]) else (0.0, 0.0, 0.0)
+    is_even = len(gaps) == 1 and 2 * len(gaps[0]) > len(rows.X) and high <= MOST_UNEVEN * low
+    least = STEPS * float(canonical_ratio(kernel)) * middle if is_even else 0.0
+    return np.array([max(0.1 * np.quantile(gap, 0.1), least) if gap.size else FLAT for gap in gaps])
