@@ -1,9 +1,9 @@
 """The two drivers of a search: one factor common to all bandwidths, and one bandwidth per column.
 
 `search_one_factor` evaluates the criterion on a grid and refines its valleys by Brent's method. The grid reaches from
-.6 of a distance between neighbouring rows to ten diameters of the data, so the minimum is the global one on that
-interval up to the resolution of the grid. With many rows the grid runs on a sample, and its best factor is refined on
-all rows.
+the narrowest windows (`narrowest` in `objective.py`) to ten diameters of the data, so the minimum is the global one on
+that interval up to the resolution of the grid. With many rows the grid runs on a sample, and its best factor is refined
+on all rows.
 
 `search_per_column` takes Gauss-Newton steps from several starts, and removes irrelevant columns. Criteria usually have
 several local minima, more of them the more columns there are. Starts are: the best common factors on the spreads, with
@@ -111,10 +111,10 @@ def search_one_factor(objectives: Sequence[SearchObjective], spread: Array, opti
 
 
 def candidates(rows: TrainingRows, spread: Array, options: SearchOptions) -> Array:
-    """Return a grid of common bandwidth factors, from about half a distance between rows to well above them.
+    """Return a grid of common bandwidth factors, from below the distances between rows to well above them.
 
-    From `narrowest` of one column, or that share of a small nearest-neighbour distance of several, to ten diameters of
-    the data. Below, a window holds one row and nothing changes; above, all rows weigh the same.
+    From `narrowest` of one column, or .6 of a small nearest-neighbour distance of several, to ten diameters of the
+    data. Below, a window holds one row and nothing changes; above, all rows weigh the same.
 
     Parameters
     ----------
