@@ -57,6 +57,12 @@ def read(result: Any, axes: str = "points", **units: str) -> Fields:
     return {name: Field(np.asarray(value), units[name], axes) for name, value in values.items() if value is not None}
 
 
+def limits(frame: Any, name: str) -> Fields:
+    """Return the column of a frame of pandas or polars that has a name, or those of all outputs, side by side."""
+    found = [np.asarray(frame[each]) for each in frame.columns if each.startswith(name)]
+    return one(found[0] if len(found) == 1 else np.column_stack(found), "y")
+
+
 interval = partial(read, center="y", lower="y", upper="y", standard_error="dy", df="1", effective_rows="1")
 ANSWERS: dict[str, Answer] = {}
 
@@ -97,7 +103,7 @@ register(
         **read(m.get_prediction(s.query).explain(k=3), "top", weight="1", output="y", influence="dy"),
     },
 )
-register("to_frame", lambda m, s: one(m.get_prediction(s.query).to_frame()["upper"], "y"))
+register("to_frame", lambda m, s: limits(m.get_prediction(s.query).to_frame(), "upper"))
 
 # ------------------------------------------------------------------------------------------------ intervals
 
@@ -113,8 +119,8 @@ for method in ("adaptive", "jackknife+", "cv+", "cqr"):
         m.prediction_interval(s.query, level=0.8, method=method)), drawn=method in ("cv+", "cqr"))  # fmt: skip
 register("prediction_interval split", lambda m, s: interval(
     m.prediction_interval(s.query, level=0.6, X_calibration=s.query, y_calibration=s.seen), "band"))  # fmt: skip
-register("interval to_frame", lambda m, s: one(
-    m.prediction_interval(s.query, level=0.8).to_frame()["lower"], "y"), drawn=True)  # fmt: skip
+register("interval to_frame", lambda m, s: limits(
+    m.prediction_interval(s.query, level=0.8).to_frame(), "lower"), drawn=True)  # fmt: skip
 
 # ------------------------------------------------------------------------------------------------ distributions
 

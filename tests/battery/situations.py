@@ -560,5 +560,5 @@ def outcome(ask: Callable[[], Any]) -> Any:
     with warnings.catch_warnings(action="ignore"):
         try:
             return ask()
-        except (TypeError, ValueError, AttributeError, KeyError) as error:
+        except (TypeError, ValueError, AttributeError) as error:
             return error
