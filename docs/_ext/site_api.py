@@ -43,6 +43,7 @@ SUBPACKAGES = (
 )  # fmt: skip
 FOREIGN = re.compile(r":(?:ref|func|class|meth|term):`([^<`]*?)\s*(?:<[^`]*>)?`")  # roles in their docstrings
 ROUTING = "_request"  # scikit-learn's metadata routing: methods that every estimator gets, without a line of ours
+FOREIGN_METHODS = {"get_metadata_routing", "get_params", "set_params"}  # of every estimator of scikit-learn
 
 
 def grouped() -> dict[str, list[str]]:
@@ -141,8 +142,8 @@ def write_pages(_app: Any = None, _config: Any = None) -> None:
 
 
 def skip(_app: Any, _what: str, name: str, thing: Any, skipped: bool, _options: Any) -> bool | None:
-    """Leave out what others put into classes: metadata routing, fields of named tuples."""
-    if name.endswith(ROUTING) or name == "get_metadata_routing":
+    """Leave out what others put into classes: metadata routing, parameters as dictionaries, fields of named tuples."""
+    if name.endswith(ROUTING) or name in FOREIGN_METHODS:
         return True
     if (inspect.getdoc(thing) or "").startswith("Alias for field number"):
         return True

@@ -79,10 +79,9 @@ def test_predict_to_standard_output_and_to_files(run, fitted, tmp_path):
     assert done.stdout.startswith(b"foodexp\n")
     piped = kernpool("predict", folder, "-", stdin=b"income\n500\n1000\n")
     assert piped.stdout == done.stdout
-    for name in ("out.csv", "out.tsv", "out.npy"):
+    for name in ("out.csv", "out.tsv"):
         assert kernpool("predict", folder, tmp_path / "new.csv", "--out", tmp_path / name).returncode == 0
     assert (tmp_path / "out.csv").read_bytes() == done.stdout
-    np.testing.assert_array_equal(np.load(tmp_path / "out.npy")[:, 0], printed)
     again = kernpool("predict", folder, tmp_path / "new.csv", "--out", tmp_path / "out.csv")
     assert (again.returncode, b"--force" in again.stderr) == (1, True)
     assert kernpool("predict", folder, tmp_path / "new.csv", "--out", tmp_path / "out.csv", "--force").returncode == 0

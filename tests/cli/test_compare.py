@@ -48,7 +48,7 @@ def test_numbers_are_those_of_scikit_learn():
     assert (found["rows"], found["folds"], found["seed"]) == (N, 3, 7)
     errors = [result["mean_squared_error"] for result in found["results"]]
     assert errors == sorted(errors)
-    assert len(errors) == 5
+    assert len(errors) == 6
 
 
 def test_classes_and_levels():
@@ -62,7 +62,7 @@ def test_classes_and_levels():
     assert by_name["RandomForestClassifier"]["log_loss"] == pytest.approx(expected)
     assert by_name["RandomForestClassifier"]["wrong"] == pytest.approx((said < 0.5).mean())
     assert by_name["class frequencies"]["log_loss"] == pytest.approx(0.69, abs=0.02)
-    assert len(found["results"]) == 4
+    assert len(found["results"]) == 5
 
 
 def test_clusters_stay_together():

@@ -91,7 +91,7 @@ def test_no_name_and_no_class_is_run_by_a_spreadsheet(out, here, capsys):
     assert cells[0] == ["'=a", "'-b", "'@y"]
     assert cells[1] == ["0", "-2", "'=cmd(1)"]
     assert cells[-1] == ["11", "=2*3", "+"]
-    with row_writer("-", 1) as write:  # names of columns that come in pieces
+    with row_writer("-") as write:  # names of columns that come in pieces
         write(pandas.DataFrame([[-1.0, 2.0, 3.0]], columns=["=a", "-1", "y"]))
     assert capsys.readouterr().out == "'=a,-1,y\n-1.0,2.0,3.0\n"
 

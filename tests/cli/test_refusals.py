@@ -1,6 +1,5 @@
 """What commands refuse: one line that says what to do, the exit code, and nothing written."""
 
-import json
 import shlex
 from importlib.util import find_spec
 
@@ -132,6 +131,7 @@ MISUSED = {
     "compile --processes -1": "--processes must be an integer from 1 on, got -1",
     "compile --kernels foo": "--kernels 'foo' is unknown",
     "compile --columns a": "--columns: must be whole numbers",
+    "predict stack new.csv --explain": "--explain is for fits without --stack, and stack holds a KernelStacking",
 }  # fmt: skip
 # what files do not allow: exit code 1
 IMPOSSIBLE = {
@@ -173,7 +173,7 @@ IMPOSSIBLE = {
     f"{NEW} split --calibration new.csv": "no column 'y'",
     "predict nameless new.csv --interval 0.9 --method split --calibration calm.csv": "save the model with target=",
     f"{SETS} --calibration other.csv": "column 'side' holds 'up', which is no class of the model",
-    "predict stack new.csv": "stack holds a KernelStackingRegressor, which predicts no tables here",
+    "explore stack": "explore takes a fitted NadarayaWatsonRegressor",
     "predict few new.csv --se": "inference needs at least 5 rows, got 3",
     "predict filed new.csv --interval 0.9 --simultaneous": "band needs the rows themselves; fit a sample",
     "predict filed new.csv --se --variance nn": "without --memory, with the --bandwidth that kernpool info shows",
@@ -209,7 +209,7 @@ def folder(tmp_path_factory):
         save_model(fitted, path / name, features=["x"], target=names[1])
     fitted = NadarayaWatsonClassifier(bandwidth=0.5).fit(X[:, None], SIDE)
     save_model(fitted, path / "text", features=["x"], target="side")
-    save_model(KernelStackingRegressor().fit(X[:, None], Y), path / "stack")
+    save_model(KernelStackingRegressor().fit(X[:, None], Y), path / "stack", features=["x"], target="y")
     if find_spec("pyarrow"):
         write_parquet(path / "big.parquet", {"x": X, "y": Y, "note": ["text"] * N})
         write_parquet(path / "days.parquet", {"day": np.datetime64("2020-01-01") + np.arange(N), "y": Y})
@@ -233,7 +233,3 @@ def test_refusals_are_one_line_and_write_nothing(command, message, folder):
     assert (done.returncode, message in said, done.stdout) == (1 + (command in MISUSED), True, b""), said
     assert (said.count("\n"), "Traceback" in said) == (1, False), said
     assert sorted(folder.rglob("*")) == before
-
-
-def test_a_stack_has_no_columns_to_show(folder):
-    assert json.loads(kernpool("info", folder / "stack").stdout)["estimator"] == "KernelStackingRegressor"

@@ -20,14 +20,20 @@ from kernpool.cli.tables import TrainingTable, training_rows
 from kernpool.cli.terminal import need_output, print_json, refuse
 from kernpool.data import TableError
 from kernpool.data.dates import times_of
-from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
+from kernpool.estimators import (
+    KernelStackingClassifier,
+    KernelStackingRegressor,
+    LocalLinearRegressor,
+    NadarayaWatsonClassifier,
+    NadarayaWatsonRegressor,
+)
 from kernpool.execution.progress import current_progress, progress_bar, report_progress
 from kernpool.execution.text_table import columns_of_text
 from kernpool.execution.threads import resolve_n_jobs
 
 Folds = list[tuple[NDArray[np.intp], NDArray[np.intp]]]  # rows of the fit and of the test
 
-OURS = ("NadarayaWatson", "LocalLinear")
+OURS = ("NadarayaWatson", "LocalLinear", "KernelStacking")
 FEW_ROWS = 10_000  # with fewer, OpenMP threads wait for each other and make boosting many times slower
 MOST_BINS = 255  # of a column in boosting, and so most categories of a nominal one
 
@@ -151,6 +157,7 @@ def _estimators(training: TrainingTable, seed: int, jobs: int) -> dict[str, Any]
     if training.classes:
         return {
             "NadarayaWatsonClassifier": NadarayaWatsonClassifier(**named),
+            "KernelStackingClassifier": KernelStackingClassifier(NadarayaWatsonClassifier(**named)),
             "RandomForestClassifier": _one_hot(ensemble.RandomForestClassifier(**forest)),
             "HistGradientBoostingClassifier": ensemble.HistGradientBoostingClassifier(**boosting),
             "class frequencies": DummyClassifier(strategy="prior"),
@@ -158,6 +165,7 @@ def _estimators(training: TrainingTable, seed: int, jobs: int) -> dict[str, Any]
     return {
         "NadarayaWatsonRegressor": NadarayaWatsonRegressor(empty="nearest", **named),
         "LocalLinearRegressor": LocalLinearRegressor(empty="nearest", **named),
+        "KernelStackingRegressor": KernelStackingRegressor(LocalLinearRegressor(empty="nearest", **named)),
         "RandomForestRegressor": _one_hot(ensemble.RandomForestRegressor(**forest)),
         "HistGradientBoostingRegressor": ensemble.HistGradientBoostingRegressor(**boosting),
         "mean of y": DummyRegressor(),

@@ -18,8 +18,14 @@ from kernpool.cli.terminal import given, need_output, print_json, refuse, say
 from kernpool.data.atomic_files import refuse_existing, whole_file
 from kernpool.data.encoding import COLUMN_CHECKS
 from kernpool.displays import PartialDisplay, cover_glyphs, import_pyplot
-from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
-from kernpool.estimators.kernel_smoother import KernelSmoother
+from kernpool.estimators import (
+    KernelStackingClassifier,
+    KernelStackingRegressor,
+    LocalLinearRegressor,
+    NadarayaWatsonClassifier,
+    NadarayaWatsonRegressor,
+)
+from kernpool.estimators.model import holder_of
 from kernpool.estimators.persistence import check_model_file, save_model
 from kernpool.execution.progress import progress_bar
 from kernpool.execution.text_table import lines_of
@@ -44,7 +50,7 @@ def run_fit(options: argparse.Namespace) -> None:
     if not (options.json or options.quiet):
         say_report(report)
     summary = model.summary() if options.summary else None  # which may be refused: before outputs
-    model.set_params(n_jobs=None)  # the machine that loads the model has other processors
+    holder_of(model).set_params(n_jobs=None)  # the machine that loads the model has other processors
     with whole_file(Path(options.plot), force=options.force) if options.plot else nullcontext() as picture:
         if picture is not None:  # drawn before the model is written: either both outputs appear or none
             draw(model, options.target, picture)
@@ -66,6 +72,8 @@ def fit_rows(options: argparse.Namespace) -> tuple[Any, TrainingTable]:
     training = training_rows(options)
     model = build_model(options, classes=training.classes)
     model.set_params(**training.types, **given(options, *COLUMN_CHECKS))
+    if vars(options).get("stack"):
+        model = (KernelStackingClassifier if training.classes else KernelStackingRegressor)(model)
     with progress_bar("fitting", options.quiet):
         model.fit(training.X, training.target, **training.roles)
     return model, training
@@ -79,6 +87,10 @@ def build_model(options: argparse.Namespace, *, classes: bool = False) -> Any:
         (
             classes and of_numbers,
             f"--{' --'.join(of_numbers)} is for targets of numbers, and {options.target!r} holds classes; leave it out",
+        ),
+        (
+            vars(options).get("stack") and given(options, "gap", "time"),
+            "--stack leaves out rows or clusters, and not the rows next to them; leave --gap and --time out",
         ),
         (
             options.ridge is not None and not planes,
@@ -115,7 +127,7 @@ def check_outputs(options: argparse.Namespace) -> None:
         )
 
 
-def draw(model: KernelSmoother, target: str, path: Path) -> None:
+def draw(model: object, target: str, path: Path) -> None:
     """Plot the fit over each feature into a file."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of points that nobody asked for; predict warns of those that somebody does
@@ -129,18 +141,19 @@ def draw(model: KernelSmoother, target: str, path: Path) -> None:
 def report_of(model: Any, training: TrainingTable, groups: str | None) -> Report:
     """Return the report of a fit as a dictionary: settings and leave-one-out (or leave-cluster-out) error."""
     report: Report = describe_fit(model, training.names)
-    report |= {"columns": training.names, "kernel": model.kernel, "notes": training.notes}
+    local = holder_of(model)
+    report |= {"columns": training.names, "kernel": local.kernel, "notes": training.notes}
     report["left_out"] = "row" if groups is None else "cluster"
-    if model.gap:
-        report["gap"] = model.gap
+    if local.gap:
+        report["gap"] = local.gap
     if groups is not None:
         report["clusters"] |= {"column": groups}
-    if model.smoother_.recipe.ridge:
-        report["ridge"] = float(model.smoother_.recipe.ridge)
+    smoother = local.smoother_
+    if smoother.recipe.ridge:
+        report["ridge"] = float(smoother.recipe.ridge)
     y = training.target
     if y is None:  # rows in a file, of which a sample was left out one by one, if any
         return report | {"loo_error": getattr(model, "loo_error_", None), "note": model.bandwidth_note_}
-    smoother = model.smoother_
     plan = choose(smoother.problem(smoother.points(smoother.keys.rows.array, smoother.key_code)), reuse=True)
     report |= {"algorithm": plan.algorithm, "reason": plan.reason}
     is_sampled = hasattr(model, "bandwidth_note_")
@@ -181,6 +194,9 @@ def say_report(report: Report) -> None:
         facts["fit"] = "local means"
     elif report["estimator"] == LocalLinearRegressor.__name__:
         facts["fit"] = "local lines (local means: --degree 0)"
+    if "members" in report:
+        shares = (f"{share:.2f} {name.replace('_', ' ')}" for name, share in report["members"].items())
+        facts["fit"] = f"{', '.join(shares)}; of the local member:"
     facts["kernel"] = report["kernel"]
     widths = [f"{name} {h:.6g}{' days' * (name in dates)}" for name, h in report["bandwidth"].items()]
     if widths:

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from kernpool.cli.terminal import need_output, print_json
-from kernpool.estimators.classifier import NadarayaWatsonClassifier
-from kernpool.estimators.kernel_smoother import KernelSmoother
+from kernpool.estimators.model import holder_of
 from kernpool.estimators.persistence import load_model, read_header
 from kernpool.inference import Summary
 
@@ -33,35 +32,38 @@ def need_method(model: Any, method: str, what: str, folder: str) -> None:
     """Raise TypeError, naming an option or a command, if the model in a folder has no such method."""
     if not hasattr(model, method):
         kinds = "classifiers" if method in ("predict_proba", "predict_set") else "regressors"
+        if hasattr(holder_of(model), method):
+            kinds = "fits without --stack"
         raise TypeError(f"{what} is for {kinds}, and {folder} holds a {type(model).__name__}")
 
 
 def load_named(path: str | Path, *, memory: int | None = None) -> tuple[Any, dict[str, Any]]:
     """Load a saved model, whose columns have the names of its header, and the header."""
     model, header = load_model(path, memory=memory), read_header(path)
-    if isinstance(model, KernelSmoother) and model.encoding_.labels is None:
-        model.encoding_ = replace(model.encoding_, labels=tuple(header["features"]))
+    local = holder_of(model)
+    if local.encoding_.labels is None:
+        local.encoding_ = replace(local.encoding_, labels=tuple(header["features"]))
     return model, header
 
 
 def describe_model(model: Any, header: dict[str, Any]) -> dict[str, Any]:
     """Return the settings of a saved model as a JSON-compatible dictionary."""
-    if not isinstance(model, KernelSmoother):
-        return {"estimator": type(model).__name__, "parameters": model.get_params()}
+    local = holder_of(model)
     found = describe_fit(model, header["features"]) | {"target": header["target"], "features": header["features"]}
-    found["parameters"] = model.get_params()
-    if model.source_ is not None:
-        found["data"] = model.reference_["path"]
+    found["parameters"] = local.get_params()
+    if local.source_ is not None:
+        found["data"] = local.reference_["path"]
     results = {name: getattr(model, f"{name}_", None) for name in RESULTS}
     return found | {name: result for name, result in results.items() if result is not None}
 
 
-def describe_fit(model: KernelSmoother, features: Sequence[str]) -> dict[str, Any]:
-    """Return what a model was fitted to and what it found, as a JSON-compatible dictionary."""
+def describe_fit(whole: Any, features: Sequence[str]) -> dict[str, Any]:
+    """Return what a model was fitted to and what it found, as a JSON-compatible dictionary; bandwidths of its lines."""
+    model = holder_of(whole)
     source, encoding = model.source_, model.encoding_
     numeric, categorical = encoding.numeric, encoding.categorical
     found: dict[str, Any] = {
-        "estimator": type(model).__name__,
+        "estimator": type(whole).__name__,
         "rows": len(model.key_) if source is None else source.rows,
         # a model of categorical columns alone has one key column of zeros, without a name
         "bandwidth": {features[i]: h for i, h in zip(numeric, model.bandwidth_.tolist(), strict=False)},
@@ -74,7 +76,9 @@ def describe_fit(model: KernelSmoother, features: Sequence[str]) -> dict[str, An
     window = model.smoother_.window
     if not isinstance(window, str):
         found["windows"] = window.words
-    if isinstance(model, NadarayaWatsonClassifier):
+    if whole is not model:
+        found["members"] = whole.member_weights_
+    if hasattr(model, "classes_"):
         found["classes"] = model.classes_.tolist()
     code = model.smoother_.units.code
     if code is not None:

@@ -16,12 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.cli.info import load_named, need_method
-from kernpool.cli.table_files import Table, import_pandas, row_writer, table_format
+from kernpool.cli.table_files import WRITTEN, Table, import_pandas, row_writer, table_format
 from kernpool.cli.tables import beside_inputs, calibration_rows, query_chunks, query_rows
 from kernpool.cli.terminal import given, in_options, need_output, print_json, refuse, say, say_notes
 from kernpool.data.atomic_files import refuse_existing
-from kernpool.estimators.kernel_smoother import KernelSmoother
-from kernpool.estimators.model import check_parameters
+from kernpool.estimators.model import check_parameters, holder_of
 from kernpool.execution.progress import current_progress, draw, progress_bar, report_progress
 
 Array = NDArray[np.float64]
@@ -36,9 +35,6 @@ ANSWERS = {
     "sets": "predict_set",
     "proba": "predict_proba",
 }
-# Methods that draw for one evaluation point after the other, so that chunks would get other draws than the whole
-# table; and a method without draws to use instead.
-DRAWS_BY_PLACE = {"aps": "lac"}
 
 
 def run_predict(options: argparse.Namespace) -> None:
@@ -47,7 +43,7 @@ def run_predict(options: argparse.Namespace) -> None:
     if options.out == "-":
         need_output("name a file with --out")
     else:
-        table_format(options.out)
+        table_format(options.out, known=WRITTEN)
         refuse_existing(Path(options.out), options.force)
     model, header = _load(options)
     columns = PredictionColumns.of(options, model, header)
@@ -61,14 +57,10 @@ def run_predict(options: argparse.Namespace) -> None:
 def _load(options: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
     """Load a saved model and apply the options to it; return the model and its header."""
     model, header = load_named(options.model, memory=options.memory)
-    if not isinstance(model, KernelSmoother):
-        raise TypeError(
-            f"{options.model} holds a {type(model).__name__}, which predicts no tables here; load it in Python with "
-            "load_model"
-        )
-    model.set_params(**given(options, "n_jobs", "unseen", "empty"))
-    check_parameters(model)
-    model._freeze()
+    local = holder_of(model)
+    local.set_params(**given(options, "n_jobs", "unseen", "empty"))
+    check_parameters(local)
+    local._freeze()
     return model, header
 
 
@@ -80,13 +72,13 @@ def _predict(
     kept: Sequence[str] = ()
     notes, names = list[str](), list[str]()
     if options.memory is None:
-        X, table = query_rows(options, columns.model, header)
+        X, table = query_rows(options, holder_of(columns.model), header)
         rows, blocks, notes = len(X), iter([X]), table.notes
         kept = () if options.keep is None else options.keep or [*table.frame]
     else:
         rows, blocks = query_chunks(options, header["features"])
     as_records, read = options.json and options.out == "-", list[int]()
-    out = row_writer(options.out, rows, force=options.force, kept=kept)
+    out = row_writer(options.out, force=options.force, kept=kept)
     with progress_bar("predicting", options.quiet), nullcontext(_print_records) if as_records else out as write:
         for predicted in _predicted(blocks, rows, columns, read):
             whole = predicted if table is None else beside_inputs(predicted, table, kept, columns.target, options)
@@ -94,7 +86,7 @@ def _predict(
             if options.out == "-" and current_progress() is not None:
                 draw("")  # the bar gives way to the rows, which may be on the same terminal
             write(frame)
-    source = columns.model.source_
+    source = holder_of(columns.model).source_
     total = 0 if source is None or table is not None else (source.rows or 0) * len(read)
     if sum(read) < total:
         passes = "" if len(read) == 1 else f" in {len(read)} passes over them"
@@ -163,9 +155,9 @@ def refuse_conflicts(options: argparse.Namespace) -> None:
             "--simultaneous needs all rows of DATA at once, and --memory reads a part at a time; leave --memory out",
         ),
         (
-            options.memory is not None and method in DRAWS_BY_PLACE,
-            f"--method {method} draws for all rows of DATA in turn, and --memory shows a part of them at a time; leave "
-            f"--memory out, or use --method {DRAWS_BY_PLACE.get(method)}",
+            options.memory is not None and method == "aps",
+            "--method aps draws for all rows of DATA in turn, and --memory shows a part of them at a time; leave "
+            "--memory out, or use --method lac",
         ),
     )
 
@@ -186,7 +178,7 @@ class PredictionColumns:
         for name, method in ANSWERS.items():
             if vars(options)[name] not in (None, False):
                 need_method(model, method, f"--{name}", options.model)
-        rows = {} if options.calibration is None else calibration_rows(options, model, header)
+        rows = {} if options.calibration is None else calibration_rows(options, holder_of(model), header)
         return cls(options, model, header["target"] or "prediction", rows)
 
     def at(self, query: Array) -> Columns:
@@ -209,13 +201,13 @@ class PredictionColumns:
         columns: Columns = {}
         if options.proba:
             columns |= {f"p_{label}": p for label, p in zip(model.classes_, model.predict_proba(query).T, strict=True)}
-        variance = given(options, "variance")
+        how = given(options, "variance")
         if options.se:
-            columns["se"] = model.get_prediction(query, **variance).standard_error
+            columns["se"] = model.confidence_interval(query, method="naive", **how).standard_error
         if options.interval is not None and options.method is None:
-            found = model.confidence_interval(
-                query, level=options.interval, simultaneous=options.simultaneous, **variance
-            )
+            if options.simultaneous:
+                how["simultaneous"] = True
+            found = model.confidence_interval(query, level=options.interval, **how)
             columns |= {"center": found.center, "lower": found.lower, "upper": found.upper}
         return columns
 
@@ -227,7 +219,9 @@ class PredictionColumns:
             orders = np.atleast_1d(options.quantiles)
             found = model.quantile(query, orders)
             columns |= {f"q{order}": found[..., k] for k, order in enumerate(orders.tolist())}
-        how = given(options, "method") | self.calibration | {"random_state": options.seed or 0}
+        how = given(options, "method") | self.calibration
+        if holder_of(model) is model:
+            how["random_state"] = options.seed or 0
         if options.interval is not None and options.method is not None:
             interval = model.prediction_interval(query, level=options.interval, **how)
             columns |= {"new_lower": interval.lower, "new_upper": interval.upper}

@@ -30,7 +30,8 @@ from kernpool.data.atomic_files import whole_file
 from kernpool.data.dates import are_dates, times_of
 from kernpool.data.suspect_columns import is_code
 
-FORMATS = ("csv", "tsv", "parquet", "npy")
+WRITTEN = ("csv", "tsv", "parquet")
+FORMATS = (*WRITTEN, "npy")
 OTHERS = dict.fromkeys(("xlsx", "xls", "xlsm", "ods"), "is a spreadsheet; save the sheet as CSV")
 OTHERS |= dict.fromkeys(("zip", "7z", "rar", "tar", "tgz"), "is an archive; unpack it, and name the table")
 PACKED = ("gz", "bz2", "xz", "zst")
@@ -49,13 +50,13 @@ def import_pandas() -> Any:
         raise ImportError('tables need pandas; install it with: pip install "kernpool[cli]"') from error
 
 
-def table_format(name: str, override: str | None = None) -> str:
+def table_format(name: str, override: str | None = None, known: Sequence[str] = FORMATS) -> str:
     """Return the table format of a file: the given one, else that of its suffix; CSV for standard input and output."""
     suffix = override or ("csv" if name == "-" else Path(name).suffix.removeprefix(".").lower())
     if suffix not in FORMATS and override is None and (suffix in OTHERS or Path(name).is_dir()):
         raise TableError(f"{name} {OTHERS.get(suffix, 'is a folder; name a file in it')}")
-    if suffix not in FORMATS:
-        raise TableError(f"{name}: unknown format {suffix!r}; known are {', '.join(FORMATS)} (by suffix or --format)")
+    if suffix not in known:
+        raise TableError(f"{name}: unknown format {suffix!r}; known are {', '.join(known)} (by suffix or --format)")
     return suffix
 
 
@@ -338,7 +339,7 @@ Write = Callable[[Any], None]
 
 
 @contextmanager
-def row_writer(name: str, rows: int, *, force: bool = False, kept: Collection[str] = ()) -> Iterator[Write]:
+def row_writer(name: str, *, force: bool = False, kept: Collection[str] = ()) -> Iterator[Write]:
     """Open an output file for a table, and yield a function that appends the rows of a frame to it."""
     # columns in `kept` are cells of an input, and are written as they are
     format = table_format(name)
@@ -351,7 +352,7 @@ def row_writer(name: str, rows: int, *, force: bool = False, kept: Collection[st
             with temporary.open("w", encoding="utf-8", newline="") as text:
                 yield _text(text, format, kept)
         else:
-            with temporary.open("wb") as binary, (_npy if format == "npy" else _parquet)(binary, rows) as write:
+            with _parquet(temporary) as write:
                 yield write
 
 
@@ -371,21 +372,7 @@ def _text(file: IO[str], format: str, kept: Collection[str]) -> Write:
 
 
 @contextmanager
-def _npy(file: IO[bytes], rows: int) -> Iterator[Write]:
-    def write(frame: Any) -> None:
-        text = [name for name in frame if frame[name].dtype.kind not in "fiub"]
-        if text:
-            raise TableError(f"a .npy file holds numbers, and column {text[0]!r} is text; write .csv or .parquet")
-        if not file.tell():  # a memory map would end in a signal on a full disk
-            header = {"descr": "<f8", "fortran_order": False, "shape": (rows, frame.shape[1])}
-            np.lib.format.write_array_header_1_0(file, header)
-        file.write(np.ascontiguousarray(frame, dtype="<f8").tobytes())
-
-    yield write
-
-
-@contextmanager
-def _parquet(file: IO[bytes], _: int) -> Iterator[Write]:
+def _parquet(file: Path) -> Iterator[Write]:
     parquet = import_parquet()
     import pyarrow
 

@@ -122,8 +122,6 @@ WORDS = {
     },
     "fit": {
         EMPTY: "; use a larger --bandwidth, or a kernel of infinite support",
-        r"drop duplicates first \(.*\), or give groups= with": "drop duplicates first, or name a --groups column with",
-        "or with groups= where": "or name a --groups column where",
         r"; pass the times of the rows, fit\(X, y, time=times\)": "; name their column with --time",
         "use NadarayaWatsonRegressor for numbers, .*": "leave it out of --unordered for numbers",
         r"^window=Nearest\(\)": "--neighbors",
@@ -138,7 +136,6 @@ WORDS = {
         r" with groups 'jackknife\+',": "",
     },
     "explore": {
-        r"fit to a sample of them with bandwidth=model\.bandwidth_": "give a file of some of the rows",
         "explore a model of some of them: .*": "fit a sample of the rows without --memory, with the --bandwidth that "
         "kernpool info shows",
     },

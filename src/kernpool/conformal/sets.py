@@ -35,8 +35,8 @@ from numpy.typing import NDArray
 from kernpool.conformal.calibration import COPIED, SLACK, least_rows, upper_rank, upper_statistic
 from kernpool.execution.text_table import ROWS, PrintedResult, frame_of, listed, names_of, printed_table
 from kernpool.execution.warnings import warn_caller
-from kernpool.inference import InferenceWarning, Probabilities
-from kernpool.smoother.linear_smoother import EvaluationPoints
+from kernpool.inference import InferenceWarning
+from kernpool.smoother import Smoother
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -195,25 +195,21 @@ TIES = 1e-12  # scores are sums of probabilities: those that differ by less are 
 
 
 def find_sets(
-    of: Probabilities,
-    places: EvaluationPoints,
+    probability: Array,
+    rows: ClassRows,
     classes: NDArray[Any],
     level: Fraction,
     method: str,
     random: Any,
     *,
-    others: ClassRows | None,
+    of: Smoother | None,
     by_class: bool,
     allow_empty: bool,
 ) -> PredictionSet:
-    """Compute conformal prediction sets of classes at points, calibrated by other rows, or by the training rows.
+    """Compute conformal prediction sets by probabilities (m, k): calibrated by the rows of a smoother, or by others.
 
     With `by_class` coverage is class-conditional; unless `allow_empty`, a set has at least the most probable class.
     """
-    probability, rows = of.at(places), others
-    if rows is None:
-        (kept,) = np.nonzero(of.weight > 0)
-        rows = ClassRows(of.left_out[kept], np.argmax(of.label[kept], axis=1), of.weight[kept])
     n, draw, there = rows.total, np.zeros(len(rows.number)), np.zeros(len(probability))
     if method != "lac":
         rows = rows.units()
@@ -232,7 +228,7 @@ def find_sets(
     if not allow_empty:
         member[np.arange(len(member)), np.argmax(probability, axis=1)] = True
     whose = f"a new row of one of the {len(classes)} classes of the fit" + ", whichever it is," * by_class
-    if others is None:
+    if of is not None:
         guarantee = _guarantee_of_fit(of, whose, level)
     else:
         these = "those of its class" if by_class else "these"
@@ -260,11 +256,11 @@ def _warn_of_few(level: Fraction, counts: list[float], classes: NDArray[Any] | N
     )
 
 
-def _guarantee_of_fit(of: Probabilities, whose: str, level: Fraction) -> str:
+def _guarantee_of_fit(of: Smoother, whose: str, level: Fraction) -> str:
     """Return the coverage statement of prediction sets that the training rows calibrate."""
-    where, why = f" in a new {of.smoother.units.name}", "the training rows calibrate sets of a fit to these same rows"
-    if of.smoother.exclusion is None:
-        where, why = "", COPIED if of.smoother.has_copies else why
+    where, why = f" in a new {of.units.name}", "the training rows calibrate sets of a fit to these same rows"
+    if of.exclusion is None:
+        where, why = "", COPIED if of.has_copies else why
     return (
         f"Holds the class of {whose}{where} with a probability of about {float(level):g} for new rows like these, "
         f"without a finite-sample guarantee: {why}."

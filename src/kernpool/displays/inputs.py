@@ -18,6 +18,7 @@ from kernpool.core.state import EmptyWindowWarning
 from kernpool.data import TIME_KINDS, Encoding, MixedTable, Times, refuse_foreign, series_as_frame
 from kernpool.data.columns import labels_of_rows, refuse_other_labels
 from kernpool.displays.drawing import as_numbers, check_length, evenly, first_name, index_of, method_of
+from kernpool.estimators.model import holder_of
 from kernpool.execution.error_messages import as_count
 
 Array = NDArray[np.float64]
@@ -137,11 +138,6 @@ class TrainingSamples:
                 "PartialDisplay"
             )
         return column
-
-
-def holder_of(estimator: Any) -> Any:
-    """Return the estimator that holds the training rows: the local member of a stack, or the estimator itself."""
-    return getattr(estimator, "members_", {"local": estimator})["local"]
 
 
 Columns = tuple[Array, tuple[str, ...], tuple[str, ...], tuple[tuple[Any, ...] | None, ...], Callable[[Array], Any]]

@@ -113,8 +113,8 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
         .. math:: \widehat{\mathrm{CV}} \cdot \frac{\text{held-out error of } K \text{ searches}}
                   {\text{their leave-one-out error}}
 
-        The leave-one-out error is of the rows that the bandwidths were chosen by, and too small for that. Searches by
-        the same criterion without a fold of the rows show by how much (nested cross-validation).
+        The leave-one-out error is of the rows that the bandwidths were chosen by, and so too small: searches without a
+        fold of the rows show by how much.
 
         Returns
         -------

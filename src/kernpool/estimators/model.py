@@ -63,6 +63,11 @@ class NamedCalls:
                     setattr(base if ours else cls, name, named if found is function else classmethod(named))
 
 
+def holder_of(estimator: Any) -> Any:
+    """Return the estimator that holds the training rows: the local member of a stack, or the estimator itself."""
+    return getattr(estimator, "members_", {"local": estimator})["local"]
+
+
 def _named(function: FunctionType) -> Callable[..., Any]:
     """Wrap a method so that calls with wrong arguments raise a TypeError that names the class of the object.
 

@@ -31,7 +31,7 @@ from kernpool.data.column_options import OPTIONS, PooledColumn
 from kernpool.data.columns import all_text
 from kernpool.estimators.classifier import NadarayaWatsonClassifier
 from kernpool.estimators.kernel_smoother import KernelSmoother
-from kernpool.estimators.model import as_fitted, check_parameters
+from kernpool.estimators.model import as_fitted, check_parameters, holder_of
 from kernpool.estimators.regressors import LocalLinearRegressor, LocalPolynomialRegressor, NadarayaWatsonRegressor
 from kernpool.estimators.stacking.estimators import KernelStackingClassifier, KernelStackingRegressor
 from kernpool.estimators.stacking.kernel_ridge import KernelRidge, RidgeKernel, Spectrum, StandardColumns
@@ -88,8 +88,7 @@ def save_model(
     sklearn.exceptions.NotFittedError
         If the model is not fitted.
     TypeError
-        If it was fitted to chunks that lie in no file; if it cannot be saved; or if columns are named for a model that
-        `kernpool predict` does not take.
+        If it was fitted to chunks that lie in no file, or cannot be saved.
     ValueError
         If a parameter, changed after the fit, is out of its range, or the kernel is not registered.
 
@@ -107,12 +106,7 @@ def save_model(
         names = ", ".join(kind.__name__ for kind in MODELS)
         raise TypeError(f"model must be one of {names}, got {type(model).__name__}")
     check_is_fitted(model)
-    columns = {name: given for name, given in (("features", features), ("target", target)) if given is not None}
-    if columns and type(model) not in SMOOTHERS:
-        raise TypeError(
-            f"{' and '.join(columns)} must be None for a {type(model).__name__}, which `kernpool predict` cannot use"
-        )
-    header = {"version": VERSION} | (_columns_of(model, features, target) if type(model) in SMOOTHERS else {})
+    header = {"version": VERSION} | _columns_of(holder_of(model), features, target)
     content = _content_of(model)
     check_model_file(Path(path), force)
     with whole_file(Path(path), force=force) as temporary:
@@ -246,7 +240,7 @@ def load_model(path: str | Path, *, memory: int | None = None) -> Any:
 
 def _complete(model: Model, memory: int | None) -> None:
     """Check the parameters of a loaded model, and open the data files that it refers to."""
-    local: KernelSmoother = model if isinstance(model, SMOOTHERS) else model._stack.local
+    local: KernelSmoother = holder_of(model)
     local.index_ = _read_index(local.index_)
     check_parameters(local)
     reference = getattr(local, "reference_", None)

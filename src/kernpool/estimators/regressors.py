@@ -76,12 +76,10 @@ class KernelRegressor(
         sample_weight : array_like of shape (n,), or str, optional
             Frequencies of rows, non-negative; for a file the name of their column.
         groups : array_like of shape (n,), optional
-            Cluster of each row, such as a school or a patient, where rows of a cluster share noise: the search predicts
-            every row from the rows of all other clusters (leave-cluster-out).
+            Cluster of each row, such as a school: the search leaves out whole clusters.
         time : array_like of shape (n,), or str, optional
-            Numbers or dates by whose order rows are next to each other, or the name of a column of X; by default X
-            where it is a single column. Says which rows are left out with `gap`, and are looked at for correlated
-            noise.
+            Numbers or dates by which rows are in order, for `gap` and for the warning of correlated noise, or the name
+            of a column of X; by default X where it is a single column.
 
         Returns
         -------
@@ -92,7 +90,7 @@ class KernelRegressor(
         ------
         ValueError
             If X or y holds NaN or infinity, or a cell is missing (the message names row and column), shapes do not
-            match, a parameter is out of its range, or `groups`, `time` and `gap` do not go with each other or the rows.
+            match, or a parameter, `groups` or `time` is invalid.
         TypeError
             If an argument is a masked array, sparse or a tensor, or y holds dates.
 
@@ -109,13 +107,6 @@ class KernelRegressor(
         -----
         Of chunks a bandwidth that is a name is found on a sample of rows, and made that of all rows by the rate
         :math:`n^{-1/(4 + d)}`; `bandwidth_note_` says so, and `loo_error_` is that of the sample.
-
-        Examples
-        --------
-        >>> from kernpool import NadarayaWatsonRegressor, open_chunks
-        >>> chunks = open_chunks([([0.0, 1.0], [0.0, 1.0]), ([2.0, 3.0], [1.0, 0.0])])
-        >>> NadarayaWatsonRegressor(bandwidth=0.5).fit(chunks).predict([[1.5]])
-        array([0.98201379])
         """
         stored = as_stored(X, y, sample_weight)
         if stored is not None:
@@ -143,9 +134,8 @@ class KernelRegressor(
         X : array_like of shape (m, d)
             Queries.
         return_std : bool, default=False
-            Whether to return the standard deviation of a new observation, noise and uncertainty of the curve together,
-            too. Of the curve alone it is `Prediction.standard_error`. After a fit with `groups` the observation is of a
-            new cluster.
+            Whether to return the standard deviation of a new observation too: noise and uncertainty of the curve
+            together, after a fit with `groups` in a new cluster. Of the curve alone: `Prediction.standard_error`.
 
         Returns
         -------
@@ -232,41 +222,38 @@ class NadarayaWatsonRegressor(KernelRegressor):
     smoothing : array_like of shape (k,) or None, default=None
         The lambda of each categorical column, zero for levels that have nothing to do with each other; None searches.
     categorical_kernel : {"aitchison_aitken", "li_racine"}, default="aitchison_aitken"
-        Kernels of categorical columns: of Aitchison and Aitken, and of Wang and van Ryzin for ordered ones; or those
-        of Li and Racine for both.
+        Of Aitchison and Aitken, for ordered columns of Wang and van Ryzin; or those of Li and Racine.
     window : "auto", "fixed", Nearest or Floor, default="auto"
         ``"fixed"``: windows of the bandwidth. ``Floor(rows)`` widens windows of fewer effective rows, up to twice.
         ``Nearest(k)``: windows that reach to the k-th nearest row; with ``Nearest()`` k is that of least leave-one-out
-        error. `bandwidth_` then holds the ratios of the columns; take ``kernel="tricube"``. ``"auto"`` is fixed, but a
-        floor of at most 12 rows for `NadarayaWatsonClassifier` with a bandwidth by ``"log_loss"`` or
-        ``"regularised"``.
+        error, and `bandwidth_` holds the ratios of the columns. ``"auto"`` is fixed, for classifiers with a searched
+        bandwidth a floor of at most 12 rows.
     search : dict or None, default=None
-        On what bandwidths are searched; None is ``{"rows": "auto", "random_state": 0}``. ``"rows"``: all (None), a
-        number of drawn ones, whose result is rescaled by :math:`n^{-1/(4 + d)}`, or ("auto") so many as take seconds,
-        rescaled by the factor that predicts held-out rows best. ``"random_state"``: of what is drawn.
+        None is ``{"rows": "auto", "random_state": 0}``. Rows of the search: all (None), a number of drawn ones, whose
+        result is rescaled by :math:`n^{-1/(4 + d)}`, or ("auto") so many as take seconds, rescaled by the factor that
+        predicts held-out rows best.
     n_jobs : int or None, default=None
         Threads; None is 1 unless in a ``joblib.parallel_config`` context, -1 all processors, -2 all but one.
     unordered, ordered : collection of str or int, or None, default=None
         Names or positions of categorical columns; frames say themselves which columns are.
     periodic : dict or None, default=None
         Columns that come round, by name or position, and their periods in units of the column: ``{"hour": 24}``, and
-        365.25 for dates. The kernel takes the chord of the circle. Not for rows in chunks.
+        365.25 for dates. The kernel takes the chord of the circle.
     geographic : pair of str or int, or None, default=None
-        Columns of latitude and longitude in degrees. The kernel takes the chord through a sphere of 6371.0088 km; the
-        bandwidth, the same for both columns, is in km. Not for rows in chunks.
+        Columns of latitude and longitude in degrees. The kernel takes the chord through the globe; the bandwidth, the
+        same for both columns, is in km.
     unseen : {"raise", "unlike"}, default="raise"
         What a level does that the training rows did not have: an error, or unlike every level.
     empty : {"nearest", "nan", "mean", "zero", "raise"}, default="nearest"
         Prediction where no training row lies within the kernel's support; see `kernpool.pool`. Standard errors are NaN
         there.
     robust : bool, int, "tukey" or "huber", default=False
-        Whether outliers get less weight: rows are re-weighted by the residuals of the fit before. True and ``"tukey"``
-        do so three times by bisquare weights, which are zero from six median absolute residuals on, an integer as many
-        times; ``"huber"`` ten times by weights that fall from 1.345 standard deviations on. For one output.
+        Whether outliers get less weight, by the residuals of the fit before. True and ``"tukey"``: three times, by
+        bisquare weights, zero from six median absolute residuals on; an integer: as many times; ``"huber"``: ten times,
+        by weights that fall from 1.345 standard deviations on. For one output.
     gap : int, default=0
         When row i is left out, the `gap` rows before and after it are left out too (h-block cross-validation), in the
-        search, residuals, `leave_one_out`, `expected_error`, standard errors and prediction intervals: for rows whose
-        noise is correlated with that of their neighbours. Predictions are of all rows.
+        search and in all answers about errors: for noise that is correlated with that of neighbouring rows.
 
     Attributes
     ----------
@@ -282,11 +269,10 @@ class NadarayaWatsonRegressor(KernelRegressor):
     bandwidth_search_ : BandwidthSearch
         What was minimised, from how many starts, with what result; only after a search.
     loo_error_ : float
-        Leave-one-out mean squared error, summed over outputs, of a search by ``"regularised"`` or ``"loo"``;
-        leave-cluster-out after a fit with `groups`, and of the rows held out where the search drew rows. It is too
-        small for new rows: see `expected_error`. `leave_one_out` computes it for any bandwidth.
+        Leave-one-out mean squared error, summed over outputs, of a search by ``"regularised"`` or ``"loo"``, of the
+        rows held out where the search drew rows. It is too small for new rows: see `expected_error`.
     window_ : "fixed", Floor or Nearest
-        How far windows reach, given or found. `Prediction.widening` has the factor of the bandwidths at each query.
+        How far windows reach, given or found.
     loo_empty_windows_ : int
         Training rows that had no other row in their window there.
     key_, value_, key_weight_ : ndarray
@@ -294,17 +280,13 @@ class NadarayaWatsonRegressor(KernelRegressor):
     robust_weight_ : ndarray of shape (n,)
         Robustness weight of each training row, only with `robust`.
     exclusion_ : Exclusion or None
-        Which training rows are left out together, with groups or a gap: `code` is the cluster of each row, or its place
-        in the order, and `gap` is zero for clusters.
+        Which training rows are left out together, with groups or a gap.
     search_rows_ : ndarray of int
         Training rows that the bandwidth was searched on, if these are not all; see `prediction_interval`.
     smoother_ : Smoother or StoredModel
-        The fitted model, which never changes: parameters that are set later count from the next fit on, but for
-        `unseen`.
-    source_ : Source
-        Where the rows are, after a fit to rows that are not in memory.
-    reference_ : dict or None
-        Path, columns and fingerprints of the files that they lie in.
+        The fitted model, which never changes: parameters that are set later count from the next fit on.
+    source_, reference_ : Source, and dict or None
+        Where rows are that are not in memory, and path, columns and fingerprints of their files.
     bandwidth_note_ : str
         How the bandwidth was found in chunks, or on drawn rows.
     n_features_in_ : int
@@ -326,9 +308,8 @@ class NadarayaWatsonRegressor(KernelRegressor):
 
     Notes
     -----
-    A search takes some 100 passes over pairs of training rows, other fits O(n d); ``predict`` is one pass of O(n m d),
-    or less where `kernpool.choose` says so, with O(n + m) memory; to take a certain algorithm call `kernpool.pool`.
-    Weights are frequencies: a row of weight 3 is three equal rows, leave-one-out included.
+    A search takes some 100 passes over pairs of training rows; ``predict`` is one pass of O(n m d), or less where
+    `kernpool.choose` says so, with O(n + m) memory. Weights are frequencies: a row of weight 3 is three equal rows.
 
     References
     ----------

@@ -94,7 +94,11 @@ class Probabilities:
     @cached_property
     def left_out(self) -> Array:
         """Class probabilities of the training rows, (n, k), as the exclusion leaves rows out, in one pass."""
-        return self._mixed(*self.smoother.left_out, priors_of_others(self.label, self.weight, self.smoother.exclusion))
+        return self.of_others(*self.smoother.left_out)
+
+    def of_others(self, pooled: Array, occupied: NDArray[np.bool_]) -> Array:
+        """Mix leave-one-out pooled labels of the training rows with class priors that leave out the same rows."""
+        return self._mixed(pooled, occupied, priors_of_others(self.label, self.weight, self.smoother.exclusion))
 
     def _mixed(self, pooled: Array, occupied: NDArray[np.bool_], prior: Array) -> Array:
         """Return pooled labels, which are the priors where a window is empty, mixed with priors."""

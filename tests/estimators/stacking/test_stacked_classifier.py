@@ -36,6 +36,22 @@ def test_probabilities_are_the_mixture_of_the_members(rows):
     assert model.loo_log_loss_ == pytest.approx(-np.mean(np.log(mixed)))
 
 
+def test_sets_are_thresholds_of_the_probabilities_of_the_mixture(rows):
+    X, y = rows
+    model = KernelStackingClassifier(LOCAL).fit(X, y)
+    label = np.searchsorted(model.classes_, y)
+    left_out = model.leave_one_out().probability[np.arange(N), label]
+    found = model.predict_set(X + 0.3, 0.8, allow_empty=True)
+    threshold = np.sort(1.0 - left_out)[int(np.ceil(0.8 * (N + 1))) - 1]
+    assert found.threshold == pytest.approx(threshold)
+    assert (found.member == (1.0 - model.predict_proba(X + 0.3) <= threshold + 1e-12)).all()
+    others = model.predict_set(X + 0.3, 0.8, X_calibration=X, y_calibration=y)
+    own = np.sort(1.0 - model.predict_proba(X)[np.arange(N), label])
+    assert others.threshold == pytest.approx(own[int(np.ceil(0.8 * (N + 1))) - 1])
+    far = KernelStackingClassifier(NadarayaWatsonClassifier("epanechnikov", 0.5, empty="nan")).fit(X, y)
+    assert far.predict_set(X[:3] + 9.0).member.any(axis=1).all()  # the priors, where the window is empty
+
+
 def test_mixture_weights_are_half_way_between_the_most_likely_and_equal_ones(generator):
     likelihood, weight = generator.uniform(0.05, 1.0, (40, 2)), generator.uniform(0.5, 2.0, 40)
     loss = lambda p: -weight @ np.log(likelihood @ [p, 1 - p])  # noqa: E731

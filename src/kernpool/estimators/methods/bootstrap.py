@@ -121,12 +121,10 @@ class BootstrapMethods(FittedModel):
         n_resamples : int, default=999
             How many.
         kind : {"wild", "mammen", "gaussian", "residual", "pairs"}, default="wild"
-            What is drawn. The first three multiply the leave-one-out residual r of each row by a random sign, Mammen's
-            two points, or a normal number, so that noise may differ from row to row. ``"residual"`` gives
-            rows the residuals of others, and ``"pairs"`` draws rows with replacement.
+            The first three multiply the leave-one-out residual of each row by a random sign, Mammen's two points, or a
+            normal number. ``"residual"`` gives rows the residuals of others, ``"pairs"`` draws rows with replacement.
         groups : array_like of shape (n,), optional
-            Labels of clusters of the training rows; all rows of one share a draw. Not for ``"residual"``. By default
-            the groups that `fit` was given, if any.
+            Cluster of each training row, by default as in `fit`; rows of one share a draw. Not for ``"residual"``.
         random_state : int, RandomState, Generator or None, default=0
             Seed of the draws.
         max_bytes : int, default=2**30
@@ -143,12 +141,12 @@ class BootstrapMethods(FittedModel):
             If the result would be larger than `max_bytes`, a weight is no whole number, an argument is out of its
             range, or a window is empty and `empty` is ``"raise"``.
         TypeError
-            If the model was fitted to chunks; fit a sample of their rows.
+            If the model was fitted to chunks.
 
         Notes
         -----
-        Nothing is fitted again. The spread of the result is that of the fit around its mean, and its mean is a smoothed
-        fit: ``np.std(result, axis=0)`` is a standard error; percentiles are no confidence interval for the truth.
+        Nothing is fitted again: ``np.std(result, axis=0)`` is a standard error, and percentiles are no confidence
+        interval for the truth.
 
         Examples
         --------
@@ -202,10 +200,10 @@ class BootstrapMethods(FittedModel):
         columns : int, str, or sequence of them
             Positions or names. Several are tested together: whether any of them matters.
         method : {"residual", "gradient"}, default="residual"
-            By the residuals of a fit without the columns; or, as ``npsigtest`` of R's np does, by
-            slopes over their standard errors, for numeric columns. The first is the more powerful.
+            By the residuals of a fit without the columns; or by slopes over their standard errors, as R's
+            ``npsigtest``, for numeric columns. The first is the more powerful.
         kind : {"wild", "mammen", "gaussian"}, default="wild"
-            What leave-one-out residuals are multiplied by: random signs, the two points of Mammen, or normal numbers.
+            As in `bootstrap`.
         n_resamples : int, default=399
             How many; a p-value near .05 then has a standard deviation of .011.
         random_state : int, RandomState, Generator or None, default=0
@@ -221,8 +219,8 @@ class BootstrapMethods(FittedModel):
         TypeError
             If the model was fitted to chunks.
         ValueError
-            If there is no such column, a column does not vary, there are several outputs, fewer than five rows, or no
-            residuals; a weight is no whole number; or the method is for numeric columns.
+            If there is no such column or it does not vary, there are several outputs, fewer than five rows, or no
+            residuals, or a weight is no whole number.
 
         Notes
         -----

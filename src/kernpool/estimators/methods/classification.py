@@ -13,7 +13,7 @@ from typing import Any, Literal, cast, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.bandwidth import LeaveOneOut, priors_of_others
+from kernpool.bandwidth import LeaveOneOut
 from kernpool.conformal.calibration import as_fraction
 from kernpool.conformal.sets import SCORES, ClassRows, PredictionSet, find_sets
 from kernpool.data.columns import labels_of_rows
@@ -21,7 +21,7 @@ from kernpool.estimators.fitted_model import places_of, printed_columns, windows
 from kernpool.estimators.limits import refuse, smoother_of
 from kernpool.estimators.methods.prediction import PredictionBase, computed_once, prediction_at
 from kernpool.estimators.methods.prediction_intervals import check_rows
-from kernpool.estimators.model import FittedModel, as_fitted
+from kernpool.estimators.model import FittedModel, as_fitted, holder_of
 from kernpool.estimators.training_rows import as_labels
 from kernpool.execution.error_messages import as_level, check_choice, check_flag
 from kernpool.execution.interval import Interval
@@ -385,9 +385,7 @@ class ClassProbabilities(FittedClassifier):
         (array([0.16, 0.36, 0.62, 0.86]), array([0.15, 0.34, 0.61, 0.88]))
         """
         found = super().leave_one_out()  # of `KernelSmoother`
-        model: FittedClassifier = self
-        label, weight = np.asarray(model.value_, dtype=np.float64), model.key_weight_
-        probability = self._left_out_probability(found.prediction, label, weight)
+        probability = probabilities_of(self).of_others(found.prediction, found.occupied)
         return LeaveOneOutProbabilities(found.prediction, found.error, found.occupied, probability)
 
     def summary(self) -> Summary:
@@ -441,12 +439,6 @@ class ClassProbabilities(FittedClassifier):
         }
         return summary_of_classes(type(self).__name__, len(columns), values)
 
-    def _left_out_probability(self, pooled: Array, label: Array, weight: Array | None) -> Array:
-        """Shrink leave-one-out pooled labels towards class priors that leave out the same row (or group)."""
-        model: FittedClassifier = self
-        prior, share = priors_of_others(label, weight, model.exclusion_), model.prior_share_
-        return np.asarray((1.0 - share) * np.clip(pooled, 0.0, 1.0) + share * prior)
-
 
 def probabilities_of(model: FittedClassifier) -> Probabilities:
     """Return smoother and weight of the class priors as `Probabilities`."""
@@ -459,8 +451,21 @@ def _independent(model: FittedClassifier) -> Probabilities:
     return probabilities_of(model)
 
 
-class ClassSets(FittedClassifier):
+class ClassSets:
     """Mixin of classifiers: conformal prediction sets of classes."""
+
+    classes_: NDArray[Any]
+
+    def _probability_at(self, X: ArrayLike, *, warn: bool = True) -> Array:
+        """Return class probabilities for sets, which are the priors where a window is empty."""
+        model = cast(FittedClassifier, self)
+        return probabilities_of(model).at(places_of(model, X, warn=warn))
+
+    def _left_out_classes(self) -> ClassRows:
+        """Return leave-one-out probabilities and classes of the training rows of positive weight."""
+        of = probabilities_of(cast(FittedClassifier, self))
+        (kept,) = np.nonzero(of.weight > 0)
+        return ClassRows(of.left_out[kept], np.argmax(of.label[kept], axis=1), of.weight[kept])
 
     def predict_set(
         self,
@@ -554,38 +559,38 @@ class ClassSets(FittedClassifier):
         >>> found.labels
         [['setosa'], ['versicolor', 'virginica']]
         """
-        model: FittedClassifier = as_fitted(self)
-        refuse(model, "predict_set")
+        model = as_fitted(cast(Any, self))
+        local = holder_of(model)
+        refuse(local, "predict_set")
         check_choice("method", method, SCORES)
         check_flag("by_class", by_class)
         check_flag("allow_empty", allow_empty)
-        fraction, of = as_fraction(level), probabilities_of(model)
+        fraction, others = as_fraction(level), _calibration_rows(model, X_calibration, y_calibration)
         found = find_sets(
-            of,
-            places_of(model, X),
+            model._probability_at(X),
+            others or model._left_out_classes(),
             model.classes_.copy(),
             fraction,
             method,
             as_random(random_state),
-            others=_calibration_rows(model, of, X_calibration, y_calibration),
+            of=None if others else local.smoother_,
             by_class=bool(by_class),
             allow_empty=bool(allow_empty),
         )
         return replace(found, index=labels_of_rows(X))
 
 
-def _calibration_rows(model: FittedClassifier, of: Probabilities, X: Any, y: Any) -> ClassRows | None:
+def _calibration_rows(model: ClassSets, X: Any, y: Any) -> ClassRows | None:
     """Return class probabilities and true classes of the calibration rows; None if none are given."""
     if not check_rows(X, y, None):
         return None
     try:
-        places, label = places_of(model, X, warn=False), as_labels(y)
-        probability = of.at(places)
+        probability, label = model._probability_at(X, warn=False), as_labels(y)
     except (ValueError, TypeError) as error:
         raise type(error)(f"X_calibration or y_calibration: {error}") from None
-    if len(label) != len(places.query):
+    if len(label) != len(probability):
         raise ValueError(
-            f"y_calibration must have one label for each row of X_calibration, {len(places.query)}, got {len(label)}"
+            f"y_calibration must have one label for each row of X_calibration, {len(probability)}, got {len(label)}"
         )
     return ClassRows(probability, _class_indices(model.classes_, label), np.ones(len(label)))
 

@@ -406,11 +406,11 @@ class Inference(FittedModel):
         X : array_like of shape (m, d)
             Evaluation points; they are copied.
         variance : {"local", "sandwich", "nn", "hc0", "hc1", "hc2", "hc3"}, default="local"
-            Noise of standard errors. ``"local"``: the mean of squared leave-one-out residuals in a window of twice the
-            bandwidth. ``"sandwich"``, which is ``"hc3"``: each row's own leave-one-out residual, for noise that jumps.
-            ``"nn"``: residuals from the three nearest rows. ``"hc0"`` to ``"hc2"``: for comparison.
+            Noise of standard errors. ``"local"``: mean squared leave-one-out residual in a window of twice the
+            bandwidth. ``"sandwich"``, which is ``"hc3"``: each row's own residual, for noise that jumps. ``"nn"``:
+            residuals from the three nearest rows. ``"hc0"`` to ``"hc2"``: for comparison.
         groups : array_like of shape (n,), optional
-            Cluster of each training row, where rows of a cluster share noise; by default those of `fit`.
+            Cluster of each training row; by default as in `fit`.
 
         Returns
         -------
@@ -420,8 +420,8 @@ class Inference(FittedModel):
         Raises
         ------
         ValueError
-            If `variance` or the groups are invalid. Standard errors raise it if there are fewer than five rows or
-            clusters, or the fit takes all degrees of freedom.
+            If `variance` or the groups are invalid; standard errors: if there are fewer than five rows or clusters, or
+            the fit takes all degrees of freedom.
         TypeError
             If the model was fitted to chunks, and there are groups or another `variance`.
 
@@ -476,60 +476,53 @@ class Inference(FittedModel):
             Confidence level: coverage of each interval, or of a band at all points together.
         method : {"robust", "quadratic", "naive", "undersmoothed", "auto"}, default="auto"
             ``"robust"`` corrects the bias of second order, and counts what that adds to the variance. So does
-            ``"quadratic"``, by a local quadratic fit, in one to three numeric columns: wider, and right where the
-            bandwidth is too large. ``"auto"`` takes it for the curve if the bandwidth was given, or is of a rule, and
-            ``"robust"`` elsewhere. ``"naive"``, the prediction and its standard error, and ``"undersmoothed"`` are for
-            comparison.
+            ``"quadratic"``, by a local quadratic fit in one to three numeric columns. ``"auto"`` takes it for the curve
+            where the bandwidth was given or is of a rule, and ``"robust"`` elsewhere. ``"naive"``, the prediction and
+            its standard error, and ``"undersmoothed"`` are for comparison.
         variance : {"local", "sandwich", "nn", "hc0", "hc1", "hc2", "hc3"}, default="local"
             As for `get_prediction`.
         groups : array_like of shape (n,), optional
-            Cluster of each training row: the variance is :math:`\sum_g (\sum_{j \in g} \tilde l_j r_j)^2`, with
-            residuals of fits without the cluster. By default the groups of `fit`; ``groups=range(n)`` is independent
-            rows.
+            Cluster of each training row, by default as in `fit`; ``groups=range(n)`` is independent rows.
         simultaneous : bool or {"tube", "multiplier"}, default=False
-            Whether the intervals hold all at once, output by output. ``"tube"``: along the whole curve between the
-            least and the largest place in X, for one numeric column, a kernel without an edge and independent rows.
-            ``"multiplier"``: at all places of X, by random draws. True takes the former where it holds.
+            Whether the intervals hold all at once, output by output: ``"tube"`` along the whole curve between the ends
+            of X, for one numeric column and independent rows; ``"multiplier"`` at the points of X, by random draws.
+            True takes the former where it holds.
         quantity : {"fit", "derivative"}, default="fit"
             The curve, or its slope per unit of each numeric column.
         n_resamples : int, default=999
-            Draws of the multiplier bootstrap, whose critical value has an error of about .03 then.
+            Draws of ``"multiplier"``.
         random_state : int, RandomState, Generator or None, default=0
-            Its seed.
+            Their seed.
 
         Returns
         -------
         Interval
             ``center``, ``lower``, ``upper``, ``standard_error`` of shape (m,) or (m, c), for slopes (m, d) or
-            (m, d, c); ``df`` of shape (m,), or with groups (m, d) for the slopes of several columns; ``critical`` and
-            ``band`` of a band.
+            (m, d, c); ``df``; ``critical`` and ``band`` of a band.
 
         Raises
         ------
         ValueError, TypeError
-            If there are fewer than five rows or clusters, the fit takes all degrees of freedom, level or method are out
-            of range, or what is asked for does not hold for this kernel or method. TypeError if the model was fitted to
-            chunks.
+            If there are fewer than five rows or clusters, the fit takes all degrees of freedom, or an argument is out
+            of range or not for this fit.
 
         Warns
         -----
         EmptyWindowWarning
-            If there is no training row in the window of a place: its interval is NaN, whatever `empty` says.
+            If there is no training row in a window: the interval is NaN, whatever `empty` says.
         ExtrapolationWarning
             If rows of X are far beyond the training rows.
         InferenceWarning
-            If residuals around a place are all zero, or of less than one row or two clusters; or where the correction
-            of ``"robust"`` is larger than two standard errors: the bandwidth is too wide for the curve there.
+            If residuals around a point are zero, or the correction of ``"robust"`` is larger than two standard errors:
+            the bandwidth is too wide for the curve there.
         RankDeficiencyWarning
-            If the rows around a place determine no plane, once per fit; or, for ``method="quadratic"``, no quadratic.
+            If the rows around a point determine no plane, or, for ``method="quadratic"``, no quadratic.
 
         Notes
         -----
-        The center is not `predict`: a curve that is fitted best is biased by about as much as it is uncertain. The
-        width is in standard errors of this center. At a bandwidth found on the same 200 rows 95 percent intervals
-        covered 95.4 percent, naive ones 92.8, and bands 96.9; the guide on methods has all settings and references.
-        From three columns on intervals are approximate. Six to eight passes over rows and places, and one over pairs of
-        training rows, kept.
+        The center is not `predict`: a curve that is fitted best is biased by about as much as it is uncertain. From
+        three columns on intervals are approximate. The guide on methods has formulas, measured coverage and references.
+        Six to eight passes over rows and points, and one over pairs of training rows, kept.
 
         Examples
         --------
@@ -540,15 +533,6 @@ class Inference(FittedModel):
         >>> found = model.confidence_interval([[0.5]])
         >>> bool(found.lower[0] < 1.5 < found.upper[0])
         True
-        >>> print(model.confidence_interval([[0.0], [0.5], [1.0]], simultaneous=True))
-        points    3
-        level     0.95, simultaneous for the whole curve, by the tube formula, critical value 2.76
-        method    quadratic
-        <BLANKLINE>
-          point  predict  bias-corrected  lower   upper  se     df    n_eff
-          0      0.1054   0.1865          -1.052  1.425  0.421  34.4  17.8
-          1      1.501    1.496           0.9846  2.008  0.177  47.6  34
-          2      3.083    3.149           1.904   4.394  0.423  34.4  17.8
         """
         return self.get_prediction(X, variance=variance, groups=groups).confidence_interval(
             level=level, method=method, simultaneous=simultaneous, quantity=quantity, n_resamples=n_resamples,
@@ -572,27 +556,8 @@ class Inference(FittedModel):
 
         Notes
         -----
-        Two passes over pairs of training rows. Of a model fitted with `groups` it also has the number and sizes of
-        clusters, and the R2 of left-out ones; all other numbers are as if rows were independent.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from kernpool import LocalLinearRegressor
-        >>> x = np.linspace(0.0, 1.0, 40)
-        >>> print(LocalLinearRegressor(bandwidth=0.1).fit(x[:, None], np.sin(5 * x) + np.cos(99 * x) / 5).summary())
-        LocalLinearRegressor: 40 rows, 1 column, 1 output
-        kernel gaussian, bandwidth as given
-        <BLANKLINE>
-          column  bandwidth  relevance
-          0       0.1
-        <BLANKLINE>
-          effective parameters    5.45 (tr H), 4.29 (tr H'H)
-          residual sd             0.1721
-          R2                      0.9533, leave-one-out 0.9375
-          AICc, GCV               -2.304; 0.03313
-          leave-one-out error     0.03312
-          effective rows per fit  7.34 to 13.8, median 13.6; 15.0% below 10
+        Two passes over pairs of training rows. After a fit with `groups` it also has number and sizes of clusters, and
+        the R2 of left-out ones; all other numbers are as if rows were independent.
         """
         model = as_fitted(self)
         refuse(model, "summary")
@@ -607,8 +572,7 @@ class Inference(FittedModel):
     def residuals(self) -> Residuals:
         """Return leave-one-out residuals, leverages and local noise of the training rows.
 
-        After a fit with `groups`, residuals and noise are leave-cluster-out, as `leave_one_out` is: each row less the
-        fit to the rows of all other clusters.
+        After a fit with `groups`, residuals and noise are leave-cluster-out.
 
         Returns
         -------

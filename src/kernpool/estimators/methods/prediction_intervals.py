@@ -206,39 +206,35 @@ class PredictionIntervals(FittedModel):
         X : array_like of shape (m, d)
             Evaluation points.
         level : float, default=0.9
-            Coverage of the intervals, between 0 and 1; for each output separately.
+            Coverage of the intervals; for each output separately.
         method : str, default="auto"
             ``"adaptive"``, the default: as wide as the noise is around x. ``"jackknife+"`` and ``"cv+"``: guarantee
             twice the error rate, by fits without each row or each tenth. ``"split"``: one width from calibration rows.
             ``"cqr"``: two conditional quantiles, moved until they cover; for skew noise. Robust fits have ``"cv+"``, or
             ``"split"`` with calibration rows, or ``"jackknife+"`` with `groups`.
         X_calibration, y_calibration : array_like of shape (k, d) and (k,) or (k, c), optional
-            Rows that the model was not fitted to. For ``"split"``, ``"adaptive"`` and ``"cqr"``, which then guarantee
-            `level` whatever the fit.
+            Rows that the model was not fitted to: ``"split"``, ``"adaptive"`` and ``"cqr"`` guarantee `level` with
+            them.
         calibration : {None, "all", "unsearched"}, default=None
-            Which training rows calibrate. ``"unsearched"``: those that the search for the bandwidth has not seen, if it
-            drew rows by number; then guarantees hold although the bandwidth was searched. None takes them from 100 000
-            rows on.
+            Which training rows calibrate. ``"unsearched"``: those that a search on drawn rows has not seen, so that
+            guarantees hold. None takes them from 100 000 rows on.
         groups : array_like, optional
-            Cluster of each training row, or of each calibration row if these are given; the interval is then for a row
-            of a new cluster, and each cluster counts as one row. By default those that `fit` was given, if any.
+            Cluster of each training row, or of each calibration row; the interval is then for a row of a new cluster.
+            By default as in `fit`.
         random_state : int, RandomState, Generator or None, default=0
-            Seed of the folds that ``"cv+"`` draws.
+            Seed of the folds of ``"cv+"``.
 
         Returns
         -------
         Interval
-            With `center`, `lower` and `upper` in the shape of `predict`, and `guarantee`, which says what holds.
-            Infinite ends where rows do not bound them: too few for the level, or none around x. `center` is NaN in an
-            empty window with ``empty="nan"``.
+            With `center`, `lower` and `upper` in the shape of `predict`, and `guarantee`, which says what holds. Ends
+            are infinite where too few rows bound them; `center` is NaN in an empty window with ``empty="nan"``.
 
         Raises
         ------
-        ValueError
-            If an argument is out of its range, the method is not for these rows, there are too many pairs of rows and
-            places for it, or a window is empty and ``empty="raise"``.
-        TypeError
-            If the model was fitted to chunks, or is robust, and the method or `groups` are not for it.
+        ValueError, TypeError
+            If an argument is out of its range, the method is not for this fit or its rows, there are too many pairs of
+            rows and points for it, or a window is empty and ``empty="raise"``.
 
         Warns
         -----
@@ -252,12 +248,10 @@ class PredictionIntervals(FittedModel):
 
         Notes
         -----
-        Probabilities are averages over new points and over the rows at hand, and not given a point. Guarantees need
-        exchangeable rows, and a bandwidth that was not chosen by the rows that calibrate; elsewhere statements are
-        approximate, and `guarantee` says so; the guide on methods has references. Of a model on chunks 4 000 rows drawn
-        at random calibrate.
-
-        ``"jackknife+"`` and ``"cv+"`` go through all pairs of rows and places, at most 2^30; memory is O(n + m).
+        Probabilities are averages over new points and over the rows at hand. Guarantees need exchangeable rows, and a
+        bandwidth that was not chosen by the rows that calibrate; elsewhere statements are approximate, and `guarantee`
+        says so. The guide on methods has references. ``"jackknife+"`` and ``"cv+"`` go through all pairs of rows and
+        points, at most 2^30. Of a model on chunks 4 000 rows drawn at random calibrate.
 
         Examples
         --------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,12 +13,19 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from kernpool.bandwidth import LeaveOneOut
+from kernpool.conformal.sets import ClassRows
 from kernpool.core import Geometry
 from kernpool.data.chunks.base import Chunks
 from kernpool.estimators.classifier import NadarayaWatsonClassifier
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.limits import refuse
-from kernpool.estimators.methods.classification import ClassPrediction, LeaveOneOutProbabilities, MostProbableClass
+from kernpool.estimators.methods.classification import (
+    ClassPrediction,
+    ClassSets,
+    LeaveOneOutProbabilities,
+    MostProbableClass,
+)
+from kernpool.estimators.methods.inference import Prediction
 from kernpool.estimators.model import NamedCalls, with_parameters
 from kernpool.estimators.regressors import LocalLinearRegressor, NadarayaWatsonRegressor
 from kernpool.estimators.stacking import inference
@@ -29,8 +36,6 @@ from kernpool.execution.error_messages import as_level, check_choice, check_flag
 from kernpool.inference import Interval, Residuals, Summary, as_random
 from kernpool.inference.model_summary import MemberSummary, summary_of_classes
 
-KERNELS = ("laplace", "gaussian")
-
 
 @with_parameters
 class StackedEstimator(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
@@ -40,7 +45,6 @@ class StackedEstimator(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scik
 
     local: KernelSmoother | None = None
     _: KW_ONLY
-    kernel: str = "laplace"
     learn_metric: bool = True
     random_state: Any = 0
 
@@ -72,7 +76,6 @@ class StackedEstimator(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scik
 
     def _new_local(self) -> KernelSmoother:
         """Return the local member, not fitted, after checking all parameters."""
-        check_choice("kernel", self.kernel, KERNELS)
         check_flag("learn_metric", self.learn_metric)
         as_random(self.random_state)
         if self.local is None:
@@ -87,7 +90,7 @@ class StackedEstimator(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scik
         self, columns: Array, value: Array, weight: Array, group: Codes | None, geometry: Geometry
     ) -> KernelRidge:
         return fit_table(
-            self.kernel, columns, value, weight, group, geometry, learn_metric=self.learn_metric,
+            columns, value, weight, group, geometry, learn_metric=self.learn_metric,
             generator=as_random(self.random_state),
         )  # fmt: skip
 
@@ -106,11 +109,10 @@ class KernelStackingRegressor(Scoring, RegressorMixin, StackedEstimator):  # typ
     local : LocalLinearRegressor or NadarayaWatsonRegressor, optional
         The local member, not fitted; by default ``LocalLinearRegressor()``. Its parameters say how columns are read, by
         all members.
-    kernel : {"laplace", "gaussian"}, default="laplace"
-        Kernel of the ridge regression, :math:`e^{-r / L}` or :math:`e^{-r^2 / 2 L^2}`, of standardised columns, with
-        categories as 0 and 1. Its length L and ridge are found by leave-one-out.
     learn_metric : bool, default=True
-        Whether the metric of its distances is learned by average gradient outer products [3]_.
+        Whether the ridge regression learns the metric of its distances by average gradient outer products [3]_. Its
+        kernel is :math:`e^{-r / L}` of standardised columns, with categories as 0 and 1; length L and ridge are found
+        by leave-one-out.
     random_state : int, Generator or None, default=0
         Draws rows if there are more than 1000, on which metric and length are chosen, and the landmarks if there are
         more than 2000.
@@ -418,7 +420,7 @@ class KernelStackingRegressor(Scoring, RegressorMixin, StackedEstimator):  # typ
         return replace(found, center=center, lower=lower, upper=upper)
 
 
-class KernelStackingClassifier(MostProbableClass, Scoring, ClassifierMixin, StackedEstimator):  # type: ignore[misc]  # scikit-learn
+class KernelStackingClassifier(ClassSets, MostProbableClass, Scoring, ClassifierMixin, StackedEstimator):  # type: ignore[misc]  # scikit-learn
     r"""Stacked kernel classification: pooled labels and a global kernel ridge regression, mixed by leave-one-out.
 
     .. math:: \hat p(x) = \pi_1\, \hat p_{\text{local}}(x) + \pi_2\, \hat p_{\text{ridge}}(x)
@@ -431,7 +433,7 @@ class KernelStackingClassifier(MostProbableClass, Scoring, ClassifierMixin, Stac
     local : NadarayaWatsonClassifier, optional
         The local member, not fitted; by default ``NadarayaWatsonClassifier()``. Its parameters say how columns are
         read, as in `KernelStackingRegressor`.
-    kernel, learn_metric, random_state
+    learn_metric, random_state
         As in `KernelStackingRegressor`.
 
     Attributes
@@ -450,7 +452,7 @@ class KernelStackingClassifier(MostProbableClass, Scoring, ClassifierMixin, Stac
 
     See Also
     --------
-    NadarayaWatsonClassifier : The local member alone, with prediction sets and intervals of probabilities.
+    NadarayaWatsonClassifier : The local member alone, with intervals of probabilities.
     KernelStackingRegressor : The same for numbers, with the notes on cost.
 
     References
@@ -469,6 +471,7 @@ class KernelStackingClassifier(MostProbableClass, Scoring, ClassifierMixin, Stac
     """
 
     _locals: ClassVar[tuple[type[KernelSmoother], ...]] = (NadarayaWatsonClassifier,)
+    _given: ClassVar[dict[str, Any]] = {}  # parameters of the fit, for `as_fitted`: those of the members count
 
     def fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
@@ -589,9 +592,18 @@ class KernelStackingClassifier(MostProbableClass, Scoring, ClassifierMixin, Stac
             If rows of X are far beyond the training rows.
         """
         check_is_fitted(self)
+        queries, local = self._stack.read(X), cast(Any, self._stack.local)
+        return self._average(ClassPrediction(local, queries.query, queries.code).probability, queries)
+
+    def _average(self, near: Array, queries: Prediction) -> Array:
+        """Return the mixture of the local probabilities and those of the ridge regression."""
+        score = self._stack.ridge.predict(self._stack.columns_of(queries))
+        return average(self._mixing, (near, self._calibration.probability(score)))
+
+    def _probability_at(self, X: ArrayLike, *, warn: bool = True) -> Array:
+        local = cast(ClassSets, self._stack.local)
+        return self._average(local._probability_at(X, warn=False), self._stack.read(X, warn=warn))
+
+    def _left_out_classes(self) -> ClassRows:
         stack = self._stack
-        queries = stack.read(X)
-        local: Any = stack.local
-        near, columns = ClassPrediction(local, queries.query, queries.code).probability, stack.columns_of(queries)
-        far = self._calibration.probability(stack.ridge.predict(columns))
-        return average(self._mixing, (near, far))
+        return ClassRows(average(self._mixing, self._left_out), stack.value.argmax(axis=1), stack.weight)

@@ -229,7 +229,7 @@ def description_of(member: object) -> str:
         return type(member).__name__
     learned = np.ptp(np.diagonal(member.metric)) > 0
     metric = ", learned metric" if learned else ""
-    return f"{member.kernel.name} kernel, length {member.kernel.length:.3g}, ridge {member.ridge:.3g}{metric}"
+    return f"laplace kernel, length {member.kernel.length:.3g}, ridge {member.ridge:.3g}{metric}"
 
 
 def expected_error(stack: FittedStack, fit: FitRidge) -> float:

@@ -3,7 +3,7 @@ r"""Kernel ridge regression with an intercept: solve, leave-one-out errors, choi
 .. math:: \hat f = \arg\min_{b,\, f} \sum_i w_i (y_i - b - f(x_i))^2 + \lambda \lVert f \rVert_K^2, \qquad
           \hat f(x) = \bar y + (k(x) - \bar k)' c
 
-with frequency weights w, a Gaussian or Laplace kernel of a length L, and bars for weighted means over rows. The
+with frequency weights w, the kernel :math:`e^{-r / L}` of a length L, and bars for weighted means over rows. The
 intercept is not penalised, so rows of linear weights sum to one. Let S be the diagonal matrix of the roots of the
 weights, and :math:`S \tilde K S = U G U'` the eigendecomposition of the centred kernel matrix. Then
 
@@ -70,32 +70,25 @@ COINCIDENT = 1e-9  # lengths; nearer rows have no direction between them
 
 @dataclass(frozen=True)
 class RidgeKernel:
-    """Radial kernel of a kernel ridge regression: ``"gaussian"`` or ``"laplace"``, of a length.
+    """Laplace kernel of a length.
 
     Examples
     --------
-    >>> RidgeKernel("laplace", 2.0).at(np.array([[0.0]]), np.array([[0.0], [2.0]])).round(3)
+    >>> RidgeKernel(2.0).at(np.array([[0.0]]), np.array([[0.0], [2.0]])).round(3)
     array([[1.   , 0.368]])
     """
 
-    name: str
     length: float
 
     def at(self, points: Array, others: Array) -> Array:
         """Return the kernel between two sets of points, of shape (m, n)."""
-        return self._profile(cdist(points, others) / self.length)
+        return np.asarray(np.exp(-cdist(points, others) / self.length))
 
     def slope(self, points: Array, others: Array) -> Array:
         """Return the factor of ``x - x'`` in the gradient of k(x, x') by x; zero where the points coincide."""
         distance = cdist(points, others) / self.length
-        factor = self._profile(distance) / -(self.length**2)
-        if self.name == "laplace":
-            apart = distance > COINCIDENT
-            factor = np.divide(factor, distance, out=np.zeros_like(factor), where=apart)
-        return factor
-
-    def _profile(self, distance: Array) -> Array:
-        return np.exp(-0.5 * distance**2 if self.name == "gaussian" else -distance)
+        factor = np.exp(-distance) / -(self.length**2)
+        return np.divide(factor, distance, out=np.zeros_like(factor), where=distance > COINCIDENT)
 
 
 @dataclass(frozen=True, eq=False)
@@ -341,10 +334,10 @@ def distance_of(points: Array, weight: Array) -> float:
     return float(np.sqrt(2.0 * np.sum(mean_of(centered(points, weight) ** 2, weight)))) or 1.0
 
 
-def kernels_of(name: str, points: Array, weight: Array, lengths: Sequence[float] = LENGTHS) -> list[RidgeKernel]:
+def kernels_of(points: Array, weight: Array, lengths: Sequence[float] = LENGTHS) -> list[RidgeKernel]:
     """Return the kernels that are tried, of lengths in units of the distances between weighted points."""
     unit = distance_of(points, weight)
-    return [RidgeKernel(name, length * unit) for length in lengths]
+    return [RidgeKernel(length * unit) for length in lengths]
 
 
 def fit_kernel_ridge(
@@ -425,7 +418,6 @@ def metric_of(ridge: KernelRidge, columns: Array, value: Array, weight: Array) -
 
 
 def fit_metric_and_ridge(
-    kernel: str,
     columns: Array,
     value: Array,
     weight: Array,
@@ -438,8 +430,6 @@ def fit_metric_and_ridge(
 
     Parameters
     ----------
-    kernel : {"gaussian", "laplace"}
-        Name of the kernel.
     columns, value, weight, group
         As of `fit_kernel_ridge`.
     rounds : int, default=3
@@ -450,7 +440,7 @@ def fit_metric_and_ridge(
     """
 
     def fit(transform: Array) -> KernelRidge:
-        kernels = kernels_of(kernel, columns @ transform, weight, lengths)
+        kernels = kernels_of(columns @ transform, weight, lengths)
         return fit_kernel_ridge(kernels, columns, value, weight, group, transform=transform)
 
     d = columns.shape[1]
@@ -495,9 +485,7 @@ def metric_optimism(
     for held in folds_of(rows):
         some, there = np.flatnonzero(rows.weight > held), np.flatnonzero(held)
         fold = replace(rows, weight=rows.weight - held).take(some)
-        fit = fit_metric_and_ridge(
-            found.kernel.name, fold.X, fold.value, fold.weight, fold.units.code, lengths=(length,)
-        )  # fmt: skip
+        fit = fit_metric_and_ridge(fold.X, fold.value, fold.weight, fold.units.code, lengths=(length,))
         met = met + held[there] @ (rows.value[there] - fit.predict(rows.X[there])) ** 2
         promised = promised + held.sum() * mean_of((fold.value - fit.left_out) ** 2, fold.weight)
     ratio = np.divide(met, promised, out=np.ones_like(met), where=promised > 0)
@@ -505,7 +493,6 @@ def metric_optimism(
 
 
 def fit_table(
-    kernel: str,
     columns: Array,
     value: Array,
     weight: Array,
@@ -522,7 +509,7 @@ def fit_table(
 
     Parameters
     ----------
-    kernel, columns, value, weight, group, geometry
+    columns, value, weight, group, geometry
         As of `metric_optimism`.
     learn_metric : bool, default=True
         Whether to learn the metric.
@@ -534,7 +521,7 @@ def fit_table(
     some, landmarks = order[:size], order[:MOST_LANDMARKS]
     own = None if group is None or np.ptp(group[some]) == 0 else group[some]
     searched = columns[some], value[some], weight[some], own
-    best = found = fit_metric_and_ridge(kernel, *searched, rounds=ROUNDS if learn_metric else 0)
+    best = found = fit_metric_and_ridge(*searched, rounds=ROUNDS if learn_metric else 0)
     if n > size:
         found = fit_kernel_ridge(
             [best.kernel], columns, value, weight, group, transform=best.transform,
