@@ -175,25 +175,20 @@ def pages_to_open():
     return [path for path in found if path not in alike] + alike[::10]
 
 
-# What readers search for, and the page that comes first.
-QUERIES = {
-    "install": "guides/index", "gpu": "guides/torch", "save model": "guides/production", "missing values": "guides/faq",
-    "confidence interval": "inference", "prediction interval": "prediction", "choose bandwidth": "guides/bandwidths",
-    "categorical columns": "guides/columns", "lowess": "guides/smoothing", "time series": "guides/columns",
-    "plot": "guides/plots", "grid search": "quick-start", "hypothesis test": "tests", "parquet": "guides/big-data",
-    "attention layer": "guides/torch", "R npreg": "coming-from/r-np",
-    "onnx": "guides/not-here", "which estimator": "guides/choose-an-estimator",
-}  # fmt: skip
+def searches():
+    """What readers search for, and the page that comes first."""
+    lines = (ROOT / "tests" / "docs" / "searches.txt").read_text(encoding="utf-8").splitlines()
+    return dict(line.split(": ") for line in lines if not line.startswith("#"))
 
 
 @needs_site
 @pytest.mark.slow
 def test_searches_find_their_page_first(browser):  # noqa: F811  # a fixture
-    """Typed into the search of the site; all but one, so that a word more on some page is no failure."""
+    """Typed into the search of the site; all but three of 58, so that a word more on some page is no failure."""
     context, wrong = browser.new_context(), {}
     try:
         page = context.new_page()
-        for query, expected in QUERIES.items():
+        for query, expected in searches().items():
             page.goto(f"{(BUILT / 'search.html').as_uri()}?q={query.replace(' ', '+')}")
             page.wait_for_function(
                 "document.querySelector('.search-summary')?.textContent.match(/found|match/)", timeout=20_000
@@ -204,7 +199,7 @@ def test_searches_find_their_page_first(browser):  # noqa: F811  # a fixture
                 wrong[query] = found
     finally:
         context.close()
-    assert len(wrong) <= 1, wrong
+    assert len(searches()) - len(wrong) >= 55, wrong
 
 
 @needs_site

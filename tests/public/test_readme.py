@@ -140,7 +140,7 @@ def test_a_figure_is_of_its_setting(name, page, row, figures):
     """The row of the page that a sentence is about, as it is there."""
     assert row in read(f"docs/benchmarks/{page}")
     said = " ".join(line for line in read(name).splitlines() if f"(docs/benchmarks/{page})" in line)
-    assert not [figure for figure in figures if figure not in said]
+    assert not [figure for figure in figures if figure.replace(" %", "%") not in said.replace(" %", "%")]
 
 
 @both

@@ -172,7 +172,7 @@ RUNNING = {
     "--quiet": "no report, no progress bar, no notes",
     **JSON,
 }
-SAVED = {"MODEL": "folder written by kernpool fit --model"}
+SAVED = {"MODEL": "file written by kernpool fit --model"}
 PREDICTED = "column to predict; a text column means classification"
 OVERWRITE = {"--force": "overwrite existing outputs", **RUNNING}
 CHUNKS = {
@@ -273,7 +273,7 @@ OPTIONS: dict[str, Options] = {
         "whose noise is correlated with its own (default: 0)",
         "--time COLUMN": "dates or numbers by which rows are in order, for --gap and for the warning of correlated "
         "noise (default: the only feature)",
-        "--model FILE": "write the model to this folder",
+        "--model FILE": "write the model to this file",
         "--plot PNG": "draw the fit over each feature, with confidence intervals, into this file",
         "--summary": "print effective parameters, residual sd and R2 to standard output",
         **CHUNKS,
@@ -320,7 +320,7 @@ OPTIONS: dict[str, Options] = {
     },
     "test specification": TABLE | RESAMPLING | COMPLETE,
     "explore": {
-        "DATA": "a table with --target; a folder written by kernpool fit --model; make_sine_power or make_sine_linear",
+        "DATA": "a table with --target; a file written by kernpool fit --model; make_sine_power or make_sine_linear",
         "--target Y": PREDICTED,
         **FITTING,
         "--out HTML=explorer.html": "page to write (default: explorer.html)",

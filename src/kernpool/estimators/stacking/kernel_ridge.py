@@ -88,7 +88,7 @@ class RidgeKernel:
         """Return the factor of ``x - x'`` in the gradient of k(x, x') by x; zero where the points coincide."""
         distance = cdist(points, others) / self.length
         factor = np.exp(-distance) / -(self.length**2)
-        return np.divide(factor, distance, out=np.zeros_like(factor), where=distance > COINCIDENT)
+        return np.asarray(np.divide(factor, distance, out=np.zeros_like(factor), where=distance > COINCIDENT))
 
 
 @dataclass(frozen=True, eq=False)
