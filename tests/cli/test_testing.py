@@ -42,5 +42,9 @@ def test_significance(run, folder):
     assert shown["statistic"] == pytest.approx(expected.statistic, rel=1e-9)
     assert (shown["test"], shown["n_resamples"], len(shown["bandwidth"])) == ("significance", 99, 2)
     assert load_model(folder / "model").n_jobs is None  # it stays as it is
+    every = printed(run("test", "significance", folder / "model", "--resamples", "19"))
+    assert every.startswith("null hypothesis  y does not depend on the column, given the others\n")
+    shown = json.loads(printed(kernpool("test", "significance", folder / "model", "--resamples", "19", "--json")))
+    assert [*shown["columns"]] == ["a", "b"]
     both, data = np.c_[A, B], ("specification", folder / "data.csv", "--target", "y", "--features", "a,b")
     assert printed(kernpool("test", *data, "--resamples", "49")) == f"{specification_test(both, Y, n_resamples=49)}\n"

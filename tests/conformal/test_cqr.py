@@ -95,7 +95,7 @@ def test_ends_that_pass_each_other_meet_in_the_middle():
     X[:100, 0] -= 1.0
     model = NadarayaWatsonRegressor(kernel="boxcar", bandwidth=0.2).fit(X, y)
     calibration = g.uniform(0.2, 0.8, size=(60, 1)), np.zeros(60)
-    with pytest.warns(InferenceWarning, match=r"1 of 2 prediction intervals \(the first is of query 0\) have no width"):
+    with pytest.warns(InferenceWarning, match=r"1 of 2 queries \(.* query 0\) prediction intervals have no width"):
         found = interval(model, new, 0.9, calibration)
     assert found.upper[0] - found.lower[0] < 1e-11  # ends are moved out by rounding
     assert found.lower[1] < found.upper[1]

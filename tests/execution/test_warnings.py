@@ -1,10 +1,11 @@
 """Warnings point at the line that called the package, however deep in it they arise."""
 
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
-from sklearn.model_selection import cross_val_predict
+from sklearn.model_selection import GridSearchCV, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
@@ -13,6 +14,7 @@ from kernpool import (
     LocalLinearRegressor,
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
+    RepeatedRowsWarning,
     open_chunks,
     pool,
     pool_state,
@@ -99,6 +101,18 @@ def test_warnings_that_come_by_way_of_scikit_learn():
     check(lambda: steps.fit(X, Y, nadarayawatsonregressor__sample_weight=np.full(31, 1e3)))
     all_at_once = [(np.arange(31), np.arange(31))]
     check(lambda: cross_val_predict(LocalLinearRegressor(**NARROW), X, Y, cv=all_at_once))
+
+
+def test_a_search_shows_a_kind_of_warning_once():
+    twice = np.random.default_rng(0).permutation(np.r_[X, X, X + 0.03, X + 0.06])  # folds differ in numbers of copies
+    y, counts = np.sin(twice[:, 0]), []
+    for action in ("default", "always"):
+        with warnings.catch_warnings(record=True, action=action) as caught:
+            GridSearchCV(NadarayaWatsonRegressor(), {"kernel": ["gaussian", "laplace"]}, cv=3).fit(twice, y)
+        assert {warning.category for warning in caught} == {RepeatedRowsWarning}
+        counts.append(len(caught))
+    assert counts[0] == 1
+    assert counts[1] > 2
 
 
 def test_nobody_counts_frames_by_hand():

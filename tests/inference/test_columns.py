@@ -168,6 +168,21 @@ def test_levels_and_names(model):
         model.significance_test("site", method="gradient")
 
 
+def test_every_column_by_itself():
+    table, y, _, _ = frame()
+    model = NadarayaWatsonRegressor(bandwidth=0.3, smoothing=[0.9, 0.0]).fit(table, pandas.Series(y, name="crop"))
+    every = model.significance_test(n_resamples=19)
+    alone = {name: model.significance_test(name, n_resamples=19) for name in table}
+    assert [*every.results] == [*table]
+    for name, result in every.results.items():
+        assert (str(result), result.p_value) == (str(alone[name]), alone[name].p_value)
+    assert alone["site"].null == "crop does not depend on column 'site', given the others"
+    assert_allclose(alone["site"].smoothing, [90 ** (-2 / 5), 0.0])  # of the tested column at most so much
+    assert str(every).splitlines()[-2].split() == ["site", f"{alone['site'].statistic:.4g}", "0.05"]
+    X, y = rows()
+    assert [*LocalLinearRegressor(bandwidth=0.5).fit(X, y).significance_test(n_resamples=9).results] == [0, 1]
+
+
 def test_levels_are_told_apart_however_far_the_fit_smooths_them():
     """The statistic of pairs has at most the smoothing n^(-2 / (4 + d)) for tested levels, and the fitted one else."""
     table, y, code, other = frame()

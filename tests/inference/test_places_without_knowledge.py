@@ -127,7 +127,7 @@ def test_far_away_all_answers_are_finite_together_or_none_with_a_word(regressor,
     ("kernel", "places", "category", "words"),
     [
         ("laplace", [[1e20], [-3e30]], ExtrapolationWarning, r"\(the first is query 11\) are far beyond"),
-        ("boxcar", [[7.0], [-7.0]], EmptyWindowWarning, "have no key .*the first is query 11"),
+        ("boxcar", [[7.0], [-7.0]], EmptyWindowWarning, r"\(the first is query 11\) have no key"),
     ],
 )
 @pytest.mark.filterwarnings("ignore::kernpool.RankDeficiencyWarning")

@@ -14,7 +14,7 @@ import numpy as np
 
 from kernpool.cli.info import describe_fit
 from kernpool.cli.tables import TrainingTable, training_rows
-from kernpool.cli.terminal import given, need_output, print_json, refuse, say
+from kernpool.cli.terminal import given, print_json, refuse, say
 from kernpool.data.atomic_files import refuse_existing, whole_file
 from kernpool.data.encoding import COLUMN_CHECKS
 from kernpool.displays import PartialDisplay, cover_glyphs, import_pyplot
@@ -49,7 +49,6 @@ def run_fit(options: argparse.Namespace) -> None:
             report = report_of(model, training, options.groups)
     if not (options.json or options.quiet):
         say_report(report)
-    summary = model.summary() if options.summary else None  # which may be refused: before outputs
     holder_of(model).set_params(n_jobs=None)  # the machine that loads the model has other processors
     with whole_file(Path(options.plot), force=options.force) if options.plot else nullcontext() as picture:
         if picture is not None:  # drawn before the model is written: either both outputs appear or none
@@ -58,13 +57,11 @@ def run_fit(options: argparse.Namespace) -> None:
             save_model(model, options.model, target=options.target, force=options.force)
     outputs = {what: output for what, output in (("model", options.model), ("picture", options.plot)) if output}
     if options.json:
-        print_json(report | outputs | ({} if summary is None else {"summary": summary}))
+        print_json(report | outputs)
         return
     for what, output in () if options.quiet else outputs.items():
         refers = f", which refers to {options.data}" if training.target is None else ""
         say(f"{what:<10} {output}{refers}")
-    if summary is not None:
-        print(summary)
 
 
 def fit_rows(options: argparse.Namespace) -> tuple[Any, TrainingTable]:
@@ -106,8 +103,6 @@ def build_model(options: argparse.Namespace, *, classes: bool = False) -> Any:
 
 def check_outputs(options: argparse.Namespace) -> None:
     """Raise an error if an output of `kernpool fit` cannot be written, before the computation starts."""
-    if options.summary:
-        need_output("open it")
     if options.model is not None:
         check_model_file(Path(options.model), options.force)
     if options.plot is not None:
@@ -115,15 +110,10 @@ def check_outputs(options: argparse.Namespace) -> None:
         import_pyplot()  # fails before the computation if matplotlib is missing
         plot = Path(options.plot)
         refuse_existing(plot, options.force)
+        kind = plot.suffix.removeprefix(".").lower()
         refuse(
-            (
-                options.model is not None and plot.resolve() == Path(options.model).resolve(),
-                f"--model and --plot both name {options.plot!r}; give them different names",
-            ),
-            (
-                plot.suffix.removeprefix(".").lower() not in PICTURES,
-                f"--plot must end in one of {', '.join(PICTURES)}, got {options.plot!r}",
-            ),
+            (options.plot == options.model, f"--model and --plot both name {options.plot!r}; name two files"),
+            (kind not in PICTURES, f"--plot must end in one of {', '.join(PICTURES)}, got {options.plot!r}"),
         )
 
 
@@ -232,4 +222,4 @@ def say_report(report: Report) -> None:
     if errors:
         say("\n".join(lines_of(errors)))
     if "algorithm" in report:
-        say(f"algorithm  {report['algorithm']} ({report['reason']})")
+        say(f"algorithm  {report['reason'].partition(':')[0]}")

@@ -11,11 +11,11 @@ from kernpool.cli.info import load_named, need_method
 from kernpool.cli.tables import choose_features, complete_rows, open_table
 from kernpool.cli.terminal import given, need_output, print_json, say_notes
 from kernpool.execution.progress import progress_bar
-from kernpool.inference import TestResult, specification_test
+from kernpool.inference import SignificanceTable, TestResult, specification_test
 
-RESAMPLING = ("kind", "n_resamples", "random_state")  # arguments of all tests
-PRINTED = ("null", "statistic", "p_value", "n_resamples", "bandwidth")  # of a result, as JSON
-Tested = tuple[TestResult, list[str]]  # the result, and notes on how the table was read
+RESAMPLING = ("n_resamples", "random_state")  # arguments of all tests
+PRINTED = ("null", "statistic", "p_value", "n_resamples", "bandwidth", "smoothing")  # of a result, as JSON
+Tested = tuple[TestResult | SignificanceTable, list[str]]  # the result, and notes on how the table was read
 
 
 def run_test(options: argparse.Namespace) -> None:
@@ -24,8 +24,12 @@ def run_test(options: argparse.Namespace) -> None:
     test = _significance if options.test == "significance" else _of_table
     with progress_bar("testing", options.quiet, unit=""):  # resamples, or rows while bandwidths are chosen
         result, notes = test(options)
-    facts = {name: getattr(result, name) for name in PRINTED}
-    print_json({"test": options.test, **facts, "notes": notes}) if options.json else print(result)
+    if not options.json:
+        print(result)
+        return
+    results = result.results if isinstance(result, SignificanceTable) else {"": result}
+    facts = {column: {name: getattr(test, name) for name in PRINTED} for column, test in results.items()}
+    print_json({"test": options.test, **facts.get("", {"columns": facts}), "notes": notes})
 
 
 def _significance(options: argparse.Namespace) -> Tested:

@@ -43,6 +43,7 @@ def load_named(path: str | Path, *, memory: int | None = None) -> tuple[Any, dic
     local = holder_of(model)
     if local.encoding_.labels is None:
         local.encoding_ = replace(local.encoding_, labels=tuple(header["features"]))
+        local.target_name_ = header["target"]
     return model, header
 
 

@@ -47,8 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             with silence() if vars(options).get("quiet") or options.json else nullcontext():
                 run(options)
     except KeyboardInterrupt:
-        text = "interrupted; nothing was written"
-        say(json_line("error", text, options.command, 130) if options.json else text)
+        complain("error", "interrupted; nothing was written", 130)
         return 130
     except BrokenPipeError:  # the reader of the output has closed it, as `| head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -24,7 +24,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from kernpool.cli.terminal import Parser, stream_name
+from kernpool.cli.terminal import Parser
 
 Options = dict[str, str]  # declarations of options, and their help
 
@@ -115,8 +115,6 @@ NAMES = must_be("names that are separated by commas, as in A,B", names)
 NUMBERS = must_be("a number, or numbers separated by commas", numbers)
 # How values are read, by the name that help pages give them.
 TYPES: dict[str, Callable[[str], Any]] = {
-    "DATA": stream_name,
-    "FILE": stream_name,
     "N": int,
     "K": int,
     "R": float,
@@ -225,7 +223,6 @@ TABLE = {
 
 
 RESAMPLING: Options = {
-    "--kind {wild|mammen|gaussian}": "multipliers of the residuals in the bootstrap (default: wild, random signs)",
     "--resamples N": "number of resamples (default: 399)",
     "--seed N": "random seed (default: 0)",
     **RUNNING,
@@ -275,7 +272,6 @@ OPTIONS: dict[str, Options] = {
         "noise (default: the only feature)",
         "--model FILE": "write the model to this file",
         "--plot PNG": "draw the fit over each feature, with confidence intervals, into this file",
-        "--summary": "print effective parameters, residual sd and R2 to standard output",
         **CHUNKS,
         **COMPLETE,
         **COLUMN_TYPES,
@@ -314,7 +310,7 @@ OPTIONS: dict[str, Options] = {
     "test": {},
     "test significance": {
         **SAVED,
-        "--column A...!": "column to test; repeat it to test several jointly",
+        "--column A...": "column to test; repeat it to test several jointly (default: one after the other)",
         "--method {residual|gradient}": "test statistic (default: residual)",
         **RESAMPLING,
     },

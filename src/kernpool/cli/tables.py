@@ -25,7 +25,7 @@ from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.persistence import referred_files
 
 IN_MEMORY = (
-    "stack", "plot", "groups", "time", "summary", "smoothing", *COLUMN_OPTIONS, "keep", "proba", "na",
+    "stack", "plot", "groups", "time", "smoothing", *COLUMN_OPTIONS, "keep", "proba", "na",
 )  # fmt: skip
 
 

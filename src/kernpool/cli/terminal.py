@@ -15,8 +15,6 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
-STREAMS = ("/dev/stdin", "/dev/stdout", "/dev/fd/0", "/dev/fd/1", "/proc/self/fd/0", "/proc/self/fd/1")
-
 
 class UsageError(Exception):
     """Error for invalid or contradictory options on the command line (exit code 2)."""
@@ -33,11 +31,6 @@ def say(text: str) -> None:
     """Print a message to standard error."""
     if sys.stderr is not None:  # closed; print would take standard output instead
         print(text, file=sys.stderr, flush=True)
-
-
-def stream_name(name: str) -> str:
-    """Return ``-`` for paths of standard input and output, such as ``/dev/stdin``; other names are unchanged."""
-    return "-" if name in STREAMS else name
 
 
 def need_output(remedy: str) -> None:
@@ -69,10 +62,12 @@ class Parser(argparse.ArgumentParser):
         taker = next((option for option in TAKERS if option in self._given), None)
         if taker is not None and message.startswith("the following arguments are required: "):
             message += f"; {taker} takes the name that follows: write it after all others, or {taker}=A,B"
-        unknown, commands = message.removeprefix("unrecognized arguments: "), self._commands()
+        commands = self._commands()
         command = next((commands[word] for word in self._given if word in commands), self)
-        if unknown != message:
-            message += _suggestion(unknown.split()[0].partition("=")[0], command._option_string_actions)
+        names, known = (word.partition("=")[0] for word in self._given), command._option_string_actions
+        wrong = next((name for name in names if name.startswith("--") and name not in known), None)
+        if wrong is not None and not message.startswith("argument "):
+            message = f"unrecognized arguments: {wrong}{_suggestion(wrong, known, 0.8)}"
         if "--json" in self._given:
             name = self.prog.removeprefix("kernpool").strip()
             self.exit(2, json_line("error", message, name, 2) + "\n")
@@ -91,8 +86,8 @@ class Parser(argparse.ArgumentParser):
             raise argparse.ArgumentError(action, f"invalid choice: {value!r}{hint}")
 
 
-def _suggestion(name: str, known: Iterable[str]) -> str:
-    close = get_close_matches(name, list(known), n=1, cutoff=0.7)
+def _suggestion(name: str, known: Iterable[str], cutoff: float = 0.7) -> str:
+    close = get_close_matches(name, list(known), n=1, cutoff=cutoff)
     return f"; did you mean {close[0]!r}?" if close else ""
 
 

@@ -14,14 +14,13 @@ from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernpool.conformal import jackknife_plus, split_conformal
 from kernpool.conformal.calibration import COPIED, SLACK, Bounds, ConformalProblem, least_rows, upper_rank
 from kernpool.core import SINGLE_ROWS, Units
 from kernpool.execution.error_messages import check_choice
 from kernpool.execution.interval import Interval
-from kernpool.execution.warnings import warn_caller
+from kernpool.execution.warnings import warn_caller, warn_of_queries
 from kernpool.inference import InferenceWarning
 
 
@@ -120,11 +119,12 @@ def prediction_interval(setting: ConformalProblem, method: str) -> Interval:
     with np.errstate(invalid="ignore"):
         narrow = np.any(upper - lower <= setting.smoother.rounding + 4.0 * ROUNDING * size.max(), axis=1)
     if not warn_of_few(setting.level, count, calibration.units.plural):
-        _warn_of_ends(infinite, f"are infinite: {record.unbounded}")
-    _warn_of_ends(
+        warn_of_queries(infinite, f"prediction intervals are infinite: {record.unbounded}", InferenceWarning)
+    warn_of_queries(
         narrow,
-        "have no width: the residuals that calibrate them are zero but for rounding, which is no certainty; if rows "
-        "are copies of others, drop duplicates or give groups=",
+        "prediction intervals have no width: the residuals that calibrate them are zero but for rounding, which is no "
+        "certainty; if rows are copies of others, drop duplicates or give groups=",
+        InferenceWarning,
     )
     return Interval(
         center, lower, upper, float(setting.level), method,
@@ -164,16 +164,6 @@ def warn_of_few(level: Fraction, n: float, what: str = "rows") -> bool:
             InferenceWarning,
         )
     return few
-
-
-def _warn_of_ends(which: NDArray[np.bool_], reason: str) -> None:
-    """Warn of prediction intervals, if there are any, whose ends are of no use, with the reason."""
-    if which.any():
-        warn_caller(
-            f"{np.count_nonzero(which)} of {len(which)} prediction intervals (the first is of query "
-            f"{np.argmax(which)}) {reason}",
-            InferenceWarning,
-        )
 
 
 def coverage_statement(setting: ConformalProblem, record: MethodRecord) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.core.local_fit import RANK_TOLERANCE, RankDeficiencyWarning, warn_of_rank
-from kernpool.execution.warnings import warn_caller
+from kernpool.execution.warnings import warn_caller, warn_of_queries
 
 Array = NDArray[np.float64]
 ColumnSets = list[tuple[list[int], int]]
@@ -66,14 +66,15 @@ class RankNotes:
             return
         # Constants and dependent columns take nothing from the correction in the other directions.
         columns -= sum(missing for _, missing in self._dependent(key, weight))
-        (few,) = np.nonzero(occupied & (rank < columns))
-        if few.size:
+        few = occupied & (rank < columns)
+        if few.any():
             self._said |= {"slopes"}
-            warn_caller(
-                f"around {few.size} of {rank.size} queries (the first is query {few[0]}) the rows determine no slope "
-                "in some direction, and the planes that correct the bias are constant in it; use a larger bandwidth",
-                RankDeficiencyWarning,
-            )
+        warn_of_queries(
+            few,
+            "the rows determine no slope in some direction, and the planes that correct the bias are constant in it; "
+            "use a larger bandwidth",
+            RankDeficiencyWarning,
+        )
 
 
 def dependent_columns(X: NDArray[np.floating]) -> ColumnSets:

@@ -71,7 +71,7 @@ from numpy.typing import ArrayLike, NDArray
 from kernpool.core.moments import Layout, monomials
 from kernpool.core.state import PoolState
 from kernpool.execution.error_messages import abbreviate
-from kernpool.execution.warnings import warn_caller
+from kernpool.execution.warnings import warn_of_queries
 
 Array = NDArray[np.float64]
 
@@ -332,25 +332,22 @@ def _solve_rows(mean: Array, layout: Layout, fit: LocalFit, rows: slice) -> None
 
 def warn_of_rank(rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:
     """Warn once if at some queries the keys of positive weight do not determine all slopes of a local plane."""
-    deficient = np.flatnonzero(occupied & (rank < columns))
-    if deficient.size:
-        warn_caller(
-            f"around {deficient.size} of {rank.size} queries (the first is query {deficient[0]}) the keys determine no "
-            "slope in some direction, and the fit is constant in it; use a larger bandwidth, or a local constant fit",
-            RankDeficiencyWarning,
-        )
+    warn_of_queries(
+        occupied & (rank < columns),
+        "the keys determine no slope in some direction, and the fit is constant in it; use a larger bandwidth, or a "
+        "local constant fit",
+        RankDeficiencyWarning,
+    )
 
 
 def warn_of_curvature(rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:
     """Warn once if at some queries the keys of positive weight do not determine a local quadratic."""
-    deficient = np.flatnonzero(occupied & (rank < columns))
-    if deficient.size:
-        warn_caller(
-            f"around {deficient.size} of {rank.size} queries (the first is query {deficient[0]}) the keys do not "
-            "determine a quadratic, and the fit is linear or constant in some direction; use a larger bandwidth, or "
-            "degree=1 (for intervals: method='robust')",
-            RankDeficiencyWarning,
-        )
+    warn_of_queries(
+        occupied & (rank < columns),
+        "the keys do not determine a quadratic, and the fit is linear or constant in some direction; use a larger "
+        "bandwidth, or degree=1 (for intervals: method='robust')",
+        RankDeficiencyWarning,
+    )
 
 
 LARGEST_EXPONENT = 300.0  # of a ridge relative to a window; slopes are zero to the last digit long before

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from kernpool.core.medians import weighted_median
 from kernpool.core.state import PoolState
-from kernpool.execution.warnings import warn_caller
+from kernpool.execution.warnings import warn_of_queries
 
 Array = NDArray[np.float64]
 
@@ -108,9 +108,9 @@ class Reweighting:
     def warn_of_outliers(self, state: PoolState) -> None:
         """Warn of windows of a compact kernel that only rows have a weight in whose weight here is `RESERVE`."""
         reserved = (state.denominator > 0) & (state.log_denominator < 0.5 * np.log(RESERVE))
-        if reserved.any():
-            warn_caller(
-                f"in the windows of {np.count_nonzero(reserved)} of {len(reserved)} queries (the first is query "
-                f"{np.argmax(reserved)}) all rows are outliers, and the fit there has the robustness weights of an "
-                "earlier pass; use a larger bandwidth"
-            )
+        warn_of_queries(
+            reserved,
+            "all rows are outliers, and the fit there has the robustness weights of an earlier pass; use a larger "
+            "bandwidth",
+            before="in the windows of ",
+        )

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.execution.error_messages import check_choice
-from kernpool.execution.warnings import warn_caller
+from kernpool.execution.warnings import queries_in_words, warn_caller, warn_of_queries
 
 Array = NDArray[np.float64]
 Empty = Literal["nan", "nearest", "mean", "zero", "raise"]
@@ -58,23 +58,21 @@ def fill_empty(
         raise ValueError(f"empty={empty!r} needs fill=, a function from the indices of empty rows to their values")
     rows = np.flatnonzero(~occupied)
     values[rows] = fill(rows)
-    alone = rows[np.isnan(values[rows]).any(axis=-1)]
-    if alone.size:
-        warn_caller(
-            f"{alone.size} of {occupied.size} queries have no key that takes part, the first is query {alone[0]}: "
-            "there is no nearest key and no mean, and they become NaN; check what attn_mask, key_weight, "
-            "exclude_self or groups exclude",
-            EmptyWindowWarning,
-        )
+    warn_of_queries(
+        ~occupied & np.isnan(values).any(axis=-1),
+        "have no key that takes part: there is no nearest key and no mean, and they become NaN; check what attn_mask, "
+        "key_weight, exclude_self or groups exclude",
+        EmptyWindowWarning,
+        before="",
+    )
     return values
 
 
 def report_empty(occupied: NDArray[np.bool_], empty: Empty, *, warn: bool = False) -> None:
     """Warn of queries without any key of positive weight, or raise ValueError, as the policy `empty` says."""
-    (rows,) = np.nonzero(~occupied)
-    if not rows.size:
+    if occupied.all():
         return
-    story = f"{rows.size} of {occupied.size} queries have no key with positive weight (the first is query {rows[0]})"
+    story = f"{queries_in_words(~occupied)} have no key with positive weight"
     if empty == "raise":
         raise ValueError(f"{story}; use a larger bandwidth, a kernel of infinite support, or another empty=")
     if empty == "nan":

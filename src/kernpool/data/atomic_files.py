@@ -41,13 +41,12 @@ def is_same_file(one: Path, other: Path) -> bool:
         return False
 
 
-def refuse_existing(path: Path, force: bool, *, folder: bool = False) -> None:
+def refuse_existing(path: Path, force: bool) -> None:
     """Raise an error if an output path may not be written to: it exists, or its parent folder does not."""
-    # With `force`, an existing path may be overwritten, but no folder by a file. An empty folder counts as free if a
-    # folder is to be written. Call this before the long computation.
-    if path.is_dir() and not folder:
+    # With `force`, an existing path may be overwritten, but no folder by a file. Call this before the long computation.
+    if path.is_dir():
         raise OutputExistsError(f"{path} is a folder, and a file is to be written; choose another name")
-    if path.exists() and not force and not (path.is_dir() and not any(path.iterdir())):
+    if path.exists() and not force:
         raise OutputExistsError(f"{path} exists already; choose another name, or overwrite it with force=True")
     if not path.parent.is_dir():
         raise FileNotFoundError(f"the folder {path.parent} for {path.name} does not exist; make it first")

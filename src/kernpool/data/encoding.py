@@ -340,7 +340,7 @@ class Encoding:
         if columns != len(self.kinds):
             raise ValueError(  # in the words that scikit-learn's tests of estimators look for
                 f"X has {columns} features, but kernpool is expecting {len(self.kinds)} features as input; pass the "
-                "columns of the fit"
+                "columns of the fit, and one row of a frame as X.iloc[[0]]"
             )
 
     @property

@@ -14,7 +14,7 @@ from kernpool.core.medians import weighted_median
 from kernpool.data.chunks.base import Chunk, joined_ranges, range_of
 from kernpool.data.dates import in_words
 from kernpool.data.encoding import Cuts, Encoding
-from kernpool.execution.warnings import warn_caller
+from kernpool.execution.warnings import warn_of_queries
 from kernpool.inference.variance.standard_errors import ExtrapolationWarning
 from kernpool.kernels import Kernel, get_kernel
 from kernpool.pooling import Source
@@ -216,17 +216,20 @@ class Extent:
         if np.all(rows.min(axis=0) >= lower) and np.all(rows.max(axis=0) <= upper):
             return  # as nearly always
         beyond = (rows < lower) | (rows > upper)
-        (far,) = np.nonzero(beyond.any(axis=1))
-        first, column = int(far[0]), int(np.argmax(beyond[far[0]]))
+        far = np.any(beyond, axis=1)
+        first = int(np.argmax(far))
+        column = int(np.argmax(beyond[first]))
         names, kind = self.encoding.numeric_labels(), self.encoding.numeric_kinds()[column]
         for digits in range(6, 18):  # enough to tell the query from the ends
             value, least, most = (in_words(x[column], kind, digits) for x in (query[first], low, high))
             if value not in (least, most):
                 break
-        warn_caller(
-            f"{far.size} of {len(query)} queries (the first is query {first}) are far beyond the range of the training "
-            f"rows: column {column if names is None else repr(names[column])} is {value}, the training rows have "
-            f"{least} to {most}. The answer is extrapolation, and intervals promise nothing there; leave such queries "
-            "out, or fit rows that reach as far",
+        warn_of_queries(
+            far,
+            f"are far beyond the range of the training rows: column "
+            f"{column if names is None else repr(names[column])} is {value}, the training rows have {least} to {most}. "
+            "The answer is extrapolation, and intervals promise nothing there; leave such queries out, or fit rows "
+            "that reach as far",
             ExtrapolationWarning,
+            before="",
         )

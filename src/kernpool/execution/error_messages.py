@@ -20,58 +20,46 @@ Public = TypeVar("Public", bound=Callable[..., Any])
 
 LONGEST = 80  # characters of a value in a message
 
-# Names here, and what other libraries call the same. Of a name with several meanings the first that fits counts.
+# Names here, and what other libraries call the same, unless it is spelled alike. Of a name with several meanings the
+# first that fits counts.
 SYNONYMS: dict[str, tuple[str, ...]] = {
-    "gaussian": ("rbf", "normal", "gauss", "squared_exponential"),
-    "boxcar": ("uniform", "rectangular", "box"),
+    "gaussian": ("rbf", "normal", "squared_exponential"),
+    "boxcar": ("uniform", "rectangular"),
     "epanechnikov": ("quadratic", "parabolic"),
     "biweight": ("bisquare",),
-    "triangular": ("triangle",),
-    "laplace": ("laplacian",),
     "constant": ("flat",),
     "loo": ("cv", "cv.ls", "cv_ls", "cross_validation", "leave_one_out", "jackknife"),
-    "aicc": ("cv.aic", "aic"),
     "log_loss": ("cv_ml", "cross_entropy", "auto", "default"),
-    "regularised": ("regularized", "auto", "default"),
-    "auto": ("default",),
+    "regularised": ("auto", "default"),
     "scott": ("normal_reference",),
-    "aitchison_aitken": ("aitchisonaitken",),
-    "wang_van_ryzin": ("wangryzin",),
     "li_racine": ("liracine",),
-    "li_racine_ordered": ("liracine",),
-    "kd_tree": ("tree", "ball_tree"),
-    "nufft": ("fft", "fourier"),
+    "nufft": ("fourier",),
 }
 
 # The same for arguments.
 ARGUMENT_SYNONYMS: dict[str, tuple[str, ...]] = {
-    "bandwidth": ("gamma", "sigma", "length_scale", "h", "bw", "width", "cv", "bandwidth_method", "scale"),
-    "level": ("alpha", "conf_level", "confidence", "confidence_level", "coverage"),
+    "bandwidth": ("gamma", "sigma", "length_scale", "h", "bw", "cv", "scale"),
+    "level": ("alpha", "confidence", "confidence_level", "coverage"),
     "levels": ("alpha", "q", "quantile", "quantiles", "probs", "tau"),
     "ridge": ("alpha", "l2"),
     "n_resamples": ("n_boot", "n_bootstrap", "nboot"),
-    "random_state": ("seed", "random_seed"),
+    "random_state": ("seed",),
     "search": ("seed", "random_seed", "random_state"),
-    "sample_weight": ("weight", "weights"),
-    "key_weight": ("weight", "weights", "sample_weight"),
-    "weight": ("weights", "sample_weight"),
     "algorithm": ("method",),
     "y": ("thresholds",),
     "X": ("newdata",),
     "groups": ("cluster", "clusters"),
     "unordered": ("categorical_features", "cat_features"),
     "n_jobs": ("threads", "n_threads"),
-    "return_std": ("return_se",),
-    "learning_rate": ("lr",),
-    "attn_mask": ("mask",),
-    "is_causal": ("causal",),
     "return_weights": ("need_weights",),
-    "dropout": ("dropout_p",),
 }
-# Arguments of torch's attention, and what does the same in calls of ours that take `attn_mask`.
-ATTENTION_REMEDIES = {
-    "dropout_p": "use dropout= of the constructor",
-    "scale": "use DotProductSimilarity(scale=), or give a similarity of distances its bandwidth=",
+# Arguments that calls with another one have elsewhere: `attn_mask` of torch's attention, and `return_std` of `predict`.
+ELSEWHERE = {
+    "attn_mask": {
+        "dropout_p": "use dropout= of the constructor",
+        "scale": "use DotProductSimilarity(scale=), or give a similarity of distances its bandwidth=",
+    },
+    "return_std": {"interval": "use prediction_interval(X, level=0.9) or confidence_interval(X)"},
 }
 DEGREES = (
     "NadarayaWatsonRegressor has degree 0, LocalLinearRegressor degree 1; use LocalPolynomialRegressor(degree=2) for "
@@ -201,8 +189,9 @@ def describe_call(owner: str, function: Callable[..., Any], keywords: dict[str, 
 
 
 def _remedy(name: str, value: Any, known: Sequence[str]) -> str:
-    if name in ATTENTION_REMEDIES and "attn_mask" in known:
-        return ATTENTION_REMEDIES[name]
+    for argument, remedies in ELSEWHERE.items():
+        if name in remedies and argument in known:
+            return remedies[name]
     able = _ours(name.lower(), ARGUMENT_SYNONYMS, known) or get_close_matches(name.lower(), known, n=1, cutoff=0.6)
     number = value if isinstance(value, int | float) and not isinstance(value, bool) and value > 0 else None
     if not able:

@@ -1,14 +1,19 @@
 """Warnings attributed to the user's line that called the package."""
 
 import os
+import re
 import sys
 import warnings
 from types import FrameType
+
+import numpy as np
+from numpy.typing import NDArray
 
 _PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep  # noqa: PTH120  # pathlib takes longer to load
 # Libraries that only pass calls on: pipelines call estimators, decorators of torch and NumPy wrap functions, and
 # cached properties of functools compute.
 _PASSING_THROUGH = {"sklearn", "joblib", "torch", "numpy", "functools"}
+_SHOWN: set[tuple[str, str, int]] = set()  # texts without their numbers, with the file and line that they point at
 
 
 class SerialCorrelationWarning(UserWarning):
@@ -43,10 +48,31 @@ class SerialCorrelationWarning(UserWarning):
     """
 
 
+def queries_in_words(which: NDArray[np.bool_]) -> str:
+    """Return how many queries `which` is true of, and the first of them.
+
+    Examples
+    --------
+    >>> queries_in_words(np.array([False, True, True]))
+    '2 of 3 queries (the first is query 1)'
+    """
+    return f"{np.count_nonzero(which)} of {which.size} queries (the first is query {np.argmax(which)})"
+
+
+def warn_of_queries(
+    which: NDArray[np.bool_], text: str, category: type[Warning] = UserWarning, before: str = "around "
+) -> None:
+    """Issue a warning of the queries that `which` is true of, if there are any."""
+    if which.any():
+        warn_caller(f"{before}{queries_in_words(which)} {text}", category)
+
+
 def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
     """Issue a warning attributed to the calling line outside of the package."""
     # The `stacklevel` of `warnings.warn` is a fixed number of frames, which is right for one way of calling only.
-    frame = _caller(sys._getframe(1))
+    frame, is_passed_on = _caller(sys._getframe(1))
+    if is_passed_on and _is_shown(message, category, frame):
+        return
     warnings.warn_explicit(
         message,
         category,
@@ -57,11 +83,35 @@ def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
     )
 
 
-def _caller(frame: FrameType) -> FrameType:
-    """Return the first stack frame outside the package and outside libraries that pass calls on; else the outermost."""
+def _is_shown(message: str, category: type[Warning], frame: FrameType) -> bool:
+    """Return whether the line was shown this text before, but for numbers, and repeated warnings are shown once."""
+    # Each fit of a grid search counts other rows, and each task of scikit-learn has Python forget what it has shown.
+    found = re.sub(r"(?<![\w'])\d[\d.e+-]*", "", message), frame.f_code.co_filename, frame.f_lineno
+    action = next(
+        (
+            action
+            for action, text, kind, module, _ in warnings.filters
+            if issubclass(category, kind) and module is None and (text is None or text.match(message))
+        ),
+        "default",
+    )
+    if action not in ("default", "module", "once"):
+        return False
+    is_known = found in _SHOWN
+    _SHOWN.add(found)
+    return is_known
+
+
+def _caller(frame: FrameType) -> tuple[FrameType, bool]:
+    """Return the first stack frame outside the package and libraries that pass calls on, and whether scikit-learn did.
+
+    The outermost frame if there is none.
+    """
+    is_passed_on = False
     while frame.f_back is not None:
         module = str(frame.f_globals.get("__name__")).partition(".")[0]
+        is_passed_on |= module == "sklearn"
         if not frame.f_code.co_filename.startswith(_PACKAGE) and module not in _PASSING_THROUGH:
             break
         frame = frame.f_back
-    return frame
+    return frame, is_passed_on

@@ -12,7 +12,7 @@ from kernpool.execution.interval import Interval
 from kernpool.inference.class_probabilities import Probabilities
 from kernpool.inference.confidence.intervals import interval
 from kernpool.inference.explanation import AdditiveTerms, Explanation
-from kernpool.inference.hypothesis_tests.base import TestResult
+from kernpool.inference.hypothesis_tests.base import SignificanceTable, TestResult
 from kernpool.inference.hypothesis_tests.specification import specification_test
 from kernpool.inference.model_summary import Residuals, RowDiagnostics, Summary, summarise
 from kernpool.inference.resampling.bootstrap import bootstrap
@@ -29,6 +29,7 @@ __all__ = [
     "Probabilities",
     "Residuals",
     "RowDiagnostics",
+    "SignificanceTable",
     "Summary",
     "TestResult",
     "as_random",

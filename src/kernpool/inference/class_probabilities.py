@@ -44,7 +44,7 @@ from numpy.typing import NDArray
 
 from kernpool.bandwidth.criteria import priors_of_others
 from kernpool.core.state import EmptyWindowWarning
-from kernpool.execution.warnings import warn_caller
+from kernpool.execution.warnings import warn_of_queries
 from kernpool.inference.variance.residuals import fit_squares
 from kernpool.inference.variance.standard_errors import LOST, ROUNDED, TOO_FAR, ExtrapolationWarning, within_range
 from kernpool.smoother import EvaluationPoints, Fitted, Smoother, squared_norm
@@ -141,14 +141,13 @@ def _has_information(fitted: Fitted, *, warn: bool = True) -> NDArray[np.bool_]:
         (empty & warn, "have no key with positive weight", EmptyWindowWarning),
         (lost & within_range(fitted.problem), TOO_FAR, ExtrapolationWarning),
     ):
-        (which,) = np.nonzero(places)
-        if which.size:
-            warn_caller(
-                f"{which.size} of {len(places)} queries (the first is query {which[0]}) {reason}, so that standard "
-                "errors and intervals of their probabilities are unknown, and become NaN whatever empty= says; use a "
-                "larger bandwidth, or omit these queries",
-                category,
-            )
+        warn_of_queries(
+            places,
+            f"{reason}, so that standard errors and intervals of their probabilities are unknown, and become NaN "
+            "whatever empty= says; use a larger bandwidth, or omit these queries",
+            category,
+            before="",
+        )
     return ~(empty | lost)
 
 

@@ -55,6 +55,7 @@ Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 FEW = 10.0  # effective rows
+NOISY = 0.5  # of the rows, in whose fits there are few
 MOST_CLASSES = 10  # printed
 AS_IF_INDEPENDENT = (
     "Leave-cluster-out is of fits without all rows of a cluster: what rows of new clusters would have. Leave-one-out\n"
@@ -154,7 +155,8 @@ def summary_of_regression(name: str, columns: int, values: dict[str, Any]) -> Su
     if "effective_rows" in values:
         low, middle, high = values["effective_rows"]
         of = f"{low:.3g} to {high:.3g}, median {middle:.3g}; {values['few']:.1%} below {FEW:g}"
-        facts["effective rows per fit"] = of
+        noisy = ": few rows per fit, so predictions may be noisy" * (values["few"] > NOISY)
+        facts["effective rows per fit"] = of + noisy
     facts |= _rows_alone(values)
     if "n_clusters" in values:
         least, median, most = values["cluster_sizes"]
@@ -196,14 +198,15 @@ def _lines_of_members(values: dict[str, Any]) -> list[str]:
 
 def _lines_of(columns: tuple[ColumnSummary, ...]) -> list[str]:
     """Return the lines of a printed summary that list the bandwidth and relevance of each column."""
-    width = max(6, *(len(column.name) for column in columns))
-    sizes = [f"{c.width:.4g}{c.unit and ' '}{c.unit}{' (smoothing)' * c.has_levels}" for c in columns]
-    wide = max(9, *(len(size) for size, c in zip(sizes, columns, strict=True) if c.unit), 0)
-    lines = [f"  {'column':{width}}  {'bandwidth':{wide}}  relevance"]
-    for column, size in zip(columns, sizes, strict=True):
-        relevance = "" if column.relevance is None else f"{column.relevance:.3g}"
-        lines.append(f"  {column.name:{width}}  {size:{wide}}  {relevance}".rstrip())
-    return lines
+    rows = [
+        [
+            column.name,
+            f"{column.width:.4g}{column.unit and ' '}{column.unit}{' (smoothing)' * column.has_levels}",
+            "" if column.relevance is None else f"{column.relevance:.3g}",
+        ]
+        for column in columns
+    ]
+    return columns_of_text(["column", "bandwidth", "relevance"], rows)
 
 
 def summarise(

@@ -300,7 +300,7 @@ def get_kernel(kernel: str | Kernel) -> Kernel:
         return kernel
     if not isinstance(kernel, str):
         number = isinstance(kernel, int | float | np.number) and not isinstance(kernel, bool)
-        remedy = f"a bandwidth is bandwidth={abbreviate(kernel)}" if number else "use kernel='gaussian'"
+        remedy = f"a bandwidth is bandwidth={abbreviate(kernel)}" if number else "use 'gaussian', or make_kernel()"
         raise TypeError(f"kernel must be a name or a kernpool.Kernel, got {abbreviate(kernel)}; {remedy}")
     if kernel not in _NAMES:
         hint = did_you_mean(kernel, sorted(name for name in _NAMES if not name.removeprefix(PRODUCT).startswith("_")))

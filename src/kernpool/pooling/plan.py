@@ -30,7 +30,7 @@ from kernpool.algorithms.verification import corrected
 from kernpool.core import PoolState, Problem, column_range, empty_state
 from kernpool.execution.error_messages import abbreviate, did_you_mean
 from kernpool.execution.progress import Progress
-from kernpool.execution.threads import cut, resolve_n_jobs, vector_bits
+from kernpool.execution.threads import cut, resolve_n_jobs
 
 # Seconds charged to a single call for compiled loops. They take half a second to a second to load, once in a process,
 # and a notebook makes some hundred calls: up to a hundred thousand pairs dense NumPy takes half a millisecond.
@@ -145,12 +145,10 @@ class Plan:
         if not self.seconds:
             return f"{self._chosen.summary}: as asked"
         best, *others = sorted(self.seconds, key=self.seconds.__getitem__)
-        (m, n), name = self._shape, self.algorithm
+        m, n = self._shape
         why = f"{self._chosen.summary}: about {_seconds_as_text(self.seconds[best])} for {m} queries x {n} keys"
         if not others:
             return f"{why}, before compiled loops would be loaded"
-        if name != REFERENCE.name:
-            why += f" with vectors of {vector_bits()} bits"
         second = self.seconds[others[0]]
         return why if second == float("inf") else f"{why}, {others[0]} about {_seconds_as_text(second)}"
 

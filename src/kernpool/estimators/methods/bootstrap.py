@@ -20,7 +20,7 @@ from kernpool.estimators.limits import refuse, smoother_of
 from kernpool.estimators.model import FittedModel, as_fitted
 from kernpool.execution.error_messages import check_choice
 from kernpool.execution.progress import current_progress
-from kernpool.inference.hypothesis_tests.base import TestResult, TestSample
+from kernpool.inference.hypothesis_tests.base import SignificanceTable, TestResult, TestSample
 from kernpool.inference.hypothesis_tests.significance import columns_by_residuals, columns_by_slopes
 from kernpool.inference.resampling.bootstrap import bootstrap
 from kernpool.inference.resampling.random_draws import as_seed
@@ -91,6 +91,30 @@ def _fit_of_fewer(model: FittedModel, rest: TestSample) -> Smoother:
     )
     recipe = Recipe.of("gaussian", found.bandwidth, degree=model._degree, ridge=found.ridge or 0.0, n_jobs=model.n_jobs)
     return rest.smoother(recipe, found.smoothing)
+
+
+def _significance(model: FittedModel, sample: TestSample, columns: Any, method: str) -> TestResult:
+    """Test whether the output of the sample depends on given columns, given the others."""
+    encoding = model.encoding_
+    names, numeric, categorical = encoding.names, list(encoding.numeric), list(encoding.categorical)
+    tested = _tested(columns, names, len(numeric) + len(categorical))
+    labels = [str(i) if names is None else repr(names[i]) for i in tested]
+    _refuse_constant(sample, tested, labels, numeric, categorical)
+    which = f"column{'s' if len(labels) > 1 else ''} {', '.join(labels)}"
+    others = ", given the others" if len(tested) < len(numeric) + len(categorical) else ""
+    null = f"{model.target_name_ or 'y'} does not depend on {which}{others}"
+    of_numbers = [numeric.index(i) for i in tested if i in numeric]
+    of_levels = [categorical.index(i) for i in tested if i in categorical]
+    if method == "gradient":
+        if of_levels:
+            raise ValueError(
+                f"method='gradient' is of slopes, and categorical columns have none: use method='residual' for {which}"
+            )
+        fit = sample.smoother(model.smoother_.recipe, model.smoothing_)
+        return columns_by_slopes(sample, fit, of_numbers, null)
+    levels = [a for a in range(len(categorical)) if a not in of_levels]
+    rest = sample.take([a for a in range(len(numeric)) if a not in of_numbers], levels)
+    return columns_by_residuals(sample, _fit_of_fewer(model, rest), model.smoothing_, of_levels, null)
 
 
 class BootstrapMethods(FittedModel):
@@ -182,14 +206,14 @@ class BootstrapMethods(FittedModel):
 
     def significance_test(
         self,
-        columns: int | str | Sequence[int | str],
+        columns: int | str | Sequence[int | str] | None = None,
         *,
         method: str = "residual",
         kind: str = "wild",
         n_resamples: int = 399,
         random_state: Any = 0,
-    ) -> TestResult:
-        r"""Test whether y depends on given columns, given the other columns.
+    ) -> TestResult | SignificanceTable:
+        r"""Test whether y depends on given columns, given the other columns, or on each column given the others.
 
         .. math:: T = \sum_i u_i \sum_{j \ne i} K_{ij} u_j \Big/ \sqrt{2 \sum_i u_i^2 \sum_{j \ne i} K_{ij}^2 u_j^2}
 
@@ -197,8 +221,9 @@ class BootstrapMethods(FittedModel):
 
         Parameters
         ----------
-        columns : int, str, or sequence of them
-            Positions or names. Several are tested together: whether any of them matters.
+        columns : int, str, or sequence of them, optional
+            Positions or names. Several are tested together: whether any of them matters. By default one column after
+            the other, which gives a table.
         method : {"residual", "gradient"}, default="residual"
             By the residuals of a fit without the columns; or by slopes over their standard errors, as R's
             ``npsigtest``, for numeric columns. The first is the more powerful.
@@ -211,8 +236,9 @@ class BootstrapMethods(FittedModel):
 
         Returns
         -------
-        TestResult
-            Whose `bandwidth` is that of pairs, or for ``"gradient"`` that of the fit.
+        TestResult or SignificanceTable
+            Whose `bandwidth` is that of pairs, or for ``"gradient"`` that of the fit. A table, of all columns, has such
+            results by name.
 
         Raises
         ------
@@ -241,24 +267,8 @@ class BootstrapMethods(FittedModel):
         check_choice("method", method, ("residual", "gradient"))
         refuse(model, "significance_test")
         sample = replace(sample_of(model), kind=kind, n_resamples=n_resamples, seed=as_seed(random_state))
-        encoding = model.encoding_
-        names, numeric, categorical = encoding.names, list(encoding.numeric), list(encoding.categorical)
-        tested = _tested(columns, names, len(numeric) + len(categorical))
-        labels = [str(i) if names is None else repr(names[i]) for i in tested]
-        _refuse_constant(sample, tested, labels, numeric, categorical)
-        which = f"column{'s' if len(labels) > 1 else ''} {', '.join(labels)}"
-        others = ", given the others" if len(tested) < len(numeric) + len(categorical) else ""
-        null = f"y does not depend on {which}{others}"
-        of_numbers = [numeric.index(i) for i in tested if i in numeric]
-        of_levels = [categorical.index(i) for i in tested if i in categorical]
-        if method == "gradient":
-            if of_levels:
-                raise ValueError(
-                    "method='gradient' is of slopes, and categorical columns have none: use method='residual' for "
-                    f"{which}"
-                )
-            fit = sample.smoother(model.smoother_.recipe, model.smoothing_)
-            return columns_by_slopes(sample, fit, of_numbers, null)
-        levels = [a for a in range(len(categorical)) if a not in of_levels]
-        rest = sample.take([a for a in range(len(numeric)) if a not in of_numbers], levels)
-        return columns_by_residuals(sample, _fit_of_fewer(model, rest), model.smoothing_, of_levels, null)
+        if columns is not None:
+            return _significance(model, sample, columns, method)
+        every = model.encoding_.names or range(model.n_features_in_)
+        tests = {one: _significance(model, sample, one, method) for one in every}
+        return SignificanceTable(model.target_name_ or "y", tests)

@@ -169,7 +169,7 @@ def warn_of_correlated_noise(model: FittedModel, place: Codes | None) -> None:
     timed = place is not None
     if place is None:
         place = np.unique(model.key_[:, 0], return_inverse=True)[1]
-    rho, count = lag_one_correlation(model, place, by_column=not timed)
+    rho, usual = lag_one_correlation(model, place, by_column=not timed)
     if not rho:
         return
     gap = named_gap(rho, len(np.unique(place[smoother_of(model).weight > 0])))
@@ -177,9 +177,9 @@ def warn_of_correlated_noise(model: FittedModel, place: Codes | None) -> None:
     order = "time" if timed else "X" if names is None else abbreviate(str(names[0]))
     warn_caller(
         f"residuals of rows next to each other in the order of {order} are correlated: lag-one correlation {rho:.2g}, "
-        f"{count} places. Leave-one-out predicts a row from noise that it shares with these, and finds bandwidths that "
-        f"are too small; fit with gap={gap}, which leaves out {gap} places on either side as well, or with groups= "
-        "where rows come in clusters",
+        f"of independent noise up to {usual:.2g}. Leave-one-out predicts a row from noise that it shares with these, "
+        f"and finds bandwidths that are too small; fit with gap={gap}, which leaves out {gap} places on either side as "
+        "well, or with groups= where rows come in clusters",
         SerialCorrelationWarning,
     )
 
@@ -196,8 +196,8 @@ def named_gap(rho: float, places: int) -> int:
     return max(1, min(max(enough, LEAST_GAP), places // LARGEST_SHARE))
 
 
-def lag_one_correlation(model: FittedModel, place: Codes, *, by_column: bool) -> tuple[float, int]:
-    """Return the lag-one correlation of pilot residuals along the order of rows, and the number of places.
+def lag_one_correlation(model: FittedModel, place: Codes, *, by_column: bool) -> tuple[float, float]:
+    """Return the lag-one correlation of pilot residuals along the order of rows, and the largest of independent noise.
 
     Residuals of rows that share a place are averaged, and correlations of several outputs. Zero where there are too few
     places, or no correlation that matters. Of a single column without times there are two pilots, in units of the
@@ -212,7 +212,7 @@ def lag_one_correlation(model: FittedModel, place: Codes, *, by_column: bool) ->
     place = np.cumsum(np.append(0, np.diff(place[kept]) > 0))
     starts = np.searchsorted(place, np.arange(place[-1] + 1))
     if len(starts) < FEWEST_PLACES:
-        return 0.0, len(starts)
+        return 0.0, 1.0
     rows = replace(
         smoother,
         keys=Keys.read(smoother.keys.rows.array[kept], smoother.value[kept], smoother.weight[kept]),
@@ -235,8 +235,8 @@ def lag_one_correlation(model: FittedModel, place: Codes, *, by_column: bool) ->
                 least = max(CRITICAL / math.sqrt(len(starts)) - lowered, LEAST)
         rho = min(rho, _correlation(pilot, left_out, starts, model.loo_error_))
         if not rho > least:
-            return 0.0, len(starts)
-    return rho, len(starts)
+            return 0.0, least
+    return rho, least
 
 
 def _pilots(rows: Smoother, place: Codes | None, *, only_ratios: bool) -> Iterator[Smoother]:

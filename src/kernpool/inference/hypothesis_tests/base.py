@@ -18,7 +18,7 @@ from kernpool.core import CARTESIAN, NO_CATEGORIES, Categories, Geometry, Keys
 from kernpool.data import as_key_weight, as_real_array, with_days
 from kernpool.execution.error_messages import as_count, check_choice
 from kernpool.execution.progress import current_progress
-from kernpool.execution.text_table import PrintedResult, lines_of
+from kernpool.execution.text_table import PrintedResult, lines_of, printed_table
 from kernpool.inference.resampling.random_draws import LEAST_ROWS, multiplied, unit_counts
 from kernpool.kernels import Kernel
 from kernpool.pooling import Recipe
@@ -28,8 +28,6 @@ Array = NDArray[np.float64]
 
 SMALLEST, LARGEST = 1e-150, 1e150  # least spread and largest size of outputs whose squares are in range
 INTERPOLATES = 1e-6  # own residuals below this fraction of leave-one-out residuals: the fit passes through every row
-
-
 KINDS = ("wild", "mammen", "gaussian")
 
 
@@ -109,17 +107,18 @@ class TestSample:
         rate = len(self) ** (-1.0 / (4.0 + self.X.shape[1]))
         return np.asarray(np.where(spread > 0, spread, 1.0) * (rate * canonical_ratio(kernel)))
 
-    def test(
-        self, statistic: Callable[[Array], Array], middle: Array, residual: Array, *, null: str, bandwidth: Array
-    ) -> TestResult:
-        """Compare a statistic of the output with those of outputs drawn under the null hypothesis (fit: `middle`)."""
+    def test(self, statistic: Callable[[Array], Array], middle: Array, residual: Array, **how: Any) -> TestResult:
+        """Compare a statistic of the output with those of outputs drawn under the null hypothesis (fit: `middle`).
+
+        Further arguments are those of `TestResult`.
+        """
         progress, parts = current_progress(), []
         observed = statistic(self.y[:, None])[0]
         for block, moved in multiplied(residual[:, None], self.kind, self.seed, self.n_resamples):
             parts.append(statistic(middle[:, None] + moved[:, :, 0]))
             if progress is not None:
                 progress(block.stop, self.n_resamples)
-        return TestResult.of(observed, np.concatenate(parts), null=null, bandwidth=bandwidth)
+        return TestResult(float(observed), np.concatenate(parts), **how)
 
     def refuse_exact(self, residual: Array, fit: str, own: Array | None = None, remedy: str = "smooth more") -> None:
         """Raise ValueError if residuals are only rounding error, or if the fit interpolates the rows."""
@@ -165,16 +164,14 @@ class TestResult(PrintedResult):
     ----------
     statistic : float
         Statistic of the data. Large values speak against the null hypothesis.
-    p_value : float
-        ``(1 + #{resampled >= statistic}) / (1 + n_resamples)``: between ``1 / (1 + n_resamples)`` and 1, never 0.
-    n_resamples : int
-        Number of samples drawn under the null hypothesis.
+    resampled : ndarray of shape (n_resamples,)
+        The statistic of each sample drawn under the null hypothesis.
     null : str
         The null hypothesis, in words.
     bandwidth : ndarray of shape (d,)
         Bandwidths of the statistic, in the units in which columns are compared.
-    resampled : ndarray of shape (n_resamples,)
-        The statistic of each drawn sample.
+    smoothing : tuple of float, default=()
+        Smoothings of categorical columns in the statistic.
 
     Notes
     -----
@@ -189,7 +186,7 @@ class TestResult(PrintedResult):
 
     Examples
     --------
-    >>> result = TestResult.of(2.0, np.array([0.5, 2.5, 1.0]), null="the curves are equal", bandwidth=np.array([0.25]))
+    >>> result = TestResult(2.0, np.array([0.5, 2.5, 1.0]), null="the curves are equal", bandwidth=np.array([0.25]))
     >>> result.p_value
     0.5
     >>> print(result)
@@ -202,21 +199,20 @@ class TestResult(PrintedResult):
     __test__: ClassVar[bool] = False  # pytest takes classes of this name for tests
 
     statistic: float
-    p_value: float
-    n_resamples: int
+    resampled: Array = field(repr=False)
     null: str
     bandwidth: Array
-    resampled: Array = field(repr=False)
+    smoothing: tuple[float, ...] = ()
 
-    @classmethod
-    def of(cls, statistic: Any, resampled: Array, *, null: str, bandwidth: Array) -> TestResult:
-        """Build a `TestResult`, with its p-value, from a statistic and its resampled values.
+    @property
+    def n_resamples(self) -> int:
+        """Number of samples drawn under the null hypothesis."""
+        return len(self.resampled)
 
-        Parameters as of the class.
-        """
-        draws = len(resampled)
-        p_value = (1 + int(np.count_nonzero(resampled >= statistic))) / (1 + draws)
-        return cls(float(statistic), p_value, draws, null, np.atleast_1d(bandwidth), resampled)
+    @property
+    def p_value(self) -> float:
+        """Fraction ``(1 + #{resampled >= statistic}) / (1 + n_resamples)``, which is never 0."""
+        return (1 + int(np.count_nonzero(self.resampled >= self.statistic))) / (1 + self.n_resamples)
 
     def __str__(self) -> str:
         least = ", the least that so many can show" if self.p_value * (1 + self.n_resamples) < 1.5 else ""
@@ -225,5 +221,31 @@ class TestResult(PrintedResult):
             "statistic": f"{self.statistic:.4g}",
             "p-value": f"{self.p_value:.3g}, from {self.n_resamples} resamples{least}",
             "test bandwidth": ", ".join(f"{h:.4g}" for h in self.bandwidth),
+            "test smoothing": ", ".join(f"{s:.4g}" for s in self.smoothing),
         }
-        return "\n".join(lines_of(facts))
+        return "\n".join(lines_of({name: fact for name, fact in facts.items() if fact}))
+
+
+@dataclass(frozen=True, eq=False)
+class SignificanceTable(PrintedResult):
+    """Significance tests of all columns of a fit, each given the others.
+
+    Parameters
+    ----------
+    target : str
+        Name of the output.
+    results : dict of TestResult
+        By name of the column, or by its position.
+    """
+
+    target: str
+    results: dict[str | int, TestResult]
+
+    def __str__(self) -> str:
+        rows = [[str(name), f"{test.statistic:.4g}", f"{test.p_value:.3g}"] for name, test in self.results.items()]
+        draws = min(test.n_resamples for test in self.results.values())
+        facts = {
+            "null hypothesis": f"{self.target} does not depend on the column, given the others",
+            "p-values": f"of each column alone, from {draws} resamples: at least {1 / (1 + draws):.3g}",
+        }
+        return printed_table(facts, ["column", "statistic", "p-value"], rows)

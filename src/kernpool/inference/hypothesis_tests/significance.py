@@ -76,13 +76,14 @@ def columns_by_residuals(
     value = sample.y[:, None]
     left = value - predicted_from_others(restricted)
     own = value - predicted(restricted, rows, value)
-    sample.refuse_exact(left, "the fit without the tested columns", own, REPEATED)
+    sample.refuse_exact(left, f"the fit where {null}", own, REPEATED)
     return sample.test(
         lambda outputs: statistic(outputs - predicted(restricted, rows, outputs)),
         sample.y - own[:, 0],
         left[:, 0],
         null=null,
-        bandwidth=recipe.bandwidth,
+        bandwidth=recipe.bandwidth[:d],  # levels alone have a column of zeros
+        smoothing=tuple(sharp.tolist()),
     )
 
 

@@ -41,7 +41,7 @@ MORE = 8  # more than needed, to find ties with the farthest
 ROUNDING = 1e-12  # of distances, and of sums of fractional weights
 
 
-def nearest_residuals(smoother: Smoother, neighbours: int = NEIGHBOURS) -> Array:
+def nearest_residuals(smoother: Smoother) -> Array:
     r"""Return squared differences of outputs from the means of their J nearest neighbours, times J / (J + 1)."""
     # all ties with the farthest neighbour are included, as in R's nprobust; O(n log n) time
     weight, value = smoother.weight, np.asarray(smoother.keys.value)
@@ -56,7 +56,7 @@ def nearest_residuals(smoother: Smoother, neighbours: int = NEIGHBOURS) -> Array
     mass = np.bincount(group, weight[kept]).astype(np.float64)
     total = np.stack([np.bincount(group, weight[kept] * v) for v in value[kept].T], axis=1).astype(np.float64)
     own = np.minimum(weight[kept], 1.0)
-    wanted = np.minimum(float(neighbours), weight[kept].sum() - own) * (1.0 - ROUNDING)
+    wanted = np.minimum(NEIGHBOURS, weight[kept].sum() - own) * (1.0 - ROUNDING)
     find = _on_a_line if place.shape[1] == 1 else _in_space
     count, sums = find(place, mass, total, group, own, wanted)
     count, sums = count - own, sums - own[:, None] * value[kept]

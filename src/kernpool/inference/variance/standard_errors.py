@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from kernpool.core import EmptyWindowWarning, Exclusion, Problem, RankDeficiencyWarning, Units, warn_of_curvature
 from kernpool.execution.error_messages import check_choice
-from kernpool.execution.warnings import warn_caller
+from kernpool.execution.warnings import warn_of_queries
 from kernpool.inference.variance.dependent_rows import (
     FEW_CLUSTERS,
     LEFT_OUT,
@@ -93,9 +93,7 @@ def errors_of(
             residual = np.sqrt(squared)
             spread = np.sqrt(np.stack([squared_norm(one.terms, sums, psi) for psi in squared.T], axis=1))
             error = np.where(quiet, 0.0, spread if order is None else sandwich(order, one, left))
-        error = np.where(one.occupied[:, None], error, np.nan)
-        if one.column is not None:
-            _refuse_flat(one, error, size, smoother)
+        error = _where_known(one, error, size, smoother)
         errors.append(Errors(error, df, noise, residual, spread, smoother.units))
     return errors
 
@@ -113,27 +111,28 @@ def _errors_by_unit(smoother: Smoother, found: Sequence[Estimate], variance: str
     for one in found:
         spread, df, size = errors_of_units(smoother, one, code, residual)
         error = np.where(quiet & np.isfinite(spread), 0.0, spread)
-        error = np.where(one.occupied[:, None], error, np.nan)
-        if one.column is not None:
-            _refuse_flat(one, error, size, smoother)
+        error = _where_known(one, error, size, smoother)
         errors.append(Errors(error, df, None, residual, spread, units))
     return errors
 
 
-def _refuse_flat(found: Estimate, error: Array, size: Array, smoother: Smoother) -> None:
-    """Make standard errors of slopes NaN, with a warning, where rows do not identify the slope."""
+def _where_known(found: Estimate, error: Array, size: Array, smoother: Smoother) -> Array:
+    """Return standard errors, NaN in empty windows, and with a warning where rows do not identify a slope."""
+    error = np.where(found.occupied[:, None], error, np.nan)
+    if found.column is None:
+        return error
     # a plane that degenerates to a constant has a slope near zero that would look precise
-    assert found.column is not None
     size = size * math.sqrt(smoother.rows)
     bandwidth = found.terms[0][1].problem.similarity.widths()[..., found.column]
-    (flat,) = np.nonzero((size * bandwidth < NO_SLOPE) | ((found.rank == 0) & np.isfinite(size)))
-    if flat.size:
-        warn_caller(
-            f"around {flat.size} of {len(error)} queries (the first is query {flat[0]}) the rows determine no slope by "
-            f"column {found.column}, and its standard error becomes NaN; use a larger bandwidth",
-            RankDeficiencyWarning,
-        )
-        error[flat] = np.nan
+    flat = (size * bandwidth < NO_SLOPE) | ((found.rank == 0) & np.isfinite(size))
+    warn_of_queries(
+        flat,
+        f"the rows determine no slope by column {found.column}, and its standard error becomes NaN; use a larger "
+        "bandwidth",
+        RankDeficiencyWarning,
+    )
+    error[flat] = np.nan
+    return error
 
 
 # Bias correction in standard errors. At bandwidths found by leave-one-out, where intervals of
@@ -207,14 +206,13 @@ def warn_of_windows(found: Estimate, columns: int, report_rank: ReportRank | Non
         if found.curvature_rank is not None:
             full = found.terms[0][1].tilt.shape[1]
             warn_of_curvature(found.curvature_rank, found.occupied & (found.rank == columns), full)
-    (empty,) = np.nonzero(~found.occupied)
-    if empty.size:
-        warn_caller(
-            f"{empty.size} of {len(found.center)} queries have no key with positive weight (the first is query "
-            f"{empty[0]}), so that there is no standard error and it becomes NaN, whatever empty= says; use a larger "
-            "bandwidth, or a kernel of infinite support",
-            EmptyWindowWarning,
-        )
+    warn_of_queries(
+        ~found.occupied,
+        "have no key with positive weight, so that there is no standard error and it becomes NaN, whatever empty= "
+        "says; use a larger bandwidth, or a kernel of infinite support",
+        EmptyWindowWarning,
+        before="",
+    )
 
 
 def within_range(problem: Problem) -> NDArray[np.bool_]:
@@ -231,15 +229,15 @@ def checked_errors(found: Estimate, errors: Errors, *, robust: bool = False) -> 
     error, df = errors.standard_error.copy(), errors.df.copy()
     rounded = ROUNDED * np.abs(found.log_mass)
     lost = np.isfinite(rounded) & (rounded > LOST)
+    slope = "" if found.column is None else f"for the slope by column {found.column} "
     if lost.any():
         error[lost], df[lost] = np.nan, np.nan
-        _warn_of(
+        warn_of_queries(
             lost & within_range(found.terms[0][1].problem),
-            found,
-            f"{TOO_FAR} of a standard error, and it becomes NaN; the data say nothing about the curve there: omit "
-            "these queries, or use a larger bandwidth",
+            f"{slope}{TOO_FAR} of a standard error, and it becomes NaN; the data say nothing about the curve there: "
+            "omit these queries, or use a larger bandwidth",
             ExtrapolationWarning,
-            preposition="",
+            before="",
         )
     few = df < FEW_DF - rounded
     error[few], df[few] = np.nan, np.nan
@@ -249,37 +247,20 @@ def checked_errors(found: Estimate, errors: Errors, *, robust: bool = False) -> 
         else "the noise would be estimated from less than one row, and standard errors become NaN; "
         "get_prediction(X).effective_sample_size shows where rows are, and weights are frequencies of rows"
     )
-    _warn_of(few, found, reason)
-    _warn_of(
+    warn_of_queries(few, slope + reason, InferenceWarning)
+    warn_of_queries(
         np.any(error == 0.0, axis=1),
-        found,
-        "all residuals are zero, and so is the standard error: these rows do not show the size of the noise, which is "
-        "no certainty",
+        f"{slope}all residuals are zero, and so is the standard error: these rows do not show the size of the noise, "
+        "which is no certainty",
+        InferenceWarning,
     )
     if robust:
         with np.errstate(invalid="ignore"):
             much = np.abs(found.center - found.plain) > MUCH_BIAS * error
-        _warn_of(
+        warn_of_queries(
             np.any(much & (error > 0.0), axis=1),  # zero noise has a warning of its own
-            found,
-            "the correction for bias is larger than two standard errors: the bias that remains may be as large, and "
-            "coverage is below the nominal level; use a smaller bandwidth, such as half of bandwidth_",
+            f"{slope}the correction for bias is larger than two standard errors: the bias that remains may be as "
+            "large, and coverage is below the nominal level; use a smaller bandwidth, such as half of bandwidth_",
+            InferenceWarning,
         )
     return error, np.maximum(df, 1.0)
-
-
-def _warn_of(
-    which: NDArray[np.bool_],
-    found: Estimate,
-    reason: str,
-    category: type[Warning] = InferenceWarning,
-    preposition: str = "around ",
-) -> None:
-    """Warn of the queries of an estimate, if there are any, with the reason."""
-    if which.any():
-        slope = "" if found.column is None else f" for the slope by column {found.column}"
-        warn_caller(
-            f"{preposition}{np.count_nonzero(which)} of {len(which)} queries (the first is query {np.argmax(which)})"
-            f"{slope} {reason}",
-            category,
-        )
