@@ -16,7 +16,7 @@ from kernpool import (
     pooling_weights,
 )
 from kernpool.bandwidth import leave_one_out, rule_of_thumb
-from kernpool.bandwidth.rules_of_thumb import column_spread
+from kernpool.core.input_validation import column_spread
 from kernpool.datasets import make_sine_linear, make_sine_power
 from tests.support.problems import with_products
 from tests.support.thinning import slow

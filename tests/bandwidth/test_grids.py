@@ -11,6 +11,7 @@ from kernpool import (
     get_kernel,
     open_chunks,
 )
+from kernpool.bandwidth import canonical_ratio
 
 x = np.linspace(0.0, 1.0, 50)
 means, polynomials = NadarayaWatsonRegressor, LocalPolynomialRegressor
@@ -65,6 +66,19 @@ def test_narrow_windows_that_the_rows_ask_for(kind):
     X = np.append(random.uniform(0.0, 1000.0, 110), random.uniform(400.0, 404.0, 90))
     wave = np.where(abs(X - 402.0) < 2.0, np.sin(np.pi * X), 0.0)
     assert kind(bandwidth="loo").fit(X, wave).loo_error_ < 0.01
+
+
+@pytest.mark.parametrize(
+    "model", [means(), means("epanechnikov", "gcv"), means(bandwidth="loo"), polynomials("laplace", "loo")]
+)
+def test_windows_of_a_lattice_reach_the_next_row_of_a_column(model):
+    """And in the other column half as far at least; without noise, which narrow windows of both columns do not see."""
+    side, other = np.linspace(0.0, 1.0, 12), np.linspace(0.0, 2.0, 7)
+    X, step = np.array([(a, b) for a in side for b in other]), np.array([side[1], other[1]])
+    for curve in (lambda a, b: np.exp(a) + np.sin(3 * b), lambda a, b: a - b, lambda a, b: a**2 + 0 * b):
+        h = model.fit(X, curve(*X.T)).bandwidth_ / step / canonical_ratio(model.kernel)
+        assert h.max() > 0.599
+        assert h.min() > 0.299
 
 
 def test_samples_and_chunks_of_many_rows():

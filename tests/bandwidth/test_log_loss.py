@@ -6,10 +6,10 @@ from scipy.optimize import check_grad
 
 from kernpool import get_kernel
 from kernpool.bandwidth.criteria import prior_of_others, prior_share
-from kernpool.bandwidth.rules_of_thumb import column_spread
 from kernpool.bandwidth.search import search
 from kernpool.bandwidth.search.log_loss import LogLoss
 from kernpool.core import Categories
+from kernpool.core.input_validation import column_spread
 from kernpool.kernels import get_categorical_kernel
 from tests.support.searches import canonical_rows, objective_of, search_log_loss
 

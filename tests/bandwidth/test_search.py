@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, get_kernel
 from kernpool.bandwidth import CRITERIA
-from kernpool.bandwidth.search.drivers import _learn
+from kernpool.bandwidth.search.descent import _learn
 from kernpool.core import NO_CATEGORIES, Categories
 from kernpool.kernels import get_categorical_kernel
 from tests.support.problems import with_products

@@ -7,8 +7,8 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from kernpool import get_kernel
-from kernpool.bandwidth.search import drivers, search
-from kernpool.bandwidth.search.drivers import GaussNewton, descend
+from kernpool.bandwidth.search import descent, one_factor, per_column, search
+from kernpool.bandwidth.search.descent import GaussNewton, descend
 from kernpool.bandwidth.search.objective import Objective
 from kernpool.core import Categories
 from kernpool.kernels import get_categorical_kernel
@@ -60,18 +60,18 @@ class Curve:
 def test_squared_bias_and_variance_are_minimised_in_few_evaluations(off, share):
     """1 + share (h^4 / 4 + 1 / h), which is least at h = 1."""
     curve = Curve(lambda log: 1.0 + share * (np.exp(4 * log) / 4 + np.exp(-log)))
-    drivers.minimise_near(curve, np.ones(1), np.exp(off))
+    one_factor.minimise_near(curve, np.ones(1), np.exp(off))
     lowest = min(map(curve.function, curve.asked))
     assert lowest <= curve.function(0.0) * (1 + 1e-7)
-    assert len(curve.asked) <= 8 + abs(off) / drivers.STRIDE
+    assert len(curve.asked) <= 8 + abs(off) / one_factor.STRIDE
 
 
 @pytest.mark.parametrize("kink", [-0.031, 0.0, 0.117])
 def test_kinks_and_steps_end(kink):
     for function in (lambda log: 1 + abs(log - kink), lambda log: 1 + (log > kink), lambda _: 2.0):
         curve = Curve(function)
-        drivers.minimise_near(curve, np.ones(1), 1.0)
-        assert len(curve.asked) <= drivers.MOST_EVALUATIONS
+        one_factor.minimise_near(curve, np.ones(1), 1.0)
+        assert len(curve.asked) <= one_factor.MOST_EVALUATIONS
         assert min(map(function, curve.asked)) <= function(kink) + 1e-3
         assert len(set(curve.asked)) == len(curve.asked)
 
@@ -109,7 +109,7 @@ def test_as_low_as_by_trying_every_column(levels, monkeypatch):
         kernel, level = get_categorical_kernel("aitchison_aitken"), np.random.default_rng(0).integers(0, 3, (len(X), 2))
         y, options["categories"], options["code"] = y + level[:, :1], Categories((kernel, kernel), (3, 3)), level
     found = search_bandwidth(X, y, **options)
-    monkeypatch.setattr(drivers, "MOST_TRIED_ONE_BY_ONE", 100)
+    monkeypatch.setattr(per_column, "MOST_COLUMNS", 100)
     thorough = search_bandwidth(X, y, **options)
     assert found.evaluations < 0.8 * thorough.evaluations
     assert found.value <= thorough.value * (1 + (0.005 if levels else 1e-5))
@@ -120,15 +120,15 @@ def test_what_a_column_is_missed_for():
     X, y = wide(12)
     objective = objective_of(canonical_rows(X, y), "loo", kernel=GAUSSIAN)
     at = objective.evaluate(np.full(12, np.log(0.8)))
-    gain = drivers.gain_without(objective, at, objective.jacobian(at))
+    gain = descent.gain_without(objective, at, objective.jacobian(at))
     without = [objective.evaluate(np.where(np.arange(12) == a, objective.box[1], at.theta)) for a in range(12)]
     true = [at.penalised - one.penalised for one in without]
     assert np.corrcoef(gain, true)[0, 1] > 0.7
     assert set(np.argsort(gain)[:2]) <= {3, 5, 6, 8}
     flat = objective.evaluate(np.where(np.arange(12) == 4, objective.box[1], at.theta))
-    assert drivers.gain_without(objective, flat, objective.jacobian(flat))[4] == -np.inf
-    lines = drivers.promising(objective, flat)
-    assert len(lines) == drivers.LINES
+    assert descent.gain_without(objective, flat, objective.jacobian(flat))[4] == -np.inf
+    lines = per_column.promising(objective, flat)
+    assert len(lines) == per_column.LINES
     assert 4 in lines
     assert np.all(np.diff(lines) > 0)
 
@@ -159,8 +159,8 @@ def test_on_all_rows_the_criterion_is_within_a_ten_thousandth(degree, monkeypatc
     monkeypatch.setattr(search, "MOST_ROWS_FOR_STARTS", 250)
     monkeypatch.setattr(search, "MOST_ROWS_FOR_GRID", 250)
     found = search_bandwidth(X, y, kernel=GAUSSIAN, degree=degree)
-    monkeypatch.setattr(drivers, "ENOUGH_ON_ALL", 0.0)
-    monkeypatch.setattr(drivers, "TOLERANCE_ON_ALL", 1e-11)
+    monkeypatch.setattr(per_column, "ENOUGH_ON_ALL", 0.0)
+    monkeypatch.setattr(per_column, "TOLERANCE_ON_ALL", 1e-11)
     further = search_bandwidth(X, y, kernel=GAUSSIAN, degree=degree)
     assert found.value <= further.value * (1 + 1e-4)
     assert len(found.tried) < len(further.tried)

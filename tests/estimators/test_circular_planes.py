@@ -139,9 +139,7 @@ def test_no_answer_depends_on_where_a_circle_or_the_globe_begins(model, turn):
         if isinstance(one, str):
             assert one == other, name
         else:
-            # Criteria equal to 1e-12 are equal to a search, so bandwidths are within 1e-6, the root of that.
-            rtol = 1e-6 if model in ("search of planes", "stack") else 1e-8
-            np.testing.assert_allclose(other, one, rtol=rtol, atol=0.1 * rtol, err_msg=name)
+            np.testing.assert_allclose(other, one, rtol=1e-8, atol=1e-9, err_msg=name)
 
 
 @pytest.mark.parametrize("algorithm", ["auto", "reference", "brute", "kd_tree"])

@@ -1,6 +1,6 @@
 """Rule-of-thumb bandwidths (Scott, Silverman), and rescaling of bandwidths to more rows.
 
-The rules use the spread of the columns and the number of rows, and never y. `rate_factor` and `bring_to_rows` turn
+The rules use the spread of the columns and the number of rows, and never y. `rate_factor` turns
 bandwidths that are best for a sample into bandwidths for more rows.
 """
 
@@ -10,62 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.core import CARTESIAN, Geometry
-from kernpool.execution.warnings import warn_caller
+from kernpool.core.input_validation import column_spread
 from kernpool.kernels import Kernel, get_kernel
 
 Array = NDArray[np.float64]
 
 RULES = ("scott", "silverman")
-_NORMAL_IQR = 1.349  # interquartile range of the standard normal distribution
-
-
-def column_spread(X: Array, weight: Array | None = None, geometry: Geometry = CARTESIAN) -> Array:
-    r"""Measure the spread of every column: the smaller of standard deviation and IQR / 1.349.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-        Rows.
-    weight : ndarray of shape (n,), optional
-        Frequencies of rows.
-    geometry : Geometry, optional
-        Which columns share a bandwidth; there is one spread for each.
-
-    Returns
-    -------
-    ndarray of shape (d,)
-        The standard deviation alone where the interquartile range is zero, and where several columns share it, whose
-        variances add up, so that a rotation changes nothing; 1, with a warning, where a column is
-        constant, since a column that does not vary has no influence whatever its bandwidth; that is infinite then.
-
-    Notes
-    -----
-    Quartiles are those of the weighted empirical distribution, so that a row of weight 3 equals three rows. The smaller
-    of the two measures is Silverman's, Density Estimation (1986), equation 3.30: outliers then do not oversmooth.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> column_spread(np.array([[0.0], [1.0], [2.0], [3.0], [100.0]])).round(3)
-    array([1.483])
-    """
-    weight = np.ones(len(X)) if weight is None else weight
-    total = weight.sum()
-    center = weight @ X / total
-    variance = weight @ (X - center) ** 2 / (total - 1 if total >= 2 else total)
-    quartiles = np.quantile(X, [0.25, 0.75], axis=0, weights=weight, method="inverted_cdf")
-    iqr = (quartiles[1] - quartiles[0]) / _NORMAL_IQR
-    constant = np.ptp(X[weight > 0], axis=0) == 0  # a sum of squares may miss it by rounding
-    iqr = np.where(np.array(geometry or 1) == 1, geometry.sums(iqr), 0.0)
-    constant = geometry.sums(~constant * 1.0) == 0
-    deviation = np.sqrt(geometry.sums(variance))
-    spread = np.where(iqr > 0, np.minimum(deviation, iqr), deviation)
-    if constant.any():
-        warn_caller(
-            f"column(s) {np.flatnonzero(constant).tolist()} do not vary over the training rows: they have no influence "
-            "on predictions, and their bandwidth is infinite"
-        )
-    return np.where(constant, 1.0, spread)
 
 
 def rule_of_thumb(
@@ -189,46 +139,3 @@ def rate_factor(few: float, many: float, columns: int, degree: int = 0) -> float
 def rate_order(degree: int) -> int:
     """Return the power of the bandwidth in the squared bias of a local fit."""
     return 8 if degree == 2 else 4
-
-
-def bring_to_rows(
-    bandwidth: Array, smoothing: Array, matters: NDArray[np.bool_], few: float, many: float, degree: int = 0
-) -> tuple[Array, Array, float]:
-    r"""Rescale bandwidths and categorical smoothings found on a sample to all rows, by their optimal rates in n.
-
-    Parameters
-    ----------
-    bandwidth : ndarray of shape (d,)
-        Found on the sample.
-    smoothing : ndarray of shape (k,)
-        Likewise, of the categorical columns. They shrink as fast as squared bandwidths [1]_.
-    matters : ndarray of bool, shape (d + k,)
-        Which columns are not smoothed away. The bandwidth of a smoothed-away column stays as it is.
-    few, many : float
-        Rows of the sample, and in all.
-    degree : {0, 1, 2}, default=0
-        Of the local fit.
-
-    Returns
-    -------
-    bandwidth : ndarray of shape (d,)
-        Times `factor` where the column matters.
-    smoothing : ndarray of shape (k,)
-        Times its square there.
-    factor : float
-        `rate_factor` for the numeric columns that matter.
-
-    References
-    ----------
-    .. [1] P. Hall, Q. Li and J. S. Racine, "Nonparametric estimation of regression functions in the presence of
-       irrelevant regressors", Review of Economics and Statistics 89 (2007), 784-789, theorem 2.1.
-
-    Examples
-    --------
-    >>> bring_to_rows(np.array([0.2, 50.0]), np.zeros(0), np.array([True, False]), 1_000, 32_000)[0].round(12)
-    array([ 0.1, 50. ])
-    """
-    d = len(bandwidth)
-    factor = rate_factor(few, many, int(np.count_nonzero(matters[:d])), degree)
-    shrunk = np.where(matters, np.concatenate([bandwidth * factor, smoothing * factor**2]), [*bandwidth, *smoothing])
-    return shrunk[:d], shrunk[d:], factor

@@ -32,12 +32,13 @@ from scipy.optimize import minimize_scalar
 from sklearn.utils import check_random_state
 
 from kernpool.bandwidth import TrainingRows
-from kernpool.bandwidth.rules_of_thumb import RULES, column_spread
+from kernpool.bandwidth.rules_of_thumb import RULES
 from kernpool.bandwidth.search import BandwidthSearch, Found, SearchOptions, distinct_rows
-from kernpool.bandwidth.search.drivers import candidates
 from kernpool.bandwidth.search.held_out import rescale_to_all_rows
-from kernpool.bandwidth.search.objective import EQUAL, cost_of_empty, narrowest
+from kernpool.bandwidth.search.objective import cost_of_empty, narrowest, widest_minimum
+from kernpool.bandwidth.search.setup import candidates
 from kernpool.core import Categories, Reweighting
+from kernpool.core.input_validation import column_spread
 from kernpool.core.medians import weighted_median
 from kernpool.core.robust_weights import NORMAL, least_scale
 from kernpool.estimators.fitted_model import smoother_of_rows
@@ -167,15 +168,17 @@ def _search(
     spread = column_spread(drawn.X, drawn.weight, drawn.geometry)
     one_factor = not categories.kernels and drawn.bandwidths == 1
     seconds = time.perf_counter()
+    least, reached = narrowest(drawn, options.kernel)
     if one_factor:
         found = Found(spread, np.zeros(0), 0.0 if model._degree else None)
-        grid = candidates(drawn, spread, options)
+        grid = candidates(drawn, spread, options, least)
     else:
         pilot = choose(drawn)
         weight, _ = _smoother_at(model, drawn, categories, pilot).row_weights(reweighting)
         found = choose(replace(drawn, weight=drawn.weight * np.where(weight > LEAST_WEIGHT, weight, 0.0)))
-        least = float((narrowest(drawn, options.kernel) / found.bandwidth).max())  # at most one, but for rounding
-        grid = FACTORS[least - 1e-9 <= FACTORS]
+        # At most one, but for rounding.
+        factor = max((least / found.bandwidth).max(), (reached / found.bandwidth).min())
+        grid = FACTORS[factor - 1e-9 <= FACTORS]
     factor, losses = best_factor(_smoother_at(model, drawn, categories, found), reweighting, grid)
     one, tried, before = found.bandwidth, np.array(sorted(losses)), found.bandwidth_search
     bandwidth = one * factor
@@ -248,5 +251,5 @@ def best_factor(plain: Smoother, reweighting: Reweighting, grid: Array) -> tuple
 
     if bounds[0] < bounds[1]:
         minimize_scalar(at, bounds=bounds, method="bounded", options={"xatol": TOLERANCE})
-    highest = EQUAL * min(losses.values())
-    return max(factor for factor in losses if losses[factor] <= highest), losses
+    factors = np.array(list(losses))
+    return float(factors[widest_minimum(np.log(factors[:, None]), np.array(list(losses.values())))]), losses

@@ -2,9 +2,9 @@
 
 Read `search.py` first: it chooses the rows, how a criterion is evaluated and the driver, and reports the result.
 `setup.py` has the options and the rows of a search. `objective.py` is the criterion with its derivatives,
-`fast_objectives.py` the same by quicker sums for small tables. `drivers.py` searches one common factor, or one
-bandwidth per column and the ridge, by Gauss-Newton steps; `log_loss.py` is the criterion, and the descent, for class
-probabilities. `held_out.py` makes bandwidths of a sample those of all rows.
+`fast_objectives.py` the same by quicker sums for small tables. `one_factor.py` searches one common
+factor, `per_column.py` one bandwidth per column by the Gauss-Newton steps of `descent.py`; `log_loss.py` is the
+criterion, and the descent, for class probabilities. `held_out.py` makes bandwidths of a sample those of all rows.
 """
 
 from kernpool.bandwidth.search.search import BandwidthSearch, Found, search_bandwidth

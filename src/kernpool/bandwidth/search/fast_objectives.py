@@ -21,16 +21,14 @@ their digits, and any c and beta will do.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.bandwidth.search.objective import Evaluation, Objective, Penalty, Trial
-from kernpool.bandwidth.search.setup import SearchOptions, TrainingRows
-from kernpool.core import NO_CATEGORIES, Categories, PoolState, Problem
+from kernpool.bandwidth.search.objective import Evaluation, Objective, Trial
+from kernpool.core import PoolState, Problem
 from kernpool.core.local_fit import LocalFit
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
 
@@ -45,29 +43,17 @@ class FastObjective(Objective):
 
     is_quick = True
 
-    def __init__(
-        self,
-        rows: TrainingRows,
-        options: SearchOptions,
-        categories: Categories = NO_CATEGORIES,
-        penalty: Penalty | None = None,
-    ) -> None:
+    def __post_init__(self) -> None:
         from kernpool.bandwidth.loops import all_pairs
 
-        super().__init__(rows, options, categories, penalty)
+        super().__post_init__()
         self.loops = all_pairs
-        self.prepare()
-
-    @abstractmethod
-    def prepare(self) -> None:
-        """Arrange the rows for the compiled loops."""
 
     def confirm(self, best: Trial | Evaluation) -> None:
         """Evaluate the best point by the engine; its value is the one reported."""
-        self.tried_quickly += self.tried
-        self.tried = []
         self.ridge = best.ridge
         Objective.evaluate(self, best.theta)
+        self.chosen = self.tried[-1]
 
 
 LONGEST_REACH = 36.0  # bandwidths: the weight of a row there is 5e-282
@@ -78,8 +64,9 @@ LOG_SHARE = 40.0  # what weighs less than exp(-40) of a row's nearest neighbour,
 class PairwiseObjective(FastObjective):
     """Criterion of local constant Gaussian fits on numeric columns; each pair's weight is computed once for both."""
 
-    def prepare(self) -> None:
+    def __post_init__(self) -> None:
         """Arrange the rows for loops over their pairs."""
+        super().__post_init__()
         rows = self.rows
         self._columns = np.ascontiguousarray(rows.X.T)
         counted = np.vstack([np.ones(len(rows.X)), self.problem.value.T])
@@ -96,6 +83,7 @@ class PairwiseObjective(FastObjective):
 
         The engine does so if there are several columns and a row's sum of weights is negligible.
         """
+        theta = self.lifted(theta)
         (scaled, reach), n = self._scaled(theta), len(self.rows.X)
         sums = self._own.copy()
         self.loops.add_others(scaled, self._weighted, reach, sums, np.empty(n))
@@ -208,8 +196,9 @@ class AllPairsObjective(FastObjective):
     Memory is O(n (d + c)) and a few megabytes for each thread. The bits are the same for any number of threads.
     """
 
-    def prepare(self) -> None:
+    def __post_init__(self) -> None:
         """Arrange the rows by their categories, for loops over blocks of rows and all rows."""
+        super().__post_init__()
         problem, code = self.problem, self.rows.code
         # Rows of the same categories are adjacent, so that a row of factors is looked up once for all of them.
         # Without categories nothing is reordered or copied: sums of planes in many columns take most of the memory.
@@ -235,6 +224,7 @@ class AllPairsObjective(FastObjective):
 
         It is accurate to ten digits or more.
         """
+        theta = self.lifted(theta)
         problem = self.at(theta)
         at = self.judge(theta, problem, self._sum(problem))
         # Descents keep several evaluations, and no derivative here looks at moments: n d^2 / 2 numbers each.

@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.bandwidth.criteria import LOG_LOSS, prior_share
-from kernpool.bandwidth.rules_of_thumb import bring_to_rows, rate_order
-from kernpool.bandwidth.search.drivers import minimise_near
+from kernpool.bandwidth.rules_of_thumb import rate_factor, rate_order
 from kernpool.bandwidth.search.objective import SearchObjective, Trial, cost_of_empty, narrowest
+from kernpool.bandwidth.search.one_factor import minimise_near
 from kernpool.bandwidth.search.search import Found
 from kernpool.bandwidth.search.setup import SearchOptions, TrainingRows
 from kernpool.core import Categories, Keys
@@ -75,14 +75,14 @@ class HeldOutRows(SearchObjective):
             ridge=options.ridge or 0.0,
             geometry=others.geometry,
         )
-        self.tried, self.tried_quickly = [], []
+        self.tried = []
 
     def evaluate(self, theta: Array) -> Trial:
         """Evaluate the criterion at the logarithm of a factor, an array of one number."""
-        bandwidth, smoothing = self.at(float(np.exp(theta[0])))
+        found = self.at(float(np.exp(theta[0])))
         held, weight = self.held, self.held.weight
-        recipe = replace(self.recipe, bandwidth=as_bandwidth(held.geometry.per_column(bandwidth), None))
-        factors = self.categories.factors(held.code, self.others.code, smoothing)
+        recipe = replace(self.recipe, bandwidth=as_bandwidth(held.geometry.per_column(found.bandwidth), None))
+        factors = self.categories.factors(held.code, self.others.code, found.smoothing)
         problem = recipe.problem(held.X, self.keys, factors=factors)
         problem = problem.beyond(held.exclusion, self.others.exclusion)
         fit = local_fit(problem, recipe, self.options.progress)
@@ -104,12 +104,10 @@ class HeldOutRows(SearchObjective):
         self.tried.append(Trial(theta, criterion, error, empty, prior_share=share_of_priors))
         return self.tried[-1]
 
-    def at(self, factor: float) -> tuple[Array, Array]:
-        """Return bandwidths and smoothings, which shrink as fast as squared bandwidths, at a factor."""
-        found, d = self.found, len(self.found.bandwidth)
-        smoothing = np.where(found.matters[d:], found.smoothing * factor**2, found.smoothing)
-        bandwidth = np.where(found.matters[:d], found.bandwidth * factor, found.bandwidth)
-        return bandwidth, np.minimum(smoothing, self.categories.largest)
+    def at(self, factor: float) -> Found:
+        """Return what was found at a factor on all bandwidths."""
+        found = self.found.scaled(factor)
+        return replace(found, smoothing=np.minimum(found.smoothing, self.categories.largest))
 
 
 def hold_out(rows: TrainingRows, size: int, generator: Any) -> tuple[TrainingRows, TrainingRows]:
@@ -143,14 +141,13 @@ def rescale_to_all_rows(found: Found, name: str, few: int, many: int, options: S
     options : SearchOptions
         Degree of the fit, and the random state by which the sample was drawn.
     """
-    matters = found.matters
-    bandwidth, smoothing, factor = bring_to_rows(found.bandwidth, found.smoothing, matters, few, many, options.degree)
-    d = int(np.count_nonzero(matters[: len(bandwidth)]))
+    d = int(np.count_nonzero(found.matters[: len(found.bandwidth)]))
+    factor = rate_factor(few, many, d, options.degree)
     note = (
         f"{name!r} on a sample of {few} of {many} rows ({seed_as_text(options.random_state)}), then times "
         f"{factor:.6g}: with d = {d} the best bandwidth shrinks as rows^(-1/({rate_order(options.degree)} + d))"
     )
-    return replace(found, bandwidth=bandwidth, smoothing=smoothing, bandwidth_note=note)
+    return replace(found.scaled(factor), bandwidth_note=note)
 
 
 def seed_as_text(random_state: Any) -> str:
@@ -189,27 +186,28 @@ def adjust_to_all_rows(
     The factor is that of 2000 rows, predicted from all others, or from as many of them as a second allows; from there
     the rate leads to all rows. O(2000 n d) time for each of about six factors, d^2 for planes.
     """
-    whole, matters, least = len(rows.X), found.matters, narrowest(rows, options.kernel)
+    whole, (least, reached) = len(rows.X), narrowest(rows, options.kernel)
+    columns = int(np.count_nonzero(found.matters[: len(found.bandwidth)]))
     options = replace(options, ridge=found.ridge or 0.0)
     most = HELD_ROWS + int(HELD_SUMS / HELD_ROWS / rows.sums_per_pair(options.degree))
     rows = rows.draw(most, generator)
     held, others = hold_out(rows, min(HELD_ROWS, len(rows.X) // 5), generator)
     few = len(others.X)
-    bandwidth, smoothing, rate = bring_to_rows(found.bandwidth, found.smoothing, matters, searched, few, options.degree)
-    found = replace(found, bandwidth=bandwidth, smoothing=smoothing)
-    criterion = HeldOutRows(held, others, found, categories, options)
-    if matters.any():
+    rate, last = (rate_factor(*sizes, columns, options.degree) for sizes in ((searched, few), (few, whole)))
+    criterion = HeldOutRows(held, others, found.scaled(rate), categories, options)
+    if found.matters.any():
         minimise_near(criterion, np.ones(1), 1.0, tolerance=TOLERANCE, max_evaluations=MOST_EVALUATIONS)
     else:
         criterion.evaluate(np.zeros(1))
     best = criterion.best
     factor = float(np.exp(best.theta[0]))
-    bandwidth, smoothing, last = bring_to_rows(*criterion.at(factor), matters, few, whole, options.degree)
     note = (
         f"{options.criterion.name!r} on a sample of {searched} of {whole} rows ({seed_as_text(options.random_state)}), "
         f"then times {rate * factor * last:.6g}: {len(held.X)} rows held out are predicted best so from {few} others"
     )
-    found = replace(found, bandwidth=np.maximum(bandwidth, least), smoothing=smoothing, bandwidth_note=note)
+    found = criterion.at(factor).scaled(last)
+    bandwidth = np.maximum(found.bandwidth * max(1.0, float((reached / found.bandwidth).min())), least)
+    found = replace(found, bandwidth=bandwidth, bandwidth_note=note)
     if found.loo_error is not None:
         found = replace(found, loo_error=float(best.error.sum()), loo_empty_windows=best.empty_windows)
     return found if np.isnan(best.prior_share) else replace(found, prior_share=best.prior_share)

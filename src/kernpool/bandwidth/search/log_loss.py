@@ -12,7 +12,7 @@ likelihood [1]_ in place of the likelihood. Without it, a search among many band
 few rows by chance.
 
 *One factor*, for one column and kernels without a slope: as of squared errors
-(`kernpool.bandwidth.search.drivers`).
+(`kernpool.bandwidth.search.one_factor`).
 
 *One bandwidth per column*: a descent by L-BFGS-B from windows of 2.7 spreads, in which relevant columns emerge,
 and another one from the best common factor, which is taken only if it is better by two standard errors of the
@@ -31,9 +31,8 @@ from numpy.typing import NDArray
 
 from kernpool.bandwidth.criteria import prior_of_others, prior_share
 from kernpool.bandwidth.rules_of_thumb import canonical_ratio
-from kernpool.bandwidth.search.drivers import candidates
 from kernpool.bandwidth.search.objective import Objective, SearchObjective, Trial, cost_of_empty
-from kernpool.bandwidth.search.setup import TrainingRows
+from kernpool.bandwidth.search.setup import TrainingRows, candidates
 
 Array = NDArray[np.float64]
 
@@ -68,19 +67,13 @@ class LogLoss(SearchObjective):
 
     def __init__(self, fits: Objective, spread: Array) -> None:
         rows, categories = fits.rows, fits.categories
-        self.tried, self.tried_quickly = [], []
+        self.tried = []
         self.fits, self.rows, self.columns, self.box, self.way = fits, rows, fits.columns, fits.box, fits.way
         self.prior = prior_of_others(rows.value, rows.weight, rows.exclusion)
         self.log_spread, self.is_mine, self.largest = np.log(spread), rows.value > 0.5, categories.largest
         (low, high, _), k = self.box, len(self.largest)
         self.low = np.r_[low[: self.columns], np.full(k, LEAST_ROOT)]
         self.high = np.r_[high[: self.columns], np.ones(k)]
-        self.chosen: Trial | None = None
-
-    @property
-    def best(self) -> Trial:
-        """Evaluated point that the search chose; before that, the one with the smallest criterion."""
-        return self.chosen or super().best
 
     def theta(self, x: Array) -> Array:
         """Return log bandwidths and smoothings, given log bandwidths and square roots of normalised smoothings."""
@@ -190,7 +183,7 @@ def search(criterion: LogLoss, first: LogLoss) -> str:
     options = first.fits.options
     first.starts = 2
     best = descend(first, first.at_factor(WIDE * canonical_ratio(options.kernel)), STEPS, TOLERANCE)
-    grid = candidates(first.rows, np.exp(first.log_spread), options)
+    grid = candidates(first.rows, np.exp(first.log_spread), options, np.exp(first.low))
     factors = np.geomspace(0.5 * grid[0], grid[-1], LADDER) if len(grid) > 1 else grid
     ladder = (first.at(first.at_factor(factor), slope=False) for factor in factors)
     narrow = descend(first, min(ladder, key=lambda point: point.penalised).x, STEPS, TOLERANCE)

@@ -30,8 +30,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.bandwidth.criteria import LARGEST, lies_within_gap, replace_at_high_leverage
-from kernpool.bandwidth.rules_of_thumb import bring_to_rows, canonical_ratio
-from kernpool.bandwidth.search.setup import SearchOptions, TrainingRows
+from kernpool.bandwidth.rules_of_thumb import canonical_ratio, rate_factor
+from kernpool.bandwidth.search.setup import STEPS, SearchOptions, TrainingRows
 from kernpool.core import NO_CATEGORIES, Categories, PoolState, Problem, sums_of_others
 from kernpool.core.local_fit import LocalFit, change_by_ridge, solve, with_ridge
 from kernpool.kernels import Kernel
@@ -41,11 +41,9 @@ Array = NDArray[np.float64]
 
 LARGEST_LOG_PENALTY = 500.0
 FIRST_RIDGE = 0.3  # keys at the query
-# Of the Gaussian, between equally spaced rows: with .45 and .6 the error of means of x**2 between 50 rows is 10 and 2
-# times that of lines from row to row; the best bandwidths of curves without noise are .4 to .7.
-STEPS = 0.6
 MOST_UNEVEN = 1.5  # of the upper quartile to the 10th percentile of steps; of uniform rows it is 13
-EQUAL = 1.0 + 1e-12  # criteria: fast ones have twelve digits or so
+EQUAL, SAME = 1.0 + 1e-12, 1.0 + 1e-15  # criteria: fast ones have twelve digits or so, and near points differ by less
+SHARP = 1e-3  # log bandwidths: nearer to each other, points of equal criteria are those of one minimum
 EXACT = 1e-28  # mean square, of outputs in units of their range, where rows are predicted exactly
 
 
@@ -97,13 +95,13 @@ class SearchObjective:
         Whether a faster method than the engine evaluates.
     tried : list of Trial
         Evaluations whose values may be reported.
-    tried_quickly : list of Trial
-        Evaluations by a faster method, once `confirm` has evaluated the best of them by the engine.
+    chosen : Trial or None
+        The best evaluation where not the criterion alone says so: by the engine, once a faster method has found it.
     rejected : float
         The smallest mean square of windows that are no candidates, because they lie within the gap; whose criterion is
         infinite.
-    smallest, widest : float
-        Smallest and largest log bandwidths of candidates, where one factor is searched for.
+    widest : float
+        Largest log bandwidth of candidates, where one factor is searched for.
     """
 
     rows: TrainingRows
@@ -114,9 +112,8 @@ class SearchObjective:
     starts = 0
     is_quick = False
     tried: list[Trial]
-    tried_quickly: list[Trial]
+    chosen: Trial | None = None
     rejected = widest = math.inf
-    smallest = -math.inf
     # Local minima of a grid of common factors that are refined, and how far, in log bandwidths.
     refined_minima, tolerance = 3, 1e-7
 
@@ -129,10 +126,12 @@ class SearchObjective:
 
     @property
     def best(self) -> Trial:
-        """Evaluated point with the smallest criterion; of those equal to rounding, the one of largest bandwidths."""
-        candidates = [one for one in self.tried if self.smallest <= one.theta[0] <= self.widest]
-        highest = EQUAL * min(one.penalised for one in candidates) + EXACT
-        return max((one for one in candidates if one.penalised <= highest), key=lambda one: one.theta.sum())
+        """Evaluated point that was chosen; else of smallest criterion, and where that is flat of largest bandwidths."""
+        if self.chosen is not None:
+            return self.chosen
+        candidates = [one for one in self.tried if one.theta[0] <= self.widest]
+        theta, penalised = np.array([one.theta for one in candidates]), [one.penalised for one in candidates]
+        return candidates[widest_minimum(theta, np.maximum(penalised, EXACT))]
 
     def relevant(self, theta: Array) -> NDArray[np.bool_]:
         """Return which columns matter: bandwidths below 1e2 ranges, and smoothings below their upper ends."""
@@ -144,10 +143,26 @@ class SearchObjective:
 
         They are within the box, and columns that are smoothed away stay so.
         """
-        (low, high, _), d = self.box, self.columns
-        matter, rows = fewer.relevant(theta), (len(fewer.rows.X), len(self.rows.X))
-        bandwidth, smoothing, _ = bring_to_rows(np.exp(theta[:d]), theta[d:], matter, *rows, degree)
-        return np.where(matter, np.clip(np.concatenate([np.log(bandwidth), smoothing]), low, high), high)
+        (low, high, _), d, matter = self.box, self.columns, fewer.relevant(theta)
+        factor = rate_factor(len(fewer.rows.X), len(self.rows.X), int(np.count_nonzero(matter[:d])), degree)
+        expected = np.append(theta[:d] + np.log(factor), theta[d:] * factor**2)
+        return np.where(matter, np.clip(expected, low, high), high)
+
+
+def widest_minimum(theta: Array, criterion: Array) -> int:
+    """Return the row of parameters of least criterion: where that is flat the widest, elsewhere to the last digits.
+
+    Examples
+    --------
+    >>> widest_minimum(np.array([[0.0], [1.0], [1.0 + 1e-6], [2.0]]), np.array([1.0, 1.0, 1.0 + 1e-13, 2.0]))
+    1
+    """
+    near, width = np.arange(len(theta)), theta.sum(axis=1)
+    for equal in (EQUAL, SAME):
+        near = near[criterion[near] <= equal * criterion[near].min()]
+        widest = near[np.argmax(width[near])]
+        near = near[np.abs(theta[near] - theta[widest]).max(axis=1) <= SHARP]
+    return int(widest)
 
 
 def cost_of_empty(empty: NDArray[np.bool_], weight: Array) -> float:
@@ -173,8 +188,6 @@ def cost_of_empty(empty: NDArray[np.bool_], weight: Array) -> float:
     >>> round(cost_of_empty(np.array([True, False, False, False]), np.ones(4)), 2)
     0.58
     """
-    if not empty.any():
-        return 0.0
     total = float(weight.sum())
     occupied, least = 1.0 - float(weight @ empty) / total, 1.0 / (max(total, float(len(weight))) + 1.0)
     return -2.0 * math.log(max(occupied, least))
@@ -195,8 +208,6 @@ class Evaluation:
         These times the root of the penalty, whose squares add up to the criterion.
     penalised : float
         Mean of squares of all outputs times the penalty.
-    error : ndarray of shape (c,)
-        Mean of squares of each output, without penalty.
     root : float
         Root of the penalty, which multiplies the residuals; infinite where the criterion is not defined.
     penalty_slope : float
@@ -215,7 +226,6 @@ class Evaluation:
     unpenalised: Array
     residual: Array
     penalised: float
-    error: Array
     root: float
     penalty_slope: float
     problem: Problem
@@ -275,10 +285,9 @@ def penalise_bandwidths(
     penalty = float(np.log1p(relevance)[varies].sum() + LIKENESS * off @ off)
     moving = varies & (log_ratio < FARTHEST)
     slope[:d] = np.where(moving, -2.0 * relevance / (1.0 + relevance) + 2.0 * LIKENESS * off, 0.0)
-    some = largest > 0
-    share = np.where(some, theta[d:] / np.where(some, largest, 1.0), 1.0)
+    unit = np.divide(1.0, largest, where=largest > 0, out=np.zeros(len(largest)))
+    share = np.where(largest > 0, theta[d:] * unit, 1.0)
     penalty += float(np.log1p((1.0 - share) / (share + EDGE)).sum())
-    unit = np.where(some, 1.0 / np.where(some, largest, 1.0), 0.0)
     slope[d:] = -unit / (share + EDGE)
     return WEIGHT / total * penalty, WEIGHT / total * slope
 
@@ -290,6 +299,7 @@ STEEPEST = 1e30  # slope of a prediction, in ranges of the outputs
 ROUNDING = 1e-12
 
 
+@dataclass(eq=False)
 class Objective(SearchObjective):
     """Bandwidth-selection criterion of training rows as a function of log bandwidths and smoothings.
 
@@ -306,36 +316,35 @@ class Objective(SearchObjective):
         A penalty on bandwidths: `penalise_bandwidths` for the columns of the search.
     """
 
-    def __init__(
-        self,
-        rows: TrainingRows,
-        options: SearchOptions,
-        categories: Categories = NO_CATEGORIES,
-        penalty: Penalty | None = None,
-    ) -> None:
-        self.rows, self.options, self.categories, self.penalty = rows, options, categories, penalty
-        self.tried, self.tried_quickly = [], []
-        self.columns, criterion, largest = rows.bandwidths, options.criterion, categories.largest
+    rows: TrainingRows
+    options: SearchOptions
+    categories: Categories = NO_CATEGORIES
+    penalty: Penalty | None = None
+
+    def __post_init__(self) -> None:
+        rows, options, largest = self.rows, self.options, self.categories.largest
+        self.tried, self.columns = [], rows.bandwidths
         # To 1e4 ranges, where all values weigh the same; there a constant column stays. Criteria begin to be flat at
         # three ranges. Smoothings have no flat part.
-        low, high = np.log(narrowest(rows, options.kernel)), np.log(FLAT * np.where(rows.extent > 0, rows.extent, 1.0))
+        least, self.reached = narrowest(rows, options.kernel)
+        low, high = np.log(least), np.log(FLAT * np.where(rows.extent > 0, rows.extent, 1.0))
         flat = np.append(high - np.log(FLAT) + 1.0, np.full(len(largest), np.inf))
         self.box = np.append(low, 0.0 * largest), np.append(high, largest), flat
-        self.parameters = self.columns + len(categories.kernels)
+        self.parameters = self.columns + len(largest)
         self.ridge = FIRST_RIDGE * rows.unit if options.ridge is None else options.ridge
         problem = Problem.from_arrays(
             rows.X,
             rows.X,
             rows.value,
             kernel=options.kernel,
-            bandwidth=np.where(np.ptp(rows.X, axis=0) > 0, np.ptp(rows.X, axis=0), 1.0),
+            bandwidth=rows.geometry.per_column(np.exp(high) / FLAT),
             key_weight=None if np.all(rows.weight == 1.0) else rows.weight,
             degree=options.degree,
             geometry=rows.geometry,
         )
         if rows.exclusion is not None:
             problem = problem.excluding(rows.exclusion.code, rows.exclusion)
-        own = np.arange(len(rows.X)) if criterion.exclude_self and rows.exclusion is None else None
+        own = np.arange(len(rows.X)) if options.criterion.exclude_self and rows.exclusion is None else None
         self.problem = replace(problem, self_index=own, value_center=np.zeros_like(problem.value_center))
         self._total, self._number = rows.total, rows.number
         self._share = np.sqrt(rows.weight / self._total)[:, None]
@@ -343,11 +352,18 @@ class Objective(SearchObjective):
 
     def evaluate(self, theta: Array) -> Evaluation:
         """Evaluate the criterion at log bandwidths, smoothings and maybe a log ridge, and record it in `tried`."""
+        theta = self.lifted(theta)
         problem = self.at(theta)
         options = self.options
         plan = choose(problem, options.algorithm, reuse=True)
         state = plan.reduce(problem, n_jobs=options.n_jobs, progress=options.progress)
         return self.judge(theta, problem, state)
+
+    def lifted(self, theta: Array) -> Array:
+        """Return parameters with all bandwidths widened by one factor where windows do not reach the next row."""
+        theta = theta.copy()
+        theta[: self.columns] += np.log(max(1.0, float((self.reached / np.exp(theta[: self.columns])).min())))
+        return theta
 
     def jacobian(self, at: Evaluation) -> Array:
         """Return derivatives of the residuals with respect to all parameters of the evaluation, of shape (n c, p).
@@ -447,7 +463,7 @@ class Objective(SearchObjective):
         empty_windows = int(np.count_nonzero(~fit.occupied))
         self.tried.append(Trial(theta[: self.parameters], penalised, error, empty_windows, ridge))
         return Evaluation(
-            theta, unpenalised, residual, penalised, error, root, slope, problem, state, fit, hat, by_fit, by_hat, ridge
+            theta, unpenalised, residual, penalised, root, slope, problem, state, fit, hat, by_fit, by_hat, ridge
         )
 
     def differentiate(self, at: Evaluation, moved: Array, log_hat_moved: Array | None) -> Array:
@@ -539,39 +555,47 @@ class Objective(SearchObjective):
         return np.divide(total, others[:, None], where=others[:, None] > 0, out=np.zeros_like(total))
 
 
-def narrowest(rows: TrainingRows, kernel: Kernel) -> Array:
-    """Return the smallest bandwidths that a search tries; 1e4 of constant columns.
+def narrowest(rows: TrainingRows, kernel: Kernel) -> tuple[Array, Array]:
+    """Return the smallest bandwidths that a search tries, 1e4 of constant columns, and those of which one is reached.
 
-    For equally spaced rows of one column .6 of a step of the Gaussian, and what smooths as much of other kernels. Left
-    out, such a row is predicted by its neighbours on both sides, equally well at all narrow bandwidths, but a point
-    between two rows by the nearer one alone: leave-one-out does not see that the fit is a staircase. Elsewhere a tenth
-    of a small step, where a Gaussian window holds equal values alone: where steps differ, dense rows may need windows
-    far below the median step, and where values repeat, or in several columns, rows of one value predict each other (of
-    a weekday beside a week, whose bandwidth is wide, .33 of a step was best).
+    Rows on a grid, in columns of equal steps and without repetition, have a window that reaches to the next row of one
+    column at least: .6 of its step of the Gaussian, and what smooths as much of other kernels. Left out, a row is
+    predicted by its neighbours on all sides, equally well at all narrow bandwidths, but a point between two rows by the
+    nearer one alone: leave-one-out does not see that the fit is a staircase. Of 11 of 100 grids of two columns whose
+    windows were narrower in both, the error between rows falls to .17 to .92 of it.
+
+    In one column alone windows may have half of that: they hold the rows of one value beside a wide window of the
+    other column, such as of a weekday among weeks, and leave-one-out judges that. There .33 of a step was best, of
+    errors .047 for .105 with .45 and .24 with .6; of 43 grids of curves with so narrow a window in one column .3 is
+    better than less in 18 and worse in one, .45 in 26 and 8, .6 in 15 and 26.
+
+    Where steps differ, dense rows may need windows far below the median step, and where values repeat rows of one value
+    predict each other: then a tenth of a small step, where a Gaussian window holds equal values alone.
 
     Examples
     --------
     >>> from kernpool import get_kernel
-    >>> columns = np.arange(6.0), np.repeat([0.0, 5.0, 7.0], 2), np.tile([0.0, 5.0, 7.0], 2)
-    >>> for X in (columns[:1], columns[1:2], columns[1:]):
+    >>> columns = np.arange(6.0), np.repeat([0.0, 5.0, 7.0], 2), np.tile([0.0, 5.0], 3)
+    >>> for X in (columns[:1], columns[1:2], columns[::2]):
     ...     rows = TrainingRows.from_arrays(np.column_stack(X), np.arange(6.0))
-    ...     narrowest(rows, get_kernel("gaussian")).round(1)
-    array([0.6])
-    array([0.2])
-    array([0.2, 0.2])
+    ...     print(*(part.round(1) for part in narrowest(rows, get_kernel("gaussian"))))
+    [0.6] [0.6]
+    [0.2] [0.]
+    [0.3 1.5] [0.6 3. ]
     """
     from scipy.spatial import KDTree
 
-    gaps, bandwidth_of = [], rows.geometry.per_column(np.arange(rows.bandwidths))
+    each, reached = np.full(rows.bandwidths, FLAT), np.zeros(rows.bandwidths)
+    is_grid = 2 * len(np.unique(rows.X, axis=0)) > rows.number
     for a in range(rows.bandwidths):
-        columns = rows.X[:, bandwidth_of == a]
-        # Distances between neighbouring values of a column, or of points of several columns to their nearest ones.
-        if columns.shape[1] == 1:
-            gaps.append(np.diff(np.unique(columns)))
-        else:
-            points = np.unique(columns, axis=0)
-            gaps.append(KDTree(points).query(points, k=2)[0][:, 1] if len(points) > 1 else np.empty(0))
-    low, middle, high = np.quantile(gaps[0], [0.1, 0.5, 0.75]) if gaps and len(gaps[0]) else (0.0, 0.0, 0.0)
-    is_even = len(gaps) == 1 and 2 * len(gaps[0]) > len(rows.X) and high <= MOST_UNEVEN * low
-    least = STEPS * float(canonical_ratio(kernel)) * middle if is_even else 0.0
-    return np.array([max(0.1 * np.quantile(gap, 0.1), least) if gap.size else FLAT for gap in gaps])
+        points = np.unique(rows.X[:, rows.bandwidth_of == a], axis=0)
+        if len(points) > 1:
+            # Distances between neighbouring values of a column, or of points of several columns to their nearest ones.
+            gap = np.diff(points[:, 0]) if points.shape[1] == 1 else KDTree(points).query(points, k=2)[0][:, 1]
+            low, reached[a], high = np.quantile(gap, [0.1, 0.5, 0.75])
+            each[a] = 0.1 * low
+            is_grid &= bool(high <= MOST_UNEVEN * low)
+    if not is_grid:
+        return each, np.zeros_like(reached)
+    reached *= STEPS * canonical_ratio(kernel)
+    return np.maximum(each, reached if len(each) == 1 else 0.5 * reached), reached

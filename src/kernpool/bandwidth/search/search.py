@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from kernpool.bandwidth.criteria import LOG_LOSS, Criterion
 from kernpool.bandwidth.search import log_loss
-from kernpool.bandwidth.search.drivers import search_one_factor, search_per_column
 from kernpool.bandwidth.search.fast_objectives import AllPairsObjective, PairwiseObjective
 from kernpool.bandwidth.search.objective import Objective, Penalty, SearchObjective, penalise_bandwidths
+from kernpool.bandwidth.search.one_factor import search_one_factor
+from kernpool.bandwidth.search.per_column import search_per_column
 from kernpool.bandwidth.search.setup import SearchOptions, SearchStart, TrainingRows, begin
 from kernpool.core import NO_CATEGORIES, Categories, Exclusion, Reweighting
 from kernpool.data.encoding import Encoding
@@ -32,24 +33,16 @@ Array = NDArray[np.float64]
 EXPECTED_PASSES = 120  # for the progress report only
 
 
-class SearchProgress:
-    """Progress of a bandwidth search, reported after every piece of a pass over the rows.
+def progress_of_passes(listener: Progress, rows: int) -> Progress:
+    """Return what reports progress of each pass over so many rows as that of a search."""
+    finished, expected = 0, EXPECTED_PASSES * rows
 
-    Parameters
-    ----------
-    listener : callable
-        The caller's `progress`.
-    rows : int
-        Number of rows of the search.
-    """
+    def report(done: int, total: int) -> None:
+        nonlocal finished
+        listener(finished + done, max(expected, finished + total))
+        finished += total if done == total else 0
 
-    def __init__(self, listener: Progress, rows: int) -> None:
-        self._listener, self._expected, self._done = listener, EXPECTED_PASSES * rows, 0
-
-    def report(self, done: int, total: int) -> None:
-        """Report progress of a pass over the rows as progress of the search."""
-        self._listener(self._done + done, max(self._expected, self._done + total))
-        self._done += total if done == total else 0
+    return report
 
 
 @dataclass(frozen=True)
@@ -187,6 +180,18 @@ class Found:
             return np.ones(len(self.bandwidth) + len(self.smoothing), dtype=np.bool_)
         return self.bandwidth_search.relevance > 0
 
+    def scaled(self, factor: float) -> "Found":
+        """Return what was found with the bandwidths of columns that matter times a factor.
+
+        Smoothings shrink as fast as squared bandwidths (Hall, Li and Racine, "Nonparametric estimation of regression
+        functions in the presence of irrelevant regressors", Review of Economics and Statistics 89 (2007), 784-789,
+        theorem 2.1).
+        """
+        matters, d = self.matters, len(self.bandwidth)
+        bandwidth = np.where(matters[:d], self.bandwidth * factor, self.bandwidth)
+        smoothing = np.where(matters[d:], self.smoothing * factor**2, self.smoothing)
+        return replace(self, bandwidth=bandwidth, smoothing=smoothing)
+
     def attributes(self) -> dict[str, Any]:
         """Return the attributes of a fitted estimator."""
         return {f"{name}_": found for name, found in vars(self).items() if found is not None}
@@ -265,7 +270,7 @@ def search_bandwidth(
     is within 2e-6.
 
     *One bandwidth per column*, for kernels that have a slope: damped Gauss-Newton steps on log h from a dozen starts
-    (see `kernpool.bandwidth.search.drivers`), each a pass and a pullback. Then, from the best point, each bandwidth
+    (see `kernpool.bandwidth.search.per_column`), each a pass and a pullback. Then, from the best point, each bandwidth
     is scanned from end to end while the others stay fixed, and valleys along such lines are new starts: 150 to 700
     passes. With more than eight columns there are half a dozen starts, and the ten most promising columns by their
     slopes are scanned once: 70 to 200 passes, whatever the number of columns. This does not certify a global minimum,
@@ -301,7 +306,7 @@ def search_bandwidth(
     ridge = 0.0 if not options.degree or (one and options.ridge is None) else options.ridge
     options = replace(options, ridge=ridge)
     if options.progress is not None:
-        options = replace(options, progress=SearchProgress(options.progress, len(rows.X)).report)
+        options = replace(options, progress=progress_of_passes(options.progress, len(rows.X)))
     generator = check_random_state(options.random_state)
     penalty: Penalty | None = None
     if criterion.regular and not one:  # one number hardly overfits
@@ -386,7 +391,6 @@ def _outcome(
     judged = objectives[-1]
     best, rows, spread, one, d = judged.best, start.rows, start.spread, start.one_factor, len(start.spread)
     theta = best.theta
-    tried = [*judged.tried_quickly, *judged.tried]
     bandwidth, smoothing = np.exp(theta[:d]), theta[d:]
     matters = judged.relevant(theta)[:d]
     if one and criterion is not LOG_LOSS:
@@ -401,7 +405,7 @@ def _outcome(
             f"the mean squared residual of the outputs is {error} in float64: their squares are beyond its range; "
             "bandwidths are not affected, but rescale y for errors and intervals"
         )
-    penalised = np.array([best.penalised, *(at.penalised for at in tried)])
+    penalised = np.array([best.penalised, *(at.penalised for at in judged.tried)])
     with np.errstate(over="ignore", under="ignore", divide="ignore"):
         values = np.ldexp(penalised, start.power)
         if criterion.in_logs:
@@ -417,9 +421,9 @@ def _outcome(
         common_factor=one,
         error=error,
         empty_windows=best.empty_windows,
-        tried=start.restore(np.array([[*np.exp(at.theta[:d]), *at.theta[d:]] for at in tried]), np.inf),
+        tried=start.restore(np.array([[*np.exp(at.theta[:d]), *at.theta[d:]] for at in judged.tried]), np.inf),
         values=values[1:],
-        evaluations=sum(len(one.tried_quickly) + len(one.tried) for one in objectives),
+        evaluations=sum(len(one.tried) for one in objectives),
         starts=objectives[0].starts,
         rows=len(judged.rows.X),
         seconds=seconds,

@@ -1,8 +1,8 @@
 """Options of a bandwidth search, and its rows and columns in canonical form.
 
 `SearchOptions` is made once and passed as it is. `canonical_rows` has one order of rows and columns, equal rows merged,
-and rows of weight zero dropped. `begin` prepares a search, and decides between one common factor and one bandwidth per
-column.
+and rows of weight zero dropped. `candidates` are factors common to all bandwidths. `begin` prepares a search, and
+decides between one common factor and one bandwidth per column.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.bandwidth.criteria import CRITERIA, LOG_LOSS, Criterion
-from kernpool.bandwidth.rules_of_thumb import column_spread
 from kernpool.core import CARTESIAN, SINGLE_ROWS, Categories, Exclusion, Geometry, Units
+from kernpool.core.input_validation import column_spread
 from kernpool.core.moments import layout_of
 from kernpool.execution.progress import Progress
 from kernpool.kernels import Kernel
@@ -95,6 +95,8 @@ class TrainingRows:
         Weight that counts as one row: the mean weight, but at most one. It is below one if weights were normalised.
     bandwidths : int
         Number of bandwidths, at most one per column.
+    bandwidth_of : ndarray of int, shape (d,)
+        Which of them each column has.
     """
 
     X: Array
@@ -107,13 +109,16 @@ class TrainingRows:
     number: float = field(init=False)
     unit: float = field(init=False)
     bandwidths: int = field(init=False)
+    bandwidth_of: NDArray[np.intp] = field(init=False)
 
     def __post_init__(self) -> None:
         total = float(self.weight.sum())
         number = max(total, float(len(self.X)))
         bandwidths = len(self.geometry) or self.X.shape[1]
-        numbers = {"total": total, "number": number, "unit": total / max(number, 1.0), "bandwidths": bandwidths}
-        self.__dict__.update(numbers)  # frozen afterwards
+        bandwidth_of = self.geometry.per_column(np.arange(bandwidths))
+        unit = total / max(number, 1.0)
+        # Frozen afterwards.
+        vars(self).update(total=total, number=number, unit=unit, bandwidths=bandwidths, bandwidth_of=bandwidth_of)
 
     @classmethod
     def from_arrays(
@@ -220,17 +225,14 @@ def column_order(rows: TrainingRows) -> tuple[NDArray[np.intp], NDArray[np.intp]
     value -= share @ value
     variance = share @ value**2
     value /= np.sqrt(np.where(variance > 0, variance, 1.0))
-    explained = np.zeros(d + k)
-    for a, column in enumerate(rows.X.T if d > 1 else ()):
-        rank = np.unique(column, return_inverse=True)[1].astype(np.float64)
-        rank -= share @ rank
-        square = share @ rank**2
-        explained[a] = np.sum((share * rank @ value) ** 2) / (square if square > 0 else 1.0)
-    for start, columns in zip(rows.geometry.starts, rows.geometry, strict=True) if rows.geometry else ():
-        if columns > 1:
-            point, root = slice(start, start + columns), np.sqrt(share)[:, None]
-            axes = root * (rows.X[:, point] - share @ rows.X[:, point])
-            explained[point] = np.sum((axes @ np.linalg.lstsq(axes, root * value)[0]) ** 2)
+    explained, root = np.zeros(d + k), np.sqrt(share)[:, None]
+    for a in range(rows.bandwidths if d > 1 else 0):
+        (point,) = np.nonzero(rows.bandwidth_of == a)
+        axes = rows.X[:, point]
+        if len(point) == 1:
+            axes = np.unique(axes, return_inverse=True)[1].reshape(-1, 1).astype(np.float64)
+        axes = root * (axes - share @ axes)
+        explained[point] = np.sum((axes @ np.linalg.lstsq(axes, root * value)[0]) ** 2)
     for a, level in enumerate(rows.code.T if k > 1 else ()):
         of_level = np.array([np.bincount(level, share * column) for column in value.T])
         weight = np.bincount(level, share)
@@ -264,9 +266,8 @@ def distinct_rows(rows: TrainingRows) -> tuple[TrainingRows, NDArray[np.intp]]:
     columns = [*rows.X[:, numeric].T, *rows.code[:, categorical].T, *rows.value.T, *together]
     keys = columns
     if rows.geometry:
-        bandwidth_of = rows.geometry.per_column(np.arange(rows.bandwidths))[numeric]
         unit = np.where(rows.extent > 0, rows.extent, 1.0)
-        keys = [*np.round(rows.away / unit, DIGITS).T[list(dict.fromkeys(bandwidth_of))], *columns]
+        keys = [*np.round(rows.away / unit, DIGITS).T[list(dict.fromkeys(rows.bandwidth_of[numeric]))], *columns]
     order = np.lexsort(keys[::-1])
     new = np.any([column[order[1:]] != column[order[:-1]] for column in columns], axis=0)
     first = np.flatnonzero(np.append(True, new))
@@ -284,7 +285,7 @@ def canonical_rows(rows: TrainingRows) -> TrainingRows:
 AFFORDABLE_SUMS, FEWEST_ROWS = 6e8, 2048
 # Of an evaluation that takes a third of a second on one core, so that a search ends within a minute: sums over pairs,
 # and numbers that are eliminated from the equations of planes. Means of few columns leave out pairs that are far apart.
-LARGEST_COST, CROWDED = {"planes": 1.6e9, "means": 4.0 * AFFORDABLE_SUMS, "means of many columns": AFFORDABLE_SUMS}, 50
+LARGEST_COST_OF_PLANES, LARGEST_COST, CROWDED = 1.6e9, 2.4e9, 50
 FEWEST_OF_MANY = 100
 
 
@@ -317,12 +318,63 @@ def affordable_rows(rows: TrainingRows, options: SearchOptions) -> int:
         return n
     most = max(FEWEST_ROWS, int(np.sqrt(AFFORDABLE_SUMS / sums)))
     d = rows.X.shape[1]
-    largest = LARGEST_COST["planes" if options.degree else "means of many columns" if d > CROWDED else "means"]
+    largest = LARGEST_COST_OF_PLANES if options.degree else LARGEST_COST / (4.0 if d > CROWDED else 1.0)
     solves = options.degree * d**3  # sums n^2 + solves n is the cost of n rows
     slowest = int((np.sqrt(solves**2 + 4.0 * sums * largest) - solves) / (2 * sums))
     # With a ridge rows may be fewer than columns: from 145 and from 250 rows in 200 columns errors are 1.64 and 1.63.
     fewest = FEWEST_OF_MANY if options.criterion.regular or not options.degree else 2 * (d + 2)
     return min(n if n < 2 * most else most, max(slowest, fewest))
+
+
+GRID_SIZE = 64
+FINE_GRID_SIZE, FINE_GRID_ROWS = 256, 1000  # for compact kernels, whose error has kinks
+STEP_ROWS = 64  # for the boxcar: up to 2016 distances, each tried
+# Of the Gaussian, between equally spaced rows: with .45 and .6 the error of means of x**2 between 50 rows is 10 and 2
+# times that of lines from row to row; the best bandwidths of curves without noise are .4 to .7.
+STEPS = 0.6
+
+
+def candidates(rows: TrainingRows, spread: Array, options: SearchOptions, least: Array) -> Array:
+    """Return a grid of common bandwidth factors, from below the distances between rows to well above them.
+
+    From the narrowest window of one column, or .6 of a small nearest-neighbour distance of several, to ten diameters of
+    the data. Below, a window holds one row and nothing changes; above, all rows weigh the same.
+
+    Parameters
+    ----------
+    rows : TrainingRows
+        Of the search.
+    spread : ndarray of shape (bandwidths,)
+        Bandwidths at the factor one.
+    options : SearchOptions
+        Kernel.
+    least : ndarray of shape (bandwidths,)
+        The narrowest windows of each column.
+
+    Returns
+    -------
+    ndarray of shape (k,)
+        Equally spaced in logarithm; for the boxcar on few rows one for every step of its error; a single one if no
+        column varies.
+    """
+    from scipy.spatial import KDTree
+    from scipy.spatial.distance import pdist
+
+    scaled = replace(rows, X=rows.X / rows.geometry.per_column(spread))
+    points, diameter = np.unique(scaled.X, axis=0), float(np.linalg.norm(scaled.extent))
+    if diameter == 0:  # all rows at one point: every bandwidth gives the mean
+        return np.ones(1)
+    kernel = options.kernel
+    if kernel.profile_name == "boxcar" and len(points) <= STEP_ROWS:
+        # The error is a step function of h, which changes where h passes a distance: one candidate per step.
+        steps = np.unique(pdist(points, "chebyshev" if kernel.composition == "product" else "euclidean"))
+        return np.concatenate([[0.5 * steps[0]], np.sqrt(steps[:-1] * steps[1:]), [2.0 * steps[-1]]])
+    size = FINE_GRID_SIZE if kernel.is_compact and len(points) <= FINE_GRID_ROWS else GRID_SIZE
+    if len(spread) == 1:
+        low = float(least[0] / spread[0])
+    else:
+        low = STEPS * float(np.quantile(KDTree(points).query(points, k=2)[0][:, 1], 0.1))
+    return np.asarray(np.exp(np.linspace(np.log(low), np.log(10.0 * diameter), size)))
 
 
 class SearchStart(NamedTuple):
@@ -406,14 +458,14 @@ def begin(rows: TrainingRows, options: SearchOptions, categories: Categories) ->
     spread = np.ones(1) if is_categorical else column_spread(rows.X, rows.weight, rows.geometry)
     (by_column, categorical), varies = column_order(rows), rows.extent > 0
     # Bandwidths by the first of their columns, and all columns of one together.
-    bandwidth_of = rows.geometry.per_column(np.arange(rows.bandwidths))[by_column]
+    bandwidth_of = rows.bandwidth_of[by_column]
     numeric = np.array([a for a in dict.fromkeys(bandwidth_of.tolist()) if varies[a]], dtype=np.intp)
     together = [by_column[bandwidth_of == a] for a in numeric]
     # Outputs in units of ``scale * 2**exponent``, with ranges between one half and one in units of the powers of two;
     # labels as they are.
     value, scale, exponent = rows.value, np.ones(rows.value.shape[1]), np.zeros(rows.value.shape[1], dtype=np.int32)
+    several = options.standardise and len(scale) > 1
     if options.criterion is not LOG_LOSS:
-        several = options.standardise and len(scale) > 1
         extent = np.ptp(value, axis=0)
         exponent = np.frexp(extent if several else np.full_like(extent, extent.max()))[1]
         value = np.ldexp(value, -exponent)
@@ -422,7 +474,6 @@ def begin(rows: TrainingRows, options: SearchOptions, categories: Categories) ->
             scale = np.sqrt(rows.weight @ (value - center) ** 2 / rows.total)
             scale = np.where(scale > 0, scale, 1.0)
             value = value / scale
-    has_own_units = bool(np.any(exponent != exponent[0]) or np.any(scale != 1.0))
     searched = replace(rows, code=np.ascontiguousarray(rows.code[:, categorical]), value=value)
     if len(numeric):
         geometry = Geometry(map(len, together) if rows.geometry else ())
@@ -439,5 +490,5 @@ def begin(rows: TrainingRows, options: SearchOptions, categories: Categories) ->
         rows.bandwidths,
         scale,
         exponent,
-        0 if has_own_units else 2 * int(exponent[0]),
+        0 if several else 2 * int(exponent[0]),
     )

@@ -2,7 +2,7 @@
 import { html, put } from "./dom.js";
 import { titled } from "./panel.js";
 
-const IQR_OF_NORMAL = 1.349; // as kernpool.bandwidth.rules_of_thumb.column_spread has it
+const IQR_OF_NORMAL = 1.349; // as kernpool.core.input_validation.column_spread has it
 
 export function makeRelevance(root, context) {
   const { store, words, payload } = context;
