@@ -264,7 +264,7 @@ class NadarayaWatsonRegressor(KernelRegressor):
     encoding_ : Encoding
         How columns are read; ``encoding_.kinds`` says what each is.
     relevance_ : ndarray of shape (columns,)
-        Spread of each numeric column over its bandwidth; zero where the column plays no role. Of a categorical one, how
+        Spread of each numeric column over its bandwidth, zero where the column plays no role; of a categorical one, how
         far its smoothing is from that. Only after a search.
     bandwidth_search_ : BandwidthSearch
         What was minimised, from how many starts, with what result; only after a search.
@@ -276,13 +276,13 @@ class NadarayaWatsonRegressor(KernelRegressor):
     loo_empty_windows_ : int
         Training rows that had no other row in their window there.
     key_, value_, key_weight_ : ndarray
-        The training rows, outputs and weights, not to be written into; absent after a fit to chunks.
+        The training rows, outputs and weights, not to be written into.
     robust_weight_ : ndarray of shape (n,)
         Robustness weight of each training row, only with `robust`.
     exclusion_ : Exclusion or None
         Which training rows are left out together, with groups or a gap.
     search_rows_ : ndarray of int
-        Training rows that the bandwidth was searched on, if these are not all; see `prediction_interval`.
+        Training rows that the bandwidth was searched on, if these are not all.
     smoother_ : Smoother or StoredModel
         The fitted model, which never changes: parameters that are set later count from the next fit on.
     source_, reference_ : Source, and dict or None
@@ -292,7 +292,7 @@ class NadarayaWatsonRegressor(KernelRegressor):
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of str
-        Names of the columns of a frame; methods refuse another order: pass ``X[model.feature_names_in_]``.
+        Names of the columns of a frame, in the order that methods want.
     target_name_ : str or None
         Name of the Series y, by which pictures call the outputs.
     index_ : pandas.Index or None

@@ -210,9 +210,9 @@ class AdditiveTerms(PrintedResult):
         Names of the d numeric columns.
     prediction, local_mean : ndarray of shape (m,) or (m, c)
         Predictions, and means of the outputs around the queries by pooling weights. The difference is the sum of the
-        terms. Categories act by the weights alone, so by the mean.
+        terms. Categories have no term of their own: they change which rows are averaged.
     value, center : ndarray of shape (m, d)
-        The query, and the mean of the rows around it by pooling weights; NaN for columns compared by rank.
+        The query, and the mean of the rows around it by pooling weights.
     slope, term : ndarray of shape (m, d) or (m, d, c)
         Slopes of the planes per unit of the column, and terms: slope times (value - center).
     index : optional

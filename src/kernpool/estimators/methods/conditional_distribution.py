@@ -642,8 +642,7 @@ class ConditionalDistributions(FittedModel):
         Parameters
         ----------
         X : array_like of shape (m, d), or None
-            Evaluation points. None, the default, is for the training rows, each left out as in the fit, so that no row
-            checks a distribution that contains it.
+            Evaluation points. None, the default, is for the training rows, each left out as in the fit.
         y_bandwidth : float, array_like of shape (c,), "rule" or "ml", default=None
             Smooths the distribution in y: each value is a normal distribution of this standard deviation. None is for
             steps at the values, ``"rule"`` Silverman's rule of the leave-one-out residuals, ``"ml"`` maximum likelihood
@@ -668,18 +667,12 @@ class ConditionalDistributions(FittedModel):
         UserWarning
             If `y_bandwidth` is ``"ml"`` and the likelihood has no maximum.
 
-        See Also
-        --------
-        quantile : Quantiles alone.
-        prediction_interval : Intervals with guarantees of coverage.
-
         Examples
         --------
         >>> from kernpool import NadarayaWatsonRegressor
         >>> model = NadarayaWatsonRegressor(bandwidth=0.5).fit([[0.0], [0.1], [0.2], [3.0]], [1.0, 2.0, 9.0, 5.0])
-        >>> y_at = model.conditional_distribution([[0.1], [3.0]])
-        >>> y_at.cdf(2.0).round(3), y_at.interval(0.5)
-        (array([0.669, 0.   ]), (array([1., 5.]), array([9., 5.])))
+        >>> model.conditional_distribution([[0.1], [3.0]]).cdf(2.0).round(3)
+        array([0.669, 0.   ])
         """
         model: FittedModel = as_fitted(self)
         shape = output_shape(model)
@@ -710,7 +703,7 @@ class ConditionalDistributions(FittedModel):
         X : array_like of shape (m, d), or None
             Evaluation points. None is for the training rows, each left out as in the fit.
         levels : float or array_like of shape (l,), default=0.5
-            Quantile orders, probabilities in any order; by default the conditional median.
+            Quantile orders; by default the conditional median.
         y_bandwidth : float, array_like of shape (c,), "rule" or "ml", default=None
             As for `conditional_distribution`; None is for quantiles that are values.
 
@@ -729,16 +722,13 @@ class ConditionalDistributions(FittedModel):
         See Also
         --------
         ConditionalDistribution.quantile : The formula, cost and caveats.
-        confidence_interval : How well the mean is known, which is another question.
-        pool_quantile : The same of arrays.
 
         Examples
         --------
         >>> from kernpool import NadarayaWatsonRegressor
         >>> model = NadarayaWatsonRegressor(bandwidth=0.5).fit([[0.0], [0.1], [0.2], [3.0]], [1.0, 2.0, 9.0, 5.0])
-        >>> model.quantile([[0.1], [3.0]], [0.1, 0.5, 0.9])
-        array([[1., 2., 9.],
-               [5., 5., 5.]])
+        >>> model.quantile([[0.1]], [0.1, 0.5, 0.9])
+        array([[1., 2., 9.]])
         """
         return self.conditional_distribution(X, y_bandwidth=y_bandwidth).quantile(levels)
 
