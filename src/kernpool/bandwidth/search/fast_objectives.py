@@ -22,7 +22,7 @@ their digits, and any c and beta will do.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -139,43 +139,32 @@ NO_SLOPE = np.zeros((1, 1))
 LARGEST_EXPONENT = 100.0  # of a factor that derivatives are divided by
 
 
-@dataclass(frozen=True)
 class Tables:
-    """Factors of the weights at one set of bandwidths: units of the columns, and tables of the categorical columns.
+    """Factors of the weights at the bandwidths of a problem: units of the columns, and tables of the categorical ones.
 
-    Parameters
+    Attributes
     ----------
     unit : ndarray of shape (d,)
         By which the columns are multiplied, so that a weight is ``2**-(squared distance)``.
     exponents : ndarray of shape (k, most levels, most levels)
         Exponents of the categorical factors; infinity for a factor of zero.
-    slopes : tuple of k ndarrays of shape (levels, levels)
+    slopes : list of k ndarrays of shape (levels, levels)
         Derivatives of the factors by the smoothing.
-    log_slopes : tuple of k ndarrays of shape (levels, levels)
+    log_slopes : list of k ndarrays of shape (levels, levels)
         Derivatives of the log factors; empty where a factor is close to zero.
     """
 
-    unit: Array
-    exponents: Array
-    slopes: tuple[Array, ...] = ()
-    log_slopes: tuple[Array, ...] = ()
-
-    @classmethod
-    def of(cls, problem: Problem) -> Tables:
-        """Build the `Tables` of a pooling problem."""
-        unit, factors = PER_BANDWIDTH / problem.similarity.bandwidth, problem.factors
-        if factors is None:
-            return cls(unit, np.zeros((0, 1, 1)))
-        most = max(map(len, factors.tables))
-        exponents = np.zeros((len(factors.tables), most, most))
+    def __init__(self, problem: Problem) -> None:
+        self.unit = PER_BANDWIDTH / problem.similarity.bandwidth
+        tables, slopes = ((), ()) if problem.factors is None else (problem.factors.tables, problem.factors.slopes)
+        most = max(map(len, tables), default=1)
+        self.exponents, self.log_slopes = np.zeros((len(tables), most, most)), list[Array]()
         with np.errstate(divide="ignore"):
-            for exponent, table in zip(exponents, factors.tables, strict=True):
+            for exponent, table in zip(self.exponents, tables, strict=True):
                 exponent[: len(table), : len(table)] = -np.log2(table)
-        slopes = tuple(map(np.ascontiguousarray, factors.slopes))
-        if exponents.max() > LARGEST_EXPONENT:
-            return cls(unit, exponents, slopes)
-        pairs = zip(slopes, factors.tables, strict=True)
-        return cls(unit, exponents, slopes, tuple(slope / table for slope, table in pairs))
+        self.slopes = list(map(np.ascontiguousarray, slopes))
+        if self.exponents.max(initial=0.0) <= LARGEST_EXPONENT:
+            self.log_slopes = [slope / table for slope, table in zip(self.slopes, tables, strict=True)]
 
 
 class Buffers:
@@ -244,7 +233,7 @@ class AllPairsObjective(FastObjective):
 
     def _sum(self, problem: Problem) -> PoolState:
         """Return the kernel sums (a `PoolState`) at all training rows, in the original order of the rows."""
-        layout, unit, tables = problem.layout, 1.0 / problem.similarity.bandwidth, Tables.of(problem)
+        layout, unit, tables = problem.layout, 1.0 / problem.similarity.bandwidth, Tables(problem)
         n = len(self._key)
         sums, shift = np.empty((n, 1 + layout.width)), np.empty(n)
 
@@ -267,7 +256,7 @@ class AllPairsObjective(FastObjective):
         Of shape (n, c, p), or (n, c + 1, p) with the derivatives of log H_ii last, for criteria that use them. With a
         cotangent of shape (n, c), return only the derivatives of the sums of fits times it, of shape (n, 1, p).
         """
-        problem, fit, tables = at.problem, at.fit.rows(self._order), Tables.of(at.problem)
+        problem, fit, tables = at.problem, at.fit.rows(self._order), Tables(at.problem)
         unit, state = 1.0 / problem.similarity.bandwidth, at.state.rows(self._order)
         (n, d), c = self._key.shape, len(self._value)
         outputs = c + (1 if at.hat.size else 0)
