@@ -20,8 +20,8 @@ from kernpool import explore
 from kernpool.datasets import make_sine_power
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-SIZE = (900, 560)  # of the window; the picture is what of it is above the panels
-HEIGHT, WIDTH = 545, 640
+SIZE = (900, 600)  # of the window; the picture is what of it is above the panels
+HEIGHT, WIDTH = 582, 640
 COLORS = 48
 PAUSE, STEP = 700, 90  # milliseconds
 MOVE = """(slider, value) => {
@@ -40,7 +40,7 @@ def moves() -> list[tuple[str, int, int]]:
 
     return [
         *slide("query", 110, 300), *slide("query", 300, 180),
-        *slide("bandwidth-0", 198, 60), *slide("bandwidth-0", 60, 290), *slide("bandwidth-0", 290, 198),
+        *slide("bandwidth-0", 198, 130), *slide("bandwidth-0", 130, 290), *slide("bandwidth-0", 290, 198),
         *slide("query", 180, 110),
     ]  # fmt: skip
 

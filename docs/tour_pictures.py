@@ -46,8 +46,6 @@ def _fit(ax: Any, n: Namespace, prediction: Any, title: str | None = None, legen
         truth=n["y_truth"],
         name="prediction",
         ax=ax,
-        scatter_kwargs={"label": "training samples"},
-        truth_kwargs={"label": "truth"},
     )
     # as it is taught: x in [0, 5], y in [-1, 5]; more only if a draw of the noise leaves it
     ax.set(xlim=(-0.1, 5.1), ylim=(min(-1.0, n["y_train"].min() - 0.2), max(5.0, n["y_train"].max() + 0.2)))
@@ -319,7 +317,7 @@ def draw_uncertainty(n: Namespace) -> Figures:
     ):
         display = KernelCurveDisplay.from_estimator(
             n["curve"], n["blood_fat"], n["progress"], quantity=of, band="simultaneous", ax=ax,
-            name="curve, and its slope", center_kwargs={"label": "bias-corrected curve"},
+            name="curve, and its slope",
             scatter_kwargs={"label": "patients"},
         )  # fmt: skip
         for shade, kind in zip(display.bands_, ("95 % simultaneous band", "95 % pointwise interval"), strict=True):
@@ -333,18 +331,16 @@ def draw_uncertainty(n: Namespace) -> Figures:
 def draw_expectation(n: Namespace) -> Figures:
     """Draw conditional quantiles, prediction intervals, and their coverage on held-out rows."""
     figure, axes = _panels(1, 2, 10.0, 4.6, sharey=True)
-    samples = {"label": "patients"}
-    fan = QuantileFanDisplay.from_estimator(
-        n["curve"], n["blood_fat"], n["progress"], ax=axes[0], scatter_kwargs=samples
-    )
+    fan = QuantileFanDisplay.from_estimator(n["curve"], n["blood_fat"], n["progress"], ax=axes[0])
     for shade, share in zip(fan.bands_, (90, 50), strict=True):
         shade.set_label(f"{share} % of the patients")
     fan.line_.set_label("median")
     both = KernelCurveDisplay.from_estimator(
         n["curve"], n["blood_fat"], n["progress"], band="confidence", prediction=0.9, ax=axes[1],
-        name="curve: the mean", center_kwargs={"label": "bias-corrected curve"},
-        scatter_kwargs=samples,
+        name="curve: the mean",
     )  # fmt: skip
+    for display in (fan, both):
+        display.scatter_.set_label("patients")
     both.expected_.set_label("90 % prediction interval: a new patient")
     both.bands_[0].set_label("95 % pointwise interval")
     for ax in axes:

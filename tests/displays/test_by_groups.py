@@ -1,5 +1,7 @@
 """Curves by group, several curves on one axes, and surfaces: what is drawn, and what the legend says of it."""
 
+import re
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -53,7 +55,8 @@ def test_a_curve_with_its_band_and_its_samples_for_each_level(by):
     words = entries(ax)
     assert words[: len(displays)] == [one.name for one in displays]
     assert words[len(displays) :][:3] == ["training samples", "90 % prediction interval", "95 % pointwise interval"]
-    assert title(ax) == f"by {by}, other columns at " + ("doors 3.5" if by == "kind" else "kind ash")
+    others = "doors 3.5" if by == "kind" else "kind ash\nonly samples of these categories are drawn"
+    assert title(ax) == f"by {by}, other columns at {others}"
     ax.figure.draw_without_rendering()
     assert ax.get_legend().get_window_extent().y0 >= ax.get_window_extent().y1  # it covers no points
     low, high = ax.get_ylim()
@@ -80,6 +83,20 @@ def test_one_curve_says_where_the_others_are_held_and_draws_samples_of_that_cate
     assert_array_equal(display.x_train, FRAME["size"][KIND == "ash"])
     if draw is KernelCurveDisplay.from_estimator:
         assert entries(display.ax_) == ["training samples", "prediction"]
+
+
+def test_levels_that_differ_in_late_digits_have_their_own_names():
+    model = NadarayaWatsonRegressor(bandwidth=0.3).fit(FRAME[["size"]].assign(code=10001 + np.arange(N) % 2), Y)
+    assert entries(KernelCurveDisplay.from_estimator(model, by="code").ax_)[:2] == ["10001", "10002"]
+    assert title(KernelCurveDisplay.from_estimator(model, feature=0).ax_) == "other columns at code 10001.5"
+
+
+def test_no_line_of_the_title_ends_between_a_column_and_its_value():
+    X = pd.DataFrame(RNG.uniform(size=(20, 6)), columns=[f"column of number {i}" for i in range(6)])
+    note = PartialDisplay.from_estimator(NadarayaWatsonRegressor(bandwidth=0.3).fit(X, X.sum(axis=1)), band=None).note
+    assert len(note.splitlines()) > 2
+    for line in note.split("\n"):
+        assert re.fullmatch(r"(other columns at |)(column of number \d 0\.\d+(, ?|))+", line)
 
 
 def test_several_displays_on_one_axes_have_their_own_colors_and_entries():

@@ -187,6 +187,8 @@ def test_heads_are_on_one_scale():
     assert several.axes_.shape == (2, 3)
     assert {image.get_clim() for image in several.images_} == {(0.0, heads.max())}
     assert [ax.get_title() for ax in several.axes_[0]] == ["a", "b", "c"]
+    each = AttentionDisplay.from_weights(heads, title=[["a", "b", "c"], ["d", "e", "f"]])
+    assert [ax.get_title() for ax in each.axes_.flat] == list("abcdef")
 
 
 def test_weights_straight_from_a_layer():

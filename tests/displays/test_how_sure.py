@@ -79,9 +79,12 @@ def test_given_intervals_are_drawn_in_the_order_of_the_places(rows, model):
         assert_array_equal(upper, interval.upper[order])
     assert_array_equal(display.bands[0].df, intervals[1].df[order])
     expected, green = model.prediction_interval(at[:, None]), {"color": "green", "label": "mine"}
-    one = KernelCurveDisplay.from_predictions(at, at, prediction_interval=expected, expected_kwargs=green)
+    one = KernelCurveDisplay.from_predictions(
+        at, at, prediction_interval=expected, bands=intervals, curve_kwargs=green, band_kwargs=green, scatter_kwargs={}
+    )
     assert_array_equal(ends(one.expected_), (at[order], expected.lower[order], expected.upper[order]))
-    assert to_rgba(one.expected_.get_facecolor()[0])[:3] == to_rgba("green")[:3]
+    for color in (one.lines_[0].get_color(), *(band.get_facecolor()[0] for band in one.bands_)):
+        assert to_rgba(color)[:3] == to_rgba("green")[:3]
     assert "mine" in entries(one.ax_)
 
 
@@ -159,8 +162,5 @@ def test_residuals_of_some_rows(rows):
     assert len(display.marked_.get_xdata()) == 2
     assert display.ax_.get_xlabel() == "age"
     assert display.plot(marked=0).marked_ is None
-    styled = display.plot(scatter_kwargs={"color": "green"}, noise_kwargs={"color": "green"})
-    for artist in (styled.scatter_, styled.noise_):
-        assert tuple(artist.get_facecolor()[0][:3]) == to_rgba("green")[:3]
     flat = NadarayaWatsonRegressor(kernel="constant").fit(*rows)
     assert_allclose(ResidualDisplay.from_estimator(flat).noise, flat.residuals().noise[0])

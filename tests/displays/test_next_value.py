@@ -87,16 +87,15 @@ def test_given_quantiles(rows, model):
     at = np.linspace(0.5, 4.5, 40)
     found = model.quantile(at[:, None], [0.5, 0.1, 0.9])
     fan = QuantileFanDisplay(x=at, quantile=found, levels=[0.5, 0.1, 0.9])
-    display = fan.plot(color="green", band_kwargs={"label": "mine"}, median_kwargs={"color": "green"})
+    display = fan.plot(color="green")
     x, lower, upper = ends(display.bands_[0])
     assert_array_equal(x, at)
     assert_array_equal((lower, upper), found[:, [1, 2]].T)
     assert_array_equal(display.line_.get_ydata(), found[:, 0])
-    assert entries(display.ax_) == ["mine", "median"]
+    assert entries(display.ax_) == ["80 % of values: quantiles 0.1 to 0.9", "median"]
     assert display.scatter_ is None
     red, green, blue, _ = display.bands_[0].get_facecolor()[0]
     assert green > red == blue
-    assert display.line_.get_color() == "green"
 
 
 @pytest.mark.parametrize("method", ["adaptive", "jackknife+"])
@@ -216,5 +215,3 @@ def test_confidence_intervals_are_asked_about_the_truth(rows, model):
     assert display.level == 0.95
     inside = (interval.lower <= 2 * np.sin(at)) & (2 * np.sin(at) <= interval.upper)
     assert_allclose(drawn(display)[1], inside.reshape(5, 10).mean(axis=1))
-    styled = display.plot(line_kwargs={"color": "green"}, bar_kwargs={"color": "green"})
-    assert styled.line_.get_color() == styled.bars_[0].lines[0].get_color() == "green"

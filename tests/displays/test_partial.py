@@ -6,6 +6,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 pd = pytest.importorskip("pandas", reason="frames need pandas")
 pytest.importorskip("matplotlib", reason="pictures need the extra 'plot'")
+from matplotlib.colors import to_hex
+from matplotlib.patches import Rectangle
 from sklearn.linear_model import LinearRegression
 
 from kernpool import (
@@ -75,6 +77,11 @@ def test_panels_are_answers_at_typical_rows(name):
     ).tolist()
     assert display.axes_[0].get_ylabel() == ("probability" if name == "classes" else "sales")
     assert [len(lines) for lines in display.lines_] == [2 if name == "classes" else 1] * 4
+    legend = display.figure_.legends[0]
+    if name == "classes":  # the entry of the bands shows the color of each class
+        colors = {to_hex(patch.get_facecolor()) for patch in legend.findobj(Rectangle)}
+        assert colors >= {to_hex(band.get_facecolor()[0]) for band in display.bands_[0]}
+        assert [text.get_text() for text in legend.get_texts()] == ["high", "low", "95 % pointwise interval"]
     assert np.ptp([ax.get_ylim() for ax in display.axes_], axis=0).max() == 0.0
 
 

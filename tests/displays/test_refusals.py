@@ -21,6 +21,7 @@ from kernpool import (
     QuantileFanDisplay,
     ResidualDisplay,
     open_chunks,
+    smooth,
 )
 
 RNG = np.random.default_rng(0)
@@ -56,7 +57,7 @@ REFUSED = {
         ((OF_TWO, TWO, Y), {"feature": 2}, r"feature must say.*\[0, 1\]; got 2"),
         ((OF_TWO, TWO, Y[1:]), {"feature": 0}, "y must have one entry per row of X, 60, got 59"),
         ((OF_TWO, TWO), {"feature": 1}, "X and y go together, got only X"),
-        ((OF_FRAME,), {"feature": "street"}, "column 'street' holds categories.*PartialDisplay"),
+        ((OF_FRAME,), {"feature": "street"}, "column 'street' holds categories.*by='street'"),
         ((OF_TWO,), {"by": 0}, "by must name another column .* at most 10 values; 0 has 60"),
         ((OF_FRAME,), {"feature": "size", "by": "size"}, "by must name another column than the drawn one"),
         ((MODEL, X, Y), {"band": "prediction"}, "band must be one of"),
@@ -110,12 +111,19 @@ REFUSED = {
         ((OTHER, X, Y), {"band": "confidence"}, "no confidence_interval"),
         ((GROUPED,), {"band": "confidence"}, "groups"),
         ((OF_FRAME,), {"features": ["z"]}, "features must say which column of X.*got 'z'"),
-        ((OF_FRAME,), {"features": [("size", "street")]}, "column 'street' holds categories.*by="),
+        ((OF_FRAME,), {"features": [("size", "street")]}, "column 'street' holds categories.*by='street'"),
         ((OF_TWO,), {"features": [(0, 0)]}, r"pairs of different columns, got \(0, 0\)"),
         ((OF_FRAME,), {"feature_names": ["a"]}, "feature_names must have one entry per column of X, 2, got 1"),
         ((OF_FRAME,), {"kind": "mean"}, "kind must be"),
         ((OF_FRAME,), {"axes": []}, "axes must have one entry per panel, 2, got 0"),
         ((OF_FRAME,), {"grid_resolution": 1}, "grid_resolution must be"),
+    ],
+    smooth: [
+        ((FRAME,), {"x": "siz", "y": "age"}, "x must be 'size' or 'street', got 'siz'; did you mean 'size'"),
+        ((FRAME,), {"x": "size", "y": "street", "by": "size"}, "different columns.* got 'size', 'street' and 'size'"),
+        ((FRAME.rename(columns={"size": "lower"}),), {"x": "street", "y": "lower"}, "none be called 'lower'"),
+        ((FRAME,), {"x": "size", "y": "street", "points": 2.5}, "points must be an integer from 1 on"),
+        ((FRAME[:0],), {"x": "size", "y": "street"}, "X is empty"),
     ],
     KernelDisplay.from_kernels: [
         ((["gaussian", "gaussian"],), {}, "each once"),

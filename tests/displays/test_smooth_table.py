@@ -45,12 +45,17 @@ def test_dates_given_points_and_another_model():
     assert_allclose(table["wage"], model.fit(DATA[["age"]], DATA["wage"]).predict(pd.DataFrame({"age": [1.0, 2.0]})))
 
 
-def test_what_is_refused():
-    with pytest.raises(ValueError, match=r"x must say which column of data.*got 'aeg'"):
-        smooth(DATA, x="aeg", y="wage")
-    with pytest.raises(ValueError, match="rows") as found:
-        smooth(DATA.assign(sex=["d"] * 2 + ["f"] * (N - 2)), x="age", y="wage", by="sex")
-    assert found.value.__notes__ == ["in the group d"]
+def test_groups_keep_their_type():
+    data = DATA.assign(sex=pd.Categorical(DATA["sex"], ["m", "f", "x"], ordered=True), hired=DATA["sex"] == "f")
+    data.index = [0] * N
+    for by in ("sex", "hired"):
+        assert smooth(data, x="age", y="wage", by=by, points=2)[by].dtype == data[by].dtype
+
+
+def test_the_group_that_is_refused_is_named():
+    with pytest.raises(ValueError, match="row 1 ") as found:
+        smooth(DATA.assign(wage=DATA["wage"].where(DATA.index != 2)), x="age", y="wage", by="sex")
+    assert found.value.__notes__ == ["in the group ['f'], whose rows are counted by themselves"]
 
 
 @pytest.mark.filterwarnings("ignore:The copy keyword is deprecated")  # of pandas, in seaborn

@@ -44,7 +44,7 @@ NEEDED = {"y", "y_calibration", "value", "endog", "prediction", "interval", "y_t
 NO_ROWS = """
 against algorithm aliases allow_empty ax axes band bands bandwidth by by_class calibration cmap colorbar column
 columns composition confidence cotangent criterion deep degree delta empty estimator exclude_self
-factor factors feature feature_names features fill force frac geometry grid_resolution interval_kwargs is_sorted it
+factor factors feature feature_names features fill force frac geometry grid_resolution is_sorted it
 k kernel kernels keys kind language level levels load log_profile log_slope make max_bytes memory method
 missing model n_columns n_jobs n_queries n_resamples name null of output parameters path points prediction_interval
 prediction_method problem profile progress quantity queries query_code random_state resampled return_sorted

@@ -16,7 +16,7 @@ from statsmodels.datasets import engel
 from kernpool import CoverageDisplay, KernelCurveDisplay, NadarayaWatsonRegressor
 
 table = engel.load_pandas().data
-table = table[table["income"] < 2500]
+table = table[table["income"] < 2000]  # beyond are ten households
 seen, new = train_test_split(table, test_size=1 / 3, random_state=0)
 X, y = seen[["income"]], seen["foodexp"]
 model = NadarayaWatsonRegressor().fit(X, y)
@@ -37,11 +37,12 @@ for ax, method in zip(axes, ("jackknife+", "adaptive"), strict=True):
     CoverageDisplay.from_estimator(
         model, new[["income"]], new["foodexp"], method=method, slices=4, ax=ax, target="households"
     )
+    ax.set(xlabel="predicted food expenditure, francs", ylim=(0.3, 1.02))
     ax.text(0.03, 0.04, f'method="{method}"', transform=ax.transAxes)
 plt.show()
 
 # %%
-# With 78 new households a share is known to a few percent only: the bars say so. What each method promises is a
+# With 75 new households a share is known to a few percent only: the bars say so. What each method promises is a
 # sentence:
 
 for method in ("adaptive", "jackknife+", "cv+"):

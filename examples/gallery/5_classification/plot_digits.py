@@ -32,7 +32,7 @@ weight = model.attention_weights(X_new[shown])
 fig, axes = plt.subplots(4, 6, figsize=(9, 6.6), layout="constrained")
 for row, i, alpha in zip(axes, shown, weight, strict=True):
     row[0].imshow(X_new[i].reshape(8, 8), cmap="Reds")
-    row[0].set_title(f"query: a {right[i]}, read as {predicted[i]}", fontsize=10)
+    row[0].set_title(f"a {right[i]}, read as {predicted[i]}", fontsize=10)
     for ax, j in zip(row[1:], np.argsort(alpha)[::-1], strict=False):
         ax.imshow(X[j].reshape(8, 8), cmap="gray_r")
         ax.set_title(f"{label[j]}, weight {alpha[j]:.2f}", fontsize=10)

@@ -26,7 +26,7 @@ print(smooth(penguins, x="bill_length_mm", y="body_mass_g", by="species", points
 
 plot = so.Plot(penguins, x="bill_length_mm", y="body_mass_g", color="species")
 plot = plot.add(so.Dots(alpha=0.4)).add(so.Line(), Smooth()).add(so.Band(), Smooth())
-plot.layout(size=(7.5, 4.4), extent=(0, 0, 0.84, 1)).plot(pyplot=True)
+plot.layout(size=(7.5, 4.4), extent=(0, 0, 0.78, 1)).plot(pyplot=True)
 plt.show()
 
 # %%

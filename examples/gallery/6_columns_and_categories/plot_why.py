@@ -28,7 +28,7 @@ print(explanation)
 _, ax = plt.subplots(figsize=(6, 2.8), layout="constrained")
 ax.barh([str(row) for row in explanation.row[0]], explanation.contribution[0])
 ax.invert_yaxis()
-ax.set(xlabel="contribution to the prediction", ylabel="training row")
+ax.set(title="the six rows of largest weight", xlabel="contribution to the prediction", ylabel="training row")
 plt.show()
 
 # %%

@@ -448,7 +448,7 @@ def label_codes(given: Any, rows: int, name: str) -> NDArray[np.int64]:
     listed = isinstance(given, list | tuple)  # of text and NaN NumPy makes text alone
     if listed or labels.dtype.kind not in "biuSU":
         items = given if listed else labels.tolist()
-        missing = np.array([is_missing(label) for label in items]) | _not_a_time(labels)
+        missing = np.array([is_missing(label) for label in items], dtype=bool) | _not_a_time(labels)
         if missing.any():
             raise ValueError(
                 f"{name} has no label in {missing.sum()} rows (the first is row {np.argmax(missing)}, counted from 0); "

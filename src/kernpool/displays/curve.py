@@ -363,10 +363,7 @@ class KernelCurveDisplay(drawing.Display):
         ax: Axes | None = None,
         curve_kwargs: drawing.Style = None,
         scatter_kwargs: drawing.Style = None,
-        truth_kwargs: drawing.Style = None,
         band_kwargs: drawing.Style = None,
-        center_kwargs: drawing.Style = None,
-        expected_kwargs: drawing.Style = None,
     ) -> KernelCurveDisplay:
         """Draw the fitted curve with its bands, the training samples and the true function, where given.
 
@@ -374,9 +371,8 @@ class KernelCurveDisplay(drawing.Display):
         ----------
         ax : matplotlib Axes, optional
             Where; a new figure by default.
-        curve_kwargs, scatter_kwargs, truth_kwargs, band_kwargs, center_kwargs, expected_kwargs : dict, optional
-            Passed to matplotlib for the curve, the samples, the truth, the bands of the curve and their center, which
-            have its color, and the prediction interval.
+        curve_kwargs, scatter_kwargs, band_kwargs : dict, optional
+            Passed to matplotlib for the curve, the samples and the bands of the curve, which have its color.
 
         Returns
         -------
@@ -389,7 +385,8 @@ class KernelCurveDisplay(drawing.Display):
         names = [line.get_label() for line in ax.lines if line.get_linestyle() == "-"]
         color = (curve_kwargs or {}).get("color") or drawing.next_color(ax)
         own, tint = (color, color) if self.is_level else (drawing.GRAY, drawing.BLUE)
-        self.scatter_ = drawing.draw_samples(ax, self.x_train, self.y_train, scatter_kwargs, color=own)
+        style: dict[str, Any] = {"color": own} | (scatter_kwargs or {})
+        self.scatter_ = drawing.draw_samples(ax, self.x_train, self.y_train, **style)
         if self.zero_line:
             ax.axhline(0.0, color=drawing.GRAY, linewidth=0.8, zorder=1)
         self.expected_: Any = None
@@ -400,7 +397,6 @@ class KernelCurveDisplay(drawing.Display):
                 x,
                 expected.lower,
                 expected.upper,
-                expected_kwargs,
                 facecolor=to_rgba(tint, PREDICTION_PALE),
                 edgecolor=tint,
                 linestyle="--",
@@ -411,33 +407,20 @@ class KernelCurveDisplay(drawing.Display):
         self.bands_: list[Any] = []
         for depth, band in enumerate(self.bands):  # the widest comes first, and is the palest
             style = {"color": color, "alpha": PALE if len(self.bands) > 1 and depth == 0 else DARK, "zorder": 1.5}
-            self.bands_.append(
-                drawing.draw_band(
-                    ax, x, band.lower, band.upper, band_kwargs, linewidth=0, label=label_of(band), **style
-                )
-            )
+            style |= {"linewidth": 0, "label": label_of(band)} | (band_kwargs or {})
+            self.bands_.append(drawing.draw_band(ax, x, band.lower, band.upper, **style))
         self.lines_: list[Any] = []
         if self.truth is not None:
-            style = {"color": drawing.BLACK, "linestyle": "--", "linewidth": 1.5, "zorder": 2}
-            self.lines_.append(drawing.draw_line(ax, x, self.truth, truth_kwargs, label="truth", **style))
-        style = {"color": color, "linewidth": 2.0 if len(x) < 1000 else 1.2, "zorder": 3}
+            self.lines_ += ax.plot(x, self.truth, "--", color=drawing.BLACK, linewidth=1.5, zorder=2, label="truth")
         label = f"{self.name} {len(names) + 1}" if self.name in names else self.name
-        self.lines_.append(drawing.draw_line(ax, x, self.prediction, curve_kwargs, label=label, **style))
+        style = {"color": color, "linewidth": 2.0 if len(x) < 1000 else 1.2, "zorder": 3, "label": label}
+        self.lines_ += ax.plot(x, self.prediction, **(style | (curve_kwargs or {})))
         self.center_line_: Any = None
         if self.bands and differs_visibly(self.prediction, self.bands[-1]):
-            style = {"color": color, "linestyle": ":", "linewidth": 1.5, "zorder": 2.5}
             center = self.bands[-1].center
-            self.center_line_ = drawing.draw_line(ax, x, center, center_kwargs, label=CENTER, **style)
+            (self.center_line_,) = ax.plot(x, center, ":", color=color, linewidth=1.5, zorder=2.5, label=CENTER)
         for one in self.others:
-            one.plot(
-                ax=ax,
-                curve_kwargs=curve_kwargs,
-                scatter_kwargs=scatter_kwargs,
-                truth_kwargs=truth_kwargs,
-                band_kwargs=band_kwargs,
-                center_kwargs=center_kwargs,
-                expected_kwargs=expected_kwargs,
-            )
+            one.plot(ax=ax, curve_kwargs=curve_kwargs, scatter_kwargs=scatter_kwargs, band_kwargs=band_kwargs)
         has_bands = bool(self.bands or self.expected_)
         if has_bands:
             drawn = [part for one in (self, *self.others) for part in one._typical_heights()]

@@ -106,7 +106,7 @@ class ResidualDisplay(drawing.Display):
         ax : matplotlib Axes, optional
             Where to draw; a new figure by default.
         **style
-            `marked`, `subsample`, `scatter_kwargs` and `noise_kwargs` of `plot`.
+            `marked` and `subsample` of `plot`.
 
         Returns
         -------
@@ -162,8 +162,6 @@ class ResidualDisplay(drawing.Display):
         ax: Axes | None = None,
         marked: int = 5,
         subsample: int | None = 2000,
-        scatter_kwargs: drawing.Style = None,
-        noise_kwargs: drawing.Style = None,
     ) -> ResidualDisplay:
         """Draw the residuals, the band of local noise, and circles around the rows of largest leverage.
 
@@ -175,8 +173,6 @@ class ResidualDisplay(drawing.Display):
             How many rows of the largest leverage to mark, with their numbers.
         subsample : int or None, default=2000
             Draw at most so many evenly chosen residuals, and those marked; None draws all.
-        scatter_kwargs, noise_kwargs : dict, optional
-            Passed to matplotlib for the residuals and the band.
 
         Returns
         -------
@@ -192,12 +188,12 @@ class ResidualDisplay(drawing.Display):
         ax = self._start(ax)
         label = f"{WIDTH:g} standard deviations of local noise"
         ends, style = WIDTH * self.noise, {"color": drawing.BLUE, "alpha": 0.18, "linewidth": 0, "label": label}
-        self.noise_ = drawing.draw_band(ax, self.noise_at, -ends, ends, noise_kwargs, zorder=1, **style)
+        self.noise_ = drawing.draw_band(ax, self.noise_at, -ends, ends, zorder=1, **style)
         ax.axhline(0.0, color=drawing.BLACK, linewidth=0.8, zorder=1.5)
         shown = drawing.evenly(len(self.at), subsample)
         label = "rows, each predicted from the others"
         points = self.at[shown], self.residual[shown]
-        self.scatter_ = drawing.draw_samples(ax, *points, scatter_kwargs, ink=0.35, zorder=2, label=label)
+        self.scatter_ = drawing.draw_samples(ax, *points, ink=0.35, zorder=2, label=label)
         self.marked_: Any = None
         first = np.argsort(-self.leverage, kind="stable")[:marked]
         if len(first):
@@ -284,7 +280,7 @@ class BandwidthPathDisplay(drawing.Display):
     y_label: str = "leave-one-out error"
 
     @classmethod
-    def from_estimator(cls, estimator: Any, *, ax: Axes | None = None, **style: Any) -> BandwidthPathDisplay:
+    def from_estimator(cls, estimator: Any, *, ax: Axes | None = None) -> BandwidthPathDisplay:
         """Draw the criterion of a fitted estimator's bandwidth search against the bandwidths tried.
 
         Parameters
@@ -293,8 +289,6 @@ class BandwidthPathDisplay(drawing.Display):
             Fitted with a bandwidth to be searched for.
         ax : matplotlib Axes, optional
             Where to draw; a new figure by default.
-        **style
-            `curve_kwargs` of `plot`.
 
         Returns
         -------
@@ -307,10 +301,10 @@ class BandwidthPathDisplay(drawing.Display):
             If the estimator did not search, or has categorical columns alone.
         """
         search = getattr(estimator, "bandwidth_search_", None)
-        if search is None:
+        if search is None or not np.isfinite(search.values).any():  # it is infinite where all fits are perfect
             raise ValueError(
-                "the estimator has no bandwidth_search_; fit it with bandwidth='loo', 'aicc' or 'gcv' (a model "
-                "loaded from a file does not have it either)"
+                "the estimator has no bandwidth_search_ with a finite criterion; fit it with bandwidth='loo', 'aicc' "
+                "or 'gcv' (a model loaded from a file does not have it either)"
             )
         refuse(estimator, "the path of bandwidths")
         tried, best, names, label = search.tried, search.bandwidth, None, "bandwidth h"
@@ -327,22 +321,15 @@ class BandwidthPathDisplay(drawing.Display):
             names=names,
             x_label=label,
             y_label=TITLES[search.criterion],
-        ).plot(ax=ax, **style)
+        ).plot(ax=ax)
 
-    def plot(
-        self,
-        *,
-        ax: Axes | None = None,
-        curve_kwargs: drawing.Style = None,
-    ) -> BandwidthPathDisplay:
+    def plot(self, *, ax: Axes | None = None) -> BandwidthPathDisplay:
         """Draw the criterion against the bandwidth: a curve, or with several columns one cloud of points per column.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
             Where; a new figure by default.
-        curve_kwargs : dict, optional
-            Passed to matplotlib for the curve or the points.
 
         Returns
         -------
@@ -351,32 +338,28 @@ class BandwidthPathDisplay(drawing.Display):
         """
         ax = self._start(ax)
         finite = np.isfinite(self.values)
-        if not finite.any():
-            raise ValueError("the criterion is infinite at every bandwidth that was tried: the fits are perfect")
         bandwidths, values = self.bandwidths[finite], self.values[finite]
         draw = self._curve if bandwidths.shape[1] == 1 else self._points
-        self.lines_: list[Line2D] = draw(ax, bandwidths, values, curve_kwargs or {})
+        self.lines_: list[Line2D] = draw(ax, bandwidths, values)
         ax.set_xscale("log")
         self._finish(loc="best", frameon=False)
         return self
 
-    def _curve(self, ax: Axes, bandwidths: Array, values: Array, style: dict[str, Any]) -> list[Line2D]:
+    def _curve(self, ax: Axes, bandwidths: Array, values: Array) -> list[Line2D]:
         order = np.argsort(bandwidths[:, 0])
-        default: dict[str, Any] = {"color": drawing.BLUE, "linewidth": 1.8, "marker": ".", "markersize": 5}
-        line = drawing.draw_line(ax, bandwidths[order, 0], values[order], style, **default)
+        lines = ax.plot(bandwidths[order, 0], values[order], ".-", color=drawing.BLUE, linewidth=1.8, markersize=5)
         best = float(self.best[0])
         ax.axvline(best, color=drawing.BLACK, linewidth=0.8, linestyle=":")
         ax.plot(
             [best], [values.min()], "o", color=drawing.RED, markersize=8, label=f"smallest at h = {best:.3g}", zorder=3
         )
-        return [line]
+        return lines
 
-    def _points(self, ax: Axes, bandwidths: Array, values: Array, style: dict[str, Any]) -> list[Line2D]:
+    def _points(self, ax: Axes, bandwidths: Array, values: Array) -> list[Line2D]:
         lines = []
-        default: dict[str, Any] = {"linestyle": "none", "marker": ".", "markersize": 6, "alpha": 0.35}
         for a, name in enumerate(self.names or [f"column {a}" for a in range(len(self.best))]):
             at, best = np.minimum(bandwidths[:, a], FLATTEST), float(self.best[a])
-            line = drawing.draw_line(ax, at, values, style, color=f"C{a}", **default)
+            (line,) = ax.plot(at, values, ".", color=f"C{a}", markersize=6, alpha=0.35)
             label = f"{name}: {best:.3g}" if best < FLATTEST else f"{name}: no bandwidth"
             ax.plot(
                 [min(best, FLATTEST)], [values.min()], "o", color=line.get_color(), markersize=9, label=label,

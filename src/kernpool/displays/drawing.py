@@ -23,6 +23,7 @@ from kernpool.execution.warnings import warn_caller
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import FigureBase
 
 # After Petroff (arXiv:2107.02270): color-blind readers can distinguish them, and their lightness differs in print.
 BLUE, RED, GRAY, BLACK = "#3f90da", "#bd1f01", "#717581", "#000000"
@@ -146,8 +147,6 @@ class Display:
 
     def _finish(self, **legend: Any) -> None:
         """Label the axes, hide the frame lines without ticks, and draw the legend, above unless its place is given."""
-        from matplotlib.legend_handler import HandlerTuple
-
         label_axis(self.ax_.xaxis, self.x_label, self.x_kind)
         self.ax_.set_ylabel(self.y_label)
         tidy(self.ax_)
@@ -157,11 +156,17 @@ class Display:
         # of several curves first those that have a name, then what is drawn of each, in their colors
         labels = sorted(entries, key=lambda label: len(entries[label]))
         wide = max(map(len, labels), default=0) + 6  # characters of an entry with its handle
-        style = {"handler_map": {tuple: HandlerTuple(ndivide=None)}} | legend
         if "loc" not in legend:
-            style = ABOVE | {"ncols": max(1, min(len(labels), ABOVE_WIDTH // wide))} | style
-        self.ax_.legend([entries[label] for label in labels], labels, **style)
+            legend = ABOVE | {"ncols": max(1, min(len(labels), ABOVE_WIDTH // wide))} | legend
+        draw_legend(self.ax_, {label: entries[label] for label in labels}, **legend)
         cover_glyphs(self.figure_)
+
+
+def draw_legend(of: Axes | FigureBase, entries: dict[str, Any], **style: Any) -> None:
+    """Draw a legend whose entries show several artists side by side, such as the bands of several curves."""
+    from matplotlib.legend_handler import HandlerTuple
+
+    of.legend(list(entries.values()), list(entries), handler_map={tuple: HandlerTuple(ndivide=None)}, **style)
 
 
 def next_color(ax: Axes) -> str:
@@ -184,11 +189,6 @@ def method_of(estimator: Any, name: str, remedy: str) -> Any:
     if found is None:
         raise TypeError(f"{type(estimator).__name__} has no {name}{remedy}")
     return found
-
-
-def styled(given: Style, **default: Any) -> dict[str, Any]:
-    """Return the default style of an artist, changed by what the caller gives."""
-    return default | (given or {})
 
 
 def check_length(name: str, values: Any, count: int, unit: str) -> None:
@@ -283,25 +283,18 @@ def evenly(n: int, at_most: int | None) -> NDArray[np.intp]:
 Array = NDArray[np.float64]
 
 
-def draw_line(ax: Axes, x: Array, y: Array, given: Style, **default: Any) -> Any:
-    """Draw a line, in the default style but for what the caller gives."""
-    (line,) = ax.plot(x, y, **styled(given, **default))
-    return line
-
-
-def draw_band(ax: Axes, x: Array, lower: Array, upper: Array, given: Style, **default: Any) -> Any:
+def draw_band(ax: Axes, x: Array, lower: Array, upper: Array, **style: Any) -> Any:
     """Fill the area between two limits, with gaps where one is not finite."""
-    known = np.isfinite(lower) & np.isfinite(upper)
-    return ax.fill_between(x, lower, upper, where=known, **styled(given, **default))
+    return ax.fill_between(x, lower, upper, where=np.isfinite(lower) & np.isfinite(upper), **style)
 
 
-def draw_samples(ax: Axes, x: Array | None, y: Array | None, given: Style, *, ink: float = 0.2, **default: Any) -> Any:
+def draw_samples(ax: Axes, x: Array | None, y: Array | None, *, ink: float = 0.2, **style: Any) -> Any:
     """Draw samples as circles, smaller and more transparent if there are many: `ink` is the least opacity."""
     if x is None or y is None:
         return None
     crowd = min(1.0, 100 / max(len(x), 1))
-    default = {"color": GRAY, "label": "training samples", "zorder": 1} | default
-    return ax.scatter(x, y, **styled(given, s=14 + 22 * crowd, alpha=ink + 0.25 * crowd, linewidths=0, **default))
+    default: dict[str, Any] = {"color": GRAY, "label": "training samples", "zorder": 1, "linewidths": 0}
+    return ax.scatter(x, y, **(default | {"s": 14 + 22 * crowd, "alpha": ink + 0.25 * crowd} | style))
 
 
 def limit_height(axes: Iterable[Axes], drawn: Sequence[Array], reach: float) -> None:

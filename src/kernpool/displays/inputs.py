@@ -106,16 +106,17 @@ class TrainingSamples:
         if len(held) > MOST_NAMED:
             return f"other columns at their {'medians and most frequent categories' if any(self.levels) else 'medians'}"
         typical = self.typical
-        named = ", ".join(f"{self.labels[i]} {self.text(i, typical[i])}" for i in held)
-        return textwrap.fill(f"other columns at {named}", 80) if held else ""
+        # no line ends between a column and its value
+        named = ", ".join(f"{self.labels[i]} {self.text(i, typical[i])}".replace(" ", "\xa0") for i in held)
+        return textwrap.fill(f"other columns at {named}", 80).replace("\xa0", " ") if held else ""
 
-    def text(self, column: int, cell: float) -> str:
-        """Return the text of a cell of a column: a category, a day, or a number of four digits."""
+    def text(self, column: int, cell: float, digits: int = 6) -> str:
+        """Return the text of a cell of a column: a category, a day, or a number with at most so many digits."""
         levels = self.levels[column]
         if levels is not None:
             return str(levels[int(cell)])
         is_date = self.kinds[column].startswith("date")
-        return str(np.datetime64(round(cell), "D")) if is_date else f"{cell:.4g}"
+        return str(np.datetime64(round(cell), "D")) if is_date else f"{cell:.{digits}g}"
 
     def index(self, feature: int | str | None, name: str = "feature") -> int:
         """Return the index of a column given by number or name; None is the only one."""
@@ -133,9 +134,9 @@ class TrainingSamples:
         column = self.index(feature, name)
         if self.levels[column] is not None and not (pairs and self.kinds[column] == "binary"):
             raise ValueError(
-                f"column {self.labels[column]!r} holds categories, and a curve is drawn over numbers; choose another "
-                "one, draw a curve for each of them with KernelCurveDisplay.from_estimator(by=), or all columns with "
-                "PartialDisplay"
+                f"column {self.labels[column]!r} holds categories, and curves and surfaces are drawn over numbers; "
+                "choose another one, or draw a curve for each category: "
+                f"KernelCurveDisplay.from_estimator(model, by={feature!r})"
             )
         return column
 
@@ -234,17 +235,20 @@ class Section:
             )
         held = [i for i, levels in enumerate(samples.levels) if levels is not None]
         note, sections = samples.note(column, index), []
+        drawn = np.zeros(len(samples.values), dtype=bool)
         for value in values:
             rows, name = np.ones(len(samples.values), dtype=bool), ""
             if value is not None:
-                rows, name = samples.values[:, index] == value, samples.text(index, value)
+                rows = samples.values[:, index] == value
+                name = samples.text(index, value, 15)  # values may differ in late digits alone
                 typical[index] = value
             section = cls.of(samples, [column], samples.grid(column, resolution, rows), typical[None])
             alike = rows & (samples.values[:, held] == typical[held]).all(axis=1)
+            drawn |= alike
             sections.append(replace(section, rows=alike, value=name))
         if by is not None:
             note = f"by {samples.labels[index]}" + f", {note}" * bool(note)
-        elif not alike.all():
+        if not drawn.all():
             note += "\nonly samples of these categories are drawn"
         return [replace(section, note=note) for section in sections]
 

@@ -62,7 +62,7 @@ class KernelDisplay:
         axes : sequence of matplotlib Axes, optional
             One per kernel; a new figure by default.
         **style
-            `curve_kwargs` and `names` of `plot`.
+            `names` of `plot`.
 
         Returns
         -------
@@ -84,9 +84,7 @@ class KernelDisplay:
         profiles = {kernel.name: kernel.profile(np.abs(grid)) for kernel in found}
         return cls(u=grid, profiles=profiles).plot(axes=axes, **style)
 
-    def plot(
-        self, *, axes: Any = None, names: Sequence[str] | None = None, curve_kwargs: drawing.Style = None
-    ) -> KernelDisplay:
+    def plot(self, *, axes: Any = None, names: Sequence[str] | None = None) -> KernelDisplay:
         """Draw the profile of each kernel in a panel of its own.
 
         Parameters
@@ -95,8 +93,6 @@ class KernelDisplay:
             One per kernel; a new figure by default.
         names : sequence of str, optional
             Titles; by default the kernels' names.
-        curve_kwargs : dict, optional
-            Passed to matplotlib for the curves.
 
         Returns
         -------
@@ -117,10 +113,9 @@ class KernelDisplay:
         self.figure_ = self.axes_[0].figure
         self.lines_: list[Any] = []
         highest = max(float(profile.max()) for profile in self.profiles.values())  # of all panels: they share the axis
-        style = drawing.styled(curve_kwargs, color=drawing.BLUE, linewidth=2.0)
         for ax, profile, name in zip(self.axes_, self.profiles.values(), names, strict=True):
-            ax.fill_between(self.u, profile, color=style["color"], alpha=0.15, linewidth=0)
-            self.lines_ += ax.plot(self.u, profile, **style)
+            ax.fill_between(self.u, profile, color=drawing.BLUE, alpha=0.15, linewidth=0)
+            self.lines_ += ax.plot(self.u, profile, color=drawing.BLUE, linewidth=2.0)
             ax.set(title=name, xlabel="u = (q − k) / h", ylim=(0, 1.05 * highest))
             drawing.tidy(ax)
         self.axes_[0].set_ylabel("K(u)")
@@ -137,7 +132,7 @@ class AttentionDisplay:
     weights : ndarray of shape (rows, columns, queries, keys)
         Weights of a grid of heads.
     title : str or sequence of str, optional
-        One title per column of heads.
+        One title for all columns of heads, one per column, or one per head.
     x_label, y_label : str
         Axis labels.
 
@@ -165,7 +160,7 @@ class AttentionDisplay:
     """
 
     weights: Array
-    title: str | list[str] | None = None
+    title: str | Sequence[Any] | None = None
     x_label: str = "keys"
     y_label: str = "queries"
 
@@ -209,7 +204,7 @@ class AttentionDisplay:
         cls,
         weights: ArrayLike,
         *,
-        title: str | list[str] | None = None,
+        title: str | Sequence[Any] | None = None,
         x_label: str = "keys",
         y_label: str = "queries",
         ax: Any = None,
@@ -221,7 +216,7 @@ class AttentionDisplay:
         weights : array_like of shape (queries, keys) or (rows, columns, queries, keys)
             Weights of one head, or of a grid of heads.
         title : str or list of str, optional
-            Title, or one per column of heads.
+            Title, or one per column of heads, or rows of one per head.
         x_label, y_label : str
             Axis labels.
         ax : matplotlib Axes, optional
@@ -267,8 +262,11 @@ class AttentionDisplay:
         else:
             drawing.check_length("ax", [ax], rows * columns, "head")
             axes = np.array([[ax]], dtype=object)
-        titles = [self.title] * columns if isinstance(self.title, str) or self.title is None else list(self.title)
-        drawing.check_length("title", titles, columns, "column of heads")
+        titles = [self.title] * columns if isinstance(self.title, str) else np.ravel(self.title or [""] * columns)
+        if len(titles) != rows * columns:
+            drawing.check_length("title", titles, columns, "column of heads")
+        for panel, title in zip(axes.flat, titles, strict=False):  # of the first row, or of all
+            panel.set_title(title)
         self.axes_, self.figure_, self.images_ = axes, axes[0, 0].figure, []
         # One scale for all heads. Negative weights are far smaller than positive ones, and have a half of their own.
         lowest, largest = float(self.weights.min()), max(float(self.weights.max()), 1e-300)
@@ -282,8 +280,6 @@ class AttentionDisplay:
             )
             self.images_.append(image)
             panel.locator_params(integer=True)
-            if i == 0 and titles[j]:
-                panel.set_title(titles[j])
             if i == rows - 1:
                 panel.set_xlabel(self.x_label)
             if j == 0:

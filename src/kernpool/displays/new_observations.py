@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
+CONFIDENCE = 0.95  # of the bars of coverage
 PALEST, DARKEST = 0.25, 0.6  # fraction of color in the outermost band and in the innermost of several
 
 
@@ -144,7 +145,7 @@ class QuantileFanDisplay(drawing.Display):
         ax : matplotlib Axes, optional
             Where to draw; a new figure by default.
         **style
-            `color`, `band_kwargs`, `median_kwargs` and `scatter_kwargs` of `plot`.
+            `color` of `plot`.
 
         Returns
         -------
@@ -177,15 +178,7 @@ class QuantileFanDisplay(drawing.Display):
             x_kind=section.kind,
         ).plot(ax=ax, **style)
 
-    def plot(
-        self,
-        *,
-        ax: Axes | None = None,
-        color: Any = drawing.BLUE,
-        band_kwargs: drawing.Style = None,
-        median_kwargs: drawing.Style = None,
-        scatter_kwargs: drawing.Style = None,
-    ) -> QuantileFanDisplay:
+    def plot(self, *, ax: Axes | None = None, color: Any = drawing.BLUE) -> QuantileFanDisplay:
         """Draw the bands between quantiles, the median line and the training samples.
 
         Parameters
@@ -194,8 +187,6 @@ class QuantileFanDisplay(drawing.Display):
             Where; a new figure by default.
         color : color, default=blue
             Color of the bands, mixed with white, the outermost most.
-        band_kwargs, median_kwargs, scatter_kwargs : dict, optional
-            Passed to matplotlib for the bands, the median line and the samples.
 
         Returns
         -------
@@ -214,15 +205,15 @@ class QuantileFanDisplay(drawing.Display):
             shade = drawing.mixed_with_white(color, ink)
             style: dict[str, Any] = {"color": shade, "linewidth": 0, "zorder": 0.5 + low / 100, "label": label}
             ends = self.quantile[:, low], self.quantile[:, high]
-            self.bands_.append(drawing.draw_band(ax, self.x, *ends, band_kwargs, **style))
-        self.scatter_ = drawing.draw_samples(ax, self.x_train, self.y_train, scatter_kwargs)
+            self.bands_.append(drawing.draw_band(ax, self.x, *ends, **style))
+        self.scatter_ = drawing.draw_samples(ax, self.x_train, self.y_train)
         self.line_: Any = None
         if len(self.levels) % 2:
             middle = len(self.levels) // 2
             level = self.levels[middle]
             label = "median" if level == 0.5 else f"quantile {level:g}"
-            style = {"color": drawing.BLACK, "linewidth": 1.6, "zorder": 3, "label": label}
-            self.line_ = drawing.draw_line(ax, self.x, self.quantile[:, middle], median_kwargs, **style)
+            curve = self.quantile[:, middle]
+            (self.line_,) = ax.plot(self.x, curve, color=drawing.BLACK, linewidth=1.6, zorder=3, label=label)
         self._finish(title=self.note, ncols=2)
         return self
 
@@ -277,7 +268,7 @@ class CoverageBins:
         return np.asarray(self.inside / self.rows)
 
     @classmethod
-    def of(cls, x: NDArray[Any], inside: NDArray[np.bool_], slices: int, confidence: float) -> CoverageBins:
+    def of(cls, x: NDArray[Any], inside: NDArray[np.bool_], slices: int) -> CoverageBins:
         """Create a `CoverageBins`: bins of nearly equal numbers of rows, or one bin for each label."""
         # rows with equal values share a bin
         values, at, counts = np.unique(x, return_inverse=True, return_counts=True)
@@ -292,12 +283,12 @@ class CoverageBins:
         found = np.bincount(number, weights=inside).astype(np.int64)
         parts = [place[number == one] for one in range(len(rows))]
         left, right, center = (np.array([of(part) for part in parts]) for of in (np.min, np.max, np.median))
-        return cls(left, right, center, rows, found, *binomial_limits(found, rows, confidence), labels)
+        return cls(left, right, center, rows, found, *binomial_limits(found, rows), labels)
 
 
-def binomial_limits(hits: NDArray[np.int64], trials: NDArray[np.int64], confidence: float) -> tuple[Array, Array]:
+def binomial_limits(hits: NDArray[np.int64], trials: NDArray[np.int64]) -> tuple[Array, Array]:
     """Return exact limits of a binomial probability, from hits and trials (Clopper and Pearson 1934)."""
-    tail = 0.5 * (1.0 - confidence)
+    tail = 0.5 * (1.0 - CONFIDENCE)
     misses = trials - hits
     lower = np.where(hits > 0, betaincinv(np.maximum(hits, 1), misses + 1, tail), 0.0)
     upper = np.where(misses > 0, betaincinv(hits + 1, np.maximum(misses, 1), 1.0 - tail), 1.0)
@@ -318,8 +309,6 @@ class CoverageDisplay(drawing.Display):
         Rows and hits, slice by slice.
     level : float
         Nominal coverage.
-    confidence : float, default=0.95
-        Of the bars.
     infinite, unknown : int, default=0
         How many intervals had no end, and how many rows were left out because they had no interval.
     x_label, y_label, x_kind : str
@@ -346,7 +335,6 @@ class CoverageDisplay(drawing.Display):
 
     slices: CoverageBins = field(kw_only=False)
     level: float
-    confidence: float = 0.95
     infinite: int = 0
     unknown: int = 0
     y_label: str = "fraction of values inside the interval"
@@ -366,12 +354,9 @@ class CoverageDisplay(drawing.Display):
         against: int | str | None = None,
         level: float = 0.9,
         method: str = "auto",
-        interval_kwargs: dict[str, Any] | None = None,
         slices: int = 10,
-        confidence: float = 0.95,
         target: str | None = None,
         ax: Axes | None = None,
-        **style: Any,
     ) -> CoverageDisplay:
         """Compute the prediction intervals of held-out rows by a fitted regressor, and draw their coverage.
 
@@ -389,18 +374,12 @@ class CoverageDisplay(drawing.Display):
             Probability that an interval holds the value.
         method : str, default="auto"
             As in `prediction_interval`.
-        interval_kwargs : dict, optional
-            Further arguments of `prediction_interval`, such as `X_calibration`.
         slices : int, default=10
             How many slices of about the same number of rows; of a column of labels each label is one.
-        confidence : float, default=0.95
-            Of the binomial bars.
         target : str, optional
             Name of the output; by default that of the Series y, or of the fit, or "y".
         ax : matplotlib Axes, optional
             Where to draw; a new figure by default.
-        **style
-            `bar_kwargs` and `line_kwargs` of `plot`.
 
         Returns
         -------
@@ -429,15 +408,13 @@ class CoverageDisplay(drawing.Display):
             )
         refuse_other_labels(labels_of_rows(X), y=y)
         target = target_name(estimator, y, target)
-        found = ask(X, level=level, method=method, **(interval_kwargs or {}))
+        found = ask(X, level=level, method=method)
         if against is None:  # rows without a prediction are in no slice
             x, label = found.center, f"prediction of {target}"
             ends = tuple(np.where(np.isnan(x), np.nan, end) for end in (found.lower, found.upper))
         else:
             (x, label), ends = column_of(X, against), (found.lower, found.upper)
-        return cls.from_intervals(
-            x, y, ends, level=level, slices=slices, confidence=confidence, x_label=label, target=target, ax=ax, **style
-        )
+        return cls.from_intervals(x, y, ends, level=level, slices=slices, x_label=label, target=target, ax=ax)
 
     @classmethod
     def from_intervals(
@@ -448,11 +425,9 @@ class CoverageDisplay(drawing.Display):
         *,
         level: float | None = None,
         slices: int = 10,
-        confidence: float = 0.95,
         x_label: str | None = None,
         target: str | None = None,
         ax: Axes | None = None,
-        **style: Any,
     ) -> CoverageDisplay:
         """Draw the coverage of given intervals, in bins of a given column.
 
@@ -468,16 +443,12 @@ class CoverageDisplay(drawing.Display):
             Nominal coverage; by default the level of `interval`.
         slices : int, default=10
             How many slices of about the same number of rows; rows of one x stay together.
-        confidence : float, default=0.95
-            Of the binomial bars.
         x_label : str, optional
             Axis label; by default the name of the Series x, or "x".
         target : str, optional
             What y is called; by default the name of the Series y, or "values".
         ax : matplotlib Axes, optional
             Where to draw; a new figure by default.
-        **style
-            `bar_kwargs` and `line_kwargs` of `plot`.
 
         Returns
         -------
@@ -491,7 +462,6 @@ class CoverageDisplay(drawing.Display):
             level or `slices` is invalid.
         """
         x_label, target = drawing.first_name(x_label, x, "x"), drawing.first_name(target, y, "values")
-        confidence = as_level(confidence, "confidence")
         slices = as_count("slices", slices)
         refuse_other_labels(labels_of_rows(x), "x", y=y)
         refuse_foreign("x", x)
@@ -517,31 +487,22 @@ class CoverageDisplay(drawing.Display):
             )
         inside = (lower <= values) & (values <= upper)
         return cls(
-            CoverageBins.of(column[known], inside[known], slices, confidence),
+            CoverageBins.of(column[known], inside[known], slices),
             level=level,
-            confidence=confidence,
             infinite=int(np.count_nonzero(known & (np.isinf(lower) | np.isinf(upper)))),
             unknown=int(np.count_nonzero(~known)),
             x_label=x_label,
             y_label=f"fraction of {target} inside the interval",
             x_kind="numeric" if kinds is None else kinds[0],
-        ).plot(ax=ax, **style)
+        ).plot(ax=ax)
 
-    def plot(
-        self,
-        *,
-        ax: Axes | None = None,
-        bar_kwargs: drawing.Style = None,
-        line_kwargs: drawing.Style = None,
-    ) -> CoverageDisplay:
+    def plot(self, *, ax: Axes | None = None) -> CoverageDisplay:
         """Draw the coverage of each bin with its binomial error bar, and a line at the nominal coverage.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
             Where; a new figure by default.
-        bar_kwargs, line_kwargs : dict, optional
-            Passed to matplotlib for the slices (of `errorbar`) and the line at the level.
 
         Returns
         -------
@@ -552,19 +513,19 @@ class CoverageDisplay(drawing.Display):
         from matplotlib.ticker import FuncFormatter, MaxNLocator
 
         label = f"promised: {100 * self.level:.6g} %"
-        style = drawing.styled(line_kwargs, color=drawing.BLACK, linestyle="--", linewidth=1.2, zorder=1, label=label)
-        self.line_ = ax.axhline(self.level, **style)
+        self.line_ = ax.axhline(self.level, color=drawing.BLACK, linestyle="--", linewidth=1.2, zorder=1, label=label)
         holds = (of.lower <= self.level) & (self.level <= of.upper)
         sizes = " to ".join(str(size) for size in np.unique([of.rows.min(), of.rows.max()]))
-        label = f"slices of {sizes} rows, {100 * self.confidence:.6g} % binomial bars"
+        label = f"slices of {sizes} rows, {100 * CONFIDENCE:.6g} % binomial bars"
         self.bars_: list[Any] = []
         for which, color, marker, entry in (
             (holds, drawing.BLUE, "o", label),
             (~holds, drawing.RED, "s", "slices whose bar misses it"),
         ):
             if which.any():
-                style = drawing.styled(
-                    bar_kwargs,
+                bar = ax.errorbar(
+                    of.center[which],
+                    of.coverage[which],
                     xerr=np.abs([of.left, of.right] - of.center)[:, which] if of.labels is None else None,
                     yerr=np.abs([of.lower, of.upper] - of.coverage)[:, which],
                     color=color,
@@ -574,7 +535,7 @@ class CoverageDisplay(drawing.Display):
                     zorder=2,
                     label=entry,
                 )
-                self.bars_.append(ax.errorbar(of.center[which], of.coverage[which], **style))
+                self.bars_.append(bar)
         if of.labels is not None:
             ax.set_xticks(of.center, [str(label) for label in of.labels])
             ax.set_xlim(-0.5, len(of.labels) - 0.5)

@@ -297,14 +297,14 @@ class PartialDisplay:
             if isinstance(panel, Surface):
                 self.surfaces_.append(self._draw_surface(ax, panel))
                 continue
-            drawing.draw_samples(ax, self.x_train, self.y_train, scatter_kwargs)
+            drawing.draw_samples(ax, self.x_train, self.y_train, **(scatter_kwargs or {}))
             self.lines_.append([])
             self.bands_.append([])
             for i in range(panel.prediction.shape[1]):
                 color, label = drawing.RED, "prediction"
                 if self.classes is not None:
                     color, label = drawing.CLASSES[i % len(drawing.CLASSES)], str(self.classes[i])
-                style = drawing.styled(curve_kwargs, color=color, label=label)
+                style = {"color": color, "label": label} | (curve_kwargs or {})
                 line, band = _draw(panel, ax, i, style, {"label": self.band_label} | (band_kwargs or {}))
                 self.lines_[-1].append(line)
                 self.bands_[-1] += [] if band is None else [band]
@@ -324,10 +324,11 @@ class PartialDisplay:
         for ax in curves:
             if any(surfaces) or ax.get_subplotspec() is None or ax.get_subplotspec().is_first_col():
                 ax.set_ylabel(self.y_label)
-        handles = [*self.lines_[0], *self.bands_[0][:1], *self.centers_[:1]] if self.lines_ else []
-        place = {"loc": "outside upper center", "ncols": min(len(handles), 6), "frameon": False, "fontsize": "small"}
-        if handles or self.note:
-            self.figure_.legend(handles=handles, title=self.note or None, title_fontsize="small", **place)
+        artists = [*([line] for line in self.lines_[0]), self.bands_[0], self.centers_[:1]] if self.lines_ else []
+        entries = {some[0].get_label(): tuple(some) for some in artists if some}
+        place = {"loc": "outside upper center", "ncols": min(len(entries), 6), "frameon": False, "fontsize": "small"}
+        if entries or self.note:
+            drawing.draw_legend(self.figure_, entries, title=self.note or None, title_fontsize="small", **place)
         drawing.cover_glyphs(self.figure_)
         return self
 
@@ -465,10 +466,11 @@ def _draw(panel: Panel, ax: Axes, i: int, style: dict[str, Any], band_style: dic
         lower, upper = (end.reshape(len(x), -1)[:, i] for end in (panel.interval.lower, panel.interval.upper))
         color, alpha = style["color"], PALE if curves == 1 else PALER
         if panel.categories is None:
-            band = drawing.draw_band(ax, x, lower, upper, band_style, color=color, alpha=alpha, linewidth=0, zorder=2)
+            style = {"color": color, "alpha": alpha, "linewidth": 0, "zorder": 2}
+            band = drawing.draw_band(ax, x, lower, upper, **(style | band_style))
         else:
-            style = drawing.styled(band_style, colors=color, alpha=0.35, linewidth=5, zorder=2)
-            band = ax.vlines(x, lower, upper, **style)
+            style = {"colors": color, "alpha": 0.35, "linewidth": 5, "zorder": 2}
+            band = ax.vlines(x, lower, upper, **(style | band_style))
     return line, band
 
 

@@ -8,9 +8,8 @@ import numpy as np
 from sklearn.base import clone
 
 from kernpool.data.encoding import label_codes
-from kernpool.displays.drawing import index_of
 from kernpool.estimators import LocalLinearRegressor
-from kernpool.execution.error_messages import explain_calls
+from kernpool.execution.error_messages import as_count, check_choice, explain_calls
 
 
 @explain_calls
@@ -79,21 +78,32 @@ def smooth(
     5   m   10.0    3.3    2.9    3.7
     """
     known = list(getattr(data, "columns", data))
-    for argument, column in (("x", x), ("y", y), ("by", x if by is None else by)):
-        index_of(column, argument, len(known), "column of data", known)
+    for argument, column in {"x": x, "y": y, "by": x if by is None else by}.items():
+        check_choice(argument, column, known)
+    if len({x, y, by, "lower", "upper"}) < 5:
+        raise ValueError(
+            "x, y and by must be different columns, and none be called 'lower' or 'upper' like the ends of the band; "
+            f"got {x!r}, {y!r} and {by!r}; rename them"
+        )
+    steps = np.asarray(points) if np.ndim(points) else np.linspace(0, 1, as_count("points", points))
     inputs, outputs = np.asarray(data[x]), np.asarray(data[y])
-    groups = np.asarray(data[by]) if by is not None else np.repeat("of all rows", len(inputs))
-    code, tables = label_codes(groups, len(inputs), "by"), []
-    for group in range(code.max() + 1):
-        X, labels = inputs[code == group], groups[code == group]
-        fitted = clone(LocalLinearRegressor() if model is None else model).fit(X[:, None], outputs[code == group])
-        low, high = X.min(), X.max()
-        at = low + (high - low) * np.linspace(0, 1, points) if np.ndim(points) == 0 else np.asarray(points)
+    labels: Any = np.zeros(len(inputs)) if by is None else data[by]
+    # the array of a pandas Series keeps categories, and has no index
+    labels = getattr(labels, "array", labels if hasattr(labels, "dtype") else np.asarray(labels))
+    code, curves = label_codes(labels, len(inputs), "by"), []
+    for group in range(code.max(initial=0) + 1):
+        (rows,) = np.nonzero(code == group)
+        X = inputs[rows]
         try:
+            fitted = clone(LocalLinearRegressor() if model is None else model).fit(X[:, None], outputs[rows])
+            at = steps if np.ndim(points) else X.min() + np.ptp(X) * steps
             band = fitted.confidence_interval(at[:, None], level=level)
         except ValueError as error:
-            error.add_note(f"in the group {labels[0]}")
+            if by is not None:
+                error.add_note(f"in the group {list(labels[rows[:1]])}, whose rows are counted by themselves")
             raise
-        table = {x: at, y: fitted.predict(at[:, None]), "lower": band.lower, "upper": band.upper}
-        tables.append({by: np.repeat(labels[:1], len(at))} | table if by is not None else table)
-    return type(data)({name: np.concatenate([table[name] for table in tables]) for name in tables[0]})
+        curves.append((rows[:1].repeat(len(at)), at, fitted.predict(at[:, None]), band.lower, band.upper))
+    first, *columns = map(np.concatenate, zip(*curves, strict=True))
+    table = {by: labels[first]} | dict(zip((x, y, "lower", "upper"), columns, strict=True))
+    table.pop(None, None)  # there are no groups
+    return type(data)(table)
