@@ -521,16 +521,14 @@ class Inference(FittedModel):
         Notes
         -----
         The center is not `predict`: a curve that is fitted best is biased by about as much as it is uncertain. From
-        three columns on intervals are approximate. The guide on methods has formulas, measured coverage and references.
-        Six to eight passes over rows and points, and one over pairs of training rows, kept.
+        three columns on intervals are approximate. The guide on methods has measured coverage and references.
 
         Examples
         --------
         >>> import numpy as np
         >>> from kernpool import LocalLinearRegressor
-        >>> x = np.linspace(0.0, 1.0, 50)
-        >>> model = LocalLinearRegressor(bandwidth=0.2).fit(x[:, None], 3.0 * x + np.cos(40.0 * np.arange(50)))
-        >>> found = model.confidence_interval([[0.5]])
+        >>> x, noise = np.linspace(0.0, 1.0, 50), np.cos(40.0 * np.arange(50))
+        >>> found = LocalLinearRegressor(bandwidth=0.2).fit(x, 3.0 * x + noise).confidence_interval([0.5])
         >>> bool(found.lower[0] < 1.5 < found.upper[0])
         True
         """

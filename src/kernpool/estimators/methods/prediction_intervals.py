@@ -258,7 +258,7 @@ class PredictionIntervals(FittedModel):
         >>> import numpy as np
         >>> from kernpool import LocalLinearRegressor
         >>> x, noise = np.linspace(0.0, 1.0, 50), 0.1 * np.cos(40.0 * np.arange(50))
-        >>> found = LocalLinearRegressor(bandwidth=0.2).fit(x[:, None], x + noise).prediction_interval([[0.5]])
+        >>> found = LocalLinearRegressor(bandwidth=0.2).fit(x, x + noise).prediction_interval([0.5])
         >>> bool(found.lower[0] < 0.5 < found.upper[0])
         True
         """
