@@ -18,7 +18,7 @@ from kernpool.estimators.bandwidth import find_floor
 from kernpool.inference.resampling.bootstrap import resampled_counts
 from kernpool.pooling import choose
 from kernpool.pooling.weights import weight_tables
-from kernpool.pooling.widths import with_widths
+from kernpool.pooling.widths import LARGER, with_widths
 from kernpool.smoother.windows import FACTORS
 
 RNG = np.random.default_rng(5)
@@ -48,7 +48,7 @@ def width_of(model, query, rows, weight):
     kernel = kernpool.get_kernel(model.kernel)
     distance = u.max(axis=1) if kernel.composition == "product" else np.sqrt((u**2).sum(axis=1))
     if isinstance(model.window, Nearest):
-        return np.sort(np.repeat(distance, weight.astype(int)))[model.window.k - 1]
+        return LARGER * np.sort(np.repeat(distance, weight.astype(int)))[model.window.k - 1]
     for factor in FACTORS:
         share = weight * kernel.profile(distance / factor)
         if share.sum() ** 2 >= model.window.rows * (share * kernel.profile(distance / factor)).sum() > 0.0:
@@ -78,7 +78,7 @@ def test_every_fit_is_one_of_the_width_that_its_rows_have(kind):
     units = FREQUENCY.astype(int)
     times = [resampled_counts(1, number, 70, units).astype(float) for number in range(2)]
     for i, q in enumerate(near):
-        np.testing.assert_allclose(prediction.widening[i], width_of(model, q, X, FREQUENCY), rtol=2e-13)
+        np.testing.assert_allclose(prediction.widening[i], width_of(model, q, X, FREQUENCY), rtol=1e-13)
         assert prediction.mean[i] == pytest.approx(fit_at(kind, q, FREQUENCY).predict([q])[0], rel=1e-9)
         for row, influence in zip(explained.row[i], explained.influence[i], strict=True):
             left = fit_at(kind, q, without(row)).predict([q])[0]
