@@ -165,6 +165,7 @@ def test_the_most_frequent_of_many_categories():
     model = NadarayaWatsonRegressor(bandwidth=1.0, smoothing=0.3).fit(X, X["x"])
     display = PartialDisplay.from_estimator(model, band=None, features=["city"])
     assert [label.split("\n")[0] for label in display.panels[0].categories] == [n for i, n in enumerate(names) if i % 4]
+    assert display.figure_.get_figheight() > 4.7  # with upright labels
 
 
 def test_models_whose_intervals_are_refused_are_drawn_without():

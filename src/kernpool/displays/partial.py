@@ -39,6 +39,7 @@ CONTOURS = 6
 MOST_CATEGORIES = 30  # the most frequent, in one panel
 TURNED = 6  # more labels than this, or longer ones than fit, are turned
 PALE, PALER = 0.22, 0.13  # opacity of bands of one curve, and of several
+LETTER = 0.06  # inches of an upright label
 REACH = 0.5  # in ranges of the training outputs: the most that panels extend beyond these
 
 
@@ -286,7 +287,10 @@ class PartialDisplay:
             If there is not one of `axes` per panel.
         """
         count, surfaces = len(self.panels), [isinstance(panel, Surface) for panel in self.panels]
-        axes = _new_axes(count, columns, shared=not any(surfaces)) if axes is None else axes
+        if axes is None:
+            names = [panel.categories for panel in self.panels if isinstance(panel, Panel) and panel.categories]
+            upright = max((len(name) for some in names if _are_turned(some) for name in some), default=0)
+            axes = _new_axes(count, columns, LETTER * upright, shared=not any(surfaces))
         self.axes_ = drawing.flat_axes(axes, count, "panel")
         self.figure_ = self.axes_[0].figure
         self.lines_: list[list[Any]] = []
@@ -370,11 +374,11 @@ def _columns(samples: TrainingSamples, feature: Any) -> list[int]:
     return pair
 
 
-def _new_axes(panels: int, columns: int | None, *, shared: bool) -> list[Axes]:
-    """Return the axes of a new figure, row by row."""
+def _new_axes(panels: int, columns: int | None, below: float, *, shared: bool) -> list[Axes]:
+    """Return the axes of a new figure, row by row, with additional inches for labels below each."""
     across = min(panels, columns or (2 if panels == 4 else 3))
     down = -(-panels // across)
-    size = (6.4, 4.4) if panels == 1 else (3.4 * across + 0.6, 2.9 * down + 0.5)
+    size = (6.4, 4.4 + below) if panels == 1 else (3.4 * across + 0.6, (2.9 + below) * down + 0.5)
     axes = drawing.new_axes(down, across, size, sharey=shared).ravel()
     for ax in axes[panels:]:
         ax.remove()
@@ -474,9 +478,14 @@ def _draw(panel: Panel, ax: Axes, i: int, style: dict[str, Any], band_style: dic
     return line, band
 
 
+def _are_turned(names: Sequence[str]) -> bool:
+    """Return whether labels of categories are upright, as there are many or long ones."""
+    return len(names) > TURNED or sum(max(map(len, name.split("\n"))) for name in names) > 36
+
+
 def _name_categories(ax: Axes, names: Sequence[str]) -> None:
-    """Label the points of categories on the x axis, upright where they are many or long."""
-    turn = len(names) > TURNED or sum(max(map(len, name.split("\n"))) for name in names) > 36
+    """Label the points of categories on the x axis."""
+    turn = _are_turned(names)
     shown = [name.replace("\n", " ") if turn else name for name in names]
     ax.set_xticks(range(len(names)), shown, rotation=90 * turn, fontsize="small")
     ax.set_xlim(-0.6, len(names) - 0.4)
