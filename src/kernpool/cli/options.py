@@ -264,8 +264,8 @@ OPTIONS: dict[str, Options] = {
         "DATA": "CSV, TSV, Parquet or .npy file; - for standard input; a folder of Parquet files with --memory",
         "--target Y!": PREDICTED,
         **FITTING,
-        "--stack": "average the fit with a kernel ridge regression of all rows, by leave-one-out: usually the smallest "
-        "error for up to 10 000 rows (kernpool compare shows it); for names of columns, numbers and classes alike",
+        "--stack": "average the fit with a kernel ridge regression, weighted by leave-one-out: usually the smallest "
+        "error on tables of several columns and up to some 10 000 rows (kernpool compare); no quantiles, no tests",
         "--gap N": "when bandwidths and errors are computed, leave out the N rows on either side of a row as well, "
         "whose noise is correlated with its own (default: 0)",
         "--time COLUMN": "dates or numbers by which rows are in order, for --gap and for the warning of correlated "
