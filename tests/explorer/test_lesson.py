@@ -136,3 +136,15 @@ def test_where_there_is_no_band_there_is_no_lesson(shown):
         with shown(explorer) as page:
             assert control(page, "lesson").count() == 0
             assert panel(page, "lesson").count() == 0
+
+
+def test_a_phone_shows_settings_question_and_chart_together(shown):
+    with shown(explore("make_sine_power"), viewport={"width": 390, "height": 844}) as phone:
+        slider, strip = phone.locator("label:has([data-control=bandwidth-0])"), control(phone, "query")
+        assert slider.bounding_box()["y"] > strip.bounding_box()["y"]  # below the axis and the strip of the chart
+        assert slider.bounding_box()["y"] + slider.bounding_box()["height"] <= 844
+        control(phone, "lesson").click()
+        settle(phone)
+        asked, drawn = panel(phone, "lesson").bounding_box(), panel(phone, "scatter").bounding_box()
+        assert asked["y"] + asked["height"] <= drawn["y"]
+        assert strip.bounding_box()["y"] < 844
