@@ -295,3 +295,16 @@ def test_names_with_signs_are_quoted(name, option, tmp_path):
     fit = ["fit", tmp_path / "t.csv", "--target", "y", "--bandwidth", "1", "--smoothing", ".1"]
     kernpool(*fit, "--ordered", option, "--model", tmp_path / "m")
     assert load_model(tmp_path / "m").encoding_.levels == (("S", "M", "L"),)
+
+
+def test_exponents_of_fortran_are_numbers(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, cells in (
+        ("fortran", ["1.0D3", "2.5d+2", "-.35D1", "4.25D-1"]),
+        ("plain", ["1e3", "250", "-3.5", ".425"]),
+    ):
+        (tmp_path / f"{name}.csv").write_text("x,y\n" + "".join(f"{cell},{i}\n" for i, cell in enumerate(cells)))
+    options = "--target", "y", "--bandwidth", "100", "--json"
+    fits = [kernpool("fit", f"{name}.csv", *options) for name in ("fortran", "plain")]
+    assert fits[0].returncode == 0, fits[0].stderr
+    assert json.loads(fits[0].stdout)["loo_error"] == json.loads(fits[1].stdout)["loo_error"]

@@ -40,6 +40,7 @@ LOOKED_AT = 50  # lines, for the separator
 ZONED = r"[T ].*(?:Z|[+-]\d\d(?::?\d\d)?)$"
 SHOWN = 40  # characters of a cell
 CORRECT = "correct or drop such rows"
+FORTRAN = r"^([+-]?(?:\d+\.\d*|\.\d+))[dD]([+-]?\d+)$"  # 1.5D+02; without a point it may be a code
 
 
 def import_pandas() -> Any:
@@ -233,7 +234,8 @@ class Table:
 def as_numbers(column: Any) -> Any:
     """Return a column as numbers, with NaN for every cell that is not a number."""
     try:
-        return import_pandas().to_numeric(column.astype(object), errors="coerce")
+        column = column.astype(object).replace(FORTRAN, r"\1e\2", regex=True)
+        return import_pandas().to_numeric(column, errors="coerce")
     except OverflowError:  # of integers of hundreds of digits, which are no identifiers of float64
         return column.map(lambda cell: float(str(cell)) if str(cell).lstrip("+-").isdecimal() else np.nan)
 
