@@ -1,5 +1,6 @@
 """The compile cache knows every file that compiled code comes from, and nothing is compiled from any other."""
 
+import importlib
 import re
 import signal
 from importlib.util import module_from_spec, spec_from_file_location
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 from numba.core import event
 
+import kernpool.execution
 from kernpool.execution import compilation
 from kernpool.execution.compilation import LOOPS, PACKAGE, compiled_sources, digest_of, interrupts_deferred, loop
 
@@ -77,3 +79,9 @@ def test_handlers_other_than_functions_stay(monkeypatch):
     monkeypatch.setattr(signal, "signal", None)
     with interrupts_deferred():
         pass
+
+
+def test_loops_that_are_not_compiled_are_refused(monkeypatch):
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+    with pytest.raises(ImportError, match="unset NUMBA_DISABLE_JIT"):
+        importlib.reload(kernpool.execution)
