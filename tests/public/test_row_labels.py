@@ -39,6 +39,10 @@ BY_ROW = {  # arguments with an entry for each row of a table
     "attn_mask": pandas.DataFrame(np.ones((N, N), dtype=bool), index=LABELS),
     "interval": (Y - 1.0, Y + 1.0),
 }
+TOGETHER = (  # arguments that are of the same rows
+    {"y", "sample_weight", "groups", "time", "interval"}, {"y_calibration", "groups"},
+    {"value", "key_weight", "weight"}, {"prediction", "truth"},
+)  # fmt: skip
 NEEDED = {"y", "y_calibration", "value", "endog", "prediction", "interval", "y_train"}
 # Arguments of these names that have no entry per row.
 NO_ROWS = """
@@ -116,13 +120,13 @@ def owners(request):
 
 
 def _call(owners, full, name, changed):
-    """Call a public function with what it needs, and with one argument changed."""
+    """Call a public function with what it needs and one argument changed; return which others are labelled as it is."""
     owner, _, part = full.rpartition(".")
     function = getattr(owners.get(owner) or getattr(kernpool, owner, kernpool), part)
     if owner == "ConditionalDistribution" and part in ("pit", "crps"):
         function = getattr(owners["LocalLinearRegressor"].conditional_distribution(_table("X", owners)), part)
     given = MORE.get(name, {}) | MORE.get(part, {})
-    by_row = BY_ROW | (dict.fromkeys(("y", "y_calibration"), CLASSES) if "Classifier" in owner else {})
+    by_row = _by_row(full)
     if part == "fit":
         function = clone(function.__self__).fit
     asked = {"y_calibration"} if name == "groups" and part != "fit" else set()
@@ -135,30 +139,69 @@ def _call(owners, full, name, changed):
             given[one] = by_row[one]
         elif one in ("estimator", "model") and parameter.default is inspect.Parameter.empty:
             given[one] = owners["LocalLinearRegressor"]
-    value = given.get(name, by_row[name])
+    value = by_row[name]
     given[name] = tuple(map(changed, value)) if isinstance(value, tuple) else changed(value)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return function(**given)
+        function(**given)
+    return {
+        one
+        for rows in TOGETHER
+        if name in rows
+        for one in rows & given.keys()
+        if hasattr(given[one], "iloc") or one == "interval"
+    } - {name}
+
+
+def _by_row(full):
+    classes = dict.fromkeys(("y", "y_calibration"), CLASSES) if "Classifier" in full else {}
+    return BY_ROW | classes | MORE.get(full.rpartition(".")[2], {})
 
 
 def _table(name, owners):
     return TABLES[name] if owners["x"] == "frame" else TABLES[name].to_numpy()
 
 
+SAME = {  # what a Series may be instead, in the order of the other rows
+    "labels": lambda rows: rows,
+    "counted": lambda rows: rows.set_axis(range(N)),  # labels that count from 0 are new ones
+    "array": lambda rows: rows.to_numpy(),
+    "list": lambda rows: rows.to_numpy().tolist(),
+    "polars": lambda rows: (polars.Series if rows.ndim == 1 else polars.DataFrame)(rows.to_numpy()),
+}
+OTHERS = {  # rows with other labels, of which only the first can be paired
+    "reversed": lambda rows: rows.iloc[::-1],
+    "renamed": lambda rows: rows.rename({"house 3": "flat"}),
+    "repeated": lambda rows: rows.set_axis([*LABELS[:-1], LABELS[0]]),
+}
+
+
 @pytest.mark.parametrize(("full", "name"), list(_doors()))
-def test_rows_in_another_order_are_refused(owners, full, name):
-    """Of an array rows have no labels, and are paired by position."""
+def test_rows_are_paired_by_their_labels(owners, full, name):
+    """The remedy of a refusal is one that works. Rows of an array have no labels, but those of other arguments may."""
     if "Display" in full:
         pytest.importorskip("matplotlib", reason="pictures need the extra 'plot'")
-    _call(owners, full, name, lambda rows: rows)
-    _call(owners, full, name, lambda rows: rows.set_axis(range(N)))  # labels that count from 0 are new ones
-    if owners["x"] == "array":
-        _call(owners, full, name, lambda rows: rows.iloc[OTHER])
-        return
-    for other, row in ((lambda rows: rows.iloc[OTHER], 0), (lambda rows: rows.rename({"house 3": "flat"}), 3)):
-        with pytest.raises(ValueError, match=rf"has other row labels than .*, the first in row {row}: .* pass .*loc\["):
+    for same in SAME.values() if owners["x"] == "frame" else [SAME["labels"]]:
+        labelled = _call(owners, full, name, same)
+    for case, other in OTHERS.items():
+        if owners["x"] == "array" and not labelled:
             _call(owners, full, name, other)
+            continue
+        with pytest.raises(ValueError, match="has other row labels than") as error:
+            _call(owners, full, name, other)
+        remedy = re.search(r"so pass (\S+)", str(error.value))[1]
+        assert (".loc[" in remedy) == (case == "reversed")
+        if not remedy.startswith(f"{name}."):
+            continue  # of an end of an interval
+        known = {
+            **TABLES,
+            **_by_row(full),
+            "lower": Y,
+            "model": owners.get(full.partition(".")[0]),
+            name: other(_by_row(full)[name]),
+        }
+        paired = eval(remedy, known)
+        _call(owners, full, name, lambda _: paired)  # noqa: B023  # at once
 
 
 def test_every_argument_is_known():
@@ -222,6 +265,25 @@ def test_saved_models_know_the_labels_of_their_rows(index, tmp_path):
     model = kernpool.LocalLinearRegressor(bandwidth=0.8).fit(FRAME.set_axis(index), Y.to_numpy())
     save_model(model, tmp_path / "model.skops")
     assert load_model(tmp_path / "model.skops").residuals().to_frame().index.equals(index)
+
+
+def test_rows_of_polars_are_answered_by_polars_after_loading(tmp_path):
+    model = kernpool.LocalLinearRegressor(bandwidth=0.8).fit(polars.from_pandas(FRAME), Y.to_numpy())
+    save_model(model, tmp_path / "model.skops")
+    assert isinstance(load_model(tmp_path / "model.skops").residuals().to_frame(), polars.DataFrame)
+
+
+def test_series_of_a_table_and_repeated_labels():
+    with pytest.raises(ValueError, match=r"y has other row labels than x, .* y\.loc\[x\.index\]"):
+        kernpool.smooth({"x": FRAME["a"], "y": Y[::-1]}, x="x", y="y")
+    pairs = pandas.Index([*range(N // 2)] * 2)
+    with pytest.raises(ValueError, match=r"so pass y\.to_numpy\(\) if its rows are in the order of X"):
+        kernpool.LocalLinearRegressor(bandwidth=0.8).fit(FRAME.set_axis(pairs), Y.set_axis(pairs[::-1]))
+    model = kernpool.LocalLinearRegressor(bandwidth=0.8).fit(FRAME.to_numpy(), Y)  # rows are named by y
+    assert model.residuals().to_frame().index.equals(LABELS)
+    band = kernpool.LocalLinearRegressor(bandwidth=0.8).fit(FRAME, Y).confidence_interval(POINTS)
+    with pytest.raises(ValueError, match=r"x has other row labels than bands\[0\]"):
+        kernpool.KernelCurveDisplay.from_predictions(POINTS["a"][::-1], Y.to_numpy(), bands=[band])
 
 
 def test_outputs_go_by_name():

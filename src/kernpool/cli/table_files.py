@@ -33,7 +33,6 @@ from kernpool.data.suspect_columns import is_code
 WRITTEN = ("csv", "tsv", "parquet")
 FORMATS = (*WRITTEN, "npy")
 OTHERS = dict.fromkeys(("xlsx", "xls", "xlsm", "ods"), "is a spreadsheet; save the sheet as CSV")
-OTHERS |= dict.fromkeys(("zip", "7z", "rar", "tar", "tgz"), "is an archive; unpack it, and name the table")
 PACKED = ("gz", "bz2", "xz", "zst")
 MISSING = ("n.a.", "none", "-", ".", "?")  # as well as what pandas knows
 LOOKED_AT = 50  # lines, for the separator
@@ -278,9 +277,12 @@ def read_table(name: str, format: str | None, how: dict[str, Any]) -> Table:
         raise TableError(f"{source}: rows have more cells than the first line names; name every column, or say --sep")
     index = [name for name in frame.index.names if name is not None]
     frame = frame.reset_index(drop=not index)
-    frame.columns = [str(name).strip() for name in frame.columns]
-    if frame.columns.has_duplicates:
-        raise TableError(f"{source}: two columns have the same name; rename one. Columns are {', '.join(frame)}")
+    frame.columns = written = [str(name).strip() for name in frame.columns]
+    if is_text:  # pandas makes x and x.1 of x and x
+        first = _read_csv(data, how | {"header": None, "nrows": 1, "dtype": str, "na_filter": False})
+        written = [*filter(None, map(str.strip, first.iloc[0]))]
+    if len(set(written)) < len(written):
+        raise TableError(f"{source}: two columns have the same name; rename one. Columns are {', '.join(written)}")
     if not len(frame):
         raise TableError(f"{source} has no rows")
     if not is_text and "keep_default_na" in how:

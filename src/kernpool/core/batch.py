@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from kernpool.core.input_validation import checked_rows
 from kernpool.core.problem import Problem
 from kernpool.data import array_validation
-from kernpool.data.columns import labels_of, labels_of_rows, order_of_columns, refuse_other_labels
+from kernpool.data.columns import labels_of, order_of_columns, refuse_other_labels
 
 Array = NDArray[np.float64]
 
@@ -111,10 +111,8 @@ class Batch:
             order = order_of_columns(labels_of(query), labels_of(key))
             if order is not None:
                 arrays["query"] = arrays["query"][:, order]
-        if not isinstance(query, np.ndarray):
-            refuse_other_labels(labels_of_rows(query), "query", self_index=self_index, attn_mask=attn_mask)
-        if not isinstance(key, np.ndarray):
-            refuse_other_labels(labels_of_rows(key), "key", value=value, key_weight=key_weight)
+        refuse_other_labels(query=query, self_index=self_index, attn_mask=attn_mask)
+        refuse_other_labels(key=key, value=value, key_weight=key_weight)
         rows = arrays["key"].shape[:-1] if arrays["key"].ndim > 1 else arrays["key"].shape
         arrays["value"] = np.zeros((*rows, 1)) if value is None else array_validation.as_real_array("value", value)
         self.dtype = np.result_type(*arrays.values())

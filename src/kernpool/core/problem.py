@@ -22,7 +22,7 @@ from kernpool.core.pair_factors import Factors
 from kernpool.core.similarity import CARTESIAN, Geometry, KernelLogits
 from kernpool.core.state import PoolState
 from kernpool.data import array_validation
-from kernpool.data.columns import labels_of_rows, refuse_other_labels
+from kernpool.data.columns import refuse_other_labels
 from kernpool.kernels import Kernel, get_kernel
 
 Array = NDArray[np.float64]
@@ -143,9 +143,8 @@ class Problem:
         rows = key.rows if isinstance(key, Keys) else read_rows("key", key)
         if asked.labels is not None:
             asked = asked.in_order_of(rows.labels)
-            refuse_other_labels(labels_of_rows(query), "query", self_index=self_index, attn_mask=attn_mask)
-        if rows.labels is not None:
-            refuse_other_labels(labels_of_rows(key), "key", value=value, key_weight=key_weight)
+        refuse_other_labels(query=query, self_index=self_index, attn_mask=attn_mask)
+        refuse_other_labels(key=key, value=value, key_weight=key_weight)
         (m, columns), (n, d) = asked.array.shape, rows.array.shape
         if columns != d:
             raise ValueError(

@@ -25,6 +25,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
@@ -104,7 +105,7 @@ class Column:
                 self._refuse_missing(np.asarray(self.read_numbers()))  # missing cells alone count as numeric
             raise ValueError(
                 f"{self.label} holds {self.content}, and it held {KIND_WORDS[kind]} when the model was fitted; "
-                f"{_REMEDIES.get((self.kind, kind), 'convert it to the same')}"
+                f"{_REMEDIES[kind]}"
             )
         cells = np.asarray(self.read_numbers()) if self.times is None else self.times.days()
         if cells.dtype.kind in "OUS" and (text := [str(cell) for cell in cells if isinstance(cell, str)]):
@@ -354,11 +355,7 @@ def series_as_frame(X: Any) -> Any:
     >>> series_as_frame([1.0])
     [1.0]
     """
-    for library in ("pandas", "polars"):
-        module = sys.modules.get(library)
-        if module is not None and isinstance(X, (module.Series, getattr(module, "Index", module.Series))):
-            return X.to_frame()
-    return X
+    return X.to_frame() if hasattr(X, "to_frame") and len(getattr(X, "shape", ())) == 1 else X
 
 
 def labels_of(X: Any) -> list[Any] | None:
@@ -374,11 +371,8 @@ def labels_of(X: Any) -> list[Any] | None:
     return list(X.column_names if is_arrow_table(X) else X.columns)
 
 
-FIT = "the fit"  # whose rows further arguments are of, in messages
-
-
 def labels_of_rows(rows: Any) -> Any:
-    """Return the labels of rows: the index of a frame or Series of pandas; None for rows that have only their numbers.
+    """Return the labels of rows: the index of a frame, Series or answer; None for rows that have only their numbers.
 
     Frames of polars have no labels, and answers about their rows are frames of polars: their class.
 
@@ -387,36 +381,37 @@ def labels_of_rows(rows: Any) -> Any:
     >>> labels_of_rows([[1.0]]) is None
     True
     """
-    if hasattr(rows, "iloc"):
-        return rows.index
+    index: Any = getattr(rows, "index", getattr(rows, "index_", None))  # of a list it is a method
+    index = index.compute() if hasattr(index, "compute") else index  # of Dask
+    if isinstance(index, type) or hasattr(index, "is_unique"):
+        return index
     polars: Any = sys.modules.get("polars")
     is_polars = polars is not None and isinstance(rows, (polars.DataFrame, polars.Series))
     return polars.DataFrame if is_polars else None
 
 
-def refuse_other_labels(index: Any, of: str = "X", **given: Any) -> None:
-    """Raise ValueError if the rows of a Series or frame are not labelled as those of `of`, whose labels are `index`.
+def refuse_other_labels(**given: Any) -> None:
+    """Raise ValueError if two Series, frames or answers of as many rows have other row labels, or in another order.
 
     Rows are paired by position. A frame or Series whose labels count from 0 was given new labels, and fits any other,
-    unless the other one has the same labels in another order.
+    unless the other one has the same labels in another order. Those of a fit are called `model`.
     """
-    if index is None or isinstance(index, type):
-        return
-    for name, one in given.items():
-        if not hasattr(one, "iloc") or len(one) != len(index):
+    labels = [(name, labels_of_rows(rows)) for name, rows in given.items()]
+    labelled = [(name, index) for name, index in labels if not (index is None or isinstance(index, type))]
+    for (of, index), (name, other) in combinations(labelled, 2):
+        if len(index) != len(other) or index.equals(other):
             continue
-        if one.index.equals(index):
-            continue
-        mine, others = ([*map(plain_label, labels)] for labels in (index, one.index))
-        counted = list(range(len(one))) in (mine, others)
+        mine, others = (list(map(plain_label, one)) for one in (index, other))
+        counted = list(range(len(mine))) in (mine, others)
         if mine == others or (counted and set(mine) != set(others)):
             continue
-        row = next(row for row, (label, other) in enumerate(zip(mine, others, strict=True)) if label != other)
-        where = "model.index_" if of == FIT else f"{of}.index"
+        row = next(row for row, pair in enumerate(zip(mine, others, strict=True)) if pair[0] != pair[1])
+        remedy = f"{name}.to_numpy() if its rows are in the order of {of}"
+        if index.is_unique and set(index) == set(other):
+            remedy = f"{name}.loc[{of}.index{'_' * (of == 'model')}] to pair them by label, or {remedy}"
         raise ValueError(
             f"{name} has other row labels than {of}, the first in row {row}: {abbreviate(others[row])} for "
-            f"{abbreviate(mine[row])}; rows are paired by position, so pass {name}.loc[{where}] to pair them by "
-            f"label, or {name}.to_numpy()"
+            f"{abbreviate(mine[row])}; rows are paired by position, so pass {remedy}"
         )
 
 
@@ -638,22 +633,12 @@ KIND_WORDS: dict[str, str] = {
     "date with a time zone": "dates with a time zone",
     "duration": "durations",
 }
-_REMEDIES: dict[tuple[str, str], str] = {
-    ("numeric", "date"): "pass dates: days since 1970-01-01 become dates by pandas.to_datetime(days, unit='D')",
-    ("numeric", "date with a time zone"): "pass dates with a time zone, as in pandas.to_datetime(days, unit='D', "
-    "utc=True) of days since 1970-01-01",
-    ("numeric", "duration"): "pass durations: days become durations by pandas.to_timedelta(days, unit='D')",
-    ("date", "numeric"): "pass numbers in the unit of the fit, or fit the model to dates",
-    ("date with a time zone", "numeric"): "pass numbers in the unit of the fit, or fit the model to dates",
-    ("duration", "numeric"): "pass numbers in the unit of the fit, or fit the model to durations",
-    ("date with a time zone", "date"): "convert to the local time of the fit and remove the zone, as in "
-    "column.dt.tz_convert(zone).dt.tz_localize(None)",
-    ("date", "date with a time zone"): "add the time zone, as in column.dt.tz_localize(zone)",
-    ("duration", "date"): "add the date that durations are counted from",
-    ("duration", "date with a time zone"): "add the date that durations are counted from",
-    ("date", "duration"): "subtract the date that durations are counted from",
-    ("date with a time zone", "duration"): "subtract the date that durations are counted from",
-    ("unordered", "date"): "convert text to dates, as in pandas.to_datetime(column)",
-    ("unordered", "date with a time zone"): "convert text to dates, as in pandas.to_datetime(column, utc=True)",
-    ("unordered", "duration"): "convert text to durations, as in pandas.to_timedelta(column)",
+_REMEDIES: dict[Kind, str] = {  # by what a column held in the fit
+    "numeric": "pass numbers in the unit of the fit, or fit the model to what it holds",
+    "date": "pass dates without a time zone: column.dt.tz_convert(zone).dt.tz_localize(None) removes one, and pandas."
+    "to_datetime(column) makes dates of text, with unit='D' of days since 1970-01-01; durations need their start",
+    "date with a time zone": "pass dates with a time zone: column.dt.tz_localize(zone) adds one, and pandas."
+    "to_datetime(column, utc=True) makes dates of text, with unit='D' of days since 1970-01-01",
+    "duration": "pass durations: dates less the one that they are counted from, or pandas.to_timedelta(column), which "
+    "makes them of text, with unit='D' of days",
 }

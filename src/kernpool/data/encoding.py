@@ -245,11 +245,6 @@ class Encoding:
         return set(self.kinds) == {"numeric"}
 
     @property
-    def numbers_alone(self) -> bool:
-        """Whether there are no categorical columns: all are numbers, dates or durations."""
-        return not (self.levels or self.pairs)
-
-    @property
     def dates(self) -> tuple[int, ...]:
         """Indices of the columns of dates and durations, which are read as days."""
         return tuple(i for i, kind in enumerate(self.kinds) if kind in TIME_KINDS)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.data.columns import labels_of_rows, refuse_other_labels
+from kernpool.data.columns import refuse_other_labels
 from kernpool.displays import drawing
 from kernpool.displays.inputs import Section, target_name
 from kernpool.execution.error_messages import check_choice
@@ -339,7 +339,10 @@ class KernelCurveDisplay(drawing.Display):
         """
         x_label = drawing.first_name(x_label, x, "x")
         y_label = drawing.first_name(y_label, y_train, prediction, "y")
-        refuse_other_labels(labels_of_rows(x), "x", prediction=prediction, truth=truth)
+        of_intervals = {f"bands[{i}]": band for i, band in enumerate(bands)} | {
+            "prediction_interval": prediction_interval
+        }
+        refuse_other_labels(**of_intervals, x=x, prediction=prediction, truth=truth)
         x = drawing.as_numbers("x", x).ravel()
         order = np.argsort(x, kind="stable")
         n, unit = len(x), "entry of x"

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.data import refuse_foreign
-from kernpool.data.columns import labels_of_rows, refuse_other_labels
+from kernpool.data.columns import refuse_other_labels
 from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.warnings import warn_caller
 
@@ -213,7 +213,7 @@ def flat_samples(x_train: Any, y_train: Any) -> tuple[Array | None, Array | None
     """Convert training samples to flat float64 arrays; both, of one length, or neither are needed."""
     if x_train is None and y_train is None:
         return None, None
-    refuse_other_labels(labels_of_rows(x_train), "x_train", y_train=y_train)
+    refuse_other_labels(x_train=x_train, y_train=y_train)
     x = as_numbers("x_train", () if x_train is None else x_train).ravel()
     return x, flat("y_train", () if y_train is None else y_train, len(x), "entry of x_train")
 

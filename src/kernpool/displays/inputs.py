@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from kernpool.core.medians import weighted_median
 from kernpool.core.state import EmptyWindowWarning
 from kernpool.data import TIME_KINDS, Encoding, MixedTable, Times, refuse_foreign, series_as_frame
-from kernpool.data.columns import labels_of_rows, refuse_other_labels
+from kernpool.data.columns import refuse_other_labels
 from kernpool.displays.drawing import as_numbers, check_length, evenly, first_name, index_of, method_of
 from kernpool.estimators.model import holder_of
 from kernpool.execution.error_messages import as_count
@@ -62,7 +62,7 @@ class TrainingSamples:
             table = series_as_frame(X)
             columns = _columns_of(table) if encoding is None else _decoded(encoding, *encoding.encode(table))
         n = len(columns[0])
-        refuse_other_labels(labels_of_rows(X), y=y)
+        refuse_other_labels(X=X, y=y)
         check_length("y", y, n, "row of X")
         return cls(estimator, y, np.ones(n) if weight is None else weight, *columns)
 

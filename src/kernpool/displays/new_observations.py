@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv
 
 from kernpool.data import as_real_array, refuse_foreign, with_days
-from kernpool.data.columns import labels_of_rows, refuse_other_labels
+from kernpool.data.columns import refuse_other_labels
 from kernpool.displays import drawing
 from kernpool.displays.inputs import Section, target_name
 from kernpool.distribution import as_levels
@@ -218,8 +218,8 @@ class QuantileFanDisplay(drawing.Display):
         return self
 
 
-def _ends(interval: Any, level: float | None, index: Any) -> tuple[Array, Array, float]:
-    """Return lower limits, upper limits and nominal coverage of given intervals, at places with these labels."""
+def _ends(interval: Any, level: float | None, x: Any, y: Any) -> tuple[Array, Array, float]:
+    """Return lower limits, upper limits and nominal coverage of given intervals, which are of the rows of x and y."""
     lower, upper = getattr(interval, "lower", None), getattr(interval, "upper", None)
     if lower is None or upper is None:
         if not isinstance(interval, tuple | list) or len(interval) != 2:
@@ -228,7 +228,7 @@ def _ends(interval: Any, level: float | None, index: Any) -> tuple[Array, Array,
                 f"got {abbreviate(interval)}"
             )
         lower, upper = interval
-        refuse_other_labels(index, "x", lower=lower, upper=upper)
+    refuse_other_labels(interval=interval, x=x, lower=lower, upper=upper, y=y)
     level = getattr(interval, "level", None) if level is None else level
     return drawing.as_numbers("lower", lower), drawing.as_numbers("upper", upper), float(as_level(level))
 
@@ -406,7 +406,7 @@ class CoverageDisplay(drawing.Display):
                 "coverage says nothing of new rows; give rows that were held out, or intervals by cross-validation "
                 "with CoverageDisplay.from_intervals"
             )
-        refuse_other_labels(labels_of_rows(X), y=y)
+        refuse_other_labels(X=X, y=y)
         target = target_name(estimator, y, target)
         found = ask(X, level=level, method=method)
         if against is None:  # rows without a prediction are in no slice
@@ -463,13 +463,12 @@ class CoverageDisplay(drawing.Display):
         """
         x_label, target = drawing.first_name(x_label, x, "x"), drawing.first_name(target, y, "values")
         slices = as_count("slices", slices)
-        refuse_other_labels(labels_of_rows(x), "x", y=y)
         refuse_foreign("x", x)
         days, kinds = with_days("x", x)
         column, values = np.asarray(x) if kinds is None else days[:, 0], as_real_array("y", y)
         if column.dtype.kind == "O":
             column = column.astype(np.str_)
-        lower, upper, level = _ends(interval, level, labels_of_rows(x))
+        lower, upper, level = _ends(interval, level, x, y)
         if column.ndim != 1 or not values.shape == lower.shape == upper.shape == column.shape:
             raise ValueError(
                 "x, y and both ends of the intervals must be one number for each row, of one output: got shapes "

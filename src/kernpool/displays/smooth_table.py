@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from kernpool.data.columns import refuse_other_labels
 from kernpool.data.encoding import label_codes
 from kernpool.estimators import LocalLinearRegressor
 from kernpool.execution.error_messages import as_count, check_choice, explain_calls
@@ -86,6 +87,7 @@ def smooth(
             f"got {x!r}, {y!r} and {by!r}; rename them"
         )
     steps = np.asarray(points) if np.ndim(points) else np.linspace(0, 1, as_count("points", points))
+    refuse_other_labels(**{str(name): data[name] for name in (x, y, by or x)})
     inputs, outputs = np.asarray(data[x]), np.asarray(data[y])
     labels: Any = np.zeros(len(inputs)) if by is None else data[by]
     # the array of a pandas Series keeps categories, and has no index

@@ -26,7 +26,7 @@ from scipy.stats import binom
 from kernpool.core import FLOAT64
 from kernpool.core.state import Empty
 from kernpool.data import Chunks, as_real_array, refuse_foreign
-from kernpool.data.columns import labels_of_rows, refuse_other_labels
+from kernpool.data.columns import refuse_other_labels
 from kernpool.distribution.functionals import (
     ArrayOutcomes,
     DistributionFunction,
@@ -164,7 +164,7 @@ def pool_cdf(
         raise TypeError("y must be given: the thresholds, such as y=0.0")
     width = None if y_bandwidth is None else numeric_y_bandwidth(y_bandwidth, 1)
     if np.ndim(y) > 1:  # thresholds for each query
-        refuse_other_labels(labels_of_rows(query), "query", y=y)
+        refuse_other_labels(query=query, y=y)
     pairs = as_pairs(key, value, key_weight, attn_mask, exclude_self, self_index)
     if not isinstance(pairs, ArrayPairs):
         asked = pairs.asked(recipe, query)

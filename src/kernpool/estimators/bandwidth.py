@@ -176,11 +176,10 @@ def given_smoothing(smoothing: Any, categories: Categories) -> Array:
     largest = categories.largest
     given = np.zeros(0) if smoothing is None else np.array(smoothing, dtype=float, ndmin=1)
     if given.shape != largest.shape:
-        raise ValueError(
-            f"smoothing must be one number per categorical column, {len(categories.kernels)} in all, such as "
-            f"smoothing={[0.1] * len(categories.kernels)}, where bandwidth is given, for numeric columns alone, got "
-            f"{abbreviate(smoothing)}; 'regularised', 'loo', 'aicc', 'gcv' and, for classes, 'log_loss' find both"
-        )
+        expected = f"one number per categorical column, such as {[0.1] * len(largest)}; without a bandwidth it is found"
+        if not len(largest):
+            expected = "None where no column is categorical; two levels are numbers to planes"
+        raise ValueError(f"smoothing must be {expected}; got {abbreviate(smoothing)}")
     if not np.all((given >= 0.0) & (given <= largest)):
         raise ValueError(f"smoothing must lie in [0, {largest.tolist()}] column by column, got {abbreviate(smoothing)}")
     return given

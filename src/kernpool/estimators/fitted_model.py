@@ -14,7 +14,7 @@ from kernpool.bandwidth import TrainingRows
 from kernpool.bandwidth.search import Found
 from kernpool.core import Categories, Exclusion, Geometry, Keys
 from kernpool.data.chunks.base import Chunks
-from kernpool.data.columns import FIT, refuse_other_labels
+from kernpool.data.columns import refuse_other_labels
 from kernpool.estimators.model import FittedModel
 from kernpool.inference.model_summary import ColumnSummary
 from kernpool.pooling import Recipe, Sums, finalize
@@ -98,7 +98,7 @@ def read_query(model: FittedModel, X: ArrayLike, *, warn: bool = True) -> tuple[
 
 def exclusion_of_groups(model: FittedModel, groups: Any) -> Exclusion:
     """Return which training rows are left out together, from the label of the cluster of each."""
-    refuse_other_labels(model.index_, FIT, groups=groups)
+    refuse_other_labels(model=model, groups=groups)
     return Exclusion.of_groups(groups, len(model.key_))
 
 

@@ -18,7 +18,7 @@ from kernpool.smoother import Smoother
 
 IN_MEMORY = "fit it to arrays, such as a sample of the rows, with bandwidth=model.bandwidth_"
 LINEAR = "fit it with robust=False"
-WITHOUT_OPTIONS = "fit it without, or use get_prediction(X).slope or explain()"
+WITHOUT_OPTIONS = "fit it without, or use get_prediction(X).slope"
 
 # Kinds of models: who belongs to one, the error, and why an answer is refused to it.
 KINDS: dict[str, tuple[Callable[[FittedModel], object], type[Exception], str]] = {

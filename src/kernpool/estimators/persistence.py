@@ -157,7 +157,7 @@ def _without_built(model: Model) -> Any:
 def _plain_index(index: Any) -> Any:
     """Return the labels of rows as files hold them: an array, or a list if they are of several types."""
     if index is None or isinstance(index, type):
-        return None
+        return index and "polars"
     cells = np.asarray(index)
     if cells.dtype.kind != "O":
         return cells
@@ -166,9 +166,12 @@ def _plain_index(index: Any) -> Any:
 
 
 def _read_index(labels: Any) -> Any:
-    """Return the labels of rows that `_plain_index` has made plain, as an index of pandas; None without pandas."""
-    known = labels is not None and find_spec("pandas") is not None
-    return import_module("pandas").Index(labels) if known else None
+    """Return the labels of rows that `_plain_index` has made plain; None if their library is not installed."""
+    library, kind = ("polars", "DataFrame") if isinstance(labels, str) else ("pandas", "Index")
+    if labels is None or find_spec(library) is None:
+        return None
+    found = getattr(import_module(library), kind)
+    return found if isinstance(labels, str) else found(labels)
 
 
 def _columns_of(model: KernelSmoother, features: Sequence[str] | None, target: str | None) -> dict[str, Any]:

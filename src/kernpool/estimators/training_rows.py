@@ -194,9 +194,9 @@ def read_rows(
             f"y must hold a value per row, got {abbreviate(y)}; pass the column: fit(frame.drop(columns={name!r}), "
             f"frame[{name!r}])"
         )
-    model.index_ = index = labels_of_rows(X)
-    if index is not None:
-        refuse_other_labels(index, y=y, **by_row)
+    refuse_other_labels(X=X, y=y, **by_row)
+    labels = map(labels_of_rows, (X, y, *by_row.values()))
+    model.index_ = next((index for index in labels if index is not None), None)
     table = Columns.of(X)
     options = {name: getattr(model, name) for name in COLUMN_OPTIONS}
     model.encoding_ = Encoding.fit(table, binary=model._reads_pairs_as_numbers, **options)
@@ -268,11 +268,9 @@ def refuse_formula(X: Any, y: Any) -> None:
     """
     for given in (X, y):
         if isinstance(given, str) and re.match(r"\s*\w[\w. ]*~", given) and not Path(given).exists():
-            target, _, terms = given.partition("~")
-            names = [term.strip() for term in terms.split("+")]
-            plain = target.strip().isidentifier() and all(name.isidentifier() for name in names)
-            how = f"frame[{names}], frame[{target.strip()!r}]" if plain else "frame[['a', 'b']], frame['y']"
-            raise TypeError(f"formulas are not supported, got {abbreviate(given)}; select the columns: fit({how})")
+            raise TypeError(
+                f"formulas are not supported, got {abbreviate(given)}; pass columns: fit(frame[['a']], frame['y'])"
+            )
 
 
 def as_outputs(y: Any, owner: str = "a regressor", labels: Sequence[Any] | None = None) -> NDArray[np.floating[Any]]:
@@ -347,8 +345,8 @@ class Scoring:
             If y holds missing cells, or is a masked or sparse array; and as `predict`.
         """
         owner, model = type(self).__name__, cast(Any, super())
-        y, sample_weight = computed(y), computed(sample_weight)
-        refuse_other_labels(labels_of_rows(X), y=y, sample_weight=sample_weight)
+        X, y, sample_weight = map(computed, (X, y, sample_weight))
+        refuse_other_labels(X=X, y=y, sample_weight=sample_weight)
         outputs = getattr(self, "output_labels_", None)
         target = as_labels(y, owner) if hasattr(self, "classes_") else as_outputs(y, owner, outputs)
         if sample_weight is not None:
@@ -361,11 +359,9 @@ def frequencies(sample_weight: ArrayLike, n: int) -> Array:
 
     Usual is a mean from 0.1 to 10.
     """
-    try:
-        given = as_real_array("key_weight", sample_weight)
-        weight = as_key_weight(np.broadcast_to(given, (n,)) if given.ndim == 0 else given, (n,)).copy()
-    except (TypeError, ValueError) as error:
-        raise type(error)(str(error).replace("key_weight", "sample_weight")) from None
+    given = as_real_array("sample_weight", sample_weight)
+    given = np.broadcast_to(given, (n,)) if given.ndim == 0 else given
+    weight = as_key_weight(given, (n,), "sample_weight").copy()
     mean = weight[weight > 0].mean()
     if not 1 / UNUSUAL_MEAN_WEIGHT <= mean <= UNUSUAL_MEAN_WEIGHT:
         warn_caller(

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kernpool.data.atomic_files import whole_file
-from kernpool.data.columns import labels_of_rows, refuse_other_labels
+from kernpool.data.columns import refuse_other_labels
 from kernpool.datasets import RegressionSample
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
 from kernpool.execution.error_messages import abbreviate, check_choice
@@ -186,7 +186,7 @@ def _refuse_more(why: str, **given: Any) -> None:
 
 def _fitted(X: Any, y: ArrayLike, degree: int | None, parameters: dict[str, Any]) -> Any:
     """Return a classifier fitted to X and y if y has labels (text, categories or booleans), else a regressor."""
-    refuse_other_labels(labels_of_rows(X), y=y)
+    refuse_other_labels(X=X, y=y)
     given = np.asarray(y)
     if given.dtype == object and all(isinstance(one, Real) and not isinstance(one, bool) for one in given.flat):
         given = y = given.astype(np.float64)  # numbers that a table holds as objects are no labels

@@ -27,6 +27,7 @@ from kernpool.datasets import make_sine_linear, make_sine_power
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.limits import refuse
+from kernpool.estimators.methods.row_order import is_ordered
 from kernpool.estimators.model import as_fitted
 from kernpool.execution.error_messages import abbreviate, check_choice
 from kernpool.kernels import BUILT_IN, COMPILED, Kernel, get_kernel
@@ -97,7 +98,7 @@ def _refuse_windows(model: KernelSmoother) -> None:
         )
     if not isinstance(model.smoother_.window, Nearest):
         return
-    is_line = len(model.bandwidth_) == 1 and model.encoding_.numbers_alone and as_they_are
+    is_line = is_ordered(model) and as_they_are
     is_alone = not isinstance(model, NadarayaWatsonClassifier) and model.smoother_.units.code is None
     if not (is_line and is_alone and 2 < n <= EXACT_ROWS):
         raise ValueError(

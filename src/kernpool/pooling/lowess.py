@@ -12,7 +12,7 @@ from kernpool.algorithms.sweep.octaves import NearestWindows
 from kernpool.core import EmptyWindowWarning
 from kernpool.core.robust_weights import BISQUARE_SCALE, bisquare, least_scale
 from kernpool.data.array_validation import as_array, as_real_array
-from kernpool.data.columns import labels_of_rows, refuse_other_labels
+from kernpool.data.columns import refuse_other_labels
 from kernpool.execution.error_messages import abbreviate, as_count, check_choice, check_flag, explain_calls
 from kernpool.execution.threads import resolve_n_jobs
 from kernpool.execution.warnings import warn_caller
@@ -109,7 +109,7 @@ def lowess(
     ([14.0, 25.0], [184.3, 25.0])
     """
     _check_options(frac, it, delta, missing, is_sorted=is_sorted, return_sorted=return_sorted)
-    refuse_other_labels(labels_of_rows(exog), "exog", endog=endog)
+    refuse_other_labels(exog=exog, endog=endog)
     threads = resolve_n_jobs(n_jobs)
     kept, y, x = _finite(missing, endog=endog, exog=exog)
     if not len(x):

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.data.array_validation import COUNTED, TableError, as_array, as_real_array, find_inexact, would_round
-from kernpool.data.columns import Kind, labels_of, labels_of_rows, order_of_columns, refuse_other_labels
+from kernpool.data.columns import Kind, labels_of, order_of_columns, refuse_other_labels
 
 Array = NDArray[np.float64]
 
@@ -124,7 +124,7 @@ class ArrayChunks(Chunks):
         self, key: Any, value: Any, weight: Any = None, *, rows: int | None = None, source: str = "chunks"
     ) -> None:
         parts = {"key": key, "value": value} | ({} if weight is None else {"weight": weight})
-        refuse_other_labels(labels_of_rows(key), "key", value=value, weight=weight)
+        refuse_other_labels(**parts)
         self.columns = {"key": labels_of(key), "value": labels_of(value)}  # labels, if these are frames
         # Memory maps stay as they are; lists and frames become arrays.
         self._parts = {

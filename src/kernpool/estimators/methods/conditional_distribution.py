@@ -251,7 +251,7 @@ class ConditionalDistribution(NamedCalls):
 
     def _functions(self, y: ArrayLike, *, density: bool) -> Array:
         if np.ndim(y) > 1:  # thresholds for each row
-            refuse_other_labels(self.index, "X", y=y)
+            refuse_other_labels(X=self, y=y)
         threshold, with_axis = as_thresholds(y, len(self), self.outputs, several=not self.flat)
         found = self.outcomes.evaluate(DistributionFunction(threshold, self.y_bandwidth, density))
         return without_axes(found, self.flat, with_axis)
@@ -609,7 +609,7 @@ class ConditionalDistribution(NamedCalls):
             )
         if y is None and isinstance(self.outcomes, ArrayOutcomes):
             return self.outcomes.value if self.outcomes.output is None else self.outcomes.output
-        refuse_other_labels(self.index, "X", y=y)
+        refuse_other_labels(X=self, y=y)
         read, shape = np.asarray(as_outputs(y, labels=self.output_labels), dtype=np.float64), (len(self), self.outputs)
         if read.shape != shape and not (shape[1] == 1 and read.shape == shape[:1]):
             wanted = f"({shape[0]},)" if shape[1] == 1 else f"{shape}"

@@ -248,7 +248,7 @@ class Prediction(PrintedResult, PredictionBase):
         refuse(self.model, "additive_terms")
         names = tuple(column.name for column in printed_columns(self.model) if not column.has_levels)
         if not names:
-            raise TypeError("this model has no numeric columns, and so no terms; use explain() for the rows behind it")
+            raise TypeError("this model has no numeric columns, and so no terms; use attention_weights(X)")
         fit, sums, widths = self._planes, self._sums, self._widths
         known, mean = fit.occupied[:, None], sums.state.finalize(empty="zero")
         local = np.where(known, mean[:, sums.layout.value] + (0.0 if sums.center is None else sums.center), np.nan)

@@ -51,7 +51,7 @@ def check_rows(X_calibration: Any, y_calibration: Any, calibration: Any, groups:
             f"calibration={calibration!r} is about the training rows, and X_calibration gives others; leave one out"
         )
     if X_calibration is not None:
-        refuse_other_labels(labels_of_rows(X_calibration), "X_calibration", y_calibration=y_calibration, groups=groups)
+        refuse_other_labels(X_calibration=X_calibration, y_calibration=y_calibration, groups=groups)
     return X_calibration is not None
 
 

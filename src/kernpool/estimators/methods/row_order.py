@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.bandwidth import canonical_ratio
-from kernpool.bandwidth.criteria import lies_within_gap
+from kernpool.bandwidth.criteria import JUDGED_ROWS, lies_within_gap
 from kernpool.core import Exclusion, Keys
 from kernpool.data import is_frame
 from kernpool.data.encoding import label_codes
@@ -41,6 +41,7 @@ from kernpool.estimators.model import FittedModel
 from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.warnings import SerialCorrelationWarning, warn_caller
 from kernpool.pooling import Recipe
+from kernpool.pooling.weights import weight_rows
 from kernpool.pooling.widths import Nearest
 from kernpool.smoother import Smoother, nothing_left
 
@@ -229,10 +230,11 @@ def lag_one_correlation(model: FittedModel, place: Codes, *, by_column: bool) ->
         else:
             fitted = pilot.fit_left_out(None)
             left_out = fitted.values()[0]
-            if pilot.columns == 1:
-                near = np.exp(fitted.problem.similarity.log_peak - fitted.state.log_denominator)
-                lowered = LOWERED * float(np.mean(np.minimum(near, 1.0)))
-                least = max(CRITICAL / math.sqrt(len(starts)) - lowered, LEAST)
+            some = np.unique(np.linspace(0, len(place) - 1, JUDGED_ROWS).astype(np.intp))
+            weight = np.concatenate([rows for _, rows in weight_rows(fitted.problem.block(some))])
+            next_to = place == place[some, None] + 1  # in the order, which in the columns may be far away
+            near = float(np.mean(np.sum(weight * next_to, axis=1)))
+            least = max(CRITICAL / math.sqrt(len(starts)) - LOWERED * near, LEAST)
         rho = min(rho, _correlation(pilot, left_out, starts, model.loo_error_))
         if not rho > least:
             return 0.0, least

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernpool.core import Categories, Geometry
 from kernpool.data import Encoding, as_bandwidth, is_frame
-from kernpool.data.columns import labels_of_rows, refuse_other_labels
+from kernpool.data.columns import refuse_other_labels
 from kernpool.data.encoding import COLUMN_OPTIONS
 from kernpool.execution.error_messages import abbreviate
 from kernpool.inference.hypothesis_tests.base import TestResult, TestSample, read_inputs, read_output, read_weight
@@ -130,7 +130,7 @@ def specification_test(
         raise TypeError(
             f"model must be a regressor with fit and predict, got {abbreviate(model)}; such as LinearRegression()"
         )
-    refuse_other_labels(labels_of_rows(X), y=y, sample_weight=sample_weight)
+    refuse_other_labels(X=X, y=y, sample_weight=sample_weight)
     sample, inputs = _read(X, y, sample_weight, model)
     sample = replace(sample, kind=kind, n_resamples=n_resamples, seed=as_seed(random_state))
     profile = get_kernel(kernel)
