@@ -120,9 +120,9 @@ def test_the_command_line_names_columns(day, tmp_path, monkeypatch, capsys):
     fit = ["fit", "day.csv", "--target", "y", "--bandwidth", "1.5", "--degree", "0"]
     assert main([*fit, "--periodic", "hour=24", "--model", "saved", "--quiet"]) == 0
     pd.DataFrame({"hour": HOURS[:, 0]}).to_csv("asked.csv", index=False)
-    assert main(["predict", "saved", "asked.csv", "--out", "said.npy", "--quiet"]) == 0
+    assert main(["predict", "saved", "asked.csv", "--out", "said.csv", "--quiet"]) == 0
     expected = NadarayaWatsonRegressor(**FIXED).fit(x, y).predict(HOURS)
-    np.testing.assert_allclose(np.load("said.npy")[:, 0], expected, rtol=1e-12)
+    np.testing.assert_allclose(pd.read_csv("said.csv")["y"], expected, rtol=1e-12)
     for wrong, words in ((["--periodic", "minute=60"], "--periodic names column 'minute', which is not there"),):
         assert main([*fit, *wrong]) > 0
         assert words in capsys.readouterr().err

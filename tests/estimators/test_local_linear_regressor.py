@@ -44,7 +44,7 @@ def test_local_slopes_are_those_of_weighted_least_squares(table):
 def test_empty_windows_have_no_slope():
     for make in REGRESSORS:
         model = make("epanechnikov", bandwidth=1.5, empty="nan").fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 4.0])
-        with pytest.warns(EmptyWindowWarning, match="1 of 1 queries have no key"):
+        with pytest.warns(EmptyWindowWarning, match="1 of 1 queries .* have no key"):
             assert np.isnan(model.get_prediction([[50.0]]).slope).all()
     flat = NadarayaWatsonRegressor("epanechnikov", bandwidth=1.5, empty="nearest").fit([[0.0], [1.0]], [0.0, 1.0])
     with pytest.warns(EmptyWindowWarning, match="nearest"):
