@@ -13,6 +13,7 @@ from kernpool.bandwidth import SearchOptions
 from kernpool.cli.main import main
 from kernpool.data.column_options import Circle, Globe
 from kernpool.data.encoding import Encoding
+from kernpool.estimators.fitted_model import printed_columns
 
 FIXED = {"bandwidth": 1.5, "periodic": {0: 24}}
 HOURS = np.linspace(0.0, 24.0, 40)[:, None]
@@ -161,6 +162,7 @@ def test_robust_fits_have_one_bandwidth_for_a_circle():
     globe = NadarayaWatsonRegressor(geographic=(0, 1), robust=True).fit(where, np.sin(np.radians(where[:, 0])) + noise)
     assert globe.bandwidth_.shape == (2,)
     assert globe.bandwidth_[0] == globe.bandwidth_[1]
+    assert [column.unit for column in printed_columns(globe)] == ["km", "km"]
     globe.predict(where[:2])
 
 

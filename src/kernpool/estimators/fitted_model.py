@@ -147,13 +147,15 @@ def printed_columns(model: FittedModel) -> tuple[ColumnSummary, ...]:
     names = [str(i) for i in range(len(encoding.kinds))] if encoding.names is None else encoding.names
     widths = dict(zip(encoding.numeric, model.bandwidth_, strict=False))
     widths |= dict(zip(encoding.categorical, model.smoothing_, strict=False))
+    units = dict.fromkeys(encoding.dates, "days")
+    units |= {encoding.numeric[a]: "km" for one in encoding.options if one.unit for a in one.columns}
     return tuple(
         ColumnSummary(
             name,
             float(widths[i]),
             i in encoding.categorical,
             None if relevance is None else float(relevance[i]),
-            "days" if i in encoding.dates else "",
+            units.get(i, ""),
         )
         for i, name in enumerate(names)
     )
