@@ -268,9 +268,11 @@ def refuse_formula(X: Any, y: Any) -> None:
     """
     for given in (X, y):
         if isinstance(given, str) and re.match(r"\s*\w[\w. ]*~", given) and not Path(given).exists():
-            raise TypeError(
-                f"formulas are not supported, got {abbreviate(given)}; pass columns: fit(frame[['a']], frame['y'])"
-            )
+            target, _, terms = given.partition("~")
+            names = [term.strip() for term in terms.split("+")]
+            plain = target.strip().isidentifier() and all(name.isidentifier() for name in names)
+            how = f"frame[{names}], frame[{target.strip()!r}]" if plain else "frame[['a', 'b']], frame['y']"
+            raise TypeError(f"formulas are not supported, got {abbreviate(given)}; select the columns: fit({how})")
 
 
 def as_outputs(y: Any, owner: str = "a regressor", labels: Sequence[Any] | None = None) -> NDArray[np.floating[Any]]:
