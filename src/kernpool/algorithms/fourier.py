@@ -314,7 +314,7 @@ class Transform:
         share = self.problem.tol + ROUNDING
         left = denominator - self.error
         safe = np.where((left > 0) & (own <= OWN_SHARE * denominator), left, np.nan)
-        with np.errstate(invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore"):
             jitter = self.grid.jitter * np.sqrt(2.0 * np.log(np.maximum(self.total / safe, 1.0)) + 1.0)
             fitted = np.abs(numerator) / denominator[:, None]
             bound = (self.error * self.sums.scale + fitted * self.error) / safe[:, None]

@@ -140,6 +140,16 @@ def test_a_transform_that_is_wrong_is_found_out(monkeypatch):
     assert left == 3000
 
 
+def test_sums_that_are_exactly_zero_are_computed_again(monkeypatch):
+    def zeroed(self, rows):
+        denominator, *rest = at(self, rows)
+        return np.where(np.arange(len(denominator)) % 7, denominator, 0.0), *rest
+
+    at = fourier.Transform.at
+    monkeypatch.setattr(fourier.Transform, "at", zeroed)
+    assert compare(uniform(2, 0.1))[0] < 1e-13
+
+
 @pytest.mark.parametrize("h", [1e-4, 1e-140, [1e-9, 1.0], [1.0, 1e-9], 1e5, 1e140])
 def test_bandwidths_that_make_no_sense_for_it_are_exact(h, generator):
     key = generator.random((3000, 2)) * (1e-130 if h == 1e-140 else 1.0)
