@@ -129,10 +129,6 @@ MISUSED = {
     "explore make_sine_power --bandwidth log_loss": "log_loss",
     "explore model --degree 1 --bandwidth 0.3 --out n.html": "--bandwidth, --degree: model is a fitted model",
     f"{EXPLORE} y --seed 3": "--seed: mixed.csv is no generator",
-    "compile --processes 0": "--processes must be an integer from 1 on, got 0",
-    "compile --processes -1": "--processes must be an integer from 1 on, got -1",
-    "compile --kernels foo": "--kernels 'foo' is unknown",
-    "compile --columns a": "--columns: must be whole numbers",
     "predict stack new.csv --explain": "--explain is for fits without --stack, and stack holds a KernelStacking",
 }  # fmt: skip
 # what files do not allow: exit code 1

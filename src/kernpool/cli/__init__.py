@@ -2,7 +2,7 @@
 
 Read `main.py` first: it runs one command. `options.py` declares all options, `terminal.py` has messages to the user,
 `tables.py` reads tables, in memory or in chunks, and copies columns that are kept. Each command has a file: `fit.py`,
-`predict.py`, `info.py`, `compare.py`, `explore.py`, `hypothesis_tests.py` and `compile.py`.
+`predict.py`, `info.py`, `compare.py`, `explore.py` and `hypothesis_tests.py`.
 """
 
 from kernpool.cli.main import main

@@ -248,12 +248,6 @@ COMMANDS = {
         "Write a page on which one changes the bandwidth, kernel and query of a fit and sees curve and weights follow. "
         "It is one file, which needs no network and no Python.",
     ),
-    "compile": (
-        "compile:run_compile",
-        "precompile, e.g. in a Docker image, so that first calls are fast",
-        "Fill the cache of compiled loops, so that first calls are fast; all kernels and columns take some minutes. "
-        "The cache is in NUMBA_CACHE_DIR, by default next to the installed modules.",
-    ),
 }
 TESTS = {
     "significance": "does y depend on a column, given the others?",
@@ -264,7 +258,7 @@ OPTIONS: dict[str, Options] = {
         "DATA": "CSV, TSV, Parquet or .npy file; - for standard input; a folder of Parquet files with --memory",
         "--target Y!": PREDICTED,
         **FITTING,
-        "--stack": "average the fit with a kernel ridge regression, weighted by leave-one-out: usually the smallest "
+        "--stack": "average the fit with kernel ridge regressions, weighted by leave-one-out: usually the smallest "
         "error on tables of several columns and up to some 10 000 rows (kernpool compare); no quantiles, no tests",
         "--gap N": "when bandwidths and errors are computed, leave out the N rows on either side of a row as well, "
         "whose noise is correlated with its own (default: 0)",
@@ -326,12 +320,6 @@ OPTIONS: dict[str, Options] = {
         **COMPLETE,
         **COLUMN_TYPES,
     },
-    "compile": {
-        "--kernels A,B": "kernels to compile (default: all)",
-        "--columns 1,2": "numbers of features to compile for (default: 1,2,3,4,5,8,11,16)",
-        "--processes N": "parallel processes (default: one per processor)",
-        **QUIET,
-    },
 }
 
 EXAMPLES = """\
@@ -350,7 +338,6 @@ examples:
   kernpool test significance engel-model --column income
   kernpool compare engel.csv --target foodexp
   kernpool explore engel.csv --target foodexp
-  kernpool compile
 
 reading of tables (separators, decimal commas, text, dates, missing cells): kernpool fit --help
 exit codes: 0 success, 1 failure (bad data, missing files), 2 wrong usage, 130 interrupted

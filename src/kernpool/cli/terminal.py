@@ -135,7 +135,6 @@ WORDS = {
         "kernpool info shows",
     },
     "test": {"^columns holds ('.*'), and .*, or ": r"no column \1; it predicts from "},
-    "compile": {"^--kernel ": "--kernels "},
 }
 
 

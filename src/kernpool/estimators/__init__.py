@@ -5,11 +5,10 @@ They are thin: the numbers come from the other subpackages. Read `model.py` firs
 `classifier.py` have the public estimators. A fit checks its parameters, reads rows (`training_rows.py`), and
 finds bandwidths and windows (`bandwidth.py`) and weights of outliers (`robust_regression.py`); `stored_rows.py` does
 so for rows that are not in memory. `extrapolation.py` finds queries beyond the training rows, `expected_error.py`
-estimates the error on new rows. `persistence.py` saves and loads models; `compile_ahead.py` fills the cache of
-compiled loops.
+estimates the error on new rows. `persistence.py` saves and loads models.
 
 The folder `methods` has the methods of fitted models for inference, distributions and prediction; `stacking` averages
-local fits and a kernel ridge regression.
+local fits and kernel ridge regressions.
 """
 
 from kernpool.estimators.classifier import NadarayaWatsonClassifier

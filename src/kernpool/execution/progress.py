@@ -20,7 +20,7 @@ Progress = Callable[[int, int], Any]
 PATIENCE, INTERVAL = 0.5, 0.1  # seconds before a bar shows, and between two drawings of it
 LONG = 10.0  # seconds of a fit in Python before a bar shows
 WIDTH = 30  # of a bar
-COMPILING = "kernpool: compiling loops, once for this machine and version; `kernpool compile` does so in advance"
+COMPILING = "kernpool: compiling loops, once for this machine and version"
 
 _listener: ContextVar[Progress | None] = ContextVar("kernpool_progress", default=None)
 _silent: ContextVar[bool] = ContextVar("kernpool_silent", default=False)

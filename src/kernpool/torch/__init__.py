@@ -9,7 +9,7 @@ The same numbers as `kernpool.pool`, as differentiable layers.
 - `choose_route` returns the algorithm for a `Request`, and the reason, as a `Route`.
 - `masked_softmax` is a softmax over the valid keys only.
 
-A first call compiles loops, once for a machine; ``kernpool compile`` does so in advance.
+A first call compiles loops, once for a machine.
 
 >>> import torch
 >>> layer = AttentionPooling(GaussianSimilarity(bandwidth=0.5))
