@@ -270,6 +270,6 @@ register("priors", NadarayaWatsonClassifier("gaussian", 0.2), by_row={"sample_we
 register("classes of levels", NadarayaWatsonClassifier("gaussian", 0.3, smoothing=[0.3]), "a c")
 register("log loss", NadarayaWatsonClassifier(), by_row={"groups": GROUPS})
 register("stack", KernelStackingRegressor(LocalLinearRegressor("gaussian", 0.3)))
-register("stack in groups", KernelStackingRegressor(NadarayaWatsonRegressor("gaussian", 0.3),
-         learn_metric=False, random_state=1), by_row={"groups": GROUPS})  # fmt: skip
+register("stack in groups", KernelStackingRegressor(NadarayaWatsonRegressor("gaussian", 0.3), random_state=1),
+         by_row={"groups": GROUPS})  # fmt: skip
 register("stack of classes", KernelStackingClassifier(NadarayaWatsonClassifier("gaussian", 0.3)))

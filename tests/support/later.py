@@ -24,7 +24,7 @@ LATER = {
     "displays": ("test_how_sure", "test_next_value"),
     "docs": ("test_blocks",),
     "distribution": ("test_chunks", "test_scores", "test_smooth"),
-    "estimators": ("stacking/test_learned_metric",
+    "estimators": ("stacking/test_ridge_kernels",
                    "test_circular_planes", "test_class_sets", "test_conditional", "test_containers",
                    "test_expected_error", "test_extrapolate", "test_gap", "test_groups", "test_mixed",
                    "test_rank_warnings", "test_robust",

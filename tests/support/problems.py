@@ -5,9 +5,16 @@ from dataclasses import replace
 import numpy as np
 
 from kernpool import Problem
+from kernpool.bandwidth import TrainingRows
+from kernpool.core import Exclusion
 
 EVERYTHING = frozenset({"query", "key", "value", "log_bandwidth"})  # that can be differentiated by
 VARIANTS = ("plain", "weighted", "masked", "leave-one-out", "weighted leave-one-out", "float mask", "offset", "far")
+
+
+def rows_of(columns, value, weight=None, group=None):
+    """Training rows, of units where there are groups."""
+    return TrainingRows.from_arrays(columns, value, weight, exclusion=None if group is None else Exclusion(group))
 
 
 def with_algorithm(model, algorithm):

@@ -34,8 +34,10 @@ from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.model import as_fitted, check_parameters, holder_of
 from kernpool.estimators.regressors import LocalLinearRegressor, LocalPolynomialRegressor, NadarayaWatsonRegressor
 from kernpool.estimators.stacking.estimators import KernelStackingClassifier, KernelStackingRegressor
-from kernpool.estimators.stacking.kernel_ridge import KernelRidge, RidgeKernel, Spectrum, StandardColumns
+from kernpool.estimators.stacking.kernel_ridge import KernelRidge, Spectrum
+from kernpool.estimators.stacking.ridge_kernels import AnovaKernel, ColumnKernel, LaplaceKernel
 from kernpool.estimators.stacking.stack import FittedStack, ScoreCalibration
+from kernpool.estimators.stacking.standard_columns import StandardColumns
 from kernpool.execution.error_messages import abbreviate
 from kernpool.pooling import ChunkPairs, Floor, Nearest
 
@@ -45,8 +47,8 @@ MODELS = (*SMOOTHERS, KernelStackingRegressor, KernelStackingClassifier)
 Model = KernelSmoother | KernelStackingRegressor | KernelStackingClassifier
 PARTS = (
     BandwidthSearch, Encoding, PooledColumn, *OPTIONS, ScoreCalibration,
-    KernelRidge, RidgeKernel, Spectrum, StandardColumns, FittedStack, Floor, Nearest, Exclusion,
-    Reweighting,
+    KernelRidge, LaplaceKernel, AnovaKernel, ColumnKernel, Spectrum, StandardColumns, FittedStack, Floor, Nearest,
+    Exclusion, Reweighting,
 )  # fmt: skip
 BUILT = ("smoother_", "_extent", "_rank_notes", "_given")  # made again of the attributes, when a model is loaded
 TRUSTED = [f"{kind.__module__}.{kind.__qualname__}" for kind in (*MODELS, *PARTS)]

@@ -22,17 +22,20 @@ def rows(generator):
 def test_probabilities_are_the_mixture_of_the_members(rows):
     X, y = rows
     model = KernelStackingClassifier(LOCAL).fit(X, y)
-    local, ridge = model.members_.values()
+    local, *ridges = model.members_.values()
     columns = (X - X.mean(axis=0)) / X.std(axis=0)
     label = np.searchsorted(model.classes_, y)
-    logistic = LogisticRegression(C=10.0, max_iter=10_000).fit(ridge.left_out, label)
-    expected = model.member_weights_["local"] * local.predict_proba(X)
-    expected += model.member_weights_["kernel_ridge"] * logistic.predict_proba(ridge.predict(columns))
+    weights = np.array(list(model.member_weights_.values()))
+    each, left_out = [local.predict_proba(X)], [local.leave_one_out().probability]
+    for ridge in ridges:
+        logistic = LogisticRegression(C=10.0, max_iter=10_000).fit(ridge.left_out, label)
+        each.append(logistic.predict_proba(ridge.predict(columns)))
+        left_out.append(logistic.predict_proba(ridge.left_out))
+    expected = np.tensordot(weights, each, 1)
     np.testing.assert_allclose(model.predict_proba(X), expected, atol=1e-9)
     np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
     assert (model.predict(X) == model.classes_[expected.argmax(axis=1)]).all()
-    own = np.stack([local.leave_one_out().probability, logistic.predict_proba(ridge.left_out)])[:, np.arange(N), label]
-    mixed = np.array(list(model.member_weights_.values())) @ own
+    mixed = weights @ np.stack(left_out)[:, np.arange(N), label]
     assert model.loo_log_loss_ == pytest.approx(-np.mean(np.log(mixed)))
 
 

@@ -55,7 +55,7 @@ def classes(y=LABEL, rows=None, **options):
 
 def stack(y=Y):
     """Return a fitted stack."""
-    return kp.KernelStackingRegressor(kp.LocalLinearRegressor(bandwidth=0.4), learn_metric=False).fit(X, y)
+    return kp.KernelStackingRegressor(kp.LocalLinearRegressor(bandwidth=0.4)).fit(X, y)
 
 
 def search(model):

@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernpool.bandwidth import LeaveOneOut
 from kernpool.conformal.sets import ClassRows
-from kernpool.core import Geometry
 from kernpool.data.chunks.base import Chunks
 from kernpool.estimators.classifier import NadarayaWatsonClassifier
 from kernpool.estimators.kernel_smoother import KernelSmoother
@@ -29,10 +28,10 @@ from kernpool.estimators.methods.inference import Prediction
 from kernpool.estimators.model import NamedCalls, with_parameters
 from kernpool.estimators.regressors import LocalLinearRegressor, NadarayaWatsonRegressor
 from kernpool.estimators.stacking import inference
-from kernpool.estimators.stacking.kernel_ridge import Array, Codes, KernelRidge, fit_table
 from kernpool.estimators.stacking.stack import FittedStack, ScoreCalibration, average, mixture_weights, squared_error
+from kernpool.estimators.stacking.standard_columns import Array
 from kernpool.estimators.training_rows import Scoring
-from kernpool.execution.error_messages import as_level, check_choice, check_flag
+from kernpool.execution.error_messages import as_level, check_choice
 from kernpool.inference import Interval, Residuals, Summary, as_random
 from kernpool.inference.model_summary import MemberSummary, summary_of_classes
 
@@ -45,7 +44,6 @@ class StackedEstimator(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scik
 
     local: KernelSmoother | None = None
     _: KW_ONLY
-    learn_metric: bool = True
     random_state: Any = 0
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> Self:
@@ -57,7 +55,7 @@ class StackedEstimator(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scik
         local: Any = self._new_local()  # all of the classes fit so
         local.fit(X, y, sample_weight, groups)
         refuse(local, "a stack")
-        self._keep(FittedStack.of(local, self._fit_ridge))
+        self._keep(FittedStack.of(local, self.random_state))
         return self
 
     def _keep(self, stack: FittedStack) -> None:
@@ -76,7 +74,6 @@ class StackedEstimator(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scik
 
     def _new_local(self) -> KernelSmoother:
         """Return the local member, not fitted, after checking all parameters."""
-        check_flag("learn_metric", self.learn_metric)
         as_random(self.random_state)
         if self.local is None:
             return self._locals[0]()
@@ -86,46 +83,39 @@ class StackedEstimator(NamedCalls, BaseEstimator):  # type: ignore[misc]  # scik
         made: KernelSmoother = clone(self.local)
         return made
 
-    def _fit_ridge(
-        self, columns: Array, value: Array, weight: Array, group: Codes | None, geometry: Geometry
-    ) -> KernelRidge:
-        return fit_table(
-            columns, value, weight, group, geometry, learn_metric=self.learn_metric,
-            generator=as_random(self.random_state),
-        )  # fmt: skip
-
 
 class KernelStackingRegressor(Scoring, RegressorMixin, StackedEstimator):  # type: ignore[misc]  # scikit-learn
-    r"""Stacked kernel regression: local planes and a global kernel ridge regression, averaged by leave-one-out.
+    r"""Stacked kernel regression: local planes and two global kernel ridge regressions, averaged by leave-one-out.
 
     .. math:: \hat m(x) = \pi_1\, \hat m_{\text{local}}(x) + \pi_2\, \hat m_{\text{ridge}}(x)
+              + \pi_3\, \hat m_{\text{anova}}(x)
 
     Local fits need many rows in every window; a global fit of a smooth or additive curve does not, and is blind to
-    what happens in one place. Stacking, or jackknife model averaging, takes the weights of least leave-one-out error
-    [1]_ [2]_, half way to equal ones: of two members each has between 0.25 and 0.75.
+    what happens in one place. One kernel ridge regression has a Laplace kernel :math:`e^{-|x - x'|_M / L}` of
+    standardised columns, whose metric M is learned by average gradient outer products [3]_; the other a kernel of
+    analysis of variance, a sum or product over columns [4]_, skewed ones as normal scores. Categories are 0 and 1.
+    Stacking, or jackknife model averaging, takes the weights of least leave-one-out error [1]_ [2]_, half way to equal
+    ones: of three members each has between 1/6 and 2/3.
 
     Parameters
     ----------
     local : LocalLinearRegressor or NadarayaWatsonRegressor, optional
         The local member, not fitted; by default ``LocalLinearRegressor()``. Its parameters say how columns are read, by
         all members.
-    learn_metric : bool, default=True
-        Whether the ridge regression learns the metric of its distances by average gradient outer products [3]_. Its
-        kernel is :math:`e^{-r / L}` of standardised columns, with categories as 0 and 1; length L and ridge are found
-        by leave-one-out.
     random_state : int, Generator or None, default=0
-        Draws rows if there are more than 1000, on which metric and length are chosen, and the landmarks if there are
-        more than 2000.
+        Draws rows if there are more than 1000, on which kernels are chosen, and the landmarks if there are more than
+        2000.
 
     Attributes
     ----------
     members_ : dict
-        The fitted members: ``"local"``, an estimator, and ``"kernel_ridge"``, with `kernel`, `ridge` and `metric`.
+        The fitted members: ``"local"``, an estimator, and ``"kernel_ridge"`` and ``"anova"``, which have `kernel` and
+        `ridge`.
     member_weights_ : dict
         Weight of each member.
     loo_error_ : float
         Mean squared leave-one-out error of the average, summed over outputs; leave-cluster-out after a fit with groups.
-        Corrected for the learned metric, and still somewhat too small for new rows, since bandwidths and weights were
+        Corrected for what kernels learned, and still somewhat too small for new rows, since bandwidths and weights were
         chosen by it: `expected_error` corrects that.
     n_features_in_, feature_names_in_
         As of `LocalLinearRegressor`.
@@ -138,14 +128,14 @@ class KernelStackingRegressor(Scoring, RegressorMixin, StackedEstimator):  # typ
     -----
     The average is a linear smoother, as its members are: `attention_weights` times the outputs are the predictions, and
     standard errors and intervals are made of these weights. Leave-one-out predictions are exact for given bandwidths,
-    metric, length and ridge. A learned metric has seen the outputs, so the leave-one-out residuals of the ridge are
-    multiplied by its `optimism`: the root of held-out over leave-one-out squared error of fits whose metric is learned
-    without each of five folds (ten of up to 200 rows). In 15 columns and 80 rows of noise as large as the signal, 90
+    kernels and ridges. A kernel that adapts has seen the outputs, so the leave-one-out residuals of a ridge regression
+    are multiplied by its `optimism`: the root of held-out over leave-one-out squared error of fits that adapt without
+    each of five folds (ten of up to 200 rows). In 15 columns and 80 rows of noise as large as the signal, 90
     percent prediction intervals cover 90 in a hundred with it and 81.5 without it, and the mean squared error of new
     rows is 1.09 and 1.71 times `loo_error_` (20 samples).
 
-    The kernel ridge takes four times three eigendecompositions, O(n^3), of up to 1000 rows, and four in each fold;
-    beyond, metric and length are chosen on 1000 drawn rows, and beyond 2000 rows the kernels of 2000 drawn rows are
+    A kernel adapts in two rounds, on up to 1000 rows and with the kernels of 200 landmarks, O(n) each, and again in
+    each fold. The fit with it takes an eigendecomposition, O(n^3); beyond 2000 rows the kernels of 2000 drawn rows are
     combined (Nystroem). Intervals take O(m n^2), and O(n^2) for the hat matrix.
 
     References
@@ -154,6 +144,7 @@ class KernelStackingRegressor(Scoring, RegressorMixin, StackedEstimator):  # typ
     .. [2] B. Hansen and J. Racine, "Jackknife model averaging", Journal of Econometrics 167 (2012), 38-46.
     .. [3] A. Radhakrishnan, D. Beaglehole, P. Pandit and M. Belkin, "Mechanism for feature learning in neural networks
        and backpropagation-free machine learning models", Science 383 (2024), 1461-1467.
+    .. [4] C. Gu, "Smoothing Spline ANOVA Models", 2nd ed., Springer (2013).
 
     Examples
     --------
@@ -163,7 +154,7 @@ class KernelStackingRegressor(Scoring, RegressorMixin, StackedEstimator):  # typ
     >>> y = np.sin(6 * X[:, 0]) + X[:, 1] ** 2 + 0.1 * rng.normal(size=80)
     >>> model = KernelStackingRegressor().fit(X, y)
     >>> {name: round(weight, 2) for name, weight in model.member_weights_.items()}
-    {'local': 0.75, 'kernel_ridge': 0.25}
+    {'local': 0.37, 'kernel_ridge': 0.17, 'anova': 0.46}
     """
 
     _locals: ClassVar[tuple[type[KernelSmoother], ...]] = (LocalLinearRegressor, NadarayaWatsonRegressor)
@@ -300,7 +291,7 @@ class KernelStackingRegressor(Scoring, RegressorMixin, StackedEstimator):  # typ
         """
         check_is_fitted(self)
         if "_expected_error_" not in vars(self):
-            self._expected_error_ = inference.expected_error(self._stack, self._fit_ridge)
+            self._expected_error_ = inference.expected_error(self._stack, self.random_state)
         return self._expected_error_
 
     def residuals(self) -> Residuals:
@@ -421,19 +412,21 @@ class KernelStackingRegressor(Scoring, RegressorMixin, StackedEstimator):  # typ
 
 
 class KernelStackingClassifier(ClassSets, MostProbableClass, Scoring, ClassifierMixin, StackedEstimator):  # type: ignore[misc]  # scikit-learn
-    r"""Stacked kernel classification: pooled labels and a global kernel ridge regression, mixed by leave-one-out.
+    r"""Stacked kernel classification: pooled labels and two global kernel ridge regressions, mixed by leave-one-out.
 
     .. math:: \hat p(x) = \pi_1\, \hat p_{\text{local}}(x) + \pi_2\, \hat p_{\text{ridge}}(x)
+              + \pi_3\, \hat p_{\text{anova}}(x)
 
-    The kernel ridge regression is of one-hot labels, and a multinomial logistic regression makes probabilities of its
-    scores. The weights maximise the leave-one-out likelihood of the mixture [1]_, and go half way to equal ones.
+    The kernel ridge regressions are those of `KernelStackingRegressor`, of one-hot labels, and multinomial logistic
+    regressions make probabilities of their scores. The weights maximise the leave-one-out likelihood of the mixture
+    [1]_, and go half way to equal ones.
 
     Parameters
     ----------
     local : NadarayaWatsonClassifier, optional
         The local member, not fitted; by default ``NadarayaWatsonClassifier()``. Its parameters say how columns are
         read, as in `KernelStackingRegressor`.
-    learn_metric, random_state
+    random_state
         As in `KernelStackingRegressor`.
 
     Attributes
@@ -441,7 +434,8 @@ class KernelStackingClassifier(ClassSets, MostProbableClass, Scoring, Classifier
     classes_ : ndarray of shape (n_classes,)
         The labels, sorted.
     members_ : dict
-        The fitted members: ``"local"``, an estimator, and ``"kernel_ridge"``, whose predictions are scores.
+        The fitted members: ``"local"``, an estimator, and ``"kernel_ridge"`` and ``"anova"``, whose predictions are
+        scores.
     member_weights_ : dict
         Weight of each member.
     loo_log_loss_ : float
@@ -513,10 +507,11 @@ class KernelStackingClassifier(ClassSets, MostProbableClass, Scoring, Classifier
         local: Any = stack.local
         label = stack.value.argmax(axis=1)
         self.classes_ = local.classes_
-        self._calibration = ScoreCalibration(stack.ridge.left_out, label, stack.weight)
+        scores = [ridge.left_out for ridge in stack.ridges.values()]
+        self._calibrations = [ScoreCalibration(score, label, stack.weight) for score in scores]
         self._left_out = (
             local.leave_one_out().probability[stack.kept],
-            self._calibration.probability(stack.ridge.left_out),
+            *(each.probability(score) for each, score in zip(self._calibrations, scores, strict=True)),
         )
         own = np.column_stack([probability[np.arange(len(label)), label] for probability in self._left_out])
         self._mixing = mixture_weights(own, stack.weight)
@@ -596,9 +591,10 @@ class KernelStackingClassifier(ClassSets, MostProbableClass, Scoring, Classifier
         return self._average(ClassPrediction(local, queries.query, queries.code).probability, queries)
 
     def _average(self, near: Array, queries: Prediction) -> Array:
-        """Return the mixture of the local probabilities and those of the ridge regression."""
-        score = self._stack.ridge.predict(self._stack.columns_of(queries))
-        return average(self._mixing, (near, self._calibration.probability(score)))
+        """Return the mixture of the local probabilities and those of the ridge regressions."""
+        columns, ridges = self._stack.columns_of(queries), self._stack.ridges.values()
+        pairs = zip(self._calibrations, ridges, strict=True)
+        return average(self._mixing, (near, *(each.probability(ridge.predict(columns)) for each, ridge in pairs)))
 
     def _probability_at(self, X: ArrayLike, *, warn: bool = True) -> Array:
         local = cast(ClassSets, self._stack.local)

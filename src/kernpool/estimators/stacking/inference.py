@@ -11,7 +11,7 @@ The bias that remains is taken to be smaller than the correction: :math:`\hat b^
 training rows, so that coverage holds on average over the curve [3]_; with all of it 95 percent intervals covered 97 in
 a hundred, with half of it 96 (sines of 100 and 200 rows). The noise :math:`\hat\sigma_j^2` is a local mean of squared
 leave-one-out residuals; for larger units g the sum is :math:`\sum_g (\sum_{j \in g} l_{c,j} r_j)^2`, with residuals
-that leave units out. Weights of members, metric, lengths and ridges are taken as given.
+that leave units out. Weights of members, kernels and ridges are taken as given.
 
 References
 ----------
@@ -24,6 +24,7 @@ References
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -40,8 +41,9 @@ from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.limits import refuse, smoother_of
 from kernpool.estimators.methods.inference import Prediction
 from kernpool.estimators.methods.prediction_intervals import METHODS_OF_SAMPLES, check_rows, read_outputs
-from kernpool.estimators.stacking.kernel_ridge import Array, KernelRidge, mean_of
-from kernpool.estimators.stacking.stack import FitRidge, FittedStack, values_of
+from kernpool.estimators.stacking.kernel_ridge import KernelRidge
+from kernpool.estimators.stacking.stack import FittedStack, values_of
+from kernpool.estimators.stacking.standard_columns import Array, mean_of
 from kernpool.execution.error_messages import check_choice
 from kernpool.execution.text_table import ROWS
 from kernpool.inference import Interval, local_noise
@@ -224,23 +226,21 @@ def summarise_stack(stack: FittedStack, title: str, columns: int) -> Summary:
 
 
 def description_of(member: object) -> str:
-    """Return a few words about a member: its class, or kernel, length and ridge."""
-    if not isinstance(member, KernelRidge):
-        return type(member).__name__
-    learned = np.ptp(np.diagonal(member.metric)) > 0
-    metric = ", learned metric" if learned else ""
-    return f"laplace kernel, length {member.kernel.length:.3g}, ridge {member.ridge:.3g}{metric}"
+    """Return a few words about a member: its class, or kernel and ridge."""
+    if isinstance(member, KernelRidge):
+        return f"{member.kernel}, ridge {member.ridge:.3g}"
+    return type(member).__name__
 
 
-def expected_error(stack: FittedStack, fit: FitRidge) -> float:
+def expected_error(stack: FittedStack, random_state: Any) -> float:
     """Estimate the mean squared error of a stack on new rows, summed over outputs.
 
     Parameters
     ----------
     stack : FittedStack
         The fit.
-    fit : callable
-        Fits the global members, as of `FittedStack.of`.
+    random_state : int, Generator or None
+        As of `FittedStack.of`.
 
     Returns
     -------
@@ -259,7 +259,7 @@ def expected_error(stack: FittedStack, fit: FitRidge) -> float:
     rows = replace(rows, X=local.key_[np.unique(which, return_index=True)[1][-len(rows.X) :]], geometry=CARTESIAN)
 
     def refit(fold: TrainingRows, there: TrainingRows) -> tuple[Array, float]:
-        without = FittedStack.of(_refitted(local, fold), fit)
+        without = FittedStack.of(_refitted(local, fold), random_state)
         return without.predict(without.queries(there.X, there.code)), without.error
 
     return nested_error(rows, refit, lambda: stack.error)

@@ -7,7 +7,7 @@ averages of theirs, and so are its leave-one-out predictions. The weights of the
           \sum_i w_i \Big( y_i - \sum_m \pi_m\, \hat y^{(m)}_{-i} \Big)^2
 
 are those of stacking [1]_, non-negative [2]_, with a sum of one [3]_. They fit the noise of the leave-one-out errors
-too, so they go half way to equal weights: of two members each has between 0.25 and 0.75.
+too, so they go half way to equal weights: of three members each has between 1/6 and 2/3.
 
 For class probabilities the criterion is the leave-one-out log likelihood of the mixture, whose weights the EM algorithm
 finds [4]_; scores become probabilities by a multinomial logistic regression.
@@ -23,10 +23,10 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -34,22 +34,20 @@ from scipy.optimize import nnls
 from sklearn.linear_model import LogisticRegression
 
 from kernpool.bandwidth import TrainingRows
-from kernpool.core import Geometry, Units
+from kernpool.core import Exclusion, Units
 from kernpool.data.columns import labels_of_rows
 from kernpool.estimators.fitted_model import read_query
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.methods.inference import Prediction
-from kernpool.estimators.stacking.kernel_ridge import KernelRidge, StandardColumns, blocks_of
+from kernpool.estimators.stacking.kernel_ridge import KernelRidge, blocks_of, fit_table
+from kernpool.estimators.stacking.ridge_kernels import AnovaKernel, LaplaceKernel, RidgeKernel
+from kernpool.estimators.stacking.standard_columns import Array, Codes, StandardColumns, spread_of
 from kernpool.execution.threads import blas_threads, resolve_n_jobs
-
-Array = NDArray[np.float64]
-Codes = NDArray[np.int64]
+from kernpool.inference import as_random
 
 TOWARDS_EQUAL = 0.5
 STEPS, CHANGE = 1000, 1e-10  # of the EM algorithm, at most, and when it ends
 INVERSE_PENALTY = 10.0  # of the logistic regression
-Local = TypeVar("Local", bound=KernelSmoother)
-FitRidge = Callable[[Array, Array, Array, Codes | None, Geometry], KernelRidge]
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,9 +59,9 @@ class FittedStack:
     local : KernelSmoother
         The fitted local estimator, which holds the training rows.
     columns : StandardColumns
-        How rows become columns of the global member.
-    ridge : KernelRidge
-        The global member, fitted to the rows of positive weight.
+        How rows become columns of the global members.
+    ridges : dict of str to KernelRidge
+        The global members, fitted to the rows of positive weight.
     local_left_out : ndarray of shape (n, c)
         Leave-one-out predictions of the local estimator at the rows of positive weight.
     mixing : ndarray of shape (members,)
@@ -72,40 +70,46 @@ class FittedStack:
 
     local: KernelSmoother
     columns: StandardColumns
-    ridge: KernelRidge
+    ridges: dict[str, KernelRidge]
     local_left_out: Array
     mixing: Array
 
     @classmethod
-    def of(cls, local: KernelSmoother, fit: FitRidge) -> FittedStack:
-        """Fit the global member to the rows of a fitted local estimator, and find the weights of both.
+    def of(cls, local: KernelSmoother, random_state: Any) -> FittedStack:
+        """Fit the global members to the rows of a fitted local estimator, and find the weights of all.
 
         Parameters
         ----------
         local : KernelSmoother
             Fitted to arrays.
-        fit : callable
-            Takes standardised columns, outputs, frequencies and unit codes of rows, and the geometry of the columns;
-            returns the global member.
+        random_state : int, Generator or None
+            Draws rows where there are many.
         """
         weight = row_weights(local)
         kept, encoding, units = weight > 0, local.encoding_, local.smoother_.units
-        weight, value = weight[kept], values_of(local)[kept]
-        number = TrainingRows.from_arrays(local.key_[kept], value, weight).number
-        if not number > 1.0:
-            raise ValueError(f"leave-one-out predictions need at least two rows, got {number:g} sample")
-        columns = StandardColumns.of(local.key_[kept], weight, encoding)
-        matrix = columns.matrix(local.key_[kept], local.key_code_[kept])
+        weight, value, key = weight[kept], values_of(local)[kept], local.key_[kept]
+        columns = StandardColumns.of(key, weight, encoding)
+        matrix, code = columns.matrix(key, local.key_code_[kept]), units.take(kept).code
+        rows = TrainingRows.from_arrays(
+            matrix, value, weight, exclusion=None if code is None else Exclusion(code), geometry=columns.geometry
+        )
+        if not rows.number > 1.0:
+            raise ValueError(f"leave-one-out predictions need at least two rows, got {rows.number:g} sample")
+        kernels: dict[str, RidgeKernel] = {
+            "kernel_ridge": LaplaceKernel.of(matrix, weight),
+            "anova": AnovaKernel.of(columns, matrix, weight),
+        }
         with blas_threads(resolve_n_jobs(local.n_jobs)):  # 442 rows of 4 columns: 18 s with two threads, 1.4 with one
-            ridge = fit(matrix, value, weight, units.take(kept).code, columns.geometry)
+            ridges = {name: fit_table(kernel, rows, as_random(random_state)) for name, kernel in kernels.items()}
         left_out = local.leave_one_out().prediction[kept]
-        residuals = [(value - each) / ridge.unit for each in (left_out, ridge.left_out)]
-        return cls(local, columns, ridge, left_out, stacking_weights(residuals, weight))
+        unit = spread_of(value, weight)
+        residuals = [(value - each) / unit for each in (left_out, *(ridge.left_out for ridge in ridges.values()))]
+        return cls(local, columns, ridges, left_out, stacking_weights(residuals, weight))
 
     @property
     def members(self) -> dict[str, Any]:
         """The fitted members by name."""
-        return {"local": self.local, "kernel_ridge": self.ridge}
+        return {"local": self.local, **self.ridges}
 
     @cached_property
     def kept(self) -> NDArray[np.intp]:
@@ -142,7 +146,7 @@ class FittedStack:
     @property
     def left_out_of_members(self) -> list[Array]:
         """Predictions of each member at the rows of positive weight, each row left out with its unit."""
-        return [self.local_left_out, self.ridge.left_out]
+        return [self.local_left_out, *(ridge.left_out for ridge in self.ridges.values())]
 
     @cached_property
     def left_out(self) -> Array:
@@ -158,23 +162,23 @@ class FittedStack:
         return Prediction(self.local, key, code, index)
 
     def columns_of(self, queries: Prediction) -> Array:
-        """Return queries as the standardised columns of the global member."""
+        """Return queries as the standardised columns of the global members."""
         return self.columns.matrix(queries.query, queries.code)
 
     def predict(self, queries: Prediction) -> Array:
         """Return predictions of shape (m, c)."""
         local, columns = queries.mean.reshape(len(queries), -1), self.columns_of(queries)
         with blas_threads(resolve_n_jobs(self.local.n_jobs)):
-            ridge = self.ridge.predict(columns)
-        return average(self.mixing, [local, ridge])
+            ridges = [ridge.predict(columns) for ridge in self.ridges.values()]
+        return average(self.mixing, [local, *ridges])
 
     def weights(self, queries: Prediction, max_bytes: int | None = None) -> Array:
         """Return the linear weights of the training rows of positive weight, of shape (m, n)."""
         size = 8 * len(queries) * len(self.local.key_) if max_bytes is None else max_bytes
         local, columns = queries.weights(max_bytes=size)[:, self.kept], self.columns_of(queries)
         with blas_threads(resolve_n_jobs(self.local.n_jobs)):
-            ridge = self.ridge.weights(columns)
-        return average(self.mixing, [local, ridge])
+            ridges = [ridge.weights(columns) for ridge in self.ridges.values()]
+        return average(self.mixing, [local, *ridges])
 
     def hat_rows(self) -> Iterator[tuple[slice, Array]]:
         """Yield the hat matrix in blocks of rows, which are fits at training rows."""
