@@ -64,7 +64,6 @@ def test_the_help_names_what_python_accepts_and_its_own_command_takes():
     for command, names in (
         ("predict", {*METHODS, *SCORES, *VARIANCES}),
         ("fit", {*NAMED_BANDWIDTHS, "decimal SIGN "}),
-        ("test significance", {"kind {wild,mammen,gaussian}\n"}),
         ("test specification", {"number of resamples (default: 399)"}),
     ):
         shown = kernpool(*command.split(), "--help").stdout.decode()
