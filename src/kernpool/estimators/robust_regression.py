@@ -226,9 +226,13 @@ def best_factor(plain: Smoother, reweighting: Reweighting, grid: Array) -> tuple
     value = plain.value[:, 0]
     largest = float(np.abs(value - np.median(value)).max())
     # Where half of the rows are fitted exactly rounding errors would be the scale, and choose among such bandwidths.
+    # The larger of both counts: which median of rounding errors is the least depends on the unit of x.
     median, least = min(
-        (weighted_median(np.abs(residual), weight), least_scale(residual, largest, weight))
-        for residual, _ in found.values()
+        (
+            (weighted_median(np.abs(residual), weight), least_scale(residual, largest, weight))
+            for residual, _ in found.values()
+        ),
+        key=max,
     )
     scale = TUKEY * NORMAL * max(median, least)
     if not scale > 0:
