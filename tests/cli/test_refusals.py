@@ -62,7 +62,7 @@ MISUSED = {
     f"{FIT} --degree 1 --ridge -1": "--ridge must be left out, to be found, or a number from 0",
     f"{FIT} --jobs 0": "--jobs must be left out, a positive number of threads",
     f"{FIT} --plot p.xyz --model m": "--plot must end in one of png",
-    f"{FIT} --plot m.png --model m.png": "both name",
+    f"{FIT} --plot m.png --model ./m.png": "both name",
     f"{MIXED} --unordered side --ordered side": "both name 'side'",
     f"{MIXED} --features x --unordered side": "name it in --features too",
     f"{MIXED} --ordered size=S": "must list two levels or more",

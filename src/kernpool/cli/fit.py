@@ -112,7 +112,10 @@ def check_outputs(options: argparse.Namespace) -> None:
         refuse_existing(plot, options.force)
         kind = plot.suffix.removeprefix(".").lower()
         refuse(
-            (options.plot == options.model, f"--model and --plot both name {options.plot!r}; name two files"),
+            (
+                options.model is not None and plot.resolve() == Path(options.model).resolve(),
+                f"--model and --plot both name {options.plot!r}; name two files",
+            ),
             (kind not in PICTURES, f"--plot must end in one of {', '.join(PICTURES)}, got {options.plot!r}"),
         )
 

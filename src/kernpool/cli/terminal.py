@@ -117,6 +117,7 @@ WORDS = {
     },
     "fit": {
         EMPTY: "; use a larger --bandwidth, or a kernel of infinite support",
+        r" \(DataFrame\.drop_duplicates of pandas\)": "",
         r"; pass the times of the rows, fit\(X, y, time=times\)": "; name their column with --time",
         "use NadarayaWatsonRegressor for numbers, .*": "leave it out of --unordered for numbers",
         r"^window=Nearest\(\)": "--neighbors",
