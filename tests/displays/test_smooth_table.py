@@ -50,6 +50,7 @@ def test_groups_keep_their_type():
     data.index = [0] * N
     for by in ("sex", "hired"):
         assert smooth(data, x="age", y="wage", by=by, points=2)[by].dtype == data[by].dtype
+    assert list(smooth(pd.DataFrame(np.eye(9)), x=0, y=1, points=2)) == [0, 1, "lower", "upper"]
 
 
 def test_the_group_that_is_refused_is_named():

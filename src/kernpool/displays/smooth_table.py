@@ -78,16 +78,17 @@ def smooth(
     4   m    5.1    2.3    2.3    2.5
     5   m   10.0    3.3    2.9    3.7
     """
-    known = list(getattr(data, "columns", data))
-    for argument, column in {"x": x, "y": y, "by": x if by is None else by}.items():
-        check_choice(argument, column, known)
+    known, grouping = list(getattr(data, "columns", data)), x if by is None else by
+    for argument, column in {"x": x, "y": y, "by": grouping}.items():
+        if column not in known:
+            check_choice(argument, column, known)
     if len({x, y, by, "lower", "upper"}) < 5:
         raise ValueError(
             "x, y and by must be different columns, and none be called 'lower' or 'upper' like the ends of the band; "
             f"got {x!r}, {y!r} and {by!r}; rename them"
         )
     steps = np.asarray(points) if np.ndim(points) else np.linspace(0, 1, as_count("points", points))
-    refuse_other_labels(**{str(name): data[name] for name in (x, y, by or x)})
+    refuse_other_labels(**{str(name): data[name] for name in (x, y, grouping)})
     inputs, outputs = np.asarray(data[x]), np.asarray(data[y])
     labels: Any = np.zeros(len(inputs)) if by is None else data[by]
     # the array of a pandas Series keeps categories, and has no index
