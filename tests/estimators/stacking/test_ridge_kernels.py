@@ -29,7 +29,8 @@ def fit_of(start, rows):
     return fit_table(start, rows, np.random.default_rng(0))
 
 
-def anova(d):
+def anova(columns):
+    d = columns.shape[1]
     return AnovaKernel(tuple(ColumnKernel(slice(j, j + 1), None, None) for j in range(d)), np.ones(d))
 
 
@@ -67,18 +68,18 @@ def test_shares_are_standard_deviations_of_terms(generator):
     columns, weight = generator.normal(size=(200, 5)), generator.integers(1, 3, 200).astype(float)
     value = np.sin(2.0 * columns[:, :1]) + columns[:, 1:2] ** 2 + 0.1 * generator.normal(size=(200, 1))
     rows = rows_of(columns, value, weight)
-    fit = plain_fit(anova(5), rows)
+    fit = plain_fit(anova(columns), rows)
     fitted = [term.at(columns, columns) @ fit.coefficients for term in fit.kernel.terms]
     size = np.array([np.sqrt(np.cov(each[:, 0], fweights=weight.astype(int), ddof=0)) for each in fitted])
     adapted = fit.kernel.adapted(columns, fit.coefficients, columns, weight)
     np.testing.assert_allclose(adapted.share, size / size.max(), rtol=1e-9)
-    assert adapt(anova(5), rows).kernel.share[2:].max() < 0.1
+    assert adapt(anova(columns), rows).kernel.share[2:].max() < 0.1
 
 
 def test_a_flat_fit_keeps_the_kernel(generator):
     columns = generator.normal(size=(20, 3))
     rows = rows_of(columns, np.ones((20, 1)))
-    for start in (laplace(columns), anova(3)):
+    for start in (laplace(columns), anova(columns)):
         assert vars(adapt(start, rows).kernel) == vars(replace(start, setting=start.SETTINGS[0]))
 
 
@@ -127,10 +128,10 @@ def test_columns_are_standardised_with_weights_as_copies(generator):
     assert columns.matrix(np.array([[0.0, 99.0]]), np.array([[-1]]))[0, 1:].tolist() == [0.0, 0.0, 0.0, 0.0]
 
 
-@pytest.mark.parametrize("kind", ["laplace", "anova"])
-def test_many_rows_have_landmarks(kind, monkeypatch, generator):
+@pytest.mark.parametrize("start_of", [laplace, anova])
+def test_many_rows_have_landmarks(start_of, monkeypatch, generator):
     columns, value, _ = line(generator, n=400)
-    start = laplace(columns) if kind == "laplace" else anova(6)
+    start = start_of(columns)
     whole = fit_of(start, rows_of(columns, value))
     monkeypatch.setattr(kernel_ridge, "MOST_LANDMARKS", 150)
     monkeypatch.setattr(kernel_ridge, "SEARCH_ROWS", 100)
@@ -141,12 +142,12 @@ def test_many_rows_have_landmarks(kind, monkeypatch, generator):
         assert 0.9 * whole.error < found.error < 4 * whole.error
 
 
-@pytest.mark.parametrize("kind", ["laplace", "anova"])
-def test_leave_one_out_errors_are_those_of_new_rows(kind, generator):
+@pytest.mark.parametrize("start_of", [laplace, anova])
+def test_leave_one_out_errors_are_those_of_new_rows(start_of, generator):
     """In many columns a kernel that adapts fits noise: without the optimism errors are too small."""
     columns, new = generator.normal(size=(80, 15)), generator.normal(size=(1000, 15))
     value = columns[:, :1] + generator.normal(size=(80, 1))
-    start = laplace(columns) if kind == "laplace" else anova(15)
+    start = start_of(columns)
     fit = fit_of(start, rows_of(columns, value))
     error = 1.0 + np.mean((new[:, :1] - fit.predict(new)) ** 2)
     assert np.mean((value - fit.left_out) ** 2) == pytest.approx(error, rel=0.25)

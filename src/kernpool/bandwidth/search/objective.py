@@ -556,7 +556,9 @@ class Objective(SearchObjective):
 
 
 def narrowest(rows: TrainingRows, kernel: Kernel) -> tuple[Array, Array]:
-    """Return the smallest bandwidths that a search tries, 1e4 of constant columns, and those of which one is reached.
+    """Return the smallest bandwidths that a search tries, 1e4 of constant columns, and a second set of them.
+
+    Of the second set the bandwidth of one column at least is reached; it is zero where rows are on no grid.
 
     Rows on a grid, in columns of equal steps and without repetition, have a window that reaches to the next row of one
     column at least: .6 of its step of the Gaussian, and what smooths as much of other kernels. Left out, a row is
