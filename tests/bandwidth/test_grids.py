@@ -71,14 +71,12 @@ def test_narrow_windows_that_the_rows_ask_for(kind):
 @pytest.mark.parametrize(
     "model", [means(), means("epanechnikov", "gcv"), means(bandwidth="loo"), polynomials("laplace", "loo")]
 )
-def test_windows_of_a_lattice_reach_the_next_row_of_a_column(model):
-    """And in the other column half as far at least; without noise, which narrow windows of both columns do not see."""
+def test_windows_of_a_lattice_reach_the_next_row_of_each_column(model):
+    """Without noise, which narrow windows do not see."""
     side, other = np.linspace(0.0, 1.0, 12), np.linspace(0.0, 2.0, 7)
     X, step = np.array([(a, b) for a in side for b in other]), np.array([side[1], other[1]])
     for curve in (lambda a, b: np.exp(a) + np.sin(3 * b), lambda a, b: a - b, lambda a, b: a**2 + 0 * b):
-        h = model.fit(X, curve(*X.T)).bandwidth_ / step / canonical_ratio(model.kernel)
-        assert h.max() > 0.599
-        assert h.min() > 0.299
+        assert np.all(model.fit(X, curve(*X.T)).bandwidth_ > 0.4499 * canonical_ratio(model.kernel) * step)
 
 
 def test_samples_and_chunks_of_many_rows():

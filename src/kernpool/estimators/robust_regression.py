@@ -168,7 +168,7 @@ def _search(
     spread = column_spread(drawn.X, drawn.weight, drawn.geometry)
     one_factor = not categories.kernels and drawn.bandwidths == 1
     seconds = time.perf_counter()
-    least, reached = narrowest(drawn, options.kernel)
+    least = narrowest(drawn, options.kernel)
     if one_factor:
         found = Found(spread, np.zeros(0), 0.0 if model._degree else None)
         grid = candidates(drawn, spread, options, least)
@@ -177,8 +177,7 @@ def _search(
         weight, _ = _smoother_at(model, drawn, categories, pilot).row_weights(reweighting)
         found = choose(replace(drawn, weight=drawn.weight * np.where(weight > LEAST_WEIGHT, weight, 0.0)))
         # At most one, but for rounding.
-        factor = max((least / found.bandwidth).max(), (reached / found.bandwidth).min())
-        grid = FACTORS[factor - 1e-9 <= FACTORS]
+        grid = FACTORS[(least / found.bandwidth).max() - 1e-9 <= FACTORS]
     factor, losses = best_factor(_smoother_at(model, drawn, categories, found), reweighting, grid)
     one, tried, before = found.bandwidth, np.array(sorted(losses)), found.bandwidth_search
     bandwidth = one * factor

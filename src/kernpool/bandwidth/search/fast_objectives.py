@@ -83,7 +83,6 @@ class PairwiseObjective(FastObjective):
 
         The engine does so if there are several columns and a row's sum of weights is negligible.
         """
-        theta = self.lifted(theta)
         (scaled, reach), n = self._scaled(theta), len(self.rows.X)
         sums = self._own.copy()
         self.loops.add_others(scaled, self._weighted, reach, sums, np.empty(n))
@@ -213,7 +212,6 @@ class AllPairsObjective(FastObjective):
 
         It is accurate to ten digits or more.
         """
-        theta = self.lifted(theta)
         problem = self.at(theta)
         at = self.judge(theta, problem, self._sum(problem))
         # Descents keep several evaluations, and no derivative here looks at moments: n d^2 / 2 numbers each.

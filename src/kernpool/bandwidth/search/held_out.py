@@ -186,7 +186,7 @@ def adjust_to_all_rows(
     The factor is that of 2000 rows, predicted from all others, or from as many of them as a second allows; from there
     the rate leads to all rows. O(2000 n d) time for each of about six factors, d^2 for planes.
     """
-    whole, (least, reached) = len(rows.X), narrowest(rows, options.kernel)
+    whole, least = len(rows.X), narrowest(rows, options.kernel)
     columns = int(np.count_nonzero(found.matters[: len(found.bandwidth)]))
     options = replace(options, ridge=found.ridge or 0.0)
     most = HELD_ROWS + int(HELD_SUMS / HELD_ROWS / rows.sums_per_pair(options.degree))
@@ -206,8 +206,7 @@ def adjust_to_all_rows(
         f"then times {rate * factor * last:.6g}: {len(held.X)} rows held out are predicted best so from {few} others"
     )
     found = criterion.at(factor).scaled(last)
-    bandwidth = np.maximum(found.bandwidth * max(1.0, float((reached / found.bandwidth).min())), least)
-    found = replace(found, bandwidth=bandwidth, bandwidth_note=note)
+    found = replace(found, bandwidth=np.maximum(found.bandwidth, least), bandwidth_note=note)
     if found.loo_error is not None:
         found = replace(found, loo_error=float(best.error.sum()), loo_empty_windows=best.empty_windows)
     return found if np.isnan(best.prior_share) else replace(found, prior_share=best.prior_share)

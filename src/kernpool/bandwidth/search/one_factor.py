@@ -69,7 +69,8 @@ def search_one_factor(objectives: Sequence[SearchObjective], spread: Array, opti
     if first is objective:
         return "the best of a grid, refined" if len(grid) > 1 else "no column varies"
     rate = rate_factor(len(first.rows.X), len(objective.rows.X), len(spread), options.degree)
-    minimise_near(objective, spread, np.exp(first.best.theta[0]) / spread[0] * rate)
+    factor, least = np.exp(first.best.theta[0]) / spread[0] * rate, float(objective.box[0][0] - np.log(spread[0]))
+    minimise_near(objective, spread, factor, least=least)
     objective.confirm(objective.best)
     return f"the best of a grid on {len(first.rows.X)} rows, refined on all"
 
@@ -79,6 +80,7 @@ def minimise_near(
     spread: Array,
     factor: float,
     *,
+    least: float = -np.inf,
     tolerance: float = LARGE_TOLERANCE,
     max_evaluations: int = MOST_EVALUATIONS,
 ) -> None:
@@ -92,13 +94,15 @@ def minimise_near(
         Bandwidths at the factor one.
     factor : float
         Expected minimum.
+    least : float, default=-inf
+        Smallest log factor.
     tolerance : float, default=1e-8
         End where an evaluation promises to lower the criterion by less than this fraction of it.
     max_evaluations : int, default=40
         Evaluations at most.
     """
     penalised = along(objective, spread)
-    logs = [np.log(factor) + step for step in (-STRIDE, 0.0, STRIDE)]
+    logs = [max(np.log(factor), least + STRIDE) + step for step in (-STRIDE, 0.0, STRIDE)]
     values = [penalised(point) for point in logs]
     while len(logs) < max_evaluations:
         best = int(np.argmin(values))
@@ -107,7 +111,9 @@ def minimise_near(
             if promised <= tolerance * values[best]:
                 break
         else:
-            place = logs[best] + (STRIDE if best else -STRIDE)
+            place = max(logs[best] + (STRIDE if best else -STRIDE), least)
+            if place == logs[best]:
+                break
         where = int(np.searchsorted(logs, place))
         logs.insert(where, place)
         values.insert(where, penalised(place))

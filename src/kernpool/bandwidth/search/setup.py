@@ -331,7 +331,7 @@ FINE_GRID_SIZE, FINE_GRID_ROWS = 256, 1000  # for compact kernels, whose error h
 STEP_ROWS = 64  # for the boxcar: up to 2016 distances, each tried
 # Of the Gaussian, between equally spaced rows: with .45 and .6 the error of means of x**2 between 50 rows is 10 and 2
 # times that of lines from row to row; the best bandwidths of curves without noise are .4 to .7.
-STEPS = 0.6
+STEPS, STEPS_OF_SEVERAL = 0.6, 0.45  # the second in each of several columns
 
 
 def candidates(rows: TrainingRows, spread: Array, options: SearchOptions, least: Array) -> Array:
