@@ -1,6 +1,6 @@
-"""Tables of `tables.toml`, and how they are read: frames with categories where there are factors, targets, two halves.
+"""Tables of `tables.toml`, and how they are read: frames with categories where there are factors, targets, halves.
 
-The half "choose" took part in choosing defaults; the tables of the half "report" are fresh.
+The half "choose" took part in choosing defaults, "report" and "fresh", which was added in November 2026, did not.
 """
 
 from __future__ import annotations
@@ -46,8 +46,7 @@ class Table:
         Whether repeated rows are dropped.
     classes : bool
         Whether the target is one of some classes.
-    fresh : bool
-        Whether it is in the half that reports, as no default was chosen with it.
+    half : {"choose", "report", "fresh"}
     splits : int or None
         How many splits, if not as many as the number of rows says.
     """
@@ -64,12 +63,8 @@ class Table:
     rows: int | None = None
     once: bool = False
     classes: bool = False
-    fresh: bool = False
+    half: str = "choose"
     splits: int | None = None
-
-    @property
-    def half(self) -> str:
-        return "report" if self.fresh else "choose"
 
 
 def read(table: Table) -> tuple[pd.DataFrame, np.ndarray]:

@@ -18,7 +18,7 @@ class Summary:
     Parameters
     ----------
     records : mapping of (table, model, seed) to dict
-    half : {"choose", "report"}
+    half : {"choose", "report", "fresh"}
     classes : bool
     """
 

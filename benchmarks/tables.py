@@ -129,7 +129,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     default = Path(tempfile.gettempdir()) / "kernpool-tables.jsonl"
     parser.add_argument("--results", type=Path, default=default, help=f"appended to and read; default: {default}")
-    parser.add_argument("--half", choices=["choose", "report"])
+    parser.add_argument("--half", choices=["choose", "report", "fresh"])
     parser.add_argument("--tables", nargs="+", choices=[*TABLES], metavar="TABLE")
     parser.add_argument("--models", nargs="+", choices=[*(REGRESSORS | CLASSIFIERS)], metavar="MODEL")
     parser.add_argument("--seeds", type=int, help="at most so many splits")
