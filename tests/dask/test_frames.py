@@ -19,7 +19,6 @@ ROWS = 30
 KINDS = {
     "bool": lambda random: random.random(ROWS) < 0.4,
     "boolean": lambda random: pandas.array(random.random(ROWS) < 0.4, dtype="boolean"),
-    "Int32": lambda random: pandas.array(random.integers(0, 5, ROWS), dtype="Int32"),
     "double[pyarrow]": lambda random: pandas.array(random.random(ROWS), dtype="double[pyarrow]"),
     "category": lambda random: pandas.Categorical(random.integers(2, 5, ROWS)),
 }
@@ -58,3 +57,13 @@ def test_text_is_refused_by_its_column(cells):
     for arguments in ((lazy, lazy["x"]), (lazy, "x")):
         with pytest.raises(TableError, match=r"column 'side' holds (string|category), not real numbers; leave it out"):
             NadarayaWatsonRegressor(bandwidth=1.0).fit(*arguments)
+
+
+def test_labels_in_another_order_are_refused():
+    lazy = frames.from_pandas(pandas.DataFrame({"x": [0.0, 9.0], "y": [2.0, 3.0]}, index=["a", "b"]), npartitions=1)
+    x, y, turned = lazy[["x"]], lazy["y"], lazy["y"].map_partitions(lambda part: part[::-1])
+    model = NadarayaWatsonRegressor(bandwidth=1.0)
+    for given in ((x, turned), (x, y, turned)):
+        with pytest.raises(ValueError, match=r"other row labels than key, .* pass \w+\.to_dask_array\(\) if"):
+            model.fit(*given)
+    assert model.fit(x, turned.to_dask_array()).predict(x).compute()[0] == 3.0

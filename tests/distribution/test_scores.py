@@ -13,7 +13,6 @@ from kernpool.distribution.scoring_rules import known_crps
 from kernpool.distribution.smoothed_cdf import known_smooth
 from kernpool.pooling import Recipe, weight_rows
 from tests.support.dense_distribution import dense_cdf, dense_crps, dense_pit, dense_smooth
-from tests.support.ordered_sums import never_by_table
 
 
 def make_rows(n=60, m=12, seed=0):
@@ -23,12 +22,6 @@ def make_rows(n=60, m=12, seed=0):
     y = np.round(generator.normal(size=m), 1)
     y[:3] = [value.min() - 2.0, value.max() + 3.0, value.max()][:m]
     return query, key, value, y, generator
-
-
-@pytest.fixture(params=["tables", "loops"])
-def way(request, monkeypatch):
-    if request.param == "loops":
-        never_by_table(monkeypatch)
 
 
 @pytest.mark.parametrize("kernel", kernel_names())
@@ -65,10 +58,7 @@ def transforms(recipe, problem, value, y, uniform):
     return found[:, 0, 0]
 
 
-@pytest.mark.parametrize("tables", [False, True])
-def test_the_transform_is_between_both_sides_of_a_step(tables, monkeypatch):
-    if not tables:
-        never_by_table(monkeypatch)
+def test_the_transform_is_between_both_sides_of_a_step(way, monkeypatch):
     monkeypatch.setattr(weighted_cdf, "FEWEST_KEYS", 7)
     monkeypatch.setattr(weighted_cdf, "QUICK_PAIRS", 1)
     query, key, value, y, generator = make_rows()

@@ -13,7 +13,6 @@ from kernpool.distribution.scoring_rules import find_y_bandwidth, indicators
 from kernpool.distribution.smoothed_cdf import known_smooth, known_smooth_quantiles
 from kernpool.pooling import Recipe
 from tests.support.dense_distribution import dense_smooth, shares
-from tests.support.ordered_sums import never_by_table
 
 LEVELS = np.array([0.5, 0.001, 0.9, 0.05])
 
@@ -22,12 +21,6 @@ def make_rows(n=80, m=9, seed=0):
     generator = np.random.default_rng(seed)
     key, query = generator.uniform(-1, 1, (n, 1)), generator.uniform(-1.2, 1.2, (m, 1))
     return query, key, np.round(np.sin(3 * key[:, 0]) + 0.4 * generator.normal(size=n), 1), generator
-
-
-@pytest.fixture(params=["tables", "loops"])
-def way(request, monkeypatch):
-    if request.param == "loops":
-        never_by_table(monkeypatch)
 
 
 @pytest.mark.parametrize("kernel", kernel_names())

@@ -9,6 +9,7 @@ from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor
 from kernpool.core.medians import weighted_median
 
 REGRESSORS = [NadarayaWatsonRegressor, LocalLinearRegressor]
+of_both = pytest.mark.parametrize("kind", REGRESSORS)
 GRID = np.linspace(0.05, 0.95, 19)[:, None]
 
 
@@ -44,7 +45,7 @@ def dense_weights(x, y, weight, h, degree, robust):
 
 
 @pytest.mark.parametrize("robust", ["tukey", 1, "huber"])
-@pytest.mark.parametrize("kind", REGRESSORS)
+@of_both
 def test_fits_are_those_of_the_passes_written_out(kind, robust):
     (X, y), weight = rows(), np.random.default_rng(1).integers(1, 4, 120).astype(float)
     model = kind(bandwidth=0.08, robust=robust).fit(X, y, weight)
@@ -57,7 +58,7 @@ def test_fits_are_those_of_the_passes_written_out(kind, robust):
 
 
 @pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning", "ignore:more than half of the rows are fitted")
-@pytest.mark.parametrize("kind", REGRESSORS)
+@of_both
 def test_weights_count_rows_in_the_search(kind):
     (X, y), weight = rows(60), np.random.default_rng(1).integers(1, 4, 60)
     model = kind(robust=True).fit(X, y, weight)
@@ -114,7 +115,7 @@ def test_a_search_minimises_the_bounded_loss_of_refits():
 
 
 @pytest.mark.parametrize("robust", [True, "huber"])
-@pytest.mark.parametrize("kind", REGRESSORS)
+@of_both
 def test_outliers_cost_little(kind, robust):
     clean, spoiled = rows(200, 0.0, 3), rows(200, 0.2, 3)
     fits = [kind(robust=robust).fit(*some).predict(GRID) for some in (clean, spoiled)]
@@ -152,7 +153,7 @@ def pseudovalues(fitted, y):
     return fitted + s * z * (1 - z**2) ** 2 / np.mean((1 - z**2) * (1 - 5 * z**2))
 
 
-@pytest.mark.parametrize("kind", REGRESSORS)
+@of_both
 def test_inference_is_that_of_pseudovalues(kind):
     X, y = rows()
     model = kind("tricube", 0.25, robust=True).fit(X, y)
@@ -200,7 +201,7 @@ def test_others_have_no_weight_where_more_than_half_of_the_rows_are_fitted_exact
     assert (constant.robust_weight_ == 1.0).all()
 
 
-@pytest.mark.parametrize("kind", REGRESSORS)
+@of_both
 def test_windows_of_outliers_alone_have_the_weights_of_the_pass_before(kind):
     random = np.random.default_rng(0)
     x = np.r_[random.uniform(0, 1, 80), np.linspace(3.0, 3.2, 4)]

@@ -20,6 +20,7 @@ X = np.sort(RANDOM.uniform(size=(40, 1)), axis=0)
 Y = np.sin(6 * X[:, 0]) + 0.2 * RANDOM.normal(size=40)
 Q = np.array([[0.2], [0.5]])
 BOTH = [NadarayaWatsonRegressor, LocalLinearRegressor]
+of_both = pytest.mark.parametrize("regressor", BOTH)
 VARIANCES = ["local", "sandwich", "hc0", "hc1", "hc2"]
 METHODS = ["robust", "quadratic", "naive", "undersmoothed"]
 HALVES = np.arange(40) % 2
@@ -42,7 +43,7 @@ def asked(model, at=Q):
         yield f"test {method}", lambda m=method: model.significance_test(0, method=m, n_resamples=9)
 
 
-@pytest.mark.parametrize("regressor", BOTH)
+@of_both
 @pytest.mark.parametrize("rows", [1, 3])
 @pytest.mark.filterwarnings("ignore::kernpool.RankDeficiencyWarning")  # of the fit and the places
 @pytest.mark.filterwarnings("ignore::kernpool.ExtrapolationWarning")  # one to three rows reach nowhere
@@ -78,7 +79,7 @@ def test_a_line_that_is_fitted_exactly_is_no_certainty(offset):
         assert np.all(quiet.confidence_interval(Q).width > 1e-10 * offset)  # little noise is noise
 
 
-@pytest.mark.parametrize("regressor", BOTH)
+@of_both
 def test_a_constant_output_is_no_certainty(regressor):
     model = regressor(bandwidth=0.3).fit(X, np.full(40, 3.3))
     for name, ask in asked(model):
@@ -95,7 +96,7 @@ def test_a_constant_output_is_no_certainty(regressor):
         specification_test(X, np.full(40, 3.3))
 
 
-@pytest.mark.parametrize("regressor", BOTH)
+@of_both
 def test_a_fit_through_every_row_has_no_noise_to_judge_by(regressor):
     model = regressor(bandwidth=1e-5).fit(X, Y)
     with warnings.catch_warnings():
@@ -134,7 +135,7 @@ def test_one_row_in_a_window_has_no_slope(variance):
         assert value.width[0] > 5.0  # of one residual, by Student's quantile for one
 
 
-@pytest.mark.parametrize("regressor", BOTH)
+@of_both
 def test_residuals_of_less_than_one_row_are_told(regressor):
     weight = np.r_[np.ones(40), 0.5]  # the last one is half a row, far from the others
     model = regressor(bandwidth=0.3).fit(np.r_[X, [[9.0]]], np.r_[Y, 1.0], weight)
@@ -153,7 +154,7 @@ def test_residuals_of_less_than_one_row_are_told(regressor):
 
 
 @pytest.mark.filterwarnings("ignore::kernpool.ExtrapolationWarning")  # of the one row that has a weight
-@pytest.mark.parametrize("regressor", BOTH)
+@of_both
 def test_rows_of_no_weight_have_no_say(regressor):
     """Neither in what is rounding beside the others, nor in whether residuals are zero."""
     weight = np.r_[np.ones(40), 0.0]
@@ -184,7 +185,7 @@ def test_columns_without_a_slope_beside_one_that_has_it():
     assert_allclose(found, steep.get_prediction(Q).slope_standard_error, rtol=1e-9)
 
 
-@pytest.mark.parametrize("regressor", BOTH)
+@of_both
 def test_models_that_are_not_fitted_say_so(regressor):
     from sklearn.exceptions import NotFittedError
 
@@ -193,7 +194,7 @@ def test_models_that_are_not_fitted_say_so(regressor):
             ask()
 
 
-@pytest.mark.parametrize("regressor", BOTH)
+@of_both
 def test_places_that_are_none(regressor):
     model = regressor(bandwidth=0.2).fit(X, Y)
     wrong = {
@@ -206,7 +207,7 @@ def test_places_that_are_none(regressor):
                     ask()
 
 
-@pytest.mark.parametrize("regressor", BOTH)
+@of_both
 def test_several_outputs_are_refused_where_one_is_tested(regressor):
     both = np.c_[Y, Y**2]
     for name, ask in asked(regressor(bandwidth=0.2).fit(X, both)):

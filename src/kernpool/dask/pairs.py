@@ -37,6 +37,7 @@ from kernpool.data import (
 from kernpool.data.chunks.base import ArrayChunks, Chunks
 from kernpool.data.chunks.parquet import ColumnNames
 from kernpool.data.chunks.sources import open_chunks
+from kernpool.data.columns import refuse_other_labels
 from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.progress import Progress
 from kernpool.pooling import MapReduce, QueryBatch, Recipe, Source, Sums, finalize, found_in_rows, quotient
@@ -328,6 +329,7 @@ def _as_pairs(
             return replace(_of_arrays(in_days(array), value, key_weight), kinds=times)
         kinds = time_kinds(key)
         names = tuple(key.columns)
+        value, key_weight = _in_order(key, "value", value), _in_order(key, "key_weight", key_weight)
         found = _of_arrays(as_dask_array(key, kinds, fitting=True), value, key_weight)
         return replace(found, labels=names, kinds=_kinds_of(names, kinds))
     if is_dask_collection(value) or is_dask_collection(key_weight):
@@ -485,6 +487,25 @@ def _along(name: str, other: Any, key: Any) -> Any:
             "they cannot be matched; call compute_chunk_sizes() on both, or give one dataframe with target="
         )
     return array
+
+
+def _in_order(key: Any, name: str, other: Any) -> Any:
+    """Let workers compare row labels of values or weights with those of the keys, partition by partition."""
+    if not hasattr(other, "npartitions") or not hasattr(other, "index") or other.npartitions != key.npartitions:
+        return other
+    return other.map_partitions(_labelled_like, key, name, meta=other._meta, align_dataframes=False)
+
+
+def _labelled_like(part: Any, key: Any, name: str) -> Any:
+    try:
+        refuse_other_labels(key=key, **{name: part})
+    except ValueError as error:
+        differing = str(error).partition("; ")[0]
+        raise ValueError(
+            f"{differing} of a partition; rows are paired by position, so join both to one dataframe and give target=, "
+            f"or pass {name}.to_dask_array() if its rows are in the order of key"
+        ) from None
+    return part
 
 
 def _of_chunks(chunks: Chunks) -> PartitionPairs:
