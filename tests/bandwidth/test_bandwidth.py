@@ -111,7 +111,7 @@ def test_rules_of_thumb():
 def test_spread_of_odd_columns():
     mostly_zero = np.r_[np.zeros(90), np.arange(10.0)][:, None]
     assert column_spread(mostly_zero)[0] == pytest.approx(mostly_zero.std(ddof=1))  # the IQR is zero
-    with pytest.warns(UserWarning, match=r"column\(s\) \[1\] do not vary"):
+    with pytest.warns(UserWarning, match=r"of bandwidth \[1\] do not vary"):
         np.testing.assert_array_equal(column_spread(np.c_[[0.0, 1.0, 2.0], [5.0, 5.0, 5.0]])[1], 1.0)
 
 
@@ -187,7 +187,7 @@ def test_planes_of_infinite_bandwidth_are_ordinary_least_squares(unit, generator
 def test_a_constant_column_has_an_infinite_bandwidth_and_no_influence(make, bandwidth, generator):
     X = generator.normal(size=(60, 2))
     y = np.sin(2 * X[:, 0]) + X[:, 1] + 0.2 * generator.normal(size=60)
-    with pytest.warns(UserWarning, match=r"column\(s\) \[1\] do not vary.*their bandwidth is infinite"):
+    with pytest.warns(UserWarning, match=r"of bandwidth \[1\] do not vary.*their bandwidth is infinite"):
         model = make(bandwidth=bandwidth).fit(np.insert(X, 1, 7.0, axis=1), y)
     without = make(bandwidth=bandwidth).fit(X, y)
     assert model.bandwidth_[1] == np.inf
@@ -198,7 +198,7 @@ def test_a_constant_column_has_an_infinite_bandwidth_and_no_influence(make, band
 
 
 def test_a_table_of_constants_is_not_searched(generator):
-    with pytest.warns(UserWarning, match=r"column\(s\) \[0, 1\] do not vary"):
+    with pytest.warns(UserWarning, match=r"of bandwidth \[0, 1\] do not vary"):
         model = NadarayaWatsonRegressor().fit(np.ones((50, 2)), generator.normal(size=50))
     np.testing.assert_array_equal(model.bandwidth_, [np.inf, np.inf])
     assert model.bandwidth_search_.evaluations == 1

@@ -169,8 +169,8 @@ def column_spread(X: Array, weight: Array | None = None, geometry: Geometry = CA
     spread = np.where(iqr > 0, np.minimum(deviation, iqr), deviation)
     if constant.any():
         warn_caller(
-            f"column(s) {np.flatnonzero(constant).tolist()} do not vary over the training rows: they have no influence "
-            "on predictions, and their bandwidth is infinite"
+            f"the column(s) of bandwidth {np.flatnonzero(constant).tolist()} do not vary over the training rows: they "
+            "have no influence on predictions, and their bandwidth is infinite"
         )
     return np.where(constant, 1.0, spread)
 
