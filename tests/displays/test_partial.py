@@ -184,4 +184,3 @@ def test_curves_over_a_column_beside_categories():
     fan = QuantileFanDisplay.from_estimator(model, feature="x", grid_resolution=7)
     assert_allclose(fan.quantile, model.quantile(rows("x", fan.x), fan.levels))
     assert curve.ax_.get_ylabel() == fan.ax_.get_ylabel() == "sales"
-    assert fan.ax_.get_legend().get_title().get_text().startswith("other columns at day ")

@@ -54,7 +54,7 @@ REFUSED = {
     KernelCurveDisplay.from_estimator: [
         ((OUTPUTS, X, np.c_[Y, Y]), {}, "one output can be drawn"),
         ((OF_TWO, TWO, Y), {}, "feature must say which column"),
-        ((OF_TWO, TWO, Y), {"feature": 2}, r"feature must say.*\[0, 1\]; got 2"),
+        ((OF_TWO, TWO, Y), {"feature": 2}, "feature must say.*from 0 to 1; got 2"),
         ((OF_TWO, TWO, Y[1:]), {"feature": 0}, "y must have one entry per row of X, 60, got 59"),
         ((OF_TWO, TWO), {"feature": 1}, "X and y go together, got only X"),
         ((OF_FRAME,), {"feature": "street"}, "column 'street' holds categories.*by='street'"),
@@ -100,7 +100,7 @@ REFUSED = {
         ((CHUNKED,), {}, "not in memory"),
         ((CLASSES,), {}, "NadarayaWatsonClassifier"),
         ((OUTPUTS,), {}, "output must say which output"),
-        ((OUTPUTS,), {"output": 2}, r"output must say.*\[0, 1\]; got 2"),
+        ((OUTPUTS,), {"output": 2}, "output must say.*from 0 to 1; got 2"),
         ((OF_FRAME,), {"against": "weight"}, "against must say which column of X.*got 'weight'"),
         ((MODEL,), {"marked": -1}, "marked must be"),
     ],

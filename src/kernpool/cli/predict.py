@@ -228,7 +228,7 @@ class PredictionColumns:
             self._note(interval.guarantee)
         if options.sets is not None:
             chosen = model.predict_set(query, options.sets, **how)
-            inside = chosen.member.astype(np.float64).T
+            inside = chosen.member.astype(np.int64).T
             columns |= {f"in_{label}": one for label, one in zip(chosen.classes, inside, strict=True)}
             self._note(chosen.guarantee)
         return columns

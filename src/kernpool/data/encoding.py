@@ -78,7 +78,8 @@ def codes_of(column: Column, levels: tuple[Level, ...], unseen: str) -> list[int
         known = ", ".join(map(repr, levels[:LEVELS_SHOWN])) + (", ..." if len(levels) > LEVELS_SHOWN else "")
         raise ValueError(
             f"{column.label} has the level {items[row]!r} in row {row} (counted from 0), which it did not have when it "
-            f"was fitted; known levels are {known}. To pool such rows as unlike every level, use unseen='unlike'"
+            f"was fitted; known levels are {known}. To pool such rows as unlike every level, use unseen='unlike', "
+            "in a stack that of local="
         )
     return codes
 

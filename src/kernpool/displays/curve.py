@@ -196,8 +196,8 @@ class KernelCurveDisplay(drawing.Display):
     ) -> KernelCurveDisplay:
         """Predict on a grid over one column, the others at medians or most frequent categories, and draw the curve.
 
-        With `by` there is a curve for each level of another column, over the range of its samples. Samples are drawn
-        whose categories are those of the curve.
+        With `by` there is a curve for each level of another column. Samples are drawn whose categories are those of the
+        curve, which is drawn over their range.
 
         Parameters
         ----------
@@ -208,7 +208,7 @@ class KernelCurveDisplay(drawing.Display):
         y : array_like of shape (n,), optional
             Training outputs, likewise.
         feature : int or str, optional
-            Which column; needed if there are several, or two with `by`.
+            Which column; by default the only one of numbers, other than that of `by`.
         by : int or str, optional
             Column of at most ten different values, such as a category: one curve for each, with its band and samples.
         quantity : {"fit", "derivative"}, default="fit"

@@ -242,8 +242,8 @@ TITLES = {
 class BandwidthPathDisplay(drawing.Display):
     """Criterion of a bandwidth search at every bandwidth that it tried, with the minimum marked.
 
-    One bandwidth, or one factor common to all columns, makes a curve; one bandwidth per column makes a cloud of points
-    for each, whose lower edge is the criterion with the other columns at about their best.
+    One bandwidth, or one factor common to all columns, makes a curve; with others, or smoothings, each has a cloud of
+    points, whose lower edge is the criterion with the other columns at about their best.
 
     Parameters
     ----------
@@ -313,7 +313,7 @@ class BandwidthPathDisplay(drawing.Display):
             label = "bandwidth h in spreads of the columns"
             shown = 1 if search.common_factor else columns  # of a common factor all columns show the same
             tried, best = (tried[:, :columns] / search.spread)[:, :shown], (best / search.spread)[:shown]
-            names = None if search.common_factor else estimator.encoding_.numeric_labels()
+            names = None if search.common_factor else estimator.encoding_.numeric_labels() or [""] * columns
         return cls(
             bandwidths=tried,
             values=search.values,
@@ -339,7 +339,7 @@ class BandwidthPathDisplay(drawing.Display):
         ax = self._start(ax)
         finite = np.isfinite(self.values)
         bandwidths, values = self.bandwidths[finite], self.values[finite]
-        draw = self._curve if bandwidths.shape[1] == 1 else self._points
+        draw = self._points if self.names or bandwidths.shape[1] > 1 else self._curve
         self.lines_: list[Line2D] = draw(ax, bandwidths, values)
         ax.set_xscale("log")
         self._finish(loc="best", frameon=False)
@@ -357,10 +357,10 @@ class BandwidthPathDisplay(drawing.Display):
 
     def _points(self, ax: Axes, bandwidths: Array, values: Array) -> list[Line2D]:
         lines = []
-        for a, name in enumerate(self.names or [f"column {a}" for a in range(len(self.best))]):
+        for a, name in enumerate(self.names or [""] * len(self.best)):
             at, best = np.minimum(bandwidths[:, a], FLATTEST), float(self.best[a])
             (line,) = ax.plot(at, values, ".", color=f"C{a}", markersize=6, alpha=0.35)
-            label = f"{name}: {best:.3g}" if best < FLATTEST else f"{name}: no bandwidth"
+            label = f"{name or f'column {a}'}: " + (f"{best:.3g}" if best < FLATTEST else "no bandwidth")
             ax.plot(
                 [min(best, FLATTEST)], [values.min()], "o", color=line.get_color(), markersize=9, label=label,
                 markeredgecolor=drawing.BLACK, clip_on=False, zorder=3,

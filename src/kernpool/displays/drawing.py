@@ -204,8 +204,8 @@ def index_of(chosen: int | str | None, name: str, count: int, what: str, names: 
     if isinstance(chosen, str) and chosen in names:
         return names.index(chosen)
     if chosen is None or isinstance(chosen, str) or not 0 <= chosen < count:
-        known = f", or be one of {list(names)}" if names else ""
-        raise ValueError(f"{name} must say which {what} to draw: lie in [0, {count - 1}]{known}; got {chosen!r}")
+        known = f"one of {list(names)}, or " if names else ""
+        raise ValueError(f"{name} must say which {what} to draw: {known}a number from 0 to {count - 1}; got {chosen!r}")
     return chosen
 
 

@@ -100,6 +100,15 @@ class TrainingSamples:
             ]
         )
 
+    def alike(self, cells: Array) -> Rows:
+        """Return which samples have the categories of a row; beyond them those of others say how a curve goes on."""
+        held = [i for i, levels in enumerate(self.levels) if levels is not None]
+        return np.asarray((self.values[:, held] == cells[held]).all(axis=1))
+
+    def varied(self, rows: Rows, column: int) -> Rows:
+        """Return these rows, or all where one column does not vary among them."""
+        return rows if np.any(np.diff(self.values[rows, column])) else self.weight > 0
+
     def note(self, *drawn: int) -> str:
         """Return what a picture over some of the columns, or over each, says of the others; nothing if none is left."""
         held = [i for i in range(len(self.labels)) if i not in drawn] if len(self.labels) > 1 else []
@@ -221,19 +230,19 @@ class Section:
         resolution: int | None,
         by: int | str | None = None,
     ) -> list[Section]:
-        """Create a `Section` over a numeric column, from its least value to its largest, or one per value of `by`."""
+        """Create a `Section` over a numeric column, by default the only one, or one per value of `by`."""
         samples = TrainingSamples.of(estimator, X, y)
-        if by is not None and feature is None and len(samples.labels) == 2:
-            feature = 1 - samples.index(by, "by")
-        column, typical = samples.numeric_index(feature), samples.typical
-        index = column if by is None else samples.index(by, "by")
+        numeric = [i for i, levels in enumerate(samples.levels) if levels is None]
+        index = None if by is None else samples.index(by, "by")
+        others = [i for i in numeric if i != index]
+        column = others[0] if feature is None and len(others) == 1 else samples.numeric_index(feature)
+        index, typical = column if index is None else index, samples.typical
         values = [None] if by is None else np.unique(samples.values[samples.weight > 0, index])
         if (index == column) != (by is None) or len(values) > MOST_CURVES:
             raise ValueError(
                 f"by must name another column than the drawn one, of at most {MOST_CURVES} values; {by!r} has "
                 f"{len(values)}; group its values, as pandas.cut does, or draw all columns with PartialDisplay"
             )
-        held = [i for i, levels in enumerate(samples.levels) if levels is not None]
         note, sections = samples.note(column, index), []
         drawn = np.zeros(len(samples.values), dtype=bool)
         for value in values:
@@ -242,9 +251,10 @@ class Section:
                 rows = samples.values[:, index] == value
                 name = samples.text(index, value, 15)  # values may differ in late digits alone
                 typical[index] = value
-            section = cls.of(samples, [column], samples.grid(column, resolution, rows), typical[None])
-            alike = rows & (samples.values[:, held] == typical[held]).all(axis=1)
+            alike = rows & samples.alike(typical)
             drawn |= alike
+            reach = samples.varied(alike, column) if value is None else alike if alike.any() else rows
+            section = cls.of(samples, [column], samples.grid(column, resolution, reach), typical[None])
             sections.append(replace(section, rows=alike, value=name))
         if by is not None:
             note = f"by {samples.labels[index]}" + f", {note}" * bool(note)

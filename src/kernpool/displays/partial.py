@@ -406,16 +406,18 @@ def _panel(
     level: float,
 ) -> Panel:
     """Compute predictions along one column, the others at typical cells or averaged over the chosen rows."""
-    levels, categories = samples.levels[column], None
+    levels, categories, rows = samples.levels[column], None, samples.weight > 0
     if levels is None:
-        x = samples.grid(column, AVERAGED_GRID if average and resolution is None else resolution)
+        if not average:
+            rows = samples.varied(rows & samples.alike(samples.typical), column)
+        x = samples.grid(column, AVERAGED_GRID if average and resolution is None else resolution, rows)
     else:  # codes of the most frequent categories
         count = np.bincount(samples.values[:, column].astype(np.intp), samples.weight, minlength=len(levels))
         codes = np.sort(np.argsort(-count, kind="stable")[:MOST_CATEGORIES])
         x, categories = codes.astype(np.float64), tuple(f"{levels[code]}\n({count[code]:.6g})" for code in codes)
     section = Section.of(samples, [column], x, samples.values[chosen] if average else None)
-    cells = samples.values[samples.weight > 0, column]
-    # all rows: of those whose ticks would coincide one
+    cells = samples.values[rows, column]
+    # of those whose ticks would coincide one
     _, ticks = np.unique(np.round(cells / (np.ptp(cells) / TICKS or 1.0)), return_index=True)
     return Panel(
         label=section.label,

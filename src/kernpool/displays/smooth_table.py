@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
@@ -80,7 +81,7 @@ def smooth(
     """
     known, grouping = list(getattr(data, "columns", data)), x if by is None else by
     for argument, column in {"x": x, "y": y, "by": grouping}.items():
-        if column not in known:
+        if not isinstance(column, Hashable) or column not in known:
             check_choice(argument, column, known)
     if len({x, y, by, "lower", "upper"}) < 5:
         raise ValueError(

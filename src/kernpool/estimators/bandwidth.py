@@ -176,7 +176,10 @@ def given_smoothing(smoothing: Any, categories: Categories) -> Array:
     largest = categories.largest
     given = np.zeros(0) if smoothing is None else np.array(smoothing, dtype=float, ndmin=1)
     if given.shape != largest.shape:
-        expected = f"one number per categorical column, such as {[0.1] * len(largest)}; without a bandwidth it is found"
+        expected = (
+            f"one number per categorical column, such as {[0.1] * len(largest)}, where the bandwidth is given; if that "
+            "is searched for, so is smoothing"
+        )
         if not len(largest):
             expected = "None where no column is categorical; two levels are numbers to planes"
         raise ValueError(f"smoothing must be {expected}; got {abbreviate(smoothing)}")
