@@ -82,7 +82,6 @@ def test_one_curve_says_where_the_others_are_held_and_draws_samples_of_that_cate
     assert title(display.ax_) == "other columns at kind ash\nonly samples of these categories are drawn"
     assert_array_equal(display.x_train, sizes)
     assert (display.x[0], display.x[-1]) == (sizes.min(), sizes.max())
-    assert entries(display.ax_)[0] == "training samples"
     assert BandwidthPathDisplay.from_estimator(model).lines_[0].get_linestyle() == "None"
 
 
