@@ -6,10 +6,11 @@ python benchmarks/layers.py --quick    one round, and no report
 
 import math
 import time
+from pathlib import Path
 
 import torch
 from measure import alternate, finish, flags, in_process, report, table, tell
-from torch.nn import MultiheadAttention
+from torch.nn import MultiheadAttention, TransformerEncoderLayer
 from torch.nn.functional import pad, scaled_dot_product_attention
 
 from kernpool.torch import AttentionPooling, DotProductSimilarity, GaussianSimilarity, MultiheadPooling, attention_pool
@@ -35,6 +36,34 @@ before = peak_from_here()
 attention_pool(queries, x, y, **options).square().sum().backward()
 tell(mebibytes("VmHWM:") - before, choose_route(Request.check(queries, x, y, **options)).way)
 """
+# Batch, heads, rows, columns, value columns (1 as well), times by hand at most; the last two are calls of few rows.
+SHAPES = (
+    (8, 12, 128, 64, 1.2),
+    (32, 8, 64, 32, 1.2),
+    (2, 8, 512, 64, 1.2),
+    (64, 4, 20, 8, 1.3),
+    (1, 1, 300, 2, 1.3),
+)
+# Widths that rows are from the origin, and that they spread over: columns^.5 is that of trained layers.
+SITUATIONS = {
+    "": (0.0, None),
+    "offset of 1e3 widths": (1000.0, None),
+    "windows a hundredth of the spread": (0.0, 100.0),
+}
+PEAK_OF_SHAPE = """
+import sys
+import torch
+sys.path.insert(0, folder)
+from layers import leaves_of, module, run_of
+torch.set_num_threads(1)
+leaves = leaves_of(shape, values, offset, spread)
+small = leaves_of((1, 1, 8, shape[3]), values, offset, spread)
+run_of(module(name, 1.0), small)()
+before = peak_from_here()
+run_of(module(name, 1.0), leaves)()
+tell(mebibytes("VmHWM:") - before)
+"""
+ENCODER = 8, 128, 512, 8, 1.3  # sequences, rows, columns, heads, times torch's own attention at most
 # Of each route but the dense one: columns, width or None for dot products, queries. Blocks and dot products of all
 # queries would take too long; they keep nothing for a query but its row, so some queries are enough.
 PEAKS = (
@@ -100,16 +129,113 @@ def dot_product(query, key, value):
     return attention_pool(query, key, value, similarity=DotProductSimilarity())
 
 
-class ByHand(torch.nn.Module):
-    """Pool with all weights, by a Gaussian of a learnable width."""
+def products(query, key, value, inverse):
+    center = key.detach().mean(-2, keepdim=True)
+    query, key = (query - center) * inverse, (key - center) * inverse
+    return torch.softmax(query @ key.mT - 0.5 * key.square().sum(-1).unsqueeze(-2), dim=-1) @ value
 
-    def __init__(self, width):
+
+def fused(query, key, value, inverse):
+    center, columns = key.detach().mean(-2, keepdim=True), value.shape[-1]
+    query, key = (query - center) * inverse, (key - center) * inverse
+    query, key = pad(query, (0, 1), value=1.0), torch.cat([key, -0.5 * key.square().sum(-1, keepdim=True)], -1)
+    query, key, value = (pad(rows, (0, max(key.shape[-1], columns) - rows.shape[-1])) for rows in (query, key, value))
+    return scaled_dot_product_attention(query, key, value, scale=1.0)[..., :columns]
+
+
+def differences(query, key, value, inverse):
+    distance = torch.cdist(query * inverse, key * inverse, compute_mode="donot_use_mm_for_euclid_dist")
+    return torch.softmax(-0.5 * distance.square(), dim=-1) @ value
+
+
+class ByHand(torch.nn.Module):
+    """Pool by a Gaussian of a learnable width, in a few lines without checks or masks."""
+
+    def __init__(self, pooled, width):
         super().__init__()
-        self.log_width = torch.nn.Parameter(torch.tensor(math.log(width)))
+        self.pooled, self.log_width = pooled, torch.nn.Parameter(torch.tensor(math.log(width)))
 
     def forward(self, query, key, value):
-        scaled = (query[:, None, :] - key[None, :, :]) * torch.exp(-self.log_width)
-        return torch.softmax(-0.5 * scaled.square().sum(-1), dim=-1) @ value
+        return self.pooled(query, key, value, torch.exp(-self.log_width))
+
+
+BY_HAND = {"products": products, "fused attention": fused, "differences": differences}
+
+
+def module(name, width):
+    return ByHand(BY_HAND[name], width) if name in BY_HAND else AttentionPooling(GaussianSimilarity(width))
+
+
+def leaves_of(shape, values, offset, spread):
+    *batch, rows, columns = shape
+    generator = torch.Generator().manual_seed(0)
+    spread = 1.0 if spread is None else spread
+    leaves = [torch.randn(*batch, rows, wide, generator=generator) for wide in (columns, columns, values)]
+    leaves[:2] = [points * spread / columns**0.5 + offset for points in leaves[:2]]
+    return [leaf.requires_grad_() for leaf in leaves]
+
+
+def run_of(layer, leaves, calls=1):
+    def run():
+        for _ in range(calls):
+            for leaf in leaves:
+                leaf.grad = None
+            layer.zero_grad()
+            layer(*leaves).square().sum().backward()
+
+    return run
+
+
+def shapes(rounds):
+    """Yield rows of the table of shapes that people train, and which of them miss their target."""
+    for situation, (offset, spread) in SITUATIONS.items():
+        for *shape, bar in SHAPES:
+            for values in sorted({1, shape[-1]}):
+                leaves = leaves_of(shape, values, offset, spread)
+                right = module("products", 1.0).double()(*(leaf.double() for leaf in leaves)).detach()
+                layers = {name: module(name, 1.0) for name in ("ours", *BY_HAND)}
+                errors = {name: (layer(*leaves).double() - right).abs().max().item() for name, layer in layers.items()}
+                equal = [name for name in layers if errors[name] <= 2 * errors["differences"] or name == "ours"]
+                calls = max(1, 1_000_000 // math.prod(shape[:3] + shape[2:3]))
+                ratios, best = [], ""
+                for threads in (1, 2):
+                    torch.set_num_threads(threads)
+                    runs = {name: run_of(layers[name], leaves, calls) for name in equal}
+                    seconds = alternate(runs, rounds, time.process_time if threads == 1 else time.perf_counter)
+                    own = seconds.pop("ours")
+                    quickest = min(seconds, key=seconds.get)
+                    best = best or quickest
+                    ratios.append(own / seconds[quickest])
+                    if threads == 1:
+                        milliseconds = f"{1e3 * own / calls:.2f}"
+                given = {"shape": shape, "values": values, "offset": offset, "spread": spread}
+                folder = str(Path(__file__).parent)
+                ours, theirs = (
+                    in_process(PEAK_OF_SHAPE, folder=folder, name=name, **given)[0] for name in ("ours", best)
+                )
+                what = f"{', '.join(map(str, shape))}; {values}" + (f"; {situation}" if situation else "")
+                yield (
+                    tell(
+                        what, best, milliseconds, *(f"{ratio:.2f}" for ratio in ratios), bar,
+                        f"{errors['ours']:.1e}", f"{errors['differences']:.1e}", f"{ours:.0f}", f"{theirs:.0f}",
+                    ),
+                    [f"{what}, {best}: {ratios[0]:.2f} times"] if ratios[0] > bar else [],
+                )  # fmt: skip
+
+
+def encoder(rounds):
+    """Return the time of a step of an encoder layer with Gaussian similarity, in steps of one with torch's own."""
+    batch, rows, columns, heads, _ = ENCODER
+    tokens, runs = torch.randn(batch, rows, columns, generator=torch.Generator().manual_seed(0)), {}
+    for name in ("ours", "torch"):
+        torch.manual_seed(0)
+        layer = TransformerEncoderLayer(columns, heads, dropout=0.0, batch_first=True)
+        if name == "ours":
+            similarity = GaussianSimilarity((columns / heads) ** 0.5)
+            layer.self_attn = MultiheadPooling(columns, heads, batch_first=True, similarity=similarity)
+        runs[name] = run_of(layer, [tokens])
+    seconds = alternate(runs, rounds, time.process_time)
+    return seconds["ours"] / seconds["torch"]
 
 
 def small_sizes():
@@ -126,7 +252,7 @@ def small_sizes():
 
     for rows in SMALL:
         ours = calls(AttentionPooling(GaussianSimilarity(0.3)), rows, 2, 1)
-        yield f"Gaussian, 2 columns, n = m = {rows}", "by hand", ours, calls(ByHand(0.3), rows, 2, 1)
+        yield f"Gaussian, 2 columns, n = m = {rows}", "products", ours, calls(module("products", 0.3), rows, 2, 1)
     for rows in SMALL:
         heads = (kind(64, 4, batch_first=True) for kind in (MultiheadPooling, MultiheadAttention))
         ours, theirs = (calls(layer, rows, 64, 64, need_weights=False) for layer in heads)
@@ -174,6 +300,13 @@ def main() -> None:
         ratio = seconds["ours"] / seconds["theirs"]
         small.append(tell(what, name, f"{ratio:.2f}", SMALL_BAR))
         missed += [f"{what}, {name}: {ratio:.2f} times"] if ratio > SMALL_BAR else []
+    trained = []
+    for row, misses in shapes(1 if quick else 2 * ROUNDS + 1):
+        trained.append(row)
+        missed += misses
+    torch.set_num_threads(1)
+    step_ratio = encoder(1 if quick else 2 * ROUNDS)
+    missed += [f"encoder layer: {step_ratio:.2f} times"] if step_ratio > ENCODER[-1] else []
     peaks = []
     for columns, width, queries, algorithm in PEAKS[: 1 if quick else None]:
         given = {"columns": columns, "width": width, "rows": queries, "algorithm": algorithm}
@@ -191,9 +324,20 @@ def main() -> None:
         "*dense* is the plain layer with all weights; *augmented* is torch's `scaled_dot_product_attention` with "
         "the Gaussian written as a dot product, by one more column; its values are padded to the width of the keys, "
         "without which torch keeps all weights.",
+        "## Shapes of transformers",
+        "Batch, heads, rows, columns; value columns. Forward and backward, float32, gradients for query, key, value "
+        "and width, beside the quickest of three modules of four lines by hand with equal digits: centred products and "
+        "softmax, the same as fused attention, and differences (`torch.cdist`). Rows spread over one width unless said "
+        "otherwise. Errors are the largest against float64, memory the peak above the inputs, in MiB.",
+        table(
+            "shape | quickest by hand | ms, 1 thread | times its time | 2 threads | at most | error | of differences "
+            "| memory | of the quickest",
+            trained,
+        ),
+        f"A step of `TransformerEncoderLayer` at 8 x 128 x 512 with 8 heads, `MultiheadPooling` of Gaussian similarity "
+        f"in place of its attention: {step_ratio:.2f} times one with torch's own (target: {ENCODER[-1]}).",
         "## Small sizes",
-        "One thread, float32, forward and backward; *by hand* is a module of four lines without checks, masks or care "
-        "for values far from zero.",
+        "One thread, float32, forward and backward; *products* is the module by hand.",
         table("what | compared with | times their time | at most", small),
         "Peak memory above inputs, forward and backward, 100 000 keys, by route: "
         f"{min(peaks):.0f} to {max(peaks):.0f} MiB (target: {MEMORY_BAR}).",

@@ -13,7 +13,7 @@ from kernpool.displays.drawing import RED
 from tests.support.pictures import share_of_columns
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-NEEDS_TORCH = ("06_training", "08_scores_and_masks")
+NEEDS_TORCH = ("06_training", "08_scores_and_masks", "11_language_model")
 SCRIPTS = sorted(path for path in EXAMPLES.glob("[0-9]*.py"))
 
 

@@ -23,35 +23,26 @@ def make(generator, *batch, rows=7, keys=11, columns=2, values=2, dtype=torch.fl
     return [torch.tensor(generator.normal(size=(*batch, *shape)), dtype=dtype) for shape in shapes]
 
 
-def make_masks(generator, rows, keys, batch):
-    """No mask, lengths per sequence and per query, a boolean mask, and both; with rows that see nothing."""
-    per_query = torch.tensor(generator.integers(0, keys + 1, (batch, rows)))
+def make_mask(generator, rows, keys, batch):
+    """A table with a row that sees nothing."""
     table = torch.tensor(generator.random((batch, rows, keys)) < 0.6)
     table[:, 0] = False
-    return {
-        "none": (None, None),
-        "one length": (torch.full((batch, rows), keys // 2), None),
-        "lengths": (per_query, None),
-        "mask": (None, table),
-        "shared mask": (None, table[:1]),
-        "both": (per_query, table),
-    }
+    return table
 
 
 # Of planes without a mask only: few keys determine no slope, and ranks jump.
 @pytest.mark.covering
 @pytest.mark.parametrize(
-    ("kernel", "case"), thinned(SMOOTH, [("none", 0), ("lengths", 0), ("both", 0), ("none", 1)], ["gaussian"])
+    ("kernel", "case"), thinned(SMOOTH, [("none", 0), ("causal", 0), ("both", 0), ("none", 1)], ["gaussian"])
 )
 def test_gradients(kernel, case, generator):
     which, degree = case
     query, key, value = make(generator, 2, rows=4, keys=6)
-    counts, mask = make_masks(generator, 4, 6, 2)[which]
+    mask = make_mask(generator, 4, 6, 2) if which == "both" else None
+    options = {"kernel": kernel, "is_causal": which != "none", "degree": degree}
     inverse = torch.tensor([0.3, 0.5], dtype=torch.float64)
     inputs = [tensor.requires_grad_() for tensor in (query, key, value, inverse)]
-    assert torch.autograd.gradcheck(
-        lambda *tensors: pool_sequences(*tensors, mask, counts, kernel=kernel, degree=degree), inputs, rtol=1e-5
-    )
+    assert torch.autograd.gradcheck(lambda *tensors: pool_sequences(*tensors, mask, **options), inputs, rtol=1e-5)
 
 
 @pytest.mark.slow
@@ -59,20 +50,18 @@ def test_the_operator_keeps_the_rules_of_torch(generator):
     query, key, value = make(generator, 2)
     inverse = torch.tensor([0.7, 0.9], dtype=torch.float64)
     inputs = [tensor.requires_grad_() for tensor in (query, key, value, inverse)]
-    counts, mask = make_masks(generator, 7, 11, 2)["both"]
-    which = torch.tensor([1, 0])
+    mask, which = make_mask(generator, 7, 11, 2), torch.tensor([1, 0])
     for options in (
-        (None, None, None, "gaussian", 0),
-        (counts, mask, which, "tricube", 0),
-        (None, None, None, "gaussian", 1),
+        (None, None, "gaussian", False, False, 0),
+        (mask, which, "tricube", True, False, 0),
+        (None, None, "gaussian", False, False, 1),
     ):
-        *masks, kernel, degree = options
-        torch.library.opcheck(pool_pairs, (*inputs, *masks, kernel, False, degree))
+        torch.library.opcheck(pool_pairs, (*inputs, *options))
 
 
 def test_second_derivatives_are_refused_and_say_where_they_are(generator):
     inputs = [tensor.requires_grad_() for tensor in make(generator)]
-    pooled = pool_sequences(*inputs, torch.tensor(1.0, dtype=torch.float64), None, None, kernel="gaussian")
+    pooled = pool_sequences(*inputs, torch.tensor(1.0, dtype=torch.float64), None, kernel="gaussian")
     (first,) = torch.autograd.grad(pooled.square().sum(), inputs[:1], create_graph=True)
     with pytest.raises(NotImplementedError, match="dense"):
         first.sum().backward()
@@ -139,7 +128,7 @@ def test_gradients_of_far_queries(far, columns):
     value = torch.tensor([[1.0], [3.0], [50.0]], dtype=torch.float64)
     inverse = torch.ones(columns, dtype=torch.float64)
     tensors = [tensor.requires_grad_() for tensor in (query, key, value, inverse)]
-    pooled = pool_sequences(*tensors, None, None, kernel="gaussian")
+    pooled = pool_sequences(*tensors, None, kernel="gaussian")
     pooled.sum().backward()
     assert (value.grad * value).sum().item() == pytest.approx(pooled.item(), rel=1e-12)
     if far > 2e6:

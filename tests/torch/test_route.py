@@ -1,31 +1,34 @@
-"""Which way a layer pools, and why; and how it differentiates by widths."""
+"""Which way a layer pools, and why."""
 
-import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="the layers need the extra 'torch'")
 
-from kernpool import Problem, choose
 from kernpool.torch import (
     AdditiveSimilarity,
     BilinearSimilarity,
     DotProductSimilarity,
     GaussianSimilarity,
+    KernelSimilarity,
     Request,
     attention_pool,
     choose_route,
     pooling,
 )
-from kernpool.torch.dispatch import follows_from_places
 
 
-def make(generator, *batch, rows, keys):
-    return [torch.tensor(generator.normal(size=(*batch, *shape))) for shape in ((rows, 3), (keys, 3), (keys, 2))]
+def make(generator, *batch, rows, keys, values=2):
+    shapes = ((rows, 3), (keys, 3), (keys, values))
+    return [torch.tensor(generator.normal(size=(*batch, *shape))) for shape in shapes]
 
 
 class Twice(GaussianSimilarity):
     def forward(self, query, key):
         return 2 * super().forward(query, key)
+
+
+def laplace():
+    return KernelSimilarity("laplace")
 
 
 def hooked():
@@ -35,21 +38,28 @@ def hooked():
 
 
 SMALL, LARGE, HUGE = (20, 20), (500, 600), (4100, 4100)  # queries and keys, of three columns
+RIGHT = "products are as right as differences"
 FEW, MANY = "at most 655360 pairs times columns", "more than 655360 pairs times columns"
 NO_DISTANCE, ADDED = "is not one of kernpool.torch's kernel similarities", "the mask adds to the logits"
 FITS, TOO_MANY = "at most 16777216 numbers in a table", "more than 16777216 numbers in a table"
 # Similarity, sizes, options, the way, and words of the reason.
 SITUATIONS = {
-    "few pairs": (GaussianSimilarity, SMALL, {}, "dense", [FEW]),
-    "many pairs": (GaussianSimilarity, LARGE, {}, "engine", [MANY]),
-    "batches": (GaussianSimilarity, SMALL, {"batch": (100,)}, "dense", [FEW]),
-    "many batches": (GaussianSimilarity, (200, 200), {"batch": (150,)}, "engine", ["of all sequences, too many"]),
+    "few pairs": (laplace, SMALL, {}, "dense", [FEW]),
+    "many pairs": (laplace, LARGE, {}, "engine", [MANY]),
+    "batches": (laplace, SMALL, {"batch": (100,)}, "dense", [FEW]),
+    "many batches": (laplace, (200, 200), {"batch": (150,)}, "engine", [MANY]),
+    "Gaussian": (GaussianSimilarity, SMALL, {"batch": (100,)}, "products", [RIGHT]),
+    "narrow": (lambda: GaussianSimilarity(0.1), LARGE, {}, "products", [RIGHT]),
+    "narrow, double": (lambda: GaussianSimilarity(0.1), LARGE, {"dtype": torch.float64}, "engine", [MANY]),
+    "many rows": (lambda: GaussianSimilarity(2.0), (900, 900), {}, "engine", [MANY]),
+    "long sequences": (lambda: GaussianSimilarity(2.0), LARGE, {"values": 4}, "attention", [RIGHT]),
     "few pairs, fused": (GaussianSimilarity, SMALL, {"algorithm": "fused"}, "engine", ["as asked"]),
     "dropout, blocks": (GaussianSimilarity, SMALL, {"algorithm": "blocks", "dropout_p": 0.5}, "blocks", ["as asked"]),
     "planes": (GaussianSimilarity, SMALL, {"degree": 1}, "engine", ["nothing else fits local planes"]),
-    "weights": (GaussianSimilarity, LARGE, {"return_weights": True}, "dense", ["the weights are asked for"]),
-    "dropout": (GaussianSimilarity, LARGE, {"dropout_p": 0.5}, "dense", ["dropout needs the weights"]),
-    "float mask": (GaussianSimilarity, LARGE, {"mask": (600,), "added": True}, "dense", [ADDED, FITS]),
+    "weights": (GaussianSimilarity, LARGE, {"return_weights": True}, "products", ["the weights are asked for"]),
+    "dropout": (laplace, LARGE, {"dropout_p": 0.5}, "dense", ["dropout needs the weights"]),
+    "float mask": (laplace, LARGE, {"mask": (600,), "added": True}, "dense", [ADDED, FITS]),
+    "Gaussian, float mask": (GaussianSimilarity, LARGE, {"mask": (600,), "added": True}, "products", [RIGHT]),
     "another device, huge": (GaussianSimilarity, HUGE, {"device": "meta"}, "blocks", ["on meta", TOO_MANY]),
     "a subclass": (Twice, LARGE, {}, "dense", ["Twice " + NO_DISTANCE, FITS]),
     "a hook": (hooked, LARGE, {}, "dense", ["GaussianSimilarity " + NO_DISTANCE, FITS]),
@@ -59,7 +69,7 @@ SITUATIONS = {
         lambda: BilinearSimilarity(3, 3), LARGE, {"mask": (600,), "added": True}, "attention", ["torch streams"]
     ),
     "dot product, lengths": (
-        DotProductSimilarity, LARGE, {"valid_lens": torch.tensor(300)}, "dense", ["neither valid_lens nor", FITS]
+        DotProductSimilarity, LARGE, {"valid_lens": torch.tensor(300)}, "attention", ["torch streams the keys"]
     ),
     "dot product, one row": (DotProductSimilarity, HUGE, {"mask": (4100,)}, "blocks", ["a whole table", TOO_MANY]),
 }  # fmt: skip
@@ -70,7 +80,7 @@ def test_the_route_and_its_reason(situation, generator, monkeypatch):
     """As a user asks for it; and what pools goes that way."""
     make_similarity, (rows, keys), given, way, words = SITUATIONS[situation]
     device, dtype = given.get("device", "cpu"), given.get("dtype", torch.float32)
-    tensors = make(generator, *given.get("batch", ()), rows=rows, keys=keys)
+    tensors = make(generator, *given.get("batch", ()), rows=rows, keys=keys, values=given.get("values", 2))
     tensors = [tensor.to(device, dtype).requires_grad_(given.get("grad", True)) for tensor in tensors]
     conditions = {name: given[name] for name in ("valid_lens", "return_weights") if name in given}
     if "mask" in given:
@@ -87,29 +97,4 @@ def test_the_route_and_its_reason(situation, generator, monkeypatch):
         result = (None, None) if which == "dense" else None
         monkeypatch.setattr(pooling, name, lambda _, which=which, result=result: gone.append(which) or result)
     attention_pool(*tensors, **conditions)
-    assert gone == [way]
-
-
-@pytest.mark.parametrize(
-    ("columns", "width", "options", "wanted", "expected"),
-    [
-        (20, 5.0, {}, {"query", "key", "log_bandwidth"}, True),
-        (20, 5.0, {"masked": True}, {"query", "key", "log_bandwidth"}, False),
-        (20, 5.0, {}, {"key", "log_bandwidth"}, False),
-        (20, 5.0, {"kernel": "laplace"}, {"query", "key", "log_bandwidth"}, False),
-        (20, 5.0, {"degree": 1}, {"query", "key", "log_bandwidth"}, False),
-        (20, 5.0, {}, {"query", "key"}, False),
-        (3, 1.0, {}, {"query", "key", "log_bandwidth"}, False),
-        (1, 1.0, {"dtype": np.float32}, {"log_bandwidth"}, True),
-        (1, 1.0, {"dtype": np.float64}, {"log_bandwidth"}, False),
-        (1, 1e-3, {"dtype": np.float32}, {"log_bandwidth"}, False),
-    ],
-)
-def test_when_the_gradient_by_widths_follows_from_places(columns, width, options, wanted, expected, generator):
-    shapes, dtype = ((300, columns), (900, columns), (900, 1)), options.get("dtype", np.float64)
-    query, key, value = (generator.normal(size=shape).astype(dtype) for shape in shapes)
-    how = {name: options[name] for name in ("kernel", "degree") if name in options}
-    problem = Problem.from_arrays(query, key, value, bandwidth=width, **how).without_center()
-    state = choose(problem, "brute").reduce(problem)
-    masked = options.get("masked", False)
-    assert follows_from_places(problem, state, frozenset(wanted), masked=masked) is expected
+    assert gone == ["dense" if way == "products" else way]

@@ -1,4 +1,4 @@
-"""Choices for a layer call: the pooling algorithm, with the reason, and how to compute the gradient by bandwidths.
+"""Choice of the pooling algorithm of a layer call, with the reason.
 
 A `Request` is one checked call of `attention_pool`: tensors that fit together, options, and which keys a query uses
 by boolean or additive mask, valid lengths, causality and leave-one-out. `choose_route` returns the algorithm and the
@@ -14,9 +14,6 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from kernpool.algorithms.algorithm import FEWEST_FOR_PRODUCTS
-from kernpool.algorithms.sweep.sweep import applies
-from kernpool.core import PoolState, Problem
 from kernpool.execution.error_messages import abbreviate, check_choice
 from kernpool.torch.masks import (
     broadcast,
@@ -26,8 +23,9 @@ from kernpool.torch.masks import (
     valid_lengths,
     with_key_padding,
     with_repeated_heads,
+    without,
 )
-from kernpool.torch.similarities import BilinearSimilarity, DotProductSimilarity, KernelSimilarity
+from kernpool.torch.similarities import BilinearSimilarity, DotProductSimilarity, KernelSimilarity, Products
 
 Similarity = Callable[[Tensor, Tensor], Tensor]
 
@@ -44,9 +42,7 @@ class Request(NamedTuple):
     shape : torch.Size
         Of the logits, (..., L, S).
     attn_mask : Tensor or None
-        Boolean, or floating point, where -inf leaves out.
-    lengths : Tensor of shape (..., L) or (..., 1), or None
-        Numbers of valid keys.
+        Boolean, or floating point, where -inf leaves out; with padding.
     is_causal, exclude_self
         As given.
     similarity : callable
@@ -60,7 +56,6 @@ class Request(NamedTuple):
     value: Tensor
     shape: torch.Size
     attn_mask: Tensor | None
-    lengths: Tensor | None
     is_causal: bool
     exclude_self: bool
     similarity: Similarity
@@ -107,18 +102,23 @@ class Request(NamedTuple):
                 f"exclude_self=True leaves key i out for query i and needs as many keys as queries, got {shape[-2]} "
                 f"queries and {shape[-1]} keys; exclude pairs with a boolean attn_mask instead"
             )
-        lengths = None if valid_lens is None else valid_lengths(valid_lens, shape).to(query.device)
+        if valid_lens is not None:
+            lengths = valid_lengths(valid_lens, shape).to(query.device)[..., None]
+            attn_mask = without(attn_mask, torch.arange(shape[-1], device=query.device) >= lengths)
         return cls(
-            query, key, value, shape, attn_mask, lengths, is_causal, exclude_self, similarity, dropout_p, degree,
+            query, key, value, shape, attn_mask, is_causal, exclude_self, similarity, dropout_p, degree,
             algorithm, return_weights,
         )  # fmt: skip
 
     @property
     def pairs(self) -> int:
         """Number of pairs of a query and a key, over all sequences."""
-        if self.attn_mask is None:
-            return self.shape.numel()
-        return self.batch.numel() * self.shape[-2] * self.shape[-1]
+        return self.batch.numel() * self.pairs_of_sequence
+
+    @property
+    def pairs_of_sequence(self) -> int:
+        """Number of pairs of a query and a key, in one sequence."""
+        return self.shape[-2] * self.shape[-1]
 
     @property
     def columns_of_differences(self) -> int:
@@ -126,9 +126,9 @@ class Request(NamedTuple):
         return self.query.shape[-1] if isinstance(self.similarity, KernelSimilarity) else 1
 
     @property
-    def adds_to_logits(self) -> bool:
-        """Whether the attention mask holds floating-point numbers, which are added to the logits."""
-        return self.attn_mask is not None and self.attn_mask.dtype != torch.bool
+    def bias(self) -> Tensor | None:
+        """The attention mask if it holds floating-point numbers, which are added to the logits."""
+        return None if self.attn_mask is None or self.attn_mask.dtype == torch.bool else self.attn_mask
 
     @property
     def batch(self) -> torch.Size:
@@ -136,33 +136,36 @@ class Request(NamedTuple):
         leading = self.shape[:-2]
         return leading if self.attn_mask is None else broadcast(leading, self.attn_mask.shape[:-2])
 
-    @property
-    def includes_every_row(self) -> bool:
-        """Whether no query and no key is padding; only a lone row is left without a partner by leave-one-out."""
-        by_table = self.attn_mask is not None or self.lengths is not None
-        return not by_table and (not self.is_causal or self.shape[-2] == self.shape[-1])
+    def without_padding(self) -> tuple[Request, Tensor | None]:
+        """Return the request with zeros in padding, which may be anything, and which keys are none, (..., S, 1)."""
+        if self.attn_mask is None and (not self.is_causal or self.shape[-2] == self.shape[-1]):
+            return self, None
+        query, keys = self.query, torch.ones(self.shape[-1], 1, dtype=torch.bool, device=self.query.device)
+        if self.is_causal:
+            keys = torch.arange(self.shape[-1], device=query.device)[:, None] < self.shape[-2]
+        if self.attn_mask is not None:
+            mask = self.attn_mask if self.bias is None else ~torch.isneginf(self.bias)
+            query, keys = torch.where(mask.any(dim=-1)[..., None], query, 0.0), keys & mask.any(dim=-2)[..., None]
+        key, value = (torch.where(keys, rows, 0.0) for rows in (self.key, self.value))
+        return self._replace(query=query, key=key, value=value), keys
 
     def among(self, queries: slice) -> Request:
         """Return the request of a slice of the queries, with only the mask rows of these queries."""
         # give `mask` the same slice: it finds the indices of the queries for causality and leave-one-out
-        mask, lengths = self.attn_mask, self.lengths  # of one row, or of one length, they are for all queries
-        if mask is not None and mask.shape[-2] > 1:
+        mask = self.attn_mask
+        if mask is not None and mask.shape[-2] > 1:  # of one row it is for all queries
             mask = mask[..., queries, :]
-        if lengths is not None and lengths.shape[-1] > 1:
-            lengths = lengths[..., queries]
-        return self._replace(query=self.query[..., queries, :], attn_mask=mask, lengths=lengths)
+        return self._replace(query=self.query[..., queries, :], attn_mask=mask)
 
     def mask(self, queries: slice = slice(None)) -> Tensor | None:
         """Return a boolean mask, True where a query may use a key; None if nothing is masked."""
-        if self.attn_mask is None and self.lengths is None and not (self.is_causal or self.exclude_self):
+        if self.attn_mask is None and not (self.is_causal or self.exclude_self):
             return None
         query = torch.arange(self.shape[-2], device=self.query.device)[queries, None]
         key = torch.arange(self.shape[-1], device=self.query.device)
         conditions = []
         if self.attn_mask is not None:
-            conditions.append(~torch.isneginf(self.attn_mask) if self.adds_to_logits else self.attn_mask)
-        if self.lengths is not None:
-            conditions.append(key < self.lengths[..., None])
+            conditions.append(self.attn_mask if self.bias is None else ~torch.isneginf(self.bias))
         if self.is_causal:
             conditions.append(key <= query)
         if self.exclude_self:
@@ -170,15 +173,6 @@ class Request(NamedTuple):
         mask = reduce(torch.logical_and, conditions)
         logits = torch.Size([*self.shape[:-2], query.shape[0], self.shape[-1]])  # len() would end its being symbolic
         return mask.expand(torch.broadcast_shapes(mask.shape, logits))
-
-    def counts(self) -> Tensor | None:
-        """Return, for each query, how many of the first keys it may use at most; None without lengths and causality."""
-        # of shape (..., L); (..., 1) by lengths per sequence without causality; (L,) by causality alone
-        counts = self.lengths
-        if self.is_causal:
-            seen = torch.arange(1, self.shape[-2] + 1, device=self.query.device).clamp(max=self.shape[-1])
-            counts = seen if counts is None else torch.minimum(counts, seen)
-        return counts
 
 
 def _with_scale(similarity: Similarity, scale: float) -> Similarity:
@@ -228,7 +222,11 @@ def _conflict(algorithm: str, degree: int, similarity: Similarity, dropout_p: fl
 # engine takes over between 500 and 700 rows of one column, 300 and 400 of four, 200 and 300 of sixteen.
 FEW_NUMBERS = 10 << 16
 MOST_NUMBERS = 1 << 24  # in a table; beyond, 64 MiB in float32, and several tables, queries go in blocks
+FEW_VALUES = 3  # columns; for more, products are quicker than the engine for any number of rows
+# Of a sequence: torch's streaming takes a quarter more than products at 128 x 128, and a quarter less at 512 x 512.
+PAIRS_TO_STREAM = 1 << 17
 FEW = f"at most {FEW_NUMBERS} pairs times columns, few enough for a table of all weights"
+RIGHT = "keys are so near to each other, in widths, that products are as right as differences"
 
 
 class Route(NamedTuple):
@@ -236,9 +234,10 @@ class Route(NamedTuple):
 
     Parameters
     ----------
-    way : {"engine", "attention", "blocks", "dense"}
-        The compiled loops of `kernpool.pool`; torch's own ``scaled_dot_product_attention``; blocks of queries, whose
-        weights are made again for the gradient; or all weights at once.
+    way : {"engine", "attention", "products", "blocks", "dense"}
+        The compiled loops of `kernpool.pool`; torch's own ``scaled_dot_product_attention``; all weights at once, of a
+        Gaussian as dot products; blocks of queries, whose weights are made again for the gradient; or all weights at
+        once.
     reason : str
         Explanation in words.
     """
@@ -273,34 +272,45 @@ def choose_route(request: Request) -> Route:
     >>> choose_route(Request.check(x, x, x, similarity=GaussianSimilarity())).way
     'engine'
     >>> choose_route(Request.check(x, x, x, similarity=GaussianSimilarity(), algorithm="dense"))
-    Route(way='dense', reason='as asked')
+    Route(way='products', reason='as asked')
     """
+    return plan(request)[0]
+
+
+def plan(request: Request) -> tuple[Route, Request]:
+    """Choose the algorithm; return the request as it takes it, with a Gaussian as dot products where they are right."""
+    request, used = request.without_padding()
+    products = _as_products(request, used)
+    route = _choose(request, products)
+    return route, request if route.way == "engine" else products or request
+
+
+def _choose(request: Request, products: Request | None) -> Route:
+    table = "dense" if products is None else "products"
     if request.return_weights:
-        return Route("dense", "the weights are asked for")
+        return Route(table, "the weights are asked for")
     if request.algorithm == "blocks":
         return Route("blocks", "as asked")
     if request.dropout_p:
-        return Route("dense", "dropout needs the weights")
+        return Route(table, "dropout needs the weights")
     if request.algorithm == "dense":
-        return Route("dense", "as asked")
+        return Route(table, "as asked")
     fused, exporting = request.algorithm == "fused", torch.compiler.is_exporting()
-    numbers = 0 if exporting else request.pairs * request.columns_of_differences  # exports ask for no sizes
-    is_plain = isinstance(request.similarity, KernelSimilarity) and not (fused or exporting or request.degree)
-    if is_plain and numbers <= FEW_NUMBERS:
-        return Route("dense", FEW)
     why_not = _why_not_by_engine(request)
+    # Exports ask for no sizes.
+    numbers = 0 if exporting else request.pairs * (products or request).columns_of_differences
+    if products is not None:
+        if not _why_not_by_attention(products):
+            return Route("attention", f"torch streams the keys of dot products, and {RIGHT}")
+        if numbers <= MOST_NUMBERS and not fused:
+            return Route(table, RIGHT)
     if not why_not:
         if request.degree:
             return Route("engine", "nothing else fits local planes")
         if fused:
             return Route("engine", "as asked")
-        rows, columns = request.query.shape[-2:]
-        if not exporting and rows * request.key.shape[-2] * columns > FEW_NUMBERS:
+        if numbers > MOST_NUMBERS or (numbers and request.pairs_of_sequence * request.query.shape[-1] > FEW_NUMBERS):
             return Route("engine", f"more than {FEW_NUMBERS} pairs times columns, for which compiled loops are faster")
-        if numbers > MOST_NUMBERS:
-            return Route(
-                "engine", f"more than {MOST_NUMBERS} pairs times columns of all sequences, too many for a table"
-            )
         why_not = FEW
     elif isinstance(request.similarity, DotProductSimilarity | BilinearSimilarity) and _is_unmodified(
         request.similarity
@@ -319,19 +329,44 @@ def choose_route(request: Request) -> Route:
     return Route("dense", f"{why_not}; at most {MOST_NUMBERS} numbers in a table, which fit into memory")
 
 
+def _as_products(request: Request, used: Tensor | None) -> Request | None:
+    """Return the request with a Gaussian as dot products; None where another way is quicker, or more precise."""
+    similarity = request.similarity
+    if not isinstance(similarity, KernelSimilarity) or not _is_unmodified(similarity):
+        return None
+    # Programs that are traced now are for other numbers, too, which cannot be looked at; nor can those in a CUDA graph.
+    is_captured = request.query.is_cuda and torch.cuda.is_current_stream_capturing()
+    if request.degree or torch.compiler.is_compiling() or torch.jit.is_tracing() or is_captured:  # type: ignore[attr-defined]  # it is documented
+        return None
+    few_values = request.value.shape[-1] <= FEW_VALUES and not (request.return_weights or request.dropout_p)
+    is_long = request.algorithm == "auto" and few_values and request.pairs_of_sequence > FEW_NUMBERS
+    if (is_long or request.algorithm == "fused") and not _why_not_by_engine(request):
+        return None
+    found = similarity.as_products(request.query, request.key, used)
+    if found is None:
+        return None
+    products, query, key = found
+    return request._replace(query=query, key=key, similarity=products)
+
+
 def _why_not_by_engine(request: Request) -> str:
     similarity = request.similarity
     if not isinstance(similarity, KernelSimilarity) or not _is_unmodified(similarity):
         return f"{type(similarity).__name__} is not one of kernpool.torch's kernel similarities"
     if not request.query.is_cpu:
         return f"the engine runs on the processor, and the tensors are on {request.query.device}; use .cpu()"
-    return "the mask adds to the logits; use a boolean one" if request.adds_to_logits else ""
+    return "" if request.bias is None else "the mask adds to the logits; use a boolean one"
 
 
 def _why_not_by_attention(request: Request) -> str:
     mask = request.attn_mask
-    if request.lengths is not None or request.exclude_self:
-        return "scores go to torch's own attention, which knows neither valid_lens nor exclude_self; use a mask"
+    if isinstance(request.similarity, Products):
+        if mask is not None or request.query.dtype == torch.float64 != request.value.dtype:
+            return "values are centred, or products in double precision, where all weights are made"
+        if request.query.is_cpu and request.pairs_of_sequence <= PAIRS_TO_STREAM and request.pairs <= MOST_NUMBERS:
+            return "few pairs of a sequence, which stay in the processor's caches"
+    if request.exclude_self:
+        return "scores go to torch's own attention, which does not know exclude_self; use a mask"
     one_row = mask is not None and mask.shape[-2] == 1
     if one_row and not torch.compiler.is_exporting() and request.pairs > MOST_NUMBERS:
         return "torch's own attention would make a whole table of a mask with one row"
@@ -347,15 +382,3 @@ def _is_unmodified(similarity: nn.Module) -> bool:
         DotProductSimilarity.forward,
         BilinearSimilarity.forward,
     )
-
-
-def follows_from_places(problem: Problem, state: PoolState, wanted: frozenset[str], *, masked: bool) -> bool:
-    """Return whether the gradient by bandwidths is best computed from those by queries and keys, not over pairs."""
-    if "log_bandwidth" not in wanted:
-        return False
-    columns = problem.query.shape[1]
-    by_products = columns >= FEWEST_FOR_PRODUCTS and problem.similarity.kernel.name == "gaussian"
-    if by_products and not masked and not problem.degree and {"query", "key"} <= wanted:
-        return True  # these are wanted too, and are matrix products
-    # In one column they may be sums of series, in linear time. Others would take another pass over pairs.
-    return columns == 1 and applies(problem, state, wanted - {"log_bandwidth"} | {"query", "key"})

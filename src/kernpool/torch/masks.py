@@ -146,6 +146,11 @@ def with_key_padding(attn_mask: Tensor | None, key_padding_mask: Tensor, shape: 
             return padding
         added = attn_mask if attn_mask.is_floating_point() else torch.where(attn_mask, 0.0, -torch.inf)
         return added + padding
+    return without(attn_mask, padding)
+
+
+def without(attn_mask: Tensor | None, padding: Tensor) -> Tensor:
+    """Return an attention mask that leaves out what is True in another one."""
     if attn_mask is None:
         return ~padding
     return attn_mask.masked_fill(padding, -torch.inf) if attn_mask.is_floating_point() else attn_mask & ~padding
@@ -178,7 +183,7 @@ def at_least_single(tensor: Tensor) -> Tensor:
 
 def without_autocast(device: torch.device) -> AbstractContextManager[None]:
     """Return a context manager that disables automatic mixed precision on a device."""
-    if torch.amp.is_autocast_available(device.type):
+    if torch.amp.is_autocast_available(device.type) and torch.is_autocast_enabled(device.type):
         return torch.autocast(device.type, enabled=False)
     return nullcontext()
 

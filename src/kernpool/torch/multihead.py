@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -17,7 +16,7 @@ from kernpool.torch.similarities import DotProductSimilarity
 
 
 @explain_calls
-class MultiheadPooling(nn.Module):
+class MultiheadPooling(nn.MultiheadAttention):
     r"""Multi-head attention whose weights are those of any similarity.
 
     .. math:: \operatorname{head}_h = \operatorname{pool}(q W^Q_h, k W^K_h, v W^V_h), \qquad
@@ -93,17 +92,6 @@ class MultiheadPooling(nn.Module):
     torch.Size([3, 5, 8])
     """
 
-    # torch.nn.TransformerEncoderLayer has a shortcut for its own attention in evaluation; this turns it off.
-    _qkv_same_embed_dim = False
-
-    in_proj_weight: nn.Parameter | None
-    q_proj_weight: nn.Parameter | None
-    k_proj_weight: nn.Parameter | None
-    v_proj_weight: nn.Parameter | None
-    in_proj_bias: nn.Parameter | None
-    out_proj: nn.Linear
-    similarity: nn.Module
-
     def __init__(
         self,
         embed_dim: int,
@@ -119,28 +107,24 @@ class MultiheadPooling(nn.Module):
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
-        super().__init__()
         if embed_dim < 1 or num_heads < 1 or embed_dim % num_heads:
             raise ValueError(f"embed_dim must be a multiple of num_heads, got {embed_dim} and {num_heads}")
         similarity = DotProductSimilarity() if similarity is None else similarity
         check_algorithm(algorithm, 0, similarity, dropout, return_weights=False)
-        self.embed_dim, self.num_heads, self.dropout, self.batch_first = embed_dim, num_heads, dropout, batch_first
-        self.kdim, self.vdim = (embed_dim if size is None else size for size in (kdim, vdim))
-        self.algorithm = algorithm
-        joint = self.kdim == self.vdim == embed_dim
-
-        def parameter(exists: bool, *shape: int) -> nn.Parameter | None:
-            return nn.Parameter(torch.empty(shape, device=device, dtype=dtype)) if exists else None
-
-        # In the order of torch's module, whose optimizers store parameters by number.
-        self.register_parameter("in_proj_weight", parameter(joint, 3 * embed_dim, embed_dim))
-        self.register_parameter("q_proj_weight", parameter(not joint, embed_dim, embed_dim))
-        self.register_parameter("k_proj_weight", parameter(not joint, embed_dim, self.kdim))
-        self.register_parameter("v_proj_weight", parameter(not joint, embed_dim, self.vdim))
-        self.register_parameter("in_proj_bias", parameter(bias, 3 * embed_dim))
-        self.out_proj = nn.Linear(embed_dim, embed_dim, bias=bias, device=device, dtype=dtype)
-        self.similarity = similarity
-        self.reset_parameters()
+        super().__init__(
+            embed_dim,
+            num_heads,
+            dropout,
+            bias,
+            kdim=kdim,
+            vdim=vdim,
+            batch_first=batch_first,
+            device=device,
+            dtype=dtype,
+        )
+        # torch.nn.TransformerEncoderLayer has a shortcut for its own attention in evaluation; this turns it off.
+        self._qkv_same_embed_dim = False
+        self.algorithm, self.similarity = algorithm, similarity
 
     def reset_parameters(self) -> None:
         """Reset the projections as torch does: uniform after Glorot, biases zero; the similarity stays as it is."""
@@ -231,7 +215,7 @@ class MultiheadPooling(nn.Module):
         weights = separate if self.in_proj_weight is None else self.in_proj_weight.chunk(3)
         biases = (None,) * 3 if self.in_proj_bias is None else self.in_proj_bias.chunk(3)
         for tensor, weight, bias in zip(tensors, weights, biases, strict=True):
-            yield linear(tensor, cast(Tensor, weight), bias).unflatten(-1, (self.num_heads, -1)).transpose(-3, -2)
+            yield linear(tensor, weight, bias).unflatten(-1, (self.num_heads, -1)).transpose(-3, -2)
 
     def _included(self, attn_mask: Tensor | None) -> Tensor | None:
         """Return torch's mask as that of `attention_pool`, where True is included."""

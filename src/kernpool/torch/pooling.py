@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from kernpool.execution.error_messages import explain_calls
 from kernpool.torch.algorithms import pool_by_attention, pool_by_engine, pool_densely, pool_in_blocks
-from kernpool.torch.dispatch import Request, Similarity, check_algorithm, choose_route
+from kernpool.torch.dispatch import Request, Similarity, check_algorithm, plan
 
 
 @overload
@@ -139,16 +139,17 @@ def attention_pool(
 
     Notes
     -----
-    Memory is O((L + S) E), forward and backward, unless the weights are asked for, or dropped out: similarities of
-    distances run on the compiled loops of `kernpool.pool`, with a gradient of their own, on the processor; dot products
-    on torch's ``scaled_dot_product_attention``; all others, other devices, and masks that add to logits, in blocks of
-    queries whose weights are computed again for the gradient. Time is O(L S E), and for one column and compact kernels
-    less. While ``torch.export`` traces, weights are made densely unless the engine is asked for: the program is for
-    other sizes than that of its example.
+    Memory is O((L + S) E), forward and backward, unless the weights are asked for, or dropped out, or few: similarities
+    of distances run on the compiled loops of `kernpool.pool`, with a gradient of their own, on the processor; dot
+    products, and Gaussians whose keys spread over few bandwidths, on torch's ``scaled_dot_product_attention``; all
+    others, other devices, and masks that add to logits, in blocks of queries whose weights are computed again for the
+    gradient. Time is O(L S E), and for one column and compact kernels less. To see how far keys spread, a Gaussian call
+    reads one number from the device; while ``torch.compile`` or ``torch.export`` traces, it does not, and takes
+    differences, densely in an exported program unless the engine is asked for.
 
-    Inputs are never changed. Keys and values that take part for no query may hold NaN, and so may queries that no key
-    takes part for. A NaN that does take part, or an infinite query or key, makes NaN at least of the queries that see
-    it, at most of the sequence, whichever way pools.
+    Inputs are never changed. Keys and values that the mask, the lengths or causality leave out for all queries may hold
+    NaN, and so may queries that no key takes part for. A NaN that does take part, or an infinite query or key, makes
+    NaN at least of the queries that see it, at most of the sequence, whichever way pools.
 
     Where the layers and `kernpool.pool` differ on purpose:
 
@@ -193,7 +194,7 @@ def attention_pool(
 
 def _pool(request: Request) -> Tensor | tuple[Tensor, Tensor]:
     """Pool by the route of a checked call; layers call it without the wrapper around the public function."""
-    way = choose_route(request).way
+    (way, _), request = plan(request)
     if way == "engine":
         return pool_by_engine(request)
     if way == "attention":
