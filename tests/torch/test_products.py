@@ -20,7 +20,7 @@ def differences(query, key, value, similarity):
 @pytest.mark.parametrize("columns", [1, 2, 8, 64])
 @pytest.mark.parametrize("spread", [1, 1.25, 3, 10, 100, 1000])
 @pytest.mark.parametrize("half", [False, True])
-@pytest.mark.parametrize("rows", [60, 400])
+@pytest.mark.parametrize("rows", [100, 400])
 def test_errors_are_at_most_twice_those_of_differences(rows, half, spread, columns):
     """A thousand widths from the origin, with padding that is farther off, over seeds."""
     squares, ways = torch.zeros(2), set()
@@ -53,6 +53,7 @@ def test_gradients(condition, form, generator, monkeypatch):
         "bias": {"attn_mask": torch.tensor(generator.normal(size=(4, 4)))},
         "leave-one-out": {"exclude_self": True},
     }.get(condition, {})
+    monkeypatch.setattr(dispatch, "TINY", 0)
     if condition == "attention":
         monkeypatch.setattr(dispatch, "PAIRS_TO_STREAM", 0)
     layer = AttentionPooling(similarity)
@@ -76,7 +77,7 @@ def test_gradients(condition, form, generator, monkeypatch):
 
 
 def test_a_program_is_right_for_other_spreads_than_that_of_its_example(generator):
-    layer, near = AttentionPooling(GaussianSimilarity(1.0)), torch.tensor(generator.normal(size=(3, 9, 2))).float()
+    layer, near = AttentionPooling(GaussianSimilarity(1.0)), torch.tensor(generator.normal(size=(3, 99, 2))).float()
     compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
     for spread in (1.0, 1e3):
         rows = near * spread + 1e3

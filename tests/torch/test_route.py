@@ -49,6 +49,7 @@ SITUATIONS = {
     "batches": (laplace, SMALL, {"batch": (100,)}, "dense", [FEW]),
     "many batches": (laplace, (200, 200), {"batch": (150,)}, "engine", [MANY]),
     "Gaussian": (GaussianSimilarity, SMALL, {"batch": (100,)}, "products", [RIGHT]),
+    "tiny": (GaussianSimilarity, SMALL, {}, "dense", [FEW]),
     "narrow": (lambda: GaussianSimilarity(0.1), LARGE, {}, "products", [RIGHT]),
     "narrow, double": (lambda: GaussianSimilarity(0.1), LARGE, {"dtype": torch.float64}, "engine", [MANY]),
     "many rows": (lambda: GaussianSimilarity(2.0), (900, 900), {}, "engine", [MANY]),

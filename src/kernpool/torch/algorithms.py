@@ -165,8 +165,8 @@ def _nothing(query: Tensor, key: Tensor, value: Tensor, *others: Tensor) -> Tens
     """Return zeros, the result of pooling empty tensors, connected to the autograd graph."""
     # so that gradients are zero and not None
     batch = _batch_of(query, key, value)
-    none = sum(tensor.reshape(-1)[:0].sum() for tensor in (query, key, value, *others))
-    return value.new_zeros(*batch, query.shape[-2], value.shape[-1]) + torch.as_tensor(none).to(value.dtype)
+    zeros = value.new_zeros(*batch, query.shape[-2], value.shape[-1])
+    return sum((tensor.reshape(-1)[:0].sum() for tensor in (query, key, value, *others)), zeros)
 
 
 def pool_by_attention(request: Request) -> Tensor:

@@ -140,9 +140,8 @@ class Request(NamedTuple):
         """Return the request with zeros in padding, which may be anything, and which keys are none, (..., S, 1)."""
         if self.attn_mask is None and (not self.is_causal or self.shape[-2] == self.shape[-1]):
             return self, None
-        query, keys = self.query, torch.ones(self.shape[-1], 1, dtype=torch.bool, device=self.query.device)
-        if self.is_causal:
-            keys = torch.arange(self.shape[-1], device=query.device)[:, None] < self.shape[-2]
+        query, seen = self.query, self.shape[-2 if self.is_causal else -1]
+        keys = torch.arange(self.shape[-1], device=query.device)[:, None] < seen
         if self.attn_mask is not None:
             mask = self.attn_mask if self.bias is None else ~torch.isneginf(self.bias)
             query, keys = torch.where(mask.any(dim=-1)[..., None], query, 0.0), keys & mask.any(dim=-2)[..., None]
@@ -222,6 +221,7 @@ def _conflict(algorithm: str, degree: int, similarity: Similarity, dropout_p: fl
 # engine takes over between 500 and 700 rows of one column, 300 and 400 of four, 200 and 300 of sixteen.
 FEW_NUMBERS = 10 << 16
 MOST_NUMBERS = 1 << 24  # in a table; beyond, 64 MiB in float32, and several tables, queries go in blocks
+TINY = 1 << 13  # pairs times columns: of fewer, products take more operations than differences take time
 FEW_VALUES = 3  # columns; for more, products are quicker than the engine for any number of rows
 # Of a sequence: torch's streaming takes a quarter more than products at 128 x 128, and a quarter less at 512 x 512.
 PAIRS_TO_STREAM = 1 << 17
@@ -338,9 +338,10 @@ def _as_products(request: Request, used: Tensor | None) -> Request | None:
     is_captured = request.query.is_cuda and torch.cuda.is_current_stream_capturing()
     if request.degree or torch.compiler.is_compiling() or torch.jit.is_tracing() or is_captured:  # type: ignore[attr-defined]  # it is documented
         return None
+    is_tiny = request.pairs * request.query.shape[-1] < TINY
     few_values = request.value.shape[-1] <= FEW_VALUES and not (request.return_weights or request.dropout_p)
     is_long = request.algorithm == "auto" and few_values and request.pairs_of_sequence > FEW_NUMBERS
-    if (is_long or request.algorithm == "fused") and not _why_not_by_engine(request):
+    if is_tiny or ((is_long or request.algorithm == "fused") and not _why_not_by_engine(request)):
         return None
     found = similarity.as_products(request.query, request.key, used)
     if found is None:

@@ -371,7 +371,7 @@ class KernelSimilarity(nn.Module):
             center = center / used.to(center.dtype).mean(-2, keepdim=True).clamp(min=1e-30)
         dtype, inverse = key.dtype, self.inverse_bandwidth
         # Single precision where it does; else double costs half of what differences do.
-        for precision in dict.fromkeys((dtype, torch.float64 if key.is_cpu else dtype)):
+        for precision in (dtype, torch.float64)[: 1 + key.is_cpu]:
             far, near = (points.to(precision) - center for points in (query, key))
             if used is not None:
                 near = near.masked_fill(~used, 0.0)
