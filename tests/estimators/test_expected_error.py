@@ -65,7 +65,7 @@ def test_every_criterion_is_searched_again_without_each_fold(make, bandwidth):
         left_out = without.leave_one_out().prediction[:, 0]
         promised += there.sum() * error(left_out, y[fold]) / fold.sum()
     whole = error(model.leave_one_out().prediction[:, 0], y) / 40
-    assert model.expected_error() == pytest.approx(whole * met / promised, rel=1e-6)
+    assert model.expected_error() == pytest.approx(met / 40 * np.clip(40 * whole / promised, 0.95, 1.0), rel=1e-6)
 
 
 @pytest.mark.parametrize("make", [NadarayaWatsonRegressor, LocalLinearRegressor])
@@ -133,5 +133,4 @@ def test_progress_goes_on_to_the_end():
     done = [one for one, _ in seen]
     assert done == sorted(done)
     assert len(set(done)) > 30
-    assert len({total for _, total in seen}) == 1
-    assert seen[-1][0] == seen[-1][1]
+    assert {total for _, total in seen} == {done[-1]}

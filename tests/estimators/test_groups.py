@@ -86,13 +86,12 @@ def test_the_error_to_expect_holds_whole_groups_out():
     np.testing.assert_array_equal(np.sum(folds, axis=0), np.ones(40))
     for held in folds:
         out, kept = np.isin(model.smoother_.units.code, rows.units.code[held > 0]), rows.units.code[held == 0]
-        assert out.sum() == held.sum()
         assert set(kept).isdisjoint(rows.units.code[held > 0])
         part = NadarayaWatsonRegressor(empty="mean").fit(X[~out], y[~out], groups=school[~out])
         met += np.sum((part.predict(X[out]) - y[out]) ** 2)
         promised += out.sum() * part.loo_error_
     assert len(folds) == 8
-    assert model.expected_error() == pytest.approx(model.loo_error_ * met / promised, rel=1e-9)
+    assert model.expected_error() == pytest.approx(met / 40 * np.clip(40 * model.loo_error_ / promised, 15 / 16, 1))
 
 
 def test_the_error_to_expect_needs_four_groups():

@@ -108,13 +108,11 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
             self.smoother_, self._extent = taken.smoother_, taken._extent
 
     def expected_error(self) -> float:
-        r"""Estimate the mean squared error for new rows, summed over outputs, by nested cross-validation.
+        """Estimate the mean squared error for new rows, summed over outputs, by nested cross-validation.
 
-        .. math:: \widehat{\mathrm{CV}} \cdot \frac{\text{held-out error of } K \text{ searches}}
-                  {\text{their leave-one-out error}}
-
-        The leave-one-out error is of the rows that the bandwidths were chosen by, and so too small: searches without a
-        fold of the rows show by how much.
+        The leave-one-out error is of the rows that the bandwidths were chosen by, and so too small. This is the error
+        of searches without a fold of the rows on that fold, times what all rows gain: the leave-one-out error over that
+        of the K searches, between 1 - 1/2K and 1.
 
         Returns
         -------
