@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor
+from kernpool import KernelStackingRegressor, LocalLinearRegressor, NadarayaWatsonRegressor
 
 Bar = tuple[float, float] | None
 Draw = Callable[[np.random.Generator], tuple]
@@ -75,6 +75,29 @@ def three(X: np.ndarray) -> np.ndarray:
     return np.sin(2 * np.pi * X[:, 0]) + 2 * np.exp(-16 * (X[:, 1] - 0.5) ** 2) + np.cos(np.pi * X[:, 2])
 
 
+def friedman(X: np.ndarray) -> np.ndarray:
+    return 10 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 20 * (X[:, 2] - 0.5) ** 2 + 10 * X[:, 3] + 5 * X[:, 4]
+
+
+def additive(X: np.ndarray) -> np.ndarray:
+    """A wave, a parabola, an exponential and a kink."""
+    a, b, c, d = X.T[:4]
+    return np.sin(2 * np.pi * a) + 8 * (b - 0.5) ** 2 + np.exp(2 * c) / 2 + np.abs(4 * d - 2)
+
+
+def product(X: np.ndarray) -> np.ndarray:
+    a, b, c, d = X.T[:4] - 0.5
+    return 12 * a * b + 8 * c * d
+
+
+def linear(X: np.ndarray) -> np.ndarray:
+    return X[:, :4] @ np.array([3.0, 2.0, 1.0, -2.0])
+
+
+def nothing(X: np.ndarray) -> np.ndarray:
+    return np.zeros(len(X))
+
+
 def levels(X: np.ndarray) -> np.ndarray:
     return peak(X) + 0.6 * X[:, 1]
 
@@ -106,9 +129,9 @@ def two_sided(g) -> tuple:
     return X, ccf(X) + g.normal(size=500), None
 
 
-def steady(g) -> tuple:
-    X = g.uniform(size=(500, 3))
-    return X, three(X) + 0.4 * g.normal(size=500), None
+def steady(g, n: int = 500, d: int = 3, truth=three, noise: float = 0.4) -> tuple:
+    X = g.uniform(size=(n, d))
+    return X, truth(X) + noise * g.normal(size=n), None
 
 
 def with_levels(g) -> tuple:
@@ -170,6 +193,13 @@ def clustered(words: str, goal: float, stream: int, **drawn) -> Setting:
     return plain(f"{words}, h = .1", goal, stream, kinds=CLUSTERED, clustered=True, **given)
 
 
+def stacked(words: str, d: int, truth, noise: float) -> Setting:
+    """200 rows for a stack, and 60 points."""
+    given = {"draw": partial(steady, n=200, d=d, truth=truth, noise=noise), "model": KernelStackingRegressor}
+    places = np.random.default_rng(0).uniform(size=(60, d))
+    return Setting(f"stacking, {words}", truth=truth, places=places, pointwise=(0.93, 1.0), stream=11 + d, **given)
+
+
 LEVELS = partial(fixed, bandwidth=0.06, smoothing=[0.1], unordered=[1])
 SETTINGS = {
     "peak-50": peaked("peak, n = 50", 50, (0.962, 0.976), each=EDGES),
@@ -210,4 +240,12 @@ SETTINGS = {
     "clusters-quiet": clustered(
         "24 clusters of 10 without a shock", 0.95, 11, count=24, size=10, shock=0.0, spread=np.inf
     ),
+    "stack-3": stacked("three columns", 3, three, 0.4),
+    "stack-10": stacked("Friedman in 10", 10, friedman, 1.0),
+    "stack-10-noisy": stacked("Friedman in 10, noise 3", 10, friedman, 3.0),
+    "stack-15": stacked("Friedman in 15", 15, friedman, 1.0),
+    "stack-additive": stacked("additive in 12", 12, additive, 0.5),
+    "stack-linear": stacked("linear in 12", 12, linear, 1.0),
+    "stack-product": stacked("products in 15", 15, product, 0.5),
+    "stack-nothing": stacked("noise in 10", 10, nothing, 1.0),
 }  # fmt: skip

@@ -19,18 +19,21 @@ def fitted_to(x, y, **options):
     return KernelStackingRegressor(LocalLinearRegressor(bandwidth=0.1)).fit(x, y, **options)
 
 
-@pytest.mark.parametrize("method", ["naive", "robust"])
+@pytest.mark.parametrize("method", ["naive", "robust", "auto"])
 def test_confidence_intervals_are_those_of_the_dense_formula(method, generator):
     x, _, y = sine(generator)
     model = fitted_to(x, y)
     at = np.linspace(0.1, 0.9, 5)[:, None]
     found = model.confidence_interval(at, level=0.9, method=method)
     hat = model.attention_weights(x)
-    rest, robust = np.eye(N) - hat, method == "robust"
+    rest, robust = np.eye(N) - hat, method != "naive"
     weights = model.attention_weights(at) @ (np.eye(N) + robust * rest)
     noise = model.residuals().noise ** 2
-    error = np.sqrt(weights**2 @ noise + robust * 0.5 * np.mean((hat @ rest @ y) ** 2))
     df = N - 2 * np.trace(hat) + np.sum(hat**2)
+    without = (hat - np.diag(np.diag(hat))) / (1 - np.diag(hat))[:, None]
+    explained = np.sum((rest @ y) ** 2) / df * (1 + np.sum(without**2) / N)
+    unexplained = max(np.mean((y - model.leave_one_out().prediction[:, 0]) ** 2) - explained, 0)
+    error = np.sqrt(weights**2 @ noise + robust * (unexplained + 0.5 * np.mean((hat @ rest @ y) ** 2)))
     half = t.ppf(0.95, df) * error
     np.testing.assert_allclose(found.center, weights @ y)
     np.testing.assert_allclose(found.standard_error, error)
@@ -38,8 +41,6 @@ def test_confidence_intervals_are_those_of_the_dense_formula(method, generator):
     np.testing.assert_allclose(found.center - found.lower, half)
     np.testing.assert_allclose(found.first_predictions, model.predict(at))
     assert (found.effective_rows > 1).all()
-    if method == "robust":
-        np.testing.assert_array_equal(model.confidence_interval(at, level=0.9, method="auto").upper, found.upper)
 
 
 def test_errors_of_clusters_add_up_in_each(generator):
@@ -72,9 +73,8 @@ def test_prediction_intervals_are_scaled_leave_one_out_residuals(generator):
     half = scores[int(np.ceil(0.9 * (N + 1))) - 1] * (there @ residual / there.sum(axis=1))
     np.testing.assert_allclose(found.upper - found.center, half)
     assert "approximate" in found.guarantee or "about" in found.guarantee
-    auto, adaptive = (model.prediction_interval(at, method=method) for method in ("auto", "adaptive"))
-    assert found.method == auto.method == adaptive.method == "adaptive"
-    np.testing.assert_array_equal([auto.upper, adaptive.upper], [found.upper, found.upper])
+    assert found.method == "adaptive"
+    np.testing.assert_array_equal(model.prediction_interval(at, method="adaptive").upper, found.upper)
 
 
 def test_calibration_rows_give_a_guarantee(generator):
@@ -118,7 +118,7 @@ def test_refused_options_name_the_argument(generator):
 
 @pytest.mark.slow
 def test_intervals_cover_as_often_as_they_say():
-    """Of 95 percent intervals 93 to 97 in a hundred, of 90 percent prediction intervals 88 to 93."""
+    """Of 95 percent intervals 93 to 98 in a hundred, of 90 percent prediction intervals 88 to 93."""
     covered, predicted, runs = [], [], 60
     for seed in range(runs):
         generator = np.random.default_rng(seed)

@@ -202,9 +202,13 @@ class KernelStackingRegressor(Scoring, RegressorMixin, StackedEstimator):  # typ
         self.member_weights_ = dict(zip(stack.members, stack.mixing.tolist(), strict=True))
         self.loo_error_ = stack.error
 
-    def _shaped(self, values: Array | None) -> Array:
-        assert values is not None
+    def _shaped(self, values: Array) -> Array:
         return values[:, 0] if self._stack.local.value_.ndim == 1 else values
+
+    def _of_outputs(self, found: Interval) -> Interval:
+        """Return an interval whose arrays of shape (m, c) have the shape of the outputs."""
+        arrays: Any = {name: self._shaped(values) for name, values in vars(found).items() if np.ndim(values) == 2}
+        return replace(found, **arrays)
 
     def predict(self, X: ArrayLike) -> Array:
         """Predict y at new rows.
@@ -264,9 +268,7 @@ class KernelStackingRegressor(Scoring, RegressorMixin, StackedEstimator):  # typ
         """
         check_is_fitted(self)
         stack = self._stack
-        prediction = np.full((len(stack.local.key_), stack.value.shape[1]), np.nan)
-        prediction[stack.kept] = stack.left_out
-        return LeaveOneOut(prediction, stack.error, stack.local.leave_one_out().occupied)
+        return LeaveOneOut(stack.of_all_rows(stack.left_out), stack.error, stack.local.leave_one_out().occupied)
 
     def expected_error(self) -> float:
         """Estimate the mean squared error for new rows, summed over outputs, by nested cross-validation.
@@ -309,7 +311,7 @@ class KernelStackingRegressor(Scoring, RegressorMixin, StackedEstimator):  # typ
         stack = self._stack
         hat = inference.HatSummary.of(stack)
         return Residuals(
-            self._shaped(hat.fitted), self._shaped(stack.value - stack.left_out), hat.leverage,
+            self._shaped(hat.fitted), self._shaped(stack.residual), hat.leverage,
             self._shaped(np.sqrt(inference.noise_of(stack))), stack.weight.copy(), stack.units.code, stack.labels,
         )  # fmt: skip
 
@@ -353,18 +355,16 @@ class KernelStackingRegressor(Scoring, RegressorMixin, StackedEstimator):  # typ
 
         Notes
         -----
-        Of 95 percent intervals 96 in a hundred cover on sines of 100 and 200 rows, 94 on a curve in three columns of
-        200 rows, and 89 on Friedman's first curve in ten columns, 200 rows: in many columns residuals do not show all
-        of the bias.
+        On average over points, 93 to 98 in a hundred 95 percent intervals cover curves of one, three and 10 to 15
+        columns in samples of 200 rows: Friedman's, additive, linear, products, none. Single points of many columns,
+        where the curve bends most, are covered as rarely as 70 times in a hundred. After a fit with `groups` the cost
+        of choosing kernels is not counted: 92 to 97.
         """
         check_is_fitted(self)
-        check_choice("method", method, ("auto", *inference.METHODS))
-        chosen = "robust" if method == "auto" else method
-        found = inference.confidence_interval(self._stack, self._stack.read(X), as_level(level), chosen)
-        center, lower, upper, error, first = map(
-            self._shaped, (found.center, found.lower, found.upper, found.standard_error, found.first_predictions)
-        )
-        return replace(found, center=center, lower=lower, upper=upper, standard_error=error, first_predictions=first)
+        check_choice("method", method, ("auto", "robust", "naive"))
+        stack = self._stack
+        robust = method != "naive"
+        return self._of_outputs(inference.confidence_interval(stack, stack.read(X), as_level(level), robust))
 
     def prediction_interval(
         self,
@@ -406,9 +406,9 @@ class KernelStackingRegressor(Scoring, RegressorMixin, StackedEstimator):  # typ
             If there are too few rows for the level, so that intervals are infinite.
         """
         check_is_fitted(self)
-        found = inference.conformal_interval(self._stack, X, level, method, X_calibration, y_calibration)
-        center, lower, upper = map(self._shaped, (found.center, found.lower, found.upper))
-        return replace(found, center=center, lower=lower, upper=upper)
+        return self._of_outputs(
+            inference.conformal_interval(self._stack, X, level, method, X_calibration, y_calibration)
+        )
 
 
 class KernelStackingClassifier(ClassSets, MostProbableClass, Scoring, ClassifierMixin, StackedEstimator):  # type: ignore[misc]  # scikit-learn
@@ -536,8 +536,7 @@ class KernelStackingClassifier(ClassSets, MostProbableClass, Scoring, Classifier
         check_is_fitted(self)
         stack = self._stack
         mixed = average(self._mixing, self._left_out)
-        probability = np.full((len(stack.local.key_), len(self.classes_)), np.nan)
-        probability[stack.kept] = mixed
+        probability = stack.of_all_rows(mixed)
         error = squared_error(stack.value - mixed, stack.weight)
         return LeaveOneOutProbabilities(probability, error, stack.local.leave_one_out().occupied, probability.copy())
 

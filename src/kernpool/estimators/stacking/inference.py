@@ -7,11 +7,16 @@ residuals and adds what it finds (twicing [1]_):
 .. math:: l_c = l\, (I + (I - H)), \qquad
           \widehat{\mathrm{se}}^2(x) = \sum_j l_{c,j}(x)^2\, \hat\sigma_j^2 / w_j + \hat b^2
 
-The bias that remains is taken to be smaller than the correction: :math:`\hat b^2` is half of its mean square at the
-training rows, so that coverage holds on average over the curve [3]_; with all of it 95 percent intervals covered 97 in
-a hundred, with half of it 96 (sines of 100 and 200 rows). The noise :math:`\hat\sigma_j^2` is a local mean of squared
-leave-one-out residuals; for larger units g the sum is :math:`\sum_g (\sum_{j \in g} l_{c,j} r_j)^2`, with residuals
-that leave units out. Weights of members, kernels and ridges are taken as given.
+so that coverage holds on average over the curve [3]_. The bias that remains is taken to be smaller than the correction:
+half of its mean square at the training rows is a part of :math:`\hat b^2`. The other part is what leave-one-out
+residuals r have beyond noise and variance: bias of many columns, and what choosing the kernels costs,
+
+.. math:: \max\Big(0,\; \overline{r^2} - \hat\sigma^2 \big(1 + \overline{\lVert l_{-i} \rVert^2}\big)\Big),
+          \qquad \hat\sigma^2 = \frac{\lVert y - H y \rVert^2}{\mathrm{tr}\, (I - H)'(I - H)}
+
+The noise :math:`\hat\sigma_j^2` is a local mean of squared leave-one-out residuals. For larger units g the sum is
+:math:`\sum_g (\sum_{j \in g} l_{c,j} r_j)^2`, with residuals that leave units out, without the second part. Weights of
+members, kernels and ridges are taken as given.
 
 References
 ----------
@@ -50,7 +55,6 @@ from kernpool.inference import Interval, local_noise
 from kernpool.inference.model_summary import MemberSummary, Summary, errors_of_fit, explained, summary_of_regression
 from kernpool.smoother import EvaluationPoints, absolute_residuals
 
-METHODS = ("robust", "naive")
 REMAINING = 0.5  # squared bias after the correction, in mean squares of the correction
 MOST_BYTES = 1 << 30  # of the linear weights of queries
 
@@ -86,20 +90,27 @@ class HatSummary:
         for rows, hat in stack.hat_rows():
             fitted[rows], norm[rows] = hat @ stack.value, hat**2 @ (1.0 / weight)
             own[rows] = hat[:, rows].diagonal()
-        leverage = own / np.maximum(weight, 1.0)
-        return cls(fitted, leverage, norm, float(weight.sum()), float(own.sum()), float(weight @ norm))
+        return cls(
+            fitted, own / np.maximum(weight, 1.0), norm, float(weight.sum()), float(own.sum()), float(weight @ norm)
+        )
 
     @property
     def freedom(self) -> float:
         """Degrees of freedom of the residuals, rows - 2 tr H + tr H'H."""
         return self.rows - 2.0 * self.trace + self.trace_squared
 
+    def unexplained(self, stack: FittedStack) -> Array:
+        """Return mean squares of leave-one-out residuals beyond noise and variance, of shape (c,)."""
+        norm = mean_of((self.norm - self.leverage**2) / (1.0 - self.leverage) ** 2, stack.weight)  # of left-out fits
+        rest, left_out = (mean_of(r**2, stack.weight) for r in (stack.value - self.fitted, stack.residual))
+        return np.maximum(left_out - rest * self.rows / self.freedom * (1.0 + norm), 0.0)
+
 
 def noise_of(stack: FittedStack) -> Array:
     """Return the local noise variance at the training rows, of residuals that leave each out with its unit."""
     smoother = smoother_of(stack.local)
     squared = np.zeros_like(smoother.value)
-    squared[stack.kept] = (stack.value - stack.left_out) ** 2
+    squared[stack.kept] = stack.residual**2
     return local_noise(smoother, smoother.training, squared)[0][stack.kept]
 
 
@@ -112,7 +123,7 @@ def twiced(stack: FittedStack, weights: Array, residual: Array) -> tuple[Array, 
     return found, corrections
 
 
-def confidence_interval(stack: FittedStack, queries: Prediction, level: float, method: str) -> Interval:
+def confidence_interval(stack: FittedStack, queries: Prediction, level: float, robust: bool) -> Interval:
     """Compute pointwise confidence intervals for the curve.
 
     Parameters
@@ -123,7 +134,7 @@ def confidence_interval(stack: FittedStack, queries: Prediction, level: float, m
         Evaluation points.
     level : float
         Confidence level.
-    method : {"robust", "naive"}
+    robust : bool
         Whether to correct the bias.
 
     Raises
@@ -145,24 +156,24 @@ def confidence_interval(stack: FittedStack, queries: Prediction, level: float, m
             "more rows"
         )
     weights = stack.weights(queries)
-    plain, remaining = weights[:ROWS], np.zeros(stack.value.shape[1])
-    if method == "robust":
+    units, plain, remaining = stack.units, weights[:ROWS], np.zeros(1)
+    if robust:
         weights, corrections = twiced(stack, weights, stack.value - hat.fitted)
         remaining = REMAINING * mean_of(corrections**2, stack.weight)
-    units = stack.units
+        if units.code is None:
+            remaining += hat.unexplained(stack)
     if units.code is None:
         variance, df = weights**2 @ (noise_of(stack) / stack.weight[:, None]), np.full(len(queries), hat.freedom)
     else:
         units.refuse_few(stack.weight)
         of_unit = (units.code[:, None] == np.unique(units.code)).astype(np.float64)
-        residual = stack.value - stack.left_out
-        variance = np.stack([np.sum(((weights * r) @ of_unit) ** 2, axis=1) for r in residual.T], axis=1)
+        variance = np.stack([np.sum(((weights * r) @ of_unit) ** 2, axis=1) for r in stack.residual.T], axis=1)
         size = (weights**2 / stack.weight) @ of_unit
         df = np.maximum(size.sum(axis=1) ** 2 / np.sum(size**2, axis=1) - 1.0, 1.0)
     center, error = weights @ stack.value, np.sqrt(variance + remaining)
     half = -stdtrit(df[:, None], 0.5 * (1.0 - level)) * error
     return Interval(
-        center, center - half, center + half, level, method, error, df,
+        center, center - half, center + half, level, "robust" if robust else "naive", error, df,
         effective_rows=1.0 / (plain**2 @ (1.0 / stack.weight)), first_predictions=plain @ stack.value,
         index=queries.index,
     )  # fmt: skip
@@ -183,8 +194,6 @@ def conformal_interval(
     check_choice("method", method, METHODS_OF_SAMPLES)
     local, queries = stack.local, stack.read(X)
     smoother, places = smoother_of(local), places_of(local, X, warn=False)
-    residual = np.full_like(smoother.value, np.nan)
-    residual[stack.kept] = stack.value - stack.left_out
     check_rows(X_calibration, y_calibration, None)
     if X_calibration is None:
         calibration = conformal.Calibration(
@@ -203,7 +212,7 @@ def conformal_interval(
         calibration = conformal.Calibration(there, value, np.ones(len(value)), predicted)
     setting = conformal.ConformalProblem(
         smoother, places, conformal.as_fraction(level), calibration, bandwidth="found", center=stack.predict(queries),
-        scale=absolute_residuals(smoother, residual),
+        scale=absolute_residuals(smoother, stack.of_all_rows(stack.residual)),
     )  # fmt: skip
     found = conformal.prediction_interval(setting, "adaptive" if method == "auto" else method)
     return replace(found, index=queries.index)
@@ -245,8 +254,7 @@ def expected_error(stack: FittedStack, random_state: Any) -> float:
     Returns
     -------
     float
-        The leave-one-out error, times held-out over leave-one-out error of fits without each fold
-        (`kernpool.estimators.expected_error`). Where rows are copies of others, the held-out error alone.
+        The held-out error of fits without each fold, times what all rows gain (`kernpool.estimators.expected_error`).
 
     Raises
     ------

@@ -141,7 +141,7 @@ class FittedStack:
     @property
     def error(self) -> float:
         """Weighted mean squared leave-one-out error, summed over outputs."""
-        return squared_error(self.value - self.left_out, self.weight)
+        return squared_error(self.residual, self.weight)
 
     @property
     def left_out_of_members(self) -> list[Array]:
@@ -152,6 +152,17 @@ class FittedStack:
     def left_out(self) -> Array:
         """Predictions of the average, each row left out with its unit."""
         return average(self.mixing, self.left_out_of_members)
+
+    @property
+    def residual(self) -> Array:
+        """Leave-one-out residuals of shape (n, c)."""
+        return self.value - self.left_out
+
+    def of_all_rows(self, values: Array) -> Array:
+        """Return values of the rows of positive weight with NaN for the others."""
+        found = np.full((len(self.local.key_), values.shape[1]), np.nan)
+        found[self.kept] = values
+        return found
 
     def read(self, X: ArrayLike, *, warn: bool = True) -> Prediction:
         """Convert X to queries as the local estimator does; warn of extrapolation if `warn`."""
