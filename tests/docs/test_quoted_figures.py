@@ -38,7 +38,7 @@ def row(first):
 def test_coverage_of_curves():
     said = re.search(r"\*\*Measured\*\*.*", text("methods.md"))[0]
     peak = row("peak, n = 200")
-    assert figures(said) == [*peak[:2], peak[4], peak[5], peak[7], peak[9]]
+    assert figures(said) == [*peak[:2], *peak[3:5], *peak[6:]]
 
 
 def test_coverage_of_next_values():
