@@ -223,7 +223,8 @@ FEW_NUMBERS = 10 << 16
 MOST_NUMBERS = 1 << 24  # in a table; beyond, 64 MiB in float32, and several tables, queries go in blocks
 TINY = 1 << 13  # pairs times columns: of fewer, products take more operations than differences take time
 FEW_VALUES = 3  # columns; for more, products are quicker than the engine for any number of rows
-# Of a sequence: torch's streaming takes a quarter more than products at 128 x 128, and a quarter less at 512 x 512.
+# Of a sequence: torch's streaming takes a quarter more than products at 128 x 128, and a quarter less at 512 x 512; of
+# one value, which it pads to the columns of keys, half more.
 PAIRS_TO_STREAM = 1 << 17
 FEW = f"at most {FEW_NUMBERS} pairs times columns, few enough for a table of all weights"
 RIGHT = "keys are so near to each other, in widths, that products are as right as differences"
@@ -364,8 +365,9 @@ def _why_not_by_attention(request: Request) -> str:
     if isinstance(request.similarity, Products):
         if mask is not None or request.query.dtype == torch.float64 != request.value.dtype:
             return "values are centred, or products in double precision, where all weights are made"
-        if request.query.is_cpu and request.pairs_of_sequence <= PAIRS_TO_STREAM and request.pairs <= MOST_NUMBERS:
-            return "few pairs of a sequence, which stay in the processor's caches"
+        few = request.pairs_of_sequence <= PAIRS_TO_STREAM or request.value.shape[-1] <= FEW_VALUES
+        if request.query.is_cpu and few and request.pairs <= MOST_NUMBERS:
+            return "few pairs of a sequence, which stay in the processor's caches, or few values"
     if request.exclude_self:
         return "scores go to torch's own attention, which does not know exclude_self; use a mask"
     one_row = mask is not None and mask.shape[-2] == 1

@@ -368,7 +368,7 @@ class KernelSimilarity(nn.Module):
         query, key = at_least_single(query), at_least_single(key)
         center = key.detach().mean(-2, keepdim=True)
         if used is not None:
-            center = center / used.to(center.dtype).mean(-2, keepdim=True).clamp(min=1e-30)
+            center = center / used.float().mean(-2, keepdim=True).clamp(min=1e-30)
         dtype, inverse = key.dtype, self.inverse_bandwidth
         # Single precision where it does; else double costs half of what differences do.
         for precision in (dtype, torch.float64)[: 1 + key.is_cpu]:
