@@ -10,7 +10,7 @@ from kernpool.core import local_fit, solve
 
 @pytest.mark.parametrize("kind", ["plain", "constant", "duplicated", "few keys"])
 def test_many_columns_are_solved_as_few_are(kind, generator, monkeypatch):
-    """Systems at once where all are sure, else inverses by LAPACK, else by elimination: the same fits."""
+    """Systems at once where all are sure, else by Cholesky factors, else by elimination: the same fits."""
     key = generator.normal(size=(90, 10))
     if kind == "constant":
         key[:, 4] = 2.0
@@ -21,7 +21,7 @@ def test_many_columns_are_solved_as_few_are(kind, generator, monkeypatch):
     problem = Problem.from_arrays(query, key, value, bandwidth=3.0, degree=1)
     state = choose(problem, "reference").reduce(problem)
     found = solve(state, problem.layout)
-    monkeypatch.setattr(local_fit, "COLUMNS_FOR_LAPACK", 11)
+    monkeypatch.setattr(local_fit, "COLUMNS_FOR_CHOLESKY", 11)
     expected = solve(state, problem.layout)
     assert_array_equal(found.rank, expected.rank)
     sure = expected.rank == 10

@@ -168,32 +168,27 @@ class OrderedSum:
 
 
 _lock = threading.Lock()
-_asked: list[int] = []  # limits of the callers that are inside
+_inside = 0  # callers of `blas_threads`
 _before: Any = None  # the handle that restores the limits as they were
 
 
 @contextmanager
-def blas_threads(limit: int = 1) -> Iterator[None]:
-    """Limit the BLAS libraries to `limit` threads while any caller is inside the ``with`` block."""
-    # The setting belongs to the process, so the smallest limit of all callers inside holds. The first caller remembers
-    # what was set and the last one restores it: with a memory per caller, two overlapping callers would leave it at
-    # one.
-    global _before
+def blas_threads() -> Iterator[None]:
+    """Limit the BLAS libraries to one thread while any caller is inside the ``with`` block."""
+    # The setting belongs to the process: the first caller remembers what was set and the last one restores it. With a
+    # memory per caller, two overlapping callers would leave it at one.
+    global _before, _inside
     with _lock:
-        if not _asked:
-            _before = _blas().limit(limits=None)
-        _asked.append(limit)
-        _blas().limit(limits=min(_asked))
+        if not _inside:
+            _before = _blas().limit(limits=1)
+        _inside += 1
     try:
         yield
     finally:
         with _lock:
-            _asked.remove(limit)
-            if _asked:
-                _blas().limit(limits=min(_asked))
-            else:
+            _inside -= 1
+            if not _inside:
                 _before.restore_original_limits()
-                _before = None
 
 
 @cache

@@ -50,7 +50,7 @@ RIDGES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)  # in
 MOST_LANDMARKS = 2000
 LANDMARKS_OF_ROUNDS = 200
 ROUNDS = 2  # of an adapted kernel
-BLOCK_ROWS = 1000  # of a kernel or hat matrix at once
+BLOCK_ROWS = 200  # of a kernel or hat matrix at once: a few megabytes, by which sums over columns take half the time
 SEARCH_ROWS = 1000  # on which the kernel is chosen
 RANK = 1e-12  # of the largest eigenvalue: smaller ones of landmarks are rounding
 

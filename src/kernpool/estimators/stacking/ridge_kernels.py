@@ -143,7 +143,8 @@ class ColumnKernel:
         if self.scores is not None:
             points, others = np.interp(points, *self.scores), np.interp(others, *self.scores)
         d = points.shape[1]
-        found = np.exp(cdist(points, others, "sqeuclidean") / -2.0)
+        found = cdist(points, others, "sqeuclidean")
+        np.exp(np.divide(found, -2.0, out=found), out=found)
         # Expectations of the exponential where one of its arguments is standard normal, and where both are.
         mean, other_mean = (np.exp(np.sum(rows**2, axis=1) / -4.0) / 2.0 ** (0.5 * d) for rows in (points, others))
         level = 3.0 ** (-0.5 * d)

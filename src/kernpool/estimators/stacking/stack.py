@@ -42,7 +42,7 @@ from kernpool.estimators.methods.inference import Prediction
 from kernpool.estimators.stacking.kernel_ridge import KernelRidge, blocks_of, fit_table
 from kernpool.estimators.stacking.ridge_kernels import AnovaKernel, LaplaceKernel, RidgeKernel
 from kernpool.estimators.stacking.standard_columns import Array, Codes, StandardColumns, spread_of
-from kernpool.execution.threads import blas_threads, resolve_n_jobs
+from kernpool.execution.threads import blas_threads
 from kernpool.inference import as_random
 
 TOWARDS_EQUAL = 0.5
@@ -99,7 +99,8 @@ class FittedStack:
             "kernel_ridge": LaplaceKernel.of(matrix, weight),
             "anova": AnovaKernel.of(columns, matrix, weight),
         }
-        with blas_threads(resolve_n_jobs(local.n_jobs)):  # 442 rows of 4 columns: 18 s with two threads, 1.4 with one
+        # Beside other programs 442 rows of 4 columns took 18 s with two threads, and 1.4 with one.
+        with blas_threads():
             ridges = {name: fit_table(kernel, rows, as_random(random_state)) for name, kernel in kernels.items()}
         left_out = local.leave_one_out().prediction[kept]
         unit = spread_of(value, weight)
@@ -179,7 +180,7 @@ class FittedStack:
     def predict(self, queries: Prediction) -> Array:
         """Return predictions of shape (m, c)."""
         local, columns = queries.mean.reshape(len(queries), -1), self.columns_of(queries)
-        with blas_threads(resolve_n_jobs(self.local.n_jobs)):
+        with blas_threads():
             ridges = [ridge.predict(columns) for ridge in self.ridges.values()]
         return average(self.mixing, [local, *ridges])
 
@@ -187,7 +188,7 @@ class FittedStack:
         """Return the linear weights of the training rows of positive weight, of shape (m, n)."""
         size = 8 * len(queries) * len(self.local.key_) if max_bytes is None else max_bytes
         local, columns = queries.weights(max_bytes=size)[:, self.kept], self.columns_of(queries)
-        with blas_threads(resolve_n_jobs(self.local.n_jobs)):
+        with blas_threads():
             ridges = [ridge.weights(columns) for ridge in self.ridges.values()]
         return average(self.mixing, [local, *ridges])
 
