@@ -94,6 +94,7 @@ def test_causality_needs_no_mask_and_ignored_keys_give_the_bias():
     torch.testing.assert_close(ours(x, x, x, is_causal=True)[0], expected, rtol=1e-5, atol=1e-6)
     nothing = ours(x, x, x, key_padding_mask=torch.ones(B, L, dtype=torch.bool))[0]
     torch.testing.assert_close(nothing, ours.out_proj.bias.expand(B, L, E))
+    ours._reset_parameters()
     alone = ours(x, x, x, exclude_self=True)[0]
     torch.testing.assert_close(alone, ours(x, x, x, attn_mask=torch.eye(L, dtype=torch.bool))[0])
 

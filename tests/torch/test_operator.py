@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 torch = pytest.importorskip("torch", reason="the layers need the extra 'torch'")
 
 from kernpool import choose
-from kernpool.torch import GaussianSimilarity, attention_pool
+from kernpool.torch import GaussianSimilarity, Request, attention_pool, choose_route
 from kernpool.torch.algorithms import pool_sequences
 from kernpool.torch.cpu_operator import pool_pairs
 from tests.support.thinning import thinned
@@ -39,7 +39,7 @@ def test_gradients(kernel, case, generator):
     which, degree = case
     query, key, value = make(generator, 2, rows=4, keys=6)
     mask = make_mask(generator, 4, 6, 2) if which == "both" else None
-    options = {"kernel": kernel, "is_causal": which != "none", "degree": degree}
+    options = {"kernel": kernel, "counts": torch.arange(1, 5)[:, None] if which != "none" else None, "degree": degree}
     inverse = torch.tensor([0.3, 0.5], dtype=torch.float64)
     inputs = [tensor.requires_grad_() for tensor in (query, key, value, inverse)]
     assert torch.autograd.gradcheck(lambda *tensors: pool_sequences(*tensors, mask, **options), inputs, rtol=1e-5)
@@ -52,19 +52,22 @@ def test_the_operator_keeps_the_rules_of_torch(generator):
     inputs = [tensor.requires_grad_() for tensor in (query, key, value, inverse)]
     mask, which = make_mask(generator, 7, 11, 2), torch.tensor([1, 0])
     for options in (
-        (None, None, "gaussian", False, False, 0),
-        (mask, which, "tricube", True, False, 0),
-        (None, None, "gaussian", False, False, 1),
+        (None, None, None, "gaussian", False, 0),
+        (torch.arange(14).reshape(2, 7), mask, which, "tricube", False, 0),
+        (None, None, None, "gaussian", False, 1),
     ):
         torch.library.opcheck(pool_pairs, (*inputs, *options))
 
 
 def test_second_derivatives_are_refused_and_say_where_they_are(generator):
-    inputs = [tensor.requires_grad_() for tensor in make(generator)]
-    pooled = pool_sequences(*inputs, torch.tensor(1.0, dtype=torch.float64), None, kernel="gaussian")
-    (first,) = torch.autograd.grad(pooled.square().sum(), inputs[:1], create_graph=True)
-    with pytest.raises(NotImplementedError, match="dense"):
-        first.sum().backward()
+    for values, way in ((2, "engine"), (8, "attention")):
+        inputs, similarity = make(generator, rows=900, keys=900, values=values), GaussianSimilarity(9.0).double()
+        assert choose_route(Request.check(*inputs, similarity=similarity)).way == way
+        inputs[0].requires_grad_()
+        pooled = attention_pool(*inputs, similarity=similarity)
+        (first,) = torch.autograd.grad(pooled.square().sum(), inputs[:1], create_graph=True)
+        with pytest.raises(NotImplementedError, match="dense"):
+            first.sum().backward()
 
 
 @pytest.mark.slow
@@ -83,7 +86,8 @@ def test_memory_is_linear(columns):
 
     Path("/proc/self/clear_refs").write_text("5")
     before = in_mib("VmRSS")
-    attention_pool(x, x, y, similarity=similarity).square().sum().backward()
+    lengths = None if columns == 1 else torch.arange(20_000)
+    attention_pool(x, x, y, similarity=similarity, valid_lens=lengths).square().sum().backward()
     assert in_mib("VmHWM") - before < 256
     assert x.grad is not None
 
@@ -128,7 +132,7 @@ def test_gradients_of_far_queries(far, columns):
     value = torch.tensor([[1.0], [3.0], [50.0]], dtype=torch.float64)
     inverse = torch.ones(columns, dtype=torch.float64)
     tensors = [tensor.requires_grad_() for tensor in (query, key, value, inverse)]
-    pooled = pool_sequences(*tensors, None, kernel="gaussian")
+    pooled = pool_sequences(*tensors, None, None, kernel="gaussian")
     pooled.sum().backward()
     assert (value.grad * value).sum().item() == pytest.approx(pooled.item(), rel=1e-12)
     if far > 2e6:

@@ -11,7 +11,6 @@ from kernpool.datasets import make_sine_power
 from kernpool.torch import (
     AdditiveSimilarity,
     AttentionPooling,
-    BilinearSimilarity,
     DotProductSimilarity,
     GaussianSimilarity,
     attention_pool,
@@ -89,18 +88,6 @@ def test_gradients(generator):
     assert torch.autograd.gradcheck(lambda q, k, v: additive(q, k, v, mask), (query, key, value))
 
 
-def test_equal_keys_get_equal_weights_over_the_valid_lengths():
-    """The case of the additive score: uniform over the first 2 and 6 keys."""
-    torch.manual_seed(0)
-    layer = AttentionPooling(AdditiveSimilarity(20, 2, 8))
-    queries, keys = torch.randn(2, 1, 20), torch.ones(2, 10, 2)
-    values = torch.arange(40.0).reshape(1, 10, 4).repeat(2, 1, 1)
-    found = layer(queries, keys, values, valid_lens=torch.tensor([2, 6]))
-    torch.testing.assert_close(found, torch.tensor([[[2.0, 3, 4, 5]], [[10, 11, 12, 13]]]))
-    bilinear = AttentionPooling(BilinearSimilarity(20, 2))(queries, keys, values, valid_lens=torch.tensor([2, 6]))
-    torch.testing.assert_close(bilinear, found)
-
-
 @pytest.mark.parametrize("keys", [3, 5, 9])
 def test_dot_product_is_that_of_torch(keys, generator):
     shapes = (3, 5, 4), (3, keys, 4), (3, keys, 2), (5, keys)
@@ -127,14 +114,6 @@ def test_masked_softmax(dtype):
     assert torch.equal(logits, before)
     torch.testing.assert_close(masked_softmax(logits), torch.softmax(logits, -1))
     assert masked_softmax(torch.zeros(1, 1, 2), [1]).tolist() == [[[1.0, 0.0]]]
-
-
-def test_bilinear_score():
-    torch.manual_seed(0)
-    score = BilinearSimilarity(3, 2)
-    query, key = torch.randn(4, 3), torch.randn(5, 2)
-    expected = torch.stack([torch.stack([q @ score.key_map.weight @ k for k in key]) for q in query])
-    torch.testing.assert_close(score(query, key), expected)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])

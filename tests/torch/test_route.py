@@ -38,7 +38,7 @@ def hooked():
 
 
 SMALL, LARGE, HUGE = (20, 20), (500, 600), (4100, 4100)  # queries and keys, of three columns
-RIGHT = "products are as right as differences"
+RIGHT = "near enough to each other, in widths, for products"
 FEW, MANY = "at most 655360 pairs times columns", "more than 655360 pairs times columns"
 NO_DISTANCE, ADDED = "is not one of kernpool.torch's kernel similarities", "the mask adds to the logits"
 FITS, TOO_MANY = "at most 16777216 numbers in a table", "more than 16777216 numbers in a table"
@@ -49,6 +49,9 @@ SITUATIONS = {
     "batches": (laplace, SMALL, {"batch": (100,)}, "dense", [FEW]),
     "many batches": (laplace, (200, 200), {"batch": (150,)}, "engine", [MANY]),
     "Gaussian": (GaussianSimilarity, SMALL, {"batch": (100,)}, "products", [RIGHT]),
+    "many sequences": (
+        GaussianSimilarity, (128, 128), {"batch": (1025,), "valid_lens": torch.ones(1025).int()}, "blocks", [TOO_MANY]
+    ),
     "tiny": (GaussianSimilarity, SMALL, {}, "dense", [FEW]),
     "narrow": (lambda: GaussianSimilarity(0.1), LARGE, {}, "products", [RIGHT]),
     "narrow, double": (lambda: GaussianSimilarity(0.1), LARGE, {"dtype": torch.float64}, "engine", [MANY]),

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn.functional import dropout, pad, scaled_dot_product_attention
 from torch.utils.checkpoint import checkpoint
 
-from kernpool.torch.cpu_operator import Sequences, pool_pairs
+from kernpool.torch.cpu_operator import Sequences, pool_pairs, refuse
 from kernpool.torch.dispatch import Request
 from kernpool.torch.masks import softmax_and_empty, without_autocast, without_infinity
 from kernpool.torch.similarities import BilinearSimilarity, DotProductSimilarity, KernelSimilarity, Products
@@ -32,11 +32,13 @@ def pool_densely(request: Request) -> tuple[Tensor, Tensor]:
 def _pool_with_care(request: Request, queries: slice) -> tuple[Tensor, Tensor, Tensor]:
     """Pool values for some of the queries, where numbers may be infinite and rows empty."""
     request = request.among(queries)
+    mask = request.mask(queries)
+    request, _ = request.without_padding(mask)
     value, bias = request.value, request.bias
     logits = request.similarity(without_infinity(request.query), without_infinity(request.key))
     if bias is not None:
         logits = logits + bias.masked_fill(torch.isneginf(bias), 0.0)
-    weights, empty = softmax_and_empty(logits, request.mask(queries))
+    weights, empty = softmax_and_empty(logits, mask)
     weights = weights.to(value.dtype)
     if request.dropout_p:
         pooled = dropout(weights, request.dropout_p) @ value
@@ -53,7 +55,10 @@ def _pool_ordinary(request: Request) -> tuple[Tensor, Tensor] | None:
     query, key, value = request.query, request.key, request.value
     if not query.is_cpu or torch.compiler.is_compiling():
         return None
-    logits, mask = request.similarity(query, key), request.mask()
+    mask = request.mask()
+    if not (mask is None or isinstance(request.similarity, KernelSimilarity | Products)):
+        return None  # rows may be empty, and a similarity of one's own counts its calls
+    logits = request.similarity(query, key)
     if request.bias is not None:
         logits = logits + request.bias
     if mask is not None:
@@ -74,9 +79,11 @@ def _are_finite(*tensors: Tensor) -> bool:
 
 
 def _center(value: Tensor) -> Tensor:
-    """Return the column means of values, outside the autograd graph; zero if they are not finite."""
+    """Return the column means of values, outside the autograd graph; zero if centred values would not be finite."""
     # near 10 000 in float32, slopes over 500 keys are off by 1.4 % without centering and 1e-5 with it, for 30 us
-    return torch.nan_to_num(value.detach().mean(-2, keepdim=True), 0.0, 0.0, 0.0)
+    value = value.detach()
+    center = value.mean(-2, keepdim=True)
+    return torch.where(torch.isfinite(value - center).all(-2, keepdim=True), center, 0.0)
 
 
 # Of the largest table of a block of queries. The C library maps tables of more than 32 MiB one by one, and cuts smaller
@@ -88,6 +95,8 @@ BLOCK_BYTES = 33 << 20
 def pool_by_engine(request: Request) -> Tensor:
     """Pool values with the compiled loops of `kernpool.pool`, in the forward and the backward pass."""
     similarity = cast(KernelSimilarity, request.similarity)
+    if similarity.form == "linear":  # in the gradient of the map, zero times an infinite row of padding is NaN
+        request, _ = request.without_padding(request.mask())
     query, key = similarity.points(request.query, request.key)
     pooled = pool_sequences(
         query,
@@ -95,8 +104,8 @@ def pool_by_engine(request: Request) -> Tensor:
         request.value,
         similarity.inverse_bandwidth,
         request.attn_mask,
+        request.counts(),
         kernel=similarity.kernel_name,
-        is_causal=request.is_causal,
         exclude_self=request.exclude_self,
         degree=request.degree,
     )
@@ -115,9 +124,9 @@ def pool_sequences(
     value: Tensor,
     inverse_bandwidth: Tensor,
     mask: Tensor | None,
+    counts: Tensor | None,
     *,
     kernel: str,
-    is_causal: bool = False,
     exclude_self: bool = False,
     degree: int = 0,
 ) -> Tensor:
@@ -133,15 +142,17 @@ def pool_sequences(
         tables = mask.shape[:-2].numel()
         which = torch.arange(tables).reshape(mask.shape[:-2]).expand(batch).reshape(-1)
         mask = mask.reshape(tables, *mask.shape[-2:]).expand(tables, mask.shape[-2], keys)
+    if counts is not None:
+        counts = counts.expand(*batch, rows, 1).reshape(-1, rows)
     sequences = Sequences(
         _as_sequences(query, batch),
         _as_sequences(key, batch),
         _as_sequences(value, batch),
         inverse_bandwidth.expand(query.shape[-1]),
+        counts,
         mask,
         which,
         kernel,
-        is_causal,
         exclude_self,
         degree,
     )
@@ -177,18 +188,22 @@ def pool_by_attention(request: Request) -> Tensor:
         with without_autocast(value.device):
             query = pad(request.query, (0, 1), value=1.0)
             key = torch.cat([request.key, request.similarity.by_key], dim=-1)
+            for tensor in (query, key, value):
+                if tensor.requires_grad:
+                    tensor.register_hook(_once)
             pooled = pool_by_attention(
                 request._replace(query=query, key=key, value=value, similarity=DotProductSimilarity(1.0))
             )
         return _as_autocast((pooled + center).to(dtype))
+    mask, is_causal = request.bias, request.is_causal
+    allowed = None if request.attn_mask is request.lengths is None else request.mask()
+    request, _ = request.without_padding(allowed)
+    if allowed is not None:  # torch wants all conditions in one mask
+        mask = allowed if mask is None else mask.masked_fill(~allowed, -torch.inf)
+        is_causal = False
     # zero columns give queries, keys and values equal widths
     query, key, value = request.query, request.key, request.value
     similarity = cast(DotProductSimilarity | BilinearSimilarity, request.similarity)
-    mask, is_causal = request.attn_mask, request.is_causal
-    allowed = None if mask is None else request.mask()
-    if mask is not None and allowed is not None:  # torch wants all conditions in one mask
-        mask = allowed if request.bias is None else mask.masked_fill(~allowed, -torch.inf)
-        is_causal = False
     query, key = similarity.points(query, key)
     scale = 1.0 if isinstance(similarity, BilinearSimilarity) else similarity.factor(query.shape[-1])
     batch = _batch_of(query, key, value, mask)
@@ -211,6 +226,12 @@ def pool_by_attention(request: Request) -> Tensor:
     # On the way through torch's loops a NaN among the keys is lost.
     wrong = ~(torch.isfinite(query).all(-1, keepdim=True) & torch.isfinite(key).all(-1).all(-1)[..., None, None])
     return pooled.reshape(*batch, rows, more)[..., :columns].masked_fill(wrong, torch.nan)
+
+
+def _once(gradient: Tensor) -> None:
+    """Refuse second derivatives, which torch's attention does not have, with the remedy."""
+    if gradient.requires_grad:
+        gradient.register_hook(refuse)
 
 
 def pool_in_blocks(request: Request) -> Tensor:

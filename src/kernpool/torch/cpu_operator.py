@@ -35,10 +35,10 @@ class Sequences(NamedTuple):
     key: Tensor  # shape (B, S, E)
     value: Tensor  # shape (B, S, C)
     inverse_bandwidth: Tensor  # shape (E,); only absolute values matter
+    counts: Tensor | None  # shape (B, L): how many of the first keys each query sees
     mask: Tensor | None  # shape (T, L, S) or (T, 1, S): tables of included pairs
     which: Tensor | None  # shape (B,): index of each sequence's table
     kernel: str
-    is_causal: bool
     exclude_self: bool
     degree: int
 
@@ -49,13 +49,13 @@ class Sequences(NamedTuple):
 
     def parts(self) -> Iterator[tuple[Places, Keys, Problem | None]]:
         """Yield the places of a sequence's queries, or of a block of them, their keys, and their pooling problem."""
-        # The problem is None if an entry is NaN or infinite. What sees no key is left out: where a mask of one row
-        # excludes every key for all queries.
+        # The problem is None if an entry is NaN or infinite. What sees no key is left out: where `counts`, or a mask of
+        # one row for all queries, exclude every key.
         rows, all_keys = self.query.shape[1], self.key.shape[1]
         query, key, value, inverse = map(as_array, self[:4])
-        seen = np.minimum(np.arange(1, rows + 1), all_keys) if self.is_causal else np.full(rows, all_keys)
         for b in range(len(query)):
             table = None if self.mask is None or self.which is None else self.mask[int(self.which[b])].numpy()
+            seen = np.full(rows, all_keys) if self.counts is None else self.counts[b].numpy()
             size = rows if np.ptp(seen) == 0 else max(1, MASK_BYTES // all_keys)
             for start in range(0, rows, size):
                 queries = slice(start, min(start + size, rows))
@@ -77,8 +77,9 @@ class Sequences(NamedTuple):
     ) -> Problem | None:
         if mask is not None:
             # Keys that no query uses are padding and may hold anything.
-            used = np.any(mask, axis=0, keepdims=True).T
-            query = np.where(np.any(mask, axis=1, keepdims=True), query, 0)
+            others = mask if self_index is None else mask & (np.arange(len(key)) != self_index[:, None])
+            used = np.any(others, axis=0, keepdims=True).T
+            query = np.where(np.any(others, axis=1, keepdims=True), query, 0)
             key, value = np.where(used, key, 0), np.where(used, value, 0)
         if not all(np.isfinite(array).all() for array in (query, key, value, inverse)):
             return None
@@ -119,7 +120,7 @@ def _seen(
         keys = number = np.flatnonzero(table[0, keys])
     elif table is not None:
         allowed = table[queries, keys]
-    if np.ptp(seen):
+    if np.ptp(seen) or len(number) == 1:  # of one key, leave-one-out may leave nothing
         within = number < seen[:, None]
         allowed = within if allowed is None else allowed & within
     return keys, number, allowed
@@ -142,8 +143,8 @@ ONCE = (
 
 # As torch writes signatures.
 SEQUENCES = (
-    "Tensor query, Tensor key, Tensor value, Tensor inverse_bandwidth, Tensor? mask, Tensor? which, str kernel, "
-    "bool is_causal, bool exclude_self, int degree"
+    "Tensor query, Tensor key, Tensor value, Tensor inverse_bandwidth, Tensor? counts, Tensor? mask, Tensor? which, "
+    "str kernel, bool exclude_self, int degree"
 )
 STATES = "Tensor shift, Tensor denominator, Tensor numerator"
 
@@ -235,8 +236,8 @@ def _(cotangent: Tensor, *inputs: Any) -> list[Tensor]:  # noqa: ARG001  # as to
 
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-    ctx.save_for_backward(*inputs[:6], *output[1:])  # all but the tensors are plain
-    ctx.options = inputs[6:]
+    ctx.save_for_backward(*inputs[:7], *output[1:])  # all but the tensors are plain
+    ctx.options = inputs[7:]
     ctx.mark_non_differentiable(*output[1:])
 
 
@@ -248,9 +249,10 @@ def _backward(ctx: Any, cotangent: Tensor, *_: Tensor) -> tuple[Tensor | None, .
     return (*gradients, *[None] * (FIELDS - len(gradients)))
 
 
-def _refuse(ctx: Any, *_: Any) -> None:
+def refuse(*_: Any) -> None:
+    """Say where there are second derivatives."""
     raise NotImplementedError(ONCE)
 
 
 pool_pairs.register_autograd(_backward, setup_context=_keep)
-pull_back.register_autograd(_refuse)
+pull_back.register_autograd(refuse)

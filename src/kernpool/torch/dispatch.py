@@ -23,7 +23,6 @@ from kernpool.torch.masks import (
     valid_lengths,
     with_key_padding,
     with_repeated_heads,
-    without,
 )
 from kernpool.torch.similarities import BilinearSimilarity, DotProductSimilarity, KernelSimilarity, Products
 
@@ -42,7 +41,9 @@ class Request(NamedTuple):
     shape : torch.Size
         Of the logits, (..., L, S).
     attn_mask : Tensor or None
-        Boolean, or floating point, where -inf leaves out; with padding.
+        Boolean, or floating point, where -inf leaves out.
+    lengths : Tensor of int, shape (..., L, 1) or (..., 1, 1), or None
+        How many of the first keys are no padding.
     is_causal, exclude_self
         As given.
     similarity : callable
@@ -56,6 +57,7 @@ class Request(NamedTuple):
     value: Tensor
     shape: torch.Size
     attn_mask: Tensor | None
+    lengths: Tensor | None
     is_causal: bool
     exclude_self: bool
     similarity: Similarity
@@ -102,11 +104,9 @@ class Request(NamedTuple):
                 f"exclude_self=True leaves key i out for query i and needs as many keys as queries, got {shape[-2]} "
                 f"queries and {shape[-1]} keys; exclude pairs with a boolean attn_mask instead"
             )
-        if valid_lens is not None:
-            lengths = valid_lengths(valid_lens, shape).to(query.device)[..., None]
-            attn_mask = without(attn_mask, torch.arange(shape[-1], device=query.device) >= lengths)
+        lengths = None if valid_lens is None else valid_lengths(valid_lens, shape).to(query.device)[..., None]
         return cls(
-            query, key, value, shape, attn_mask, is_causal, exclude_self, similarity, dropout_p, degree,
+            query, key, value, shape, attn_mask, lengths, is_causal, exclude_self, similarity, dropout_p, degree,
             algorithm, return_weights,
         )  # fmt: skip
 
@@ -136,42 +136,50 @@ class Request(NamedTuple):
         leading = self.shape[:-2]
         return leading if self.attn_mask is None else broadcast(leading, self.attn_mask.shape[:-2])
 
-    def without_padding(self) -> tuple[Request, Tensor | None]:
-        """Return the request with zeros in padding, which may be anything, and which keys are none, (..., S, 1)."""
-        if self.attn_mask is None and (not self.is_causal or self.shape[-2] == self.shape[-1]):
+    def without_padding(self, mask: Tensor | None) -> tuple[Request, Tensor | None]:
+        """Return the request with zeros in padding, which may be anything, and which keys are none, (..., S, 1).
+
+        By all conditions together if they are given as a mask; else by lengths and causality, without a table.
+        """
+        counts = self.counts() if self.is_causal and self.shape[-2] != self.shape[-1] else self.lengths
+        if mask is None and counts is not None and counts.numel():
+            mask = torch.arange(self.shape[-1], device=counts.device) < counts.amax(dim=-2, keepdim=True)
+        if mask is None:
             return self, None
-        query, seen = self.query, self.shape[-2 if self.is_causal else -1]
-        keys = torch.arange(self.shape[-1], device=query.device)[:, None] < seen
-        if self.attn_mask is not None:
-            mask = self.attn_mask if self.bias is None else ~torch.isneginf(self.bias)
-            query, keys = torch.where(mask.any(dim=-1)[..., None], query, 0.0), keys & mask.any(dim=-2)[..., None]
-        key, value = (torch.where(keys, rows, 0.0) for rows in (self.key, self.value))
+        queries, keys = mask.any(dim=-1)[..., None], mask.any(dim=-2)[..., None]
+        query, key, value = (
+            torch.where(used, rows, 0.0) for used, rows in ((queries, self.query), (keys, self.key), (keys, self.value))
+        )
         return self._replace(query=query, key=key, value=value), keys
+
+    def counts(self, queries: slice = slice(None)) -> Tensor | None:
+        """Return how many of the first keys queries may use, (..., L, 1); None without lengths and causality."""
+        counts = self.lengths
+        if self.is_causal:
+            seen = torch.arange(1, self.shape[-2] + 1, device=self.query.device)[queries, None]
+            counts = seen if counts is None else torch.minimum(counts, seen)
+        return counts
 
     def among(self, queries: slice) -> Request:
         """Return the request of a slice of the queries, with only the mask rows of these queries."""
         # give `mask` the same slice: it finds the indices of the queries for causality and leave-one-out
-        mask = self.attn_mask
-        if mask is not None and mask.shape[-2] > 1:  # of one row it is for all queries
-            mask = mask[..., queries, :]
-        return self._replace(query=self.query[..., queries, :], attn_mask=mask)
+        mask, lengths = (  # of one row for all queries
+            rows if rows is None or rows.shape[-2] == 1 else rows[..., queries, :]
+            for rows in (self.attn_mask, self.lengths)
+        )
+        return self._replace(query=self.query[..., queries, :], attn_mask=mask, lengths=lengths)
 
     def mask(self, queries: slice = slice(None)) -> Tensor | None:
-        """Return a boolean mask, True where a query may use a key; None if nothing is masked."""
-        if self.attn_mask is None and not (self.is_causal or self.exclude_self):
-            return None
-        query = torch.arange(self.shape[-2], device=self.query.device)[queries, None]
-        key = torch.arange(self.shape[-1], device=self.query.device)
+        """Return a boolean mask that broadcasts, True where a query may use a key; None if nothing is masked."""
+        counts, key = self.counts(queries), torch.arange(self.shape[-1], device=self.query.device)
         conditions = []
         if self.attn_mask is not None:
             conditions.append(self.attn_mask if self.bias is None else ~torch.isneginf(self.bias))
-        if self.is_causal:
-            conditions.append(key <= query)
+        if counts is not None:
+            conditions.append(key < counts)
         if self.exclude_self:
-            conditions.append(key != query)
-        mask = reduce(torch.logical_and, conditions)
-        logits = torch.Size([*self.shape[:-2], query.shape[0], self.shape[-1]])  # len() would end its being symbolic
-        return mask.expand(torch.broadcast_shapes(mask.shape, logits))
+            conditions.append(key != torch.arange(self.shape[-2], device=key.device)[queries, None])
+        return reduce(torch.logical_and, conditions) if conditions else None
 
 
 def _with_scale(similarity: Similarity, scale: float) -> Similarity:
@@ -227,7 +235,7 @@ FEW_VALUES = 3  # columns; for more, products are quicker than the engine for an
 # one value, which it pads to the columns of keys, half more.
 PAIRS_TO_STREAM = 1 << 17
 FEW = f"at most {FEW_NUMBERS} pairs times columns, few enough for a table of all weights"
-RIGHT = "keys are so near to each other, in widths, that products are as right as differences"
+RIGHT = "keys are near enough to each other, in widths, for products, if need be in double precision"
 
 
 class Route(NamedTuple):
@@ -280,8 +288,7 @@ def choose_route(request: Request) -> Route:
 
 def plan(request: Request) -> tuple[Route, Request]:
     """Choose the algorithm; return the request as it takes it, with a Gaussian as dot products where they are right."""
-    request, used = request.without_padding()
-    products = _as_products(request, used)
+    products = _as_products(request)
     route = _choose(request, products)
     return route, request if route.way == "engine" else products or request
 
@@ -303,8 +310,8 @@ def _choose(request: Request, products: Request | None) -> Route:
     if products is not None:
         if not _why_not_by_attention(products):
             return Route("attention", f"torch streams the keys of dot products, and {RIGHT}")
-        if numbers <= MOST_NUMBERS and not fused:
-            return Route(table, RIGHT)
+        if not fused:
+            why_not = RIGHT
     if not why_not:
         if request.degree:
             return Route("engine", "nothing else fits local planes")
@@ -327,10 +334,10 @@ def _choose(request: Request, products: Request | None) -> Route:
         return Route("dense", "an exported program is for any number of rows")
     if numbers > MOST_NUMBERS:
         return Route("blocks", f"{why_not}; more than {MOST_NUMBERS} numbers in a table, too many for all at once")
-    return Route("dense", f"{why_not}; at most {MOST_NUMBERS} numbers in a table, which fit into memory")
+    return Route(table, f"{why_not}; at most {MOST_NUMBERS} numbers in a table, which fit into memory")
 
 
-def _as_products(request: Request, used: Tensor | None) -> Request | None:
+def _as_products(request: Request) -> Request | None:
     """Return the request with a Gaussian as dot products; None where another way is quicker, or more precise."""
     similarity = request.similarity
     if not isinstance(similarity, KernelSimilarity) or not _is_unmodified(similarity):
@@ -344,11 +351,12 @@ def _as_products(request: Request, used: Tensor | None) -> Request | None:
     is_long = request.algorithm == "auto" and few_values and request.pairs_of_sequence > FEW_NUMBERS
     if is_tiny or ((is_long or request.algorithm == "fused") and not _why_not_by_engine(request)):
         return None
+    request, used = request.without_padding(None if request.attn_mask is None else request.mask())
     found = similarity.as_products(request.query, request.key, used)
     if found is None:
         return None
     products, query, key = found
-    return request._replace(query=query, key=key, similarity=products)
+    return request._replace(query=query, key=key, similarity=products)  # type: ignore[arg-type]  # it is callable, which mypy does not see of a tuple
 
 
 def _why_not_by_engine(request: Request) -> str:
@@ -363,14 +371,15 @@ def _why_not_by_engine(request: Request) -> str:
 def _why_not_by_attention(request: Request) -> str:
     mask = request.attn_mask
     if isinstance(request.similarity, Products):
-        if mask is not None or request.query.dtype == torch.float64 != request.value.dtype:
-            return "values are centred, or products in double precision, where all weights are made"
+        is_masked = mask is not None or request.lengths is not None
         few = request.pairs_of_sequence <= PAIRS_TO_STREAM or request.value.shape[-1] <= FEW_VALUES
-        if request.query.is_cpu and few and request.pairs <= MOST_NUMBERS:
-            return "few pairs of a sequence, which stay in the processor's caches, or few values"
+        few = few and request.query.is_cpu and request.pairs <= MOST_NUMBERS
+        # Values are centred, and products in double precision, where weights are made.
+        if is_masked or few or request.query.dtype == torch.float64 != request.value.dtype:
+            return RIGHT
     if request.exclude_self:
         return "scores go to torch's own attention, which does not know exclude_self; use a mask"
-    one_row = mask is not None and mask.shape[-2] == 1
+    one_row = request.lengths is not None if mask is None else mask.shape[-2] == 1
     if one_row and not torch.compiler.is_exporting() and request.pairs > MOST_NUMBERS:
         return "torch's own attention would make a whole table of a mask with one row"
     return ""

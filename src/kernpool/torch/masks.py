@@ -77,12 +77,10 @@ def _fit_at_once(query: Tensor, key: Tensor, value: Tensor) -> bool:
     """Return whether three plain tensors fit without broadcasting, in 2 microseconds; if not, messages say why."""
     if not (type(query) is type(key) is type(value) is Tensor) or query.is_nested or key.is_nested or value.is_nested:
         return False
-    if not query.dim() == key.dim() == value.dim() > 1:
-        return False
-    (*batch, _, _), (*batch_of_keys, keys, _), (*batch_of_values, values, _) = query.shape, key.shape, value.shape
     return (
-        batch == batch_of_keys == batch_of_values
-        and keys == values
+        query.dim() == key.dim() > 1
+        and query.shape[:-2] == key.shape[:-2]
+        and key.shape[:-1] == value.shape[:-1]
         and query.is_floating_point()
         and query.dtype == key.dtype == value.dtype
         and query.device == key.device == value.device
@@ -146,11 +144,6 @@ def with_key_padding(attn_mask: Tensor | None, key_padding_mask: Tensor, shape: 
             return padding
         added = attn_mask if attn_mask.is_floating_point() else torch.where(attn_mask, 0.0, -torch.inf)
         return added + padding
-    return without(attn_mask, padding)
-
-
-def without(attn_mask: Tensor | None, padding: Tensor) -> Tensor:
-    """Return an attention mask that leaves out what is True in another one."""
     if attn_mask is None:
         return ~padding
     return attn_mask.masked_fill(padding, -torch.inf) if attn_mask.is_floating_point() else attn_mask & ~padding

@@ -135,6 +135,8 @@ class MultiheadPooling(nn.MultiheadAttention):
             nn.init.zeros_(self.in_proj_bias)
             nn.init.zeros_(self.out_proj.bias)
 
+    _reset_parameters = reset_parameters  # as torch calls it
+
     def extra_repr(self) -> str:
         """Return the sizes, for ``repr``."""
         return f"embed_dim={self.embed_dim}, num_heads={self.num_heads}, batch_first={self.batch_first}"

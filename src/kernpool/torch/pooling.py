@@ -143,20 +143,20 @@ def attention_pool(
     of distances run on the compiled loops of `kernpool.pool`, with a gradient of their own, on the processor; dot
     products, and Gaussians whose keys spread over few bandwidths, on torch's ``scaled_dot_product_attention``; all
     others, other devices, and masks that add to logits, in blocks of queries whose weights are computed again for the
-    gradient. Time is O(L S E), and for one column and compact kernels less. To see how far keys spread, a Gaussian call
-    reads one number from the device; while ``torch.compile`` or ``torch.export`` traces, it does not, and takes
+    gradient. Time is O(L S E), and for one column and compact kernels less. To see how far points spread, a Gaussian
+    call reads two numbers from the device; while ``torch.compile`` or ``torch.export`` traces, it does not, and takes
     differences, densely in an exported program unless the engine is asked for.
 
-    Inputs are never changed. Keys and values that the mask, the lengths or causality leave out for all queries may hold
-    NaN, and so may queries that no key takes part for. A NaN that does take part, or an infinite query or key, makes
-    NaN at least of the queries that see it, at most of the sequence, whichever way pools.
+    Inputs are never changed. Keys and values that take part for no query, by all conditions together, may hold NaN, and
+    so may queries that no key takes part for. A NaN that does take part, or an infinite query or key, makes NaN at
+    least of the queries that see it, at most of the sequence, whichever way pools.
 
     Where the layers and `kernpool.pool` differ on purpose:
 
     ===================== ============================ ==============================
     what                  `kernpool.pool`              `kernpool.torch`
     ===================== ============================ ==============================
-    infinite or NaN rows  ValueError                   NaN, without asking the device
+    infinite or NaN rows  ValueError                   NaN
     empty window          NaN and a warning (`empty=`) zero, with a gradient of zero
     no queries            ValueError                   no rows
     no keys               ValueError                   zeros
@@ -238,7 +238,7 @@ class AttentionPooling(nn.Module):
     ===================== ============================ ==============================
     what                  `kernpool.pool`              `kernpool.torch`
     ===================== ============================ ==============================
-    infinite or NaN rows  ValueError                   NaN, without asking the device
+    infinite or NaN rows  ValueError                   NaN
     empty window          NaN and a warning (`empty=`) zero, with a gradient of zero
     no queries            ValueError                   no rows
     no keys               ValueError                   zeros
