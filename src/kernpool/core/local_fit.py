@@ -317,18 +317,18 @@ def _solve_lines(mean: Array, layout: Layout, fit: LocalFit, rows: slice) -> Non
 def _solve_rows(mean: Array, layout: Layout, fit: LocalFit, rows: slice) -> None:
     m, c, d = len(mean), layout.values, layout.columns
     value, offset = mean[:, layout.value], mean[:, layout.first]
-    place, upper = np.empty((d, d), dtype=np.intp), np.triu_indices(d)
-    place[upper] = place.T[upper] = np.arange(upper[0].size)
-    second = mean[:, layout.second][:, place]
+    covariance = moment_matrix(mean, layout, (1, 1))
     # In units of its root mean square, a column with a bandwidth of 1e9 is worth as much as any other.
     # At a query where all keys lie, sums that were moved there may be rounded to less than nothing.
-    square = np.diagonal(second, axis1=1, axis2=2)
+    square = np.diagonal(covariance, axis1=1, axis2=2)
     if layout.sizes:  # units, and with them the rank, do not depend on the axes of a circle or a globe
         sums = np.add.reduceat(square, np.cumsum((0, *layout.sizes[:-1])), axis=1)
         square = np.repeat(sums / layout.sizes, layout.sizes, axis=1)
     unit = np.sqrt(np.where(square > 0, square, 1.0))
     offset = offset / unit
-    covariance = second / unit[:, :, None] / unit[:, None, :] - offset[:, :, None] * offset[:, None, :]
+    covariance /= unit[:, :, None]
+    covariance /= unit[:, None, :]
+    covariance -= offset[:, :, None] * offset[:, None, :]
     with_value = mean[:, layout.cross].reshape(m, d, c) / unit[:, :, None] - offset[:, :, None] * value[:, None, :]
     inverse, fit.rank[rows] = invert(covariance)
     slope, tilt = inverse @ with_value, -(inverse @ offset[:, :, None])[:, :, 0]
