@@ -83,6 +83,20 @@ def test_smoothings_at_the_ends_of_their_boxes(criterion, degree, levels):
     check(engine, quick, np.concatenate([bandwidth, categories.largest]), slopes=1e-7)
 
 
+@pytest.mark.parametrize("levels", LEVELS)
+@pytest.mark.parametrize("which", [0, 1])
+def test_residuals_of_some_rows_are_those_among_all(which, levels):
+    rows, categories = make_rows(outputs=2, weighted=True, levels=levels)
+    theta, queries = np.append(np.log([0.7, 1.5]), 0.3 * categories.largest), np.arange(3, 50, 7)
+    found = []
+    for some in (None, queries):
+        objective = both(rows, categories, degree=1, queries=some)[which]
+        at = objective.evaluate(theta)
+        found.append(np.hstack([at.residual, objective.jacobian(at).reshape(len(at.residual), -1)]))
+    share = np.sqrt(rows.weight[queries].sum() / rows.total)
+    np.testing.assert_allclose(share * found[1], found[0][queries], rtol=0, atol=1e-11)
+
+
 def test_levels_that_have_nothing_to_do_with_each_other():
     """Of a level that one row alone has: an empty window, and a slope of the factor nevertheless none of the fit."""
     code = np.array([[0], [0], [0], [1], [2], [2]])

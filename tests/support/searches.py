@@ -30,9 +30,11 @@ def search_log_loss(X, label, weight=None, **options):
     return search_bandwidth(X, label, weight, criterion="log_loss", **options)
 
 
-def objective_of(rows, criterion="loo", *, kind=Objective, categories=NO_CATEGORIES, penalty=None, **options):
+def objective_of(
+    rows, criterion="loo", *, kind=Objective, categories=NO_CATEGORIES, penalty=None, queries=None, **options
+):
     """A criterion as a function of log bandwidths."""
-    return kind(rows, options_of(criterion, **options), categories, penalty)
+    return kind(rows, options_of(criterion, **options), categories, penalty, queries)
 
 
 def gradient_of(objective, at):

@@ -188,20 +188,24 @@ class AllPairsObjective(FastObjective):
         """Arrange the rows by their categories, for loops over blocks of rows and all rows."""
         super().__post_init__()
         problem, code = self.problem, self.rows.code
-        # Rows of the same categories are adjacent, so that a row of factors is looked up once for all of them.
-        # Without categories nothing is reordered or copied: sums of planes in many columns take most of the memory.
+        # Rows of the same categories are adjacent, so that a row of factors is looked up once for all of them, and
+        # queries are before other keys. Without categories sums of queries are not reordered or copied: those of planes
+        # in many columns take most of the memory.
+        every = np.arange(len(code))
+        queries = every if self.queries is None else self.queries
+        keys = np.lexsort([every, *code.T[::-1], ~np.isin(every, queries)])
         self._order: Selection = slice(None)
         self._back: Selection = slice(None)
         if code.shape[1]:
-            self._order = np.lexsort(code.T[::-1])
+            self._order = np.searchsorted(queries, keys[: len(queries)])
             self._back = np.argsort(self._order)
         weight = np.ones(len(code)) if problem.key_weight is None else problem.key_weight
         own = problem.own_weight if self.options.criterion.exclude_self else weight
         # Copies, because loops are compiled once more for arrays that are read-only.
-        self._weight, self._own, self._key = (np.array(part[self._order]) for part in (weight, own, problem.key))
+        self._weight, self._own, self._key = np.array(weight[keys]), np.array(own[self._order]), problem.key[keys]
         self._columns = np.ascontiguousarray(self._key.T)
-        self._value = np.ascontiguousarray(problem.value[self._order].T)
-        self._levels = np.ascontiguousarray(code[self._order].T)
+        self._value = np.ascontiguousarray(problem.value[keys].T)
+        self._levels = np.ascontiguousarray(code[keys].T)
         new_cell = np.any(self._levels[:, 1:] != self._levels[:, :-1], axis=0)
         self._ends = np.append(np.flatnonzero(new_cell) + 1, len(code))
         self._size = max(1, NUMBERS_AT_ONCE // (len(code) * (1 + len(self._value))))
@@ -215,7 +219,7 @@ class AllPairsObjective(FastObjective):
         problem = self.at(theta)
         at = self.judge(theta, problem, self._sum(problem))
         # Descents keep several evaluations, and no derivative here looks at moments: n d^2 / 2 numbers each.
-        return replace(at, state=PoolState(at.state.shift, at.state.denominator, np.empty((len(self._key), 0))))
+        return replace(at, state=PoolState(at.state.shift, at.state.denominator, np.empty((len(self._own), 0))))
 
     def jacobian(self, at: Evaluation) -> Array:
         """Return derivatives of the residuals with respect to log bandwidths and smoothings, of shape (n c, p)."""
@@ -232,7 +236,7 @@ class AllPairsObjective(FastObjective):
     def _sum(self, problem: Problem) -> PoolState:
         """Return the kernel sums (a `PoolState`) at all training rows, in the original order of the rows."""
         layout, unit, tables = problem.layout, 1.0 / problem.similarity.bandwidth, Tables(problem)
-        n = len(self._key)
+        n = len(self._own)
         sums, shift = np.empty((n, 1 + layout.width)), np.empty(n)
 
         def work(block: slice, buffers: Buffers) -> None:
@@ -259,7 +263,7 @@ class AllPairsObjective(FastObjective):
         (n, d), c = self._key.shape, len(self._value)
         outputs = c + (1 if at.hat.size else 0)
         shift = (np.log(problem.weight_unit) - state.shift) / LN_2
-        moved = np.empty((n, outputs if cotangent is None else 1, self.parameters))
+        moved = np.empty((len(self._own), outputs if cotangent is None else 1, self.parameters))
         towards = None if cotangent is None else cotangent[self._order]
         cells = self._ends if tables.log_slopes else self._ends[:0]
 
@@ -338,7 +342,7 @@ class AllPairsObjective(FastObjective):
             self._free.append(buffers)
             yield
 
-        run_blocks(one, cut(n, self._size), resolve_n_jobs(self.options.n_jobs), self.options.progress)
+        run_blocks(one, cut(len(self._own), self._size), resolve_n_jobs(self.options.n_jobs), self.options.progress)
 
 
 def _inverse(x: Array) -> Array:

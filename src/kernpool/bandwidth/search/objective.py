@@ -314,12 +314,15 @@ class Objective(SearchObjective):
         Categories of the codes.
     penalty : callable, optional
         A penalty on bandwidths: `penalise_bandwidths` for the columns of the search.
+    queries : ndarray of int, optional
+        Rows that are predicted, from all, in increasing order; by default all.
     """
 
     rows: TrainingRows
     options: SearchOptions
     categories: Categories = NO_CATEGORIES
     penalty: Penalty | None = None
+    queries: NDArray[np.intp] | None = None
 
     def __post_init__(self) -> None:
         rows, options, largest = self.rows, self.options, self.categories.largest
@@ -344,9 +347,11 @@ class Objective(SearchObjective):
         if rows.exclusion is not None:
             problem = problem.excluding(rows.exclusion.code, rows.exclusion)
         own = np.arange(len(rows.X)) if options.criterion.exclude_self and rows.exclusion is None else None
-        self.problem = replace(problem, self_index=own, value_center=np.zeros_like(problem.value_center))
-        self._total, self._number = rows.total, rows.number
-        self._share = np.sqrt(rows.weight / self._total)[:, None]
+        problem = replace(problem, self_index=own, value_center=np.zeros_like(problem.value_center))
+        self.problem, self.judged = problem, replace(rows, value=problem.value)
+        if self.queries is not None:
+            self.problem, self.judged = problem.block(self.queries), self.judged.take(self.queries)
+        self._share = np.sqrt(self.judged.weight / self.judged.total)[:, None]
         self._log_peak = problem.similarity.kernel.log_peak(rows.X.shape[1])
 
     def evaluate(self, theta: Array) -> Evaluation:
@@ -377,7 +382,7 @@ class Objective(SearchObjective):
         if self.parameters == self.columns:
             return replace(self.problem, similarity=similarity)
         smoothing = theta[self.columns : self.parameters]
-        factors = self.categories.factors(self.rows.code, self.rows.code, smoothing)
+        factors = self.categories.factors(self.judged.code, self.rows.code, smoothing)
         return replace(self.problem, similarity=similarity, factors=factors)
 
     def judge(self, theta: Array, problem: Problem, state: PoolState) -> Evaluation:
@@ -392,7 +397,7 @@ class Objective(SearchObjective):
         state : PoolState
             Its sums.
         """
-        criterion, weight = self.options.criterion, self.rows.weight
+        criterion, weight = self.options.criterion, self.judged.weight
         ridge = float(np.exp(theta[-1])) if len(theta) > self.parameters else self.ridge
         if ridge:
             state = with_ridge(state, problem.layout, np.asarray(ridge * np.exp(self._log_peak)))
@@ -400,7 +405,7 @@ class Objective(SearchObjective):
         prediction = fit.intercept
         if not fit.occupied.all():
             prediction = np.where(fit.occupied[:, None], prediction, self._mean_of_others())
-        residual = (problem.value - prediction) * self._share
+        residual = (self.judged.value - prediction) * self._share
         hat, empty = np.empty(0), ~fit.occupied
         if criterion.log_penalty is not None:
             itself = np.exp(problem.log_own - state.shift) / state.denominator
@@ -441,13 +446,13 @@ class Objective(SearchObjective):
         """
         freedom, slope = self.options.criterion.log_penalty, 0.0
         if freedom is not None:
-            penalty, slope = freedom(float(self.rows.weight @ hat), self._total)
+            penalty, slope = freedom(float(self.rows.weight @ hat), self.rows.total)
             cost += penalty
         root = np.inf
         residual = np.full_like(unpenalised, np.inf)
         if cost < LARGEST_LOG_PENALTY:  # beyond, it overflows
             if self.penalty is not None:
-                cost += self.penalty(theta[: self.parameters], self._number)[0]
+                cost += self.penalty(theta[: self.parameters], self.rows.number)[0]
             root = math.exp(0.5 * cost)
             residual = unpenalised * root
         error = np.sum(unpenalised**2, axis=0)
@@ -493,14 +498,14 @@ class Objective(SearchObjective):
             by_trace, by_hat = self._penalty_gradient(at, log_hat_moved)
             result += at.residual[:, :, None] * (0.5 * by_trace) + at.root * by_hat
         if self.penalty is not None:
-            slope = self.penalty(at.theta[: self.parameters], self._number)[1]
+            slope = self.penalty(at.theta[: self.parameters], self.rows.number)[1]
             result += at.residual[:, :, None] * (0.5 * slope)
         return np.column_stack([result.reshape(-1, self.parameters), *by_ridge])
 
     @cached_property
     def alone(self) -> Array:
         """Each row's deviation from the mean of the other rows, times the square root of its normalised weight."""
-        return np.asarray((self.problem.value - self._mean_of_others()) * self._share)
+        return np.asarray((self.judged.value - self._mean_of_others()) * self._share)
 
     @cached_property
     def bound(self) -> Array:
@@ -544,7 +549,8 @@ class Objective(SearchObjective):
 
     def _mean_of_others(self) -> Array:
         others, total = sums_of_others(self.rows.weight, self.problem.value, self.rows.exclusion)
-        return np.divide(total, others[:, None], where=others[:, None] > 0, out=np.zeros_like(total))
+        mean = np.divide(total, others[:, None], where=others[:, None] > 0, out=np.zeros_like(total))
+        return mean if self.queries is None else mean[self.queries]
 
 
 def narrowest(rows: TrainingRows, kernel: Kernel) -> Array:

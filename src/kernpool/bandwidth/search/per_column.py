@@ -170,8 +170,8 @@ def search_per_column(
     Parameters
     ----------
     objectives : list of Objective
-        Criteria of the rows that starts are tried on, and of all rows: the same, or a sample. Those of samples between
-        are added to the list.
+        Criteria of the rows that starts are tried on, and of all rows: the same, or a sample, of planes preceded by
+        some of it as queries. Those of samples between are added to the list.
     spread : ndarray of shape (d,)
         Spreads of the columns.
     generator : numpy.random.RandomState
@@ -206,16 +206,17 @@ def search_per_column(
     if options.kernel.is_compact:
         best = descend_without_slopes(first, best)
     best = flatten(first, best)
+    sample = first if first.queries is None else objectives[1]
     if options.ridge is None:
-        best = flatten(first, find_ridge(first, best))
-    first.confirm(best.end)
-    if first is last:
+        best = find_ridge(first, best, sample)
+    sample.confirm(best.end)
+    if sample is last:
         return best.reason
-    few, every = len(first.rows.X), len(last.rows.X)
+    few, every = len(sample.rows.X), len(last.rows.X)
     sizes = (few * GROWTH**times for times in range(1, MOST_SAMPLES) if 2 * few * GROWTH**times <= every)
-    objectives[1:-1] = [objective_of(last.rows.draw(size, generator)) for size in sizes]
-    for fewer, objective in pairwise(objectives):
-        objective.ridge = first.ridge
+    objectives[-1:-1] = [objective_of(last.rows.draw(size, generator)) for size in sizes]
+    for fewer, objective in pairwise(objectives[objectives.index(sample) :]):
+        objective.ridge = sample.ridge
         is_last = objective is last
         tolerance = TOLERANCE_ON_ALL if is_last else TOLERANCE_BETWEEN
         enough = ENOUGH_ON_ALL if is_last else ENOUGH_ON_MOST if objective is objectives[-2] else ENOUGH_ON_FEW
