@@ -69,9 +69,10 @@ def test_shares_are_standard_deviations_of_terms(generator):
     value = np.sin(2.0 * columns[:, :1]) + columns[:, 1:2] ** 2 + 0.1 * generator.normal(size=(200, 1))
     rows = rows_of(columns, value, weight)
     fit = plain_fit(anova(columns), rows)
-    fitted = [term.at(columns, columns) @ fit.coefficients for term in fit.kernel.terms]
+    some = fit.spectrum.landmarks
+    fitted = [term.at(columns, some) @ fit.coefficients for term in fit.kernel.terms]
     size = np.array([np.sqrt(np.cov(each[:, 0], fweights=weight.astype(int), ddof=0)) for each in fitted])
-    adapted = fit.kernel.adapted(columns, fit.coefficients, columns, weight)
+    adapted = fit.kernel.adapted(some, fit.coefficients, columns, weight)
     np.testing.assert_allclose(adapted.share, size / size.max(), rtol=1e-9)
     assert adapt(anova(columns), rows).kernel.share[2:].max() < 0.1
 
@@ -133,12 +134,12 @@ def test_many_rows_have_landmarks(start_of, monkeypatch, generator):
     columns, value, _ = line(generator, n=400)
     start = start_of(columns)
     whole = fit_of(start, rows_of(columns, value))
-    monkeypatch.setattr(kernel_ridge, "MOST_LANDMARKS", 150)
+    monkeypatch.setattr(type(start), "MOST_LANDMARKS", 150)
     monkeypatch.setattr(kernel_ridge, "SEARCH_ROWS", 100)
     monkeypatch.setattr(kernel_ridge, "LANDMARKS_OF_ROUNDS", 50)
     for group in (None, np.arange(400) // 4):
         found = fit_of(start, rows_of(columns, value, group=group))
-        assert found.landmarks.shape[0] == 150
+        assert found.spectrum.landmarks.shape[0] <= 150
         assert 0.9 * whole.error < found.error < 4 * whole.error
 
 

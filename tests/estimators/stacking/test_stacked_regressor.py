@@ -71,7 +71,7 @@ def test_categories_are_columns_of_zero_and_one(rows):
     frame = pandas.DataFrame({"a": X[:, 0], "city": city})
     fitted = KernelStackingRegressor(LocalLinearRegressor(bandwidth=0.7, smoothing=0.1, unseen="unlike")).fit(frame, y)
     assert fitted.feature_names_in_.tolist() == ["a", "city"]
-    assert fitted.members_["kernel_ridge"].landmarks.shape[1] == 4
+    assert fitted.members_["kernel_ridge"].spectrum.landmarks.shape[1] == 4
     np.testing.assert_allclose(fitted.attention_weights(frame) @ y, fitted.predict(frame), atol=1e-10)
     assert np.isfinite(fitted.predict(pandas.DataFrame({"a": [0.0], "city": ["paris"]}))).all()
 
@@ -98,10 +98,10 @@ def test_many_rows_are_predicted_with_landmarks(monkeypatch, rows):
     X, y = rows
     monkeypatch.setattr(kernel_ridge, "SEARCH_ROWS", 30)
     searched = model().fit(X, y)
-    assert len(searched.members_["kernel_ridge"].landmarks) == N
-    monkeypatch.setattr(kernel_ridge, "MOST_LANDMARKS", 20)
+    assert len(searched.members_["kernel_ridge"].spectrum.landmarks) == N
+    monkeypatch.setattr(type(searched.members_["kernel_ridge"].kernel), "MOST_LANDMARKS", 20)
     fitted = model().fit(X, y)
-    assert len(fitted.members_["kernel_ridge"].landmarks) == 20
+    assert len(fitted.members_["kernel_ridge"].spectrum.landmarks) == 20
     np.testing.assert_allclose(fitted.attention_weights(X) @ y, fitted.predict(X), atol=1e-8)
     np.testing.assert_array_equal(fitted.predict(X), model().fit(X, y).predict(X))
 
@@ -110,7 +110,7 @@ def test_hat_matrices_are_summed_in_blocks(monkeypatch, rows):
     X, y = rows
     fitted = model().fit(X, y)
     whole = fitted.confidence_interval(X[:4])
-    monkeypatch.setattr(kernel_ridge, "BLOCK_ROWS", 7)
+    monkeypatch.setattr(kernel_ridge, "BLOCK_CELLS", 1400)
     np.testing.assert_allclose(fitted.confidence_interval(X[:4]).lower, whole.lower)
 
 

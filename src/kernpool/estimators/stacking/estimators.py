@@ -103,8 +103,7 @@ class KernelStackingRegressor(Scoring, RegressorMixin, StackedEstimator):  # typ
         The local member, not fitted; by default ``LocalLinearRegressor()``. Its parameters say how columns are read, by
         all members.
     random_state : int, Generator or None, default=0
-        Draws rows if there are more than 1000, on which kernels are chosen, and the landmarks if there are more than
-        2000.
+        Draws rows if there are more than 1000, on which kernels are chosen, and the landmarks.
 
     Attributes
     ----------
@@ -136,7 +135,7 @@ class KernelStackingRegressor(Scoring, RegressorMixin, StackedEstimator):  # typ
 
     A kernel adapts in two rounds, on up to 1000 rows and with the kernels of 200 landmarks, O(n) each, and again in
     each fold. The fit with it takes an eigendecomposition, O(n^3); beyond 2000 rows the kernels of 2000 drawn rows are
-    combined (Nystroem). Intervals take O(m n^2), and O(n^2) for the hat matrix.
+    combined (Nystroem), of 1000 by analysis of variance. Intervals take O(m n^2), and O(n^2) for the hat matrix.
 
     References
     ----------

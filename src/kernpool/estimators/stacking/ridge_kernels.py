@@ -9,7 +9,7 @@ the gradients :math:`g_i` at the rows,
 
 *Analysis of variance* [2]_: a sum over columns j, or a product, which has interactions of all orders,
 
-.. math:: k(x, x') = \sum_j a_j k_j(x_j, x_j') \quad \text{or} \quad \prod_j (1 + c\, a_j k_j(x_j, x_j')), \qquad
+.. math:: k(x, x') = 1 + \sum_j a_j k_j(x_j, x_j') \quad \text{or} \quad \prod_j (1 + c\, a_j k_j(x_j, x_j')), \qquad
           \max_j a_j = 1.
 
 The kernel of a number is :math:`z z' / 2 + e^{-(z - z')^2 / 2}`, of a category the identity. Both are centred, the
@@ -61,6 +61,7 @@ class LaplaceKernel:
     """
 
     SETTINGS: ClassVar[tuple[Setting, ...]] = ((0.5,), (1.4,), (4.0,))
+    MOST_LANDMARKS: ClassVar[int] = 2000  # with 1400 of 10 000 rows of ten columns the squared error is .251 for .218
 
     transform: Array
     setting: Setting = (1.0,)
@@ -143,13 +144,16 @@ class ColumnKernel:
         if self.scores is not None:
             points, others = np.interp(points, *self.scores), np.interp(others, *self.scores)
         d = points.shape[1]
-        found = cdist(points, others, "sqeuclidean")
-        np.exp(np.divide(found, -2.0, out=found), out=found)
-        # Expectations of the exponential where one of its arguments is standard normal, and where both are.
-        mean, other_mean = (np.exp(np.sum(rows**2, axis=1) / -4.0) / 2.0 ** (0.5 * d) for rows in (points, others))
         level = 3.0 ** (-0.5 * d)
-        found -= mean[:, None] + (other_mean - level)
-        found += 0.5 * points @ others.T
+        # Expectations of the exponential where one of its arguments is standard normal, and where both are.
+        mean, other_mean = (
+            np.exp(np.sum(rows**2, axis=1, keepdims=True) / -4.0) / 2.0 ** (0.5 * d) for rows in (points, others)
+        )
+        # One product of matrices adds all in half the time.
+        left = np.hstack([0.5 * points, mean, np.ones_like(mean)])
+        right = np.hstack([others, -np.ones_like(other_mean), level - other_mean])
+        found = np.exp(-0.5 * cdist(points, others, "sqeuclidean"))
+        found += left @ right.T
         found /= 1.0 - level + 0.5 * d
         return np.asarray(found)
 
@@ -169,6 +173,7 @@ class AnovaKernel:
     """
 
     SETTINGS: ClassVar[tuple[Setting, ...]] = ((0.0,), (0.3,))
+    MOST_LANDMARKS: ClassVar[int] = 1000  # with 2000 of 10 000 rows of ten columns the squared error is .0408 for .0410
 
     terms: tuple[ColumnKernel, ...]
     share: Array
@@ -193,7 +198,7 @@ class AnovaKernel:
     def at(self, points: Array, others: Array) -> Array:
         """Return the kernel between two sets of rows, of shape (m, n)."""
         (interaction,) = self.setting
-        found = np.full((len(points), len(others)), 1.0 if interaction else 0.0)
+        found = np.ones((len(points), len(others)))  # the constant of the sum, which the intercept takes, too
         for part in self._each(points, others):
             if interaction:
                 found *= 1.0 + interaction * part
