@@ -226,7 +226,7 @@ MOST_ROWS_FOR_GRID, MOST_ROWS_FOR_STARTS = 2048, 1024
 # Queries of the first part of a search for planes, from all rows as keys, since fewer keys have other bandwidths. 2000
 # rows of ten columns and 1000 of fifty take a third of the time, and R^2 of new rows is lower by .0003 in the mean of
 # seven tables. 256 of few rows were too few: of 670 rows of concrete the minimum was higher by 1 to 5 %, R^2 by -.03.
-MOST_QUERIES, QUERIES = 512, 12_800
+MOST_QUERIES, QUERIES = 500, 12_500
 FLAT_FACTOR = 5.0  # ranges, near the end of the interval of a common factor
 
 
@@ -278,8 +278,8 @@ def search_bandwidth(
     slopes are scanned once: 70 to 200 passes, whatever the number of columns. This does not certify a global minimum,
     but the result is never above the best common factor of the ladder of starts.
 
-    For planes of 1024 rows (512 in fifty columns) and more, none of which are held out together, all this is done for
-    512 (256) of them, predicted from all others. The ridges found are compared on all rows, and the best goes on.
+    For planes of 1000 rows (500 in fifty columns) and more, none of which are held out together, all this is done for
+    500 (250) of them, predicted from all others. The ridges found are compared on all rows, and the best goes on.
 
     With more than 2048 rows (1024 for several columns) the starts are found on a sample of that size, and their
     bandwidths are rescaled to all rows by the rate :math:`n^{-1/(4 + d)}`, where d is the number of relevant columns
