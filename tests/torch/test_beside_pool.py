@@ -14,7 +14,6 @@ from kernpool.torch import (
     GaussianSimilarity,
     KernelSimilarity,
     attention_pool,
-    dispatch,
 )
 
 SIMILARITIES = {
@@ -37,28 +36,22 @@ def make(*batch, rows=5, keys=6):
     return [torch.randn(*batch, *shape, generator=generator) for shape in shapes]
 
 
-def pooled_by(route, tensors, similarity, monkeypatch, **conditions):
-    if route == "blocks":
-        monkeypatch.setattr(dispatch, "FEW_NUMBERS", 1 << 60)
-        monkeypatch.setattr(dispatch, "MOST_NUMBERS", 0)
-        monkeypatch.setattr(dispatch, "_is_unmodified", lambda _: False)
+def pooled_by(route, tensors, similarity, **conditions):
     if route == "weights":
         return attention_pool(*tensors, similarity=similarity, return_weights=True, **conditions)[0]
-    return attention_pool(
-        *tensors, similarity=similarity, algorithm="auto" if route == "blocks" else route, **conditions
-    )
+    return attention_pool(*tensors, similarity=similarity, algorithm=route, **conditions)
 
 
 @pytest.mark.covering
 @pytest.mark.parametrize("wrong", [torch.inf, -torch.inf, torch.nan])
 @pytest.mark.parametrize(("name", "route"), WAYS)
-def test_a_key_or_query_that_is_no_number_makes_nan(name, route, wrong, monkeypatch):
+def test_a_key_or_query_that_is_no_number_makes_nan(name, route, wrong):
     """At least of the queries that see it, at most of its sequence; and every way to pool agrees."""
     similarity = SIMILARITIES[name]()
     for place in ("key", "query", "value"):
         query, key, value = make(2)
         {"key": key, "query": query, "value": value}[place][0, 3, 1] = wrong
-        found = pooled_by(route, (query, key, value), similarity, monkeypatch)
+        found = pooled_by(route, (query, key, value), similarity)
         seeing = slice(3, 4) if place == "query" else slice(None)
         if place == "value":
             assert not torch.isfinite(found[0, :, 1]).any()
@@ -69,7 +62,7 @@ def test_a_key_or_query_that_is_no_number_makes_nan(name, route, wrong, monkeypa
 
 @pytest.mark.parametrize(("name", "route"), WAYS)
 @pytest.mark.parametrize("condition", ["mask", "lengths", "causal"])
-def test_what_takes_no_part_may_be_anything(name, route, condition, monkeypatch):
+def test_what_takes_no_part_may_be_anything(name, route, condition):
     """Keys that no query sees, and queries that see no key; gradients are finite, too."""
     similarity, (query, key, value) = SIMILARITIES[name](), make(2)
     if (route, condition) == ("fused", "lengths") and name in ("dot product", "bilinear"):
@@ -86,7 +79,7 @@ def test_what_takes_no_part_may_be_anything(name, route, condition, monkeypatch)
     for tensor, wrong in zip(hidden, (torch.inf, torch.nan, -torch.inf), strict=False):
         tensor[:] = wrong
     tensors = [tensor.requires_grad_() for tensor in (query, key, value)]
-    found = pooled_by(route, tensors, similarity, monkeypatch, **conditions)
+    found = pooled_by(route, tensors, similarity, **conditions)
     torch.testing.assert_close(found, expected)
     found.sum().backward()
     maps = similarity.parameters() if route != "fused" else ()  # which map padding as well, to infinity

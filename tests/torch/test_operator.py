@@ -10,8 +10,7 @@ from numpy.testing import assert_allclose
 torch = pytest.importorskip("torch", reason="the layers need the extra 'torch'")
 
 from kernpool import choose
-from kernpool.torch import GaussianSimilarity, Request, attention_pool, choose_route
-from kernpool.torch.algorithms import pool_sequences
+from kernpool.torch import AttentionPooling, GaussianSimilarity, KernelSimilarity, Request, attention_pool, choose_route
 from kernpool.torch.cpu_operator import pool_pairs
 from tests.support.thinning import thinned
 
@@ -39,10 +38,15 @@ def test_gradients(kernel, case, generator):
     which, degree = case
     query, key, value = make(generator, 2, rows=4, keys=6)
     mask = make_mask(generator, 4, 6, 2) if which == "both" else None
-    options = {"kernel": kernel, "counts": torch.arange(1, 5)[:, None] if which != "none" else None, "degree": degree}
+    similarity = KernelSimilarity(kernel, form="per_feature", size=2, parameterization="inverse_bandwidth")
+    layer, causal = AttentionPooling(similarity, degree=degree, algorithm="fused"), {"is_causal": which != "none"}
+
+    def pooled(inverse, *tensors):
+        return torch.func.functional_call(layer, {"similarity.w": inverse}, (*tensors, mask), causal)
+
     inverse = torch.tensor([0.3, 0.5], dtype=torch.float64)
-    inputs = [tensor.requires_grad_() for tensor in (query, key, value, inverse)]
-    assert torch.autograd.gradcheck(lambda *tensors: pool_sequences(*tensors, mask, **options), inputs, rtol=1e-5)
+    inputs = [tensor.requires_grad_() for tensor in (inverse, query, key, value)]
+    assert torch.autograd.gradcheck(pooled, inputs, rtol=1e-5)
 
 
 @pytest.mark.slow
@@ -130,9 +134,10 @@ def test_gradients_of_far_queries(far, columns):
     query, key = torch.zeros(1, columns, dtype=torch.float64), torch.zeros(3, columns, dtype=torch.float64)
     query[0, 0], key[1, 0], key[2, 0] = far, 1.0 / far, -1.0
     value = torch.tensor([[1.0], [3.0], [50.0]], dtype=torch.float64)
-    inverse = torch.ones(columns, dtype=torch.float64)
-    tensors = [tensor.requires_grad_() for tensor in (query, key, value, inverse)]
-    pooled = pool_sequences(*tensors, None, None, kernel="gaussian")
+    similarity = GaussianSimilarity(form="per_feature", size=columns, parameterization="inverse_bandwidth").double()
+    inverse = similarity.w
+    tensors = [tensor.requires_grad_() for tensor in (query, key, value)]
+    pooled = attention_pool(*tensors, similarity=similarity, algorithm="fused")
     pooled.sum().backward()
     assert (value.grad * value).sum().item() == pytest.approx(pooled.item(), rel=1e-12)
     if far > 2e6:

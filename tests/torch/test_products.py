@@ -51,7 +51,7 @@ def test_gradients(condition, form, generator, monkeypatch):
         assert torch.autograd.gradgradcheck(pooled, inputs)
 
 
-@pytest.mark.parametrize("apart", [1.9, 3.7, 9e3, 0.3, 0.6])
+@pytest.mark.parametrize("apart", [1.2, 3.7, 9e3, 0.3, 0.6])
 @pytest.mark.parametrize("columns", [1, 8, 64])
 def test_clusters(apart, columns, generator):
     """Two tight ones at so many widths from their mean, or one-hot rows: values, and gradients that nearly cancel."""

@@ -85,11 +85,11 @@ def test_the_route_and_its_reason(situation, generator, monkeypatch):
     make_similarity, (rows, keys), given, way, words = SITUATIONS[situation]
     device, dtype = given.get("device", "cpu"), given.get("dtype", torch.float32)
     tensors = make(generator, *given.get("batch", ()), rows=rows, keys=keys, values=given.get("values", 2))
-    tensors = [tensor.to(device, dtype).requires_grad_(given.get("grad", True)) for tensor in tensors]
-    conditions = {name: given[name] for name in ("valid_lens", "return_weights") if name in given}
+    tensors = [tensor.to(device, dtype).requires_grad_() for tensor in tensors]
+    names = "valid_lens", "return_weights", "algorithm", "degree", "dropout_p"
+    conditions = {name: given[name] for name in names if name in given}
     if "mask" in given:
         conditions["attn_mask"] = torch.ones(given["mask"], dtype=dtype if "added" in given else torch.bool)
-    conditions |= {name: given[name] for name in ("algorithm", "degree", "dropout_p") if name in given}
     conditions["similarity"] = make_similarity()
     found = choose_route(Request.check(*tensors, **conditions))
     assert found.way == way

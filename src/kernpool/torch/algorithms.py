@@ -17,7 +17,7 @@ from torch.utils.checkpoint import checkpoint
 from kernpool.torch.cpu_operator import Sequences, pool_pairs, refuse
 from kernpool.torch.dispatch import Request
 from kernpool.torch.masks import softmax_and_empty, without_autocast, without_infinity
-from kernpool.torch.similarities import BilinearSimilarity, DotProductSimilarity, KernelSimilarity, Products
+from kernpool.torch.similarities import DotProductSimilarity, KernelSimilarity, Products
 
 
 def pool_densely(request: Request) -> tuple[Tensor, Tensor]:
@@ -98,43 +98,10 @@ def pool_by_engine(request: Request) -> Tensor:
     if similarity.form == "linear":  # in the gradient of the map, zero times an infinite row of padding is NaN
         request, _ = request.without_padding(request.mask())
     query, key = similarity.points(request.query, request.key)
-    pooled = pool_sequences(
-        query,
-        key,
-        request.value,
-        similarity.inverse_bandwidth,
-        request.attn_mask,
-        request.counts(),
-        kernel=similarity.kernel_name,
-        exclude_self=request.exclude_self,
-        degree=request.degree,
-    )
-    return _as_autocast(pooled)
-
-
-def _as_autocast(pooled: Tensor) -> Tensor:
-    """Return results in the type that a matrix product of the dense layer would give them."""
-    device = pooled.device.type
-    return pooled.to(torch.get_autocast_dtype(device)) if torch.is_autocast_enabled(device) else pooled
-
-
-def pool_sequences(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    inverse_bandwidth: Tensor,
-    mask: Tensor | None,
-    counts: Tensor | None,
-    *,
-    kernel: str,
-    exclude_self: bool = False,
-    degree: int = 0,
-) -> Tensor:
-    """Pool values with the compiled operator, after broadcasting leading dimensions to a batch of sequences."""
-    batch = _batch_of(query, key, value, mask)
-    rows, keys = query.shape[-2], key.shape[-2]
-    if not (rows and keys and value.shape[-1] and all(batch)):
-        return _nothing(query, key, value, inverse_bandwidth)
+    value, mask, counts, inverse = request.value, request.attn_mask, request.counts(), similarity.inverse_bandwidth
+    batch, (rows, keys) = _batch_of(query, key, value, mask), request.shape[-2:]
+    if 0 in (rows, keys, value.shape[-1], *batch):
+        return _as_autocast(_nothing(batch, query, key, value, inverse))
     if not query.shape[-1]:  # one column in which all are alike
         query, key = pad(query, (0, 1)), pad(key, (0, 1))
     which = None
@@ -148,16 +115,22 @@ def pool_sequences(
         _as_sequences(query, batch),
         _as_sequences(key, batch),
         _as_sequences(value, batch),
-        inverse_bandwidth.expand(query.shape[-1]),
+        inverse.expand(query.shape[-1]),
         counts,
         mask,
         which,
-        kernel,
-        exclude_self,
-        degree,
+        similarity.kernel_name,
+        request.exclude_self,
+        request.degree,
     )
     pooled: Tensor = pool_pairs(*sequences)[0]
-    return pooled.reshape(*batch, rows, value.shape[-1])
+    return _as_autocast(pooled.reshape(*batch, rows, value.shape[-1]))
+
+
+def _as_autocast(pooled: Tensor) -> Tensor:
+    """Return results in the type that a matrix product of the dense layer would give them."""
+    device = pooled.device.type
+    return pooled.to(torch.get_autocast_dtype(device)) if torch.is_autocast_enabled(device) else pooled
 
 
 def _batch_of(*tensors: Tensor | None) -> torch.Size:
@@ -166,35 +139,34 @@ def _batch_of(*tensors: Tensor | None) -> torch.Size:
     return batch
 
 
-def _as_sequences(tensor: Tensor, batch: torch.Size, *shape: int) -> Tensor:
+def _as_sequences(tensor: Tensor, batch: torch.Size) -> Tensor:
     """Broadcast the leading dimensions of a tensor to the shape of the batch, and flatten them into one."""
-    shape = shape or tuple(tensor.shape[-2:])
-    return tensor.expand(*batch, *shape).reshape(batch.numel(), *shape)
+    return tensor.expand(*batch, -1, -1).reshape(-1, *tensor.shape[-2:])
 
 
-def _nothing(query: Tensor, key: Tensor, value: Tensor, *others: Tensor) -> Tensor:
+def _nothing(batch: torch.Size, query: Tensor, key: Tensor, value: Tensor, *others: Tensor) -> Tensor:
     """Return zeros, the result of pooling empty tensors, connected to the autograd graph."""
     # so that gradients are zero and not None
-    batch = _batch_of(query, key, value)
     zeros = value.new_zeros(*batch, query.shape[-2], value.shape[-1])
-    return sum((tensor.reshape(-1)[:0].sum() for tensor in (query, key, value, *others)), zeros)
+    return sum((tensor.flatten()[:0].sum() for tensor in (query, key, value, *others)), zeros)
 
 
 def pool_by_attention(request: Request) -> Tensor:
     """Pool values with torch's ``scaled_dot_product_attention``."""
-    if isinstance(request.similarity, Products):
-        dtype, center = request.value.dtype, _center(request.value)
-        value = (request.value - center).to(request.query.dtype)
-        with without_autocast(value.device):
-            query = pad(request.query, (0, 1), value=1.0)
-            key = torch.cat([request.key, request.similarity.by_key], dim=-1)
-            for tensor in (query, key, value):
-                if tensor.requires_grad:
-                    tensor.register_hook(_once)
-            pooled = pool_by_attention(
-                request._replace(query=query, key=key, value=value, similarity=DotProductSimilarity(1.0))
-            )
-        return _as_autocast((pooled + center).to(dtype))
+    if not isinstance(request.similarity, Products):
+        return _attend(request)
+    dtype, center = request.value.dtype, _center(request.value)
+    request = request._replace(value=(request.value - center).to(request.query.dtype))
+    for tensor in request[:3]:
+        if tensor.requires_grad:
+            tensor.register_hook(_once)
+    with without_autocast(center.device):
+        pooled = _attend(request)
+    return _as_autocast((pooled + center).to(dtype))
+
+
+def _attend(request: Request) -> Tensor:
+    """Pool values by dot products, in the precision that they have."""
     mask, is_causal = request.bias, request.is_causal
     allowed = None if request.attn_mask is request.lengths is None else request.mask()
     request, _ = request.without_padding(allowed)
@@ -203,13 +175,13 @@ def pool_by_attention(request: Request) -> Tensor:
         is_causal = False
     # zero columns give queries, keys and values equal widths
     query, key, value = request.query, request.key, request.value
-    similarity = cast(DotProductSimilarity | BilinearSimilarity, request.similarity)
+    similarity = cast(DotProductSimilarity | Products, request.similarity)
     query, key = similarity.points(query, key)
-    scale = 1.0 if isinstance(similarity, BilinearSimilarity) else similarity.factor(query.shape[-1])
+    scale = similarity.factor(query.shape[-1])
     batch = _batch_of(query, key, value, mask)
-    columns, rows = value.shape[-1], query.shape[-2]
-    if not (rows and key.shape[-2] and columns and all(batch)):
-        return _nothing(query, key, value)
+    columns, (rows, keys) = value.shape[-1], request.shape[-2:]
+    if 0 in (rows, keys, columns, *batch):
+        return _nothing(batch, query, key, value)
     more = max(columns, query.shape[-1])
     # Columns of zeros change neither products nor sums, and equal widths are what torch streams. None would be a copy.
     tensors = [
@@ -217,8 +189,8 @@ def pool_by_attention(request: Request) -> Tensor:
         for tensor in (query, key, value)
     ]
     if mask is not None:
-        mask = _as_sequences(mask if mask.dtype == torch.bool else mask.to(query.dtype), batch, rows, key.shape[-2])
-        mask = mask[:, None]
+        mask = mask if mask.dtype == torch.bool else mask.to(query.dtype)
+        mask = _as_sequences(mask.expand(*batch, rows, keys), batch)[:, None]
     wide_query, wide_key, wide_value = tensors
     pooled = scaled_dot_product_attention(
         wide_query, wide_key, wide_value, attn_mask=mask, is_causal=is_causal, scale=scale
@@ -236,12 +208,8 @@ def _once(gradient: Tensor) -> None:
 
 def pool_in_blocks(request: Request) -> Tensor:
     """Pool values for one block of queries at a time, recomputing its weights in the backward pass."""
-
-    def pool_some(queries: slice) -> Tensor:
-        return _pool_with_care(request, queries)[0]
-
     rows, keys_at_once = request.query.shape[-2], request.key.shape[-2] * request.batch.numel()
     bytes_of_row = keys_at_once * request.columns_of_differences * max(4, request.query.element_size())
     size = math.ceil(BLOCK_BYTES / max(1, bytes_of_row))
-    blocks = [slice(start, min(start + size, rows)) for start in range(0, rows, size)]
-    return torch.cat([checkpoint(pool_some, block, use_reentrant=False) for block in blocks], dim=-2)
+    blocks = [slice(start, start + size) for start in range(0, rows, size)]
+    return torch.cat([checkpoint(_pool_with_care, request, block, use_reentrant=False)[0] for block in blocks], dim=-2)

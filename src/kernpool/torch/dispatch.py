@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import reduce
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -24,9 +24,10 @@ from kernpool.torch.masks import (
     with_key_padding,
     with_repeated_heads,
 )
-from kernpool.torch.similarities import BilinearSimilarity, DotProductSimilarity, KernelSimilarity, Products
+from kernpool.torch.similarities import DotProductSimilarity, KernelSimilarity, Products
 
 Similarity = Callable[[Tensor, Tensor], Tensor]
+Kind = TypeVar("Kind", bound=nn.Module)
 
 ALGORITHMS = ("auto", "dense", "fused", "blocks")
 
@@ -171,15 +172,17 @@ class Request(NamedTuple):
 
     def mask(self, queries: slice = slice(None)) -> Tensor | None:
         """Return a boolean mask that broadcasts, True where a query may use a key; None if nothing is masked."""
-        counts, key = self.counts(queries), torch.arange(self.shape[-1], device=self.query.device)
-        conditions = []
+        counts, conditions = self.counts(queries), []
+        if self.attn_mask is counts is None and not self.exclude_self:
+            return None
+        key = torch.arange(self.shape[-1], device=self.query.device)
         if self.attn_mask is not None:
             conditions.append(self.attn_mask if self.bias is None else ~torch.isneginf(self.bias))
         if counts is not None:
             conditions.append(key < counts)
         if self.exclude_self:
             conditions.append(key != torch.arange(self.shape[-2], device=key.device)[queries, None])
-        return reduce(torch.logical_and, conditions) if conditions else None
+        return reduce(torch.logical_and, conditions)
 
 
 def _with_scale(similarity: Similarity, scale: float) -> Similarity:
@@ -235,6 +238,7 @@ FEW_VALUES = 3  # columns; for more, products are quicker than the engine for an
 # one value, which it pads to the columns of keys, half more.
 PAIRS_TO_STREAM = 1 << 17
 FEW = f"at most {FEW_NUMBERS} pairs times columns, few enough for a table of all weights"
+STREAMS = "torch streams the keys of dot products"
 RIGHT = "keys are near enough to each other, in widths, for products, if need be in double precision"
 
 
@@ -307,11 +311,12 @@ def _choose(request: Request, products: Request | None) -> Route:
     why_not = _why_not_by_engine(request)
     # Exports ask for no sizes.
     numbers = 0 if exporting else request.pairs * (products or request).columns_of_differences
-    if products is not None:
-        if not _why_not_by_attention(products):
-            return Route("attention", f"torch streams the keys of dot products, and {RIGHT}")
-        if not fused:
-            why_not = RIGHT
+    if products is not None or _is_plain(request.similarity, DotProductSimilarity):
+        why_not_streamed = _why_not_by_attention(products or request)
+        if not why_not_streamed:
+            return Route("attention", STREAMS if products is None else f"{STREAMS}, and {RIGHT}")
+        if products is None or not fused:
+            why_not = why_not_streamed
     if not why_not:
         if request.degree:
             return Route("engine", "nothing else fits local planes")
@@ -320,12 +325,6 @@ def _choose(request: Request, products: Request | None) -> Route:
         if numbers > MOST_NUMBERS or (numbers and request.pairs_of_sequence * request.query.shape[-1] > FEW_NUMBERS):
             return Route("engine", f"more than {FEW_NUMBERS} pairs times columns, for which compiled loops are faster")
         why_not = FEW
-    elif isinstance(request.similarity, DotProductSimilarity | BilinearSimilarity) and _is_unmodified(
-        request.similarity
-    ):
-        why_not = _why_not_by_attention(request)
-        if not why_not:
-            return Route("attention", "torch streams the keys of dot products")
     if request.degree or fused:
         raise ValueError(
             f"degree={request.degree} with algorithm={request.algorithm!r} is not possible here: {why_not}"
@@ -340,7 +339,7 @@ def _choose(request: Request, products: Request | None) -> Route:
 def _as_products(request: Request) -> Request | None:
     """Return the request with a Gaussian as dot products; None where another way is quicker, or more precise."""
     similarity = request.similarity
-    if not isinstance(similarity, KernelSimilarity) or not _is_unmodified(similarity):
+    if not _is_plain(similarity, KernelSimilarity):
         return None
     # Programs that are traced now are for other numbers, too, which cannot be looked at; nor can those in a CUDA graph.
     is_captured = request.query.is_cuda and torch.cuda.is_current_stream_capturing()
@@ -361,7 +360,7 @@ def _as_products(request: Request) -> Request | None:
 
 def _why_not_by_engine(request: Request) -> str:
     similarity = request.similarity
-    if not isinstance(similarity, KernelSimilarity) or not _is_unmodified(similarity):
+    if not _is_plain(similarity, KernelSimilarity):
         return f"{type(similarity).__name__} is not one of kernpool.torch's kernel similarities"
     if not request.query.is_cpu:
         return f"the engine runs on the processor, and the tensors are on {request.query.device}; use .cpu()"
@@ -371,12 +370,11 @@ def _why_not_by_engine(request: Request) -> str:
 def _why_not_by_attention(request: Request) -> str:
     mask = request.attn_mask
     if isinstance(request.similarity, Products):
-        is_masked = mask is not None or request.lengths is not None
+        is_masked = mask is not None or request.lengths is not None or request.exclude_self
         few = request.pairs_of_sequence <= PAIRS_TO_STREAM or request.value.shape[-1] <= FEW_VALUES
         few = few and request.query.is_cpu and request.pairs <= MOST_NUMBERS
         # Values are centred, and products in double precision, where weights are made.
-        if is_masked or few or request.query.dtype == torch.float64 != request.value.dtype:
-            return RIGHT
+        return RIGHT if is_masked or few or request.query.dtype == torch.float64 != request.value.dtype else ""
     if request.exclude_self:
         return "scores go to torch's own attention, which does not know exclude_self; use a mask"
     one_row = request.lengths is not None if mask is None else mask.shape[-2] == 1
@@ -385,12 +383,8 @@ def _why_not_by_attention(request: Request) -> str:
     return ""
 
 
-def _is_unmodified(similarity: nn.Module) -> bool:
-    """Return whether a similarity has kernpool's ``forward`` (kernel, dot product or bilinear) and no forward hooks."""
-    if similarity._forward_hooks or similarity._forward_pre_hooks:
+def _is_plain(similarity: Similarity, kind: type[Kind]) -> TypeGuard[Kind]:
+    """Return whether a similarity has the ``forward`` of a kind of kernpool's, and no forward hooks."""
+    if not isinstance(similarity, kind) or similarity._forward_hooks or similarity._forward_pre_hooks:
         return False
-    return type(similarity).forward in (
-        KernelSimilarity.forward,
-        DotProductSimilarity.forward,
-        BilinearSimilarity.forward,
-    )
+    return type(similarity).forward is kind.forward

@@ -23,6 +23,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.nn.functional import pad
 
 from kernpool.data.array_validation import refuse_foreign
 from kernpool.execution.error_messages import abbreviate, as_count, check_choice, explain_calls
@@ -152,14 +153,6 @@ def check_sizes(query: Tensor, key: Tensor, query_size: int | None = None, key_s
         )
 
 
-# The logarithm of a Gaussian is a dot product of centred points less half of the squared key, whose rounding grows
-# with the squared distance of keys from their center, in bandwidths. Up to these, errors of pooled values are below
-# 3e-7 of values of size one, in two tight clusters too, where differences are right to 1e-7. In double precision
-# errors are .8 times those of differences, and of gradients at most 1.6 times.
-LARGEST_SPREAD = 4.0
-LARGEST_IN_DOUBLE = 1e8
-
-
 class Products(NamedTuple):
     """Gaussian logits as dot products of centred points, in the precision of the points."""
 
@@ -169,6 +162,14 @@ class Products(NamedTuple):
         """Return logits of shape (..., L, S); never in half precision, in which they would be mostly rounding."""
         with without_autocast(query.device):
             return (query @ key.mT).add_(self.by_key.mT)
+
+    def points(self, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
+        """Return points with one more column, whose dot products are the logits."""
+        return pad(query, (0, 1), value=1.0), torch.cat([key, self.by_key], dim=-1)
+
+    def factor(self, _columns: int) -> float:
+        """Return the factor of the dot products."""
+        return 1.0
 
 
 Parameterization = Literal["log_bandwidth", "inverse_bandwidth"]
@@ -242,12 +243,12 @@ class KernelSimilarity(nn.Module):
     1.3e154 in float64; a query whose keys are all that far counts as having none.
 
     **Rounding, cost.** Distances are formed from differences, in memory of O(L S E). Layers take Gaussian weights from
-    matrix products of centred points: in the precision of the data where keys are within 2 bandwidths of their mean,
-    of float32 on the processor in double precision within 1e4. In float32, values are then right to 2e-6 of their
-    range, and gradients to a few roundings of their terms, which may nearly cancel: in tight clusters those by
-    differences have more digits. Logits have the precision of the data,
-    float32 at least; give float64 data a float64 width (``dtype=``), or the width alone limits the result to seven
-    digits.
+    matrix products of centred points: in the precision of the data where the keys of each sequence are within 3
+    bandwidths of their mean, and within 1.2 on average (root mean square); of float32 on the processor in double
+    precision within 1e4. In float32, values are then right to 2e-6 of their range, and gradients are as by
+    ``torch.cdist``, in tight clusters a digit less. On accelerators leave ``torch.backends.cuda.matmul.allow_tf32``
+    False: products with it have three digits. Logits have the precision of the data, float32 at least; give float64
+    data a float64 width (``dtype=``), or the width alone limits the result to seven digits.
 
     References
     ----------
@@ -369,12 +370,16 @@ class KernelSimilarity(nn.Module):
         if self.kernel_name != "gaussian":
             return None
         query, key = at_least_single(query), at_least_single(key)
-        center = key.detach().mean(-2, keepdim=True)
+        center, share, is_map = key.detach().mean(-2, keepdim=True), torch.ones(()), self.form == "linear"
         if used is not None:
-            center = center / used.float().mean(-2, keepdim=True).clamp(min=1e-30)
-        dtype, is_map = key.dtype, self.form == "linear"
-        # Single precision where it does; else double costs half of what differences do.
-        for precision in (dtype, torch.float64)[: 1 + key.is_cpu]:
+            share = used.float().mean(-2, keepdim=True).clamp(min=1e-30)
+            center = center / share
+        # The rounding of products grows with half of the squared distance of keys from their center, in bandwidths: at
+        # most this of a sequence's furthest key, for errors below 3e-7 of values of size one, and on average, for those
+        # of gradients: two columns, 300 rows: 1.5 to 4 times those of explicit differences, .8 to 1.2 times those of
+        # torch.cdist; two tight clusters 4 to 10 times. In double precision, at half the cost of differences: below 1.
+        limits = (key.dtype, 4.5, 0.75), (torch.float64, 5e7, 5e7)
+        for precision, largest, usual in limits[: 1 + (key.is_cpu and key.dtype == torch.float32)]:
             far, near = (points.to(precision) - center for points in (query, key))
             if used is not None:
                 near = near.masked_fill(~used, 0.0)
@@ -383,9 +388,13 @@ class KernelSimilarity(nn.Module):
             with without_autocast(key.device):
                 far, near = (points @ widths if is_map else points * widths for points in (far, near))
             by_key = -0.5 * (near * near).sum(dim=-1, keepdim=True)
-            largest = LARGEST_SPREAD if precision == dtype else LARGEST_IN_DOUBLE
+            spread = -by_key.detach()
             try:
-                if by_key.detach().min().item() >= -0.5 * largest and far.detach().norm().item() < 1e15:
+                furthest = spread.max().item()
+                is_near = furthest <= usual or (
+                    furthest <= largest and (spread.mean(-2, keepdim=True) / share).max().item() <= usual
+                )
+                if is_near and torch.linalg.vector_norm(far.detach()).item() < 1e15:
                     return Products(by_key), far, near
             except RuntimeError:  # of torch.func.vmap, the device "meta" and no keys, which have no numbers to look at
                 return None
@@ -393,19 +402,19 @@ class KernelSimilarity(nn.Module):
 
     def extra_repr(self) -> str:
         """Return the kernel and the current bandwidths, for ``repr``."""
+        return f"kernel={self.kernel_name!r}, {self._shown()}"
+
+    def _shown(self) -> str:
         if self.form == "linear":
-            shown = f"size={self.size}, output_size={self.output_size}"
-        elif self._learned.is_meta:
-            shown = "bandwidth=?"
+            return f"size={self.size}, output_size={self.output_size}, form='linear'"
+        if self._learned.is_meta:
+            shown = "?"
         elif isinstance(self.bandwidth, float):
-            shown = f"bandwidth={self.bandwidth:.6g}"
+            shown = f"{self.bandwidth:.6g}"
         else:
-            shown = f"bandwidth=[{', '.join(f'{h:.6g}' for h in self.bandwidth)}]"
+            shown = f"[{', '.join(f'{h:.6g}' for h in self.bandwidth)}]"
         form = "" if self.form == "shared" else f", form={self.form!r}"
-        kernel = "" if isinstance(self, GaussianSimilarity) else f"kernel={self.kernel_name!r}, "
-        return (
-            kernel + shown + form + ("" if self.form == "linear" else f", parameterization={self.parameterization!r}")
-        )
+        return f"bandwidth={shown}{form}, parameterization={self.parameterization!r}"
 
 
 @explain_calls
@@ -464,6 +473,8 @@ class GaussianSimilarity(KernelSimilarity):
             device=device,
             dtype=dtype,
         )
+
+    extra_repr = KernelSimilarity._shown
 
 
 def _differentiable(kernel: str | Kernel) -> str:
@@ -527,9 +538,9 @@ class DotProductSimilarity(nn.Module):
         return query, key
 
     def forward(self, query: Tensor, key: Tensor) -> Tensor:
-        """Return logits of shape (..., L, S) for queries (..., L, E) and keys (..., S, E)."""
+        """Return logits of shape (..., L, S) for queries (..., L, Eq) and keys (..., S, Ek)."""
         query, key = self.points(query, key)
-        return query @ key.transpose(-2, -1) * self.factor(query.shape[-1])
+        return query @ key.mT * self.factor(query.shape[-1])
 
 
 @explain_calls
@@ -583,7 +594,7 @@ class AdditiveSimilarity(nn.Module):
 
 
 @explain_calls
-class BilinearSimilarity(nn.Module):
+class BilinearSimilarity(DotProductSimilarity):
     """Bilinear score: ``s(q, k) = q @ W k``, for queries and keys of different sizes.
 
     Parameters
@@ -613,7 +624,7 @@ class BilinearSimilarity(nn.Module):
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(scale=1.0)
         self.query_size, self.key_size = query_size, key_size
         self.key_map = nn.Linear(key_size, query_size, bias=False, device=device, dtype=dtype)
 
@@ -621,8 +632,3 @@ class BilinearSimilarity(nn.Module):
         """Return queries and mapped keys, the points whose dot product is the score."""
         check_sizes(query, key, self.query_size, self.key_size)
         return query, self.key_map(key)
-
-    def forward(self, query: Tensor, key: Tensor) -> Tensor:
-        """Return logits of shape (..., L, S) for queries (..., L, query_size) and keys (..., S, key_size)."""
-        query, key = self.points(query, key)
-        return query @ key.transpose(-2, -1)
