@@ -22,7 +22,7 @@ from kernpool.torch.similarities import DotProductSimilarity, KernelSimilarity, 
 
 def pool_densely(request: Request) -> tuple[Tensor, Tensor]:
     """Pool values with all weights in memory; return the pooled values and the weights."""
-    found = None if request.dropout_p else _pool_ordinary(request)
+    found = _pool_ordinary(request)
     if found is not None:
         return found
     pooled, weights, empty = _pool_with_care(request, slice(None))
@@ -52,8 +52,8 @@ def _pool_with_care(request: Request, queries: slice) -> tuple[Tensor, Tensor, T
 def _pool_ordinary(request: Request) -> tuple[Tensor, Tensor] | None:
     """Pool on the processor as if all numbers were finite and each query had a key; None if that is not so."""
     # looking at the result instead of preparing for all takes half of the time for 40 queries and keys
-    query, key, value = request.query, request.key, request.value
-    if not query.is_cpu or torch.compiler.is_compiling():
+    query, key, value = request[:3]
+    if request.dropout_p or not query.is_cpu or torch.compiler.is_compiling():
         return None
     mask = request.mask()
     if not (mask is None or isinstance(request.similarity, KernelSimilarity | Products)):
@@ -155,14 +155,14 @@ def pool_by_attention(request: Request) -> Tensor:
     """Pool values with torch's ``scaled_dot_product_attention``."""
     if not isinstance(request.similarity, Products):
         return _attend(request)
-    dtype, center = request.value.dtype, _center(request.value)
+    center = _center(request.value)
     request = request._replace(value=(request.value - center).to(request.query.dtype))
     for tensor in request[:3]:
         if tensor.requires_grad:
             tensor.register_hook(_once)
     with without_autocast(center.device):
         pooled = _attend(request)
-    return _as_autocast((pooled + center).to(dtype))
+    return _as_autocast((pooled + center).to(center.dtype))
 
 
 def _attend(request: Request) -> Tensor:
@@ -174,10 +174,10 @@ def _attend(request: Request) -> Tensor:
         mask = allowed if mask is None else mask.masked_fill(~allowed, -torch.inf)
         is_causal = False
     # zero columns give queries, keys and values equal widths
-    query, key, value = request.query, request.key, request.value
+    query, key, value = request[:3]
     similarity = cast(DotProductSimilarity | Products, request.similarity)
     query, key = similarity.points(query, key)
-    scale = similarity.factor(query.shape[-1])
+    scale = 1.0 if isinstance(similarity, Products) else similarity.factor(query.shape[-1])
     batch = _batch_of(query, key, value, mask)
     columns, (rows, keys) = value.shape[-1], request.shape[-2:]
     if 0 in (rows, keys, columns, *batch):

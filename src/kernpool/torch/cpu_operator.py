@@ -242,9 +242,8 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None
 
 
 def _backward(ctx: Any, cotangent: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
-    *tensors, shift, denominator, numerator = ctx.saved_tensors
-    wanted = list(ctx.needs_input_grad[:4])
-    found = pull_back(cotangent, *tensors, *ctx.options, shift, denominator, numerator, wanted)
+    saved, wanted = ctx.saved_tensors, list(ctx.needs_input_grad[:4])
+    found = pull_back(cotangent, *saved[:7], *ctx.options, *saved[7:], wanted)
     gradients = [gradient if want else None for gradient, want in zip(found, wanted, strict=True)]
     return (*gradients, *[None] * (FIELDS - len(gradients)))
 

@@ -203,29 +203,24 @@ def check_algorithm(
         raise TypeError(f"similarity must be a layer such as GaussianSimilarity(bandwidth=1.0), got {found}")
     check_choice("algorithm", algorithm, ALGORITHMS)
     weights = "return_weights=True" if return_weights else f"dropout={dropout_p}" if dropout_p else ""
-    why_not = _conflict(algorithm, degree, similarity, dropout_p, weights)
-    if why_not:
-        raise ValueError(why_not)
-
-
-def _conflict(algorithm: str, degree: int, similarity: Similarity, dropout_p: float, weights: str) -> str:
-    """Return which option is out of range or excludes another, with the remedy; an empty string if none does."""
+    why_not = ""
     if not 0.0 <= dropout_p <= 1.0:
-        return f"dropout must be a probability between 0 and 1, got {dropout_p}"
-    if degree not in (0, 1):
-        return f"degree must be 0, local constant, or 1, local linear, got {abbreviate(degree)}"
-    if degree and weights:
-        return f"{weights} needs weights of keys, which a local linear fit does not have; use degree=0"
-    if degree and algorithm in ("dense", "blocks"):
-        return f"degree=1, a local linear fit, has no dense layer; use algorithm='auto', not {algorithm!r}"
-    if degree and not isinstance(similarity, KernelSimilarity):
-        return (
+        why_not = f"dropout must be a probability between 0 and 1, got {dropout_p}"
+    elif degree not in (0, 1):
+        why_not = f"degree must be 0, local constant, or 1, local linear, got {abbreviate(degree)}"
+    elif degree and weights:
+        why_not = f"{weights} needs weights of keys, which a local linear fit does not have; use degree=0"
+    elif degree and algorithm in ("dense", "blocks"):
+        why_not = f"degree=1, a local linear fit, has no dense layer; use algorithm='auto', not {algorithm!r}"
+    elif degree and not isinstance(similarity, KernelSimilarity):
+        why_not = (
             f"degree=1 needs a similarity of distances, got {type(similarity).__name__}; use GaussianSimilarity or "
             "KernelSimilarity"
         )
-    if algorithm == "fused" and dropout_p:
-        return f"dropout={dropout_p} needs the weights, which algorithm='fused' never makes; use 'auto'"
-    return ""
+    elif algorithm == "fused" and dropout_p:
+        why_not = f"dropout={dropout_p} needs the weights, which algorithm='fused' never makes; use 'auto'"
+    if why_not:
+        raise ValueError(why_not)
 
 
 # Pairs of a sequence times columns: up to here the dense layer is the fastest way. With gradients, one thread, the
@@ -322,7 +317,7 @@ def _choose(request: Request, products: Request | None) -> Route:
             return Route("engine", "nothing else fits local planes")
         if fused:
             return Route("engine", "as asked")
-        if numbers > MOST_NUMBERS or (numbers and request.pairs_of_sequence * request.query.shape[-1] > FEW_NUMBERS):
+        if numbers > MOST_NUMBERS or numbers > FEW_NUMBERS * request.batch.numel():
             return Route("engine", f"more than {FEW_NUMBERS} pairs times columns, for which compiled loops are faster")
         why_not = FEW
     if request.degree or fused:

@@ -202,7 +202,7 @@ def valid_lengths(valid_lens: Tensor, shape: torch.Size) -> Tensor:
     # This reads the device: impossible under torch.func.vmap, and skipped in compilation and on "meta".
     if not (torch.compiler.is_compiling() or valid_lens.is_meta or valid_lens.numel() == 0):
         keys = shape[-1]
-        for wrong in (int(end) for end in torch.aminmax(valid_lens)):
+        for wrong in map(int, torch.aminmax(valid_lens)):
             if not 0 <= wrong <= keys:
                 raise ValueError(f"valid_lens must be between 0 and the number of keys, {keys}, got {wrong}")
     return lengths

@@ -279,8 +279,8 @@ class AttentionPooling(nn.Module):
 
     def extra_repr(self) -> str:
         """Return the settings that differ from their defaults, for ``repr``."""
-        shown = {"dropout": (self.dropout, 0.0), "degree": (self.degree, 0), "algorithm": (self.algorithm, "auto")}
-        return ", ".join(f"{name}={value!r}" for name, (value, default) in shown.items() if value != default)
+        shown = {"dropout": 0.0, "degree": 0, "algorithm": "auto"}
+        return ", ".join(f"{name}={value!r}" for name in shown if (value := getattr(self, name)) != shown[name])
 
     def forward(
         self,

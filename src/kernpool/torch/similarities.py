@@ -167,10 +167,6 @@ class Products(NamedTuple):
         """Return points with one more column, whose dot products are the logits."""
         return pad(query, (0, 1), value=1.0), torch.cat([key, self.by_key], dim=-1)
 
-    def factor(self, _columns: int) -> float:
-        """Return the factor of the dot products."""
-        return 1.0
-
 
 Parameterization = Literal["log_bandwidth", "inverse_bandwidth"]
 
@@ -242,7 +238,8 @@ class KernelSimilarity(nn.Module):
     40 does no harm to data of size one in float32. Squared distances overflow at 1.8e19 bandwidths in float32 and
     1.3e154 in float64; a query whose keys are all that far counts as having none.
 
-    **Rounding, cost.** Distances are formed from differences, in memory of O(L S E). Layers take Gaussian weights from
+    **Rounding, cost.** Distances are formed from differences, in memory of O(L S E), and in 2 to 17 times the time of
+    ``torch.cdist``, which has no second derivatives, for 2 to 64 columns. Layers take Gaussian weights from
     matrix products of centred points: in the precision of the data where the keys of each sequence are within 3
     bandwidths of their mean, and within 1.2 on average (root mean square); of float32 on the processor in double
     precision within 1e4. In float32, values are then right to 2e-6 of their range, and gradients are as by
@@ -491,8 +488,7 @@ def _differentiable(kernel: str | Kernel) -> str:
 def _center_of(key: Tensor) -> Tensor:
     """Return the column means of the keys that are not zero (padding), with NaN and infinity counted as zero."""
     # subtracting it from queries and keys keeps precision and changes no distance
-    key = key.detach()
-    key = torch.where(torch.isfinite(key), key, 0.0)
+    key = key.detach().nan_to_num(0.0, 0.0, 0.0)
     rows = (key != 0).any(dim=-1, keepdim=True).sum(dim=-2, keepdim=True)
     return key.sum(dim=-2, keepdim=True) / rows.clamp(min=1)
 
