@@ -53,7 +53,7 @@ def _pool_ordinary(request: Request) -> tuple[Tensor, Tensor] | None:
     """Pool on the processor as if all numbers were finite and each query had a key; None if that is not so."""
     # looking at the result instead of preparing for all takes half of the time for 40 queries and keys
     query, key, value = request[:3]
-    if request.dropout_p or not query.is_cpu or torch.compiler.is_compiling():
+    if request.dropout_p or not _are_finite(query, key):
         return None
     mask = request.mask()
     if not (mask is None or isinstance(request.similarity, KernelSimilarity | Products)):
@@ -65,15 +65,15 @@ def _pool_ordinary(request: Request) -> tuple[Tensor, Tensor] | None:
         logits = logits.masked_fill(~mask, -torch.inf)
     weights, center = torch.softmax(logits, dim=-1).to(value.dtype), value.detach().mean(-2, keepdim=True)
     pooled = (weights @ (value - center)).add_(center)
-    # Of products, the points are finite where the results are.
-    inputs = () if isinstance(request.similarity, Products) else (key, query)
-    return (pooled, weights) if _are_finite(pooled, *inputs) else None
+    return (pooled, weights) if _are_finite(pooled) else None
 
 
 def _are_finite(*tensors: Tensor) -> bool:
-    """Return whether the sums of tensors are finite, as they are only if all entries are."""
+    """Return whether the sums of tensors are finite, as they are only if all entries are; False on other devices."""
+    if torch.compiler.is_compiling():
+        return False
     try:
-        return all(math.isfinite(tensor.detach().sum().item()) for tensor in tensors)
+        return all(tensor.is_cpu and math.isfinite(tensor.detach().sum().item()) for tensor in tensors)
     except RuntimeError:  # of torch.func.vmap and others, which have no numbers to look at
         return False
 
@@ -195,9 +195,12 @@ def _attend(request: Request) -> Tensor:
     pooled = scaled_dot_product_attention(
         wide_query, wide_key, wide_value, attn_mask=mask, is_causal=is_causal, scale=scale
     )
+    pooled = pooled.reshape(*batch, rows, more)[..., :columns]
     # On the way through torch's loops a NaN among the keys is lost.
+    if _are_finite(query, key):
+        return pooled
     wrong = ~(torch.isfinite(query).all(-1, keepdim=True) & torch.isfinite(key).all(-1).all(-1)[..., None, None])
-    return pooled.reshape(*batch, rows, more)[..., :columns].masked_fill(wrong, torch.nan)
+    return pooled.masked_fill(wrong, torch.nan)
 
 
 def _once(gradient: Tensor) -> None:
@@ -208,7 +211,7 @@ def _once(gradient: Tensor) -> None:
 
 def pool_in_blocks(request: Request) -> Tensor:
     """Pool values for one block of queries at a time, recomputing its weights in the backward pass."""
-    rows, keys_at_once = request.query.shape[-2], request.key.shape[-2] * request.batch.numel()
+    rows, keys_at_once = request.shape[-2], request.shape[-1] * request.batch.numel()
     bytes_of_row = keys_at_once * request.columns_of_differences * max(4, request.query.element_size())
     size = math.ceil(BLOCK_BYTES / max(1, bytes_of_row))
     blocks = [slice(start, start + size) for start in range(0, rows, size)]

@@ -385,11 +385,11 @@ class KernelSimilarity(nn.Module):
             with without_autocast(key.device):
                 far, near = (points @ widths if is_map else points * widths for points in (far, near))
             by_key = -0.5 * (near * near).sum(dim=-1, keepdim=True)
-            spread = -by_key.detach()
+            spread = by_key.detach()
             try:
-                furthest = spread.max().item()
+                furthest = -spread.min().item()
                 is_near = furthest <= usual or (
-                    furthest <= largest and (spread.mean(-2, keepdim=True) / share).max().item() <= usual
+                    furthest <= largest and (spread.mean(-2, keepdim=True) / share).min().item() >= -usual
                 )
                 if is_near and torch.linalg.vector_norm(far.detach()).item() < 1e15:
                     return Products(by_key), far, near
