@@ -7,7 +7,7 @@ Group labels are one per row, none of them missing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -234,6 +234,21 @@ class Encoding:
         """
         kinds: list[Kind] = ["numeric"] * columns
         return cls(None if labels is None else tuple(labels), tuple(kinds))
+
+    def without(self, columns: Collection[int]) -> Encoding:
+        """Return the encoding of a table without the columns at these positions, of which no option speaks."""
+        kept = [i for i in range(len(self.kinds)) if i not in columns]
+        numbers = [a for a, i in enumerate(self.numeric) if i in kept]
+        levels = [a for a, i in enumerate(self.categorical) if i in kept]
+        binary = [i for i, kind in enumerate(self.kinds) if kind == "binary"]
+        return Encoding(
+            None if self.labels is None else tuple(self.labels[i] for i in kept),
+            tuple(self.kinds[i] for i in kept),
+            tuple(self.levels[a] for a in levels),
+            tuple(self.places[a] for a in levels),
+            tuple(pair for i, pair in zip(binary, self.pairs, strict=True) if i in kept),
+            tuple(replace(one, columns=tuple(map(numbers.index, one.columns))) for one in self.options),
+        )
 
     @property
     def names(self) -> tuple[str, ...] | None:

@@ -17,6 +17,7 @@ from kernpool.estimators.methods.conditional_distribution import ConditionalDist
 from kernpool.estimators.methods.inference import Prediction
 from kernpool.estimators.methods.prediction import row_diagnostics
 from kernpool.estimators.regressors import LocalLinearRegressor, LocalPolynomialRegressor, NadarayaWatsonRegressor
+from kernpool.estimators.semiparametric.partially_linear import PartiallyLinearRegressor
 from kernpool.estimators.stacking.estimators import KernelStackingClassifier, KernelStackingRegressor
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "LocalPolynomialRegressor",
     "NadarayaWatsonClassifier",
     "NadarayaWatsonRegressor",
+    "PartiallyLinearRegressor",
     "Prediction",
     "distribution_bandwidth",
     "row_diagnostics",

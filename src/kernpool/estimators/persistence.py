@@ -31,8 +31,9 @@ from kernpool.data.column_options import OPTIONS, PooledColumn
 from kernpool.data.columns import all_text
 from kernpool.estimators.classifier import NadarayaWatsonClassifier
 from kernpool.estimators.kernel_smoother import KernelSmoother
-from kernpool.estimators.model import as_fitted, check_parameters, holder_of
+from kernpool.estimators.model import FittedModel, as_fitted, check_parameters, holder_of
 from kernpool.estimators.regressors import LocalLinearRegressor, LocalPolynomialRegressor, NadarayaWatsonRegressor
+from kernpool.estimators.semiparametric.partially_linear import PartiallyLinearRegressor
 from kernpool.estimators.stacking.estimators import KernelStackingClassifier, KernelStackingRegressor
 from kernpool.estimators.stacking.kernel_ridge import KernelRidge, Spectrum
 from kernpool.estimators.stacking.ridge_kernels import AnovaKernel, ColumnKernel, LaplaceKernel
@@ -43,8 +44,8 @@ from kernpool.pooling import ChunkPairs, Floor, Nearest
 
 HEADER, VERSION = "kernpool.json", 2  # of a robust fit version 1 has weights under another name
 SMOOTHERS = (NadarayaWatsonRegressor, LocalLinearRegressor, LocalPolynomialRegressor, NadarayaWatsonClassifier)
-MODELS = (*SMOOTHERS, KernelStackingRegressor, KernelStackingClassifier)
-Model = KernelSmoother | KernelStackingRegressor | KernelStackingClassifier
+MODELS = (*SMOOTHERS, PartiallyLinearRegressor, KernelStackingRegressor, KernelStackingClassifier)
+Model = KernelSmoother | PartiallyLinearRegressor | KernelStackingRegressor | KernelStackingClassifier
 PARTS = (
     BandwidthSearch, Encoding, PooledColumn, *OPTIONS, ScoreCalibration,
     KernelRidge, LaplaceKernel, AnovaKernel, ColumnKernel, Spectrum, StandardColumns, FittedStack, Floor, Nearest,
@@ -140,12 +141,14 @@ def _untrusted(content: bytes) -> str | None:
 
 def _without_built(model: Model) -> Any:
     """Return a copy of a model without what is made again when it is loaded, and without rows that lie in files."""
-    if not isinstance(model, SMOOTHERS):
+    if isinstance(model, KernelStackingRegressor | KernelStackingClassifier):
         stack = copy.copy(model)
         stack._stack = replace(model._stack, local=_without_built(model._stack.local))
         stack.members_ = stack._stack.members
         return stack
     saved = as_fitted(model)
+    if isinstance(saved, PartiallyLinearRegressor):
+        saved.curve_ = _without_built(saved.curve_)
     for name in ("source_", *BUILT):
         saved.__dict__.pop(name, None)
     saved.index_ = _plain_index(saved.index_)
@@ -176,7 +179,7 @@ def _read_index(labels: Any) -> Any:
     return found if isinstance(labels, str) else found(labels)
 
 
-def _columns_of(model: KernelSmoother, features: Sequence[str] | None, target: str | None) -> dict[str, Any]:
+def _columns_of(model: FittedModel, features: Sequence[str] | None, target: str | None) -> dict[str, Any]:
     """Return what the header says of columns and data files."""
     check_parameters(model)
     reference = getattr(model, "reference_", None)
@@ -245,7 +248,9 @@ def load_model(path: str | Path, *, memory: int | None = None) -> Any:
 
 def _complete(model: Model, memory: int | None) -> None:
     """Check the parameters of a loaded model, and open the data files that it refers to."""
-    local: KernelSmoother = holder_of(model)
+    local = holder_of(model)
+    if isinstance(local, PartiallyLinearRegressor):
+        _complete(local.curve_, memory)
     local.index_ = _read_index(local.index_)
     check_parameters(local)
     reference = getattr(local, "reference_", None)

@@ -10,6 +10,7 @@ weights; the subpackage `smoother` computes them.
 
 from kernpool.execution.interval import Interval
 from kernpool.inference.class_probabilities import Probabilities
+from kernpool.inference.coefficients import Coefficients
 from kernpool.inference.confidence.intervals import interval
 from kernpool.inference.explanation import AdditiveTerms, Explanation
 from kernpool.inference.hypothesis_tests.base import SignificanceTable, TestResult
@@ -22,6 +23,7 @@ from kernpool.inference.variance.standard_errors import ExtrapolationWarning, In
 
 __all__ = [
     "AdditiveTerms",
+    "Coefficients",
     "Explanation",
     "ExtrapolationWarning",
     "InferenceWarning",

@@ -101,7 +101,7 @@ class Summary(PrintedResult):
         `width` and `relevance`; of regressors among them also `rss`, `correlation_r2`, `aicc`, `gcv`,
         `effective_rows` (least, median and largest), `few`, the fraction of rows with an effective sample size below
         ten, `alone`, the number of rows with no other in their window, and after a fit with groups `n_clusters`,
-        `cluster_sizes`, `cluster_r2` and `cluster_error`; of classifiers `prior_share` and `alone`. Of stacks:
+        `cluster_sizes`, `cluster_r2` and `cluster_error`; of partially linear ones `coefficients`; of classifiers `prior_share` and `alone`. Of stacks:
         `members`, each with `name`, `weight` and `loo_score`.
     facts : dict
         Lines of the printed summary below its table.
@@ -132,6 +132,8 @@ class Summary(PrintedResult):
         if "kernel" in found:
             lines.append(f"kernel {found['kernel']}, {found['chosen']}")
         table = _lines_of(found["columns"]) if "columns" in found else _lines_of_members(found)
+        if "coefficients" in found:
+            lines += ["", *found["coefficients"].lines()]
         lines += ["", *table, "", *(f"  {line}" for line in lines_of(self.facts, 22))]
         return "\n".join(lines + (["", self.note] if self.note else []))
 
@@ -149,6 +151,9 @@ def summary_of_regression(name: str, columns: int, values: dict[str, Any]) -> Su
         "R2": f"{listed(values['r2'])}, {without} {listed(values['loo_r2'])}"
         + "; undefined where y is constant" * (not np.isfinite(values["r2"]).all()),
     }
+    if "coefficients" in values:
+        errors = "cluster-robust" if "n_clusters" in values else "robust (HC3)"
+        facts["standard errors"] = f"{errors}, t with {values['coefficients'].df:.4g} degrees of freedom"
     if "aicc" in values:
         facts["AICc, GCV"] = f"{listed(values['aicc'])}; {listed(values['gcv'])}"
     facts[f"{without} error"] = f"{values['loo_error']:.4g}"

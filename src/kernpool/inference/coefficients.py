@@ -1,0 +1,178 @@
+"""Coefficients of columns that are linear next to a curve, from leave-one-out residuals (Robinson 1988).
+
+With residuals R of the columns and r of y, each less its leave-one-out smooth of the other columns, and weights w::
+
+    b = (R'WR)^-1 R'Wr,    e = r - Rb,    V = n / (n - p - tr S) sum_i w_i d_i d_i',    d_i = b - b_(-i)
+
+where b_(-i) is b without a unit of row i: HC3. With clusters d is of a whole cluster; in an order the products of d
+up to twice the gap apart count, tapered as Newey and West have it. S is the hat matrix of the curve.
+
+Of 200 samples of 60 rows, 95 percent intervals from residuals of fits that contain the row cover 83 in a hundred: a
+row that is part of its own smooth shrinks its residual.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import qr, solve_triangular
+from scipy.special import stdtr, stdtrit
+
+from kernpool.core import Exclusion
+from kernpool.execution.text_table import PrintedResult, columns_of_text, digits_beside, frame_of
+from kernpool.inference.variance.dependent_rows import LAGS, sums_of_places
+
+Array = NDArray[np.float64]
+
+# Standard deviation of a column beyond what the others explain, in its own: what smooths miss of a curve is as large.
+LEAST = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class Coefficients(PrintedResult):
+    """Coefficients with standard errors, tests of zero and confidence intervals; prints as a regression table.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Columns; of a category the column and the level, as in ``region[north]``.
+    coef, standard_error, lower, upper : ndarray of shape (p,)
+        Coefficients, their standard errors, and the limits of their intervals.
+    covariance : ndarray of shape (p, p)
+        Their covariance matrix.
+    df : float
+        Degrees of freedom of Student's t.
+    level : float
+        Confidence level.
+    """
+
+    names: tuple[str, ...]
+    coef: Array
+    standard_error: Array
+    lower: Array
+    upper: Array
+    covariance: Array
+    df: float
+    level: float
+
+    @classmethod
+    def of(cls, names: Sequence[str], coef: Array, covariance: Array, df: float, level: float) -> Coefficients:
+        """Return the table of coefficients with this covariance."""
+        error = np.sqrt(np.diagonal(covariance))
+        half = -stdtrit(df, 0.5 * (1.0 - level)) * error
+        return cls(tuple(names), coef.copy(), error, coef - half, coef + half, covariance.copy(), df, level)
+
+    @property
+    def statistic(self) -> Array:
+        """The t statistics: coefficients over their standard errors."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(self.coef / self.standard_error)
+
+    @property
+    def p_value(self) -> Array:
+        """Two-sided p-values of the hypotheses that a coefficient is zero."""
+        return np.asarray(2.0 * stdtr(self.df, -np.abs(self.statistic)))
+
+    def to_frame(self) -> Any:
+        """Return the table as a frame of pandas, with a row for each coefficient.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        columns = {"coef": self.coef, "se": self.standard_error, "t": self.statistic, "p": self.p_value}
+        return frame_of(columns | {"lower": self.lower, "upper": self.upper}, list(self.names))
+
+    def lines(self) -> list[str]:
+        """Return the lines of the printed table."""
+        rows = []
+        for i, name in enumerate(self.names):
+            digits = digits_beside(self.coef[i], self.standard_error[i])
+            ends = (f"{end:.{digits}g}" for end in (self.lower[i], self.upper[i]))
+            cells = f"{self.standard_error[i]:.3g}", f"{self.statistic[i]:.2f}", f"{self.p_value[i]:.3f}"
+            rows.append([name, f"{self.coef[i]:.{digits}g}", *cells, *ends])
+        tail = 0.5 * (1.0 - self.level)
+        ends = f"[{tail:.4g}", f"{1.0 - tail:.4g}]"
+        return columns_of_text(["", "coef", "std err", "t", "P>|t|", *ends], rows)
+
+    def __str__(self) -> str:
+        return "\n".join([*self.lines(), "", f"t with {self.df:.4g} degrees of freedom"])
+
+
+def refuse_dependent(columns: Array, size: Array, names: Sequence[str]) -> None:
+    """Raise ValueError if a column is a combination of others, up to a small part of the norms `size` of them all."""
+    triangle, order = qr(columns / np.where(size > 0, size, 1.0), mode="r", pivoting=True, check_finite=False)
+    left = np.abs(np.diagonal(triangle))
+    if not (len(left) == len(size) and np.all(left > LEAST)):
+        name = names[order[min(np.count_nonzero(left > LEAST), len(size) - 1)]]
+        raise ValueError(
+            f"linear column {name!r} has no coefficient: it is constant, a function of the columns of the curve, a "
+            "combination of other linear columns, or a category that does not occur; leave it out of X, or the "
+            "category out of the levels"
+        )
+
+
+def coefficients_of(residual: Array, of_columns: Array, weight: Array) -> Array:
+    """Return the coefficients of residuals of y, of shape (n,), on those of the columns, of shape (n, p)."""
+    root = np.sqrt(weight)
+    return np.asarray(np.linalg.lstsq(of_columns * root[:, None], residual * root, rcond=None)[0])
+
+
+def covariance_of(
+    error: Array, of_columns: Array, weight: Array, trace: float, exclusion: Exclusion | None
+) -> tuple[Array, float]:
+    """Return the covariance of coefficients, and its degrees of freedom.
+
+    Parameters
+    ----------
+    error : ndarray of shape (n,)
+        Residuals of y less those of the columns times the coefficients.
+    of_columns : ndarray of shape (n, p)
+        Residuals of the columns.
+    weight : ndarray of shape (n,)
+        Frequencies.
+    trace : float
+        Effective parameters of the curve.
+    exclusion : Exclusion or None
+        Which rows are left out together.
+
+    Raises
+    ------
+    ValueError
+        If no degrees of freedom are left.
+    """
+    rows, p = float(weight.sum()), of_columns.shape[1]
+    df = rows - p - trace
+    if not df > 1.0:
+        raise ValueError(
+            f"{p} coefficients and a curve of {trace:.4g} effective parameters leave {df:.3g} degrees of freedom of "
+            f"{rows:g} rows; fit more rows, fewer linear columns, or a larger bandwidth"
+        )
+    factor = rows / df
+    triangle = np.linalg.qr(of_columns * np.sqrt(weight)[:, None], mode="r")
+    unit = solve_triangular(triangle, of_columns.T, trans="T").T  # rows of an orthonormal basis, over root weights
+    if exclusion is not None and not exclusion.gap:
+        number = np.unique(exclusion.code, return_inverse=True)[1]
+        score = np.zeros((number.max() + 1, p))
+        np.add.at(score, number, unit * (weight * error)[:, None])
+        own = np.zeros((len(score), p, p))
+        np.add.at(own, number, (unit * weight[:, None])[:, :, None] * unit[:, None, :])
+        away = np.linalg.solve(np.eye(p) - own, score[:, :, None])[:, :, 0]
+        df, middle = min(df, len(np.unique(number[weight > 0])) - 1.0), away.T @ away
+    else:
+        away = unit * (error / (1.0 - np.sum(unit**2, axis=1)))[:, None]
+        middle = (away * weight[:, None]).T @ away
+        if exclusion is not None:
+            sums = sums_of_places(exclusion, weight, weight[:, None] * away)[1]
+            lags = min(LAGS * exclusion.gap, len(sums) - 1)
+            middle = sums.T @ sums
+            for lag in range(1, lags + 1):
+                product = sums[lag:].T @ sums[:-lag]
+                middle += (1.0 - lag / (lags + 1.0)) * (product + product.T)
+    half = solve_triangular(triangle, solve_triangular(triangle, middle).T)
+    return np.asarray(factor * half), df
