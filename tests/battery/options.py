@@ -23,6 +23,7 @@ from kernpool import (
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
     Nearest,
+    PartiallyLinearRegressor,
     get_kernel,
 )
 from kernpool.smoother.windows import FACTORS
@@ -262,6 +263,14 @@ register("loo", NadarayaWatsonRegressor("gaussian", "loo"))
 register("aicc", LocalLinearRegressor("gaussian", "aicc", ridge=0.0))
 register("gcv", NadarayaWatsonRegressor("gaussian", "gcv"))
 register("scott", NadarayaWatsonRegressor("gaussian", "scott"))
+
+# ------------------------------------------------------------------------------------------------ coefficients
+
+PART = PartiallyLinearRegressor("gaussian", 0.3, linear=["b", "c"])
+register("partially linear", PART, "a b c")
+register("partially linear in groups", PART, "a b c", by_row={"groups": GROUPS, "sample_weight": WEIGHT})
+register("partially linear with a gap", PartiallyLinearRegressor("epanechnikov", 0.7, linear=["b"], gap=2), "a b",
+         by_row={"time": TIME})  # fmt: skip
 
 # ------------------------------------------------------------------------------------------------ classes and stacks
 

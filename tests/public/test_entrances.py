@@ -27,6 +27,7 @@ from kernpool import (
     LocalPolynomialRegressor,
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
+    PartiallyLinearRegressor,
 )
 
 N = 40
@@ -52,10 +53,16 @@ ESTIMATORS = {
     "NadarayaWatsonRegressor": lambda: NadarayaWatsonRegressor(bandwidth=0.75),
     "LocalLinearRegressor": lambda: LocalLinearRegressor(bandwidth=0.75),
     "LocalPolynomialRegressor": lambda: LocalPolynomialRegressor(bandwidth=0.75, degree=1),
+    "PartiallyLinearRegressor": lambda: PartiallyLinearRegressor(linear=[1], bandwidth=0.75),
     "NadarayaWatsonClassifier": lambda: NadarayaWatsonClassifier(bandwidth=0.75),
     "KernelStackingClassifier": lambda: KernelStackingClassifier(NadarayaWatsonClassifier(bandwidth=0.75)),
     "KernelStackingRegressor": lambda: KernelStackingRegressor(LocalLinearRegressor(bandwidth=0.75)),
 }
+
+
+def columns_for(owner, X):
+    """Return X as the estimator takes it: next to a curve there is a linear column."""
+    return np.column_stack([X, np.mod(7.0 * X, 2.0)]) if owner == "PartiallyLinearRegressor" else X
 
 
 # Further arguments that a call needs, or in which it is quick.
@@ -140,7 +147,7 @@ def fitted(owner):
     y = LABEL if "Classifier" in owner else Y
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of learned models that have not converged
-        return make().fit(X=ROWS["X"], y=y)
+        return make().fit(X=columns_for(owner, ROWS["X"]), y=y)
 
 
 def call_of(name):
@@ -154,7 +161,7 @@ def call_of(name):
         if "Classifier" in owner:
             known = known | {"y": LABEL if method in FITTING else np.array(["warm", "cold", "cold", "warm"])}
             known |= {"y_calibration": LABEL[::2]}
-        data = {argument: known[argument] for argument in given}
+        data = {argument: columns_for(owner, known[argument]) if "X" in argument else known[argument] for argument in given}
         if method == "fit":
             return Call(ESTIMATORS[owner]().fit, data, others)
         return Call(getattr(fitted(owner), method), data, others)
@@ -181,7 +188,7 @@ def numbers_of(result):
         return [result.probability, result.standard_error, result.effective_sample_size]
     if hasattr(result, "predict"):
         predict = getattr(result, "predict_proba", result.predict)
-        return numbers_of(predict(POINTS["X"]))
+        return numbers_of(predict(columns_for(type(result).__name__, POINTS["X"])))
     if dataclasses.is_dataclass(result):
         names = [field.name for field in dataclasses.fields(result) if field.name != "index"]  # labels of rows
         return [x for name in names for x in numbers_of(getattr(result, name))]
@@ -278,7 +285,7 @@ def test_errors_that_the_caller_lets_numpy_raise_change_no_answer(name):
     """Weights of far rows underflow, as they are meant to."""
     call = call_of(name)
     beyond = np.append(AT[:3], 97.75)
-    far = {"X": beyond[:, None], "query": beyond}
+    far = {"X": columns_for(name.partition(".")[0], beyond[:, None]), "query": beyond}
     far = {argument: points for argument, points in far.items() if len(call.data.get(argument, ())) == 4}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of extrapolation
@@ -336,7 +343,7 @@ def test_the_same_numbers_in_another_container_have_the_same_answer(name, argume
     assert not failures, f"{name}({argument}=):\n" + "\n".join(failures)
 
 
-@pytest.mark.parametrize(("name", "argument"), [call for call in CALLS if call[1].startswith("X")])
+@pytest.mark.parametrize(("name", "argument"), [c for c in CALLS if c[1][0] == "X" and "Partially" not in c[0]])
 def test_one_column_may_have_one_dimension(name, argument):
     """As in `pool`; a table of one column is shorter to write."""
     call = call_of(name)
@@ -365,7 +372,7 @@ def test_points_far_from_all_rows_are_told(name):
     call = call_of(name)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")  # planes have no slope there, which is told as well
-        call.answer(X=np.array([[-40.0], [5.0], [60.0], [99.0]]))
+        call.answer(X=columns_for(name.partition(".")[0], np.array([[-40.0], [5.0], [60.0], [99.0]])))
     told = [str(warning.message) for warning in caught if warning.category is kernpool.ExtrapolationWarning]
     assert len(told) == 1, told
     assert "3 of 4" in told[0]
@@ -380,13 +387,13 @@ def test_every_fit_warns_of_copied_rows(owner):
     x = np.random.default_rng(3).uniform(size=(N, 1))  # labels could be equal by chance where x has ties
     y = LABEL if "Classifier" in owner else Y
     with pytest.warns(kernpool.RepeatedRowsWarning, match="drop duplicates"):
-        model.fit(X=np.concatenate([x, x]), y=np.concatenate([y, y]))
+        model.fit(X=columns_for(owner, np.concatenate([x, x])), y=np.concatenate([y, y]))
 
 
 METHODS = [
     (name.partition(".")[0], name.partition(".")[2])
     for name, arguments in TABLE.items()
-    if name.partition(".")[0] in ESTIMATORS and "X" in arguments and not name.endswith(".fit")
+    if name.partition(".")[0] in ESTIMATORS and "X" in arguments and not name.endswith(".fit") and name[:2] != "Pa"
 ]
 DAY = np.timedelta64(86_400, "s")
 START = np.datetime64("2024-01-01T00:00:00", "s")

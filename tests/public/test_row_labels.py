@@ -110,6 +110,9 @@ def owners(request):
         "NadarayaWatsonRegressor": kernpool.NadarayaWatsonRegressor(bandwidth=0.8).fit(x, Y.to_numpy()),
         "LocalLinearRegressor": regressor,
         "LocalPolynomialRegressor": kernpool.LocalPolynomialRegressor(bandwidth=0.8, degree=1).fit(x, Y.to_numpy()),
+        "PartiallyLinearRegressor": kernpool.PartiallyLinearRegressor(linear=[1], bandwidth=0.8).fit(
+            with_linear(x), Y.to_numpy()
+        ),
         "NadarayaWatsonClassifier": classifier,
         "KernelStackingRegressor": kernpool.KernelStackingRegressor(regressor).fit(x, Y.to_numpy()),
         "KernelStackingClassifier": kernpool.KernelStackingClassifier(classifier).fit(x, CLASSES.to_numpy()),
@@ -124,7 +127,7 @@ def _call(owners, full, name, changed):
     owner, _, part = full.rpartition(".")
     function = getattr(owners.get(owner) or getattr(kernpool, owner, kernpool), part)
     if owner == "ConditionalDistribution" and part in ("pit", "crps"):
-        function = getattr(owners["LocalLinearRegressor"].conditional_distribution(_table("X", owners)), part)
+        function = getattr(owners["LocalLinearRegressor"].conditional_distribution(_table("X", owners, full)), part)
     given = MORE.get(name, {}) | MORE.get(part, {})
     by_row = _by_row(full)
     if part == "fit":
@@ -134,7 +137,7 @@ def _call(owners, full, name, changed):
         if (full, one) in LABELLED_OTHERWISE:
             continue
         if one in TABLES and (one != "X_calibration" or name in ("y_calibration", "groups")):
-            given[one] = _table(one, owners)
+            given[one] = _table(one, owners, full)
         elif one in by_row and one not in given and one in NEEDED - {"y_calibration"} | asked:
             given[one] = by_row[one]
         elif one in ("estimator", "model") and parameter.default is inspect.Parameter.empty:
@@ -158,8 +161,14 @@ def _by_row(full):
     return BY_ROW | classes | MORE.get(full.rpartition(".")[2], {})
 
 
-def _table(name, owners):
-    return TABLES[name] if owners["x"] == "frame" else TABLES[name].to_numpy()
+def with_linear(x):
+    """Return inputs with a linear column."""
+    return x.assign(b=np.cos(99.0 * x["a"])) if hasattr(x, "iloc") else np.column_stack([x, np.cos(99.0 * x)])
+
+
+def _table(name, owners, full):
+    table = with_linear(TABLES[name]) if full.startswith("PartiallyLinear") else TABLES[name]
+    return table if owners["x"] == "frame" else table.to_numpy()
 
 
 SAME = {  # what a Series may be instead, in the order of the other rows

@@ -5,7 +5,8 @@ With residuals R of the columns and r of y, each less its leave-one-out smooth o
     b = (R'WR)^-1 R'Wr,    e = r - Rb,    V = n / (n - p - tr S) sum_i w_i d_i d_i',    d_i = b - b_(-i)
 
 where b_(-i) is b without a unit of row i: HC3. With clusters d is of a whole cluster; in an order the products of d
-up to twice the gap apart count, tapered as Newey and West have it. S is the hat matrix of the curve.
+up to twice the gap apart count, tapered as Newey and West have it. S is the hat matrix of the smooth of y, whose trace
+is at most half of the rows here: residuals of fits that pass through their rows are of their neighbours already.
 
 Of 200 samples of 60 rows, 95 percent intervals from residuals of fits that contain the row cover 83 in a hundred: a
 row that is part of its own smooth shrinks its residual.
@@ -94,7 +95,7 @@ class Coefficients(PrintedResult):
         for i, name in enumerate(self.names):
             digits = digits_beside(self.coef[i], self.standard_error[i])
             ends = (f"{end:.{digits}g}" for end in (self.lower[i], self.upper[i]))
-            cells = f"{self.standard_error[i]:.3g}", f"{self.statistic[i]:.2f}", f"{self.p_value[i]:.3f}"
+            cells = f"{self.standard_error[i]:.3g}", f"{self.statistic[i]:z.2f}", f"{self.p_value[i]:.3f}"
             rows.append([name, f"{self.coef[i]:.{digits}g}", *cells, *ends])
         tail = 0.5 * (1.0 - self.level)
         ends = f"[{tail:.4g}", f"{1.0 - tail:.4g}]"
@@ -137,7 +138,7 @@ def covariance_of(
     weight : ndarray of shape (n,)
         Frequencies.
     trace : float
-        Effective parameters of the curve.
+        Effective parameters of the smooth of y.
     exclusion : Exclusion or None
         Which rows are left out together.
 
@@ -147,11 +148,11 @@ def covariance_of(
         If no degrees of freedom are left.
     """
     rows, p = float(weight.sum()), of_columns.shape[1]
-    df = rows - p - trace
+    df = rows - p - min(trace, 0.5 * rows)
     if not df > 1.0:
         raise ValueError(
-            f"{p} coefficients and a curve of {trace:.4g} effective parameters leave {df:.3g} degrees of freedom of "
-            f"{rows:g} rows; fit more rows, fewer linear columns, or a larger bandwidth"
+            f"{p} coefficients and a smooth of {trace:.4g} effective parameters leave no degrees of freedom of "
+            f"{rows:g} rows; fit more rows, or fewer linear columns"
         )
     factor = rows / df
     triangle = np.linalg.qr(of_columns * np.sqrt(weight)[:, None], mode="r")

@@ -151,9 +151,6 @@ def summary_of_regression(name: str, columns: int, values: dict[str, Any]) -> Su
         "R2": f"{listed(values['r2'])}, {without} {listed(values['loo_r2'])}"
         + "; undefined where y is constant" * (not np.isfinite(values["r2"]).all()),
     }
-    if "coefficients" in values:
-        errors = "cluster-robust" if "n_clusters" in values else "robust (HC3)"
-        facts["standard errors"] = f"{errors}, t with {values['coefficients'].df:.4g} degrees of freedom"
     if "aicc" in values:
         facts["AICc, GCV"] = f"{listed(values['aicc'])}; {listed(values['gcv'])}"
     facts[f"{without} error"] = f"{values['loo_error']:.4g}"

@@ -58,6 +58,11 @@ def stack(y=Y):
     return kp.KernelStackingRegressor(kp.LocalLinearRegressor(bandwidth=0.4)).fit(X, y)
 
 
+def partially(**rows):
+    """Return a partially linear fit."""
+    return kp.PartiallyLinearRegressor(linear=["age", "kind"], bandwidth=0.2).fit(MIXED, Y, **rows)
+
+
 def search(model):
     """Return the record of a search, without its time and its effort."""
     return replace(model.bandwidth_search_, seconds=0.25, evaluations=50)

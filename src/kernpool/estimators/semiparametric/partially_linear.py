@@ -19,7 +19,7 @@ from kernpool.data.chunks.base import Chunks
 from kernpool.data.columns import is_column, position_of
 from kernpool.data.encoding import Encoding
 from kernpool.estimators.kernel_smoother import LIVE
-from kernpool.estimators.methods.prediction_intervals import read_outputs
+from kernpool.estimators.methods.prediction_intervals import check_rows, read_outputs
 from kernpool.estimators.methods.row_order import exclusion_of, warn_of_correlated_noise
 from kernpool.estimators.model import FittedModel, NamedCalls, as_fitted, check_parameters, with_parameters
 from kernpool.estimators.regressors import LocalPolynomialRegressor
@@ -259,7 +259,7 @@ class PartiallyLinearRegressor(NamedCalls, Scoring, RegressorMixin, FittedModel,
         self.coef_ = coefficients_of(outcome, of_columns, weight)
         self.curve_ = smooth(value - x @ self.coef_)
         warn_of_correlated_noise(self.curve_, place)
-        trace = self.curve_.smoother_.training_fit.trace
+        trace = of_value.smoother_.training_fit.trace
         error = outcome - of_columns @ self.coef_
         self.covariance_, self.df_ = covariance_of(error, of_columns, weight, trace, exclusion)
         self.__dict__ |= {
@@ -389,7 +389,7 @@ class PartiallyLinearRegressor(NamedCalls, Scoring, RegressorMixin, FittedModel,
             As of `LocalPolynomialRegressor.prediction_interval`.
         """
         curve = self._curve
-        if X_calibration is not None and y_calibration is not None:
+        if check_rows(X_calibration, y_calibration, None):
             shift = self._x_at(X_calibration) @ self.coef_
             y_calibration = read_outputs(y_calibration, shift.shape, None)[:, 0] - shift
         found = curve.prediction_interval(
@@ -435,14 +435,20 @@ class PartiallyLinearRegressor(NamedCalls, Scoring, RegressorMixin, FittedModel,
             for name, value in self.curve_.summary().values.items()
             if name not in ("correlation_r2", "aicc", "gcv")  # of y less its linear part
         }
+        labels = [f"{label}" for label in self.encoding_.labels or range(self.n_features_in_)]
+        names = [label for i, label in enumerate(labels) if i not in self.linear_]
         values |= {
+            "columns": tuple(replace(one, name=name) for one, name in zip(values["columns"], names, strict=True)),
             "r2": explained(y, training.value - training.fitted, weight),
             "loo_r2": explained(y, training.value - training.deleted, weight),
             "coefficients": self.coefficients(),
         }
         if "cluster_r2" in values:
             values["cluster_r2"] = explained(y, smoother.residual_of_units, weight)
-        return summary_of_regression(type(self).__name__, self.n_features_in_, values)
+        found = summary_of_regression(type(self).__name__, self.n_features_in_, values)
+        kind = "HC3" if self.exclusion_ is None else "Newey and West" if self.exclusion_.gap else "cluster-robust"
+        found.facts["standard errors"] = f"{kind}, t with {self.df_:.4g} degrees of freedom"
+        return found
 
 
 def _fields_of(encoding: Encoding) -> dict[str, Any]:
