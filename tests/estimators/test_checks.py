@@ -11,6 +11,7 @@ from kernpool import (
     LocalPolynomialRegressor,
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
+    PartiallyLinearRegressor,
 )
 
 QUICK = [  # each check fits several times, so a search takes ten times as long
@@ -19,6 +20,7 @@ QUICK = [  # each check fits several times, so a search takes ten times as long
 ]
 VARIANTS = [
     LocalPolynomialRegressor(bandwidth="scott"),
+    PartiallyLinearRegressor(linear=[-1], bandwidth="scott"),
     KernelStackingClassifier(NadarayaWatsonClassifier(bandwidth="scott")),
     NadarayaWatsonRegressor(),
     LocalLinearRegressor(),
@@ -33,7 +35,7 @@ VARIANTS = [
 
 def expected_failures(estimator):
     """scikit-learn asks that X with one dimension be refused at fit; here it is one column, as in `kernpool.pool`."""
-    return {"check_fit1d": "X with one dimension is one column"}
+    return {} if hasattr(estimator, "linear") else {"check_fit1d": "X with one dimension is one column"}
 
 
 # Some checks have fewer rows than columns, which determine no plane, or ask about rows unlike the five of positive

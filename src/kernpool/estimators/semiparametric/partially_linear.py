@@ -27,7 +27,15 @@ from kernpool.estimators.training_rows import Scoring, as_stored, read_rows
 from kernpool.execution.error_messages import abbreviate, as_level
 from kernpool.execution.threads import weighted_sum
 from kernpool.inference import Interval, Residuals, Summary
-from kernpool.inference.coefficients import Coefficients, coefficients_of, covariance_of, refuse_dependent
+from kernpool.inference.coefficients import (
+    EXACT,
+    SMOOTH,
+    Coefficients,
+    coefficients_of,
+    covariance_of,
+    freedom_of,
+    refuse_dependent,
+)
 from kernpool.inference.model_summary import explained, summary_of_regression
 
 Array = NDArray[np.float64]
@@ -248,20 +256,22 @@ class PartiallyLinearRegressor(NamedCalls, Scoring, RegressorMixin, FittedModel,
 
         of_value = smooth(value)
         weight, exclusion = of_value.smoother_.weight, of_value.exclusion_
+        rows, p = float(weight.sum()), x.shape[1]
+        freedom_of(rows, p, 1.0)  # of too few rows no trace is known
+        df = freedom_of(rows, p, of_value.smoother_.training_fit.trace)
         # from the first row, so that constants are zeros
         self.linear_mean_ = x[0] + weighted_sum(weight, x - x[0]) / weight.sum()
         x -= self.linear_mean_
         root, size = np.sqrt(weight)[:, None], np.sqrt(weighted_sum(weight, x**2))
-        refuse_dependent(root * x, size, self.coef_names_)
+        refuse_dependent(root * x, size, self.coef_names_, EXACT)
         of_columns = np.column_stack([residual(smooth(column)) for column in x.T])
-        refuse_dependent(root * of_columns, size, self.coef_names_)
+        refuse_dependent(root * of_columns, size, self.coef_names_, SMOOTH)
         outcome = residual(of_value)
         self.coef_ = coefficients_of(outcome, of_columns, weight)
         self.curve_ = smooth(value - x @ self.coef_)
         warn_of_correlated_noise(self.curve_, place)
-        trace = of_value.smoother_.training_fit.trace
         error = outcome - of_columns @ self.coef_
-        self.covariance_, self.df_ = covariance_of(error, of_columns, weight, trace, exclusion)
+        self.covariance_, self.df_ = covariance_of(error, of_columns, weight, df, exclusion)
         self.__dict__ |= {
             "key_": unshared(key), "key_code_": code, "value_": value, "key_weight_": self.curve_.key_weight_,
             "exclusion_": exclusion,
