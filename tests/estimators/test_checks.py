@@ -20,7 +20,7 @@ QUICK = [  # each check fits several times, so a search takes ten times as long
 ]
 VARIANTS = [
     LocalPolynomialRegressor(bandwidth="scott"),
-    PartiallyLinearRegressor(linear=[-1], bandwidth="scott"),
+    PartiallyLinearRegressor(linear=[-1], bandwidth="scott", degree=0),
     KernelStackingClassifier(NadarayaWatsonClassifier(bandwidth="scott")),
     NadarayaWatsonRegressor(),
     LocalLinearRegressor(),

@@ -161,7 +161,9 @@ def call_of(name):
         if "Classifier" in owner:
             known = known | {"y": LABEL if method in FITTING else np.array(["warm", "cold", "cold", "warm"])}
             known |= {"y_calibration": LABEL[::2]}
-        data = {argument: columns_for(owner, known[argument]) if "X" in argument else known[argument] for argument in given}
+        data = {
+            argument: columns_for(owner, known[argument]) if "X" in argument else known[argument] for argument in given
+        }
         if method == "fit":
             return Call(ESTIMATORS[owner]().fit, data, others)
         return Call(getattr(fitted(owner), method), data, others)

@@ -100,8 +100,8 @@ class Coefficients(PrintedResult):
             cells = f"{self.standard_error[i]:.3g}", f"{self.statistic[i]:z.2f}", f"{self.p_value[i]:.3f}"
             rows.append([name, f"{self.coef[i]:.{digits}g}", *cells, *ends])
         tail = 0.5 * (1.0 - self.level)
-        ends = f"[{tail:.4g}", f"{1.0 - tail:.4g}]"
-        return columns_of_text(["", "coef", "std err", "t", "P>|t|", *ends], rows)
+        names = ["", "coef", "std err", "t", "P>|t|", f"[{tail:.4g}", f"{1.0 - tail:.4g}]"]
+        return columns_of_text(names, rows)
 
     def __str__(self) -> str:
         return "\n".join([*self.lines(), "", f"t with {self.df:.4g} degrees of freedom"])

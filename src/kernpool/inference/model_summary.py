@@ -101,8 +101,8 @@ class Summary(PrintedResult):
         `width` and `relevance`; of regressors among them also `rss`, `correlation_r2`, `aicc`, `gcv`,
         `effective_rows` (least, median and largest), `few`, the fraction of rows with an effective sample size below
         ten, `alone`, the number of rows with no other in their window, and after a fit with groups `n_clusters`,
-        `cluster_sizes`, `cluster_r2` and `cluster_error`; of partially linear ones `coefficients`; of classifiers `prior_share` and `alone`. Of stacks:
-        `members`, each with `name`, `weight` and `loo_score`.
+        `cluster_sizes`, `cluster_r2` and `cluster_error`; of partially linear ones `coefficients`; of classifiers
+        `prior_share` and `alone`. Of stacks: `members`, each with `name`, `weight` and `loo_score`.
     facts : dict
         Lines of the printed summary below its table.
     note : str, default=""

@@ -15,10 +15,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernpool.bandwidth import LeaveOneOut
 from kernpool.data.array_validation import unshared
-from kernpool.data.chunks.base import Chunks
 from kernpool.data.columns import is_column, position_of
 from kernpool.data.encoding import Encoding
 from kernpool.estimators.kernel_smoother import LIVE
+from kernpool.estimators.limits import smoother_of
 from kernpool.estimators.methods.prediction_intervals import check_rows, read_outputs
 from kernpool.estimators.methods.row_order import exclusion_of, warn_of_correlated_noise
 from kernpool.estimators.model import FittedModel, NamedCalls, as_fitted, check_parameters, with_parameters
@@ -45,9 +45,10 @@ Codes = NDArray[np.int64]
 def linear_positions(encoding: Encoding, linear: Any) -> tuple[int, ...]:
     """Return the positions of the columns that `linear` names; raise unless there are some, and others."""
     columns = len(encoding.kinds)
-    if isinstance(linear, str) or not np.iterable(linear) or not all(map(is_column, linear)) or not len(linear):
+    named = () if linear is None or isinstance(linear, str) or not np.iterable(linear) else tuple(linear)
+    if not named or not all(map(is_column, named)):
         raise ValueError(f"linear must be a collection of names or positions of columns, got {abbreviate(linear)}")
-    found = tuple(sorted({position_of("linear", column, columns, encoding.names) for column in linear}))
+    found = tuple(sorted({position_of("linear", column, columns, encoding.names) for column in named}))
     if len(found) == columns:
         raise ValueError(
             f"X has {columns} feature(s), all of which linear names, and none is left for the curve; name fewer, or "
@@ -106,7 +107,7 @@ def curve_columns(
 class CurveEncoding(Encoding):
     """Encoding of the columns of the curve that reads them from tables with the linear ones."""
 
-    whole: Encoding = Encoding(None, ())
+    whole: Encoding = Encoding((), ())  # noqa: RUF009  # frozen
     linear: tuple[int, ...] = ()
 
     def encode(self, X: Any, unseen: str = "raise") -> tuple[NDArray[Any], Codes]:
@@ -185,7 +186,7 @@ class PartiallyLinearRegressor(NamedCalls, Scoring, RegressorMixin, FittedModel,
 
     @property
     def _reads_pairs_as_numbers(self) -> bool:
-        return self._new_curve()._reads_pairs_as_numbers
+        return bool(self._new_curve()._reads_pairs_as_numbers)
 
     def _new_curve(self) -> LocalPolynomialRegressor:
         given = self.get_params(deep=False)
@@ -255,10 +256,11 @@ class PartiallyLinearRegressor(NamedCalls, Scoring, RegressorMixin, FittedModel,
             return np.asarray(fitted.value_ - fitted.leave_one_out().prediction[:, 0])
 
         of_value = smooth(value)
-        weight, exclusion = of_value.smoother_.weight, of_value.exclusion_
+        smoother, exclusion = smoother_of(of_value), of_value.exclusion_
+        weight = smoother.weight
         rows, p = float(weight.sum()), x.shape[1]
         freedom_of(rows, p, 1.0)  # of too few rows no trace is known
-        df = freedom_of(rows, p, of_value.smoother_.training_fit.trace)
+        df = freedom_of(rows, p, smoother.training_fit.trace)
         # from the first row, so that constants are zeros
         self.linear_mean_ = x[0] + weighted_sum(weight, x - x[0]) / weight.sum()
         x -= self.linear_mean_
@@ -294,7 +296,7 @@ class PartiallyLinearRegressor(NamedCalls, Scoring, RegressorMixin, FittedModel,
 
     def _x(self, key: NDArray[Any], code: Codes) -> Array:
         """Return the linear columns of rows less their means."""
-        return linear_columns(self.encoding_, self.linear_, key, code) - self.linear_mean_
+        return np.asarray(linear_columns(self.encoding_, self.linear_, key, code) - self.linear_mean_)
 
     def _x_at(self, X: ArrayLike) -> Array:
         check_is_fitted(self)
@@ -399,7 +401,7 @@ class PartiallyLinearRegressor(NamedCalls, Scoring, RegressorMixin, FittedModel,
             As of `LocalPolynomialRegressor.prediction_interval`.
         """
         curve = self._curve
-        if check_rows(X_calibration, y_calibration, None):
+        if X_calibration is not None and check_rows(X_calibration, y_calibration, None):
             shift = self._x_at(X_calibration) @ self.coef_
             y_calibration = read_outputs(y_calibration, shift.shape, None)[:, 0] - shift
         found = curve.prediction_interval(
@@ -438,7 +440,7 @@ class PartiallyLinearRegressor(NamedCalls, Scoring, RegressorMixin, FittedModel,
             A record that prints well. Beyond numbers of `LocalPolynomialRegressor.summary` it has `coefficients`;
             effective parameters are those of the curve.
         """
-        smoother = as_fitted(self).curve_.smoother_
+        smoother = smoother_of(as_fitted(self).curve_)
         training, y, weight = smoother.training_fit, self.value_[:, None], smoother.weight
         values = {
             name: value
