@@ -88,7 +88,8 @@ def test_a_gap_counts_products_of_neighbours():
 
 
 def test_without_a_curve_it_is_least_squares():
-    model = PartiallyLinearRegressor(linear=[0, 2], degree=0).fit(np.column_stack([X[:, 0], np.ones(N), X[:, 1]]), Y)
+    model = PartiallyLinearRegressor("gaussian", 0.2, linear=[0, 2], degree=0)
+    model.fit(np.column_stack([X[:, 0], np.ones(N), X[:, 1]]), Y)
     least = LinearRegression().fit(X, Y)
     np.testing.assert_allclose(model.coef_, least.coef_, rtol=1e-10)
     np.testing.assert_allclose(model.predict(np.insert(X[:3], 1, 1.0, axis=1)), least.predict(X[:3]), rtol=1e-9)
