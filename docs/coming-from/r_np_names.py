@@ -4,7 +4,15 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import minimize_scalar
 
-from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor, Nearest, convert_bandwidth, pool, specification_test
+from kernpool import (
+    LocalLinearRegressor,
+    NadarayaWatsonRegressor,
+    Nearest,
+    PartiallyLinearRegressor,
+    convert_bandwidth,
+    pool,
+    specification_test,
+)
 from kernpool.datasets import make_sine_power
 
 draw = np.random.RandomState(123456)  # the data of statsmodels' test_continuousdata_ll_cvls

@@ -8,7 +8,7 @@ so for rows that are not in memory. `extrapolation.py` finds queries beyond the 
 estimates the error on new rows. `persistence.py` saves and loads models.
 
 The folder `methods` has the methods of fitted models for inference, distributions and prediction; `stacking` averages
-local fits and kernel ridge regressions.
+local fits and kernel ridge regressions, `semiparametric` has coefficients next to a curve.
 """
 
 from kernpool.estimators.classifier import NadarayaWatsonClassifier
