@@ -45,9 +45,8 @@ def main():
         for grows in (False, True):
             rng = np.random.default_rng(1)
             shares = np.nanmean([covered(rng, rows, grows) for _ in range(runs)], axis=0)
-            print(
-                f"{rows:4}  {'uneven' if grows else 'even':6}  {shares[0]:14.3f}  {shares[1]:7.3f}  {shares[2]:11.3f}"
-            )
+            noise = "uneven" if grows else "even"
+            print(f"{rows:4}  {noise:6}  {shares[0]:14.3f}  {shares[1]:7.3f}  {shares[2]:11.3f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -3,8 +3,8 @@
 Read `model_summary.py` first: effective parameters, R2, residuals and roles of training rows. Then the folders:
 `variance` has residuals, noise and standard errors, `confidence` confidence intervals and simultaneous bands,
 `resampling` random draws and the bootstrap, and `hypothesis_tests` the tests.
-`coefficients.py` has coefficients next to a curve, `class_probabilities.py` standard errors and intervals of a classifier, `explanation.py` the training rows and
-columns behind predictions. Variances are sums over squared linear
+`coefficients.py` has coefficients next to a curve, `class_probabilities.py` standard errors and intervals of a
+classifier, `explanation.py` the training rows and columns behind predictions. Variances are sums over squared linear
 weights; the subpackage `smoother` computes them.
 """
 
