@@ -24,8 +24,6 @@ from kernpool.estimators.limits import PARTS, refuse, smoother_of
 from kernpool.estimators.methods.prediction import PredictionBase, prediction_at
 from kernpool.estimators.model import FittedModel, NamedCalls, as_fitted
 from kernpool.estimators.training_rows import frequencies
-from kernpool.kernels import Kernel
-from kernpool.kernels.registry import is_registered
 from kernpool.pooling.widths import Nearest
 from kernpool.smoother import Smoother
 
@@ -94,11 +92,7 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
-        state = {name: value for name, value in state.items() if name not in ("smoother_", "_extent")}
-        kernel = state["kernel"]
-        if isinstance(kernel, Kernel) and is_registered(kernel):  # of which copies and files have the name
-            state |= {"kernel": kernel.name}
-        return state
+        return {name: value for name, value in state.items() if name not in ("smoother_", "_extent")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)

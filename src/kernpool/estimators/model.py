@@ -28,6 +28,7 @@ from kernpool.execution.threads import resolve_n_jobs
 from kernpool.inference.resampling.random_draws import as_random
 from kernpool.kernels import Kernel, get_kernel, kernel_of_family
 from kernpool.kernels.categorical import FAMILIES
+from kernpool.kernels.registry import is_registered
 from kernpool.pooling import Source
 from kernpool.pooling.widths import Floor, Nearest, Window
 from kernpool.smoother import Smoother, StoredModel
@@ -322,6 +323,13 @@ class FittedModel(Parameters):
     _standardise = True  # so that several outputs count alike
     _degree = 0  # of the local fit
     _floor = 0.0  # least effective rows of windows by default; zero for no floor
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()  # type: ignore[misc,assignment]  # of scikit-learn's base class
+        kernel = state["kernel"]
+        if isinstance(kernel, Kernel) and is_registered(kernel):  # of which copies and files have the name
+            state |= {"kernel": kernel.name}
+        return state
 
     @property
     def n_features_in_(self) -> int:

@@ -177,6 +177,10 @@ class PartiallyLinearRegressor(NamedCalls, Scoring, RegressorMixin, FittedModel,
     >>> y = 2.0 * x + np.sin(6 * z) + 0.2 * rng.normal(size=200)
     >>> model = PartiallyLinearRegressor(linear=[0]).fit(np.column_stack([x, z]), y)
     >>> print(model.coefficients())
+         coef   std err  t      P>|t|  [0.025  0.975]
+      0  2.034  0.0555   36.67  0.000  1.924   2.143
+    <BLANKLINE>
+    t with 192.3 degrees of freedom
     """
 
     _: KW_ONLY
