@@ -325,7 +325,7 @@ class FittedModel(Parameters):
     _floor = 0.0  # least effective rows of windows by default; zero for no floor
 
     def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = super().__getstate__()  # type: ignore[misc,assignment]  # of scikit-learn's base class
+        state: dict[str, Any] = super().__getstate__()  # type: ignore[assignment]  # of scikit-learn
         kernel = state["kernel"]
         if isinstance(kernel, Kernel) and is_registered(kernel):  # of which copies and files have the name
             state |= {"kernel": kernel.name}
