@@ -27,5 +27,5 @@ print(model.summary())
 # The curve, at the means of the other columns, is a model of its own, and draws as any does: two thirds of the rise are
 # in the first ten years.
 
-KernelCurveDisplay.from_estimator(model.curve_)
+KernelCurveDisplay.from_estimator(model.curve_, band="confidence")
 plt.show()
