@@ -238,7 +238,7 @@ class KernelSimilarity(nn.Module):
     40 does no harm to data of size one in float32. Squared distances overflow at 1.8e19 bandwidths in float32 and
     1.3e154 in float64; a query whose keys are all that far counts as having none.
 
-    **Rounding, cost.** Distances are formed from differences, in memory of O(L S E), and in 2 to 17 times the time of
+    **Rounding, cost.** Distances are formed from differences, in memory of O(L S E), and in 2 to 22 times the time of
     ``torch.cdist``, which has no second derivatives, for 2 to 64 columns. Layers take Gaussian weights from
     matrix products of centred points: in the precision of the data where the keys of each sequence are within 3
     bandwidths of their mean, and within 1.2 on average (root mean square); of float32 on the processor in double
