@@ -30,7 +30,7 @@ def ends(found: Summary, half: str) -> str:
 def standings(groups: Mapping[str, Summary]) -> str:
     """Every model in each group: rank among peers, gap to the best peer; of both, what it costs and, of classes, says.
 
-    Models that stop at some number of rows or columns, or fail, have their numbers of tables behind the name.
+    Models that stop at some number of rows or columns, or fail, have their numbers of tables behind their name.
     """
     first = next(iter(groups.values()))
     rows = []
@@ -140,5 +140,5 @@ or `NadarayaWatsonClassifier()`.
 *Gap*: the score of the peer that is the best on a table, in hindsight, less that of the model, for log loss the other
 way round; below zero the model is better than every peer. *Rank*: among the peers and one model of kernpool, 1 the
 best. *Nested error*: of five-fold cross-validation of the whole model on the training rows. Seconds: processor time
-in one thread.
+in one thread, median over tables. In brackets: tables of each group, where a model was not run on all.
 """
