@@ -304,7 +304,7 @@ class BandwidthPathDisplay(drawing.Display):
         if search is None or not np.isfinite(search.values).any():  # it is infinite where all fits are perfect
             raise ValueError(
                 "the estimator has no bandwidth_search_ with a finite criterion; fit it with bandwidth='loo', 'aicc' "
-                "or 'gcv' (a model loaded from a file does not have it either)"
+                "or 'gcv', or use model.curve_ of coefficients (a model loaded from a file does not have it either)"
             )
         refuse(estimator, "the path of bandwidths")
         tried, best, names, label = search.tried, search.bandwidth, None, "bandwidth h"

@@ -188,7 +188,7 @@ class AttentionDisplay:
         AttentionDisplay
             The display, drawn.
         """
-        weights = estimator.attention_weights(X)
+        weights = drawing.method_of(estimator, "attention_weights", "; draw it of model.curve_, if there is one")(X)
         labels = {"x_label": "training rows", "y_label": "queries"}
         if sort:
             encoding = getattr(estimator, "encoding_", None)

@@ -307,7 +307,7 @@ def _refuse_no_outputs(read: NDArray[Any], owner: str) -> None:
     """Raise ValueError if outputs are text, missing or infinite, naming the first invalid entry."""
     for index, cell in np.ndenumerate(read if read.dtype.kind in "OSUf" else ()):
         if isinstance(cell, str | bytes):
-            classifier = owner.replace("Regressor", "Classifier").replace("LocalLinear", "NadarayaWatson")
+            classifier = f"{'KernelStacking' if 'Stacking' in owner else 'NadarayaWatson'}Classifier"
             raise ValueError(
                 f"y must hold numbers, got text such as {str(cell)!r:.60}; {owner} predicts numbers, and "
                 f"{classifier} classes"

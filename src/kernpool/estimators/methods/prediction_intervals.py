@@ -122,7 +122,7 @@ def read_outputs(y: Any, expected: tuple[int, ...], labels: Sequence[Any] | None
         value = np.asarray(as_outputs(y, labels=labels), dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise type(error)(f"y_calibration must be outputs as in the fit, finite numbers: {error}") from None
-    if value.shape != expected:
+    if value.shape not in (expected, (*expected, 1)):
         raise ValueError(
             f"y_calibration must have shape {expected}, one output for each row of X_calibration as in the fit, got "
             f"{value.shape}"

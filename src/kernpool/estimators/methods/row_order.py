@@ -130,8 +130,8 @@ def exclusion_of(
     else:
         columns = "categorical ones" if model.encoding_.categorical else key.shape[1]
         raise ValueError(
-            f"gap={gap} needs an order of the rows, which a single numeric column is, and X has columns: "
-            f"{columns}; pass the times of the rows, fit(X, y, time=times)"
+            f"gap={gap} needs an order of the rows, which a single numeric column is, and columns to "
+            f"smooth in are: {columns}; pass the times of the rows, fit(X, y, time=times)"
         )
     return Exclusion(place, gap) if gap else None, place
 
