@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.linalg import lapack
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from kernpool import Problem, choose
 from kernpool.core import local_fit, solve
@@ -30,3 +32,17 @@ def test_many_columns_are_solved_as_few_are(kind, generator, monkeypatch):
         one, other = getattr(found, name), getattr(expected, name)
         assert_allclose(one[sure], other[sure], rtol=1e-9, atol=1e-10 * np.abs(other).max())
     assert_allclose(found.intercept[:20], expected.intercept[:20], atol=1e-7)
+
+
+def test_small_matrices_are_factored_in_one_thread(monkeypatch):
+    """Two wait for each other at every matrix."""
+    threads, factored = [], lapack.dpotrf
+
+    def factor(matrix):
+        threads.extend(library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas")
+        return factored(matrix)
+
+    monkeypatch.setattr(lapack, "dpotrf", factor)
+    with threadpool_limits(2):
+        local_fit.invert(np.eye(local_fit.COLUMNS_FOR_CHOLESKY)[None])
+    assert set(threads) == {1}

@@ -70,6 +70,7 @@ from numpy.typing import ArrayLike, NDArray
 from kernpool.core.moments import Layout, monomials
 from kernpool.core.state import PoolState
 from kernpool.execution.error_messages import abbreviate
+from kernpool.execution.threads import blas_threads
 from kernpool.execution.warnings import warn_of_queries
 
 Array = NDArray[np.float64]
@@ -108,9 +109,10 @@ def _invert_positive(design: Array) -> Array:
     from scipy.linalg.lapack import dpotrf, dpotri
 
     inverse = np.empty_like(design)
-    for one, half in zip(design, inverse, strict=True):
-        factor, failed = dpotrf(one)  # zero below the diagonal, and so is the inverse
-        half[:] = np.nan if failed else dpotri(factor, overwrite_c=1)[0]
+    with blas_threads():  # two threads wait for each other at every matrix: on a busy machine 11 s for 3 ms
+        for one, half in zip(design, inverse, strict=True):
+            factor, failed = dpotrf(one)  # zero below the diagonal, and so is the inverse
+            half[:] = np.nan if failed else dpotri(factor, overwrite_c=1)[0]
     inverse += inverse.transpose(0, 2, 1)
     np.einsum("mdd->md", inverse)[:] *= 0.5
     return inverse
