@@ -236,7 +236,7 @@ class Encoding:
         return cls(None if labels is None else tuple(labels), tuple(kinds))
 
     def without(self, columns: Collection[int]) -> Encoding:
-        """Return the encoding of a table without the columns at these positions, of which no option speaks."""
+        """Return the encoding of a table without the columns at these positions, which no option names."""
         kept = [i for i in range(len(self.kinds)) if i not in columns]
         numbers = [a for a, i in enumerate(self.numeric) if i in kept]
         levels = [a for a, i in enumerate(self.categorical) if i in kept]

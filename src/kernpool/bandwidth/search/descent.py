@@ -282,11 +282,12 @@ def find_ridge(objective: Objective, descent: GaussNewton, every: Objective) -> 
     Parameters
     ----------
     objective : Objective
-        Criterion of local linear fits; its ridge is set to the one found.
+        Criterion of local linear fits.
     descent : GaussNewton
         Result of a descent at a fixed ridge.
     every : Objective
-        The same, or that of all rows as queries, on which the best of the descents from each ridge goes on.
+        The same, or that of all rows as queries, on which the best of the descents from each ridge goes on; its ridge
+        is set to the one found.
 
     Returns
     -------
@@ -309,5 +310,5 @@ def find_ridge(objective: Objective, descent: GaussNewton, every: Objective) -> 
         tolerance = FIRST_TOLERANCE_OF_RIDGE
     best = min(begun, key=attrgetter("end.penalised"))
     best = descend(every, best, tolerance, max_steps=STEPS_OF_RIDGE, box=box)
-    objective.ridge = every.ridge = best.end.ridge
+    every.ridge = best.end.ridge
     return flatten(every, replace(descent, end=replace(best.end, theta=best.end.theta[:-1])), tolerance)

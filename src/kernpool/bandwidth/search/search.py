@@ -278,8 +278,8 @@ def search_bandwidth(
     slopes are scanned once: 70 to 200 passes, whatever the number of columns. This does not certify a global minimum,
     but the result is never above the best common factor of the ladder of starts.
 
-    For planes of 1000 rows (500 in fifty columns) and more, none of which are held out together, all this is done for
-    500 (250) of them, predicted from all others. The ridges found are compared on all rows, and the best goes on.
+    For planes of 1000 rows (500 in fifty columns) and more, held out one by one, all this is done for 500 (250) of
+    them, predicted from all others. The ridges found are compared on all rows, and the best goes on.
 
     With more than 2048 rows (1024 for several columns) the starts are found on a sample of that size, and their
     bandwidths are rescaled to all rows by the rate :math:`n^{-1/(4 + d)}`, where d is the number of relevant columns

@@ -51,7 +51,7 @@ def linear_positions(encoding: Encoding, linear: Any) -> tuple[int, ...]:
     found = tuple(sorted({position_of("linear", column, columns, encoding.names) for column in named}))
     if len(found) == columns:
         raise ValueError(
-            f"X has {columns} feature(s), all of which linear names, and none is left for the curve; name fewer, or "
+            f"X has {columns} feature(s), linear names them all, and none is left for the curve; name fewer, or "
             "use least squares, such as sklearn.linear_model.LinearRegression"
         )
     closed = {encoding.numeric[a] for one in encoding.options for a in one.columns}
