@@ -150,7 +150,18 @@ register("residuals", lambda m, s: read(m.residuals(), "rows", fitted="y", resid
          standardized="1"))  # fmt: skip
 register("row_diagnostics", lambda m, s: read(row_diagnostics(m), "rows", residual="dy", standardized="1"))
 register("attention of rows", lambda m, s: one(row_diagnostics(m).attention, axes="rows"))
-register("coefficients", lambda m, s: read(m.coefficients(), "", statistic="1", p_value="1", df="1"))
+
+
+def coefficients(m: Any, s: Study) -> Fields:
+    """Return statistics of coefficients: those that vary with a place at the points, but for the intercept."""
+    if not hasattr(m, "places_"):
+        return read(m.coefficients(), "", statistic="1", p_value="1", df="1")
+    found = m.coefficients(s.query)
+    return read(found, df="1", local_r2="1") | {"statistic": Field(found.statistic[:, 1:])}
+
+
+register("coefficients", coefficients)
+register("variation", lambda m, s: one(m.variation(n_resamples=9).p_value[1:], axes=""), drawn=True)
 register("summary", lambda m, s: read(m.summary(), "", trace="1", r2="1", loo_r2="1"))
 register("class summary", lambda m, s: read(m.summary(), "", log_loss="1", accuracy="1"))
 register("expected_error", lambda m, s: one(m.expected_error(), "dy2", ""), drawn=True, rtol=1e-3)

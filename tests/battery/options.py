@@ -24,6 +24,7 @@ from kernpool import (
     NadarayaWatsonRegressor,
     Nearest,
     PartiallyLinearRegressor,
+    VaryingCoefficientRegressor,
     get_kernel,
 )
 from kernpool.smoother.windows import FACTORS
@@ -271,6 +272,16 @@ register("partially linear", PART, "a b c")
 register("partially linear in groups", PART, "a b c", by_row={"groups": GROUPS, "sample_weight": WEIGHT})
 register("partially linear with a gap", PartiallyLinearRegressor("epanechnikov", 0.7, linear=["b"], gap=2), "a b",
          by_row={"time": TIME})  # fmt: skip
+
+VARYING = VaryingCoefficientRegressor("gaussian", 0.4, by=["a"])
+register("varying coefficients", VARYING, "a b c")
+register("varying in groups", VARYING, "a b", by_row={"groups": GROUPS, "sample_weight": WEIGHT})
+register("varying with a gap", clone(VARYING).set_params(gap=2), "a b", by_row={"time": TIME})
+register("varying to the nearest", VaryingCoefficientRegressor("epanechnikov", 1.0, by=["a", "b"],
+         window=Nearest(25)), "a b o")  # fmt: skip
+register("varying by places", VaryingCoefficientRegressor("gaussian", 4000.0, by=["lat", "lon"],
+         geographic=("lat", "lon")), "a lat lon")  # fmt: skip
+register("varying by levels", VaryingCoefficientRegressor("gaussian", 0.5, by=["a", "c"], smoothing=[0.3]), "a b c")
 
 # ------------------------------------------------------------------------------------------------ classes and stacks
 

@@ -181,7 +181,7 @@ class Places(Situation):
     def change(self, study: Study) -> Study:
         place = {name: i for i, name in enumerate(study.x)}
         options = {}
-        for name in ("unordered", "ordered", "geographic", "linear"):
+        for name in ("unordered", "ordered", "geographic", "linear", "by"):
             given = getattr(study.estimator, name, None)
             options |= {} if given is None else {name: [place[column] for column in given]}
         if getattr(study.estimator, "periodic", None):
@@ -390,7 +390,11 @@ class FarRow(Situation):
 
     def lacks(self, study: Study) -> str:
         options = study.estimator.get_params()
-        if "local" in options or "linear" in options or not get_kernel(options["kernel"]).is_compact or searches(study):
+        if (
+            {"local", "linear", "by"} & options.keys()
+            or not get_kernel(options["kernel"]).is_compact
+            or searches(study)
+        ):
             return "every row is in every window"
         if options["empty"] == "mean" and not study.classifies:
             return "an empty window has the mean of all rows"

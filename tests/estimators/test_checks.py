@@ -12,6 +12,7 @@ from kernpool import (
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
     PartiallyLinearRegressor,
+    VaryingCoefficientRegressor,
 )
 
 QUICK = [  # each check fits several times, so a search takes ten times as long
@@ -21,6 +22,7 @@ QUICK = [  # each check fits several times, so a search takes ten times as long
 VARIANTS = [
     LocalPolynomialRegressor(bandwidth="scott"),
     PartiallyLinearRegressor(linear=[-1], bandwidth="scott", degree=0),
+    VaryingCoefficientRegressor(by=[0], bandwidth="scott"),
     KernelStackingClassifier(NadarayaWatsonClassifier(bandwidth="scott")),
     NadarayaWatsonRegressor(),
     LocalLinearRegressor(),
@@ -35,7 +37,11 @@ VARIANTS = [
 
 def expected_failures(estimator):
     """scikit-learn asks that X with one dimension be refused at fit; here it is one column, as in `kernpool.pool`."""
-    return {} if hasattr(estimator, "linear") else {"check_fit1d": "X with one dimension is one column"}
+    return (
+        {}
+        if hasattr(estimator, "linear") or hasattr(estimator, "by")
+        else {"check_fit1d": "X with one dimension is one column"}
+    )
 
 
 # Some checks have fewer rows than columns, which determine no plane, or ask about rows unlike the five of positive

@@ -28,6 +28,7 @@ from kernpool import (
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
     PartiallyLinearRegressor,
+    VaryingCoefficientRegressor,
 )
 
 N = 40
@@ -54,15 +55,19 @@ ESTIMATORS = {
     "LocalLinearRegressor": lambda: LocalLinearRegressor(bandwidth=0.75),
     "LocalPolynomialRegressor": lambda: LocalPolynomialRegressor(bandwidth=0.75, degree=1),
     "PartiallyLinearRegressor": lambda: PartiallyLinearRegressor(linear=[1], bandwidth=0.75),
+    "VaryingCoefficientRegressor": lambda: VaryingCoefficientRegressor(by=[0], bandwidth=0.75),
     "NadarayaWatsonClassifier": lambda: NadarayaWatsonClassifier(bandwidth=0.75),
     "KernelStackingClassifier": lambda: KernelStackingClassifier(NadarayaWatsonClassifier(bandwidth=0.75)),
     "KernelStackingRegressor": lambda: KernelStackingRegressor(LocalLinearRegressor(bandwidth=0.75)),
 }
 
 
+WITH_COEFFICIENTS = ("PartiallyLinearRegressor", "VaryingCoefficientRegressor")
+
+
 def columns_for(owner, X):
-    """Return X as the estimator takes it: next to a curve there is a linear column."""
-    return np.column_stack([X, np.mod(7.0 * X, 2.0)]) if owner == "PartiallyLinearRegressor" else X
+    """Return X as the estimator takes it: some have coefficients of a further column."""
+    return np.column_stack([X, np.mod(7.0 * X, 2.0)]) if owner in WITH_COEFFICIENTS else X
 
 
 # Further arguments that a call needs, or in which it is quick.
@@ -345,7 +350,9 @@ def test_the_same_numbers_in_another_container_have_the_same_answer(name, argume
     assert not failures, f"{name}({argument}=):\n" + "\n".join(failures)
 
 
-@pytest.mark.parametrize(("name", "argument"), [c for c in CALLS if c[1][0] == "X" and "Partially" not in c[0]])
+@pytest.mark.parametrize(
+    ("name", "argument"), [c for c in CALLS if c[1][0] == "X" and c[0].split(".")[0] not in WITH_COEFFICIENTS]
+)
 def test_one_column_may_have_one_dimension(name, argument):
     """As in `pool`; a table of one column is shorter to write."""
     call = call_of(name)
@@ -395,7 +402,7 @@ def test_every_fit_warns_of_copied_rows(owner):
 METHODS = [
     (name.partition(".")[0], name.partition(".")[2])
     for name, arguments in TABLE.items()
-    if name.partition(".")[0] in ESTIMATORS and "X" in arguments and not name.endswith(".fit") and name[:2] != "Pa"
+    if name.partition(".")[0] in ESTIMATORS.keys() - {*WITH_COEFFICIENTS} and "X" in arguments and name[-4:] != ".fit"
 ]
 DAY = np.timedelta64(86_400, "s")
 START = np.datetime64("2024-01-01T00:00:00", "s")

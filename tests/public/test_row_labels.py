@@ -113,6 +113,9 @@ def owners(request):
         "PartiallyLinearRegressor": kernpool.PartiallyLinearRegressor(linear=[1], bandwidth=0.8).fit(
             with_linear(x), Y.to_numpy()
         ),
+        "VaryingCoefficientRegressor": kernpool.VaryingCoefficientRegressor(by=[0], bandwidth=0.8).fit(
+            with_linear(x), Y.to_numpy()
+        ),
         "NadarayaWatsonClassifier": classifier,
         "KernelStackingRegressor": kernpool.KernelStackingRegressor(regressor).fit(x, Y.to_numpy()),
         "KernelStackingClassifier": kernpool.KernelStackingClassifier(classifier).fit(x, CLASSES.to_numpy()),
@@ -167,7 +170,7 @@ def with_linear(x):
 
 
 def _table(name, owners, full):
-    table = with_linear(TABLES[name]) if full.startswith("PartiallyLinear") else TABLES[name]
+    table = with_linear(TABLES[name]) if full.startswith(("PartiallyLinear", "VaryingCoefficient")) else TABLES[name]
     return table if owners["x"] == "frame" else table.to_numpy()
 
 

@@ -18,6 +18,7 @@ from kernpool.estimators.methods.inference import Prediction
 from kernpool.estimators.methods.prediction import row_diagnostics
 from kernpool.estimators.regressors import LocalLinearRegressor, LocalPolynomialRegressor, NadarayaWatsonRegressor
 from kernpool.estimators.semiparametric.partially_linear import PartiallyLinearRegressor
+from kernpool.estimators.semiparametric.varying_coefficients import VaryingCoefficientRegressor
 from kernpool.estimators.stacking.estimators import KernelStackingClassifier, KernelStackingRegressor
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "NadarayaWatsonRegressor",
     "PartiallyLinearRegressor",
     "Prediction",
+    "VaryingCoefficientRegressor",
     "distribution_bandwidth",
     "row_diagnostics",
 ]

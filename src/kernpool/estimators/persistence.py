@@ -34,6 +34,7 @@ from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.model import FittedModel, as_fitted, check_parameters, holder_of
 from kernpool.estimators.regressors import LocalLinearRegressor, LocalPolynomialRegressor, NadarayaWatsonRegressor
 from kernpool.estimators.semiparametric.partially_linear import PartiallyLinearRegressor
+from kernpool.estimators.semiparametric.varying_coefficients import VaryingCoefficientRegressor
 from kernpool.estimators.stacking.estimators import KernelStackingClassifier, KernelStackingRegressor
 from kernpool.estimators.stacking.kernel_ridge import KernelRidge, Spectrum
 from kernpool.estimators.stacking.ridge_kernels import AnovaKernel, ColumnKernel, LaplaceKernel
@@ -44,14 +45,27 @@ from kernpool.pooling import ChunkPairs, Floor, Nearest
 
 HEADER, VERSION = "kernpool.json", 2  # of a robust fit version 1 has weights under another name
 SMOOTHERS = (NadarayaWatsonRegressor, LocalLinearRegressor, LocalPolynomialRegressor, NadarayaWatsonClassifier)
-MODELS = (*SMOOTHERS, PartiallyLinearRegressor, KernelStackingRegressor, KernelStackingClassifier)
-Model = KernelSmoother | PartiallyLinearRegressor | KernelStackingRegressor | KernelStackingClassifier
+COEFFICIENTS = (PartiallyLinearRegressor, VaryingCoefficientRegressor)
+MODELS = (*SMOOTHERS, *COEFFICIENTS, KernelStackingRegressor, KernelStackingClassifier)
+Model = (
+    KernelSmoother
+    | PartiallyLinearRegressor
+    | VaryingCoefficientRegressor
+    | KernelStackingRegressor
+    | KernelStackingClassifier
+)
 PARTS = (
     BandwidthSearch, Encoding, PooledColumn, *OPTIONS, ScoreCalibration,
     KernelRidge, LaplaceKernel, AnovaKernel, ColumnKernel, Spectrum, StandardColumns, FittedStack, Floor, Nearest,
     Exclusion, Reweighting,
 )  # fmt: skip
-BUILT = ("smoother_", "_extent", "_rank_notes", "_given")  # made again of the attributes, when a model is loaded
+BUILT = (
+    "smoother_",
+    "_extent",
+    "_rank_notes",
+    "_given",
+    "_varying",
+)  # made again of the attributes, when a model is loaded
 TRUSTED = [f"{kind.__module__}.{kind.__qualname__}" for kind in (*MODELS, *PARTS)]
 REMEDY = "copy the file again, or fit the model again and save it"
 
@@ -147,8 +161,9 @@ def _without_built(model: Model) -> Any:
         stack.members_ = stack._stack.members
         return stack
     saved = as_fitted(model)
-    if isinstance(saved, PartiallyLinearRegressor):
-        saved.curve_ = _without_built(saved.curve_)
+    for part in ("curve_", "places_"):  # a model inside of the model
+        if part in vars(saved):
+            setattr(saved, part, _without_built(getattr(saved, part)))
     for name in ("source_", *BUILT):
         saved.__dict__.pop(name, None)
     saved.index_ = _plain_index(saved.index_)
@@ -249,8 +264,9 @@ def load_model(path: str | Path, *, memory: int | None = None) -> Any:
 def _complete(model: Model, memory: int | None) -> None:
     """Check the parameters of a loaded model, and open the data files that it refers to."""
     local = holder_of(model)
-    if isinstance(local, PartiallyLinearRegressor):
-        _complete(local.curve_, memory)
+    for part in ("curve_", "places_"):
+        if part in vars(local):
+            _complete(getattr(local, part), memory)
     local.index_ = _read_index(local.index_)
     check_parameters(local)
     reference = getattr(local, "reference_", None)

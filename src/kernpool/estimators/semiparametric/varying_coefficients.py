@@ -1,0 +1,646 @@
+"""Regression with coefficients that vary with other columns, such as a place: geographically weighted regression."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import stdtrit
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils import column_or_1d
+from sklearn.utils.validation import check_is_fitted
+
+from kernpool.bandwidth import LeaveOneOut, TrainingRows
+from kernpool.bandwidth.criteria import CRITERIA
+from kernpool.core import Geometry
+from kernpool.data.array_validation import unshared
+from kernpool.data.columns import is_column, labels_of_rows, position_of
+from kernpool.data.encoding import Encoding
+from kernpool.estimators.fitted_model import points_of, printed_columns, windows_in_words
+from kernpool.estimators.kernel_smoother import LIVE
+from kernpool.estimators.methods.prediction_intervals import check_rows, read_outputs
+from kernpool.estimators.methods.row_order import exclusion_of
+from kernpool.estimators.model import FittedModel, NamedCalls, as_fitted, check_parameters, with_parameters
+from kernpool.estimators.regressors import NadarayaWatsonRegressor
+from kernpool.estimators.semiparametric.partially_linear import curve_columns, linear_columns, linear_names
+from kernpool.estimators.semiparametric.windows import find_windows
+from kernpool.estimators.training_rows import Scoring, as_stored, frequencies, read_rows
+from kernpool.execution.error_messages import abbreviate, as_count, as_level, check_choice
+from kernpool.execution.threads import weighted_sum
+from kernpool.inference import Interval, Residuals, Summary, as_random
+from kernpool.inference.model_summary import explained
+from kernpool.inference.variance.residuals import local_noise
+from kernpool.inference.varying_coefficients import (
+    LocalCoefficients,
+    VariationTable,
+    condition_numbers,
+    local_r2,
+    variation_table,
+    variation_test,
+)
+from kernpool.kernels import get_kernel
+from kernpool.pooling import limit_values
+from kernpool.pooling.widths import Nearest
+from kernpool.smoother import EvaluationPoints
+from kernpool.smoother.varying_coefficients import (
+    COLLINEAR,
+    VaryingFit,
+    VaryingSmoother,
+    gram_of,
+    products_of,
+    tolerances,
+)
+
+Array = NDArray[np.float64]
+Codes = NDArray[np.int64]
+
+METHODS = ("auto", "robust", "naive")
+VARIANCES = ("local", "constant")
+
+
+def positions_by(encoding: Encoding, by: Any) -> tuple[int, ...]:
+    """Return the positions of the columns that `by` does not name; raise unless it names some, and not all."""
+    columns, names, given = len(encoding.kinds), encoding.labels or range(len(encoding.kinds)), by
+    by = [by] if isinstance(by, str) else by
+    by = list(by) if np.iterable(by) else []
+    if not by or not all(map(is_column, by)):
+        raise ValueError(
+            "by must be a collection of names or positions of the columns that coefficients vary with, such as those "
+            f"of a place, got {abbreviate(given)}"
+        )
+    found = {position_of("by", column, columns, encoding.names) for column in by}
+    others = tuple(i for i in range(columns) if i not in found)
+    if not others:
+        raise ValueError(
+            f"by names all {columns} column(s) of X, and none is left to have a coefficient; name fewer, or use "
+            "NadarayaWatsonRegressor"
+        )
+    closed = {encoding.numeric[a] for one in encoding.options for a in one.columns}
+    for i in others:
+        if i in closed:
+            raise ValueError(f"column {names[i]!r} is in {encoding.options_in_words}, and by does not name it; name it")
+    return others
+
+
+@with_parameters
+class VaryingCoefficientRegressor(NamedCalls, Scoring, RegressorMixin, FittedModel, BaseEstimator):  # type: ignore[misc]
+    r"""Regression whose coefficients vary with other columns, such as a place, time, a number or a level.
+
+    .. math:: y = b_0(z) + x \cdot b(z) + e
+
+    where z are the columns that `by` names, and x the others. The coefficients at z are those of least squares of the
+    rows around z, weighted by their similarity. Where z is a place, this is geographically weighted regression [1]_.
+
+    Parameters
+    ----------
+    kernel : str or Kernel, default="gaussian"
+        See `kernpool.kernel_names`; ``"biweight"`` is known as bisquare here.
+    bandwidth : float, array_like of shape (d,), or name, default="loo"
+        Of the columns of `by`: a number, one per column, or how to find them: ``"loo"``, ``"aicc"``, ``"gcv"``,
+        ``"scott"`` or ``"silverman"``, as of `NadarayaWatsonRegressor`.
+    by : str, int or collection of these
+        Names or positions of the columns that coefficients vary with.
+    window : "auto", "fixed", Nearest or Floor, default="auto"
+        As of `NadarayaWatsonRegressor`: ``Nearest(60)`` are windows to the 60 nearest rows, and ``Nearest()`` finds the
+        number by the criterion that `bandwidth` names.
+    search : dict or None, default=None
+        None is ``{"rows": "auto", "random_state": 0}``: of more than 5000 rows the criterion is of 5000, drawn and
+        fitted from all rows; of all with ``{"rows": None}``.
+    smoothing, categorical_kernel, empty
+        As of `NadarayaWatsonRegressor`, of the columns of `by`. Where windows are empty, or do not determine the
+        coefficients, `empty` says which coefficients there are: by default those of the nearest row.
+    unordered, ordered, periodic, geographic, unseen, gap, n_jobs
+        As of `NadarayaWatsonRegressor`; columns are those of X.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n, p)
+        Coefficients at the training rows, in the order of `coef_names_`, the intercept first.
+    coef_names_ : list of str
+        ``"intercept"``, columns, and of categories column and level, as in ``region[north]``.
+    places_ : NadarayaWatsonRegressor
+        The columns of `by`, with their bandwidths and windows; its outputs are products of the others.
+    bandwidth_, smoothing_, window_
+        As of `NadarayaWatsonRegressor`, of the columns of `by`.
+    n_features_in_, feature_names_in_, encoding_, index_, target_name_, key_, value_, key_weight_, exclusion_
+        As of `NadarayaWatsonRegressor`.
+
+    See Also
+    --------
+    PartiallyLinearRegressor : Coefficients that are the same everywhere, next to a curve.
+
+    Notes
+    -----
+    A fit is one pass that pools products of the p - 1 columns, p (p + 3) / 2 of them. Leave-one-out errors are exact:
+    those of fits without the row. Of mgwr the coefficients, standard errors (``coefficients(method="naive",
+    variance="constant")``), effective parameters and AICc are the same: ``("gaussian", 0.1)`` is its ``fixed=True,
+    kernel="gaussian"``, and ``("biweight", window=Nearest(45))`` its ``kernel="bisquare"``, but for windows that it
+    widens by 1e-7.
+
+    References
+    ----------
+    .. [1] A. S. Fotheringham, C. Brunsdon and M. Charlton, "Geographically Weighted Regression", Wiley (2002).
+    .. [2] T. Hastie and R. Tibshirani, "Varying-coefficient models", JRSS B 55 (1993), 757-796.
+
+    Examples
+    --------
+    >>> from kernpool import VaryingCoefficientRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> place, x = rng.uniform(size=(200, 2)), rng.normal(size=200)
+    >>> y = 1.0 + (place[:, 0] + place[:, 1]) * x + 0.1 * rng.normal(size=200)
+    >>> model = VaryingCoefficientRegressor(by=[0, 1]).fit(np.column_stack([place, x]), y)
+    >>> model.coefficients([[0.2, 0.2, 0.0], [0.8, 0.8, 0.0]]).coef.round(1)
+    """
+
+    bandwidth: Any = "loo"
+    _: KW_ONLY
+    by: Any = None
+    gap: int = 0
+
+    @property
+    def _reads_pairs_as_numbers(self) -> bool:
+        return False
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None, time: Any = None) -> Self:
+        """Find the windows, and fit the coefficients at the training rows.
+
+        Parameters
+        ----------
+        X : array_like of shape (n, columns), or frame
+            Columns of `by` and those with coefficients, in memory.
+        y : array_like of shape (n,)
+            Outputs.
+        sample_weight : array_like of shape (n,), optional
+            Frequencies of rows, non-negative.
+        groups : array_like of shape (n,), optional
+            Cluster of each row: whole clusters are left out, and standard errors are cluster-robust.
+        time : array_like of shape (n,), or str, optional
+            Order of the rows, for `gap`, as of `NadarayaWatsonRegressor.fit`.
+
+        Returns
+        -------
+        self
+            The estimator, fitted.
+
+        Raises
+        ------
+        ValueError
+            If `by` names no columns or all, rows are fewer than coefficients, columns are collinear in the window of a
+            row, there are several outputs, or as of `NadarayaWatsonRegressor.fit`.
+        TypeError
+            If X is a file, chunks or on Dask, or as of `NadarayaWatsonRegressor.fit`.
+
+        Warns
+        -----
+        RepeatedRowsWarning, SuspectColumnWarning
+            As of `NadarayaWatsonRegressor.fit`.
+        """
+        if as_stored(X, y, sample_weight) is not None:
+            raise TypeError(
+                f"{type(self).__name__} takes rows in memory, got {type(X).__name__}; fit a sample of the rows"
+            )
+        check_parameters(self)
+        if isinstance(self.bandwidth, str) and CRITERIA.get(self.bandwidth, CRITERIA["loo"]).regular:
+            raise ValueError(f"bandwidth={self.bandwidth!r} is for means and planes; use 'loo' or 'aicc'")
+        by_row = {"sample_weight": sample_weight, "groups": groups, "time": time}
+        key, code, value = read_rows(self, X, y, numbers=True, **by_row)
+        if value.ndim == 2 and value.shape[1] > 1:
+            raise ValueError(f"y must have one output, got {value.shape[1]}; fit a model for each")
+        value = column_or_1d(value, warn=True).astype(np.float64)
+        self.linear_ = positions_by(self.encoding_, self.by)
+        self.coef_names_ = ["intercept", *linear_names(self.encoding_, self.linear_)]
+        given = self.get_params(deep=False)
+        places = NadarayaWatsonRegressor(**{name: given[name] for name in given if name != "by"})
+        places.encoding_ = encoding = self.encoding_.without(self.linear_)
+        for name in ("index_", "target_name_", "output_labels_"):
+            setattr(places, name, getattr(self, name))
+        z, z_code = curve_columns(self.encoding_, self.linear_, key, code)
+        exclusion, _ = exclusion_of(places, X, z, groups, time)
+        weight = np.ones(len(z)) if sample_weight is None else frequencies(sample_weight, len(z))
+        kept = np.flatnonzero(weight > 0)
+        exclusion = exclusion if exclusion is None else exclusion.among(weight)
+        x = linear_columns(self.encoding_, self.linear_, key, code)
+        # From the first row, so that constants are zeros.
+        self.mean_ = x[0] + weighted_sum(weight, x - x[0]) / weight.sum()
+        spread = np.sqrt(weighted_sum(weight, (x - self.mean_) ** 2) / weight.sum())
+        self.spread_ = np.where(spread > 0, spread, 1.0)
+        self.value_mean_ = float(value[0] + weighted_sum(weight, value - value[0]) / weight.sum())
+        self.__dict__ |= {
+            "key_": unshared(key), "key_code_": code, "value_": value, "exclusion_": exclusion,
+            "key_weight_": None if sample_weight is None else weight,
+        }  # fmt: skip
+        u, outcome = self._regressors(x), value - self.value_mean_
+        self._refuse_collinear(u[kept], weight[kept])
+        products = products_of(u, outcome)
+        rows = TrainingRows.from_arrays(
+            encoding.pooled(z), products, weight, z_code, exclusion, Geometry(encoding.sizes)
+        ).take(kept)
+        found, smoothing, window = find_windows(places, rows, places._categories(), u[kept], outcome[kept])
+        places.bandwidth, places.window = found[encoding.bandwidth_of], window
+        places.smoothing = smoothing if len(smoothing) else None
+        places._fit_pairs(z, z_code, products, sample_weight, exclusion)
+        self.places_ = places
+        self.bandwidth_, self.smoothing_, self.window_ = places.bandwidth_, places.smoothing_, places.window_
+        self._freeze()
+        training = self._varying.training
+        alone = np.flatnonzero(~training.determined & (weight > 0))
+        if alone.size:
+            self._refuse_window(alone)
+        self.coef_ = self._in_units(training.coefficients)
+        return self
+
+    def _freeze(self) -> None:
+        """Keep the parameters of the fit, and make its smoother again."""
+        self._given = {name: given for name, given in self.get_params(deep=False).items() if name not in LIVE}
+        u = self._regressors(linear_columns(self.encoding_, self.linear_, self.key_, self.key_code_))
+        smoother: Any = self.places_.smoother_
+        self._varying = VaryingSmoother(smoother, u, self.value_ - self.value_mean_)
+
+    def _regressors(self, x: Array) -> Array:
+        """Return one and the columns in their spreads from their means."""
+        return np.concatenate([np.ones((len(x), 1)), (x - self.mean_) / self.spread_], axis=1)
+
+    @property
+    def _to_units(self) -> Array:
+        """The matrix from coefficients of regressors to those of columns; the mean of y is not in it."""
+        found = np.diag(np.append(1.0, 1.0 / self.spread_))
+        found[0, 1:] = -self.mean_ / self.spread_
+        return found
+
+    def _in_units(self, coefficients: Array) -> Array:
+        found = coefficients @ self._to_units.T
+        found[:, 0] += self.value_mean_
+        return np.asarray(found)
+
+    def _refuse_collinear(self, u: Array, weight: Array) -> None:
+        """Raise ValueError if there are too few rows for the coefficients, or columns are collinear in all rows."""
+        if len(u) < u.shape[1]:
+            raise ValueError(
+                f"{len(u)} rows of positive weight are fewer than the {u.shape[1]} coefficients; fit more rows, or "
+                "fewer columns"
+            )
+        mean = weighted_sum(weight, products_of(u, np.zeros(len(u)))) / weight.sum()
+        left = tolerances(gram_of(mean[None], u.shape[1]))[0]
+        if not np.all(left > COLLINEAR):
+            name = self.coef_names_[int(np.argmin(left > COLLINEAR))]
+            raise ValueError(
+                f"column {name!r} is constant, or a combination of the columns before it; leave it out of X"
+            )
+
+    def _refuse_window(self, alone: NDArray[np.intp]) -> None:
+        """Raise ValueError about windows of these rows, in which columns are collinear, with the least that are not."""
+        varying = self._varying
+        fit = varying.at(varying.smoother.training.rows(alone))
+        left = tolerances(np.nan_to_num(fit.gram))
+        name = self.coef_names_[int(np.argmin(left[0] > COLLINEAR))]
+
+        def enough(k: int) -> bool:
+            smoother = replace(varying.smoother, window=Nearest(k), first=None)
+            points = smoother.points(smoother.keys.rows.array[alone], self._codes_at(alone))
+            return bool(varying.replaced(smoother).at(points).determined.all())
+
+        low, high = varying.regressors.shape[1], len(varying.outcome)
+        while low < high:
+            k = (low + high) // 2
+            low, high = (low, k) if enough(k) else (k + 1, high)
+        raise ValueError(
+            f"the windows of {len(alone)} row(s), such as row {alone[0]}, do not determine the coefficients: column "
+            f"{name!r} is constant there, or a combination of the columns before it. Windows to {low} rows or more are "
+            f"wide enough there: give window=Nearest({low}) or more, or a larger bandwidth, or leave the column out"
+        )
+
+    def _codes_at(self, rows: NDArray[np.intp]) -> Codes | None:
+        code = self._varying.smoother.key_code
+        return None if code is None else code[rows]
+
+    def _places_at(self, X: Any) -> tuple[Array, EvaluationPoints]:
+        """Return regressors and places of queries, with a warning of extrapolation in the places."""
+        check_is_fitted(self)
+        key, code = self.encoding_.encode(X, self.unseen)
+        z, z_code = curve_columns(self.encoding_, self.linear_, key, code)
+        self.places_._extent.warn(z)
+        return self._regressors(linear_columns(self.encoding_, self.linear_, key, code)), points_of(
+            self.places_, z, z_code
+        )
+
+    def _filled(self, fit: VaryingFit) -> Array:
+        """Return coefficients, also where windows do not determine them, by the policy for empty windows."""
+        smoother, found = self._varying.smoother, fit.coefficients.copy()
+        rows = np.flatnonzero(~fit.determined)
+        if not rows.size:
+            return found
+        smoother.recipe.report_empty(fit.determined)
+        policy = smoother.recipe.empty_value
+        if policy is not None:
+            found[rows] = policy
+            return found
+        known = np.nan_to_num(self._varying.training.coefficients)
+        own = smoother.with_values(known)
+        problem = replace(fit.problem, value=own.keys.value, value_center=own.keys.center, prepared=None)
+        found[rows] = limit_values(problem, rows, smoother.recipe.empty, self.n_jobs) + 0.0
+        return found
+
+    def predict(self, X: ArrayLike) -> Array:
+        """Predict y at new rows: their columns times the coefficients at their places.
+
+        Parameters
+        ----------
+        X : array_like of shape (m, columns)
+            Queries.
+
+        Returns
+        -------
+        ndarray of shape (m,)
+            One per query.
+
+        Warns
+        -----
+        ExtrapolationWarning, EmptyWindowWarning
+            As `NadarayaWatsonRegressor.predict`, for the columns of `by`; also where windows hold rows, and do not
+            determine the coefficients.
+        """
+        u, places = self._places_at(X)
+        return self._mean(u, self._filled(self._varying.at(places)))
+
+    def _mean(self, u: Array, coefficients: Array) -> Array:
+        return np.asarray(np.einsum("ma,ma->m", u, coefficients) + self.value_mean_)
+
+    def _estimates(self, places: EvaluationPoints, method: str, variance: str) -> tuple[Array, Array, Array, Array]:
+        """Return coefficients of regressors, (m, p), their covariance, the noise (m,), and degrees of freedom."""
+        check_choice("method", method, METHODS)
+        check_choice("variance", variance, VARIANCES)
+        varying, smoother = self._varying, self._varying.smoother
+        training, code = varying.training, smoother.units.code
+        if code is None and smoother.exclusion is not None:
+            raise ValueError(
+                f"standard errors take rows, or clusters of groups=, as independent, and the fit has gap={self.gap}; "
+                "fit it with groups=, such as stretches of time"
+            )
+        one = varying if method == "naive" else varying.planes()
+        fit = one.at(places)
+        error = varying.residual
+        if code is not None:
+            covariance = one.covariance_of_clusters(fit, one.regressors * error[:, None], code)
+            df = np.full(len(covariance), len(np.unique(code[smoother.weight > 0])) - 1.0)
+            return fit.coefficients, covariance, np.full(len(df), self._error), df
+        if variance == "constant":
+            freedom = self._freedom
+            square = weighted_sum(smoother.weight, (varying.outcome - training.fitted) ** 2)
+            noise, df = np.full(len(fit.gram), float(square) / freedom), np.full(len(fit.gram), freedom)
+        else:
+            of_points, df = local_noise(smoother, places, error[:, None] ** 2)
+            noise = of_points[:, 0]
+        return fit.coefficients, one.norms(fit) * noise[:, None, None], noise, df
+
+    @property
+    def _error(self) -> float:
+        """Mean squared leave-one-out error."""
+        varying = self._varying
+        return float(weighted_sum(varying.smoother.weight, varying.residual**2)) / varying.smoother.rows
+
+    @property
+    def _freedom(self) -> float:
+        """Rows less effective parameters; ValueError unless there is more than one."""
+        rows, trace = self._varying.smoother.rows, self._varying.training.trace
+        if not rows - trace > 1.0:
+            raise ValueError(
+                f"the fit has {trace:.6g} effective parameters for {rows:g} rows, so that no residual is left to "
+                "estimate the noise from; use larger windows"
+            )
+        return rows - trace
+
+    def coefficients(
+        self, X: Any = None, *, level: float = 0.95, method: str = "auto", variance: str = "local"
+    ) -> LocalCoefficients:
+        r"""Return the coefficients at places, with intervals, significance and local diagnostics.
+
+        Parameters
+        ----------
+        X : array_like of shape (m, columns), optional
+            Rows at whose places, the columns of `by`, coefficients are asked for; by default the training rows.
+        level : float, default=0.95
+            Confidence level of each interval.
+        method : {"auto", "robust", "naive"}, default="auto"
+            ``"robust"``, which is ``"auto"``: centers are of planes of coefficients in the same windows, which have no
+            bias of first order; of 400 rows 95 percent intervals cover 95 to 96 in a hundred. ``"naive"``: around the
+            coefficients as they are, whose bias costs a tenth of coverage.
+        variance : {"local", "constant"}, default="local"
+            Noise of the rows around a place, from leave-one-out residuals, or the same everywhere: residual sum of
+            squares over rows less effective parameters. After a fit with groups standard errors are cluster-robust.
+
+        Returns
+        -------
+        LocalCoefficients
+            Prints as a table, and has `to_frame`.
+        """
+        check_is_fitted(self)
+        level, varying = as_level(level), self._varying
+        places = varying.smoother.training if X is None else self._places_at(X)[1]
+        fit = varying.at(places)
+        center, covariance, _, df = self._estimates(places, method, variance)
+        turn, p = self._to_units, len(self.coef_names_)
+        error = np.sqrt(np.diagonal(turn @ covariance @ turn.T, axis1=1, axis2=2))
+        center = self._in_units(center)
+        with np.errstate(invalid="ignore"):
+            half = -stdtrit(df[:, None], 0.5 * (1.0 - level)) * error
+        gram = (
+            np.linalg.inv(turn).T @ np.where(fit.determined[:, None, None], fit.gram, np.eye(p)) @ np.linalg.inv(turn)
+        )
+        condition = np.where(fit.determined, condition_numbers(gram), np.nan)
+        index = self.index_ if X is None else labels_of_rows(X)
+        return LocalCoefficients(
+            tuple(self.coef_names_), self._in_units(self._filled(fit)), center, error, center - half, center + half, df,
+            level, "bias-corrected" if method != "naive" else "naive", max(varying.training.trace / p, 1.0),
+            local_r2(varying, fit), condition, index,
+        )  # fmt: skip
+
+    def confidence_interval(
+        self, X: ArrayLike, *, level: float = 0.95, method: str = "auto", variance: str = "local"
+    ) -> Interval:
+        """Compute pointwise confidence intervals for the mean of y at rows.
+
+        Parameters
+        ----------
+        X : array_like of shape (m, columns)
+            Evaluation points.
+        level : float, default=0.95
+            Coverage of each interval.
+        method, variance
+            As of `coefficients`.
+
+        Returns
+        -------
+        Interval
+            As of `NadarayaWatsonRegressor.confidence_interval`.
+        """
+        level, (u, places) = as_level(level), self._places_at(X)
+        found, covariance, _, df = self._estimates(places, method, variance)
+        error = np.sqrt(np.einsum("ma,mab,mb->m", u, covariance, u))
+        center = self._mean(u, found)
+        half = -stdtrit(df, 0.5 * (1.0 - level)) * error
+        name = "naive" if method == "naive" else "robust"
+        return Interval(center, center - half, center + half, level, name, error, df, index=labels_of_rows(X))
+
+    def prediction_interval(
+        self,
+        X: ArrayLike,
+        *,
+        level: float = 0.9,
+        method: str = "auto",
+        X_calibration: ArrayLike | None = None,
+        y_calibration: ArrayLike | None = None,
+    ) -> Interval:
+        r"""Compute prediction intervals: they contain a new observation of y with a given probability.
+
+        Around predictions, as many errors :math:`(\hat\sigma^2(z) + \mathrm{se}^2(x, z))^{1/2}` wide as `level` of
+        the calibration rows, new ones, or the training rows left out of their fits, lie within.
+
+        Parameters
+        ----------
+        X : array_like of shape (m, columns)
+            Evaluation points.
+        level : float, default=0.9
+            Coverage of the intervals.
+        method : {"auto", "adaptive", "split"}, default="auto"
+            ``"adaptive"`` takes the training rows, ``"split"`` new ones, and ``"auto"`` these if there are any.
+        X_calibration, y_calibration : array_like, optional
+            Rows that the fit has not seen: coverage is then at least the level, whatever the noise.
+
+        Returns
+        -------
+        Interval
+            As of `NadarayaWatsonRegressor.prediction_interval`.
+        """
+        level, (u, places) = as_level(level), self._places_at(X)
+        varying, given = self._varying, check_rows(X_calibration, y_calibration, None)
+        own = "split" if given else "adaptive"
+        check_choice("method", method, ("auto", "adaptive", "split"))
+        if method not in ("auto", own):
+            raise ValueError(f"method={method!r} goes {'without' if given else 'with'} X_calibration; use {own!r}")
+
+        def size(u: Array, places: EvaluationPoints) -> Array:
+            _, covariance, noise, _ = self._estimates(places, "naive", "local")
+            return np.asarray(np.sqrt(noise + np.einsum("ma,mab,mb->m", u, covariance, u)))
+
+        if given:
+            error = self.predict(X_calibration)  # type: ignore[arg-type]  # as of `check_rows`
+            error = read_outputs(y_calibration, error.shape, None)[:, 0] - error
+            known, weight = size(*self._places_at(X_calibration)), np.ones(len(error))
+        else:
+            error, weight = varying.residual, varying.smoother.weight
+            known = size(varying.regressors, varying.smoother.training)
+        share = np.divide(np.abs(error), known, where=known > 0, out=np.zeros(len(error)))
+        order = np.argsort(share)
+        until = np.cumsum(weight[order])
+        place = int(np.searchsorted(until, level * (until[-1] + 1.0) * (1.0 - 1e-12)))
+        times = np.inf if place == len(order) else float(share[order[place]])
+        center, half = self._mean(u, self._filled(varying.at(places))), times * size(u, places)
+        return Interval(
+            center, center - half, center + half, level, own, index=labels_of_rows(X),
+            guarantee="at least the level" if given else "about the level, for rows like those of the fit",
+            n_calibration=float(until[-1]),
+        )  # fmt: skip
+
+    def leave_one_out(self) -> LeaveOneOut:
+        """Compute leave-one-out predictions, exactly those of fits to the other rows in the same windows.
+
+        Returns
+        -------
+        LeaveOneOut
+            As of `NadarayaWatsonRegressor.leave_one_out`.
+        """
+        check_is_fitted(self)
+        found, known = self._varying.left_out
+        return LeaveOneOut((found + self.value_mean_)[:, None], self._error, known.copy())
+
+    def residuals(self) -> Residuals:
+        """Return leave-one-out residuals, leverages and local noise of the training rows.
+
+        Returns
+        -------
+        Residuals
+            As of `NadarayaWatsonRegressor.residuals`.
+        """
+        check_is_fitted(self)
+        varying, training = self._varying, self._varying.training
+        weight, units = varying.smoother.weight, varying.smoother.units
+        residual = varying.residual
+        noise, _ = local_noise(varying.smoother, varying.smoother.training, residual[:, None] ** 2)
+        code = None if units.code is None else units.code.copy()
+        fitted, names = training.fitted + self.value_mean_, self.index_
+        return Residuals(fitted, residual, training.leverage.copy(), np.sqrt(noise[:, 0]), weight.copy(), code, names)
+
+    def variation(self, *, n_resamples: int = 199, random_state: Any = 0) -> VariationTable:
+        """Test for each coefficient whether it varies at all, and list its quartiles over the training rows.
+
+        The statistic is the variance of its estimates over the rows (at most 1000 of them), compared with those of
+        outputs under the hypothesis that it is constant and all others are as they are (wild bootstrap).
+
+        Parameters
+        ----------
+        n_resamples : int, default=199
+            Outputs that are drawn; p-values are at least one over one more.
+        random_state : int or generator, default=0
+            Seed of the draws.
+
+        Returns
+        -------
+        VariationTable
+            Prints as a table, and has `to_frame`.
+        """
+        check_is_fitted(self)
+        as_count("n_resamples", n_resamples, hint=" such as 199")
+        varying, seed = self._varying, random_state
+        if type(seed) is not int:
+            seed = int(as_random(random_state).integers(1 << 31))
+        statistic, p_value = variation_test(varying, self._to_units, n_resamples, seed)
+        weight = varying.smoother.weight
+        return variation_table(self.coef_names_, self.coefficients(), weight, statistic, p_value, n_resamples)
+
+    def summary(self) -> Summary:
+        """Summarise the fit: each coefficient over the training rows, windows, effective parameters, R2 and AICc.
+
+        Returns
+        -------
+        Summary
+            A record that prints well; `coefficients` is the table of `variation`.
+        """
+        check_is_fitted(self)
+        fitted = as_fitted(self)
+        varying, training, places = self._varying, self._varying.training, self.places_
+        weight, rows, y = varying.smoother.weight, varying.smoother.rows, varying.outcome
+        square = float(weighted_sum(weight, (y - training.fitted) ** 2)) / rows
+        aicc, gcv = (CRITERIA[name].log_penalty for name in ("aicc", "gcv"))
+        assert aicc is not None
+        assert gcv is not None
+        labels = [f"{label}" for label in self.encoding_.labels or range(self.n_features_in_)]
+        names = [label for i, label in enumerate(labels) if i not in self.linear_]
+        values: dict[str, Any] = {
+            "rows": rows,
+            "kernel": get_kernel(fitted.kernel).name,
+            "chosen": f"bandwidths {fitted.bandwidth!r}" * isinstance(fitted.bandwidth, str) or "bandwidths given",
+            "columns": tuple(replace(one, name=name) for one, name in zip(printed_columns(places), names, strict=True)),
+            "coefficients": self.variation(),
+            "trace": training.trace,
+            "residual_sd": np.array([np.sqrt(square * rows / self._freedom)]),
+            "r2": explained(y[:, None], (y - training.fitted)[:, None], weight),
+            "loo_r2": explained(y[:, None], varying.residual[:, None], weight),
+            "loo_error": self._error,
+            "aicc": float(np.log(square) + aicc(training.trace, rows)[0]),
+            "gcv": float(square * np.exp(gcv(training.trace, rows)[0])),
+            "effective_tests": max(training.trace / len(self.coef_names_), 1.0),
+        }
+        values["chosen"] += windows_in_words(places)
+        without = "leave-one-out" if varying.smoother.units.code is None else "leave-cluster-out"
+        facts = {
+            "effective parameters": f"{training.trace:.2f}, {values['effective_tests']:.4g} tests of each coefficient",
+            "residual sd": f"{values['residual_sd'][0]:.4g}",
+            "R2": f"{values['r2'][0]:.4g}, {without} {values['loo_r2'][0]:.4g}",
+            "AICc, GCV": f"{values['aicc']:.4g}; {values['gcv']:.4g}",
+            f"{without} error": f"{self._error:.4g}",
+            "p constant": f"from {values['coefficients'].n_resamples} resamples",
+        }
+        title = f"{type(self).__name__}: {rows:g} rows, {self.n_features_in_} columns, 1 output"
+        return Summary(title, values, facts)

@@ -1,0 +1,286 @@
+r"""Local least squares: coefficients of regressors that vary with the place, from one pool of products of regressors.
+
+With pooling weights :math:`\alpha_j = w_j K((q - z_j) / h) / D`, regressors u, the first of them one, and outputs y::
+
+    A(q) = sum_j alpha_j u_j u_j',    beta(q) = A(q)^-1 sum_j alpha_j u_j y_j
+
+so that values of a local constant smoother are products of regressors. Regressors have mean zero and unit spread, and
+outputs mean zero, which keeps the digits of A. One unit of row i has the leverage H_ii = alpha_i / w_i u_i' A^-1 u_i,
+and in windows that stay without it the residual e_i / (1 - w H_ii) without w = min(w_i, 1) units of it: exactly that of
+a fit to the other rows. Linear weights of y in coefficients are alpha_j A^-1 u_j, so that noise of variance one gives
+the coefficients the covariance::
+
+    A^-1 [sum_j alpha_j^2 / w_j u_j u_j'] A^-1                                                                      (1)
+
+a pool of the same products with the square of the kernel.
+
+Coefficients have the bias of local constants: of first order at the edge, and wherever rows happen to lie on one side.
+Those of planes, with the regressors u and u times each coordinate of the place, have a bias of second order. Of samples
+of 400 rows at bandwidths found by leave-one-out 95 percent intervals around them cover 95 to 96 in a hundred;
+around local constants 82 to 86, and 92 to 93 around ``2 beta_h - beta_(sqrt(2) h)``, which is wider.
+
+A. S. Fotheringham, C. Brunsdon and M. Charlton, "Geographically Weighted Regression", Wiley (2002).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.bandwidth.criteria import Criterion
+from kernpool.core import PoolState, Problem
+from kernpool.execution.threads import weighted_sum
+from kernpool.kernels import square
+from kernpool.smoother.linear_smoother import EvaluationPoints, Smoother
+from kernpool.smoother.quadratic_forms import LinearWeights, product_problem
+
+Array = NDArray[np.float64]
+
+# Least share of a regressor's local square that those before it do not explain: of less, half of the digits are lost.
+COLLINEAR = 1e-10
+FLAT = 0.1  # spread of a direction in that of the farthest, of columns that are one point together
+ALONE = 1e-8  # one minus leverage of a row without which there are no coefficients
+
+
+def products_of(regressors: Array, outcome: Array) -> Array:
+    """Return the products whose means are A and the right side: of pairs but the first, and with the outcome."""
+    first, second = np.triu_indices(regressors.shape[1])
+    pairs = regressors[:, first[1:]] * regressors[:, second[1:]]
+    return np.concatenate([pairs, regressors * outcome[:, None]], axis=1)
+
+
+def gram_of(mean: Array, p: int) -> Array:
+    """Return the matrices (m, p, p) of means of products, (m, products), the first of which are of pairs."""
+    first, second = np.triu_indices(p)
+    gram = np.ones((len(mean), p, p))
+    gram[:, first[1:], second[1:]] = gram[:, second[1:], first[1:]] = mean[:, : len(first) - 1]
+    return gram
+
+
+def tolerances(gram: Array) -> Array:
+    """Return the share of each regressor's square that those before it do not explain, (m, p), by Cholesky factors."""
+    size = np.sqrt(np.diagonal(gram, axis1=1, axis2=2))
+    unit = np.ascontiguousarray((gram / np.maximum(size[:, :, None] * size[:, None], 1e-300)).transpose(1, 2, 0))
+    p = len(unit)
+    factor, left = np.zeros_like(unit), np.empty((len(size), p))
+    for a in range(p):
+        for b in range(a):
+            factor[a, b] = (unit[a, b] - np.sum(factor[a, :b] * factor[b, :b], axis=0)) / factor[b, b]
+        left[:, a] = unit[a, a] - np.sum(factor[a, :a] ** 2, axis=0)
+        factor[a, a] = np.sqrt(np.maximum(left[:, a], COLLINEAR))
+    return left
+
+
+@dataclass(frozen=True, eq=False)
+class VaryingFit:
+    """Coefficients at evaluation points, with what they are made of.
+
+    Parameters
+    ----------
+    problem : Problem
+        Of the points, with products as values.
+    state : PoolState
+        Its sums.
+    gram : ndarray of shape (m, p, p)
+        The matrices A.
+    inverse : ndarray of shape (m, p, p)
+        Their inverses; of the identity where windows do not determine the coefficients.
+    readout : ndarray of shape (m, k, p) or None
+        Matrices that make the k coefficients of the p of planes.
+    coefficients : ndarray of shape (m, k)
+        NaN where windows do not determine them.
+    determined : ndarray of bool, shape (m,)
+        Where they do.
+    """
+
+    problem: Problem
+    state: PoolState
+    gram: Array
+    inverse: Array
+    readout: Array | None
+    coefficients: Array
+    determined: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class VaryingTraining:
+    """Coefficients at the training rows, and fits and leverages of a unit of each, of shape (n,)."""
+
+    coefficients: Array
+    determined: NDArray[np.bool_]
+    fitted: Array
+    leverage: Array
+    trace: float
+
+
+@dataclass(frozen=True, eq=False)
+class VaryingSmoother:
+    """Local constant smoother of products of regressors, and what coefficients are made of.
+
+    Parameters
+    ----------
+    smoother : Smoother
+        Rows and windows; its values are those of `products_of`.
+    regressors : ndarray of shape (n, p)
+        The first is one; of planes also times each coordinate.
+    outcome : ndarray of shape (n,)
+        Outputs.
+    origin, basis : ndarray of shape (d,) and (d, k), or None
+        Of planes: coordinates of a place are ``(place - origin) @ basis``.
+    """
+
+    smoother: Smoother
+    regressors: Array
+    outcome: Array
+    origin: Array | None = None
+    basis: Array | None = None
+
+    def replaced(self, smoother: Smoother) -> VaryingSmoother:
+        """Return the same rows in other windows."""
+        return replace(self, smoother=smoother)
+
+    def planes(self) -> VaryingSmoother:
+        """Return the smoother of planes of coefficients in the columns of the places."""
+        place, origin = self.smoother.keys.rows.array, self.smoother.keys.rows.array.mean(axis=0)
+        basis, start = [], 0
+        for size in self.smoother.recipe.geometry or (1,) * place.shape[1]:
+            # A circle or a globe is flat where all rows are near each other.
+            own = slice(start, start := start + size)
+            _, spread, direction = np.linalg.svd(place[:, own] - origin[own], full_matrices=False)
+            kept = spread > max(FLAT * spread[0], 0.0)
+            columns = np.zeros((place.shape[1], int(kept.sum())))
+            columns[own] = direction[kept].T * (math.sqrt(len(place)) / spread[kept])
+            basis.append(columns)
+        along = np.concatenate(basis, axis=1)
+        u, at = self.regressors, (place - origin) @ along
+        u = np.concatenate([u, *(u * column[:, None] for column in at.T)], axis=1)
+        smoother = self.smoother.with_values(products_of(u, self.outcome))
+        return VaryingSmoother(smoother, u, self.outcome, origin, along)
+
+    def fit(self, problem: Problem) -> VaryingFit:
+        """Compute the coefficients at the queries of a problem of the smoother."""
+        state = self.smoother.sums(problem)
+        p, mean, occupied = self.regressors.shape[1], means_of(problem, state), state.denominator > 0
+        gram = np.where(occupied[:, None, None], gram_of(mean, p), 0.0)
+        determined = np.all(tolerances(gram) > COLLINEAR, axis=1)
+        inverse = np.linalg.inv(np.where(determined[:, None, None], gram, np.eye(p)))
+        found = np.where(determined[:, None], np.einsum("mab,mb->ma", inverse, mean[:, -p:]), np.nan)
+        readout = None
+        if self.basis is not None and self.origin is not None:
+            at = (problem.query - self.origin) @ self.basis
+            at = np.concatenate([np.ones((len(at), 1)), at], axis=1)
+            one = np.eye(p // at.shape[1])
+            readout = np.einsum("mc,ab->macb", at, one).reshape(len(at), len(one), p)
+            found = np.einsum("mab,mb->ma", readout, found)
+        return VaryingFit(problem, state, gram, inverse, readout, found, determined)
+
+    def at(self, places: EvaluationPoints) -> VaryingFit:
+        """Compute the coefficients at evaluation points."""
+        return self.fit(self.smoother.problem(places))
+
+    @cached_property
+    def training(self) -> VaryingTraining:
+        """Coefficients, fits and leverages of the training rows, in a pass."""
+        smoother, u = self.smoother, self.regressors
+        whole = self.at(smoother.training)
+        with np.errstate(over="ignore"):
+            share = np.exp(whole.problem.log_own - whole.state.log_denominator)
+        leverage = share * np.einsum("na,nab,nb->n", u, whole.inverse, u)
+        leverage = np.where(whole.determined & (smoother.weight > 0), leverage, 0.0)
+        fitted = np.einsum("na,na->n", u, whole.coefficients)
+        trace = float(weighted_sum(smoother.weight, leverage))
+        return VaryingTraining(whole.coefficients, whole.determined, fitted, leverage, trace)
+
+    @cached_property
+    def left_out(self) -> tuple[Array, NDArray[np.bool_]]:
+        """Fits (n,) without each row and what is left out with it, and whether the others determine coefficients.
+
+        The mean where they do not. A pass, unless fits are in closed form.
+        """
+        if self.is_closed:
+            training = self.training
+            away = 1.0 - np.minimum(self.smoother.weight, 1.0) * training.leverage
+            known = training.determined & (away > ALONE)
+            found = self.outcome - (self.outcome - training.fitted) / np.where(known, away, 1.0)
+        else:
+            others = self.fit(self.smoother.left_out_problem(self.smoother.exclusion))
+            known, found = others.determined, np.einsum("na,na->n", self.regressors, others.coefficients)
+        return np.where(known, found, 0.0), known
+
+    @property
+    def residual(self) -> Array:
+        """Outputs less fits without each row and what is left out with it; zero for rows of weight zero."""
+        return np.where(self.smoother.weight > 0, self.outcome - self.left_out[0], 0.0)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether fits without a row follow from those with it: in windows of one width, without others left out."""
+        return self.smoother.window == "fixed" and self.smoother.exclusion is None
+
+    def judged(self, criterion: Criterion) -> Problem:
+        """Return the problem of the fits at the training rows by which windows are judged."""
+        if criterion.exclude_self and not self.is_closed:
+            return self.smoother.left_out_problem(self.smoother.exclusion)
+        return self.smoother.problem(self.smoother.training)
+
+    def criterion(self, criterion: Criterion, problem: Problem, rows: NDArray[np.intp] | slice = slice(None)) -> float:
+        """Return a criterion of these training rows as queries; infinite unless windows determine the coefficients."""
+        u, y, weight = self.regressors[rows], self.outcome[rows], self.smoother.weight[rows]
+        fit = self.fit(problem)
+        if not fit.determined[weight > 0].all():
+            return math.inf
+        residual, penalty = y - np.einsum("na,na->n", u, fit.coefficients), 0.0
+        if problem.self_index is None and problem.excluded is None:
+            own = np.exp(problem.log_own - fit.state.log_denominator) * np.einsum("na,nab,nb->n", u, fit.inverse, u)
+            if criterion.log_penalty is None:
+                away = 1.0 - np.minimum(weight, 1.0) * own
+                if not np.all(away[weight > 0] > ALONE):
+                    return math.inf
+                residual = residual / away
+            else:
+                trace = float(weighted_sum(weight, own)) * self.smoother.rows / float(weight.sum())
+                penalty = criterion.log_penalty(trace, self.smoother.rows)[0]
+        square = float(weighted_sum(weight, residual**2)) / float(weight.sum())
+        return square * math.exp(penalty) if penalty < 700.0 else math.inf
+
+    def norms(self, fit: VaryingFit) -> Array:
+        """Return the covariances (1) of coefficients under noise of variance one, of shape (m, k, k)."""
+        m, keys, problem = len(fit.gram), self.smoother.keys, fit.problem
+        weights = LinearWeights(problem, 1.0, fit.state.log_denominator, np.ones(m), np.zeros((m, 0)))
+        term = square(problem.similarity.kernel)
+        squared = replace(product_problem(weights, weights, term, None), value=keys.value, value_center=keys.center)
+        state, kernel = self.smoother.sums(squared), squared.similarity.kernel
+        columns = squared.key.shape[1] if kernel.composition == "product" else 1
+        with np.errstate(invalid="ignore"):
+            unit = np.exp(state.log_denominator - 2.0 * weights.log_mass + columns * math.log(term.factor))
+        middle = unit[:, None, None] * gram_of(means_of(squared, state), self.regressors.shape[1])
+        return _sandwich(fit, middle)
+
+    def covariance_of_clusters(self, fit: VaryingFit, score: Array, code: NDArray[np.int64]) -> Array:
+        """Return covariances (m, k, k) where rows of a cluster share noise; `score` are regressors times residuals."""
+        number = np.unique(code, return_inverse=True)[1]
+        middle = np.zeros_like(fit.gram)
+        for each in range(number.max() + 1):
+            own = self.smoother.with_values(np.where((number == each)[:, None], score, 0.0))
+            problem = replace(fit.problem, value=own.keys.value, value_center=own.keys.center, prepared=None)
+            mean = np.nan_to_num(own.fit(problem).values("zero")[0])
+            middle += mean[:, :, None] * mean[:, None, :]
+        return _sandwich(fit, middle)
+
+
+def means_of(problem: Problem, state: PoolState) -> Array:
+    """Return the means of the values of a problem, NaN in empty windows."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(state.numerator / state.denominator[:, None] + problem.value_center)
+
+
+def _sandwich(fit: VaryingFit, middle: Array) -> Array:
+    """Return covariances of coefficients from those of the means of regressors times noise; NaN if undetermined."""
+    found = fit.inverse @ middle @ fit.inverse
+    if fit.readout is not None:
+        found = fit.readout @ found @ fit.readout.transpose(0, 2, 1)
+    return np.where(fit.determined[:, None, None], found, np.nan)
