@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernpool.bandwidth import LeaveOneOut, TrainingRows
 from kernpool.bandwidth.criteria import CRITERIA
+from kernpool.bandwidth.rules_of_thumb import RULES
 from kernpool.core import Geometry
 from kernpool.data.array_validation import unshared
 from kernpool.data.columns import is_column, labels_of_rows, position_of
@@ -36,6 +37,7 @@ from kernpool.inference.varying_coefficients import (
     LocalCoefficients,
     VariationTable,
     condition_numbers,
+    in_windows_of_rule,
     local_r2,
     variation_table,
     variation_test,
@@ -576,7 +578,8 @@ class VaryingCoefficientRegressor(NamedCalls, Scoring, RegressorMixin, FittedMod
         """Test for each coefficient whether it varies at all, and list its quartiles over the training rows.
 
         The statistic is the variance of its estimates over the rows (at most 1000 of them), compared with those of
-        outputs under the hypothesis that it is constant and all others are as they are (wild bootstrap).
+        outputs under the hypothesis that it is constant and all others are as they are (wild bootstrap). Windows are
+        those of the fit if they were given, else those of Scott's rule: found ones follow the noise.
 
         Parameters
         ----------
@@ -595,6 +598,10 @@ class VaryingCoefficientRegressor(NamedCalls, Scoring, RegressorMixin, FittedMod
         varying, seed = self._varying, random_state
         if type(seed) is not int:
             seed = int(as_random(random_state).integers(1 << 31))
+        fitted = as_fitted(self)
+        searched = isinstance(fitted.bandwidth, str) and fitted.bandwidth not in RULES
+        if searched or getattr(fitted.window, "k", 0) is None:
+            varying = in_windows_of_rule(varying)
         statistic, p_value = variation_test(varying, self._to_units, n_resamples, seed)
         weight = varying.smoother.weight
         return variation_table(self.coef_names_, self.coefficients(), weight, statistic, p_value, n_resamples)
