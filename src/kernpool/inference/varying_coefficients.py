@@ -3,11 +3,12 @@ r"""Coefficients at many places: intervals, significance corrected for their num
 Of n places near each other far fewer tests are independent: as many as each coefficient has effective parameters,
 tr H / p. A coefficient is significant where its p-value is below the level over that number [1]_.
 
-Whether a coefficient varies is tested by the variance of its estimates over the places, against those of outputs under
-the null hypothesis: the coefficient is its mean, all others vary as they do, and leave-one-out residuals have random
-signs, one for each row, or for each cluster. All of these outputs are values of one pool. Windows that were found for
-these outputs are replaced by those of Scott's rule: where all coefficients are constant a search finds windows in which
-they do not look so, and tests rejected a third of them at 5 percent.
+Whether a coefficient varies is tested by the variance of its estimates over the places, each weighted by its precision,
+against those of outputs under the null hypothesis: the coefficient is a constant, all others vary, and leave-one-out
+residuals have random signs, one for each row, or for each cluster. All of these outputs are values of one pool. Windows
+that were found for the outputs are replaced by those of Scott's rule: where all coefficients are constant a search finds
+windows in which they do not look so. Of samples of 200 rows 5 percent tests reject a constant in 1 to 6 in a hundred,
+and in found windows in 33, where no coefficient varies.
 
 References
 ----------
@@ -122,17 +123,17 @@ class LocalCoefficients(PrintedResult):
 
     def __str__(self) -> str:
         points, rows = names_of(self.index, len(self.coef)), []
-        digits = [digits_beside(self.coef[:ROWS, a], self.standard_error[:ROWS, a]) for a in range(len(self.names))]
+        digits = [digits_beside(self.center[:ROWS, a], self.standard_error[:ROWS, a]) for a in range(len(self.names))]
         for i in range(min(len(self.coef), ROWS)):
             cells = [
-                f"{self.coef[i, a]:.{digits[a]}g} ({self.standard_error[i, a]:.2g})"
+                f"{self.center[i, a]:.{digits[a]}g} ({self.standard_error[i, a]:.2g})"
                 + "*" * bool(self.significant[i, a])
                 for a in range(len(self.names))
             ]
             rows.append([str(points[i]), *cells, f"{self.local_r2[i]:.3f}", f"{self.condition_number[i]:.3g}"])
         facts = {
             "places": f"{len(self.coef)}",
-            "coefficients": f"with standard errors, {self.method}",
+            "coefficients": f"{self.method}, with standard errors",
             "*": f"differs from zero at {1 - self.level:.3g} over {self.tests:.4g} effective tests",
         }
         names = ["place", *self.names, "local R2", "condition"]
@@ -152,7 +153,8 @@ class VariationTable(PrintedResult):
     significant : ndarray of shape (p,)
         Share of the rows where it differs from zero, corrected for their effective number.
     statistic, p_value : ndarray of shape (p,)
-        Variance of each coefficient over the places, and p-value of the hypothesis that it is constant.
+        Variance of each coefficient over the places, weighted by its precision there, and p-value of the hypothesis
+        that it is constant. Columns are in units of their spreads, and the intercept is at their means.
     n_resamples : int
         Outputs that were drawn under that hypothesis.
     """
@@ -207,7 +209,7 @@ def local_r2(varying: VaryingSmoother, fit: VaryingFit) -> Array:
 
 
 def in_windows_of_rule(varying: VaryingSmoother) -> VaryingSmoother:
-    """Return the rows in windows that do not depend on outputs: Scott's rule, wider where these determine too little."""
+    """Return the rows in windows that do not depend on outputs: Scott's rule, wider if these determine too little."""
     smoother, categories = varying.smoother, varying.smoother.categories
     recipe, place = smoother.recipe, smoother.keys.rows.array
     width = rule_of_thumb(place, smoother.weight, kernel=recipe.kernel, geometry=recipe.geometry)
@@ -221,41 +223,55 @@ def in_windows_of_rule(varying: VaryingSmoother) -> VaryingSmoother:
         width = width * WIDER
 
 
-def variation_test(varying: VaryingSmoother, to_units: Array, n_resamples: int, seed: int) -> tuple[Array, Array]:
+def without_variation(varying: VaryingSmoother) -> Array:
+    """Return fits (n, p) in each of which one coefficient is constant, and the others vary.
+
+    The constant is that of a partially linear fit: least squares of what is left of y on what is left of the regressor
+    once the others are fitted around each row.
+    """
+    u, y, weight = varying.regressors, varying.outcome, varying.smoother.weight
+    fit = varying.at(varying.smoother.training)
+    found = np.empty(u.shape)
+    moment = np.einsum("nab,nb->na", fit.gram, np.nan_to_num(fit.coefficients))
+    for k in range(u.shape[1]):
+        others = np.delete(np.arange(u.shape[1]), k)
+        gram = np.where(fit.determined[:, None, None], fit.gram[:, others][:, :, others], np.eye(len(others)))
+        both = np.stack([fit.gram[:, others, k], moment[:, others]], axis=2)
+        smooth = np.einsum("na,nac->nc", u[:, others], np.linalg.solve(gram, both))
+        left, right = u[:, k] - smooth[:, 0], y - smooth[:, 1]
+        constant = np.sum(weight * left * right) / np.sum(weight * left**2)
+        found[:, k] = smooth[:, 1] + constant * left
+    return found
+
+
+def variation_test(varying: VaryingSmoother, n_resamples: int, seed: int) -> tuple[Array, Array]:
     """Return the variance of each coefficient over the places, and p-values of the hypotheses that it is constant.
 
-    `to_units` are the matrix from coefficients of `varying` to those that are tested.
+    Coefficients are those of the regressors: the intercept is at the means of the columns.
     """
-    training, smoother, u = varying.training, varying.smoother, varying.regressors
-    weight = smoother.weight
-    some = np.flatnonzero(weight > 0)
+    smoother, u = varying.smoother, varying.regressors
+    some = np.flatnonzero(smoother.weight > 0)
     some = some[np.sort(np.random.default_rng(0).permutation(len(some))[:MOST_PLACES])]
     fit = varying.at(smoother.training.rows(some))
-    p, share = u.shape[1], weight[some] / weight[some].sum()
-    from_units = np.linalg.inv(to_units)
+    # Places count by how well they determine a coefficient: in one with few rows it is anything.
+    p, share = u.shape[1], smoother.weight[some, None] / np.diagonal(varying.norms(fit), axis1=1, axis2=2)
+    share = (share / share.sum(axis=0))[:, :, None]
 
     def coefficients(outputs: Array) -> Array:
         """Return the coefficients (m, p, c) of several outputs (n, c)."""
-        products = (u[:, :, None] * outputs[:, None, :]).reshape(len(u), -1)
-        own = smoother.with_values(products)
+        own = smoother.with_values((u[:, :, None] * outputs[:, None, :]).reshape(len(u), -1))
         problem = replace(fit.problem, value=own.keys.value, value_center=own.keys.center, prepared=None)
-        mean = means_of(problem, own.sums(problem)).reshape(len(some), p, -1)
-        return np.asarray(to_units @ (fit.inverse @ mean))
+        return np.asarray(fit.inverse @ means_of(problem, own.sums(problem)).reshape(len(some), p, -1))
 
-    def variance(of: Array) -> Array:
-        return np.asarray(weighted_sum(share, (of - np.tensordot(share, of, axes=(0, 0))) ** 2))
+    def variance(found: Array) -> Array:
+        return np.asarray(np.sum(share * (found - np.sum(share * found, axis=0)) ** 2, axis=0))
 
-    local = training.coefficients @ to_units.T
-    mean = weighted_sum(weight, local) / weight.sum()
-    own = np.einsum("na,ab->nb", u, from_units)  # regressors of the coefficients that are tested
-    null = training.fitted[:, None] - own * (local - mean)
-    curve = coefficients(null)[:, np.arange(p), np.arange(p)]  # of each coefficient under its own hypothesis
-    observed = variance(coefficients(varying.outcome[:, None])[:, :, 0])
-    larger = np.zeros(p)
-    for _, drawn in multiplied(varying.residual[:, None], "wild", seed, n_resamples, units=smoother.units, results=p * len(u)):
-        noise = coefficients(drawn[:, :, 0])
-        larger += np.sum(variance(curve[:, :, None] + noise) >= observed[:, None], axis=1)
-    return observed, (1.0 + larger) / (1.0 + n_resamples)
+    observed = variance(coefficients(varying.outcome[:, None]))
+    null = np.diagonal(coefficients(without_variation(varying)), axis1=1, axis2=2)[:, :, None]
+    residual, larger = varying.residual[:, None], np.zeros(p)
+    for _, drawn in multiplied(residual, "wild", seed, n_resamples, units=smoother.units, results=p * len(u)):
+        larger += np.sum(variance(null + coefficients(drawn[:, :, 0])) >= observed, axis=1)
+    return observed[:, 0], (1.0 + larger) / (1.0 + n_resamples)
 
 
 def variation_table(

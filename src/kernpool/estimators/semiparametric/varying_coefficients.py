@@ -602,7 +602,7 @@ class VaryingCoefficientRegressor(NamedCalls, Scoring, RegressorMixin, FittedMod
         searched = isinstance(fitted.bandwidth, str) and fitted.bandwidth not in RULES
         if searched or getattr(fitted.window, "k", 0) is None:
             varying = in_windows_of_rule(varying)
-        statistic, p_value = variation_test(varying, self._to_units, n_resamples, seed)
+        statistic, p_value = variation_test(varying, n_resamples, seed)
         weight = varying.smoother.weight
         return variation_table(self.coef_names_, self.coefficients(), weight, statistic, p_value, n_resamples)
 
