@@ -23,7 +23,8 @@ GROUPS = {
     "Pooling": "pool lowess pooling_weights pool_quantile pool_cdf pool_state merge empty_state PoolState "
     "Nearest Floor",
     "Estimators": "NadarayaWatsonRegressor LocalLinearRegressor LocalPolynomialRegressor NadarayaWatsonClassifier "
-    "KernelStackingRegressor KernelStackingClassifier PartiallyLinearRegressor save_model load_model",
+    "KernelStackingRegressor KernelStackingClassifier PartiallyLinearRegressor VaryingCoefficientRegressor "
+    "save_model load_model",
     "Confidence intervals": "Prediction ClassPrediction Interval Residuals Summary InferenceWarning",
     "Explanations": "Explanation row_diagnostics",
     "Hypothesis tests": "TestResult specification_test",

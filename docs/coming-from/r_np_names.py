@@ -9,6 +9,7 @@ from kernpool import (
     NadarayaWatsonRegressor,
     Nearest,
     PartiallyLinearRegressor,
+    VaryingCoefficientRegressor,
     convert_bandwidth,
     pool,
     specification_test,

@@ -6,7 +6,7 @@ tr H / p. A coefficient is significant where its p-value is below the level over
 Whether a coefficient varies is tested by the variance of its estimates over the places, each weighted by its precision,
 against those of outputs under the null hypothesis: the coefficient is a constant, all others vary, and leave-one-out
 residuals have random signs, one for each row, or for each cluster. All of these outputs are values of one pool. Windows
-that were found for the outputs are replaced by those of Scott's rule: where all coefficients are constant a search finds
+that were found for the outputs become those of Scott's rule: where all coefficients are constant a search finds
 windows in which they do not look so. Of samples of 200 rows 5 percent tests reject a constant in 1 to 6 in a hundred,
 and in found windows in 33, where no coefficient varies.
 
