@@ -149,7 +149,7 @@ def test_the_search_finds_a_criterion_below_that_of_mgwrs_bandwidth(name, width)
     assert criterion(found, name) < criterion(new(FIXED, bandwidth=width).fit(TABLE, Y), name)
     counted = new(NEAREST, bandwidth=name, window=Nearest()).fit(TABLE, Y)
     for k in (47, counted.window_.k - 1, counted.window_.k + 1):
-        there = new(NEAREST, bandwidth=counted.bandwidth_ if k != 47 else 1.0, window=Nearest(k)).fit(TABLE, Y)
+        there = new(NEAREST, bandwidth=counted.places_.bandwidth_ if k != 47 else 1.0, window=Nearest(k)).fit(TABLE, Y)
         assert criterion(counted, name) < criterion(there, name)
 
 

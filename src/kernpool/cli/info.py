@@ -61,10 +61,11 @@ def describe_model(model: Any, header: dict[str, Any]) -> dict[str, Any]:
 def describe_fit(whole: Any, features: Sequence[str]) -> dict[str, Any]:
     """Return what a model was fitted to and what it found, as a JSON-compatible dictionary; bandwidths of its lines."""
     model = holder_of(whole)
-    if hasattr(model, "curve_"):
+    if hasattr(model, "linear_"):
         names = [name for i, name in enumerate(features) if i not in model.linear_]
-        coefficients = dict(zip(model.coef_names_, model.coef_.tolist(), strict=True))
-        found = describe_fit(model.curve_, names)
+        # Of coefficients that vary the medians.
+        coefficients = dict(zip(model.coef_names_, np.median(np.atleast_2d(model.coef_), axis=0).tolist(), strict=True))
+        found = describe_fit(getattr(model, "places_", None) or model.curve_, names)
         return found | {"estimator": type(whole).__name__, "coefficients": coefficients}
     source, encoding = model.source_, model.encoding_
     numeric, categorical = encoding.numeric, encoding.categorical

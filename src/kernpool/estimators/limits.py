@@ -89,9 +89,9 @@ KINDS: dict[str, tuple[Callable[[FittedModel], object], type[Exception], str]] =
         "{answer} draws a curve along a numeric column, and this model has categorical columns alone",
     ),
     "coefficients": (
-        lambda model: hasattr(model, "curve_"),
+        lambda model: hasattr(model, "linear_"),
         TypeError,
-        "{answer} is of one fit around each query, and a {kind} has coefficients and a curve",
+        "{answer} is of weighted means and planes, and a {kind} has coefficients",
     ),
     "outputs": (
         lambda model: np.size(model.value_) > len(model.value_) and not hasattr(model, "classes_"),
@@ -117,7 +117,7 @@ LIMITS: dict[str, dict[str, str]] = {  # answer: kinds of models that do not hav
     "another variance than 'local'": {"stored": IN_MEMORY},
     "groups=": {"stored": IN_MEMORY},
     "summary": {"stored": IN_MEMORY},
-    "row_diagnostics": BY_ROWS | {"coefficients": "use model.curve_"},
+    "row_diagnostics": BY_ROWS | {"coefficients": "use residuals(), or model.curve_ next to a curve"},
     "expected_error": BY_ROWS,
     "explain": BY_ROWS | {"quadratic": "use weights(), or degree=1"},
     "additive_terms": {

@@ -269,7 +269,7 @@ def variation_test(varying: VaryingSmoother, n_resamples: int, seed: int) -> tup
     observed = variance(coefficients(varying.outcome[:, None]))
     null = np.diagonal(coefficients(without_variation(varying)), axis1=1, axis2=2)[:, :, None]
     residual, larger = varying.residual[:, None], np.zeros(p)
-    for _, drawn in multiplied(residual, "wild", seed, n_resamples, units=smoother.units, results=p * len(u)):
+    for _, drawn in multiplied(residual, "wild", seed, n_resamples, units=varying.units, results=p * len(u)):
         larger += np.sum(variance(null + coefficients(drawn[:, :, 0])) >= observed, axis=1)
     return observed[:, 0], (1.0 + larger) / (1.0 + n_resamples)
 

@@ -32,8 +32,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.bandwidth.criteria import Criterion
-from kernpool.core import PoolState, Problem
-from kernpool.execution.threads import weighted_sum
+from kernpool.core import PoolState, Problem, Units
+from kernpool.execution.threads import cut, weighted_sum
 from kernpool.kernels import square
 from kernpool.smoother.linear_smoother import EvaluationPoints, Smoother
 from kernpool.smoother.quadratic_forms import LinearWeights, product_problem
@@ -43,6 +43,7 @@ Array = NDArray[np.float64]
 # Least share of a regressor's local square that those before it do not explain: of less, half of the digits are lost.
 COLLINEAR = 1e-10
 FLAT = 0.1  # spread of a direction in that of the farthest, of columns that are one point together
+UNITS_AT_ONCE, STRETCH = 16, 4
 ALONE = 1e-8  # one minus leverage of a row without which there are no coefficients
 
 
@@ -260,15 +261,25 @@ class VaryingSmoother:
         middle = unit[:, None, None] * gram_of(means_of(squared, state), self.regressors.shape[1])
         return _sandwich(fit, middle)
 
-    def covariance_of_clusters(self, fit: VaryingFit, score: Array, code: NDArray[np.int64]) -> Array:
-        """Return covariances (m, k, k) where rows of a cluster share noise; `score` are regressors times residuals."""
-        number = np.unique(code, return_inverse=True)[1]
-        middle = np.zeros_like(fit.gram)
-        for each in range(number.max() + 1):
-            own = self.smoother.with_values(np.where((number == each)[:, None], score, 0.0))
-            problem = replace(fit.problem, value=own.keys.value, value_center=own.keys.center, prepared=None)
-            mean = np.nan_to_num(own.fit(problem).values("zero")[0])
-            middle += mean[:, :, None] * mean[:, None, :]
+    @property
+    def units(self) -> Units:
+        """Units whose rows share noise: rows, clusters, or with a gap stretches of four times as many places."""
+        order = self.smoother.exclusion
+        if order is None or not order.gap:
+            return self.smoother.units
+        return Units(order.code // (STRETCH * order.gap), "cluster")
+
+    def covariance_of_units(self, fit: VaryingFit, residual: Array) -> Array:
+        """Return covariances of coefficients, (m, k, k), where rows of a unit share noise."""
+        number = np.unique(np.asarray(self.units.code), return_inverse=True)[1]
+        score = self.regressors * residual[:, None]
+        (m, p), middle = fit.gram.shape[:2], np.zeros_like(fit.gram)
+        for some in cut(int(number.max()) + 1, UNITS_AT_ONCE):
+            own = number[:, None] == np.arange(some.start, some.stop)
+            smoother = self.smoother.with_values((own[:, :, None] * score[:, None, :]).reshape(len(score), -1))
+            problem = replace(fit.problem, value=smoother.keys.value, value_center=smoother.keys.center, prepared=None)
+            mean = np.nan_to_num(means_of(problem, smoother.sums(problem))).reshape(m, -1, p)
+            middle += mean.transpose(0, 2, 1) @ mean
         return _sandwich(fit, middle)
 
 

@@ -63,6 +63,11 @@ def partially(**rows):
     return kp.PartiallyLinearRegressor(linear=["age", "kind"], bandwidth=0.2).fit(MIXED, Y, **rows)
 
 
+def varying(**rows):
+    """Return a fit whose coefficients vary with the dose."""
+    return kp.VaryingCoefficientRegressor(by=["dose"], bandwidth=0.3).fit(X, Y, **rows)
+
+
 def search(model):
     """Return the record of a search, without its time and its effort."""
     return replace(model.bandwidth_search_, seconds=0.25, evaluations=50)

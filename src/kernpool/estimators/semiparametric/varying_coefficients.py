@@ -76,7 +76,7 @@ def positions_by(encoding: Encoding, by: Any) -> tuple[int, ...]:
     others = tuple(i for i in range(columns) if i not in found)
     if not others:
         raise ValueError(
-            f"by names all {columns} column(s) of X, and none is left to have a coefficient; name fewer, or use "
+            f"X has {columns} feature(s), all of which by names, and none is left for coefficients; name fewer, or use "
             "NadarayaWatsonRegressor"
         )
     closed = {encoding.numeric[a] for one in encoding.options for a in one.columns}
@@ -123,9 +123,7 @@ class VaryingCoefficientRegressor(NamedCalls, Scoring, RegressorMixin, FittedMod
     coef_names_ : list of str
         ``"intercept"``, columns, and of categories column and level, as in ``region[north]``.
     places_ : NadarayaWatsonRegressor
-        The columns of `by`, with their bandwidths and windows; its outputs are products of the others.
-    bandwidth_, smoothing_, window_
-        As of `NadarayaWatsonRegressor`, of the columns of `by`.
+        The columns of `by`, with `bandwidth_`, `smoothing_` and `window_`; its outputs are products of the others.
     n_features_in_, feature_names_in_, encoding_, index_, target_name_, key_, value_, key_weight_, exclusion_
         As of `NadarayaWatsonRegressor`.
 
@@ -154,6 +152,8 @@ class VaryingCoefficientRegressor(NamedCalls, Scoring, RegressorMixin, FittedMod
     >>> y = 1.0 + (place[:, 0] + place[:, 1]) * x + 0.1 * rng.normal(size=200)
     >>> model = VaryingCoefficientRegressor(by=[0, 1]).fit(np.column_stack([place, x]), y)
     >>> model.coefficients([[0.2, 0.2, 0.0], [0.8, 0.8, 0.0]]).coef.round(1)
+    array([[1. , 0.5],
+           [1. , 1.6]])
     """
 
     bandwidth: Any = "loo"
@@ -244,7 +244,7 @@ class VaryingCoefficientRegressor(NamedCalls, Scoring, RegressorMixin, FittedMod
         places.smoothing = smoothing if len(smoothing) else None
         places._fit_pairs(z, z_code, products, sample_weight, exclusion)
         self.places_ = places
-        self.bandwidth_, self.smoothing_, self.window_ = places.bandwidth_, places.smoothing_, places.window_
+        self.window_ = places.window_
         self._freeze()
         training = self._varying.training
         alone = np.flatnonzero(~training.determined & (weight > 0))
@@ -280,8 +280,8 @@ class VaryingCoefficientRegressor(NamedCalls, Scoring, RegressorMixin, FittedMod
         """Raise ValueError if there are too few rows for the coefficients, or columns are collinear in all rows."""
         if len(u) < u.shape[1]:
             raise ValueError(
-                f"{len(u)} rows of positive weight are fewer than the {u.shape[1]} coefficients; fit more rows, or "
-                "fewer columns"
+                f"{len(u)} sample(s) of positive weight are fewer than the {u.shape[1]} coefficients; fit more rows, "
+                "or fewer columns"
             )
         mean = weighted_sum(weight, products_of(u, np.zeros(len(u)))) / weight.sum()
         left = tolerances(gram_of(mean[None], u.shape[1]))[0]
@@ -374,17 +374,11 @@ class VaryingCoefficientRegressor(NamedCalls, Scoring, RegressorMixin, FittedMod
         check_choice("method", method, METHODS)
         check_choice("variance", variance, VARIANCES)
         varying, smoother = self._varying, self._varying.smoother
-        training, code = varying.training, smoother.units.code
-        if code is None and smoother.exclusion is not None:
-            raise ValueError(
-                f"standard errors take rows, or clusters of groups=, as independent, and the fit has gap={self.gap}; "
-                "fit it with groups=, such as stretches of time"
-            )
+        training, code, error = varying.training, varying.units.code, varying.residual
         one = varying if method == "naive" else varying.planes()
         fit = one.at(places)
-        error = varying.residual
         if code is not None:
-            covariance = one.covariance_of_clusters(fit, one.regressors * error[:, None], code)
+            covariance = one.covariance_of_units(fit, error)
             df = np.full(len(covariance), len(np.unique(code[smoother.weight > 0])) - 1.0)
             return fit.coefficients, covariance, np.full(len(df), self._error), df
         if variance == "constant":
@@ -430,7 +424,8 @@ class VaryingCoefficientRegressor(NamedCalls, Scoring, RegressorMixin, FittedMod
             coefficients as they are, whose bias costs a tenth of coverage.
         variance : {"local", "constant"}, default="local"
             Noise of the rows around a place, from leave-one-out residuals, or the same everywhere: residual sum of
-            squares over rows less effective parameters. After a fit with groups standard errors are cluster-robust.
+            squares over rows less effective parameters. After a fit with groups standard errors are cluster-robust, as
+            they are with a gap, with stretches of four times as many places for clusters.
 
         Returns
         -------
