@@ -281,6 +281,7 @@ register("varying to the nearest", VaryingCoefficientRegressor("epanechnikov", 1
          window=Nearest(25)), "a b o")  # fmt: skip
 register("varying by places", VaryingCoefficientRegressor("gaussian", 4000.0, by=["lat", "lon"],
          geographic=("lat", "lon")), "a lat lon")  # fmt: skip
+register("varying at scales of their own", VaryingCoefficientRegressor("gaussian", "multiscale", by=["a"]), "a b")
 register("varying by levels", VaryingCoefficientRegressor("gaussian", 0.5, by=["a", "c"], smoothing=[0.3]), "a b c")
 
 # ------------------------------------------------------------------------------------------------ classes and stacks

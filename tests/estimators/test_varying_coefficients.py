@@ -197,12 +197,41 @@ def test_intervals_of_coefficients_cover_at_bandwidths_that_were_found():
     assert 0.93 < np.mean(covered) < 0.97
 
 
+def test_coefficients_at_unlike_scales_have_windows_of_their_own():
+    """The error is less than .8 of that in common windows, and the constant has the widest."""
+    common, own = [], []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        place, x = rng.uniform(size=(400, 2)), rng.normal(size=(400, 3))
+        rough = np.sin(9 * place[:, 0]) * np.cos(7 * place[:, 1])
+        true = np.column_stack([1 + place[:, 0], np.full(400, 2.0), rough, 0.5 * place[:, 1]])
+        y = np.sum(np.column_stack([np.ones(400), x]) * true, axis=1) + 0.5 * rng.normal(size=400)
+        table = np.hstack([place, x])
+        model = VaryingCoefficientRegressor(by=[0, 1], bandwidth="multiscale").fit(table, y)
+        own.append(np.mean((model.coef_ - true) ** 2))
+        common.append(np.mean((VaryingCoefficientRegressor(by=[0, 1]).fit(table, y).coef_ - true) ** 2))
+        assert np.argmin(model.scale_) == 2
+    assert np.mean(own) < 0.8 * np.mean(common)
+    # At the end each is a weighted mean of what the others leave.
+    u = np.column_stack([np.ones(400), (x - x.mean(axis=0)) / x.std(axis=0)])
+    term = u * np.linalg.solve(model._to_units, (model.coef_ - [y.mean(), 0, 0, 0]).T).T
+    for a in range(4):
+        away = (place - place[0]) / (model.scale_[a] * model.places_.bandwidth_)
+        weight = np.exp(-0.5 * np.sum(away**2, axis=1))
+        left = y - y.mean() - term.sum(axis=1) + term[:, a]
+        mean = np.sum(weight * u[:, a] * left) / np.sum(weight * u[:, a] ** 2)
+        assert mean * u[0, a] == pytest.approx(term[0, a], abs=1e-5)
+    with pytest.raises(ValueError, match=r"fit it with bandwidth=model.places_.bandwidth_"):
+        model.summary()
+
+
 @pytest.mark.parametrize(
     ("options", "table", "words"),
     [
         ({"by": None}, TABLE, "by must be"),
         ({"by": [0, 1, 2, 3]}, TABLE, "none is left"),
         ({"by": [0, 1], "bandwidth": "regularised"}, TABLE, "use 'loo'"),
+        ({"by": [0, 1], "bandwidth": "multiscale", "window": Nearest(40)}, TABLE, "use 'fixed'"),
         ({"by": [0, 1], "geographic": (1, 2)}, TABLE, "name it"),
         ({"by": [0, 1], "bandwidth": 0.1}, TABLE[:2], "fewer than the 3 coefficients"),
         ({"by": [0, 1], "bandwidth": 0.1}, np.column_stack([TABLE, X[:, 0] - 1]), "column '4' is constant, or a comb"),

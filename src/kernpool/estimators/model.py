@@ -137,6 +137,7 @@ class Parameters:
 NAMED_BANDWIDTHS = (*CRITERIA, *RULES)
 FOR_CLASSES = "log_loss"
 NAMED_FOR_CLASSES = (FOR_CLASSES, *NAMED_BANDWIDTHS)
+MULTISCALE = "multiscale"  # of coefficients that vary
 LARGEST_RIDGE = 1e100  # keys: any slope is zero long before
 
 
@@ -165,6 +166,7 @@ def check_parameters(model: FittedModel) -> None:
         raise ValueError(f"kernel={kernel!r} is a way to find bandwidths; use bandwidth={kernel!r}")
     get_kernel(kernel)
     named = NAMED_FOR_CLASSES if hasattr(model, "predict_proba") else NAMED_BANDWIDTHS
+    named += (MULTISCALE,) * hasattr(model, "by")
     impossible = bandwidth is None or isinstance(bandwidth, bool | dict)
     if not impossible and (not isinstance(bandwidth, str) or bandwidth in named):
         return

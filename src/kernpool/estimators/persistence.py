@@ -59,13 +59,7 @@ PARTS = (
     KernelRidge, LaplaceKernel, AnovaKernel, ColumnKernel, Spectrum, StandardColumns, FittedStack, Floor, Nearest,
     Exclusion, Reweighting,
 )  # fmt: skip
-BUILT = (
-    "smoother_",
-    "_extent",
-    "_rank_notes",
-    "_given",
-    "_varying",
-)  # made again of the attributes, when a model is loaded
+BUILT = ("smoother_", "_extent", "_rank_notes", "_given", "_varying", "_own")  # made again when a model is loaded
 TRUSTED = [f"{kind.__module__}.{kind.__qualname__}" for kind in (*MODELS, *PARTS)]
 REMEDY = "copy the file again, or fit the model again and save it"
 

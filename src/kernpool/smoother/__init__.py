@@ -4,7 +4,7 @@ Read `linear_smoother.py` first: the fitted model, its training rows, how they a
 `quadratic_forms.py` has norms of linear weights, for variances, and the sums that these share with fits;
 `bias_correction.py` the estimates, plain or bias-corrected, of the curve and its slopes. `windows.py` finds how much
 wider than the bandwidths windows with few rows are. `stored_rows.py` has the smoother of rows that are not in memory,
-`varying_coefficients.py` that of products of regressors.
+`local_least_squares.py` that of products of regressors, `backfitting.py` those of one coefficient after the other.
 """
 
 from kernpool.smoother.bias_correction import Estimate, estimate, estimates

@@ -15,25 +15,24 @@ from sklearn.utils.validation import check_is_fitted
 from kernpool.bandwidth import LeaveOneOut, TrainingRows
 from kernpool.bandwidth.criteria import CRITERIA
 from kernpool.bandwidth.rules_of_thumb import RULES
-from kernpool.core import Geometry
+from kernpool.core import Geometry, Problem
 from kernpool.data.array_validation import unshared
 from kernpool.data.columns import is_column, labels_of_rows, position_of
 from kernpool.data.encoding import Encoding
+from kernpool.estimators.bandwidth import MOST_ROWS
 from kernpool.estimators.fitted_model import points_of, printed_columns, windows_in_words
 from kernpool.estimators.kernel_smoother import LIVE
 from kernpool.estimators.methods.prediction_intervals import check_rows, read_outputs
 from kernpool.estimators.methods.row_order import exclusion_of
-from kernpool.estimators.model import FittedModel, NamedCalls, as_fitted, check_parameters, with_parameters
+from kernpool.estimators.model import MULTISCALE, FittedModel, NamedCalls, as_fitted, check_parameters, with_parameters
 from kernpool.estimators.regressors import NadarayaWatsonRegressor
 from kernpool.estimators.semiparametric.partially_linear import curve_columns, linear_columns, linear_names
-from kernpool.estimators.semiparametric.windows import find_windows
+from kernpool.estimators.semiparametric.window_search import find_windows
 from kernpool.estimators.training_rows import Scoring, as_stored, frequencies, read_rows
 from kernpool.execution.error_messages import abbreviate, as_count, as_level, check_choice
 from kernpool.execution.threads import weighted_sum
 from kernpool.inference import Interval, Residuals, Summary, as_random
-from kernpool.inference.model_summary import explained
-from kernpool.inference.variance.residuals import local_noise
-from kernpool.inference.varying_coefficients import (
+from kernpool.inference.local_coefficients import (
     LocalCoefficients,
     VariationTable,
     condition_numbers,
@@ -42,11 +41,14 @@ from kernpool.inference.varying_coefficients import (
     variation_table,
     variation_test,
 )
+from kernpool.inference.model_summary import explained
+from kernpool.inference.variance.residuals import local_noise
 from kernpool.kernels import get_kernel
 from kernpool.pooling import limit_values
 from kernpool.pooling.widths import Nearest
 from kernpool.smoother import EvaluationPoints
-from kernpool.smoother.varying_coefficients import (
+from kernpool.smoother.backfitting import Backfitting, backfit
+from kernpool.smoother.local_least_squares import (
     COLLINEAR,
     VaryingFit,
     VaryingSmoother,
@@ -56,7 +58,6 @@ from kernpool.smoother.varying_coefficients import (
 )
 
 Array = NDArray[np.float64]
-Codes = NDArray[np.int64]
 
 METHODS = ("auto", "robust", "naive")
 VARIANCES = ("local", "constant")
@@ -101,7 +102,8 @@ class VaryingCoefficientRegressor(NamedCalls, Scoring, RegressorMixin, FittedMod
         See `kernpool.kernel_names`; ``"biweight"`` is known as bisquare here.
     bandwidth : float, array_like of shape (d,), or name, default="loo"
         Of the columns of `by`: a number, one per column, or how to find them: ``"loo"``, ``"aicc"``, ``"gcv"``,
-        ``"scott"`` or ``"silverman"``, as of `NadarayaWatsonRegressor`.
+        ``"scott"`` or ``"silverman"``, as of `NadarayaWatsonRegressor`; ``"multiscale"``: for each coefficient its own,
+        by backfitting, for coefficients that vary at unlike scales. Of these there are coefficients and predictions.
     by : str, int or collection of these
         Names or positions of the columns that coefficients vary with.
     window : "auto", "fixed", Nearest or Floor, default="auto"
@@ -122,6 +124,8 @@ class VaryingCoefficientRegressor(NamedCalls, Scoring, RegressorMixin, FittedMod
         Coefficients at the training rows, in the order of `coef_names_`, the intercept first.
     coef_names_ : list of str
         ``"intercept"``, columns, and of categories column and level, as in ``region[north]``.
+    scale_ : ndarray of shape (p,)
+        Of ``bandwidth="multiscale"``, the width of the windows of each coefficient in that of `places_`.
     places_ : NadarayaWatsonRegressor
         The columns of `by`, with `bandwidth_`, `smoothing_` and `window_`; its outputs are products of the others.
     n_features_in_, feature_names_in_, encoding_, index_, target_name_, key_, value_, key_weight_, exclusion_
@@ -206,6 +210,9 @@ class VaryingCoefficientRegressor(NamedCalls, Scoring, RegressorMixin, FittedMod
         check_parameters(self)
         if isinstance(self.bandwidth, str) and CRITERIA.get(self.bandwidth, CRITERIA["loo"]).regular:
             raise ValueError(f"bandwidth={self.bandwidth!r} is for means and planes; use 'loo' or 'aicc'")
+        own_scales = isinstance(self.bandwidth, str) and self.bandwidth == MULTISCALE
+        if own_scales and self.window not in ("auto", "fixed"):
+            raise ValueError(f"bandwidth={MULTISCALE!r} finds widths, and window={self.window} has none; use 'fixed'")
         by_row = {"sample_weight": sample_weight, "groups": groups, "time": time}
         key, code, value = read_rows(self, X, y, numbers=True, **by_row)
         if value.ndim == 2 and value.shape[1] > 1:
@@ -250,7 +257,12 @@ class VaryingCoefficientRegressor(NamedCalls, Scoring, RegressorMixin, FittedMod
         alone = np.flatnonzero(~training.determined & (weight > 0))
         if alone.size:
             self._refuse_window(alone)
-        self.coef_ = self._in_units(training.coefficients)
+        if own_scales:
+            some = np.sort(np.random.default_rng(0).permutation(kept)[:MOST_ROWS])
+            fitted = backfit(self._varying, some)
+            self.scale_, self.partial_ = fitted.factor, fitted.partial
+            self._freeze()
+        self.coef_ = self._in_units(self._known)
         return self
 
     def _freeze(self) -> None:
@@ -258,7 +270,31 @@ class VaryingCoefficientRegressor(NamedCalls, Scoring, RegressorMixin, FittedMod
         self._given = {name: given for name, given in self.get_params(deep=False).items() if name not in LIVE}
         u = self._regressors(linear_columns(self.encoding_, self.linear_, self.key_, self.key_code_))
         smoother: Any = self.places_.smoother_
-        self._varying = VaryingSmoother(smoother, u, self.value_ - self.value_mean_)
+        self._varying = varying = VaryingSmoother(smoother, u, self.value_ - self.value_mean_)
+        scale = getattr(self, "scale_", None)
+        self._own = None if scale is None else Backfitting(varying, scale, self.partial_)
+
+    @property
+    def _known(self) -> Array:
+        """Coefficients of regressors at the training rows."""
+        own = self._own
+        return self._varying.training.coefficients if own is None else own.at(self._varying.smoother.training)
+
+    def _coefficients(self, places: EvaluationPoints) -> Array:
+        """Return coefficients of regressors, also where windows do not determine them, as `empty` says."""
+        if self._own is None:
+            return self._filled(self._varying.at(places))
+        found = self._own.at(places)
+        known = np.asarray(np.isfinite(found).all(axis=1))
+        return self._completed(self._varying.smoother.problem(places), found, known)
+
+    def _refuse_multiscale(self, answer: str) -> None:
+        check_is_fitted(self)
+        if self._own is not None:
+            raise ValueError(
+                f"{answer} is of fits whose coefficients have windows in common, and bandwidth='multiscale' gives each "
+                "its own; fit it with bandwidth=model.places_.bandwidth_"
+            )
 
     def _regressors(self, x: Array) -> Array:
         """Return one and the columns in their spreads from their means."""
@@ -300,8 +336,9 @@ class VaryingCoefficientRegressor(NamedCalls, Scoring, RegressorMixin, FittedMod
 
         def enough(k: int) -> bool:
             smoother = replace(varying.smoother, window=Nearest(k), first=None)
-            points = smoother.points(smoother.keys.rows.array[alone], self._codes_at(alone))
-            return bool(varying.replaced(smoother).at(points).determined.all())
+            code = smoother.key_code
+            points = smoother.points(smoother.keys.rows.array[alone], None if code is None else code[alone])
+            return bool(replace(varying, smoother=smoother).at(points).determined.all())
 
         low, high = varying.regressors.shape[1], len(varying.outcome)
         while low < high:
@@ -312,10 +349,6 @@ class VaryingCoefficientRegressor(NamedCalls, Scoring, RegressorMixin, FittedMod
             f"{name!r} is constant there, or a combination of the columns before it. Windows to {low} rows or more are "
             f"wide enough there: give window=Nearest({low}) or more, or a larger bandwidth, or leave the column out"
         )
-
-    def _codes_at(self, rows: NDArray[np.intp]) -> Codes | None:
-        code = self._varying.smoother.key_code
-        return None if code is None else code[rows]
 
     def _places_at(self, X: Any) -> tuple[Array, EvaluationPoints]:
         """Return regressors and places of queries, with a warning of extrapolation in the places."""
@@ -329,18 +362,20 @@ class VaryingCoefficientRegressor(NamedCalls, Scoring, RegressorMixin, FittedMod
 
     def _filled(self, fit: VaryingFit) -> Array:
         """Return coefficients, also where windows do not determine them, by the policy for empty windows."""
-        smoother, found = self._varying.smoother, fit.coefficients.copy()
-        rows = np.flatnonzero(~fit.determined)
+        return self._completed(fit.problem, fit.coefficients, fit.determined)
+
+    def _completed(self, problem: Problem, coefficients: Array, determined: NDArray[np.bool_]) -> Array:
+        smoother, found = self._varying.smoother, coefficients.copy()
+        rows = np.flatnonzero(~determined)
         if not rows.size:
             return found
-        smoother.recipe.report_empty(fit.determined)
+        smoother.recipe.report_empty(determined)
         policy = smoother.recipe.empty_value
         if policy is not None:
             found[rows] = policy
             return found
-        known = np.nan_to_num(self._varying.training.coefficients)
-        own = smoother.with_values(known)
-        problem = replace(fit.problem, value=own.keys.value, value_center=own.keys.center, prepared=None)
+        own = smoother.with_values(np.nan_to_num(self._known))
+        problem = replace(problem, value=own.keys.value, value_center=own.keys.center, prepared=None)
         found[rows] = limit_values(problem, rows, smoother.recipe.empty, self.n_jobs) + 0.0
         return found
 
@@ -364,13 +399,14 @@ class VaryingCoefficientRegressor(NamedCalls, Scoring, RegressorMixin, FittedMod
             determine the coefficients.
         """
         u, places = self._places_at(X)
-        return self._mean(u, self._filled(self._varying.at(places)))
+        return self._mean(u, self._coefficients(places))
 
     def _mean(self, u: Array, coefficients: Array) -> Array:
         return np.asarray(np.einsum("ma,ma->m", u, coefficients) + self.value_mean_)
 
     def _estimates(self, places: EvaluationPoints, method: str, variance: str) -> tuple[Array, Array, Array, Array]:
         """Return coefficients of regressors, (m, p), their covariance, the noise (m,), and degrees of freedom."""
+        self._refuse_multiscale("a standard error")
         check_choice("method", method, METHODS)
         check_choice("variance", variance, VARIANCES)
         varying, smoother = self._varying, self._varying.smoother
@@ -548,7 +584,7 @@ class VaryingCoefficientRegressor(NamedCalls, Scoring, RegressorMixin, FittedMod
         LeaveOneOut
             As of `NadarayaWatsonRegressor.leave_one_out`.
         """
-        check_is_fitted(self)
+        self._refuse_multiscale("leave_one_out")
         found, known = self._varying.left_out
         return LeaveOneOut((found + self.value_mean_)[:, None], self._error, known.copy())
 
@@ -560,7 +596,7 @@ class VaryingCoefficientRegressor(NamedCalls, Scoring, RegressorMixin, FittedMod
         Residuals
             As of `NadarayaWatsonRegressor.residuals`.
         """
-        check_is_fitted(self)
+        self._refuse_multiscale("residuals")
         varying, training = self._varying, self._varying.training
         weight, units = varying.smoother.weight, varying.smoother.units
         residual = varying.residual
@@ -588,7 +624,7 @@ class VaryingCoefficientRegressor(NamedCalls, Scoring, RegressorMixin, FittedMod
         VariationTable
             Prints as a table, and has `to_frame`.
         """
-        check_is_fitted(self)
+        self._refuse_multiscale("variation")
         as_count("n_resamples", n_resamples, hint=" such as 199")
         varying, seed = self._varying, random_state
         if type(seed) is not int:
@@ -609,7 +645,7 @@ class VaryingCoefficientRegressor(NamedCalls, Scoring, RegressorMixin, FittedMod
         Summary
             A record that prints well; `coefficients` is the table of `variation`.
         """
-        check_is_fitted(self)
+        self._refuse_multiscale("summary")
         fitted = as_fitted(self)
         varying, training, places = self._varying, self._varying.training, self.places_
         weight, rows, y = varying.smoother.weight, varying.smoother.rows, varying.outcome

@@ -29,7 +29,7 @@ from kernpool.estimators.fitted_model import smoother_of_rows
 from kernpool.estimators.model import FittedModel
 from kernpool.execution.error_messages import abbreviate
 from kernpool.pooling.widths import Nearest, count_neighbors, width_finder, with_widths
-from kernpool.smoother.varying_coefficients import VaryingSmoother
+from kernpool.smoother.local_least_squares import VaryingSmoother
 
 Array = NDArray[np.float64]
 
@@ -79,7 +79,7 @@ class WindowSearch:
         """Return the smoother with these bandwidths, as they are compared."""
         smoother = self.varying.smoother
         recipe = replace(smoother.recipe, bandwidth=self.rows.geometry.per_column(bandwidth))
-        return self.varying.replaced(replace(smoother, recipe=recipe, smoothing=smoothing))
+        return replace(self.varying, smoother=replace(smoother, recipe=recipe, smoothing=smoothing))
 
     def value(self, bandwidth: Array, smoothing: Array) -> float:
         """Return the criterion of windows of these bandwidths."""

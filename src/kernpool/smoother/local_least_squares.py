@@ -140,10 +140,6 @@ class VaryingSmoother:
     origin: Array | None = None
     basis: Array | None = None
 
-    def replaced(self, smoother: Smoother) -> VaryingSmoother:
-        """Return the same rows in other windows."""
-        return replace(self, smoother=smoother)
-
     def planes(self) -> VaryingSmoother:
         """Return the smoother of planes of coefficients in the columns of the places."""
         place, origin = self.smoother.keys.rows.array, self.smoother.keys.rows.array.mean(axis=0)

@@ -38,7 +38,7 @@ from kernpool.execution.text_table import (
 )
 from kernpool.execution.threads import weighted_sum
 from kernpool.inference.resampling.random_draws import multiplied
-from kernpool.smoother.varying_coefficients import VaryingFit, VaryingSmoother, means_of
+from kernpool.smoother.local_least_squares import VaryingFit, VaryingSmoother, means_of
 
 Array = NDArray[np.float64]
 
@@ -217,7 +217,7 @@ def in_windows_of_rule(varying: VaryingSmoother) -> VaryingSmoother:
     while True:
         bandwidth = recipe.geometry.per_column(width)
         ruled = replace(smoother, recipe=replace(recipe, bandwidth=bandwidth), smoothing=smoothing, window="fixed")
-        found = varying.replaced(ruled)
+        found = replace(varying, smoother=ruled)
         if found.training.determined[smoother.weight > 0].all() or not np.any(width < LARGEST):
             return found
         width = width * WIDER
