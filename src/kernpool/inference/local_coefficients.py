@@ -18,7 +18,6 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -166,6 +165,14 @@ class VariationTable(PrintedResult):
     p_value: Array
     n_resamples: int
 
+    @classmethod
+    def of(cls, found: LocalCoefficients, weight: Array, *test: Any) -> VariationTable:
+        """Return the table of coefficients at the training rows with these weights, and the numbers of the test."""
+        kept, levels = weight > 0, [0.0, 0.25, 0.5, 0.75, 1.0]
+        quantiles = np.quantile(found.coef[kept], levels, axis=0, weights=weight[kept], method="inverted_cdf")
+        significant = weighted_sum(weight, found.significant.astype(float)) / weight.sum()
+        return cls(found.names, quantiles, significant, *test)
+
     def to_frame(self) -> Any:
         """Return the table as a frame of pandas, with a row for each coefficient.
 
@@ -272,18 +279,3 @@ def variation_test(varying: VaryingSmoother, n_resamples: int, seed: int) -> tup
     for _, drawn in multiplied(residual, "wild", seed, n_resamples, units=varying.units, results=p * len(u)):
         larger += np.sum(variance(null + coefficients(drawn[:, :, 0])) >= observed, axis=1)
     return observed[:, 0], (1.0 + larger) / (1.0 + n_resamples)
-
-
-def variation_table(
-    names: Sequence[str], found: LocalCoefficients, weight: Array, statistic: Array, p_value: Array, n_resamples: int
-) -> VariationTable:
-    """Return the table of coefficients at the training rows, with these weights."""
-    kept = weight > 0
-    return VariationTable(
-        tuple(names),
-        np.quantile(found.coef[kept], [0.0, 0.25, 0.5, 0.75, 1.0], axis=0, weights=weight[kept], method="inverted_cdf"),
-        weighted_sum(weight, found.significant.astype(float)) / weight.sum(),
-        statistic,
-        p_value,
-        n_resamples,
-    )

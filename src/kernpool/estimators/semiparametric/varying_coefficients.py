@@ -38,7 +38,6 @@ from kernpool.inference.local_coefficients import (
     condition_numbers,
     in_windows_of_rule,
     local_r2,
-    variation_table,
     variation_test,
 )
 from kernpool.inference.model_summary import explained
@@ -635,7 +634,7 @@ class VaryingCoefficientRegressor(NamedCalls, Scoring, RegressorMixin, FittedMod
             varying = in_windows_of_rule(varying)
         statistic, p_value = variation_test(varying, n_resamples, seed)
         weight = varying.smoother.weight
-        return variation_table(self.coef_names_, self.coefficients(), weight, statistic, p_value, n_resamples)
+        return VariationTable.of(self.coefficients(), weight, statistic, p_value, n_resamples)
 
     def summary(self) -> Summary:
         """Summarise the fit: each coefficient over the training rows, windows, effective parameters, R2 and AICc.
@@ -650,9 +649,8 @@ class VaryingCoefficientRegressor(NamedCalls, Scoring, RegressorMixin, FittedMod
         varying, training, places = self._varying, self._varying.training, self.places_
         weight, rows, y = varying.smoother.weight, varying.smoother.rows, varying.outcome
         square = float(weighted_sum(weight, (y - training.fitted) ** 2)) / rows
-        aicc, gcv = (CRITERIA[name].log_penalty for name in ("aicc", "gcv"))
-        assert aicc is not None
-        assert gcv is not None
+        penalty = CRITERIA["aicc"].log_penalty
+        assert penalty is not None
         labels = [f"{label}" for label in self.encoding_.labels or range(self.n_features_in_)]
         names = [label for i, label in enumerate(labels) if i not in self.linear_]
         values: dict[str, Any] = {
@@ -666,8 +664,7 @@ class VaryingCoefficientRegressor(NamedCalls, Scoring, RegressorMixin, FittedMod
             "r2": explained(y[:, None], (y - training.fitted)[:, None], weight),
             "loo_r2": explained(y[:, None], varying.residual[:, None], weight),
             "loo_error": self._error,
-            "aicc": float(np.log(square) + aicc(training.trace, rows)[0]),
-            "gcv": float(square * np.exp(gcv(training.trace, rows)[0])),
+            "aicc": float(np.log(square) + penalty(training.trace, rows)[0]),
             "effective_tests": max(training.trace / len(self.coef_names_), 1.0),
         }
         values["chosen"] += windows_in_words(places)
@@ -676,7 +673,7 @@ class VaryingCoefficientRegressor(NamedCalls, Scoring, RegressorMixin, FittedMod
             "effective parameters": f"{training.trace:.2f}, {values['effective_tests']:.4g} tests of each coefficient",
             "residual sd": f"{values['residual_sd'][0]:.4g}",
             "R2": f"{values['r2'][0]:.4g}, {without} {values['loo_r2'][0]:.4g}",
-            "AICc, GCV": f"{values['aicc']:.4g}; {values['gcv']:.4g}",
+            "AICc": f"{values['aicc']:.4g}",
             f"{without} error": f"{self._error:.4g}",
             "p constant": f"from {values['coefficients'].n_resamples} resamples",
         }
