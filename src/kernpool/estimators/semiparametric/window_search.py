@@ -34,8 +34,8 @@ from kernpool.smoother.local_least_squares import VaryingSmoother
 Array = NDArray[np.float64]
 
 GRID, NARROWEST, WIDEST = 15, 0.1, 4.0  # steps, and ends in rules of thumb and in extents of the rows
-GRID_ROWS = 1000
-STEPS, TOLERANCE = 25, 0.01  # evaluations for each free number, and in logarithms of widths
+GRID_ROWS = 300
+STEPS, FEWER, TOLERANCE = 25, 15, 0.02  # evaluations for each number, of many rows, and in logarithms of widths
 START = 0.3  # of smoothings, in their largest
 
 
@@ -120,7 +120,8 @@ class WindowSearch:
             bandwidth[free] = np.exp(theta[: free.sum()])
             return min(self.value(bandwidth, largest * expit(theta[free.sum() :])), 1e300)
 
-        options: dict[str, Any] = {"xatol": TOLERANCE, "fatol": 1e-7 * abs(least), "maxfev": STEPS * len(start)}
+        steps = STEPS if len(self.varying.outcome) <= MOST_ROWS else FEWER
+        options: dict[str, Any] = {"xatol": TOLERANCE, "fatol": 1e-5 * abs(least), "maxfev": steps * len(start)}
         options["initial_simplex"] = simplex
         minimize(of, start, method="Nelder-Mead", options=options)
 
