@@ -4,13 +4,15 @@
 """
 
 import json
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pandas
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
-from kernpool import EmptyWindowWarning, Nearest, VaryingCoefficientRegressor
+from kernpool import EmptyWindowWarning, Floor, Nearest, VaryingCoefficientRegressor
 from kernpool.bandwidth.criteria import CRITERIA
 
 MGWR = json.loads((Path(__file__).parent / "mgwr.json").read_text())
@@ -124,6 +126,39 @@ def test_levels_that_share_nothing_have_their_own_least_squares():
         np.testing.assert_allclose(model.coefficients(frame[rows][:1], method="naive").coef[0], expected, rtol=1e-9)
 
 
+def test_smoothing_of_categories_alone_is_found():
+    kind = np.array(["a", "b", "c", "d"])[AT % 4]
+    frame, slope = pandas.DataFrame({"kind": kind, "x": X[:, 0]}), 3.0 * (AT % 4)
+    model = VaryingCoefficientRegressor(by="kind").fit(frame, slope * X[:, 0] + 0.1 * np.cos(13.0 * AT))
+    assert model.places_.smoothing_[0] < 1e-3
+    found = model.coefficients(frame[["kind"]])
+    assert np.mean((found.lower[:, 1] < slope) & (slope < found.upper[:, 1])) > 0.9
+
+
+@pytest.mark.parametrize("bandwidth", [0.2, "multiscale"])
+def test_rows_of_weight_zero_change_nothing(bandwidth):
+    far, weight = np.vstack([TABLE, [9.0, 9.0, 1e3, 1e3]]), np.append(np.ones(N), 0.0)
+    model = VaryingCoefficientRegressor("epanechnikov", bandwidth, by=[0, 1]).fit(TABLE, Y)
+    other = new(model).fit(far, np.append(Y, 1e6), sample_weight=weight)
+    np.testing.assert_allclose(other.predict(TABLE), model.predict(TABLE), rtol=1e-8)
+    if bandwidth == 0.2:
+        one, two = (each.coefficients(TABLE, variance="constant") for each in (model, other))
+        np.testing.assert_allclose(two.local_r2, one.local_r2)
+        np.testing.assert_allclose(two.upper, one.upper)
+        assert other.summary().aicc == pytest.approx(model.summary().aicc)
+
+
+def test_where_rows_determine_no_planes_intervals_are_naive():
+    small = new(NEAREST, window=Nearest(6)).fit(TABLE, Y)
+    with pytest.warns(UserWarning, match=r"250 of 250 queries .* method='naive'"):
+        found = small.coefficients()
+    np.testing.assert_array_equal(found.lower, small.coefficients(method="naive").lower)
+    line = np.column_stack([AT % 4, AT % 4, X])  # of places on a line there are planes along it
+    found = new(FIXED, bandwidth=1.0).fit(line, Y).coefficients(line[:4])
+    plain = new(FIXED, bandwidth=np.sqrt(0.5), by=[0]).fit(line[:, 1:], Y).coefficients(line[:4, 1:])
+    np.testing.assert_allclose(found.center, plain.center)
+
+
 def test_categories_have_a_coefficient_for_each_level_but_the_first():
     frame = pandas.DataFrame({"place": PLACE[:, 0], "kind": np.array(["a", "b", "c"])[AT % 3]})
     model = VaryingCoefficientRegressor(bandwidth=0.3, by=["place"]).fit(frame, Y + (AT % 3))
@@ -139,8 +174,14 @@ def test_beyond_all_windows_coefficients_are_those_of_the_nearest_row():
     nearest = np.argmin(np.sum((PLACE + 3.0) ** 2, axis=1))
     assert found[0] == pytest.approx(model.coef_[nearest] @ [1.0, 0.5, 0.5])
     assert found[1] == pytest.approx(model.coef_[0] @ [1.0, 0.5, 0.5])
-    with pytest.warns(EmptyWindowWarning):
-        assert np.isnan(new(model, empty="nan").fit(TABLE, Y).predict(far)[0])
+    for empty, value in (("nan", np.nan), ("zero", 0.0)):
+        with warnings.catch_warnings(action="ignore", category=EmptyWindowWarning):
+            found = new(model, empty=empty).fit(TABLE, Y).predict(far)
+        np.testing.assert_allclose(found[0], value, atol=1e-12)
+    with pytest.warns(EmptyWindowWarning, match="become NaN, whatever empty= says"):
+        there = model.coefficients(far)
+    assert np.isnan([there.coef[0], there.center[0], there.lower[0]]).all()
+    assert np.isfinite([there.coef[1], there.center[1], there.lower[1]]).all()
 
 
 @pytest.mark.parametrize(("name", "width"), [("aicc", 0.1), ("loo", 0.07)])
@@ -153,6 +194,7 @@ def test_the_search_finds_a_criterion_below_that_of_mgwrs_bandwidth(name, width)
         assert criterion(counted, name) < criterion(there, name)
 
 
+@pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")
 def test_a_coefficient_that_varies_is_told_from_a_constant():
     rng = np.random.default_rng(1)
     y = 1.0 + 2.0 * X[:, 0] + np.sin(4 * PLACE[:, 0]) * X[:, 1] + 0.3 * rng.normal(size=N)
@@ -162,13 +204,28 @@ def test_a_coefficient_that_varies_is_told_from_a_constant():
     assert min(table.p_value[:2]) > 0.05
     np.testing.assert_allclose(table.quantiles[[0, 4]], [model.coef_.min(axis=0), model.coef_.max(axis=0)])
     assert table.significant[1] == 1.0
+    # Of the intercept where columns are zero, as it is printed; weights are repetitions.
+    moved = model.fit(np.add(TABLE, [0, 0, 0, 5.0]), y).variation(n_resamples=99, random_state=None)
+    assert moved.p_value[0] < 0.05
+    weight = 1 + AT % 4
+    once = model.fit(TABLE, Y, sample_weight=weight).variation(n_resamples=399)
+    again = model.fit(np.repeat(TABLE, weight, axis=0), np.repeat(Y, weight)).variation(n_resamples=399)
+    np.testing.assert_allclose(once.statistic, again.statistic)
+    np.testing.assert_allclose(once.p_value, again.p_value, atol=0.06)
 
 
 def test_significance_is_corrected_for_the_effective_number_of_places():
     found = new(FIXED).fit(TABLE, Y).coefficients()
     assert found.tests == pytest.approx(MGWR["fixed_gaussian"]["trS"] / 3)
     np.testing.assert_array_equal(found.significant, found.p_value <= 0.05 / found.tests)
-    assert found.to_frame().shape == (N, 17)
+    frame = found.to_frame()
+    assert frame.shape == (N, 17)
+    np.testing.assert_array_equal(frame["intercept"], found.center[:, 0])
+    named = pandas.DataFrame(TABLE, columns=["east", "north", "intercept", "intercept_se"])
+    found = new(FIXED, by=["east", "north"]).fit(named, Y).coefficients(named[["east", "north"]])
+    assert found.names[:2] == ("(intercept)", "intercept")
+    with pytest.raises(ValueError, match="rename these columns"):
+        found.to_frame()
 
 
 def test_four_fifths_of_new_rows_lie_within_their_intervals():
@@ -212,17 +269,30 @@ def test_coefficients_at_unlike_scales_have_windows_of_their_own():
         common.append(np.mean((VaryingCoefficientRegressor(by=[0, 1]).fit(table, y).coef_ - true) ** 2))
         assert np.argmin(model.scale_) == 2
     assert np.mean(own) < 0.8 * np.mean(common)
-    # At the end each is a weighted mean of what the others leave.
-    u = np.column_stack([np.ones(400), (x - x.mean(axis=0)) / x.std(axis=0)])
-    term = u * np.linalg.solve(model._to_units, (model.coef_ - [y.mean(), 0, 0, 0]).T).T
-    for a in range(4):
-        away = (place - place[0]) / (model.scale_[a] * model.places_.bandwidth_)
-        weight = np.exp(-0.5 * np.sum(away**2, axis=1))
-        left = y - y.mean() - term.sum(axis=1) + term[:, a]
-        mean = np.sum(weight * u[:, a] * left) / np.sum(weight * u[:, a] ** 2)
-        assert mean * u[0, a] == pytest.approx(term[0, a], abs=1e-5)
     with pytest.raises(ValueError, match=r"fit it with bandwidth=model.places_.bandwidth_"):
         model.summary()
+
+
+def test_backfitting_ends_at_the_fixed_point_of_correlated_columns():
+    rng = np.random.default_rng(1)
+    place, x = rng.uniform(size=(150, 2)), rng.normal(size=(150, 2)) @ [[1.0, 0.99], [0.0, np.sqrt(1 - 0.99**2)]]
+    y = 1 + 2 * x[:, 0] + (1 + 3 * place[:, 0]) * x[:, 1] + 0.3 * rng.normal(size=150)
+    model = VaryingCoefficientRegressor(bandwidth="multiscale", by=[0, 1]).fit(np.hstack([place, x]), y)
+    u, outcome = model._regressors(x), y - y.mean()
+    away = (place[:, None] - place) / model.places_.bandwidth_
+    left, right = np.eye(450), np.empty(450)
+    for a, factor in enumerate(model.scale_):
+        own = slice(150 * a, 150 * (a + 1))
+        weight = np.exp(-0.5 * np.sum(away**2, axis=2) / factor**2) * u[:, a]
+        smooth = weight / (weight @ u[:, a])[:, None]
+        right[own] = smooth @ outcome
+        for b in {0, 1, 2} - {a}:
+            left[own, 150 * b : 150 * (b + 1)] = smooth * u[:, b]
+    expected = model._in_units(np.linalg.solve(left, right).reshape(3, 150).T)
+    np.testing.assert_allclose(model.coef_, expected, atol=1e-5)
+    x[:, 1] = x[:, 0] + 1e-3 * x[:, 1]  # in narrow windows next to nothing tells one from the other
+    with pytest.warns(ConvergenceWarning, match="leave one of them out"):
+        VaryingCoefficientRegressor(bandwidth="multiscale", by=[0, 1]).fit(np.hstack([PLACE[:150], x]), y)
 
 
 @pytest.mark.parametrize(
@@ -236,6 +306,7 @@ def test_coefficients_at_unlike_scales_have_windows_of_their_own():
         ({"by": [0, 1], "bandwidth": 0.1}, TABLE[:2], "fewer than the 3 coefficients"),
         ({"by": [0, 1], "bandwidth": 0.1}, np.column_stack([TABLE, X[:, 0] - 1]), "column '4' is constant, or a comb"),
         ({"by": [0, 1], "bandwidth": 0.05, "kernel": "boxcar"}, TABLE, r"column '\d' is constant there.*Nearest\(\d"),
+        ({"by": [0, 1], "bandwidth": 0.01, "kernel": "boxcar", "window": Floor(9)}, TABLE, "a Floor doubles at most"),
         ({"by": [0, 1], "window": Nearest(3), "bandwidth": 1.0, "kernel": "biweight"}, TABLE, "Windows to 5 rows"),
     ],
     ids=str,

@@ -5,7 +5,8 @@ tr H / p. A coefficient is significant where its p-value is below the level over
 
 Whether a coefficient varies is tested by the variance of its estimates over the places, each weighted by its precision,
 against those of outputs under the null hypothesis: the coefficient is a constant, all others vary, and leave-one-out
-residuals have random signs, one for each row, or for each cluster. All of these outputs are values of one pool. Windows
+residuals have random signs, one for each row, or for each cluster; of a row of weight w, which is w rows, over the root
+of w. All of these outputs are values of one pool. Windows
 that were found for the outputs become those of Scott's rule: where all coefficients are constant a search finds
 windows in which they do not look so. Of samples of 200 rows 5 percent tests reject a constant in 1 to 6 in a hundred,
 and in found windows in 33, where no coefficient varies.
@@ -54,7 +55,7 @@ class LocalCoefficients(PrintedResult):
     names : tuple of str
         The p coefficients: ``"intercept"``, columns, and of categories column and level.
     coef : ndarray of shape (m, p)
-        Coefficients, by which `predict` predicts.
+        Coefficients, by which `predict` predicts; NaN where windows do not determine them.
     center, standard_error, lower, upper : ndarray of shape (m, p)
         Centers of the intervals, bias-corrected but for ``method="naive"``, their standard errors, and their limits.
     df : ndarray of shape (m,)
@@ -105,19 +106,26 @@ class LocalCoefficients(PrintedResult):
         return np.asarray(self.p_value * self.tests <= 1.0 - self.level)
 
     def to_frame(self) -> Any:
-        """Return a frame of pandas with coefficients, standard errors, limits and significance, by name.
+        """Return a frame of pandas with centers, standard errors, limits and significance, by name.
 
         Raises
         ------
+        ValueError
+            If two columns would have one name.
         ImportError
             If pandas is not installed.
         """
         columns: dict[str, NDArray[Any]] = {}
         for a, name in enumerate(self.names):
-            columns |= {name: self.coef[:, a], f"{name}_se": self.standard_error[:, a]}
+            columns |= {name: self.center[:, a], f"{name}_se": self.standard_error[:, a]}
             columns |= {f"{name}_lower": self.lower[:, a], f"{name}_upper": self.upper[:, a]}
             columns[f"{name}_significant"] = self.significant[:, a]
         columns |= {"local_r2": self.local_r2, "condition_number": self.condition_number}
+        if len(columns) < 5 * len(self.names) + 2:
+            raise ValueError(
+                f"columns of the frame, such as {self.names[-1] + '_se'!r} and 'local_r2', would have names in common; "
+                "rename these columns of X"
+            )
         return frame_of(columns, self.index)
 
     def __str__(self) -> str:
@@ -153,7 +161,7 @@ class VariationTable(PrintedResult):
         Share of the rows where it differs from zero, corrected for their effective number.
     statistic, p_value : ndarray of shape (p,)
         Variance of each coefficient over the places, weighted by its precision there, and p-value of the hypothesis
-        that it is constant. Columns are in units of their spreads, and the intercept is at their means.
+        that it is constant.
     n_resamples : int
         Outputs that were drawn under that hypothesis.
     """
@@ -207,7 +215,7 @@ def condition_numbers(gram: Array) -> Array:
 
 def local_r2(varying: VaryingSmoother, fit: VaryingFit) -> Array:
     """Return R2 of the fits of the rows, each at its own place, by the weights of other places."""
-    y, residual = varying.outcome, varying.outcome - varying.training.fitted
+    y, residual = varying.outcome, varying.training.residual
     smoother = varying.smoother.with_values(np.column_stack([y, y**2, residual**2]))
     problem = replace(fit.problem, value=smoother.keys.value, value_center=smoother.keys.center, prepared=None)
     mean = means_of(problem, smoother.sums(problem))
@@ -230,52 +238,55 @@ def in_windows_of_rule(varying: VaryingSmoother) -> VaryingSmoother:
         width = width * WIDER
 
 
-def without_variation(varying: VaryingSmoother) -> Array:
+def without_variation(varying: VaryingSmoother, turn: Array) -> Array:
     """Return fits (n, p) in each of which one coefficient is constant, and the others vary.
 
     The constant is that of a partially linear fit: least squares of what is left of y on what is left of the regressor
     once the others are fitted around each row.
     """
-    u, y, weight = varying.regressors, varying.outcome, varying.smoother.weight
+    back = np.linalg.inv(turn)
+    u, y, weight = varying.regressors @ back, varying.outcome, varying.smoother.weight
     fit = varying.at(varying.smoother.training)
     found = np.empty(u.shape)
-    moment = np.einsum("nab,nb->na", fit.gram, np.nan_to_num(fit.coefficients))
+    moment = np.einsum("nab,nb->na", fit.gram, np.nan_to_num(fit.coefficients)) @ back
+    whole = np.where(fit.determined[:, None, None], back.T @ fit.gram @ back, np.eye(len(turn)))
     for k in range(u.shape[1]):
         others = np.delete(np.arange(u.shape[1]), k)
-        gram = np.where(fit.determined[:, None, None], fit.gram[:, others][:, :, others], np.eye(len(others)))
-        both = np.stack([fit.gram[:, others, k], moment[:, others]], axis=2)
-        smooth = np.einsum("na,nac->nc", u[:, others], np.linalg.solve(gram, both))
+        both = np.stack([whole[:, others, k], moment[:, others]], axis=2)
+        smooth = np.einsum("na,nac->nc", u[:, others], np.linalg.solve(whole[:, others][:, :, others], both))
         left, right = u[:, k] - smooth[:, 0], y - smooth[:, 1]
         constant = np.sum(weight * left * right) / np.sum(weight * left**2)
         found[:, k] = smooth[:, 1] + constant * left
     return found
 
 
-def variation_test(varying: VaryingSmoother, n_resamples: int, seed: int) -> tuple[Array, Array]:
+def variation_test(varying: VaryingSmoother, turn: Array, n_resamples: int, seed: int) -> tuple[Array, Array]:
     """Return the variance of each coefficient over the places, and p-values of the hypotheses that it is constant.
 
-    Coefficients are those of the regressors: the intercept is at the means of the columns.
+    Coefficients are those of the regressors, turned by a matrix (p, p) to those of columns.
     """
     smoother, u = varying.smoother, varying.regressors
     some = np.flatnonzero(smoother.weight > 0)
     some = some[np.sort(np.random.default_rng(0).permutation(len(some))[:MOST_PLACES])]
     fit = varying.at(smoother.training.rows(some))
     # Places count by how well they determine a coefficient: in one with few rows it is anything.
-    p, share = u.shape[1], smoother.weight[some, None] / np.diagonal(varying.norms(fit), axis1=1, axis2=2)
+    noise = np.diagonal(turn @ varying.norms(fit) @ turn.T, axis1=1, axis2=2)
+    p, share = u.shape[1], smoother.weight[some, None] / noise
     share = (share / share.sum(axis=0))[:, :, None]
 
     def coefficients(outputs: Array) -> Array:
         """Return the coefficients (m, p, c) of several outputs (n, c)."""
         own = smoother.with_values((u[:, :, None] * outputs[:, None, :]).reshape(len(u), -1))
         problem = replace(fit.problem, value=own.keys.value, value_center=own.keys.center, prepared=None)
-        return np.asarray(fit.inverse @ means_of(problem, own.sums(problem)).reshape(len(some), p, -1))
+        return np.asarray(turn @ fit.solve @ means_of(problem, own.sums(problem)).reshape(len(some), p, -1))
 
     def variance(found: Array) -> Array:
         return np.asarray(np.sum(share * (found - np.sum(share * found, axis=0)) ** 2, axis=0))
 
     observed = variance(coefficients(varying.outcome[:, None]))
-    null = np.diagonal(coefficients(without_variation(varying)), axis1=1, axis2=2)[:, :, None]
-    residual, larger = varying.residual[:, None], np.zeros(p)
+    null = np.diagonal(coefficients(without_variation(varying, turn)), axis1=1, axis2=2)[:, :, None]
+    root = np.sqrt(np.where(smoother.weight > 0, smoother.weight, 1.0)) if varying.units.code is None else 1.0
+    residual, larger = (varying.residual / root)[:, None], np.zeros(p)
     for _, drawn in multiplied(residual, "wild", seed, n_resamples, units=varying.units, results=p * len(u)):
         larger += np.sum(variance(null + coefficients(drawn[:, :, 0])) >= observed, axis=1)
     return observed[:, 0], (1.0 + larger) / (1.0 + n_resamples)

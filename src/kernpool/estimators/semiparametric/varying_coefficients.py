@@ -15,12 +15,12 @@ from sklearn.utils.validation import check_is_fitted
 from kernpool.bandwidth import LeaveOneOut, TrainingRows
 from kernpool.bandwidth.criteria import CRITERIA
 from kernpool.bandwidth.rules_of_thumb import RULES
-from kernpool.core import Geometry, Problem
+from kernpool.core import EmptyWindowWarning, Geometry, Problem
 from kernpool.data.array_validation import unshared
-from kernpool.data.columns import is_column, labels_of_rows, position_of
+from kernpool.data.columns import Columns, is_column, is_frame, labels_of_rows, position_of
 from kernpool.data.encoding import Encoding
 from kernpool.estimators.bandwidth import MOST_ROWS
-from kernpool.estimators.fitted_model import points_of, printed_columns, windows_in_words
+from kernpool.estimators.fitted_model import places_of, points_of, printed_columns, windows_in_words
 from kernpool.estimators.kernel_smoother import LIVE
 from kernpool.estimators.methods.prediction_intervals import check_rows, read_outputs
 from kernpool.estimators.methods.row_order import exclusion_of
@@ -31,7 +31,8 @@ from kernpool.estimators.semiparametric.window_search import find_windows
 from kernpool.estimators.training_rows import Scoring, as_stored, frequencies, read_rows
 from kernpool.execution.error_messages import abbreviate, as_count, as_level, check_choice
 from kernpool.execution.threads import weighted_sum
-from kernpool.inference import Interval, Residuals, Summary, as_random
+from kernpool.execution.warnings import warn_of_queries
+from kernpool.inference import Interval, Residuals, Summary
 from kernpool.inference.local_coefficients import (
     LocalCoefficients,
     VariationTable,
@@ -41,10 +42,11 @@ from kernpool.inference.local_coefficients import (
     variation_test,
 )
 from kernpool.inference.model_summary import explained
+from kernpool.inference.resampling.random_draws import as_seed
 from kernpool.inference.variance.residuals import local_noise
 from kernpool.kernels import get_kernel
 from kernpool.pooling import limit_values
-from kernpool.pooling.widths import Nearest
+from kernpool.pooling.widths import Floor, Nearest
 from kernpool.smoother import EvaluationPoints
 from kernpool.smoother.backfitting import Backfitting, backfit
 from kernpool.smoother.local_least_squares import (
@@ -65,7 +67,7 @@ VARIANCES = ("local", "constant")
 def positions_by(encoding: Encoding, by: Any) -> tuple[int, ...]:
     """Return the positions of the columns that `by` does not name; raise unless it names some, and not all."""
     columns, names, given = len(encoding.kinds), encoding.labels or range(len(encoding.kinds)), by
-    by = [by] if isinstance(by, str) else by
+    by = [by] if is_column(by) else by
     by = list(by) if np.iterable(by) else []
     if not by or not all(map(is_column, by)):
         raise ValueError(
@@ -120,9 +122,11 @@ class VaryingCoefficientRegressor(NamedCalls, Scoring, RegressorMixin, FittedMod
     Attributes
     ----------
     coef_ : ndarray of shape (n, p)
-        Coefficients at the training rows, in the order of `coef_names_`, the intercept first.
+        Coefficients at the training rows, in the order of `coef_names_`, the intercept first; NaN at rows of weight
+        zero whose windows do not determine them.
     coef_names_ : list of str
-        ``"intercept"``, columns, and of categories column and level, as in ``region[north]``.
+        ``"intercept"`` (in brackets where a column has that name), columns, and of categories column and level, as in
+        ``region[north]``.
     scale_ : ndarray of shape (p,)
         Of ``bandwidth="multiscale"``, the width of the windows of each coefficient in that of `places_`.
     places_ : NadarayaWatsonRegressor
@@ -218,7 +222,8 @@ class VaryingCoefficientRegressor(NamedCalls, Scoring, RegressorMixin, FittedMod
             raise ValueError(f"y must have one output, got {value.shape[1]}; fit a model for each")
         value = column_or_1d(value, warn=True).astype(np.float64)
         self.linear_ = positions_by(self.encoding_, self.by)
-        self.coef_names_ = ["intercept", *linear_names(self.encoding_, self.linear_)]
+        columns = linear_names(self.encoding_, self.linear_)
+        self.coef_names_ = ["(intercept)" if "intercept" in columns else "intercept", *columns]
         given = self.get_params(deep=False)
         places = NadarayaWatsonRegressor(**{name: given[name] for name in given if name != "by"})
         places.encoding_ = encoding = self.encoding_.without(self.linear_)
@@ -346,7 +351,8 @@ class VaryingCoefficientRegressor(NamedCalls, Scoring, RegressorMixin, FittedMod
         raise ValueError(
             f"the windows of {len(alone)} row(s), such as row {alone[0]}, do not determine the coefficients: column "
             f"{name!r} is constant there, or a combination of the columns before it. Windows to {low} rows or more are "
-            f"wide enough there: give window=Nearest({low}) or more, or a larger bandwidth, or leave the column out"
+            f"wide enough there: give window=Nearest({low}) or more, or a larger bandwidth"
+            f"{', which a Floor doubles at most' * isinstance(varying.smoother.window, Floor)}, or leave the column out"
         )
 
     def _places_at(self, X: Any) -> tuple[Array, EvaluationPoints]:
@@ -358,6 +364,15 @@ class VaryingCoefficientRegressor(NamedCalls, Scoring, RegressorMixin, FittedMod
         return self._regressors(linear_columns(self.encoding_, self.linear_, key, code)), points_of(
             self.places_, z, z_code
         )
+
+    def _places_of(self, X: Any) -> EvaluationPoints:
+        """Return the places of queries, of which X has all columns, or those of `by` alone."""
+        encoding = self.places_.encoding_
+        if is_frame(X) and encoding.labels is not None and set(encoding.labels) <= set(X.columns):
+            X = X[list(encoding.labels)]
+        if len(Columns.of(X).columns) == len(encoding.kinds):
+            return places_of(self.places_, X)
+        return self._places_at(X)[1]
 
     def _filled(self, fit: VaryingFit) -> Array:
         """Return coefficients, also where windows do not determine them, by the policy for empty windows."""
@@ -372,6 +387,7 @@ class VaryingCoefficientRegressor(NamedCalls, Scoring, RegressorMixin, FittedMod
         policy = smoother.recipe.empty_value
         if policy is not None:
             found[rows] = policy
+            found[rows, 0] -= self.value_mean_
             return found
         own = smoother.with_values(np.nan_to_num(self._known))
         problem = replace(problem, value=own.keys.value, value_center=own.keys.center, prepared=None)
@@ -410,20 +426,32 @@ class VaryingCoefficientRegressor(NamedCalls, Scoring, RegressorMixin, FittedMod
         check_choice("variance", variance, VARIANCES)
         varying, smoother = self._varying, self._varying.smoother
         training, code, error = varying.training, varying.units.code, varying.residual
-        one = varying if method == "naive" else varying.planes()
-        fit = one.at(places)
         if code is not None:
-            covariance = one.covariance_of_units(fit, error)
-            df = np.full(len(covariance), len(np.unique(code[smoother.weight > 0])) - 1.0)
-            return fit.coefficients, covariance, np.full(len(df), self._error), df
-        if variance == "constant":
-            freedom = self._freedom
-            square = weighted_sum(smoother.weight, (varying.outcome - training.fitted) ** 2)
-            noise, df = np.full(len(fit.gram), float(square) / freedom), np.full(len(fit.gram), freedom)
+            m = len(places.query)
+            noise, df = np.full(m, self._error), np.full(m, len(np.unique(code[smoother.weight > 0])) - 1.0)
+        elif variance == "constant":
+            square, freedom = float(weighted_sum(smoother.weight, training.residual**2)), self._freedom
+            noise, df = np.full(len(places.query), square / freedom), np.full(len(places.query), freedom)
         else:
             of_points, df = local_noise(smoother, places, error[:, None] ** 2)
             noise = of_points[:, 0]
-        return fit.coefficients, one.norms(fit) * noise[:, None, None], noise, df
+
+        def estimate(one: VaryingSmoother, some: NDArray[np.intp]) -> tuple[Array, Array]:
+            fit = one.at(places.rows(some))
+            if code is not None:
+                return fit.coefficients, one.covariance_of_units(fit, error)
+            return fit.coefficients, one.norms(fit) * noise[some, None, None]
+
+        found, covariance = estimate(varying if method == "naive" else varying.planes(), np.arange(len(places.query)))
+        flat = np.isnan(found[:, 0]) & (method != "naive")
+        if flat.any():
+            found[flat], covariance[flat] = estimate(varying, np.flatnonzero(flat))
+            warn_of_queries(
+                flat & np.isfinite(found[:, 0]),
+                "rows determine coefficients, and not how these change from place to place, so that intervals there "
+                "are around coefficients with their bias; use a larger bandwidth, or method='naive'",
+            )
+        return found, covariance, noise, df
 
     @property
     def _error(self) -> float:
@@ -450,13 +478,14 @@ class VaryingCoefficientRegressor(NamedCalls, Scoring, RegressorMixin, FittedMod
         Parameters
         ----------
         X : array_like of shape (m, columns), optional
-            Rows at whose places, the columns of `by`, coefficients are asked for; by default the training rows.
+            Rows at whose places coefficients are asked for, or their columns of `by` alone; by default the training
+            rows. Beyond all windows coefficients and all else are NaN, whatever `empty` says.
         level : float, default=0.95
             Confidence level of each interval.
         method : {"auto", "robust", "naive"}, default="auto"
             ``"robust"``, which is ``"auto"``: centers are of planes of coefficients in the same windows, which have no
             bias of first order; of 400 rows 95 percent intervals cover 95 to 96 in a hundred. ``"naive"``: around the
-            coefficients as they are, whose bias costs a tenth of coverage.
+            coefficients as they are, whose bias costs a tenth of coverage; also where rows do not determine planes.
         variance : {"local", "constant"}, default="local"
             Noise of the rows around a place, from leave-one-out residuals, or the same everywhere: residual sum of
             squares over rows less effective parameters. After a fit with groups standard errors are cluster-robust, as
@@ -466,11 +495,25 @@ class VaryingCoefficientRegressor(NamedCalls, Scoring, RegressorMixin, FittedMod
         -------
         LocalCoefficients
             Prints as a table, and has `to_frame`.
+
+        Warns
+        -----
+        EmptyWindowWarning
+            If places are beyond all windows.
+        UserWarning
+            If rows around a place determine no planes.
         """
         check_is_fitted(self)
         level, varying = as_level(level), self._varying
-        places = varying.smoother.training if X is None else self._places_at(X)[1]
+        places = varying.smoother.training if X is None else self._places_of(X)
         fit = varying.at(places)
+        warn_of_queries(
+            ~fit.determined & (X is not None),
+            "have too few rows in their windows for coefficients, so that these and their errors become NaN, whatever "
+            "empty= says; use a larger bandwidth, or a kernel of infinite support",
+            EmptyWindowWarning,
+            before="",
+        )
         center, covariance, _, df = self._estimates(places, method, variance)
         turn, p = self._to_units, len(self.coef_names_)
         error = np.sqrt(np.diagonal(turn @ covariance @ turn.T, axis1=1, axis2=2))
@@ -483,7 +526,7 @@ class VaryingCoefficientRegressor(NamedCalls, Scoring, RegressorMixin, FittedMod
         condition = np.where(fit.determined, condition_numbers(gram), np.nan)
         index = self.index_ if X is None else labels_of_rows(X)
         return LocalCoefficients(
-            tuple(self.coef_names_), self._in_units(self._filled(fit)), center, error, center - half, center + half, df,
+            tuple(self.coef_names_), self._in_units(fit.coefficients), center, error, center - half, center + half, df,
             level, "bias-corrected" if method != "naive" else "naive", max(varying.training.trace / p, 1.0),
             local_r2(varying, fit), condition, index,
         )  # fmt: skip
@@ -625,14 +668,12 @@ class VaryingCoefficientRegressor(NamedCalls, Scoring, RegressorMixin, FittedMod
         """
         self._refuse_multiscale("variation")
         as_count("n_resamples", n_resamples, hint=" such as 199")
-        varying, seed = self._varying, random_state
-        if type(seed) is not int:
-            seed = int(as_random(random_state).integers(1 << 31))
+        varying, seed = self._varying, as_seed(random_state)
         fitted = as_fitted(self)
         searched = isinstance(fitted.bandwidth, str) and fitted.bandwidth not in RULES
         if searched or getattr(fitted.window, "k", 0) is None:
             varying = in_windows_of_rule(varying)
-        statistic, p_value = variation_test(varying, n_resamples, seed)
+        statistic, p_value = variation_test(varying, self._to_units, n_resamples, seed)
         weight = varying.smoother.weight
         return VariationTable.of(self.coefficients(), weight, statistic, p_value, n_resamples)
 
@@ -648,7 +689,7 @@ class VaryingCoefficientRegressor(NamedCalls, Scoring, RegressorMixin, FittedMod
         fitted = as_fitted(self)
         varying, training, places = self._varying, self._varying.training, self.places_
         weight, rows, y = varying.smoother.weight, varying.smoother.rows, varying.outcome
-        square = float(weighted_sum(weight, (y - training.fitted) ** 2)) / rows
+        square = float(weighted_sum(weight, training.residual**2)) / rows
         penalty = CRITERIA["aicc"].log_penalty
         assert penalty is not None
         labels = [f"{label}" for label in self.encoding_.labels or range(self.n_features_in_)]
@@ -661,10 +702,10 @@ class VaryingCoefficientRegressor(NamedCalls, Scoring, RegressorMixin, FittedMod
             "coefficients": self.variation(),
             "trace": training.trace,
             "residual_sd": np.array([np.sqrt(square * rows / self._freedom)]),
-            "r2": explained(y[:, None], (y - training.fitted)[:, None], weight),
+            "r2": explained(y[:, None], training.residual[:, None], weight),
             "loo_r2": explained(y[:, None], varying.residual[:, None], weight),
             "loo_error": self._error,
-            "aicc": float(np.log(square) + penalty(training.trace, rows)[0]),
+            "aicc": (np.log(square) if square else -np.inf) + float(penalty(training.trace, rows)[0]),
             "effective_tests": max(training.trace / len(self.coef_names_), 1.0),
         }
         values["chosen"] += windows_in_words(places)

@@ -36,7 +36,7 @@ Array = NDArray[np.float64]
 GRID, NARROWEST, WIDEST = 15, 0.1, 4.0  # steps, and ends in rules of thumb and in extents of the rows
 GRID_ROWS = 300
 STEPS, FEWER, TOLERANCE = 25, 15, 0.02  # evaluations for each number, of many rows, and in logarithms of widths
-START = 0.3  # of smoothings, in their largest
+START, LEVELS = 0.3, 9.0  # of smoothings, in their largest, and how far a search of one goes, in its logit
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,24 +106,23 @@ class WindowSearch:
         if chosen is None:
             return
         least, _, step, found = chosen
-        if free.sum() + levels <= 1:
-            minimize_scalar(
-                lambda log: min(self.value(found * np.exp(log), first), 1e300), bounds=(-step, step), method="bounded",
-                options={"xatol": TOLERANCE / 4},
-            )  # fmt: skip
-            return
         start = np.append(np.log(found[free]), np.full(levels, np.log(START / (1.0 - START))))
-        simplex = np.vstack([start, start + 0.4 * np.eye(len(start))])
 
         def of(theta: Array) -> float:
             bandwidth = found.copy()
             bandwidth[free] = np.exp(theta[: free.sum()])
             return min(self.value(bandwidth, largest * expit(theta[free.sum() :])), 1e300)
 
+        if len(start) == 1:
+            away = np.array([-1.0, 1.0]) * (LEVELS if levels else step)
+            minimize_scalar(
+                lambda move: of(start + move), bounds=away, method="bounded", options={"xatol": TOLERANCE / 4}
+            )
+            return
+        simplex = np.vstack([start, start + 0.4 * np.eye(len(start))])
         steps = STEPS if len(self.varying.outcome) <= MOST_ROWS else FEWER
         options: dict[str, Any] = {"xatol": TOLERANCE, "fatol": 1e-5 * abs(least), "maxfev": steps * len(start)}
-        options["initial_simplex"] = simplex
-        minimize(of, start, method="Nelder-Mead", options=options)
+        minimize(of, start, method="Nelder-Mead", options=options | {"initial_simplex": simplex})
 
     def neighbors(self, window: Nearest, ratio: Array, smoothing: Array, near: int | None) -> tuple[float, int]:
         """Return the criterion of windows to the nearest rows, and their number: the best, near another, or given."""
@@ -172,7 +171,9 @@ def find_windows(
             f"smoothing is searched for with bandwidth={bandwidth!r} and must be None, got "
             f"{abbreviate(model.smoothing)}; leave it out, or give bandwidths as numbers too"
         )
-    if named:
+    if not model.encoding_.numeric:
+        ratio = np.full(rows.bandwidths, np.inf)
+    elif named:
         rule = bandwidth if bandwidth in RULES else "scott"
         ratio = rule_of_thumb(rows.X, rows.weight, rule=rule, kernel=model.kernel, geometry=rows.geometry)
     else:
