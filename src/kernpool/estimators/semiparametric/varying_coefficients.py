@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from kernpool.bandwidth import LeaveOneOut, TrainingRows
 from kernpool.bandwidth.criteria import CRITERIA
 from kernpool.bandwidth.rules_of_thumb import RULES
-from kernpool.core import EmptyWindowWarning, Geometry, Problem
+from kernpool.core import EmptyWindowWarning, Geometry
 from kernpool.data.array_validation import unshared
 from kernpool.data.columns import Columns, is_column, is_frame, labels_of_rows, position_of
 from kernpool.data.encoding import Encoding
@@ -49,14 +49,7 @@ from kernpool.pooling import limit_values
 from kernpool.pooling.widths import Floor, Nearest
 from kernpool.smoother import EvaluationPoints
 from kernpool.smoother.backfitting import Backfitting, backfit
-from kernpool.smoother.local_least_squares import (
-    COLLINEAR,
-    VaryingFit,
-    VaryingSmoother,
-    gram_of,
-    products_of,
-    tolerances,
-)
+from kernpool.smoother.local_least_squares import COLLINEAR, VaryingSmoother, gram_of, products_of, tolerances
 
 Array = NDArray[np.float64]
 
@@ -286,11 +279,23 @@ class VaryingCoefficientRegressor(NamedCalls, Scoring, RegressorMixin, FittedMod
 
     def _coefficients(self, places: EvaluationPoints) -> Array:
         """Return coefficients of regressors, also where windows do not determine them, as `empty` says."""
-        if self._own is None:
-            return self._filled(self._varying.at(places))
-        found = self._own.at(places)
-        known = np.asarray(np.isfinite(found).all(axis=1))
-        return self._completed(self._varying.smoother.problem(places), found, known)
+        smoother = self._varying.smoother
+        problem = smoother.problem(places)
+        found = self._varying.fit(problem).coefficients if self._own is None else self._own.at(places)
+        determined = np.asarray(np.isfinite(found).all(axis=1))
+        rows = np.flatnonzero(~determined)
+        if not rows.size:
+            return found
+        smoother.recipe.report_empty(determined)
+        policy = smoother.recipe.empty_value
+        if policy is not None:
+            found[rows] = policy
+            found[rows, 0] -= self.value_mean_
+            return found
+        own = smoother.with_values(np.nan_to_num(self._known))
+        problem = replace(problem, value=own.keys.value, value_center=own.keys.center, prepared=None)
+        found[rows] = limit_values(problem, rows, smoother.recipe.empty, self.n_jobs) + 0.0
+        return found
 
     def _refuse_multiscale(self, answer: str) -> None:
         check_is_fitted(self)
@@ -373,26 +378,6 @@ class VaryingCoefficientRegressor(NamedCalls, Scoring, RegressorMixin, FittedMod
         if len(Columns.of(X).columns) == len(encoding.kinds):
             return places_of(self.places_, X)
         return self._places_at(X)[1]
-
-    def _filled(self, fit: VaryingFit) -> Array:
-        """Return coefficients, also where windows do not determine them, by the policy for empty windows."""
-        return self._completed(fit.problem, fit.coefficients, fit.determined)
-
-    def _completed(self, problem: Problem, coefficients: Array, determined: NDArray[np.bool_]) -> Array:
-        smoother, found = self._varying.smoother, coefficients.copy()
-        rows = np.flatnonzero(~determined)
-        if not rows.size:
-            return found
-        smoother.recipe.report_empty(determined)
-        policy = smoother.recipe.empty_value
-        if policy is not None:
-            found[rows] = policy
-            found[rows, 0] -= self.value_mean_
-            return found
-        own = smoother.with_values(np.nan_to_num(self._known))
-        problem = replace(problem, value=own.keys.value, value_center=own.keys.center, prepared=None)
-        found[rows] = limit_values(problem, rows, smoother.recipe.empty, self.n_jobs) + 0.0
-        return found
 
     def predict(self, X: ArrayLike) -> Array:
         """Predict y at new rows: their columns times the coefficients at their places.
@@ -611,7 +596,7 @@ class VaryingCoefficientRegressor(NamedCalls, Scoring, RegressorMixin, FittedMod
         until = np.cumsum(weight[order])
         place = int(np.searchsorted(until, level * (until[-1] + 1.0) * (1.0 - 1e-12)))
         times = np.inf if place == len(order) else float(share[order[place]])
-        center, half = self._mean(u, self._filled(varying.at(places))), times * size(u, places)
+        center, half = self._mean(u, self._coefficients(places)), times * size(u, places)
         return Interval(
             center, center - half, center + half, level, own, index=labels_of_rows(X),
             guarantee="at least the level" if given else "about the level, for rows like those of the fit",
