@@ -32,7 +32,7 @@ GROUPS = {
     "Large data": "open_chunks",
     "Plots and explorer": "explore Explorer KernelCurveDisplay PartialDisplay KernelDisplay AttentionDisplay "
     "BandwidthPathDisplay ResidualDisplay QuantileFanDisplay "
-    "CoverageDisplay smooth",
+    "CoverageDisplay CoefficientDisplay smooth",
     "Kernels and bandwidths": "Kernel kernel_names get_kernel make_kernel register_kernel convert_bandwidth",
     "Choice of the algorithm, warnings": "choose Plan Problem EmptyWindowWarning RankDeficiencyWarning "
     "SuspectColumnWarning RepeatedRowsWarning SerialCorrelationWarning ExtrapolationWarning",

@@ -12,7 +12,7 @@ import pandas
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from kernpool import EmptyWindowWarning, Floor, Nearest, VaryingCoefficientRegressor
+from kernpool import CoefficientDisplay, EmptyWindowWarning, Floor, Nearest, VaryingCoefficientRegressor
 from kernpool.bandwidth.criteria import CRITERIA
 
 MGWR = json.loads((Path(__file__).parent / "mgwr.json").read_text())
@@ -293,6 +293,22 @@ def test_backfitting_ends_at_the_fixed_point_of_correlated_columns():
     x[:, 1] = x[:, 0] + 1e-3 * x[:, 1]  # in narrow windows next to nothing tells one from the other
     with pytest.warns(ConvergenceWarning, match="leave one of them out"):
         VaryingCoefficientRegressor(bandwidth="multiscale", by=[0, 1]).fit(np.hstack([PLACE[:150], x]), y)
+
+
+def test_maps_and_curves_are_of_intervals_of_coefficients():
+    pytest.importorskip("matplotlib", reason="pictures need the extra 'plot'")
+    frame = pandas.DataFrame(TABLE, columns=["lat", "lon", "a", "b"])
+    model = new(FIXED, by=["lat", "lon"], geographic=("lat", "lon"), bandwidth=20.0).fit(frame, Y)
+    found, display = model.coefficients(), CoefficientDisplay.from_estimator(model, features=["b"])
+    sure = found.significant[:, 2]
+    np.testing.assert_array_equal(display.points_[0].get_array(), found.center[sure, 2])
+    np.testing.assert_array_equal(display.crosses_[0].get_offsets(), PLACE[~sure, ::-1])
+    line = new(FIXED, by="lat").fit(frame.drop(columns="lon"), Y)
+    new_rows = frame[["lat"]].sort_values("lat")
+    curves = CoefficientDisplay.from_estimator(line, new_rows)
+    np.testing.assert_array_equal(curves.points_[2].get_ydata(), line.coefficients(new_rows).center[:, 2])
+    with pytest.raises(ValueError, match="one or two columns"):
+        CoefficientDisplay.from_estimator(new(FIXED, by=["lat", "lon", "a"], bandwidth=1.0).fit(frame, Y))
 
 
 @pytest.mark.parametrize(

