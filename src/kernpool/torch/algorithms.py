@@ -52,12 +52,14 @@ def _pool_with_care(request: Request, queries: slice) -> tuple[Tensor, Tensor, T
 def _pool_ordinary(request: Request) -> tuple[Tensor, Tensor] | None:
     """Pool on the processor as if all numbers were finite and each query had a key; None if that is not so."""
     # looking at the result instead of preparing for all takes half of the time for 40 queries and keys
-    query, key, value = request[:3]
-    if request.dropout_p or not _are_finite(query, key):
-        return None
-    mask = request.mask()
-    if not (mask is None or isinstance(request.similarity, KernelSimilarity | Products)):
+    mask, are_points = request.mask(), isinstance(request.similarity, Products)
+    if not (mask is None or are_points or isinstance(request.similarity, KernelSimilarity)):
         return None  # rows may be empty, and a similarity of one's own counts its calls
+    if not are_points:  # of which padding is zero
+        request, _ = request.without_padding(mask)
+    query, key, value = request[:3]
+    if request.dropout_p or not _are_finite(*(() if are_points and query.is_cpu else (query, key))):
+        return None
     logits = request.similarity(query, key)
     if request.bias is not None:
         logits = logits + request.bias
