@@ -134,7 +134,7 @@ def test_dropout_is_a_probability(call):
 @pytest.mark.parametrize("shape", [(2, 1), (1, 3), (2, 3), (2, 1, 1), (2, 1, 4), (1, 3, 1)])
 def test_lengths_broadcast_over_heads(shape, few, monkeypatch, generator):
     """By the engine, and densely, with gradients; the mask that they mean is made by NumPy."""
-    monkeypatch.setattr(dispatch, "FEW_NUMBERS", few)
+    monkeypatch.setattr(dispatch, "FEW_PAIRS", few)
     inputs = [tensor.requires_grad_() for tensor in tensors(generator, (2, 3, 4, 2), (2, 3, 5, 2), (2, 3, 5, 1))]
     lengths = torch.tensor(generator.integers(0, 6, shape))
     spread = np.broadcast_to(lengths.numpy() if len(shape) == 3 else lengths.numpy()[..., None], (2, 3, 4))
@@ -199,7 +199,7 @@ def test_empty_rows_of_the_softmax_are_zeros_with_a_gradient_of_zero():
 @pytest.mark.parametrize("few", [0, 1 << 60])
 def test_lengths_and_empty_windows_compile_in_one_graph(few, monkeypatch):
     """By the operator, and densely."""
-    monkeypatch.setattr(dispatch, "FEW_NUMBERS", few)
+    monkeypatch.setattr(dispatch, "FEW_PAIRS", few)
     layer = AttentionPooling(KernelSimilarity("epanechnikov", dtype=torch.float64))
     query, key = torch.tensor([[[0.0], [9.0], [0.3]]]).double(), torch.tensor([[[0.1], [0.3], [0.2]]]).double()
     options, found = {"valid_lens": torch.tensor([2]), "is_causal": True, "exclude_self": True}, []

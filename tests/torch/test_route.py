@@ -37,25 +37,25 @@ def hooked():
     return similarity
 
 
-SMALL, LARGE, HUGE = (20, 20), (500, 600), (4100, 4100)  # queries and keys, of three columns
+SMALL, LARGE, LONG, HUGE = (20, 20), (500, 600), (2050, 2050), (4100, 4100)  # queries and keys, of three columns
 RIGHT = "near enough to each other, in widths, for products"
-FEW, MANY = "at most 655360 pairs times columns", "more than 655360 pairs times columns"
+FEW, MANY = "at most 4194304 pairs of a sequence", "more than 4194304 pairs of a sequence"
 NO_DISTANCE, ADDED = "is not one of kernpool.torch's kernel similarities", "the mask adds to the logits"
-FITS, TOO_MANY = "at most 16777216 numbers in a table", "more than 16777216 numbers in a table"
+FITS, TOO_MANY = "at most 16777216 pairs", "more than 16777216 pairs"
 # Similarity, sizes, options, the way, and words of the reason.
 SITUATIONS = {
     "few pairs": (laplace, SMALL, {}, "dense", [FEW]),
-    "many pairs": (laplace, LARGE, {}, "engine", [MANY]),
+    "many pairs": (laplace, LONG, {}, "engine", [MANY]),
     "batches": (laplace, SMALL, {"batch": (100,)}, "dense", [FEW]),
-    "many batches": (laplace, (200, 200), {"batch": (150,)}, "engine", [MANY]),
+    "many batches": (laplace, (200, 200), {"batch": (500,)}, "blocks", [FEW, TOO_MANY]),
     "Gaussian": (GaussianSimilarity, SMALL, {"batch": (100,)}, "products", [RIGHT]),
     "many sequences": (
         GaussianSimilarity, (128, 128), {"batch": (1025,), "valid_lens": torch.ones(1025).int()}, "blocks", [TOO_MANY]
     ),
     "tiny": (GaussianSimilarity, SMALL, {}, "dense", [FEW]),
     "narrow": (lambda: GaussianSimilarity(0.1), LARGE, {}, "products", [RIGHT]),
-    "narrow, double": (lambda: GaussianSimilarity(0.1), LARGE, {"dtype": torch.float64}, "engine", [MANY]),
-    "many rows": (lambda: GaussianSimilarity(2.0), (900, 900), {}, "engine", [MANY]),
+    "narrow, double": (lambda: GaussianSimilarity(0.1), LARGE, {"dtype": torch.float64}, "dense", [FEW]),
+    "many rows": (lambda: GaussianSimilarity(2.0), LONG, {}, "engine", [MANY]),
     "long sequences": (lambda: GaussianSimilarity(2.0), LARGE, {"values": 4}, "attention", [RIGHT]),
     "few pairs, fused": (GaussianSimilarity, SMALL, {"algorithm": "fused"}, "engine", ["as asked"]),
     "dropout, blocks": (GaussianSimilarity, SMALL, {"algorithm": "blocks", "dropout_p": 0.5}, "blocks", ["as asked"]),

@@ -79,7 +79,7 @@ def test_every_way_is_the_dense_layer(way, similarity, which, generator, monkeyp
         monkeypatch.setattr("kernpool.torch.algorithms.BLOCK_BYTES", 8 * 80)
         options["algorithm"] = "blocks"
     else:
-        monkeypatch.setattr(dispatch, "FEW_NUMBERS", 0)
+        monkeypatch.setattr(dispatch, "FEW_PAIRS", 0)
     found = outcome(tensors, module, **options)
     for one, other in zip(found, expected, strict=True):
         assert_allclose(one, other, rtol=1e-9, atol=1e-12)
@@ -173,7 +173,7 @@ def test_nothing_to_pool(empty, similarity, condition, generator, monkeypatch):
         "float mask": {"attn_mask": torch.zeros(rows, keys, **double)},
     }[condition]
     for few in (1 << 60, -1):  # densely, and in another way
-        monkeypatch.setattr(dispatch, "FEW_NUMBERS", few)
+        monkeypatch.setattr(dispatch, "FEW_PAIRS", few)
         found = outcome([query, key, value], SIMILARITIES[similarity](), **options)
         assert found[0].shape == (2, rows, value.shape[2])
         assert not any(tensor.any() for tensor in found[:4])
@@ -220,7 +220,7 @@ def test_autocast_gives_one_type_at_any_size(generator):
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
 @pytest.mark.parametrize("similarity", ["shared", "per_feature", "linear", "additive"])
 def test_other_devices_go_in_blocks(similarity, generator, monkeypatch):
-    monkeypatch.setattr(dispatch, "MOST_NUMBERS", 0)
+    monkeypatch.setattr(dispatch, "MOST_PAIRS", 0)
     module, tensors = SIMILARITIES[similarity](), make(generator)
     expected = outcome(tensors, module, algorithm="dense")
     found = outcome([tensor.cuda() for tensor in tensors], module.cuda())

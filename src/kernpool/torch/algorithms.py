@@ -97,10 +97,10 @@ BLOCK_BYTES = 33 << 20
 def pool_by_engine(request: Request) -> Tensor:
     """Pool values with the compiled loops of `kernpool.pool`, in the forward and the backward pass."""
     similarity = cast(KernelSimilarity, request.similarity)
-    if similarity.form == "linear":  # in the gradient of the map, zero times an infinite row of padding is NaN
+    if similarity.form != "shared":  # in the gradient of widths, zero times an infinite row of padding is NaN
         request, _ = request.without_padding(request.mask())
-    query, key = similarity.points(request.query, request.key)
-    value, mask, counts, inverse = request.value, request.attn_mask, request.counts(), similarity.inverse_bandwidth
+    query, key, inverse = similarity.points(request.query, request.key)
+    value, mask, counts = request.value, request.attn_mask, request.counts()
     batch, (rows, keys) = _batch_of(query, key, value, mask), request.shape[-2:]
     if 0 in (rows, keys, value.shape[-1], *batch):
         return _as_autocast(_nothing(batch, query, key, value, inverse))
@@ -214,7 +214,7 @@ def _once(gradient: Tensor) -> None:
 def pool_in_blocks(request: Request) -> Tensor:
     """Pool values for one block of queries at a time, recomputing its weights in the backward pass."""
     rows, keys_at_once = request.shape[-2], request.shape[-1] * request.batch.numel()
-    bytes_of_row = keys_at_once * request.columns_of_differences * max(4, request.query.element_size())
+    bytes_of_row = keys_at_once * max(4, request.query.element_size())
     size = math.ceil(BLOCK_BYTES / max(1, bytes_of_row))
     blocks = [slice(start, start + size) for start in range(0, rows, size)]
     return torch.cat([checkpoint(_pool_with_care, request, block, use_reentrant=False)[0] for block in blocks], dim=-2)

@@ -24,7 +24,7 @@ from kernpool.torch.masks import (
     with_key_padding,
     with_repeated_heads,
 )
-from kernpool.torch.similarities import DotProductSimilarity, KernelSimilarity, Products
+from kernpool.torch.similarities import DotProductSimilarity, KernelSimilarity, Products, is_traced
 
 Similarity = Callable[[Tensor, Tensor], Tensor]
 Kind = TypeVar("Kind", bound=nn.Module)
@@ -120,11 +120,6 @@ class Request(NamedTuple):
     def pairs_of_sequence(self) -> int:
         """Number of pairs of a query and a key, in one sequence."""
         return self.shape[-2] * self.shape[-1]
-
-    @property
-    def columns_of_differences(self) -> int:
-        """Number of columns of the largest table with a row for each pair: differences for kernels, else logits."""
-        return self.query.shape[-1] if isinstance(self.similarity, KernelSimilarity) else 1
 
     @property
     def bias(self) -> Tensor | None:
@@ -223,16 +218,16 @@ def check_algorithm(
         raise ValueError(why_not)
 
 
-# Pairs of a sequence times columns: up to here the dense layer is the fastest way. With gradients, one thread, the
-# engine takes over between 500 and 700 rows of one column, 300 and 400 of four, 200 and 300 of sixteen.
-FEW_NUMBERS = 10 << 16
-MOST_NUMBERS = 1 << 24  # in a table; beyond, 64 MiB in float32, and several tables, queries go in blocks
+# Of a sequence, with at most two columns, and times as many with more: up to here the dense layer is the fastest way.
+# With gradients, one thread, the engine takes over at 350 to 700 rows of one or two columns; of 4 to 64 columns beside
+# products at 1500 to 2500, beside distances at 900 to 1900.
+FEW_PAIRS, TIMES_AS_MANY = 1 << 18, 16
+MOST_PAIRS = 1 << 24  # in a table; beyond, 64 MiB in float32, and several tables, queries go in blocks
 TINY = 1 << 13  # pairs times columns: of fewer, products take more operations than differences take time
 FEW_VALUES = 3  # columns; for more, products are quicker than the engine for any number of rows
 # Of a sequence: torch's streaming takes a quarter more than products at 128 x 128, and a quarter less at 512 x 512; of
 # one value, which it pads to the columns of keys, half more.
 PAIRS_TO_STREAM = 1 << 17
-FEW = f"at most {FEW_NUMBERS} pairs times columns, few enough for a table of all weights"
 STREAMS = "torch streams the keys of dot products"
 RIGHT = "keys are near enough to each other, in widths, for products, if need be in double precision"
 
@@ -302,33 +297,28 @@ def _choose(request: Request, products: Request | None) -> Route:
         return Route(table, "dropout needs the weights")
     if request.algorithm == "dense":
         return Route(table, "as asked")
-    fused, exporting = request.algorithm == "fused", torch.compiler.is_exporting()
-    why_not = _why_not_by_engine(request)
-    # Exports ask for no sizes.
-    numbers = 0 if exporting else request.pairs * (products or request).columns_of_differences
+    fused, exporting, why_not = request.algorithm == "fused", torch.compiler.is_exporting(), _why_not_by_engine(request)
+    few = FEW_PAIRS * (1 if request.query.shape[-1] <= 2 else TIMES_AS_MANY)
+    is_long = not exporting and request.pairs_of_sequence > few  # exports ask for no sizes
+    if not why_not and (request.degree or fused or (is_long and (products is None or _has_few_values(request)))):
+        long = f"more than {few} pairs of a sequence, for which compiled loops are faster"
+        return Route("engine", "nothing else fits local planes" if request.degree else "as asked" if fused else long)
     if products is not None or _is_plain(request.similarity, DotProductSimilarity):
         why_not_streamed = _why_not_by_attention(products or request)
         if not why_not_streamed:
             return Route("attention", STREAMS if products is None else f"{STREAMS}, and {RIGHT}")
         if products is None or not fused:
             why_not = why_not_streamed
-    if not why_not:
-        if request.degree:
-            return Route("engine", "nothing else fits local planes")
-        if fused:
-            return Route("engine", "as asked")
-        if numbers > MOST_NUMBERS or numbers > FEW_NUMBERS * request.batch.numel():
-            return Route("engine", f"more than {FEW_NUMBERS} pairs times columns, for which compiled loops are faster")
-        why_not = FEW
+    why_not = why_not or f"at most {few} pairs of a sequence, few enough for all weights at once"
     if request.degree or fused:
         raise ValueError(
             f"degree={request.degree} with algorithm={request.algorithm!r} is not possible here: {why_not}"
         )
     if exporting:
         return Route("dense", "an exported program is for any number of rows")
-    if numbers > MOST_NUMBERS:
-        return Route("blocks", f"{why_not}; more than {MOST_NUMBERS} numbers in a table, too many for all at once")
-    return Route(table, f"{why_not}; at most {MOST_NUMBERS} numbers in a table, which fit into memory")
+    if request.pairs > MOST_PAIRS:
+        return Route("blocks", f"{why_not}; more than {MOST_PAIRS} pairs, too many for all at once")
+    return Route(table, f"{why_not}; at most {MOST_PAIRS} pairs, which fit into memory")
 
 
 def _as_products(request: Request) -> Request | None:
@@ -338,12 +328,9 @@ def _as_products(request: Request) -> Request | None:
         return None
     # Programs that are traced now are for other numbers, too, which cannot be looked at; nor can those in a CUDA graph.
     is_captured = request.query.is_cuda and torch.cuda.is_current_stream_capturing()
-    if request.degree or torch.compiler.is_compiling() or torch.jit.is_tracing() or is_captured:  # type: ignore[attr-defined]  # it is documented
+    if request.degree or is_traced() or is_captured:
         return None
-    is_tiny = request.pairs * request.query.shape[-1] < TINY
-    few_values = request.value.shape[-1] <= FEW_VALUES and not (request.return_weights or request.dropout_p)
-    is_long = request.algorithm == "auto" and few_values and request.pairs_of_sequence > FEW_NUMBERS
-    if is_tiny or ((is_long or request.algorithm == "fused") and not _why_not_by_engine(request)):
+    if request.pairs * request.query.shape[-1] < TINY:
         return None
     request, used = request.without_padding(None if request.attn_mask is None else request.mask())
     found = similarity.as_products(request.query, request.key, used)
@@ -351,6 +338,10 @@ def _as_products(request: Request) -> Request | None:
         return None
     products, query, key = found
     return request._replace(query=query, key=key, similarity=products)  # type: ignore[arg-type]  # it is callable, which mypy does not see of a tuple
+
+
+def _has_few_values(request: Request) -> bool:
+    return request.value.shape[-1] <= FEW_VALUES
 
 
 def _why_not_by_engine(request: Request) -> str:
@@ -366,14 +357,14 @@ def _why_not_by_attention(request: Request) -> str:
     mask = request.attn_mask
     if isinstance(request.similarity, Products):
         is_masked = mask is not None or request.lengths is not None or request.exclude_self
-        few = request.pairs_of_sequence <= PAIRS_TO_STREAM or request.value.shape[-1] <= FEW_VALUES
-        few = few and request.query.is_cpu and request.pairs <= MOST_NUMBERS
+        few = request.pairs_of_sequence <= PAIRS_TO_STREAM or _has_few_values(request)
+        few = few and request.query.is_cpu and request.pairs <= MOST_PAIRS
         # Values are centred, and products in double precision, where weights are made.
         return RIGHT if is_masked or few or request.query.dtype == torch.float64 != request.value.dtype else ""
     if request.exclude_self:
         return "scores go to torch's own attention, which does not know exclude_self; use a mask"
     one_row = request.lengths is not None if mask is None else mask.shape[-2] == 1
-    if one_row and not torch.compiler.is_exporting() and request.pairs > MOST_NUMBERS:
+    if one_row and not torch.compiler.is_exporting() and request.pairs > MOST_PAIRS:
         return "torch's own attention would make a whole table of a mask with one row"
     return ""
 

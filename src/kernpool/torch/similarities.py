@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import torch
@@ -34,8 +34,7 @@ LogProfile = Callable[[Tensor], Tensor]
 
 
 def _root(squared: Tensor) -> Tensor:
-    zero = squared == 0
-    return torch.sqrt(squared.masked_fill(zero, 1.0)).masked_fill(zero, 0.0)
+    return torch.sqrt(squared.clamp(min=torch.finfo(squared.dtype).tiny))  # whose slope below is zero
 
 
 def _log_within_support(u: Tensor, log_profile: LogProfile) -> Tensor:
@@ -168,6 +167,47 @@ class Products(NamedTuple):
         return pad(query, (0, 1), value=1.0), torch.cat([key, self.by_key], dim=-1)
 
 
+def is_traced() -> bool:
+    """Return whether a program is made, for other numbers too, without derivatives of its own."""
+    return torch.compiler.is_compiling() or torch.jit.is_tracing()  # type: ignore[attr-defined]  # it is documented
+
+
+def _differences(query: Tensor, key: Tensor) -> Tensor:
+    return query.unsqueeze(-2) - key.unsqueeze(-3)
+
+
+class _SquaredDistances(torch.autograd.Function):
+    """Squared distances (..., L, S) without a table of differences, which takes 2 to 22 times as long."""
+
+    # torch.cdist itself has neither second derivatives nor derivatives forward
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(query: Tensor, key: Tensor) -> Tensor:
+        distance = torch.cdist(query, key, compute_mode="donot_use_mm_for_euclid_dist")
+        return (distance * distance).clamp(max=torch.finfo(distance.dtype).max)  # infinity has no slope
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:  # noqa: ARG004  # as torch calls
+        ctx.save_for_backward(*inputs)
+        ctx.save_for_forward(*inputs)
+
+    @staticmethod
+    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor, ...]:
+        query, key = ctx.saved_tensors
+        slope = 2.0 * slope
+        if torch.is_grad_enabled():  # for second derivatives
+            slopes = slope.unsqueeze(-1) * _differences(query, key)
+            return slopes.sum(dim=-2), -slopes.sum(dim=-3)
+        sides = (slope, query, key), (slope.mT.contiguous(), key, query)
+        # slopes of distances that count as one, whose direction is the difference
+        return tuple(torch.ops.aten._cdist_backward(by, *points, 2.0, torch.ones_like(by)) for by, *points in sides)
+
+    @staticmethod
+    def jvp(ctx: Any, *moved: Tensor) -> Tensor:
+        return 2.0 * (_differences(*ctx.saved_tensors) * _differences(*moved)).sum(dim=-1)
+
+
 Parameterization = Literal["log_bandwidth", "inverse_bandwidth"]
 
 
@@ -238,14 +278,16 @@ class KernelSimilarity(nn.Module):
     40 does no harm to data of size one in float32. Squared distances overflow at 1.8e19 bandwidths in float32 and
     1.3e154 in float64; a query whose keys are all that far counts as having none.
 
-    **Rounding, cost.** Distances are formed from differences, in memory of O(L S E), and in 2 to 22 times the time of
-    ``torch.cdist``, which has no second derivatives, for 2 to 64 columns. Layers take Gaussian weights from
-    matrix products of centred points: in the precision of the data where the keys of each sequence are within 3
-    bandwidths of their mean, and within 1.2 on average (root mean square); of float32 on the processor in double
-    precision within 1e4. In float32, values are then right to 2e-6 of their range, and gradients are as by
-    ``torch.cdist``, in tight clusters a digit less. On accelerators leave ``torch.backends.cuda.matmul.allow_tf32``
-    False: products with it have three digits. Logits have the precision of the data, float32 at least; give float64
-    data a float64 width (``dtype=``), or the width alone limits the result to seven digits.
+    **Rounding, cost.** Distances are formed from differences, as by ``torch.cdist`` in its time and in memory of O(L
+    S), second derivatives and forward mode in O(L S E). With one width for all features differences are exact; with
+    several, points are scaled about the first key, on the processor in double precision. Layers take
+    Gaussian weights from matrix products of centred points: in the precision of the data where the keys of each
+    sequence are within 3 bandwidths of their mean, and within 1.2 on average (root mean square); of float32 on the
+    processor in double precision within 1e4. In float32, values are then right to 2e-6 of their range, and gradients
+    are as by ``torch.cdist``, in tight clusters a digit less. On accelerators leave
+    ``torch.backends.cuda.matmul.allow_tf32`` False: products with it have three digits. Logits have the precision of
+    the data, float32 at least; give float64 data a float64 width (``dtype=``), or the width alone limits the result to
+    seven digits.
 
     References
     ----------
@@ -306,13 +348,8 @@ class KernelSimilarity(nn.Module):
 
     @property
     def inverse_bandwidth(self) -> Tensor:
-        """Differentiable inverse bandwidth ``1 / h`` of shape () or (size,); 1 if the similarity has a linear map.
-
-        Its dtype is float32 at least.
-        """
+        """Differentiable inverse bandwidth ``1 / h`` of shape () or (size,), float32 at least; not of a linear map."""
         learned = at_least_single(self._learned)
-        if self.form == "linear":
-            return torch.ones((), device=learned.device, dtype=learned.dtype)
         return torch.exp(-learned) if self.parameterization == "log_bandwidth" else learned
 
     @property
@@ -331,32 +368,37 @@ class KernelSimilarity(nn.Module):
         self._first_bandwidth, _, _ = read_bandwidth(bandwidth, self.form, self.size, self.output_size)
         self.reset_parameters()
 
-    def points(self, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
-        """Return queries and keys as the points between which distances are taken.
+    def points(self, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return queries and keys as the points between which distances are taken, and their inverse bandwidth.
 
-        With a linear map they are mapped, and centred at the keys first; float32 at least.
+        Of several widths these are scaled or mapped about the first key, on the processor in double precision, and it
+        is 1. The mean of the keys, of which one may be far from all others, would cost these their digits.
         """
         check_sizes(query, key, self.size)
         query, key = at_least_single(query), at_least_single(key)
-        if self.form != "linear":
-            return query, key
-        center = _center_of(key)  # a map of differences in effect, at the price of a map of points
-        return self._mapped(query - center), self._mapped(key - center)
+        if self.form == "shared":
+            return query, key, self.inverse_bandwidth.to(query.dtype)
+        first, precision = key.detach()[..., :1, :].sum(-2, keepdim=True), torch.float64 if key.is_cpu else key.dtype
+        far, near = self._scaled(*(points.to(precision) - first for points in (query, key)))
+        return far, near, far.new_ones(())
 
-    def _mapped(self, points: Tensor) -> Tensor:
-        with without_autocast(points.device):  # distances between points in half precision are mostly rounding
-            return points @ self.map.to(points.dtype).T
+    def _scaled(self, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
+        """Return queries and keys in units of the widths, which are converted once: slopes by them nearly cancel."""
+        is_map = self.form == "linear"
+        widths = (self.map.T if is_map else self.inverse_bandwidth).to(key.dtype)
+        with without_autocast(key.device):  # distances between points in half precision are mostly rounding
+            return (query @ widths, key @ widths) if is_map else (query * widths, key * widths)
 
     def forward(self, query: Tensor, key: Tensor) -> Tensor:
         """Return logits of shape (..., L, S) for queries (..., L, E) and keys (..., S, E), float32 at least."""
-        query, key = self.points(query, key)
-        profile, inverse = LOG_PROFILES[self.kernel_name], self.inverse_bandwidth.to(query.dtype)
-        if query.shape[-1] == 1:  # no sum, whose gradient would be one more table
-            scaled = (query - key.mT) * inverse
-            return profile(scaled * scaled)
-        difference = query.unsqueeze(-2) - key.unsqueeze(-3)
-        scaled = difference * inverse  # its square() has a gradient with one table more: 33 MiB in a block of queries
-        return profile((scaled * scaled).sum(dim=-1))
+        dtype = at_least_single(query).dtype
+        query, key, inverse = self.points(query, key)
+        # Powers of two round nothing. With half of one, squares that overflow do so once more times 4 to 16.
+        unit = torch.exp2(torch.floor(torch.log2(inverse.detach().abs())) - 1.0).clamp(1e-30, 1e30)
+        batch = torch.broadcast_shapes(query.shape[:-2], key.shape[:-2])
+        far, near = (points.expand(*batch, -1, -1) * unit for points in (query, key))
+        squares = _SquaredDistances.forward if is_traced() else _SquaredDistances.apply
+        return LOG_PROFILES[self.kernel_name](squares(far, near) * (inverse / unit).square()).to(dtype)
 
     def as_products(self, query: Tensor, key: Tensor, used: Tensor | None) -> tuple[Products, Tensor, Tensor] | None:
         """Return the Gaussian as products, with its points; None where these lose digits, or there are no numbers.
@@ -367,7 +409,8 @@ class KernelSimilarity(nn.Module):
         if self.kernel_name != "gaussian":
             return None
         query, key = at_least_single(query), at_least_single(key)
-        center, share, is_map = key.detach().mean(-2, keepdim=True), torch.ones(()), self.form == "linear"
+        center = key.detach().mean(-2, keepdim=True)
+        share: Tensor | float = 1.0
         if used is not None:
             share = used.float().mean(-2, keepdim=True).clamp(min=1e-30)
             center = center / share
@@ -380,10 +423,7 @@ class KernelSimilarity(nn.Module):
             far, near = (points.to(precision) - center for points in (query, key))
             if used is not None:
                 near = near.masked_fill(~used, 0.0)
-            # Converted once: slopes by it nearly cancel between queries and keys.
-            widths = (self.map.T if is_map else self.inverse_bandwidth).to(precision)
-            with without_autocast(key.device):
-                far, near = (points @ widths if is_map else points * widths for points in (far, near))
+            far, near = self._scaled(far, near)
             by_key = -0.5 * (near * near).sum(dim=-1, keepdim=True)
             spread = by_key.detach()
             try:
@@ -483,14 +523,6 @@ def _differentiable(kernel: str | Kernel) -> str:
             f"{', '.join(LOG_PROFILES)}, or write an nn.Module (query, key) -> log K"
         )
     return record.name
-
-
-def _center_of(key: Tensor) -> Tensor:
-    """Return the column means of the keys that are not zero (padding), with NaN and infinity counted as zero."""
-    # subtracting it from queries and keys keeps precision and changes no distance
-    key = key.detach().nan_to_num(0.0, 0.0, 0.0)
-    rows = (key != 0).any(dim=-1, keepdim=True).sum(dim=-2, keepdim=True)
-    return key.sum(dim=-2, keepdim=True) / rows.clamp(min=1)
 
 
 @explain_calls
