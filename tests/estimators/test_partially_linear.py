@@ -9,7 +9,13 @@ from scipy.stats import norm
 from sklearn.linear_model import LinearRegression
 from sklearn.metrics import r2_score
 
-from kernpool import LocalLinearRegressor, LocalPolynomialRegressor, PartialDisplay, PartiallyLinearRegressor
+from kernpool import (
+    LocalLinearRegressor,
+    LocalPolynomialRegressor,
+    PartialDisplay,
+    PartiallyLinearRegressor,
+    QuantileFanDisplay,
+)
 from kernpool.inference.coefficients import coefficients_of, covariance_of
 
 RANDOM = np.random.default_rng(0)
@@ -170,6 +176,8 @@ def test_displays_draw_lines_and_the_curve():
     shown = PartialDisplay.from_estimator(model, features=["x"]).panels[0]
     np.testing.assert_allclose(np.diff(shown.prediction[:, 0]) / np.diff(shown.x), model.coef_[2])
     PartialDisplay.from_estimator(model.curve_)
+    with pytest.raises(TypeError, match=r"use model\.curve_"):
+        QuantileFanDisplay.from_estimator(model, feature="z")
 
 
 @pytest.mark.parametrize(

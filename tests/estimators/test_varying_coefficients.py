@@ -216,7 +216,7 @@ def test_a_coefficient_that_varies_is_told_from_a_constant():
 
 def test_significance_is_corrected_for_the_effective_number_of_places():
     found = new(FIXED).fit(TABLE, Y).coefficients()
-    assert found.tests == pytest.approx(MGWR["fixed_gaussian"]["trS"] / 3)
+    np.testing.assert_allclose(found.tests, MGWR["fixed_gaussian"]["trS"] / 3)
     np.testing.assert_array_equal(found.significant, found.p_value <= 0.05 / found.tests)
     frame = found.to_frame()
     assert frame.shape == (N, 17)
@@ -269,8 +269,11 @@ def test_coefficients_at_unlike_scales_have_windows_of_their_own():
         common.append(np.mean((VaryingCoefficientRegressor(by=[0, 1]).fit(table, y).coef_ - true) ** 2))
         assert np.argmin(model.scale_) == 2
     assert np.mean(own) < 0.8 * np.mean(common)
-    with pytest.raises(ValueError, match=r"fit it with bandwidth=model.places_.bandwidth_"):
-        model.summary()
+    found, summary = model.coefficients(table[:50]), model.summary()
+    assert 0.9 < np.mean((found.lower < true[:50]) & (true[:50] < found.upper)) < 1.0
+    assert summary.trace == pytest.approx(found.tests.sum())
+    with pytest.raises(ValueError, match=r"in common: bandwidth=model.places_.bandwidth_"):
+        new(model).fit(table, y, groups=np.arange(400) // 2).summary()
 
 
 def test_backfitting_ends_at_the_fixed_point_of_correlated_columns():
@@ -280,16 +283,23 @@ def test_backfitting_ends_at_the_fixed_point_of_correlated_columns():
     model = VaryingCoefficientRegressor(bandwidth="multiscale", by=[0, 1]).fit(np.hstack([place, x]), y)
     u, outcome = model._regressors(x), y - y.mean()
     away = (place[:, None] - place) / model.places_.bandwidth_
-    left, right = np.eye(450), np.empty(450)
+    left, right = np.eye(450), np.empty((450, 150))
     for a, factor in enumerate(model.scale_):
         own = slice(150 * a, 150 * (a + 1))
         weight = np.exp(-0.5 * np.sum(away**2, axis=2) / factor**2) * u[:, a]
         smooth = weight / (weight @ u[:, a])[:, None]
-        right[own] = smooth @ outcome
+        right[own] = smooth
         for b in {0, 1, 2} - {a}:
             left[own, 150 * b : 150 * (b + 1)] = smooth * u[:, b]
-    expected = model._in_units(np.linalg.solve(left, right).reshape(3, 150).T)
-    np.testing.assert_allclose(model.coef_, expected, atol=1e-5)
+    linear = np.linalg.solve(left, right).reshape(3, 150, 150)
+    np.testing.assert_allclose(model.coef_, model._in_units((linear @ outcome).T), atol=1e-5)
+    hat = np.sum(u.T[:, :, None] * linear, axis=0)
+    twice, units = linear @ (2.0 * np.eye(150) - hat), model._to_units
+    found = model.coefficients(variance="constant")
+    np.testing.assert_allclose(found.center, model._in_units((twice @ outcome).T), atol=1e-5)
+    error = np.linalg.norm(np.einsum("ab,bmn->man", units, twice), axis=2) * model.summary().residual_sd
+    np.testing.assert_allclose(found.standard_error, error, rtol=1e-5)
+    assert model.summary().trace == pytest.approx(np.trace(hat))
     x[:, 1] = x[:, 0] + 1e-3 * x[:, 1]  # in narrow windows next to nothing tells one from the other
     with pytest.warns(ConvergenceWarning, match="leave one of them out"):
         VaryingCoefficientRegressor(bandwidth="multiscale", by=[0, 1]).fit(np.hstack([PLACE[:150], x]), y)

@@ -164,6 +164,7 @@ class QuantileFanDisplay(drawing.Display):
         (section,) = Section.over(estimator, X, y, feature, grid_resolution)
         x_train, y_train = section.samples.drawn(section.column, subsample, section.rows)
         remedy = "; use NadarayaWatsonRegressor or LocalLinearRegressor, fitted in memory"
+        remedy = "; use model.curve_, the curve next to the coefficients" if hasattr(estimator, "curve_") else remedy
         found = np.asarray(section.ask("quantile", remedy, levels=level))
         drawing.need_one_output(found, axes=2)
         return cls(

@@ -38,7 +38,7 @@ from kernpool.execution.text_table import (
 )
 from kernpool.execution.threads import weighted_sum
 from kernpool.inference.resampling.random_draws import multiplied
-from kernpool.smoother.local_least_squares import VaryingFit, VaryingSmoother, means_of
+from kernpool.smoother.local_least_squares import VaryingFit, VaryingSmoother, VaryingTraining, means_of
 
 Array = NDArray[np.float64]
 
@@ -64,7 +64,7 @@ class LocalCoefficients(PrintedResult):
         Confidence level of each interval.
     method : str
         Name of the method.
-    tests : float
+    tests : ndarray of shape (p,)
         Effective number of independent tests of each coefficient, at all places together.
     local_r2 : ndarray of shape (m,)
         R2 of the fits of the rows around each place, weighted as they are there.
@@ -88,7 +88,7 @@ class LocalCoefficients(PrintedResult):
     df: Array
     level: float
     method: str
-    tests: float
+    tests: Array
     local_r2: Array
     condition_number: Array
     place: Array
@@ -147,7 +147,7 @@ class LocalCoefficients(PrintedResult):
         facts = {
             "places": f"{len(self.coef)}",
             "coefficients": f"{self.method}, with standard errors",
-            "*": f"differs from zero at {1 - self.level:.3g} over {self.tests:.4g} effective tests",
+            "*": f"differs from zero at {1 - self.level:.3g} over {tests_in_words(self.tests)} effective tests",
         }
         names = ["place", *self.names, "local R2", "condition"]
         return printed_table(facts, names, rows, more=len(self.coef) > ROWS)
@@ -219,9 +219,14 @@ def condition_numbers(gram: Array) -> Array:
         return np.sqrt(value[:, -1] / np.maximum(value[:, 0], 0.0))
 
 
-def local_r2(varying: VaryingSmoother, fit: VaryingFit) -> Array:
+def tests_in_words(tests: Array) -> str:
+    """Return the effective number of tests of each coefficient."""
+    return ", ".join(dict.fromkeys(f"{one:.4g}" for one in tests))
+
+
+def local_r2(varying: VaryingSmoother, fit: VaryingFit, training: VaryingTraining) -> Array:
     """Return R2 of the fits of the rows, each at its own place, by the weights of other places."""
-    y, residual = varying.outcome, varying.training.residual
+    y, residual = varying.outcome, training.residual
     smoother = varying.smoother.with_values(np.column_stack([y, y**2, residual**2]))
     problem = replace(fit.problem, value=smoother.keys.value, value_center=smoother.keys.center, prepared=None)
     mean = means_of(problem, smoother.sums(problem))

@@ -38,6 +38,7 @@ from kernpool.inference.local_coefficients import (
     condition_numbers,
     in_windows_of_rule,
     local_r2,
+    tests_in_words,
     variation_test,
 )
 from kernpool.inference.model_summary import explained
@@ -53,6 +54,7 @@ from kernpool.smoother.local_least_squares import COLLINEAR, VaryingSmoother, gr
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
+MOST_WEIGHTS = 8000  # rows times coefficients of linear weights: eight seconds, and half a gigabyte
 METHODS = ("auto", "robust", "naive")
 VARIANCES = ("local", "constant")
 
@@ -73,7 +75,8 @@ class VaryingCoefficientRegressor(CoefficientRegressor):
     bandwidth : float, array_like of shape (d,), or name, default="loo"
         Of the columns of `by`: a number, one per column, or how to find them: ``"loo"``, ``"aicc"``, ``"gcv"``,
         ``"scott"`` or ``"silverman"``, as of `NadarayaWatsonRegressor`; ``"multiscale"``: for each coefficient its own,
-        by backfitting, for coefficients that vary at unlike scales. Of these there are coefficients and predictions.
+        by backfitting, for coefficients that vary at unlike scales. Errors of these take (n p)^2 numbers, and are for
+        n p up to 8000.
     by : str, int or collection of these
         Names or positions of the columns that coefficients vary with.
     window : "auto", "fixed", Nearest or Floor, default="auto"
@@ -258,13 +261,17 @@ class VaryingCoefficientRegressor(CoefficientRegressor):
         found[rows] = limit_values(problem, rows, smoother.recipe.empty, self.n_jobs) + 0.0
         return found
 
-    def _refuse_multiscale(self, answer: str) -> None:
+    def _answering(self) -> VaryingSmoother | Backfitting:
+        """Return the fit whose errors are known; raise ValueError if there is none."""
         check_is_fitted(self)
-        if self._own is not None:
+        n, p = self._varying.regressors.shape
+        if self._own is not None and (n * p > MOST_WEIGHTS or self.exclusion_ is not None):
             raise ValueError(
-                f"{answer} is of fits whose coefficients have windows in common, and bandwidth='multiscale' gives each "
-                "its own; fit it with bandwidth=model.places_.bandwidth_"
+                f"errors of bandwidth='multiscale' take (n p)^2 numbers, and are for n p up to {MOST_WEIGHTS} without "
+                f"groups and gap; the fit has {n} rows and {p} coefficients; fit a sample of the rows, or windows in "
+                "common: bandwidth=model.places_.bandwidth_"
             )
+        return self._varying if self._own is None else self._own
 
     def _regressors(self, x: Array) -> Array:
         """Return one and the columns in their spreads from their means."""
@@ -366,11 +373,11 @@ class VaryingCoefficientRegressor(CoefficientRegressor):
 
     def _estimates(self, places: EvaluationPoints, method: str, variance: str) -> tuple[Array, Array, Array, Array]:
         """Return coefficients of regressors, (m, p), their covariance, the noise (m,), and degrees of freedom."""
-        self._refuse_multiscale("a standard error")
+        fitted = self._answering()
         check_choice("method", method, METHODS)
         check_choice("variance", variance, VARIANCES)
         varying, smoother = self._varying, self._varying.smoother
-        training, code, error = varying.training, varying.units.code, varying.residual
+        training, code, error = fitted.training, varying.units.code, fitted.residual
         if code is not None:
             m = len(places.query)
             noise, df = np.full(m, self._error), np.full(m, len(np.unique(code[smoother.weight > 0])) - 1.0)
@@ -387,6 +394,12 @@ class VaryingCoefficientRegressor(CoefficientRegressor):
                 return fit.coefficients, one.covariance_of_units(fit, error)
             return fit.coefficients, one.norms(fit) * noise[some, None, None]
 
+        if isinstance(fitted, Backfitting):
+            linear = fitted.linear(places, twice=method != "naive")
+            unit = linear / np.where(smoother.weight > 0, smoother.weight, 1.0)
+            covariance = np.einsum("amn,bmn->mab", linear, unit) * noise[:, None, None]
+            return np.einsum("amn,n->ma", linear, fitted.varying.outcome), covariance, noise, df
+
         found, covariance = estimate(varying if method == "naive" else varying.planes(), np.arange(len(places.query)))
         flat = np.isnan(found[:, 0]) & (method != "naive")
         if flat.any():
@@ -401,19 +414,26 @@ class VaryingCoefficientRegressor(CoefficientRegressor):
     @property
     def _error(self) -> float:
         """Mean squared leave-one-out error."""
-        varying = self._varying
-        return float(weighted_sum(varying.smoother.weight, varying.residual**2)) / varying.smoother.rows
+        smoother = self._varying.smoother
+        return float(weighted_sum(smoother.weight, self._answering().residual ** 2)) / smoother.rows
 
     @property
     def _freedom(self) -> float:
         """Rows less effective parameters; ValueError unless there is more than one."""
-        rows, trace = self._varying.smoother.rows, self._varying.training.trace
+        rows, trace = self._varying.smoother.rows, self._answering().training.trace
         if not rows - trace > 1.0:
             raise ValueError(
                 f"the fit has {trace:.6g} effective parameters for {rows:g} rows, so that no residual is left to "
                 "estimate the noise from; use larger windows"
             )
         return rows - trace
+
+    @property
+    def _tests(self) -> Array:
+        """Effective number of tests of each coefficient: its effective parameters."""
+        p = len(self.coef_names_)
+        each = np.full(p, self._varying.training.trace / p) if self._own is None else self._own.hat.sum(axis=1)
+        return np.asarray(np.maximum(each, 1.0))
 
     def coefficients(
         self, X: Any = None, *, level: float = 0.95, method: str = "auto", variance: str = "local"
@@ -449,7 +469,7 @@ class VaryingCoefficientRegressor(CoefficientRegressor):
             If rows around a place determine no planes.
         """
         check_is_fitted(self)
-        level, varying = as_level(level), self._varying
+        level, varying, fitted = as_level(level), self._varying, self._answering()
         own, places = self.places_, varying.smoother.training
         z = own.key_
         if X is not None:
@@ -468,6 +488,7 @@ class VaryingCoefficientRegressor(CoefficientRegressor):
         turn, p = self._to_units, len(self.coef_names_)
         error = np.sqrt(np.diagonal(turn @ covariance @ turn.T, axis1=1, axis2=2))
         center = self._in_units(center)
+        coef = fit.coefficients if self._own is None else self._own.at(places)
         with np.errstate(invalid="ignore"):
             half = -stdtrit(df[:, None], 0.5 * (1.0 - level)) * error
         gram = (
@@ -481,9 +502,9 @@ class VaryingCoefficientRegressor(CoefficientRegressor):
         for one in own.encoding_.options:
             order[list(one.columns)] = one.columns[::-1]  # longitude first, as on maps
         return LocalCoefficients(
-            tuple(self.coef_names_), self._in_units(fit.coefficients), center, error, center - half, center + half, df,
-            level, "bias-corrected" if method != "naive" else "naive", max(varying.training.trace / p, 1.0),
-            local_r2(varying, fit), condition, z[:, order], tuple(named[i] for i in order), index,
+            tuple(self.coef_names_), self._in_units(coef), center, error, center - half, center + half, df, level,
+            "naive" if method == "naive" else "bias-corrected", self._tests, local_r2(varying, fit, fitted.training),
+            condition, z[:, order], tuple(named[i] for i in order), index,
         )  # fmt: skip
 
     def confidence_interval(
@@ -559,7 +580,7 @@ class VaryingCoefficientRegressor(CoefficientRegressor):
             error = read_outputs(y_calibration, error.shape, None)[:, 0] - error
             known, weight = size(*self._places_at(X_calibration)), np.ones(len(error))
         else:
-            error, weight = varying.residual, varying.smoother.weight
+            error, weight = self._answering().residual, varying.smoother.weight
             known = size(varying.regressors, varying.smoother.training)
         share = np.divide(np.abs(error), known, where=known > 0, out=np.zeros(len(error)))
         order = np.argsort(share)
@@ -581,9 +602,9 @@ class VaryingCoefficientRegressor(CoefficientRegressor):
         LeaveOneOut
             As of `NadarayaWatsonRegressor.leave_one_out`.
         """
-        self._refuse_multiscale("leave_one_out")
-        found, known = self._varying.left_out
-        return LeaveOneOut((found + self.value_mean_)[:, None], self._error, known.copy())
+        fitted = self._answering()
+        known = self._varying.left_out[1] if self._own is None else fitted.training.determined
+        return LeaveOneOut((self.value_ - fitted.residual)[:, None], self._error, known.copy())
 
     def residuals(self) -> Residuals:
         """Return leave-one-out residuals, leverages and local noise of the training rows.
@@ -593,14 +614,13 @@ class VaryingCoefficientRegressor(CoefficientRegressor):
         Residuals
             As of `NadarayaWatsonRegressor.residuals`.
         """
-        self._refuse_multiscale("residuals")
-        varying, training = self._varying, self._varying.training
+        varying, fitted = self._varying, self._answering()
+        training, residual = fitted.training, fitted.residual
         weight, units = varying.smoother.weight, varying.smoother.units
-        residual = varying.residual
         noise, _ = local_noise(varying.smoother, varying.smoother.training, residual[:, None] ** 2)
         code = None if units.code is None else units.code.copy()
-        fitted, names = training.fitted + self.value_mean_, self.index_
-        return Residuals(fitted, residual, training.leverage.copy(), np.sqrt(noise[:, 0]), weight.copy(), code, names)
+        value, names = training.fitted + self.value_mean_, self.index_
+        return Residuals(value, residual, training.leverage.copy(), np.sqrt(noise[:, 0]), weight.copy(), code, names)
 
     def variation(self, *, n_resamples: int = 199, random_state: Any = 0) -> VariationTable:
         """Test for each coefficient whether it varies at all, and list its quartiles over the training rows.
@@ -621,7 +641,7 @@ class VaryingCoefficientRegressor(CoefficientRegressor):
         VariationTable
             Prints as a table, and has `to_frame`.
         """
-        self._refuse_multiscale("variation")
+        check_is_fitted(self)
         as_count("n_resamples", n_resamples, hint=" such as 199")
         varying, seed = self._varying, as_seed(random_state)
         fitted = as_fitted(self)
@@ -640,9 +660,8 @@ class VaryingCoefficientRegressor(CoefficientRegressor):
         Summary
             A record that prints well; `coefficients` is the table of `variation`.
         """
-        self._refuse_multiscale("summary")
-        fitted = as_fitted(self)
-        varying, training, places = self._varying, self._varying.training, self.places_
+        answering, fitted = self._answering(), as_fitted(self)
+        varying, training, places = self._varying, answering.training, self.places_
         weight, rows, y = varying.smoother.weight, varying.smoother.rows, varying.outcome
         square = float(weighted_sum(weight, training.residual**2)) / rows
         penalty = CRITERIA["aicc"].log_penalty
@@ -656,15 +675,16 @@ class VaryingCoefficientRegressor(CoefficientRegressor):
             "trace": training.trace,
             "residual_sd": np.array([np.sqrt(square * rows / self._freedom)]),
             "r2": explained(y[:, None], training.residual[:, None], weight),
-            "loo_r2": explained(y[:, None], varying.residual[:, None], weight),
+            "loo_r2": explained(y[:, None], answering.residual[:, None], weight),
             "loo_error": self._error,
             "aicc": (np.log(square) if square else -np.inf) + float(penalty(training.trace, rows)[0]),
-            "effective_tests": max(training.trace / len(self.coef_names_), 1.0),
+            "effective_tests": self._tests,
         }
         values["chosen"] += windows_in_words(places)
         without = "leave-one-out" if varying.smoother.units.code is None else "leave-cluster-out"
-        facts = {
-            "effective parameters": f"{training.trace:.2f}, {values['effective_tests']:.4g} tests of each coefficient",
+        own = {} if self._own is None else {"width of each": ", ".join(f"{one:.4g}" for one in self.scale_)}
+        facts = own | {
+            "effective parameters": f"{training.trace:.2f}, {tests_in_words(self._tests)} tests of each coefficient",
             "residual sd": f"{values['residual_sd'][0]:.4g}",
             "R2": f"{values['r2'][0]:.4g}, {without} {values['loo_r2'][0]:.4g}",
             "AICc": f"{values['aicc']:.4g}",
