@@ -52,8 +52,7 @@ def test_gradients(kernel, case, generator):
 @pytest.mark.slow
 def test_the_operator_keeps_the_rules_of_torch(generator):
     query, key, value = make(generator, 2)
-    inverse = torch.tensor([0.7, 0.9], dtype=torch.float64)
-    inputs = [tensor.requires_grad_() for tensor in (query, key, value, inverse)]
+    inputs = [tensor.requires_grad_() for tensor in (query, key, value)]
     mask, which = make_mask(generator, 7, 11, 2), torch.tensor([1, 0])
     for options in (
         (None, None, None, "gaussian", False, 0),

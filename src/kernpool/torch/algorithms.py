@@ -58,7 +58,7 @@ def _pool_ordinary(request: Request) -> tuple[Tensor, Tensor] | None:
     if not are_points:  # of which padding is zero
         request, _ = request.without_padding(mask)
     query, key, value = request[:3]
-    if request.dropout_p or not _are_finite(*(() if are_points and query.is_cpu else (query, key))):
+    if request.dropout_p or not ((are_points and query.is_cpu) or _are_finite(query, key)):
         return None
     logits = request.similarity(query, key)
     if request.bias is not None:
@@ -97,13 +97,13 @@ BLOCK_BYTES = 33 << 20
 def pool_by_engine(request: Request) -> Tensor:
     """Pool values with the compiled loops of `kernpool.pool`, in the forward and the backward pass."""
     similarity = cast(KernelSimilarity, request.similarity)
-    if similarity.form != "shared":  # in the gradient of widths, zero times an infinite row of padding is NaN
-        request, _ = request.without_padding(request.mask())
-    query, key, inverse = similarity.points(request.query, request.key)
+    # In the gradient of widths, zero times infinity is NaN.
+    request, _ = request.without_padding(None if request.attn_mask is None else request.mask())
+    query, key = similarity.points(request.query, request.key)
     value, mask, counts = request.value, request.attn_mask, request.counts()
     batch, (rows, keys) = _batch_of(query, key, value, mask), request.shape[-2:]
     if 0 in (rows, keys, value.shape[-1], *batch):
-        return _as_autocast(_nothing(batch, query, key, value, inverse))
+        return _as_autocast(_nothing(batch, query, key, value))
     if not query.shape[-1]:  # one column in which all are alike
         query, key = pad(query, (0, 1)), pad(key, (0, 1))
     which = None
@@ -117,7 +117,6 @@ def pool_by_engine(request: Request) -> Tensor:
         _as_sequences(query, batch),
         _as_sequences(key, batch),
         _as_sequences(value, batch),
-        inverse.expand(query.shape[-1]),
         counts,
         mask,
         which,
@@ -146,11 +145,11 @@ def _as_sequences(tensor: Tensor, batch: torch.Size) -> Tensor:
     return tensor.expand(*batch, -1, -1).reshape(-1, *tensor.shape[-2:])
 
 
-def _nothing(batch: torch.Size, query: Tensor, key: Tensor, value: Tensor, *others: Tensor) -> Tensor:
+def _nothing(batch: torch.Size, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     """Return zeros, the result of pooling empty tensors, connected to the autograd graph."""
     # so that gradients are zero and not None
     zeros = value.new_zeros(*batch, query.shape[-2], value.shape[-1])
-    return sum((tensor.flatten()[:0].sum() for tensor in (query, key, value, *others)), zeros)
+    return sum((tensor.flatten()[:0].sum() for tensor in (query, key, value)), zeros)
 
 
 def pool_by_attention(request: Request) -> Tensor:

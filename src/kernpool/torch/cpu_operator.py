@@ -10,14 +10,14 @@ A sequence becomes one problem of the engine, or several where its mask would be
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple, cast
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from kernpool.algorithms import Gradients
 from kernpool.core import Layout, PoolState, Problem, column_range, solve
 from kernpool.data.array_validation import LARGEST
 from kernpool.pooling.recipe import choose
@@ -31,10 +31,9 @@ MASK_BYTES = 1 << 24  # of the mask of a block of queries, where queries see dif
 class Sequences(NamedTuple):
     """Arguments of the compiled operator: B independent sequences of queries, keys and values."""
 
-    query: Tensor  # shape (B, L, E)
+    query: Tensor  # shape (B, L, E), in widths
     key: Tensor  # shape (B, S, E)
     value: Tensor  # shape (B, S, C)
-    inverse_bandwidth: Tensor  # shape (E,); only absolute values matter
     counts: Tensor | None  # shape (B, L): how many of the first keys each query sees
     mask: Tensor | None  # shape (T, L, S) or (T, 1, S): tables of included pairs
     which: Tensor | None  # shape (B,): index of each sequence's table
@@ -52,7 +51,7 @@ class Sequences(NamedTuple):
         # The problem is None if an entry is NaN or infinite. What sees no key is left out: where `counts`, or a mask of
         # one row for all queries, exclude every key.
         rows, all_keys = self.query.shape[1], self.key.shape[1]
-        query, key, value, inverse = map(as_array, self[:4])
+        query, key, value = map(as_array, self[:3])
         for b in range(len(query)):
             table = None if self.mask is None or self.which is None else self.mask[int(self.which[b])].numpy()
             seen = np.full(rows, all_keys) if self.counts is None else self.counts[b].numpy()
@@ -63,7 +62,7 @@ class Sequences(NamedTuple):
                 if not number.size:
                     continue
                 self_index = _places(number, np.arange(queries.start, queries.stop)) if self.exclude_self else None
-                arrays = query[b, queries], key[b, keys], value[b, keys], inverse
+                arrays = query[b, queries], key[b, keys], value[b, keys]
                 yield (b, queries), keys, self._problem(*arrays, allowed, self_index)
 
     def _problem(
@@ -71,7 +70,6 @@ class Sequences(NamedTuple):
         query: NDArray[Any],
         key: NDArray[Any],
         value: NDArray[Any],
-        inverse: NDArray[Any],
         mask: NDArray[np.bool_] | None,
         self_index: NDArray[np.intp] | None,
     ) -> Problem | None:
@@ -81,25 +79,22 @@ class Sequences(NamedTuple):
             used = np.any(others, axis=0, keepdims=True).T
             query = np.where(np.any(others, axis=1, keepdims=True), query, 0)
             key, value = np.where(used, key, 0), np.where(used, value, 0)
-        if not all(np.isfinite(array).all() for array in (query, key, value, inverse)):
+        if not all(np.isfinite(array).all() for array in (query, key, value)):
             return None
         low, high = (np.array(ends) for ends in zip(column_range(query), column_range(key), strict=True))
         extent = high.max(axis=0).astype(np.float64) - low.min(axis=0)
-        # Widths that training has driven away: to where nothing changes any more.
-        narrowest = np.maximum(2.0 * extent / LARGEST, 1e-150)
-        with np.errstate(divide="ignore"):
-            bandwidth = np.clip(1.0 / np.abs(inverse.astype(np.float64)), narrowest, 1e150)
-        return Problem.from_arrays(
+        problem = Problem.from_arrays(
             query,
             key,
             value,
             kernel=self.kernel,
-            bandwidth=bandwidth,
+            bandwidth=np.maximum(2.0 * extent / LARGEST, 1.0),  # points so far that nothing changes any more
             attn_mask=mask,
             exclude_self=self.exclude_self,
             self_index=self_index,
             degree=self.degree,
         )
+        return replace(problem, dtype=value.dtype)  # as precise as the data need, whose points are precise in any case
 
 
 def as_array(tensor: Tensor) -> NDArray[Any]:
@@ -135,7 +130,7 @@ def _places(number: NDArray[np.intp], wanted: NDArray[np.intp]) -> NDArray[np.in
 Array = NDArray[np.float64]
 
 FIELDS = len(Sequences._fields)
-GRADIENTS = ("query", "key", "value", "log_bandwidth")  # by the first fields, as the engine calls them
+GRADIENTS = ("query", "key", "value")  # by the first fields, as the engine calls them
 ONCE = (
     "the fused operator has no second derivatives; use AttentionPooling(..., algorithm='dense') where they are needed"
 )
@@ -143,7 +138,7 @@ ONCE = (
 
 # As torch writes signatures.
 SEQUENCES = (
-    "Tensor query, Tensor key, Tensor value, Tensor inverse_bandwidth, Tensor? counts, Tensor? mask, Tensor? which, "
+    "Tensor query, Tensor key, Tensor value, Tensor? counts, Tensor? mask, Tensor? which, "
     "str kernel, bool exclude_self, int degree"
 )
 STATES = "Tensor shift, Tensor denominator, Tensor numerator"
@@ -177,47 +172,26 @@ def pool_pairs(*fields: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     schema=f"(Tensor cotangent, {SEQUENCES}, {STATES}, bool[] wanted) -> Tensor[]",
 )
 def pull_back(cotangent: Tensor, *inputs: Any) -> list[Tensor]:
-    """Return the gradients of `pool_pairs` by queries, keys, values and inverse bandwidths; empty if not requested."""
+    """Return the gradients of `pool_pairs` by queries, keys and values; empty if not requested."""
     given, (*states, wanted) = Sequences(*inputs[:FIELDS]), inputs[FIELDS:]
+    tensors = inputs[:3]
     asked = frozenset(name for name, want in zip(GRADIENTS, wanted, strict=True) if want)
-    totals = [np.zeros(tensor.shape if want else 0) for tensor, want in zip(given[:4], wanted, strict=True)]
-    slopes, inverse = (as_array(tensor).astype(np.float64) for tensor in (cotangent, given.inverse_bandwidth))
+    totals = [np.zeros(tensor.shape if want else 0) for tensor, want in zip(tensors, wanted, strict=True)]
+    slopes = as_array(cotangent).astype(np.float64)
     for at, keys, problem in given.parts():
         if problem is None:
             for total in totals:
                 total[...] = np.nan
             break
-        found = _differentiate(
-            problem, PoolState(*(table[at].numpy() for table in states)), slopes[at], asked, given.mask
-        )
+        centered = problem.without_center()
+        state = PoolState(*(table[at].numpy() for table in states))
+        plan, n_jobs = choose(centered, reuse=True), torch.get_num_threads()
+        found = plan.pullback(centered, state, slopes[at], asked, n_jobs=n_jobs)
         sequence, queries = at
-        for name, total, rows in zip(GRADIENTS, totals, (queries, keys, keys), strict=False):
+        for name, total, rows in zip(GRADIENTS, totals, (queries, keys, keys), strict=True):
             if name in asked:
                 total[sequence, rows] += np.asarray(getattr(found, name))
-        if "log_bandwidth" in asked:
-            by_log = np.asarray(found.log_bandwidth).sum(axis=0)
-            # Where 1/h is zero, nothing by symmetry: weights depend on its square.
-            totals[-1] -= np.divide(by_log, inverse, where=inverse != 0, out=np.zeros_like(inverse))
-    return [torch.from_numpy(total).to(tensor.dtype) for total, tensor in zip(totals, given[:4], strict=True)]
-
-
-def _differentiate(
-    problem: Problem, state: PoolState, cotangent: Array, wanted: frozenset[str], mask: Tensor | None
-) -> Gradients:
-    """Compute the gradients of pooling for a block of queries: those requested, and possibly further ones."""
-    # the gradient by log bandwidths is the sum of the rows of `log_bandwidth`
-    centered = problem.without_center()
-    plan, n_jobs = choose(centered, reuse=True), torch.get_num_threads()
-    # Widths scale the distances of all pairs: where gradients by queries and keys are wanted too, theirs follows, in a
-    # third of the time of another pass over pairs of 16 columns.
-    if mask is not None or not {"log_bandwidth", "query", "key"} <= wanted:
-        return plan.pullback(centered, state, cotangent, wanted, n_jobs=n_jobs)
-    found = plan.pullback(centered, state, cotangent, wanted - {"log_bandwidth"}, n_jobs=n_jobs)
-    # Minus the sums of places times their gradients, about the center of the keys.
-    center = problem.key.mean(axis=0, dtype=np.float64)
-    by_query, by_key = cast(Array, found.query), cast(Array, found.key)
-    by_log = np.concatenate([(center - problem.query) * by_query, (center - problem.key) * by_key])
-    return found._replace(log_bandwidth=by_log)
+    return [torch.from_numpy(total).to(tensor.dtype) for total, tensor in zip(totals, tensors, strict=True)]
 
 
 @pool_pairs.register_fake
@@ -231,19 +205,19 @@ def _(*fields: Any) -> tuple[Tensor, ...]:
 
 @pull_back.register_fake
 def _(cotangent: Tensor, *inputs: Any) -> list[Tensor]:  # noqa: ARG001  # as torch calls it
-    tensors, wanted = inputs[:4], inputs[-1]
+    tensors, wanted = inputs[:3], inputs[-1]
     return [tensor.new_empty(tensor.shape if want else 0) for tensor, want in zip(tensors, wanted, strict=True)]
 
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-    ctx.save_for_backward(*inputs[:7], *output[1:])  # all but the tensors are plain
-    ctx.options = inputs[7:]
+    ctx.save_for_backward(*inputs[:6], *output[1:])  # all but the tensors are plain
+    ctx.options = inputs[6:]
     ctx.mark_non_differentiable(*output[1:])
 
 
 def _backward(ctx: Any, cotangent: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
-    saved, wanted = ctx.saved_tensors, list(ctx.needs_input_grad[:4])
-    found = pull_back(cotangent, *saved[:7], *ctx.options, *saved[7:], wanted)
+    saved, wanted = ctx.saved_tensors, list(ctx.needs_input_grad[:3])
+    found = pull_back(cotangent, *saved[:6], *ctx.options, *saved[6:], wanted)
     gradients = [gradient if want else None for gradient, want in zip(found, wanted, strict=True)]
     return (*gradients, *[None] * (FIELDS - len(gradients)))
 

@@ -298,11 +298,20 @@ def _choose(request: Request, products: Request | None) -> Route:
     if request.algorithm == "dense":
         return Route(table, "as asked")
     fused, exporting, why_not = request.algorithm == "fused", torch.compiler.is_exporting(), _why_not_by_engine(request)
-    few = FEW_PAIRS * (1 if request.query.shape[-1] <= 2 else TIMES_AS_MANY)
-    is_long = not exporting and request.pairs_of_sequence > few  # exports ask for no sizes
-    if not why_not and (request.degree or fused or (is_long and (products is None or _has_few_values(request)))):
-        long = f"more than {few} pairs of a sequence, for which compiled loops are faster"
-        return Route("engine", "nothing else fits local planes" if request.degree else "as asked" if fused else long)
+    few, reason = FEW_PAIRS * (1 if request.query.shape[-1] <= 2 else TIMES_AS_MANY), ""
+    if request.degree:
+        reason = "nothing else fits local planes"
+    elif fused:
+        reason = "as asked"
+    # Exports ask for no sizes.
+    elif (
+        not exporting
+        and request.pairs_of_sequence > few
+        and (products is None or request.value.shape[-1] <= FEW_VALUES)
+    ):
+        reason = f"more than {few} pairs of a sequence, for which compiled loops are faster"
+    if reason and not why_not:
+        return Route("engine", reason)
     if products is not None or _is_plain(request.similarity, DotProductSimilarity):
         why_not_streamed = _why_not_by_attention(products or request)
         if not why_not_streamed:
@@ -340,10 +349,6 @@ def _as_products(request: Request) -> Request | None:
     return request._replace(query=query, key=key, similarity=products)  # type: ignore[arg-type]  # it is callable, which mypy does not see of a tuple
 
 
-def _has_few_values(request: Request) -> bool:
-    return request.value.shape[-1] <= FEW_VALUES
-
-
 def _why_not_by_engine(request: Request) -> str:
     similarity = request.similarity
     if not _is_plain(similarity, KernelSimilarity):
@@ -357,7 +362,7 @@ def _why_not_by_attention(request: Request) -> str:
     mask = request.attn_mask
     if isinstance(request.similarity, Products):
         is_masked = mask is not None or request.lengths is not None or request.exclude_self
-        few = request.pairs_of_sequence <= PAIRS_TO_STREAM or _has_few_values(request)
+        few = request.pairs_of_sequence <= PAIRS_TO_STREAM or request.value.shape[-1] <= FEW_VALUES
         few = few and request.query.is_cpu and request.pairs <= MOST_PAIRS
         # Values are centred, and products in double precision, where weights are made.
         return RIGHT if is_masked or few or request.query.dtype == torch.float64 != request.value.dtype else ""

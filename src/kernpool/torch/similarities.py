@@ -198,14 +198,14 @@ class _SquaredDistances(torch.autograd.Function):
         slope = 2.0 * slope
         if torch.is_grad_enabled():  # for second derivatives
             slopes = slope.unsqueeze(-1) * _differences(query, key)
-            return slopes.sum(dim=-2), -slopes.sum(dim=-3)
+            return slopes.sum(-2), -slopes.sum(-3)
         sides = (slope, query, key), (slope.mT.contiguous(), key, query)
         # slopes of distances that count as one, whose direction is the difference
         return tuple(torch.ops.aten._cdist_backward(by, *points, 2.0, torch.ones_like(by)) for by, *points in sides)
 
     @staticmethod
     def jvp(ctx: Any, *moved: Tensor) -> Tensor:
-        return 2.0 * (_differences(*ctx.saved_tensors) * _differences(*moved)).sum(dim=-1)
+        return 2.0 * (_differences(*ctx.saved_tensors) * _differences(*moved)).sum(-1)
 
 
 Parameterization = Literal["log_bandwidth", "inverse_bandwidth"]
@@ -368,19 +368,15 @@ class KernelSimilarity(nn.Module):
         self._first_bandwidth, _, _ = read_bandwidth(bandwidth, self.form, self.size, self.output_size)
         self.reset_parameters()
 
-    def points(self, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return queries and keys as the points between which distances are taken, and their inverse bandwidth.
+    def points(self, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
+        """Return queries and keys in units of the widths, about the first key, on the processor in double precision.
 
-        Of several widths these are scaled or mapped about the first key, on the processor in double precision, and it
-        is 1. The mean of the keys, of which one may be far from all others, would cost these their digits.
+        About the mean of the keys, of which one may be far from all others, these would lose their digits.
         """
         check_sizes(query, key, self.size)
-        query, key = at_least_single(query), at_least_single(key)
-        if self.form == "shared":
-            return query, key, self.inverse_bandwidth.to(query.dtype)
-        first, precision = key.detach()[..., :1, :].sum(-2, keepdim=True), torch.float64 if key.is_cpu else key.dtype
-        far, near = self._scaled(*(points.to(precision) - first for points in (query, key)))
-        return far, near, far.new_ones(())
+        precision = torch.float64 if key.is_cpu else at_least_single(key).dtype
+        first = key.detach()[..., :1, :].sum(-2, keepdim=True)
+        return self._scaled(*(points.to(precision) - first for points in (query, key)))
 
     def _scaled(self, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
         """Return queries and keys in units of the widths, which are converted once: slopes by them nearly cancel."""
@@ -391,14 +387,19 @@ class KernelSimilarity(nn.Module):
 
     def forward(self, query: Tensor, key: Tensor) -> Tensor:
         """Return logits of shape (..., L, S) for queries (..., L, E) and keys (..., S, E), float32 at least."""
-        dtype = at_least_single(query).dtype
-        query, key, inverse = self.points(query, key)
-        # Powers of two round nothing. With half of one, squares that overflow do so once more times 4 to 16.
-        unit = torch.exp2(torch.floor(torch.log2(inverse.detach().abs())) - 1.0).clamp(1e-30, 1e30)
+        dtype, factor = at_least_single(query).dtype, None
+        if self.form == "shared":
+            check_sizes(query, key, self.size)
+            query, key, inverse = at_least_single(query), at_least_single(key), self.inverse_bandwidth.to(dtype)
+            # Powers of two round nothing. With half of one, squares that overflow do so once more times 4 to 16.
+            unit = torch.exp2(torch.floor(torch.log2(inverse.detach().abs())) - 1.0).clamp(1e-30, 1e30)
+            query, key, factor = query * unit, key * unit, (inverse / unit).square()
+        else:
+            query, key = self.points(query, key)
         batch = torch.broadcast_shapes(query.shape[:-2], key.shape[:-2])
-        far, near = (points.expand(*batch, -1, -1) * unit for points in (query, key))
         squares = _SquaredDistances.forward if is_traced() else _SquaredDistances.apply
-        return LOG_PROFILES[self.kernel_name](squares(far, near) * (inverse / unit).square()).to(dtype)
+        squared = squares(query.expand(*batch, -1, -1), key.expand(*batch, -1, -1))
+        return LOG_PROFILES[self.kernel_name](squared if factor is None else squared * factor).to(dtype)
 
     def as_products(self, query: Tensor, key: Tensor, used: Tensor | None) -> tuple[Products, Tensor, Tensor] | None:
         """Return the Gaussian as products, with its points; None where these lose digits, or there are no numbers.
@@ -424,7 +425,7 @@ class KernelSimilarity(nn.Module):
             if used is not None:
                 near = near.masked_fill(~used, 0.0)
             far, near = self._scaled(far, near)
-            by_key = -0.5 * (near * near).sum(dim=-1, keepdim=True)
+            by_key = -0.5 * (near * near).sum(-1, keepdim=True)
             spread = by_key.detach()
             try:
                 furthest = -spread.min().item()
