@@ -87,7 +87,8 @@ def test_a_gap_counts_products_of_neighbours():
     """Newey and West's sum of products up to twice the gap apart."""
     score, R = RANDOM.normal(size=N), RANDOM.normal(size=(N, 2))
     order = PartiallyLinearRegressor(bandwidth=0.2, linear=[0, 2], gap=2).fit(TABLE, Y, time=np.arange(N)).exclusion_
-    found, _ = covariance_of(score, R, np.ones(N), N, order)
+    found, df = covariance_of(score, R, np.ones(N), N, order)
+    assert df == 1.5 * N / 5
     inverse = np.linalg.inv(R.T @ R)
     d = R @ inverse * (score / (1 - np.sum(R @ inverse * R, axis=1)))[:, None]
     taper = np.maximum(1 - np.abs(np.subtract.outer(np.arange(N), np.arange(N))) / 5, 0)

@@ -34,6 +34,7 @@ Array = NDArray[np.float64]
 # Least norm of a column beyond what others explain, in its own: of numbers, and of residuals of smooths. Those of
 # 60 rows of z^2, exp(3z) and sin(6z) have .001, .0014 and .007, all of it bias.
 EXACT, SMOOTH = 1e-8, 1e-2
+EQUIVALENT = 1.5  # degrees of freedom of Bartlett's weights, in rows over lags
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,6 +180,8 @@ def covariance_of(
             sums = sums_of_places(exclusion, weight, weight[:, None] * away)[1]
             lags = min(LAGS * exclusion.gap, len(sums) - 1)
             middle = sums.T @ sums
+            # Sun, Econometric Theory 30 (2014): the variance of sums of so many lags is itself an estimate.
+            df = min(df, EQUIVALENT * len(sums) / (lags + 1.0))
             for lag in range(1, lags + 1):
                 product = sums[lag:].T @ sums[:-lag]
                 middle += (1.0 - lag / (lags + 1.0)) * (product + product.T)

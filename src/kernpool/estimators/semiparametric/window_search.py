@@ -35,7 +35,7 @@ Array = NDArray[np.float64]
 
 GRID, NARROWEST, WIDEST = 15, 0.1, 4.0  # steps, and ends in rules of thumb and in extents of the rows
 GRID_ROWS = 300
-STEPS, FEWER, TOLERANCE = 25, 15, 0.02  # evaluations for each number, of many rows, and in logarithms of widths
+STEPS, FEWER, TOLERANCE = 25, 6, 0.02  # evaluations for each number, of many rows, and in logarithms of widths
 START, LEVELS = 0.3, 9.0  # of smoothings, in their largest, and how far a search of one goes, in its logit
 
 
@@ -67,12 +67,12 @@ class WindowSearch:
             queries = np.sort(check_random_state(asked["random_state"]).permutation(len(u))[:most])
         return cls(model, rows, varying, CRITERIA[name], queries)
 
-    def of_few(self) -> WindowSearch:
-        """Return the search with fewer rows as queries, for a grid: wide windows hold many rows."""
+    def of_few(self, rows: int) -> WindowSearch:
+        """Return the search with at most so many rows as queries: wide windows hold many rows."""
         queries = np.arange(len(self.varying.outcome))[self.queries]
-        if len(queries) <= GRID_ROWS:
+        if len(queries) <= rows:
             return self
-        some = np.sort(np.random.RandomState(0).permutation(queries)[:GRID_ROWS])
+        some = np.sort(np.random.RandomState(0).permutation(queries)[:rows])
         return replace(self, queries=some, best={"value": np.inf})
 
     def at(self, bandwidth: Array, smoothing: Array) -> VaryingSmoother:
@@ -95,7 +95,7 @@ class WindowSearch:
         """Search for the best bandwidths: on a grid along each ratio, and around its best."""
         largest = np.asarray(self.varying.smoother.categories.largest)
         free, levels, first = np.isfinite(ratios[0]), len(largest), START * largest
-        few, tried = self.of_few(), []
+        few, tried = self.of_few(GRID_ROWS), []
         for ratio in ratios:
             wide = float(np.linalg.norm(np.ptp(self.rows.X, axis=0) / self.rows.geometry.per_column(ratio)))
             step = np.log(max(WIDEST * wide, 1.0) / NARROWEST) / GRID
@@ -108,10 +108,10 @@ class WindowSearch:
         least, _, step, found = chosen
         start = np.append(np.log(found[free]), np.full(levels, np.log(START / (1.0 - START))))
 
-        def of(theta: Array) -> float:
+        def of(theta: Array, search: WindowSearch = self) -> float:
             bandwidth = found.copy()
             bandwidth[free] = np.exp(theta[: free.sum()])
-            return min(self.value(bandwidth, largest * expit(theta[free.sum() :])), 1e300)
+            return min(search.value(bandwidth, largest * expit(theta[free.sum() :])), 1e300)
 
         if len(start) == 1:
             away = np.array([-1.0, 1.0]) * (LEVELS if levels else step)
@@ -119,10 +119,13 @@ class WindowSearch:
                 lambda move: of(start + move), bounds=away, method="bounded", options={"xatol": TOLERANCE / 4}
             )
             return
-        simplex = np.vstack([start, start + 0.4 * np.eye(len(start))])
-        steps = STEPS if len(self.varying.outcome) <= MOST_ROWS else FEWER
-        options: dict[str, Any] = {"xatol": TOLERANCE, "fatol": 1e-5 * abs(least), "maxfev": steps * len(start)}
-        minimize(of, start, method="Nelder-Mead", options=options | {"initial_simplex": simplex})
+        # Of many queries around the best of some of them.
+        some = self.of_few(MOST_ROWS)
+        for search, spread, steps in [(some, 0.4, STEPS), (self, 0.1, FEWER)][: 1 + (some is not self)]:
+            simplex = np.vstack([start, start + spread * np.eye(len(start))])
+            options: dict[str, Any] = {"xatol": TOLERANCE, "fatol": 1e-5 * abs(least), "maxfev": steps * len(start)}
+            options["initial_simplex"] = simplex
+            start = minimize(of, start, args=(search,), method="Nelder-Mead", options=options).x
 
     def neighbors(self, window: Nearest, ratio: Array, smoothing: Array, near: int | None) -> tuple[float, int]:
         """Return the criterion of windows to the nearest rows, and their number: the best, near another, or given."""
