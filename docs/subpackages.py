@@ -30,6 +30,7 @@ PLACES = {
     "dask": (88, "sums on a cluster"),
     "conformal": (55, "prediction intervals"),
     "inference": (77, "intervals, tests"),
+    "likelihood": (44, "counts, amounts, shares"),
     "smoother": (33, "linear weights"),
     "distribution": (77, "quantiles, cdf"),
     "bandwidth": (66, "bandwidth selection"),

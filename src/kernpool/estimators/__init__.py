@@ -17,6 +17,8 @@ from kernpool.estimators.methods.conditional_distribution import ConditionalDist
 from kernpool.estimators.methods.inference import Prediction
 from kernpool.estimators.methods.prediction import row_diagnostics
 from kernpool.estimators.regressors import LocalLinearRegressor, LocalPolynomialRegressor, NadarayaWatsonRegressor
+from kernpool.estimators.semiparametric.local_likelihood import LocalLikelihoodRegressor
+from kernpool.estimators.semiparametric.local_logistic import LocalLogisticClassifier
 from kernpool.estimators.semiparametric.partially_linear import PartiallyLinearRegressor
 from kernpool.estimators.semiparametric.varying_coefficients import VaryingCoefficientRegressor
 from kernpool.estimators.stacking.estimators import KernelStackingClassifier, KernelStackingRegressor
@@ -26,7 +28,9 @@ __all__ = [
     "ConditionalDistribution",
     "KernelStackingClassifier",
     "KernelStackingRegressor",
+    "LocalLikelihoodRegressor",
     "LocalLinearRegressor",
+    "LocalLogisticClassifier",
     "LocalPolynomialRegressor",
     "NadarayaWatsonClassifier",
     "NadarayaWatsonRegressor",

@@ -54,9 +54,10 @@ def search_options(model: FittedModel) -> SearchOptions:
         kernel=get_kernel(model.kernel),
         degree=model._degree,
         standardise=model._standardise,
-        ridge=getattr(model, "ridge", None),  # only models of planes have one
+        ridge=getattr(model, "ridge", None) if model._objective is None else 0.0,  # only models of planes have one
         n_jobs=model.n_jobs,
         progress=current_progress(),
+        objective=model._objective,
         **search,
     )
 
@@ -161,7 +162,7 @@ def choose_bandwidth(
         found = replace(found, loo_error=search.error, loo_empty_windows=search.empty_windows)
     if searched is rows:
         return found
-    if automatic:
+    if automatic and options.objective is None:
         return adjust_to_all_rows(found, distinct, options, categories, len(searched.X), generator)
     found = rescale_to_all_rows(found, bandwidth, len(searched.X), len(distinct.X), options)
     # All rows that equal one of these, so that the other rows can be used to validate the result.
@@ -261,7 +262,8 @@ def find_neighbors(model: FittedModel, found: Found, rows: TrainingRows, categor
     if window.k is None:
         found = replace(found, search_rows=None)  # all rows have a say in the number
         problem = smoother.left_out_problem(rows.exclusion) if criterion.exclude_self else in_sample
-        k = search_neighbors(problem, criterion, smoother.recipe)
+        judge = model._objective and model._objective(rows, options=search_options(model)).left_out_error
+        k = search_neighbors(problem, criterion, smoother.recipe, judge)
     else:
         units = count_neighbors(window, in_sample)
         k = round(units)
@@ -335,7 +337,9 @@ def minimise_over_whole_numbers(criterion: Callable[[int], float], least: int, m
     return best_of(range(low, high + 1))
 
 
-def search_neighbors(problem: Problem, criterion: Criterion, recipe: Recipe) -> int:
+def search_neighbors(
+    problem: Problem, criterion: Criterion, recipe: Recipe, left_out_error: Callable[..., float] | None = None
+) -> int:
     """Find the number of neighbors by a criterion of the training rows.
 
     Parameters
@@ -346,6 +350,8 @@ def search_neighbors(problem: Problem, criterion: Criterion, recipe: Recipe) -> 
         Which error; of those with a penalty on degrees of freedom the fits are in-sample.
     recipe : Recipe
         Its algorithm, its threads and its ridge.
+    left_out_error : callable, optional
+        Error of rows, left out, by a problem and their indices; by default the mean square.
 
     Returns
     -------
@@ -364,6 +370,8 @@ def search_neighbors(problem: Problem, criterion: Criterion, recipe: Recipe) -> 
 
     def value(k: int) -> float:
         widened = with_widths(problem, find(k))
+        if left_out_error is not None:
+            return left_out_error(widened, some)
         if criterion.exclude_self:
             ridge = recipe.ridge_weight(problem.key.shape[1])
             algorithm, n_jobs = recipe.algorithm, recipe.n_jobs

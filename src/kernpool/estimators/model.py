@@ -322,6 +322,7 @@ class FittedModel(Parameters):
     _extent: Any  # where the training rows are, an `Extent`
     _given: dict[str, Any]  # parameters of the fit, but `unseen` and `n_jobs`
 
+    _objective: Any = None  # of a search, in place of squared errors; as of `SearchOptions`
     _standardise = True  # so that several outputs count alike
     _degree = 0  # of the local fit
     _floor = 0.0  # least effective rows of windows by default; zero for no floor

@@ -33,6 +33,8 @@ from kernpool.estimators.classifier import NadarayaWatsonClassifier
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.model import FittedModel, as_fitted, check_parameters, holder_of
 from kernpool.estimators.regressors import LocalLinearRegressor, LocalPolynomialRegressor, NadarayaWatsonRegressor
+from kernpool.estimators.semiparametric.local_likelihood import LocalLikelihoodRegressor
+from kernpool.estimators.semiparametric.local_logistic import LocalLogisticClassifier
 from kernpool.estimators.semiparametric.partially_linear import PartiallyLinearRegressor
 from kernpool.estimators.semiparametric.varying_coefficients import VaryingCoefficientRegressor
 from kernpool.estimators.stacking.estimators import KernelStackingClassifier, KernelStackingRegressor
@@ -45,12 +47,16 @@ from kernpool.pooling import ChunkPairs, Floor, Nearest
 
 HEADER, VERSION = "kernpool.json", 2  # of a robust fit version 1 has weights under another name
 SMOOTHERS = (NadarayaWatsonRegressor, LocalLinearRegressor, LocalPolynomialRegressor, NadarayaWatsonClassifier)
-COEFFICIENTS = (PartiallyLinearRegressor, VaryingCoefficientRegressor)
-MODELS = (*SMOOTHERS, *COEFFICIENTS, KernelStackingRegressor, KernelStackingClassifier)
+OF_SMOOTHERS = (
+    PartiallyLinearRegressor, VaryingCoefficientRegressor, LocalLikelihoodRegressor, LocalLogisticClassifier,
+)  # fmt: skip
+MODELS = (*SMOOTHERS, *OF_SMOOTHERS, KernelStackingRegressor, KernelStackingClassifier)
 Model = (
     KernelSmoother
     | PartiallyLinearRegressor
     | VaryingCoefficientRegressor
+    | LocalLikelihoodRegressor
+    | LocalLogisticClassifier
     | KernelStackingRegressor
     | KernelStackingClassifier
 )
@@ -59,7 +65,8 @@ PARTS = (
     KernelRidge, LaplaceKernel, AnovaKernel, ColumnKernel, Spectrum, StandardColumns, FittedStack, Floor, Nearest,
     Exclusion, Reweighting,
 )  # fmt: skip
-BUILT = ("smoother_", "_extent", "_rank_notes", "_given", "_varying", "_own")  # made again when a model is loaded
+# made again when a model is loaded
+BUILT = ("smoother_", "_extent", "_rank_notes", "_given", "_varying", "_own", "_fit")
 TRUSTED = [f"{kind.__module__}.{kind.__qualname__}" for kind in (*MODELS, *PARTS)]
 REMEDY = "copy the file again, or fit the model again and save it"
 
@@ -158,6 +165,8 @@ def _without_built(model: Model) -> Any:
     for part in ("curve_", "places_"):  # a model inside of the model
         if part in vars(saved):
             setattr(saved, part, _without_built(getattr(saved, part)))
+    if isinstance(saved, LocalLogisticClassifier):
+        saved.fits_ = list(map(_without_built, saved.fits_))
     for name in ("source_", *BUILT):
         saved.__dict__.pop(name, None)
     saved.index_ = _plain_index(saved.index_)
@@ -258,9 +267,9 @@ def load_model(path: str | Path, *, memory: int | None = None) -> Any:
 def _complete(model: Model, memory: int | None) -> None:
     """Check the parameters of a loaded model, and open the data files that it refers to."""
     local = holder_of(model)
-    for part in ("curve_", "places_"):
-        if part in vars(local):
-            _complete(getattr(local, part), memory)
+    for part in (getattr(local, "curve_", None), getattr(local, "places_", None), *getattr(local, "fits_", ())):
+        if part is not None:
+            _complete(part, memory)
     local.index_ = _read_index(local.index_)
     check_parameters(local)
     reference = getattr(local, "reference_", None)

@@ -50,7 +50,8 @@ def search_one_factor(objectives: Sequence[SearchObjective], spread: Array, opti
     first, objective = objectives[0], objectives[-1]
     grid = np.log(candidates(first.rows, spread, options, np.exp(first.box[0])))
     penalised = along(first, spread)
-    if not options.degree and not options.kernel.is_compact and len(first.rows.X) >= MANY_ROWS:
+    smooth = not options.degree or options.objective is not None
+    if smooth and not options.kernel.is_compact and len(first.rows.X) >= MANY_ROWS:
         grid = np.unique(np.append(grid[::3], grid[-1]))
     values = np.array([penalised(point) for point in grid])
     if first.rejected < values.min():

@@ -209,6 +209,10 @@ def search_per_column(
     sample = first if first.queries is None else objectives[1]
     if options.ridge is None:
         best = find_ridge(first, best, sample)
+    elif sample is not first:
+        best = replace(best, end=sample.evaluate(best.end.theta))
+        best = descend(sample, best, TOLERANCE_ON_ALL, max_steps=STEPS_ON_MANY_ROWS, enough=ENOUGH_ON_ALL)
+        best = flatten(sample, best, TOLERANCE_ON_ALL, ENOUGH_ON_ALL)
     sample.confirm(best.end)
     if sample is last:
         return best.reason

@@ -49,6 +49,8 @@ class SearchOptions:
         Draw so many rows, or as many as take seconds; `search_bandwidth` searches on all that it is given.
     progress : callable, optional
         Called as ``progress(done, total)``, in queries over all passes expected.
+    objective : callable, optional
+        What makes the criterion of some rows, in place of one of squared errors: as `fastest_objective` does.
     """
 
     kernel: Kernel
@@ -61,6 +63,7 @@ class SearchOptions:
     random_state: Any = 0
     rows: int | str | None = None
     progress: Progress | None = None
+    objective: Any = None
 
 
 DIGITS = 9  # of a correlation: those that the order of rows does not change
@@ -287,6 +290,8 @@ AFFORDABLE_SUMS, FEWEST_ROWS = 6e8, 2048
 # and numbers that are eliminated from the equations of planes. Means of few columns leave out pairs that are far apart.
 LARGEST_COST_OF_PLANES, LARGEST_COST, CROWDED = 1.6e9, 2.4e9, 50
 FEWEST_OF_MANY = 100
+# Of a criterion that fits each row in steps, from all pairs: with one column, and with several.
+ROWS_OF_STEPS, ROWS_OF_STEPS_IN_SEVERAL = 4096, 2048
 
 
 def affordable_rows(rows: TrainingRows, options: SearchOptions) -> int:
@@ -314,7 +319,11 @@ def affordable_rows(rows: TrainingRows, options: SearchOptions) -> int:
     [14142, 8164]
     """
     n, sums = len(rows.X), rows.sums_per_pair(options.degree)
-    if np.count_nonzero(rows.extent) < 2 and not rows.code.shape[1]:
+    single = np.count_nonzero(rows.extent) < 2 and not rows.code.shape[1]
+    if options.objective is not None:
+        most = ROWS_OF_STEPS if single else ROWS_OF_STEPS_IN_SEVERAL
+        return n if n < 2 * most else most
+    if single:
         return n
     most = max(FEWEST_ROWS, int(np.sqrt(AFFORDABLE_SUMS / sums)))
     d = rows.X.shape[1]
@@ -463,9 +472,10 @@ def begin(rows: TrainingRows, options: SearchOptions, categories: Categories) ->
     together = [by_column[bandwidth_of == a] for a in numeric]
     # Outputs in units of ``scale * 2**exponent``, with ranges between one half and one in units of the powers of two;
     # labels as they are.
-    value, scale, exponent = rows.value, np.ones(rows.value.shape[1]), np.zeros(rows.value.shape[1], dtype=np.int32)
-    several = options.standardise and len(scale) > 1
-    if options.criterion is not LOG_LOSS:
+    outputs = rows.value.shape[1] if options.objective is None else 1
+    value, scale, exponent = rows.value, np.ones(outputs), np.zeros(outputs, dtype=np.int32)
+    several = options.standardise and outputs > 1
+    if options.criterion is not LOG_LOSS and options.objective is None:
         extent = np.ptp(value, axis=0)
         exponent = np.frexp(extent if several else np.full_like(extent, extent.max()))[1]
         value = np.ldexp(value, -exponent)

@@ -418,26 +418,30 @@ class ClassProbabilities(FittedClassifier):
           leave-one-out accuracy  100.0%
         """
         model: FittedClassifier = as_fitted(self)
-        found, weight = self.leave_one_out(), model.key_weight_
-        weight = np.ones(len(model.key_)) if weight is None else weight
-        own = np.sum(found.probability * model.value_, axis=1)
-        right = found.probability.argmax(axis=1) == model.value_.argmax(axis=1)
-        name = model.bandwidth
-        columns = printed_columns(model)
-        values = {
-            "kernel": get_kernel(model.kernel).name,
-            "chosen": (f"bandwidth by {name!r}" if isinstance(name, str) else "bandwidth as given")
-            + windows_in_words(model),
-            "columns": columns,
-            "rows": float(weight.sum()),
-            "priors": dict(zip(model.classes_.tolist(), model.class_prior_.tolist(), strict=True)),
-            "prior_share": model.prior_share_,
-            "left_out": model.smoother_.units.name,
-            "log_loss": float(weight @ -np.log(np.maximum(own, np.finfo(float).tiny)) / weight.sum()),
-            "accuracy": float(weight @ right / weight.sum()),
-            "alone": int(found.empty_windows),
-        }
-        return summary_of_classes(type(self).__name__, len(columns), values)
+        return summary_of_fit(model, model, self.leave_one_out(), prior_share=model.prior_share_)
+
+
+def summary_of_fit(
+    model: FittedClassifier, places: FittedModel, found: LeaveOneOutProbabilities, **values: float
+) -> Summary:
+    """Summarise a classifier with the windows of `places`, and values of its own."""
+    weight = np.ones(len(model.key_)) if model.key_weight_ is None else model.key_weight_
+    own = np.sum(found.probability * model.value_, axis=1)
+    right = found.probability.argmax(axis=1) == model.value_.argmax(axis=1)
+    name, columns = model.bandwidth, printed_columns(places)
+    every = values | {
+        "kernel": get_kernel(model.kernel).name,
+        "chosen": (f"bandwidth by {name!r}" if isinstance(name, str) else "bandwidth as given")
+        + windows_in_words(places),
+        "columns": columns,
+        "rows": float(weight.sum()),
+        "priors": dict(zip(model.classes_.tolist(), model.class_prior_.tolist(), strict=True)),
+        "left_out": places.smoother_.units.name,
+        "log_loss": float(weight @ -np.log(np.maximum(own, np.finfo(float).tiny)) / weight.sum()),
+        "accuracy": float(weight @ right / weight.sum()),
+        "alone": int(found.empty_windows),
+    }
+    return summary_of_classes(type(model).__name__, len(columns), every)
 
 
 def probabilities_of(model: FittedClassifier) -> Probabilities:

@@ -1,0 +1,616 @@
+"""Local likelihood regression of counts, positive amounts, and successes of trials."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils import column_or_1d
+
+from kernpool.bandwidth import LeaveOneOut
+from kernpool.bandwidth.criteria import CRITERIA
+from kernpool.core import RankDeficiencyWarning
+from kernpool.data.array_validation import as_real_array, unshared
+from kernpool.data.columns import labels_of_rows, refuse_other_labels
+from kernpool.estimators.fitted_model import places_of, printed_columns, windows_in_words
+from kernpool.estimators.kernel_smoother import LIVE
+from kernpool.estimators.methods.row_order import exclusion_of
+from kernpool.estimators.model import FittedModel, NamedCalls, as_fitted, check_parameters, with_parameters
+from kernpool.estimators.regressors import LocalPolynomialRegressor
+from kernpool.estimators.training_rows import as_outputs, as_stored, computed, read_rows
+from kernpool.execution.error_messages import abbreviate, as_level, check_choice
+from kernpool.execution.text_table import frame_of
+from kernpool.execution.threads import weighted_sum
+from kernpool.execution.warnings import warn_of_queries
+from kernpool.inference import Interval, Residuals, Summary
+from kernpool.kernels import get_kernel
+from kernpool.likelihood.criterion import Deviance, deviance_residuals
+from kernpool.likelihood.families import FAMILIES, Family
+from kernpool.likelihood.likelihood_smoother import LikelihoodSmoother
+from kernpool.likelihood.local_maximum import Outcome
+from kernpool.likelihood.predictive import Predictive
+from kernpool.smoother import EvaluationPoints, Smoother
+
+Array = NDArray[np.float64]
+
+OF_WINDOWS = (
+    "bandwidth_", "smoothing_", "window_", "relevance_", "bandwidth_search_", "bandwidth_note_", "search_rows_",
+)  # fmt: skip
+METHODS = ("auto", "robust", "naive")
+
+
+def sizes_of(family: Family, rows: int, exposure: Any, trials: Any) -> Array:
+    """Return exposure or trials of rows, ones by default; raise unless they are positive, and of the family."""
+    for name, given in {"exposure": exposure, "trials": trials}.items():
+        if given is not None and name != family.size_name:
+            which = {"exposure": "poisson", "trials": "binomial"}[name]
+            raise ValueError(f"{name} is for family={which!r}, and this one is {family.name!r}; leave it out")
+    given = exposure if trials is None else trials
+    if given is None:
+        return np.ones(rows)
+    name = family.size_name
+    size = as_real_array(name, given).astype(np.float64)
+    size = np.broadcast_to(size, (rows,)) if size.ndim == 0 else column_or_1d(size)
+    if len(size) != rows:
+        raise ValueError(f"{name} has {len(size)} entries for {rows} rows; pass one for each row")
+    if not np.all(size > 0):
+        row = int(np.argmin(size > 0))
+        raise ValueError(f"{name} must be positive, got {size[row]:g} in row {row}; leave such rows out")
+    if family.has_logit and np.any(size != np.floor(size)):
+        row = int(np.argmax(size != np.floor(size)))
+        raise ValueError(f"trials must be whole numbers, got {size[row]:g} in row {row}; weigh rows by sample_weight")
+    return np.array(size)
+
+
+def check_outputs(family: Family, y: Array, size: Array, trials: Any) -> None:
+    """Raise ValueError unless outputs are those of the family."""
+    if family.name == "gamma":
+        bad, expected = ~(y > 0), "positive for family='gamma'; use 'poisson' where there are zeros"
+    elif family.name == "poisson":
+        bad, expected = y < 0, "counts, which are not negative, for family='poisson'"
+    elif trials is None:
+        bad = (y != 0) & (y != 1)
+        expected = "0 or 1 for family='binomial'; of fractions give the numbers of successes, and trials="
+    else:
+        bad, expected = (y < 0) | (y > size), "numbers of successes from 0 to trials for family='binomial'"
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise ValueError(f"y must be {expected}; got {y[row]:g} in row {row}")
+
+
+def warn_of_prior(which: NDArray[np.bool_]) -> None:
+    """Warn of queries whose windows a prior fills up, if there are any."""
+    warn_of_queries(
+        which,
+        "outputs of the window are nearly all zero (or all one), or a plane separates them, and the most likely mean "
+        "would be zero (or one): half an event of prior, with the mean of all rows, decides there. Use a larger "
+        "bandwidth, unless outputs are so everywhere",
+        RankDeficiencyWarning,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class LikelihoodPrediction:
+    """Prediction of a local likelihood fit at m rows.
+
+    Parameters
+    ----------
+    mean : ndarray of shape (m,)
+        Means per unit of exposure, or probabilities.
+    standard_error : ndarray of shape (m,)
+        Their standard errors, to first order.
+    link, link_standard_error : ndarray of shape (m,)
+        Linear predictors, logarithms or logits of the means, and their standard errors; NaN in empty windows.
+    by_prior : ndarray of bool, shape (m,)
+        Where the outputs of a window have no most likely plane, and a prior decides.
+    index : optional
+        Labels of the rows, those of a frame of pandas.
+    """
+
+    mean: Array
+    standard_error: Array
+    link: Array
+    link_standard_error: Array
+    by_prior: NDArray[np.bool_]
+    index: Any = None
+
+    def __len__(self) -> int:
+        return len(self.mean)
+
+    def to_frame(self) -> Any:
+        """Return a data frame with a row for each row of the query.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        columns = {name: column for name, column in vars(self).items() if name != "index"}
+        return frame_of(columns, self.index)
+
+
+@with_parameters
+class LocalLikelihoodRegressor(NamedCalls, RegressorMixin, FittedModel, BaseEstimator):  # type: ignore[misc]
+    r"""Local likelihood regression of counts, positive amounts, or successes of trials.
+
+    .. math:: \hat\theta(x) = \hat\beta_0, \qquad \hat\beta = \arg\max_\beta \sum_j w_j K((x - x_j)/h)\,
+              \ell\big(y_j;\ \beta_0 + \beta_1 \cdot (x_j - x)\big)
+
+    with the log likelihood of a family, whose mean is :math:`e^\theta` of counts and amounts and
+    :math:`1 / (1 + e^{-\theta})` of shares: a generalised linear model around each query [1]_. Predictions are
+    positive, or within 0 and 1.
+
+    Parameters
+    ----------
+    kernel : str or Kernel, default="gaussian"
+        See `kernpool.kernel_names`.
+    bandwidth : float, array_like of shape (d,), or name, default="regularised"
+        Numbers, or how to find them: ``"loo"`` minimises the leave-one-out deviance, ``"regularised"`` the same with a
+        penalty on small bandwidths, for one column, too; the rules ``"scott"`` and ``"silverman"`` look at X alone.
+    family : {"poisson", "gamma", "binomial"}, default="poisson"
+        ``"poisson"`` of counts, with `exposure`; ``"gamma"`` of positive amounts whose spread grows with the mean;
+        ``"binomial"`` of zeros and ones, or of successes with `trials`.
+    degree : {0, 1}, default=1
+        Degree of the local polynomials of the linear predictor; of degree 0 the mean is that of
+        `NadarayaWatsonRegressor`.
+    smoothing, categorical_kernel, window, search, empty
+        As of `LocalPolynomialRegressor`. A search takes all rows up to 4095 of one column and 4096 of several, and
+        beyond a sample of 4096 or 2048, whose bandwidths are those of all rows by a rate.
+    unordered, ordered, periodic, geographic, unseen, gap, n_jobs
+        As of `LocalPolynomialRegressor`.
+
+    Attributes
+    ----------
+    bandwidth_, smoothing_, window_, relevance_, bandwidth_search_
+        As of `LocalPolynomialRegressor`; the error of the search is the mean deviance.
+    loo_deviance_ : float
+        Mean deviance of the training rows, each fitted without itself; of 4096 of them where there are more.
+    dispersion_ : float
+        Mean square of leave-one-out residuals in that of the family (Pearson): about one for counts and trials that
+        vary as the family says, and one over the shape of gamma.
+    places_ : LocalPolynomialRegressor
+        The windows; its outputs are those of the rows and their sizes.
+    n_features_in_, feature_names_in_, encoding_, index_, target_name_, key_, value_, size_, key_weight_, exclusion_
+        As of `LocalPolynomialRegressor`; `size_` holds exposures or trials.
+
+    See Also
+    --------
+    LocalLogisticClassifier : Probabilities of classes.
+    LocalPolynomialRegressor : Least squares.
+
+    Notes
+    -----
+    Numbers are those of generalised linear models with kernel weights to rounding, and of R's ``locfit`` and ``sm`` to
+    the digits of their solvers. Leave-one-out fits are exact. With a Gaussian kernel a step of counts and amounts is a
+    pool at moved queries: a million rows of one column and 401 queries take seconds; other fits visit each pair.
+
+    *Separation*: where all outputs of a window are zero, or a plane divides zeros from ones, the most likely mean is
+    zero or one. A window with less than half an event (half a count, or half a success and half a failure) is filled up
+    to half of one, with trials or exposure that have the mean of all rows: the least that Bayes estimates add, as that
+    of Jeffreys. A `RankDeficiencyWarning` counts such queries.
+
+    Confidence intervals are made for the linear predictor and mapped. Their bias correction and coverage are those of
+    `confidence_interval`.
+
+    References
+    ----------
+    .. [1] R. Tibshirani and T. Hastie, "Local likelihood estimation", JASA 82 (1987), 559-567.
+    .. [2] C. Loader, "Local Regression and Likelihood", Springer (1999), chapter 4.
+
+    Examples
+    --------
+    >>> from kernpool import LocalLikelihoodRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> x, hours = rng.uniform(size=(300, 1)), rng.uniform(1.0, 9.0, size=300)
+    >>> calls = rng.poisson(hours * np.exp(np.sin(6 * x[:, 0])))
+    >>> model = LocalLikelihoodRegressor().fit(x, calls, exposure=hours)
+    >>> model.predict([[0.25], [0.75]]).round(1)
+    array([2.5, 0.3])
+    >>> found = model.prediction_interval([[0.25]], level=0.9, exposure=8.0)
+    >>> found.lower, found.upper
+    (array([13.]), array([29.]))
+    """
+
+    _: KW_ONLY
+    family: str = "poisson"
+    degree: int = 1
+    gap: int = 0
+
+    _ridge = 0.0  # on slopes
+
+    @property
+    def _reads_pairs_as_numbers(self) -> bool:
+        return False
+
+    @property
+    def _family(self) -> Family:
+        return FAMILIES[self.family]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = True
+        return tags
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        groups: Any = None,
+        time: Any = None,
+        *,
+        exposure: Any = None,
+        trials: Any = None,
+    ) -> Self:
+        """Find the windows, and keep the rows.
+
+        Parameters
+        ----------
+        X : array_like of shape (n, d), or frame
+            Inputs, in memory.
+        y : array_like of shape (n,)
+            Counts, amounts, zeros and ones, or numbers of successes.
+        sample_weight : array_like of shape (n,), optional
+            Frequencies of rows, non-negative.
+        groups : array_like of shape (n,), optional
+            Cluster of each row: whole clusters are left out, and standard errors are cluster-robust.
+        time : array_like of shape (n,), or str, optional
+            Order of the rows, for `gap`, as of `LocalPolynomialRegressor.fit`.
+        exposure : array_like of shape (n,), or float, optional
+            Of counts, such as hours or inhabitants, positive: means are per unit of it.
+        trials : array_like of shape (n,), or float, optional
+            Of successes, such as persons asked.
+
+        Returns
+        -------
+        self
+            The estimator, fitted.
+
+        Raises
+        ------
+        ValueError
+            If outputs are not those of the family, all are zero (or all trials succeed), there are several outputs, or
+            as of `LocalPolynomialRegressor.fit`.
+        TypeError
+            If X is a file, chunks or on Dask, or as of `LocalPolynomialRegressor.fit`.
+
+        Warns
+        -----
+        RepeatedRowsWarning, SuspectColumnWarning
+            As of `LocalPolynomialRegressor.fit`.
+        """
+        if as_stored(X, y, sample_weight) is not None:
+            raise TypeError(
+                f"{type(self).__name__} takes rows in memory, got {type(X).__name__}; fit a sample of the rows"
+            )
+        self._check()
+        by_row = {
+            "sample_weight": sample_weight, "groups": groups, "time": time, "exposure": exposure, "trials": trials,
+        }  # fmt: skip
+        key, code, value = read_rows(self, X, y, numbers=True, **by_row)
+        if value.ndim == 2 and value.shape[1] > 1:
+            raise ValueError(f"y must have one output, got {value.shape[1]}; fit a model for each")
+        value = column_or_1d(value, warn=isinstance(y, np.ndarray)).astype(np.float64)
+        size = sizes_of(self._family, len(key), exposure, trials)
+        check_outputs(self._family, value, size, trials)
+        self._fit_rows(X, key, code, value, size, sample_weight, groups, time)
+        return self
+
+    def _check(self) -> None:
+        """Raise unless parameters are valid."""
+        check_choice("family", self.family, tuple(FAMILIES))
+        if self.degree not in (0, 1) or isinstance(self.degree, bool):
+            raise ValueError(f"degree must be 0 or 1, got {abbreviate(self.degree)}")
+        check_parameters(self)
+        if isinstance(self.bandwidth, str) and not CRITERIA.get(self.bandwidth, CRITERIA["loo"]).exclude_self:
+            raise ValueError(f"bandwidth={self.bandwidth!r} is for least squares; use 'regularised' or 'loo'")
+
+    def _fit_rows(
+        self,
+        X: Any,
+        key: NDArray[Any],
+        code: Any,
+        value: Array,
+        size: Array,
+        sample_weight: Any,
+        groups: Any,
+        time: Any,
+    ) -> None:
+        """Find the windows of rows that are read, and fit them."""
+        family, given = self._family, self.get_params(deep=False)
+        places = LocalPolynomialRegressor(**{name: each for name, each in given.items() if name != "family"})
+        for name in ("encoding_", "index_", "target_name_", "output_labels_"):
+            setattr(places, name, getattr(self, name))
+        exclusion, _ = exclusion_of(places, X, key, groups, time)
+        places._objective = partial(Deviance, family=family, ridge_of_slopes=self._ridge)
+        places._fit_pairs(key, code, np.column_stack([value, size]), sample_weight, exclusion)
+        del places._objective
+        self.places_ = places
+        self.__dict__ |= {name: found for name, found in vars(places).items() if name in OF_WINDOWS} | {
+            "key_": unshared(key), "key_code_": code, "value_": value, "size_": size,
+            "key_weight_": places.key_weight_, "exclusion_": places.exclusion_,
+        }  # fmt: skip
+        self._freeze()
+
+    @property
+    def loo_deviance_(self) -> float:
+        """Mean deviance of training rows, each fitted without itself."""
+        return self._fit.deviance
+
+    @property
+    def dispersion_(self) -> float:
+        """Mean square of leave-one-out residuals in that of the family."""
+        return self._fit.dispersion
+
+    def _freeze(self) -> None:
+        """Keep the parameters of the fit, and make its smoother again."""
+        self._given = {name: given for name, given in self.get_params(deep=False).items() if name not in LIVE}
+        smoother: Any = self.places_.smoother_
+        assert isinstance(smoother, Smoother)
+        rows = smoother.rows_of(np.column_stack([self.value_, self.size_]))
+        self._fit = LikelihoodSmoother(smoother, Outcome.of(self._family, rows, self._ridge))
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_fit"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if "_given" in state:
+            taken = as_fitted(self)
+            taken._freeze()
+            self._fit = taken._fit
+
+    def predict(self, X: ArrayLike) -> Array:
+        """Predict means at new rows, per unit of exposure or trials.
+
+        Parameters
+        ----------
+        X : array_like of shape (m, d)
+            Queries.
+
+        Returns
+        -------
+        ndarray of shape (m,)
+            Positive, or between 0 and 1.
+
+        Warns
+        -----
+        ExtrapolationWarning, EmptyWindowWarning, RankDeficiencyWarning
+            As of `LocalPolynomialRegressor.predict`; also where a prior decides.
+        """
+        _, by_prior, mean = self._means(X)
+        warn_of_prior(by_prior)
+        return mean
+
+    def _means(self, X: ArrayLike) -> tuple[EvaluationPoints, NDArray[np.bool_], Array]:
+        """Return points, where a prior decides, and means at new rows, with warnings of all else."""
+        model = as_fitted(self)
+        points = model._points(X)
+        found, mean = model._fit.means(points)
+        # Closed columns have fewer offsets; of means no slope is asked.
+        columns, p = model._fit.smoother.columns, found.beta.shape[1] - 1
+        model.places_._report_rank(found.rank - 1 + columns - p, found.occupied, columns if p else 0)
+        return points, found.by_prior, mean
+
+    def _points(self, X: ArrayLike) -> EvaluationPoints:
+        places = as_fitted(self.places_)
+        places.unseen, places.n_jobs = self.unseen, self.n_jobs
+        return places_of(places, X)
+
+    def get_prediction(self, X: ArrayLike) -> LikelihoodPrediction:
+        """Return means at rows with their linear predictors and standard errors.
+
+        Parameters
+        ----------
+        X : array_like of shape (m, d)
+            Queries.
+
+        Returns
+        -------
+        LikelihoodPrediction
+            Standard errors are of the fit as it is, without its bias; of counts and trials whose dispersion is above
+            one they are those of quasi-likelihood.
+        """
+        points, by_prior, mean = self._means(X)
+        warn_of_prior(by_prior)
+        model = as_fitted(self)
+        theta, error = model._fit.estimate(points, corrected=False)
+        of_mean = model._family.error_of_mean(mean, error)
+        return LikelihoodPrediction(mean, of_mean, theta, error, by_prior, labels_of_rows(X))
+
+    def confidence_interval(self, X: ArrayLike, *, level: float = 0.95, method: str = "auto") -> Interval:
+        r"""Compute pointwise confidence intervals for the mean at rows.
+
+        They are normal intervals of the linear predictor, mapped.
+
+        Parameters
+        ----------
+        X : array_like of shape (m, d)
+            Evaluation points.
+        level : float, default=0.95
+            Coverage of each interval.
+        method : {"auto", "robust", "naive"}, default="auto"
+            ``"robust"``, which is ``"auto"``: around :math:`2 \hat\theta_h - \hat\theta_{\sqrt 2 h}` in windows
+            narrower by :math:`n^{-1/20}`, without a bias of second order; of 200 rows 95 percent intervals cover 94 in
+            a hundred. ``"naive"``: around the predictor as it is, 87 to 94.
+
+        Returns
+        -------
+        Interval
+            Center and limits of the mean; NaN in empty windows.
+        """
+        check_choice("method", method, METHODS)
+        level, model = as_level(level), as_fitted(self)
+        theta, error = model._fit.estimate(model._points(X), corrected=method != "naive")
+        mean, half = model._family.mean, -ndtri(0.5 * (1.0 - level)) * error
+        center = mean(theta)
+        of_mean = model._family.error_of_mean(center, error)
+        name = "naive" if method == "naive" else "robust"
+        return Interval(center, mean(theta - half), mean(theta + half), level, name, of_mean, index=labels_of_rows(X))
+
+    def _predictive(self, X: Any, exposure: Any, trials: Any) -> Predictive:
+        model = as_fitted(self)
+        refuse_other_labels(X=X, exposure=exposure, trials=trials)
+        points = model._points(X)
+        size = sizes_of(model._family, len(points.query), exposure, trials)
+        return model._fit.predictive(points, size)
+
+    def prediction_interval(
+        self, X: ArrayLike, *, level: float = 0.9, exposure: Any = None, trials: Any = None
+    ) -> Interval:
+        """Compute prediction intervals: they contain a new output with a given probability.
+
+        Between quantiles of the distribution of the family, over that of the linear predictor.
+
+        Parameters
+        ----------
+        X : array_like of shape (m, d)
+            Evaluation points.
+        level : float, default=0.9
+            Coverage of the intervals; those of counts cover more.
+        exposure, trials : array_like of shape (m,), or float, optional
+            Of new rows, by default one.
+
+        Returns
+        -------
+        Interval
+            Of counts, amounts, or numbers of successes; the center is the median.
+        """
+        level, new = as_level(level), self._predictive(X, exposure, trials)
+        tail = 0.5 * (1.0 - level)
+        return Interval(
+            new.quantile(0.5), new.quantile(tail), new.quantile(1.0 - tail), level, self.family,
+            index=labels_of_rows(X), guarantee=f"about the level, if outputs are {self.family} given their mean",
+        )  # fmt: skip
+
+    def quantile(self, X: ArrayLike, q: ArrayLike = 0.5, *, exposure: Any = None, trials: Any = None) -> Array:
+        """Compute quantiles of a new output: those of the family, over the distribution of the linear predictor.
+
+        Parameters
+        ----------
+        X : array_like of shape (m, d)
+            Queries.
+        q : float or array_like of shape (k,), default=0.5
+            Orders, between 0 and 1.
+        exposure, trials : array_like of shape (m,), or float, optional
+            Of new rows, by default one.
+
+        Returns
+        -------
+        ndarray of shape (m,) or (m, k)
+            Of counts the least number whose probability reaches the order.
+        """
+        orders = np.asarray(q, dtype=np.float64)
+        if orders.ndim > 1 or not np.all((orders > 0) & (orders < 1)):
+            raise ValueError(f"q must be between 0 and 1, got {abbreviate(q)}")
+        new = self._predictive(X, exposure, trials)
+        found = np.stack([new.quantile(float(order)) for order in np.atleast_1d(orders)], axis=1)
+        return found if orders.ndim else found[:, 0]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, exposure: Any = None, trials: Any = None) -> float:
+        """Return D^2, the share of deviance that predictions explain, that of the mean of y being 0.
+
+        Parameters
+        ----------
+        X : array_like of shape (m, d)
+            Inputs.
+        y : array_like of shape (m,)
+            Outputs, as of `fit`.
+        sample_weight : array_like of shape (m,), optional
+            Weights of the rows.
+        exposure, trials
+            As of `fit`.
+
+        Returns
+        -------
+        float
+            At most one; NaN if all outputs are alike.
+        """
+        X, y, sample_weight = map(computed, (X, y, sample_weight))
+        refuse_other_labels(X=X, y=y, sample_weight=sample_weight, exposure=exposure, trials=trials)
+        model = as_fitted(self)
+        value = column_or_1d(as_outputs(y, type(self).__name__)).astype(np.float64)
+        size = sizes_of(model._family, len(value), exposure, trials)
+        check_outputs(model._family, value, size, trials)
+        weight = np.ones(len(value))
+        if sample_weight is not None:
+            weight = as_real_array("sample_weight", sample_weight).astype(np.float64)
+        outcome = Outcome(model._family, value / size, size, float(weight @ value / (weight @ size)), np.zeros(0))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            left = deviance_residuals(outcome, model._family.link(self.predict(X))) ** 2
+            alone = deviance_residuals(outcome, model._family.link(np.full(len(value), outcome.mean))) ** 2
+            return float(1.0 - weighted_sum(weight, left) / weighted_sum(weight, alone))
+
+    def leave_one_out(self) -> LeaveOneOut:
+        """Compute leave-one-out predictions of the training rows, each of an exact fit without the row.
+
+        Returns
+        -------
+        LeaveOneOut
+            Means per unit of exposure or trials, of shape (n, 1); `error` is the mean deviance.
+        """
+        fit = as_fitted(self)._fit
+        theta, occupied = fit.left_out
+        return LeaveOneOut(fit.outcome.family.mean(theta)[:, None], fit.deviance, occupied.copy())
+
+    def residuals(self) -> Residuals:
+        """Return deviance residuals of leave-one-out fits, and leverages, of the training rows.
+
+        Returns
+        -------
+        Residuals
+            `fitted` are means; `residual` signed roots of deviances, whose unit, `noise`, is the root of dispersion.
+        """
+        fit = as_fitted(self)._fit
+        weight, code = fit.smoother.weight.copy(), fit.smoother.units.code
+        theta, leverage, _ = fit.leverages(np.arange(len(weight)))
+        residual = np.where(weight > 0, deviance_residuals(fit.outcome, fit.left_out[0]), 0.0)
+        noise, code = np.full(len(weight), np.sqrt(fit.scale)), None if code is None else code.copy()
+        return Residuals(fit.outcome.family.mean(theta), residual, leverage, noise, weight, code, self.index_)
+
+    def summary(self) -> Summary:
+        """Summarise the fit: windows, effective parameters, deviances and dispersion.
+
+        Returns
+        -------
+        Summary
+            A record that prints well, with `trace`, `deviance`, `loo_deviance`, `d2`, `loo_d2` and `dispersion`.
+        """
+        model = as_fitted(self)
+        fit, places = model._fit, model.places_
+        theta, leverage, by_prior = fit.leverages(fit.judged[0])
+        alone = fit.mean_deviance(np.full(len(theta), fit.outcome.family.link(np.array(fit.outcome.mean))))
+        within, rows = fit.mean_deviance(theta), fit.smoother.rows
+        without = "leave-one-out" if fit.smoother.units.code is None else "leave-cluster-out"
+        chosen = f"bandwidths {model.bandwidth!r}" if isinstance(model.bandwidth, str) else "bandwidths given"
+        values: dict[str, Any] = {
+            "rows": rows,
+            "left_out": fit.smoother.units.name,
+            "kernel": get_kernel(model.kernel).name,
+            "chosen": chosen + windows_in_words(places),
+            "columns": printed_columns(places),
+            "trace": fit.mean_over_judged(leverage) * rows,
+            "deviance": within,
+            "loo_deviance": fit.deviance,
+            "d2": 1.0 - within / alone if alone > 0 else np.nan,
+            "loo_d2": 1.0 - fit.deviance / alone if alone > 0 else np.nan,
+            "dispersion": fit.dispersion,
+            "by_prior": by_prior,
+        }
+        facts = {
+            "family": f"{model.family}, degree {model.degree}",
+            "effective parameters": f"{values['trace']:.2f}",
+            "mean deviance": f"{within:.4g}, {without} {fit.deviance:.4g}",
+            "D2": f"{values['d2']:.4g}, {without} {values['loo_d2']:.4g}",
+            "dispersion": f"{fit.dispersion:.4g}",
+        }
+        if by_prior:
+            facts["decided by the prior"] = f"{by_prior} row(s)"
+        title = f"{type(self).__name__}: {rows:g} rows, {self.n_features_in_} columns, 1 output"
+        return Summary(title, values, facts)

@@ -1,0 +1,230 @@
+"""The fitted local likelihood: a smoother of counts and sizes, its maxima at points, and their errors.
+
+Of the maxima theta with the readouts r of `local_maximum`, scores l' of a unit have the variance ``phi (-l'') / s`` in
+a row of s units, so that::
+
+    var theta = phi sum_j (w_j K_j s_j)^2 (r . z_j)^2 (-l''_j) / (w_j s_j)                                           (1)
+
+and those of clusters are sums of products of left-out scores instead. Confidence intervals are around
+``2 theta_h - theta_(sqrt(2) h)``, whose bias of second order is zero, with the shares of both in (1), at bandwidths
+times n^(-1/20): of 300 samples of 200 rows, a logistic and a Poisson sine and line, 95 percent intervals cover 93.7 to
+94.3 in a hundred; at the bandwidths themselves 91 to 94.6, and around theta 87 to 94. Of a prior scores have
+their variance, too, so that without a row it is that of the posterior.
+
+T. Hastie, R. Tibshirani, JASA 82 (1987), 559-567; J. Fan, N. E. Heckman and M. P. Wand, JASA 90 (1995), 141-150.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernpool.core import Problem, Units
+from kernpool.execution.progress import current_progress
+from kernpool.execution.threads import weighted_sum
+from kernpool.likelihood.criterion import deviance_residuals, filled
+from kernpool.likelihood.local_maximum import (
+    LocalMaxima,
+    Outcome,
+    PairBlock,
+    maxima_of,
+    maximise,
+    over_pairs,
+    planes_of,
+)
+from kernpool.likelihood.moved_queries import can_move, squared_pulls
+from kernpool.likelihood.predictive import Predictive
+from kernpool.pooling import limit_values
+from kernpool.smoother import EvaluationPoints, Smoother
+
+Array = NDArray[np.float64]
+
+WIDER = math.sqrt(2.0)
+NARROWER = -0.05  # power of the number of rows
+MOST_ROWS = 4096  # whose left-out fits say how large deviance and dispersion are
+STRETCH = 4  # gaps, of a cluster of rows next to each other
+
+
+@dataclass(frozen=True, eq=False)
+class LikelihoodSmoother:
+    """Fitted local likelihood.
+
+    Parameters
+    ----------
+    smoother : Smoother
+        Rows and windows; its values are counts (amounts, successes) and sizes, (n, 2).
+    outcome : Outcome
+        The same, and their family.
+    """
+
+    smoother: Smoother
+    outcome: Outcome
+
+    def maxima(self, problem: Problem) -> LocalMaxima:
+        """Return the local maxima at the queries of a problem of the smoother."""
+        recipe = self.smoother.recipe
+        return maximise(problem, self.outcome, recipe.degree, n_jobs=recipe.n_jobs, progress=current_progress())
+
+    def means(self, points: EvaluationPoints) -> tuple[LocalMaxima, Array]:
+        """Return the local maxima at points, and means, in empty windows as the recipe says, with its warning."""
+        recipe, problem = self.smoother.recipe, self.smoother.problem(points)
+
+        def nearest(rows: NDArray[np.intp]) -> Array:
+            total, size = limit_values(problem, rows, recipe.empty, recipe.n_jobs).T
+            return np.asarray((total / size)[:, None])
+
+        found = self.maxima(problem)
+        mean = self.outcome.family.mean(found.theta)[:, None]
+        return found, recipe.fill_empty(mean, found.occupied, nearest)[:, 0]
+
+    @cached_property
+    def left_out_problem(self) -> Problem:
+        """The training rows as queries, each without itself and what is left out with it."""
+        return self.smoother.left_out_problem(self.smoother.exclusion)
+
+    @cached_property
+    def left_out(self) -> tuple[Array, NDArray[np.bool_]]:
+        """Linear predictors of the training rows, left out, of empty windows that of the mean, and which are not."""
+        found = self.maxima(self.left_out_problem)
+        return filled(self.outcome, found), found.occupied
+
+    @cached_property
+    def judged(self) -> tuple[NDArray[np.intp], Array]:
+        """Rows of positive weight, at most so many, and their linear predictors, left out."""
+        (rows,) = np.nonzero(self.smoother.weight > 0)
+        if len(rows) <= MOST_ROWS:
+            return rows, self.left_out[0][rows]
+        rows = np.sort(np.random.default_rng(0).permutation(rows)[:MOST_ROWS])
+        return rows, filled(self.outcome, self.maxima(self.left_out_problem.block(rows)))
+
+    def mean_over_judged(self, values: Array) -> float:
+        """Return the mean of finite values of the rows of `judged`."""
+        weight = np.where(np.isfinite(values), self.smoother.weight[self.judged[0]], 0.0)
+        return float(weighted_sum(weight, np.where(weight > 0, values, 0.0)) / max(float(weight.sum()), 1e-300))
+
+    def mean_deviance(self, theta: Array) -> float:
+        """Return the mean deviance of the rows of `judged` at linear predictors."""
+        return self.mean_over_judged(deviance_residuals(self.outcome, theta, self.judged[0]) ** 2)
+
+    @cached_property
+    def deviance(self) -> float:
+        """Mean deviance of training rows, left out."""
+        return self.mean_deviance(self.judged[1])
+
+    @cached_property
+    def dispersion(self) -> float:
+        """Mean of Pearson's squares of training rows, left out: variance over that of the family."""
+        (rows, theta), outcome = self.judged, self.outcome
+        mean, y = outcome.family.mean(theta), outcome.y[rows]
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            ratio = (y / mean - 1.0) ** 2  # squares of small amounts would be zero
+            if outcome.family.name != "gamma":
+                ratio *= outcome.size[rows] * mean**2 / outcome.family.variance(mean)
+        return self.mean_over_judged(ratio)
+
+    @property
+    def scale(self) -> float:
+        """What variances of the family are multiplied by: of counts and several trials at least one, of labels one."""
+        if self.outcome.family.name == "gamma":
+            return self.dispersion
+        return 1.0 if self.outcome.family.has_logit and np.all(self.outcome.size == 1) else max(1.0, self.dispersion)
+
+    def leverages(self, rows: NDArray[np.intp]) -> tuple[Array, Array, int]:
+        """Return linear predictors at training rows, how far a unit moves its own, and how many have a prior."""
+        problem, outcome = self.smoother.problem(self.smoother.training).block(rows), self.outcome
+        found = self.maxima(problem)
+        curvature = outcome.size[rows] * outcome.family.derivatives(outcome.y[rows], found.theta)[1]
+        with np.errstate(over="ignore", invalid="ignore"):
+            leverage = curvature * found.readout[:, 0] * np.exp(problem.log_own - found.log_units)
+        leverage = np.where(found.occupied & (self.smoother.weight[rows] > 0), leverage, 0.0)
+        return filled(outcome, found), leverage, int(np.count_nonzero(found.by_prior))
+
+    @property
+    def units(self) -> Units:
+        """Units whose rows share noise: rows, clusters, or with a gap stretches of four times as many places."""
+        order = self.smoother.exclusion
+        if order is None or not order.gap:
+            return self.smoother.units
+        return Units(order.code // (STRETCH * order.gap), "cluster")
+
+    def predictive(self, points: EvaluationPoints, size: Array) -> Predictive:
+        """Return the distributions of new outputs of some size at points.
+
+        Successes of trials that vary more than binomial ones have normal logits, of that variance of probabilities.
+        """
+        theta, error = self.estimate(points, corrected=False)
+        outcome, scale = self.outcome, self.scale
+        if outcome.family.has_logit and scale > 1.0:
+            trials = float(weighted_sum(self.smoother.weight, outcome.size) / self.smoother.rows)
+            variance = np.maximum(outcome.family.variance(outcome.family.mean(theta)), np.finfo(np.float64).tiny)
+            error = np.sqrt(error**2 + (scale - 1.0) / (trials - 1.0) / variance)
+        return Predictive(outcome.family, theta, error, size, scale)
+
+    def estimate(self, points: EvaluationPoints, *, corrected: bool) -> tuple[Array, Array]:
+        """Return linear predictors and their standard errors at points, NaN in empty windows.
+
+        Where narrower windows are empty, do not determine a plane, or have a prior, they are not corrected.
+        """
+        if not corrected:
+            return self._estimate(points, None)
+        narrow = replace(self, smoother=self.smoother.widened(self.smoother.rows**NARROWER))
+        theta, error = narrow._estimate(points, replace(narrow, smoother=narrow.smoother.widened(WIDER)))
+        (alone,) = np.nonzero(np.isnan(theta))
+        if alone.size:
+            theta[alone], error[alone] = self._estimate(points.rows(alone), None)
+        return theta, error
+
+    def _estimate(
+        self, points: EvaluationPoints, wide: LikelihoodSmoother | None, moves: bool = True
+    ) -> tuple[Array, Array]:
+        problem, outcome, recipe = self.smoother.problem(points), self.outcome, self.smoother.recipe
+        wider = None if wide is None else wide.smoother.problem(points)
+        theta, square = np.full((2, len(problem.query)), np.nan)
+        code, (n, scale) = self.units.code, (len(outcome.y), self.scale)
+
+        def put(queries: Any, found: LocalMaxima, other: LocalMaxima | None, variance: Array) -> None:
+            theta[queries], square[queries] = found.theta, np.where(found.occupied, variance, np.nan)
+            if other is not None:
+                # One fit that a prior fills up, or of a rank, that the other has not is another fit.
+                alike = ~(found.by_prior | other.by_prior) & (found.rank == other.rank)
+                theta[queries] = np.where(alike, 2.0 * found.theta - other.theta, np.nan)
+
+        if moves and code is None and can_move(problem, outcome, recipe.degree):
+            found, other = self.maxima(problem), None if wider is None else self.maxima(wider)
+            put(slice(None), found, other, scale * squared_pulls(problem, outcome, found, other, WIDER, recipe.n_jobs))
+            (filled_up,) = np.nonzero(found.by_prior)
+            if filled_up.size:
+                parts = self._estimate(points.rows(filled_up), wide, moves=False)
+                theta[filled_up], square[filled_up] = parts[0], parts[1] ** 2
+            return theta, np.sqrt(square)
+        units = self.smoother.weight * outcome.size
+        one = np.divide(scale, units, where=units > 0, out=np.zeros(n))
+        if code is not None:
+            number = np.unique(code, return_inverse=True)[1]
+            score = outcome.family.derivatives(outcome.y, self.left_out[0])[0]
+            clusters = float(number.max()) + 1.0
+
+        def work(block: PairBlock) -> None:
+            found, other = maxima_of(block, outcome), None
+            planes = planes_of(block, outcome, found)
+            pull, curvature = planes.pull, planes.curvature
+            if wider is not None:
+                broad = PairBlock.of(wider, block.queries, recipe.degree)
+                other = maxima_of(broad, outcome)
+                broader = planes_of(broad, outcome, other)
+                pull = 2.0 * pull - broader.pull
+                curvature = np.where(block.alpha > 0, curvature, broader.curvature)
+            if code is None:
+                variance = np.einsum("mn,mn,mn,n->m", pull, pull, curvature, one)
+            else:
+                of_units = np.stack([np.bincount(number, row * score) for row in pull])
+                variance = np.sum(of_units**2, axis=1) * (clusters / max(clusters - 1.0, 1.0))
+            put(block.queries, found, other, variance + planes.prior)
+
+        over_pairs(problem, recipe.degree, work, recipe.n_jobs, current_progress())
+        return theta, np.sqrt(square)
