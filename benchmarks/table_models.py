@@ -37,6 +37,7 @@ from kernpool import (
     KernelStackingClassifier,
     KernelStackingRegressor,
     LocalLinearRegressor,
+    LocalLogisticClassifier,
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
 )
@@ -303,4 +304,5 @@ CLASSIFIERS = {
     ),
     "stacking": _ours(KernelStackingClassifier),
     "Nadaraya-Watson": _ours(NadarayaWatsonClassifier, says_error=True),
+    "local logistic": _ours(LocalLogisticClassifier),
 }

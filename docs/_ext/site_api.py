@@ -24,7 +24,7 @@ GROUPS = {
     "Nearest Floor",
     "Estimators": "NadarayaWatsonRegressor LocalLinearRegressor LocalPolynomialRegressor NadarayaWatsonClassifier "
     "KernelStackingRegressor KernelStackingClassifier PartiallyLinearRegressor VaryingCoefficientRegressor "
-    "save_model load_model",
+    "LocalLikelihoodRegressor LocalLogisticClassifier save_model load_model",
     "Confidence intervals": "Prediction ClassPrediction Interval Residuals Summary InferenceWarning",
     "Explanations": "Explanation row_diagnostics",
     "Hypothesis tests": "TestResult specification_test",

@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 
 from kernpool import (
+    LocalLikelihoodRegressor,
     LocalLinearRegressor,
     LocalPolynomialRegressor,
-    NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
     Nearest,
     ResidualDisplay,
@@ -20,7 +20,8 @@ sample = make_sine_power(random_state=0)
 x, y, query = sample.x_train, sample.y_train, np.linspace(0.5, 4.5, 9)
 X, Q = x[:, None], query[:, None]
 groups = np.arange(len(x)) % 2
-d, new = pd.DataFrame({"x": x, "y": y}), pd.DataFrame({"x": query})
+count, hit = np.floor(y - y.min()), np.where(groups, y > 2, y > 4)
+d, new = pd.DataFrame({"x": x, "y": y, "count": count, "hit": hit}), pd.DataFrame({"x": query})
 
 
 def local(kernel, h, degree, coefficient=0):
@@ -30,6 +31,20 @@ def local(kernel, h, degree, coefficient=0):
         root = np.sqrt(kernel(np.abs(x - q) / width))
         design = np.vander(x - q, degree + 1, increasing=True)
         found.append(np.linalg.lstsq(root[:, None] * design, root * y, rcond=None)[0][coefficient])
+    return np.array(found)
+
+
+def likelihood(kernel, h):
+    """Counts: steps of Newton to the line of the log of the mean with the largest weighted likelihood."""
+    found = []
+    for q in query:
+        weight, design = kernel(np.abs(x - q) / h), np.vander(x - q, 2, increasing=True)
+        line = np.array([np.log(weight @ count / weight.sum()), 0.0])
+        for _ in range(30):
+            mean = np.exp(design @ line)
+            hessian = (design * (weight * mean)[:, None]).T @ design
+            line = line + np.linalg.solve(hessian, design.T @ (weight * (count - mean)))
+        found.append(np.exp(line[0]))
     return np.array(found)
 
 

@@ -17,6 +17,7 @@ mixed, mixed_new = np.column_stack([x, g]), np.column_stack([query, g_new])
 same = g_new[:, None] == g
 female = np.where(np.arange(len(x)) % 3, "no", "yes")
 wage = pd.DataFrame({"educ": 8 + x, "exper": np.arange(len(x)) % 20.0, "female": female, "lwage": y, "n": 1})
+wage["union"] = (y > 3) ^ (wage["exper"] < 5)
 new, folder = wage[["educ", "exper", "female"]].head(3), Path(tempfile.mkdtemp(), "model")
 
 

@@ -23,7 +23,9 @@ import kernpool
 from kernpool import (
     KernelStackingClassifier,
     KernelStackingRegressor,
+    LocalLikelihoodRegressor,
     LocalLinearRegressor,
+    LocalLogisticClassifier,
     LocalPolynomialRegressor,
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
@@ -43,8 +45,8 @@ Y_AT = np.array([0.25, -1.0, 0.5, 0.125])
 LABEL = np.where(Y > 0, "warm", "cold")
 
 # What an argument of data is given, by its name: among the rows of a fit, and at new points.
-ROWS = {"X": X[:, None], "y": Y, "sample_weight": WEIGHT, "groups": GROUP}
-POINTS = {"X": AT[:, None], "y": Y_AT, "sample_weight": WEIGHT[:4]}
+ROWS = {"X": X[:, None], "y": Y, "sample_weight": WEIGHT, "groups": GROUP, "exposure": WEIGHT}
+POINTS = {"X": AT[:, None], "y": Y_AT, "sample_weight": WEIGHT[:4], "exposure": WEIGHT[:4]}
 SHIFTED = {"X_calibration": X[::2, None] + 0.0625, "y_calibration": Y[::2]}
 PAIRS = {"query": AT, "key": X, "value": Y, "key_weight": WEIGHT, "weight": WEIGHT}
 DATA = {*ROWS, *SHIFTED, *PAIRS}
@@ -56,6 +58,8 @@ ESTIMATORS = {
     "LocalPolynomialRegressor": lambda: LocalPolynomialRegressor(bandwidth=0.75, degree=1),
     "PartiallyLinearRegressor": lambda: PartiallyLinearRegressor(linear=[1], bandwidth=0.75),
     "VaryingCoefficientRegressor": lambda: VaryingCoefficientRegressor(by=[0], bandwidth=0.75),
+    "LocalLikelihoodRegressor": lambda: LocalLikelihoodRegressor(bandwidth=0.75),
+    "LocalLogisticClassifier": lambda: LocalLogisticClassifier(bandwidth=3.0),
     "NadarayaWatsonClassifier": lambda: NadarayaWatsonClassifier(bandwidth=0.75),
     "KernelStackingClassifier": lambda: KernelStackingClassifier(NadarayaWatsonClassifier(bandwidth=0.75)),
     "KernelStackingRegressor": lambda: KernelStackingRegressor(LocalLinearRegressor(bandwidth=0.75)),
@@ -70,6 +74,11 @@ def columns_for(owner, X):
     return np.column_stack([X, np.mod(7.0 * X, 2.0)]) if owner in WITH_COEFFICIENTS else X
 
 
+def outcome_for(owner, y=Y):
+    """Return y as the estimator takes it: counts are not negative."""
+    return LABEL if "Classifier" in owner and y is Y else np.abs(y) if owner == "LocalLikelihoodRegressor" else y
+
+
 # Further arguments that a call needs, or in which it is quick.
 NEEDED = {
     "bootstrap": {"n_resamples": 5},
@@ -78,6 +87,8 @@ NEEDED = {
     "pool_cdf": {"y": [0.0, 0.5]},
     "specification_test": {"n_resamples": 19},
     "prediction_interval": {"method": "split", "level": 0.8},
+    "LocalLikelihoodRegressor.prediction_interval": {"level": 0.8},
+    "LocalLikelihoodRegressor.quantile": {"q": [0.25, 0.5]},
     "predict_set": {"level": 0.8},
 }
 # Arguments that are not given in a call, with the reason.
@@ -149,10 +160,9 @@ class Call:
 @cache
 def fitted(owner):
     make = ESTIMATORS[owner]
-    y = LABEL if "Classifier" in owner else Y
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of learned models that have not converged
-        return make().fit(X=columns_for(owner, ROWS["X"]), y=y)
+        return make().fit(X=columns_for(owner, ROWS["X"]), y=outcome_for(owner))
 
 
 def call_of(name):
@@ -166,6 +176,7 @@ def call_of(name):
         if "Classifier" in owner:
             known = known | {"y": LABEL if method in FITTING else np.array(["warm", "cold", "cold", "warm"])}
             known |= {"y_calibration": LABEL[::2]}
+        known |= {"y": outcome_for(owner, known["y"])}
         data = {
             argument: columns_for(owner, known[argument]) if "X" in argument else known[argument] for argument in given
         }
@@ -394,7 +405,7 @@ FITTED = [name.partition(".")[0] for name in TABLE if name.endswith(".fit")]
 def test_every_fit_warns_of_copied_rows(owner):
     model = ESTIMATORS[owner]()
     x = np.random.default_rng(3).uniform(size=(N, 1))  # labels could be equal by chance where x has ties
-    y = LABEL if "Classifier" in owner else Y
+    y = outcome_for(owner)
     with pytest.warns(kernpool.RepeatedRowsWarning, match="drop duplicates"):
         model.fit(X=columns_for(owner, np.concatenate([x, x])), y=np.concatenate([y, y]))
 
@@ -474,7 +485,7 @@ def _ask(owner, method, rows, points):
     """Return the answer of a method of a model that is fitted to these rows, at these points."""
     name = f"{owner}.{method}"
     call = call_of(name)
-    model = ESTIMATORS[owner]().fit(rows(X), LABEL if "Classifier" in owner else Y)
+    model = ESTIMATORS[owner]().fit(rows(X), outcome_for(owner))
     changed = {"X": points(AT)}
     if "X_calibration" in call.data:
         changed["X_calibration"] = points(SHIFTED["X_calibration"][:, 0])

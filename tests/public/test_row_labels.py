@@ -33,14 +33,14 @@ TABLES = {
 CLASSES = pandas.Series(np.where(Y > 0, "warm", "cold"), LABELS)
 BY_ROW = {  # arguments with an entry for each row of a table
     **dict.fromkeys(("y", "y_calibration", "value", "endog", "y_train", "prediction", "truth", "time"), Y),
-    **dict.fromkeys(("sample_weight", "key_weight", "weight"), WEIGHT),
+    **dict.fromkeys(("sample_weight", "key_weight", "weight", "exposure"), WEIGHT),
     "groups": GROUP,
     "self_index": pandas.Series(np.arange(N), LABELS),
     "attn_mask": pandas.DataFrame(np.ones((N, N), dtype=bool), index=LABELS),
     "interval": (Y - 1.0, Y + 1.0),
 }
 TOGETHER = (  # arguments that are of the same rows
-    {"y", "sample_weight", "groups", "time", "interval"}, {"y_calibration", "groups"},
+    {"y", "sample_weight", "groups", "time", "interval", "exposure"}, {"y_calibration", "groups"},
     {"value", "key_weight", "weight"}, {"prediction", "truth"},
 )  # fmt: skip
 NEEDED = {"y", "y_calibration", "value", "endog", "prediction", "interval", "y_train"}
@@ -51,9 +51,9 @@ columns composition confidence cotangent criterion deep degree delta empty estim
 factor factors feature feature_names features fill force frac geometry grid_resolution is_sorted it
 k kernel kernels keys kind language level levels load log_profile log_slope make max_bytes memory method
 missing model n_columns n_jobs n_queries n_resamples name null of output parameters path points prediction_interval
-prediction_method problem profile progress quantity queries query_code random_state resampled return_sorted
+prediction_method problem profile progress q quantity queries query_code random_state resampled return_sorted
 return_std rows seed self simultaneous size slices sort state statistic style subsample support target thresholds
-title tol u variance wanted weights which window x_label xvals y_bandwidth y_label
+title tol trials u variance wanted weights which window x_label xvals y_bandwidth y_label
 """
 LABELLED_OTHERWISE = {  # of these calls the argument is something else
     ("explore", "query"), ("explore", "truth"), ("KernelCurveDisplay.from_estimator", "truth"),
@@ -62,6 +62,7 @@ LABELLED_OTHERWISE = {  # of these calls the argument is something else
 MORE = {
     "self_index": {"exclude_self": True},
     "prediction_interval": {"method": "split", "level": 0.6},
+    "LocalLikelihoodRegressor.prediction_interval": {"level": 0.6},
     "predict_set": {"level": 0.6},
     "pool_cdf": {"y": Y.to_frame()},
     "cdf": {"y": Y.to_frame()},
@@ -116,6 +117,8 @@ def owners(request):
         "VaryingCoefficientRegressor": kernpool.VaryingCoefficientRegressor(by=[0], bandwidth=0.8).fit(
             with_linear(x), Y.to_numpy()
         ),
+        "LocalLikelihoodRegressor": kernpool.LocalLikelihoodRegressor(bandwidth=0.8).fit(x, Y.to_numpy() + 2.0),
+        "LocalLogisticClassifier": kernpool.LocalLogisticClassifier(bandwidth=0.8).fit(x, CLASSES.to_numpy()),
         "NadarayaWatsonClassifier": classifier,
         "KernelStackingRegressor": kernpool.KernelStackingRegressor(regressor).fit(x, Y.to_numpy()),
         "KernelStackingClassifier": kernpool.KernelStackingClassifier(classifier).fit(x, CLASSES.to_numpy()),
@@ -131,7 +134,7 @@ def _call(owners, full, name, changed):
     function = getattr(owners.get(owner) or getattr(kernpool, owner, kernpool), part)
     if owner == "ConditionalDistribution" and part in ("pit", "crps"):
         function = getattr(owners["LocalLinearRegressor"].conditional_distribution(_table("X", owners, full)), part)
-    given = MORE.get(name, {}) | MORE.get(part, {})
+    given = MORE.get(name, {}) | MORE.get(full, MORE.get(part, {}))
     by_row = _by_row(full)
     if part == "fit":
         function = clone(function.__self__).fit
@@ -161,6 +164,7 @@ def _call(owners, full, name, changed):
 
 def _by_row(full):
     classes = dict.fromkeys(("y", "y_calibration"), CLASSES) if "Classifier" in full else {}
+    classes |= {"y": Y + 2.0} if "Likelihood" in full else {}  # counts are not negative
     return BY_ROW | classes | MORE.get(full.rpartition(".")[2], {})
 
 
