@@ -60,6 +60,8 @@ def read(result: Any, axes: str = "points", **units: str) -> Fields:
 def limits(frame: Any, name: str) -> Fields:
     """Return the column of a frame of pandas or polars that has a name, or those of all outputs, side by side."""
     found = [np.asarray(frame[each]) for each in frame.columns if each.startswith(name)]
+    if not found:
+        raise AttributeError(f"no column {name}")
     return one(found[0] if len(found) == 1 else np.column_stack(found), "y")
 
 
@@ -77,6 +79,8 @@ def register(name: str, ask: Callable[[Any, Study], Fields], **kind: float) -> N
 register("predict", lambda m, s: one(m.predict(s.query), "y"))
 register("return_std", lambda m, s: one(m.predict(s.query, return_std=True)[1], "dy"))
 register("predict_proba", lambda m, s: one(m.predict_proba(s.query)))
+register("decision_function", lambda m, s: one(m.decision_function(s.query)))
+register("predict_log_proba", lambda m, s: one(m.predict_log_proba(s.query)))
 register("probability std", lambda m, s: one(m.predict_proba(s.query, return_std=True)[1]))
 register("probability_interval", lambda m, s: interval(m.probability_interval(s.query)))
 for method in ("lac", "aps"):

@@ -18,7 +18,9 @@ from kernpool import (
     Floor,
     KernelStackingClassifier,
     KernelStackingRegressor,
+    LocalLikelihoodRegressor,
     LocalLinearRegressor,
+    LocalLogisticClassifier,
     LocalPolynomialRegressor,
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
@@ -283,6 +285,20 @@ register("varying by places", VaryingCoefficientRegressor("gaussian", 4000.0, by
          geographic=("lat", "lon")), "a lat lon")  # fmt: skip
 register("varying at scales of their own", VaryingCoefficientRegressor("gaussian", "multiscale", by=["a"]), "a b")
 register("varying by levels", VaryingCoefficientRegressor("gaussian", 0.5, by=["a", "c"], smoothing=[0.3]), "a b c")
+
+# ------------------------------------------------------------------------------------------------ local likelihood
+
+COUNTS = {"y": np.floor(2.0 * np.exp(Y)), "seen": np.floor(2.0 * np.exp(SEEN))}
+LIKELIHOOD = LocalLikelihoodRegressor("gaussian", 0.4)
+register("counts", LIKELIHOOD, "a b", **COUNTS)
+register("counts in groups", LIKELIHOOD, "a b", by_row={"groups": GROUPS, "sample_weight": WEIGHT}, **COUNTS)
+register("counts with a gap", clone(LIKELIHOOD).set_params(gap=2), "a b", by_row={"time": TIME}, **COUNTS)
+register("counts to the nearest", LocalLikelihoodRegressor("epanechnikov", 1.0, window=Nearest(30)), "a b", **COUNTS)
+register("amounts by circles", LocalLikelihoodRegressor("gaussian", [3.0], family="gamma", periodic={"h": 24.0}), "h",
+         y=np.exp(Y), seen=np.exp(SEEN))  # fmt: skip
+register("yes or no", LocalLikelihoodRegressor("gaussian", 0.4, family="binomial", degree=0, smoothing=[0.3]), "a c",
+         y=1.0 * (Y > 1.0), seen=1.0 * (SEEN > 1.0))  # fmt: skip
+register("logistic classes", LocalLogisticClassifier("gaussian", 0.5))
 
 # ------------------------------------------------------------------------------------------------ classes and stacks
 

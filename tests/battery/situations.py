@@ -304,8 +304,8 @@ class UnitsOfY(Situation):
     factor, origin = 4.0, 10.0
 
     def lacks(self, study: Study) -> str:
-        if study.classifies:
-            return "classes have no unit"
+        if study.classifies or hasattr(study.estimator, "family"):
+            return "classes and counts have no unit"
         return "an empty window has the value zero" if getattr(study.estimator, "empty", "") == "zero" else ""
 
     def change(self, study: Study) -> Study:
