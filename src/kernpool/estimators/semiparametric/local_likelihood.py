@@ -534,18 +534,18 @@ class LocalLikelihoodRegressor(NamedCalls, RegressorMixin, FittedModel, BaseEsti
         """
         X, y, sample_weight = map(computed, (X, y, sample_weight))
         refuse_other_labels(X=X, y=y, sample_weight=sample_weight, exposure=exposure, trials=trials)
-        model = as_fitted(self)
+        family = as_fitted(self)._family
         value = column_or_1d(as_outputs(y, type(self).__name__)).astype(np.float64)
-        size = sizes_of(model._family, len(value), exposure, trials)
-        check_outputs(model._family, value, size, trials)
-        weight = np.ones(len(value))
-        if sample_weight is not None:
-            weight = as_real_array("sample_weight", sample_weight).astype(np.float64)
-        outcome = Outcome(model._family, value / size, size, float(weight @ value / (weight @ size)), np.zeros(0))
+        size = sizes_of(family, len(value), exposure, trials)
+        check_outputs(family, value, size, trials)
+        weight = size if sample_weight is None else size * as_real_array("sample_weight", sample_weight)
+        y = value / size
         with np.errstate(divide="ignore", invalid="ignore"):
-            left = deviance_residuals(outcome, model._family.link(self.predict(X))) ** 2
-            alone = deviance_residuals(outcome, model._family.link(np.full(len(value), outcome.mean))) ** 2
-            return float(1.0 - weighted_sum(weight, left) / weighted_sum(weight, alone))
+            left, alone = (
+                weighted_sum(weight, family.deviance(y, family.link(mean)))
+                for mean in (self.predict(X), np.average(y, weights=weight))
+            )
+            return float(1.0 - left / alone)
 
     def leave_one_out(self) -> LeaveOneOut:
         """Compute leave-one-out predictions of the training rows, each of an exact fit without the row.
