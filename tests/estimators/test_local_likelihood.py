@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy import stats
+from scipy.special import expit, logit, xlogy
 from sklearn.metrics import d2_tweedie_score, log_loss
 
 from kernpool import (
@@ -26,7 +27,6 @@ from kernpool import (
 )
 from kernpool.likelihood import families as likelihood_families
 from kernpool.likelihood.criterion import Deviance
-from tests.support import local_likelihood as dense
 from tests.support.searches import canonical_rows, check_derivatives, objective_of
 
 STORED = json.loads((Path(__file__).parent / "likelihood_numbers.json").read_text(encoding="utf-8"))
@@ -36,6 +36,74 @@ OF = {"binomial": DATA["b"], "poisson": DATA["c"], "gamma": DATA["g"]}
 FAMILIES = list(OF)
 AT = np.linspace(0.05, 0.95, 10)[:, None]
 N = len(X)
+
+
+def mean_of(family, theta):
+    return expit(theta) if family == "binomial" else np.exp(theta)
+
+
+def link_of(family, mean):
+    return logit(mean) if family == "binomial" else np.log(mean)
+
+
+def score(family, y, m):
+    """First and minus the second derivative of the log likelihood by the link, for a gamma of shape one."""
+    if family == "binomial":
+        return y - m, m * (1 - m)
+    return (y - m, m) if family == "poisson" else (y / m - 1, y / m)
+
+
+def deviance(family, y, m):
+    """Twice the distance of the log likelihood to the best one, for each unit of weight."""
+    if family == "binomial":
+        return 2 * (xlogy(y, y / m) + xlogy(1 - y, (1 - y) / (1 - m)))
+    return 2 * (xlogy(y, y / m) - (y - m)) if family == "poisson" else 2 * ((y - m) / m - np.log(y / m))
+
+
+def fit_at(kernel, offset, y, weight, family, degree=1, ridge=0.0):
+    """Return the link at one query and its model-based standard error (of a gamma: of shape one).
+
+    A ridge, per squared unit of each column, penalises half of the squares of slopes.
+    """
+    kernel, offset, y, weight = (a[kernel * weight > 0] for a in (kernel, offset, y, weight))
+    z = np.column_stack([np.ones(len(y)), offset / (unit := np.abs(offset).max(axis=0))])[:, : None if degree else 1]
+    penalty = np.append(0.0, ridge / unit**2)[: z.shape[1]]
+    w = kernel * weight
+    beta = np.zeros(z.shape[1])
+    beta[0] = link_of(family, w @ y / w.sum())
+
+    def loss(beta):
+        return w @ deviance(family, y, mean_of(family, z @ beta)) + penalty @ beta**2
+
+    for _ in range(100):
+        first, second = score(family, y, mean_of(family, z @ beta))
+        matrix = (z * (w * second)[:, None]).T @ z + np.diag(penalty)
+        step = np.linalg.solve(matrix, z.T @ (w * first) - penalty * beta)
+        while loss(beta + step) > loss(beta) * (1 + 1e-14):
+            step /= 2
+        beta = beta + step
+        if np.abs(step).max() < 1e-13 * (1 + np.abs(beta).max()):
+            break
+    second = score(family, y, mean_of(family, z @ beta))[1]
+    inverse = np.linalg.inv((z * (w * second)[:, None]).T @ z + np.diag(penalty))
+    return beta[0], np.sqrt((inverse @ (z * (w * kernel * second)[:, None]).T @ z @ inverse)[0, 0])
+
+
+def fits(kernel, query, key, y, family, degree=1, weight=None, ridge=0.0):
+    """Return links and standard errors of all queries, of kernel weights of shape (m, n)."""
+    weight = np.ones(len(y)) if weight is None else weight
+    each = [fit_at(row, key - q, y, weight, family, degree, ridge) for row, q in zip(kernel, query, strict=True)]
+    return np.transpose(each)
+
+
+def left_out(kernel, key, y, family, degree=1, weight=None, unit=None):
+    """Return the link of each row by a fit without one unit of it, or without all rows of its unit."""
+    weight = np.ones(len(y)) if weight is None else weight
+    found = np.empty(len(y))
+    for i, row in enumerate(kernel):
+        kept = weight - np.eye(len(y))[i] if unit is None else weight * (unit != unit[i])
+        found[i] = fit_at(row, key - key[i], y, kept, family, degree)[0]
+    return found
 
 
 def curve(family, bandwidth=0.15, kernel="gaussian", **options):
@@ -59,7 +127,7 @@ def of_peer(name):
 def test_links_are_those_of_generalized_linear_models(entry):
     family = entry["family"]
     found = curve(family, entry["h"]).fit(X, OF[family]).predict([[0.1], [0.3], [0.5], [0.7], [0.9]])
-    assert_allclose(dense.link_of(family, found), entry["values"], rtol=1e-9, atol=1e-10)
+    assert_allclose(link_of(family, found), entry["values"], rtol=1e-9, atol=1e-10)
 
 
 def in_window(entry):
@@ -117,9 +185,9 @@ def test_fits_and_errors_are_those_of_dense_sums(family, window, degree):
     options, y, at = WINDOWS[window], TWO[family], PLANE[:6] + 0.01
     constant = NadarayaWatsonRegressor(**options).fit(PLANE, y, sample_weight=WEIGHT)
     kernel = constant.attention_weights(at) / WEIGHT
-    link, error = dense.fits(kernel, at, PLANE, y, family, degree, WEIGHT)
+    link, error = fits(kernel, at, PLANE, y, family, degree, WEIGHT)
     model = LocalLikelihoodRegressor(family=family, degree=degree, **options).fit(PLANE, y, sample_weight=WEIGHT)
-    assert_allclose(model.predict(at), dense.mean_of(family, link), rtol=1e-9)
+    assert_allclose(model.predict(at), mean_of(family, link), rtol=1e-9)
     if not degree:
         assert_allclose(model.predict(at), constant.predict(at), rtol=1e-12)
     assert_allclose(model.get_prediction(at).link_standard_error, error * spread(model), rtol=1e-8)
@@ -131,11 +199,11 @@ def test_many_rows_are_fitted_at_moved_queries(family):
     x = np.random.default_rng(1).uniform(size=(2100, 1))
     y = np.random.default_rng(2).poisson(np.exp(np.sin(6 * x[:, 0]))) + (family == "gamma")
     model = curve(family, 0.05).fit(x, y)
-    link, error = dense.fits(pooling_weights(x[:5], x, bandwidth=0.05), x[:5], x, y, family)
+    link, error = fits(pooling_weights(x[:5], x, bandwidth=0.05), x[:5], x, y, family)
     assert_allclose(model.predict(x)[:5], np.exp(link), rtol=1e-10)
     assert_allclose(model.get_prediction(x).link_standard_error[:5], error * spread(model), rtol=1e-8)
     others = np.where(np.eye(5, 2100), 0.0, pooling_weights(x[:5], x, bandwidth=0.05))
-    without = dense.fits(others, x[:5], x, y, family)[0]
+    without = fits(others, x[:5], x, y, family)[0]
     assert_allclose(model.leave_one_out().prediction[:5, 0], np.exp(without), rtol=1e-10)
 
 
@@ -148,13 +216,13 @@ def test_rows_are_left_out_as_by_refits(family, unit):
     y, given = TWO[family], UNITS[unit]
     kernel = pooling_weights(PLANE, PLANE, bandwidth=0.4)
     weight = given.get("sample_weight", np.ones(60))
-    theta = dense.left_out(kernel, PLANE, y, family, 1, weight, given.get("groups"))
+    theta = left_out(kernel, PLANE, y, family, 1, weight, given.get("groups"))
     model = curve(family, 0.4).fit(PLANE, y, **given)
-    mean = dense.mean_of(family, theta)
+    mean = mean_of(family, theta)
     assert_allclose(model.leave_one_out().prediction[:, 0], mean, rtol=1e-8)
-    error = np.average(dense.deviance(family, y, mean), weights=weight)
+    error = np.average(deviance(family, y, mean), weights=weight)
     assert model.leave_one_out().error == pytest.approx(error, rel=1e-8)
-    residual = np.sign(y - mean) * np.sqrt(dense.deviance(family, y, mean))
+    residual = np.sign(y - mean) * np.sqrt(deviance(family, y, mean))
     assert_allclose(model.residuals().residual, residual, rtol=1e-6, atol=1e-8)
 
 
@@ -162,7 +230,7 @@ def test_neighbours_within_a_gap_are_left_out():
     model = curve("poisson", gap=2).fit(X, OF["poisson"], time=np.arange(N))
     kept = np.abs(np.subtract.outer(np.arange(N), np.arange(N))) > 2
     kernel = pooling_weights(X, X, bandwidth=0.15) * kept
-    theta = dense.fits(kernel, X, X, OF["poisson"], "poisson")[0]
+    theta = fits(kernel, X, X, OF["poisson"], "poisson")[0]
     assert_allclose(model.leave_one_out().prediction[:, 0], np.exp(theta), rtol=1e-8)
 
 
@@ -172,8 +240,8 @@ def test_a_search_finds_the_least_deviance(family):
 
     def value(factor):
         kernel = pooling_weights(X, X, bandwidth=model.bandwidth_ * factor)
-        theta = dense.left_out(kernel, X, OF[family], family)
-        return np.mean(dense.deviance(family, OF[family], dense.mean_of(family, theta)))
+        theta = left_out(kernel, X, OF[family], family)
+        return np.mean(deviance(family, OF[family], mean_of(family, theta)))
 
     assert model.loo_deviance_ == pytest.approx(value(1.0), rel=1e-8)
     assert model.loo_deviance_ < min(value(0.95), value(1.05))
@@ -241,7 +309,7 @@ def test_intervals_stay_among_possible_means(family):
         assert np.all((found.lower >= 0) & (found.lower <= found.center) & (found.center <= found.upper))
         assert family != "binomial" or np.all(found.upper <= 1)
     naive = model.confidence_interval(AT, level=0.9, method="naive")
-    half = 0.5 * (dense.link_of(family, naive.upper) - dense.link_of(family, naive.lower))
+    half = 0.5 * (link_of(family, naive.upper) - link_of(family, naive.lower))
     assert_allclose(half, stats.norm.ppf(0.95) * model.get_prediction(AT).link_standard_error, rtol=1e-6)
 
 
@@ -297,14 +365,14 @@ THREE = np.array(["a", "b", "c"])[np.minimum(DATA["c"] // 2, 2)]
 def of_class(y):
     """Probabilities with the penalty on slopes: a tenth of a row at the query."""
     kernel = np.exp(-0.5 * ((AT - X.T) / 0.15) ** 2)
-    return dense.mean_of("binomial", dense.fits(kernel, AT, X, 1.0 * y, "binomial", ridge=0.1 * X.var())[0])
+    return mean_of("binomial", fits(kernel, AT, X, 1.0 * y, "binomial", ridge=0.1 * X.var())[0])
 
 
 def test_two_classes_are_a_binomial_and_more_are_each_against_the_rest():
     share = of_class(OF["binomial"])
     model = LocalLogisticClassifier("gaussian", 0.15).fit(X, np.where(OF["binomial"], "yes", "no"))
     assert_allclose(model.predict_proba(AT)[:, 1], share, rtol=1e-8)
-    assert_allclose(model.decision_function(AT), dense.link_of("binomial", share), rtol=1e-8)
+    assert_allclose(model.decision_function(AT), link_of("binomial", share), rtol=1e-8)
     np.testing.assert_array_equal(model.predict(AT), np.where(share > 0.5, "yes", "no"))
     found = model.probability_interval(AT)
     assert np.all((found.lower >= 0) & (found.upper <= 1) & (found.lower < found.upper))

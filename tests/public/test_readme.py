@@ -218,5 +218,5 @@ def test_both_languages_have_the_same_rows(names):
     tables = [
         [(line.count("|"), code_in(line)) for line in read(name).splitlines() if line.startswith("|")] for name in names
     ]
-    assert len(tables[0]) == (6 if names == READMES else 46 + 6 * 2)
+    assert len(tables[0]) == (6 if names == READMES else 47 + 6 * 2)
     assert tables[0] == tables[1]
