@@ -60,7 +60,8 @@ def _since(started):
 
 def main():
     if "--times" in sys.argv:
-        return times()
+        times()
+        return
     runs = int(sys.argv[1]) if len(sys.argv) > 1 else 400
     warnings.simplefilter("ignore")
     print("family    link  rows  covers 95  by point (.05 to .95)                       width")
