@@ -39,7 +39,7 @@ GROUPS = {
 }
 # Subpackages with names of their own, from those that callers meet to those that hold the parts.
 SUBPACKAGES = (
-    "torch", "dask", "datasets", "explorer", "pooling", "kernels", "bandwidth", "smoother", "inference",
+    "torch", "dask", "datasets", "explorer", "pooling", "kernels", "bandwidth", "smoother", "likelihood", "inference",
     "distribution", "conformal", "estimators", "displays", "core", "algorithms", "data", "execution", "cli",
 )  # fmt: skip
 FOREIGN = re.compile(r":(?:ref|func|class|meth|term):`([^<`]*?)\s*(?:<[^`]*>)?`")  # roles in their docstrings

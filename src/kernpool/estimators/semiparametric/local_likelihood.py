@@ -213,7 +213,7 @@ class LocalLikelihoodRegressor(NamedCalls, RegressorMixin, FittedModel, BaseEsti
     array([2.5, 0.3])
     >>> found = model.prediction_interval([[0.25]], level=0.9, exposure=8.0)
     >>> found.lower, found.upper
-    (array([13.]), array([29.]))
+    (array([13.]), array([27.]))
     """
 
     _: KW_ONLY
