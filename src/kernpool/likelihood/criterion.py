@@ -32,7 +32,8 @@ from kernpool.bandwidth.rules_of_thumb import rate_factor
 from kernpool.bandwidth.search.objective import STEEPEST, Evaluation, Objective, cost_of_empty
 from kernpool.core import Problem
 from kernpool.likelihood.families import Family
-from kernpool.likelihood.local_maximum import LocalMaxima, Outcome, PairBlock, maximise, over_pairs, planes_of
+from kernpool.likelihood.local_maximum import LocalMaxima, Outcome, PairBlock, over_pairs, planes_of
+from kernpool.likelihood.moved_queries import maximise
 
 Array = NDArray[np.float64]
 

@@ -28,16 +28,8 @@ from kernpool.core import Problem, Units
 from kernpool.execution.progress import current_progress
 from kernpool.execution.threads import weighted_sum
 from kernpool.likelihood.criterion import deviance_residuals, filled
-from kernpool.likelihood.local_maximum import (
-    LocalMaxima,
-    Outcome,
-    PairBlock,
-    maxima_of,
-    maximise,
-    over_pairs,
-    planes_of,
-)
-from kernpool.likelihood.moved_queries import can_move, squared_pulls
+from kernpool.likelihood.local_maximum import LocalMaxima, Outcome, PairBlock, maxima_of, over_pairs, planes_of
+from kernpool.likelihood.moved_queries import can_move, maximise, squared_pulls
 from kernpool.likelihood.predictive import Predictive
 from kernpool.pooling import limit_values
 from kernpool.smoother import EvaluationPoints, Smoother

@@ -209,28 +209,6 @@ def over_pairs(
     run_blocks(run, cut(m, max(1, PAIRS_AT_ONCE // n)), resolve_n_jobs(n_jobs), progress)
 
 
-def maximise(
-    problem: Problem,
-    outcome: Outcome,
-    degree: int,
-    *,
-    tolerance: float = TOLERANCE,
-    start: Array | None = None,
-    n_jobs: int | None = None,
-    progress: Progress | None = None,
-) -> LocalMaxima:
-    """Return the local maxima at the queries of a problem, by the way that is quicker."""
-    from kernpool.likelihood.moved_queries import can_move, maximise_by_moves
-
-    if can_move(problem, outcome, degree):
-        found = maximise_by_moves(problem, outcome, n_jobs)
-        (others,) = np.nonzero(found.by_prior)
-        if others.size:
-            found.put(others, maximise_by_pairs(problem.block(others), outcome, degree, n_jobs=n_jobs))
-        return found
-    return maximise_by_pairs(problem, outcome, degree, tolerance, start, n_jobs, progress)
-
-
 def maximise_by_pairs(
     problem: Problem,
     outcome: Outcome,

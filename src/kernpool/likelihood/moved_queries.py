@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from kernpool.core import PoolState, Problem
 from kernpool.core.input_validation import centered, in_unit
 from kernpool.core.local_fit import moment_matrix
+from kernpool.execution.progress import Progress
 from kernpool.kernels import get_kernel
-from kernpool.likelihood.local_maximum import LARGEST_EXPONENT, TOLERANCE, LocalMaxima, Outcome
+from kernpool.likelihood.local_maximum import LARGEST_EXPONENT, TOLERANCE, LocalMaxima, Outcome, maximise_by_pairs
 from kernpool.pooling.recipe import choose
 
 Array = NDArray[np.float64]
@@ -151,3 +152,23 @@ def squared_pulls(
             return square
         between, of_wide = product(found, other, (1.0 + factor**-2) ** -0.5), product(other, other, factor * 0.5**0.5)
         return np.asarray(4.0 * square - 4.0 * between + of_wide)
+
+
+def maximise(
+    problem: Problem,
+    outcome: Outcome,
+    degree: int,
+    *,
+    tolerance: float = TOLERANCE,
+    start: Array | None = None,
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
+) -> LocalMaxima:
+    """Return the local maxima at the queries of a problem, by the way that is quicker."""
+    if can_move(problem, outcome, degree):
+        found = maximise_by_moves(problem, outcome, n_jobs)
+        (others,) = np.nonzero(found.by_prior)
+        if others.size:
+            found.put(others, maximise_by_pairs(problem.block(others), outcome, degree, n_jobs=n_jobs))
+        return found
+    return maximise_by_pairs(problem, outcome, degree, tolerance, start, n_jobs, progress)
