@@ -135,7 +135,7 @@ are as one would use them: forests, boosting, LightGBM and CatBoost with their d
 support vectors, kernel ridge and xRFM with parameters from a grid; pyGAM (*additive*); Gaussian processes up to 600
 rows (400 for classes). kernpool gets the frame as it is: *stacking* is `KernelStackingRegressor()` or
 `KernelStackingClassifier()`, *local linear* `LocalLinearRegressor()`, *Nadaraya-Watson* `NadarayaWatsonRegressor()`
-or `NadarayaWatsonClassifier()`.
+or `NadarayaWatsonClassifier()`, *local logistic* `LocalLogisticClassifier()`.
 
 *Gap*: the score of the peer that is the best on a table, in hindsight, less that of the model, for log loss the other
 way round; below zero the model is better than every peer. *Rank*: among the peers and one model of kernpool, 1 the
