@@ -437,8 +437,8 @@ class LocalLikelihoodRegressor(NamedCalls, RegressorMixin, FittedModel, BaseEsti
             Coverage of each interval.
         method : {"auto", "robust", "naive"}, default="auto"
             ``"robust"``, which is ``"auto"``: around :math:`2 \hat\theta_h - \hat\theta_{\sqrt 2 h}` in windows
-            narrower by :math:`n^{-1/20}`, without a bias of second order; of 200 rows 95 percent intervals cover 94 in
-            a hundred. ``"naive"``: around the predictor as it is, 87 to 94.
+            narrower by :math:`n^{-.08}`, without a bias of second order; of 200 rows 95 percent intervals cover 93 to
+            95 in a hundred. ``"naive"``: around the predictor as it is, 87 to 94.
 
         Returns
         -------
