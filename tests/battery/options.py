@@ -298,6 +298,9 @@ register("amounts by circles", LocalLikelihoodRegressor("gaussian", [3.0], famil
          y=np.exp(Y), seen=np.exp(SEEN))  # fmt: skip
 register("yes or no", LocalLikelihoodRegressor("gaussian", 0.4, family="binomial", degree=0, smoothing=[0.3]), "a c",
          y=1.0 * (Y > 1.0), seen=1.0 * (SEEN > 1.0))  # fmt: skip
+register("counts by exposure", LIKELIHOOD, "a b", by_row={"exposure": WEIGHT}, **COUNTS)
+register("successes of trials", LocalLikelihoodRegressor("gaussian", 0.4, family="binomial"), "a b",
+         by_row={"trials": WEIGHT + 3.0}, y=np.minimum(COUNTS["y"], 4.0), seen=1.0 * (SEEN > 1.0))  # fmt: skip
 register("logistic classes", LocalLogisticClassifier("gaussian", 0.5))
 
 # ------------------------------------------------------------------------------------------------ classes and stacks

@@ -42,6 +42,7 @@ SMALL = 1e-6  # of a regressor, beside its spread of one, by which nothing is di
 NARROWEST, WIDEST, GRID = 0.25, 4.0, 16  # factors, in the width in common and in extents of the rows
 SEARCHES, SWEEPS, TOLERANCE = 5, 200, 1e-8
 RESTART = 50  # sweeps that GMRES holds
+LOST = 1e-3  # one minus leverage of a row whose residual over it is rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,9 +125,10 @@ class Backfitting:
 
     @cached_property
     def residual(self) -> Array:
-        """Outputs less fits without each row; zero for rows of weight zero."""
+        """Outputs less fits without each row, less the mean where it is fitted alone; zero for rows of weight zero."""
         away = 1.0 - np.minimum(self.varying.smoother.weight, 1.0) * self.training.leverage
-        return np.asarray(self.training.residual / np.where(away > ALONE, away, 1.0))
+        known = away > LOST
+        return np.where(known, self.training.residual / np.where(known, away, 1.0), self.varying.outcome)
 
     def error(self, a: int, factor: float, rows: NDArray[np.intp]) -> float:
         """Return the leave-one-out error of a coefficient in windows of this factor; infinite if one is empty."""
