@@ -17,7 +17,7 @@ LOGGER = logging.getLogger(__name__)
 
 def to_mathml(latex: str, *, display: bool) -> str:
     """Return a formula as MathML; `ValueError` if a command is not known."""
-    latex = latex.strip().replace(r"\arg\min", r"\operatorname{argmin}")
+    latex = re.sub(r"\\arg\\(min|max)", r"\\operatorname{arg\1}", latex.strip())
     if display and re.search(r"\\\\|(?<!\\)&", latex) and r"\begin" not in latex:
         latex = rf"\begin{{aligned}}{latex}\end{{aligned}}"
     made = convert(latex, display="block" if display else "inline")
