@@ -34,6 +34,11 @@ Codes = NDArray[np.int64]
 LIVE = ("unseen", "n_jobs")  # parameters that say how new rows are read, and on how many threads
 
 
+def parameters_of_fit(model: BaseEstimator) -> dict[str, Any]:
+    """Return the parameters of an estimator that those set later do not change."""
+    return {name: given for name, given in model.get_params(deep=False).items() if name not in LIVE}
+
+
 class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
     """Base class of kernel estimators: chooses bandwidths, pools values, and exposes the weights.
 

@@ -215,6 +215,14 @@ def read_rows(
     return key, code, output
 
 
+def refuse_stored_rows(model: FittedModel, X: Any, y: Any, sample_weight: Any) -> None:
+    """Raise TypeError if the rows given to ``fit`` are not in memory, for estimators that need them there."""
+    if as_stored(X, y, sample_weight) is not None:
+        raise TypeError(
+            f"{type(model).__name__} takes rows in memory, got {type(X).__name__}; fit a sample of the rows"
+        )
+
+
 def as_stored(X: Any, y: Any, sample_weight: Any) -> Source | None:
     """Return the rows given to ``fit`` as `Source` if they are not in memory; None for other rows.
 

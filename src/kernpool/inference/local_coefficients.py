@@ -228,7 +228,7 @@ def local_r2(varying: VaryingSmoother, fit: VaryingFit, training: VaryingTrainin
     """Return R2 of the fits of the rows, each at its own place, by the weights of other places."""
     y, residual = varying.outcome, training.residual
     smoother = varying.smoother.with_values(np.column_stack([y, y**2, residual**2]))
-    problem = replace(fit.problem, value=smoother.keys.value, value_center=smoother.keys.center, prepared=None)
+    problem = smoother.with_own_values(fit.problem)
     mean = means_of(problem, smoother.sums(problem))
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(1.0 - mean[:, 2] / (mean[:, 1] - mean[:, 0] ** 2))
@@ -288,7 +288,7 @@ def variation_test(varying: VaryingSmoother, turn: Array, n_resamples: int, seed
     def coefficients(outputs: Array) -> Array:
         """Return the coefficients (m, p, c) of several outputs (n, c)."""
         own = smoother.with_values((u[:, :, None] * outputs[:, None, :]).reshape(len(u), -1))
-        problem = replace(fit.problem, value=own.keys.value, value_center=own.keys.center, prepared=None)
+        problem = own.with_own_values(fit.problem)
         return np.asarray(turn @ fit.solve @ means_of(problem, own.sums(problem)).reshape(len(some), p, -1))
 
     def variance(found: Array) -> Array:
@@ -296,8 +296,8 @@ def variation_test(varying: VaryingSmoother, turn: Array, n_resamples: int, seed
 
     observed = variance(coefficients(varying.outcome[:, None]))
     null = np.diagonal(coefficients(without_variation(varying, turn)), axis1=1, axis2=2)[:, :, None]
-    root = np.sqrt(np.where(smoother.weight > 0, smoother.weight, 1.0)) if varying.units.code is None else 1.0
+    root = np.sqrt(np.where(smoother.weight > 0, smoother.weight, 1.0)) if smoother.noise_units.code is None else 1.0
     residual, larger = (varying.residual / root)[:, None], np.zeros(p)
-    for _, drawn in multiplied(residual, "wild", seed, n_resamples, units=varying.units, results=p * len(u)):
+    for _, drawn in multiplied(residual, "wild", seed, n_resamples, units=smoother.noise_units, results=p * len(u)):
         larger += np.sum(variance(null + coefficients(drawn[:, :, 0])) >= observed, axis=1)
     return observed[:, 0], (1.0 + larger) / (1.0 + n_resamples)

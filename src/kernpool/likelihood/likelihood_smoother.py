@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.core import Problem, Units
+from kernpool.core import Problem
 from kernpool.execution.progress import current_progress
 from kernpool.execution.threads import weighted_sum
 from kernpool.likelihood.criterion import deviance_residuals, filled
@@ -39,7 +39,6 @@ Array = NDArray[np.float64]
 WIDER = math.sqrt(2.0)
 NARROWER = -0.08  # power of the number of rows
 MOST_ROWS = 4096  # whose left-out fits say how large deviance and dispersion are
-STRETCH = 4  # gaps, of a cluster of rows next to each other
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,14 +135,6 @@ class LikelihoodSmoother:
         leverage = np.where(found.occupied & (self.smoother.weight[rows] > 0), leverage, 0.0)
         return filled(outcome, found), leverage, int(np.count_nonzero(found.by_prior))
 
-    @property
-    def units(self) -> Units:
-        """Units whose rows share noise: rows, clusters, or with a gap stretches of four times as many places."""
-        order = self.smoother.exclusion
-        if order is None or not order.gap:
-            return self.smoother.units
-        return Units(order.code // (STRETCH * order.gap), "cluster")
-
     def predictive(self, points: EvaluationPoints, size: Array) -> Predictive:
         """Return the distributions of new outputs of some size at points.
 
@@ -177,7 +168,7 @@ class LikelihoodSmoother:
         problem, outcome, recipe = self.smoother.problem(points), self.outcome, self.smoother.recipe
         wider = None if wide is None else wide.smoother.problem(points)
         theta, square = np.full((2, len(problem.query)), np.nan)
-        code, (n, scale) = self.units.code, (len(outcome.y), self.scale)
+        code, (n, scale) = self.smoother.noise_units.code, (len(outcome.y), self.scale)
 
         def put(queries: Any, found: LocalMaxima, other: LocalMaxima | None, variance: Array) -> None:
             theta[queries], square[queries] = found.theta, np.where(found.occupied, variance, np.nan)

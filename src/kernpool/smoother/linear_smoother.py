@@ -30,6 +30,7 @@ Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
 FEWEST_ROWS = 5
+STRETCH = 4  # gaps, of a cluster of rows next to each other
 ROUNDING = 1e-12  # of differences of outputs
 ROWS_AT_ONCE = 1 << 16  # whose fits are some megabytes, of a million rows twelve times the rows themselves
 
@@ -183,6 +184,12 @@ class Smoother:
         """Units by which the rows are counted, drawn and held out."""
         return SINGLE_ROWS if self.exclusion is None else self.exclusion.units
 
+    @property
+    def noise_units(self) -> Units:
+        """Units whose rows share noise: rows, clusters, or with a gap stretches of four times as many places."""
+        order = self.exclusion
+        return self.units if order is None or not order.gap else Units(order.code // (STRETCH * order.gap), "cluster")
+
     @cached_property
     def residual_of_units(self) -> Array:
         """Outputs minus fits to the rows of all other units, of shape (n, c).
@@ -333,6 +340,10 @@ class Smoother:
         recipe = replace(self.recipe, bandwidth=np.asarray(self.recipe.bandwidth * factor))
         first = self.first or self
         return replace(self, recipe=recipe, smoothing=smoothing, factor=self.factor * factor, first=first)
+
+    def with_own_values(self, problem: Problem) -> Problem:
+        """Return a problem of the same rows with the values of this smoother."""
+        return replace(problem, value=self.keys.value, value_center=self.keys.center, prepared=None)
 
     def problem(self, places: EvaluationPoints, *, exclude_self: bool = False) -> Problem:
         """Return the pooling problem with given evaluation points as queries; its sums are exact to rounding."""

@@ -34,7 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.bandwidth.criteria import Criterion
-from kernpool.core import PoolState, Problem, Units
+from kernpool.core import PoolState, Problem
 from kernpool.execution.threads import cut, weighted_sum
 from kernpool.kernels import square
 from kernpool.smoother.linear_smoother import EvaluationPoints, Smoother
@@ -45,7 +45,7 @@ Array = NDArray[np.float64]
 # Least share of a regressor's local square that those before it do not explain: of less, half of the digits are lost.
 COLLINEAR = 1e-10
 FLAT, COPY = 0.1, 1e-6  # least spread of a direction, in that of the farthest: of a circle or globe, of other columns
-UNITS_AT_ONCE, STRETCH = 16, 4
+UNITS_AT_ONCE = 16
 ALONE = 1e-8  # one minus leverage of a row without which there are no coefficients
 
 
@@ -264,23 +264,15 @@ class VaryingSmoother:
         middle = unit[:, None, None] * gram_of(means_of(squared, state), self.regressors.shape[1])
         return _sandwich(fit, middle)
 
-    @property
-    def units(self) -> Units:
-        """Units whose rows share noise: rows, clusters, or with a gap stretches of four times as many places."""
-        order = self.smoother.exclusion
-        if order is None or not order.gap:
-            return self.smoother.units
-        return Units(order.code // (STRETCH * order.gap), "cluster")
-
     def covariance_of_units(self, fit: VaryingFit, residual: Array) -> Array:
         """Return covariances of coefficients, (m, k, k), where rows of a unit share noise."""
-        number = np.unique(np.asarray(self.units.code), return_inverse=True)[1]
+        number = np.unique(np.asarray(self.smoother.noise_units.code), return_inverse=True)[1]
         score = self.regressors * residual[:, None]
         (m, p), middle = fit.gram.shape[:2], np.zeros(fit.gram.shape)
         for some in cut(int(number.max()) + 1, UNITS_AT_ONCE):
             own = number[:, None] == np.arange(some.start, some.stop)
             smoother = self.smoother.with_values((own[:, :, None] * score[:, None, :]).reshape(len(score), -1))
-            problem = replace(fit.problem, value=smoother.keys.value, value_center=smoother.keys.center, prepared=None)
+            problem = smoother.with_own_values(fit.problem)
             mean = np.nan_to_num(means_of(problem, smoother.sums(problem))).reshape(m, -1, p)
             middle += mean.transpose(0, 2, 1) @ mean
         return _sandwich(fit, middle)

@@ -16,10 +16,10 @@ from sklearn.utils.validation import check_is_fitted
 from kernpool.data.array_validation import unshared
 from kernpool.data.columns import is_column, position_of
 from kernpool.data.encoding import Encoding
-from kernpool.estimators.kernel_smoother import LIVE
+from kernpool.estimators.kernel_smoother import parameters_of_fit
 from kernpool.estimators.methods.row_order import exclusion_of
 from kernpool.estimators.model import FittedModel, NamedCalls, check_parameters, with_parameters
-from kernpool.estimators.training_rows import Scoring, as_stored, frequencies, read_rows
+from kernpool.estimators.training_rows import Scoring, frequencies, read_rows, refuse_stored_rows
 from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.threads import weighted_sum
 from kernpool.inference.model_summary import ColumnSummary
@@ -100,10 +100,7 @@ class CoefficientRegressor(NamedCalls, Scoring, RegressorMixin, FittedModel, Bas
 
     def _read(self, X: Any, y: Any, **by_row: Any) -> tuple[Any, Codes | None]:
         """Read the rows of a fit; return the estimator of the other columns, and the places of rows in an order."""
-        if as_stored(X, y, by_row["sample_weight"]) is not None:
-            raise TypeError(
-                f"{type(self).__name__} takes rows in memory, got {type(X).__name__}; fit a sample of the rows"
-            )
+        refuse_stored_rows(self, X, y, by_row["sample_weight"])
         check_parameters(self)
         key, code, value = read_rows(self, X, y, numbers=True, **by_row)
         if value.ndim == 2 and value.shape[1] > 1:
@@ -153,7 +150,7 @@ class CoefficientRegressor(NamedCalls, Scoring, RegressorMixin, FittedModel, Bas
 
     def _freeze(self) -> None:
         """Keep the parameters of the fit; those that are set later have no say in answers and files."""
-        self._given = {name: given for name, given in self.get_params(deep=False).items() if name not in LIVE}
+        self._given = parameters_of_fit(self)
 
     @property
     def _x(self) -> Array:

@@ -18,11 +18,11 @@ from kernpool.core import RankDeficiencyWarning
 from kernpool.data.array_validation import as_real_array, unshared
 from kernpool.data.columns import labels_of_rows, refuse_other_labels
 from kernpool.estimators.fitted_model import places_of, printed_columns, windows_in_words
-from kernpool.estimators.kernel_smoother import LIVE
+from kernpool.estimators.kernel_smoother import parameters_of_fit
 from kernpool.estimators.methods.row_order import exclusion_of
 from kernpool.estimators.model import FittedModel, NamedCalls, as_fitted, check_parameters, with_parameters
 from kernpool.estimators.regressors import LocalPolynomialRegressor
-from kernpool.estimators.training_rows import as_outputs, as_stored, computed, read_rows
+from kernpool.estimators.training_rows import as_outputs, computed, read_rows, refuse_stored_rows
 from kernpool.execution.error_messages import abbreviate, as_level, check_choice
 from kernpool.execution.text_table import frame_of
 from kernpool.execution.threads import weighted_sum
@@ -284,10 +284,7 @@ class LocalLikelihoodRegressor(NamedCalls, RegressorMixin, FittedModel, BaseEsti
         RepeatedRowsWarning, SuspectColumnWarning
             As of `LocalPolynomialRegressor.fit`.
         """
-        if as_stored(X, y, sample_weight) is not None:
-            raise TypeError(
-                f"{type(self).__name__} takes rows in memory, got {type(X).__name__}; fit a sample of the rows"
-            )
+        refuse_stored_rows(self, X, y, sample_weight)
         self._check()
         by_row = {
             "sample_weight": sample_weight, "groups": groups, "time": time, "exposure": exposure, "trials": trials,
@@ -349,7 +346,7 @@ class LocalLikelihoodRegressor(NamedCalls, RegressorMixin, FittedModel, BaseEsti
 
     def _freeze(self) -> None:
         """Keep the parameters of the fit, and make its smoother again."""
-        self._given = {name: given for name, given in self.get_params(deep=False).items() if name not in LIVE}
+        self._given = parameters_of_fit(self)
         smoother: Any = self.places_.smoother_
         assert isinstance(smoother, Smoother)
         rows = smoother.rows_of(np.column_stack([self.value_, self.size_]))

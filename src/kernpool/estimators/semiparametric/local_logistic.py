@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernpool.data.array_validation import as_real_array
 from kernpool.estimators.classifier import NadarayaWatsonClassifier
-from kernpool.estimators.kernel_smoother import LIVE
+from kernpool.estimators.kernel_smoother import parameters_of_fit
 from kernpool.estimators.methods.classification import (
     FittedClassifier,
     LeaveOneOutProbabilities,
@@ -21,7 +21,7 @@ from kernpool.estimators.methods.classification import (
 )
 from kernpool.estimators.model import FOR_CLASSES, NamedCalls, as_fitted, with_parameters
 from kernpool.estimators.semiparametric.local_likelihood import LocalLikelihoodRegressor, warn_of_prior
-from kernpool.estimators.training_rows import Scoring, as_stored, one_hot, read_rows
+from kernpool.estimators.training_rows import Scoring, one_hot, read_rows, refuse_stored_rows
 from kernpool.inference import Interval, Summary
 
 Array = NDArray[np.float64]
@@ -148,10 +148,7 @@ class LocalLogisticClassifier(NamedCalls, Scoring, ClassifierMixin, FittedClassi
         RepeatedRowsWarning, SuspectColumnWarning
             As of `LocalLikelihoodRegressor.fit`.
         """
-        if as_stored(X, y, sample_weight) is not None:
-            raise TypeError(
-                f"{type(self).__name__} takes rows in memory, got {type(X).__name__}; fit a sample of the rows"
-            )
+        refuse_stored_rows(self, X, y, sample_weight)
         fit = self._new_fit()
         fit._check()
         by_row = {"sample_weight": sample_weight, "groups": groups, "time": time}
@@ -189,7 +186,7 @@ class LocalLogisticClassifier(NamedCalls, Scoring, ClassifierMixin, FittedClassi
 
     def _freeze(self) -> None:
         """Keep the parameters of the fit; those that are set later have no say in answers and files."""
-        self._given = {name: given for name, given in self.get_params(deep=False).items() if name not in LIVE}
+        self._given = parameters_of_fit(self)
 
     @property
     def _live_fits(self) -> list[LocalLikelihoodRegressor]:

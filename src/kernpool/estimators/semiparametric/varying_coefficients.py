@@ -257,8 +257,7 @@ class VaryingCoefficientRegressor(CoefficientRegressor):
             found[rows, 0] -= self.value_mean_
             return found
         own = smoother.with_values(np.nan_to_num(self._known))
-        problem = replace(problem, value=own.keys.value, value_center=own.keys.center, prepared=None)
-        found[rows] = limit_values(problem, rows, smoother.recipe.empty, self.n_jobs) + 0.0
+        found[rows] = limit_values(own.with_own_values(problem), rows, smoother.recipe.empty, self.n_jobs) + 0.0
         return found
 
     def _answering(self) -> VaryingSmoother | Backfitting:
@@ -377,7 +376,7 @@ class VaryingCoefficientRegressor(CoefficientRegressor):
         check_choice("method", method, METHODS)
         check_choice("variance", variance, VARIANCES)
         varying, smoother = self._varying, self._varying.smoother
-        training, code, error = fitted.training, varying.units.code, fitted.residual
+        training, code, error = fitted.training, smoother.noise_units.code, fitted.residual
         if code is not None:
             m = len(places.query)
             noise, df = np.full(m, self._error), np.full(m, len(np.unique(code[smoother.weight > 0])) - 1.0)
