@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import warnings
 from functools import partial
 from pathlib import Path
 
@@ -23,7 +24,10 @@ from kernpool import (
     Nearest,
     RankDeficiencyWarning,
     get_kernel,
+    load_model,
+    open_chunks,
     pooling_weights,
+    save_model,
 )
 from kernpool.likelihood import families as likelihood_families
 from kernpool.likelihood.criterion import Deviance
@@ -333,6 +337,47 @@ def test_the_score_is_the_share_of_deviance(family, power):
     assert model.score(X, OF[family]) == pytest.approx(d2_tweedie_score(OF[family], model.predict(X), power=power))
 
 
+def chunks_of(x, values):
+    return open_chunks([(x[i : i + 15], values[i : i + 15]) for i in range(0, len(x), 15)])
+
+
+@pytest.mark.parametrize("degree", [0, 1])
+@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_rows_that_are_not_in_memory_have_the_answers_of_arrays(family, kernel, degree):
+    """Gaussians with a log link by pools at moved queries, all else pair by pair; errors by the sample, here all."""
+    one, other = (curve(family, 0.5, kernel, degree=degree) for _ in range(2))
+    one.fit(PLANE, TWO[family])
+    other.fit(chunks_of(PLANE, TWO[family]))
+    at = np.vstack([PLANE[:5] + 0.01, [[2.0, 2.0]]])
+    for ask in ("get_prediction", "confidence_interval", "prediction_interval"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            first, second = (vars(getattr(model, ask)(at)) for model in (one, other))
+        for name, numbers in first.items():
+            if isinstance(numbers, np.ndarray):
+                assert_allclose(second[name], numbers, rtol=1e-8, err_msg=f"{ask} {name}")
+    assert other.dispersion_ == pytest.approx(one.dispersion_)
+
+
+def test_files_and_dask_have_exposure_as_a_column(tmp_path):
+    frame = pandas.DataFrame({"x": X[:, 0], "calls": OF["poisson"], "hours": 0.5 + DATA["g"]})
+    frame.to_parquet(tmp_path / "calls.parquet")
+    at = pandas.DataFrame(AT, columns=["x"])
+    expected = curve("poisson").fit(X, OF["poisson"], exposure=0.5 + DATA["g"]).predict(AT)
+    of_file = curve("poisson").fit(tmp_path / "calls.parquet", "calls", exposure="hours")
+    assert_allclose(of_file.predict(at), expected)
+    save_model(of_file, tmp_path / "model.skops")
+    assert_allclose(load_model(tmp_path / "model.skops").predict(at), expected)
+    dask = pytest.importorskip("dask.dataframe", reason="clusters need the extra 'dask'")
+    on_dask = curve("poisson").fit(dask.from_pandas(frame, npartitions=3), "calls", exposure="hours")
+    assert_allclose(on_dask.predict(at), expected)
+    searched = curve("poisson", "loo").fit(chunks_of(X, OF["poisson"]))
+    assert_allclose(searched.bandwidth_, curve("poisson", "loo").fit(X, OF["poisson"]).bandwidth_)
+    with pytest.raises(TypeError, match="summary needs the rows themselves"):
+        searched.summary()
+
+
 TWICE = np.concatenate([X, X + 1e-3])
 REFUSED = {
     "counts below zero": (lambda: curve("poisson").fit(X, OF["poisson"] - 1.0), "negative"),
@@ -346,6 +391,10 @@ REFUSED = {
     "one class": (lambda: LocalLogisticClassifier().fit(X, np.ones(N)), "class"),
     "another family": (lambda: curve("normal").fit(X, OF["gamma"]), "family must be"),
     "quadratics": (lambda: curve("poisson", degree=2).fit(X, OF["poisson"]), "degree must be"),
+    "counts below zero in chunks": (lambda: curve("poisson").fit(chunks_of(X, OF["poisson"] - 1.0)), "negative"),
+    "zeros alone in chunks": (lambda: curve("poisson").fit(chunks_of(X, np.zeros(N))), "no counts"),
+    "half a trial in chunks": (lambda: curve("binomial").fit(chunks_of(X, np.full((N, 2), 0.5))), "trials"),
+    "three outputs in chunks": (lambda: curve("poisson").fit(chunks_of(X, np.ones((N, 3)))), "one output"),
     "two outputs": (lambda: curve("poisson").fit(X, np.column_stack([OF["poisson"]] * 2)), "one output"),
     "missing cells": (lambda: curve("poisson").fit(np.where(X > 0.9, np.nan, X), OF["poisson"]), "NaN"),
     "other lengths": (lambda: curve("poisson").fit(X, OF["poisson"], exposure=np.ones(3)), "exposure"),

@@ -32,8 +32,8 @@ from kernpool.bandwidth.rules_of_thumb import rate_factor
 from kernpool.bandwidth.search.objective import STEEPEST, Evaluation, Objective, cost_of_empty
 from kernpool.core import Problem
 from kernpool.likelihood.families import Family
-from kernpool.likelihood.local_maximum import LocalMaxima, Outcome, PairBlock, over_pairs, planes_of
-from kernpool.likelihood.moved_queries import maximise
+from kernpool.likelihood.local_maximum import LocalMaxima, Outcome
+from kernpool.likelihood.pairs import PairBlock, PairPlanes, maximise, over_pairs
 
 Array = NDArray[np.float64]
 
@@ -144,7 +144,7 @@ class Deviance(Objective):
         moved = np.zeros((len(found.theta), self.parameters))
 
         def work(block: PairBlock) -> None:
-            planes, problem = planes_of(block, self.outcome, found, block.queries), block.problem
+            planes, problem = PairPlanes.of(block, found), block.problem
             pull, factors = planes.pull * planes.score, problem.factors
             slopes = problem.similarity.logit_slopes(problem.query, problem.key)
             by_column = np.stack([-np.einsum("mn,mn,mn->m", pull, slope, u) for u, slope in slopes], axis=1)
@@ -152,7 +152,7 @@ class Deviance(Objective):
             by_level = [np.einsum("mn,mn,mn->m", pull, slope, np.exp(-log)) for slope, log in levels]
             moved[block.queries] = np.column_stack([self.rows.geometry.sums(by_column), *by_level])
 
-        over_pairs(at.problem, self.options.degree, work, self.options.n_jobs)
+        over_pairs(at.problem, self.outcome, self.options.degree, work, self.options.n_jobs)
         moved[~found.occupied] = 0.0
         steep = np.clip(np.nan_to_num(moved), -STEEPEST, STEEPEST)
         slopes = self._relevance(at.theta)[1]

@@ -18,21 +18,24 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernpool.core import Problem
+from kernpool.data.chunks.base import seed_of
 from kernpool.execution.progress import current_progress
 from kernpool.execution.threads import weighted_sum
 from kernpool.likelihood.criterion import deviance_residuals, filled
-from kernpool.likelihood.local_maximum import LocalMaxima, Outcome, PairBlock, maxima_of, over_pairs, planes_of
-from kernpool.likelihood.moved_queries import can_move, maximise, squared_pulls
+from kernpool.likelihood.families import Family
+from kernpool.likelihood.local_maximum import LocalMaxima, Outcome
+from kernpool.likelihood.moved_queries import can_move, squared_pulls
+from kernpool.likelihood.pairs import PairBlock, PairPlanes, maximise, over_pairs, state_at
 from kernpool.likelihood.predictive import Predictive
-from kernpool.pooling import limit_values
-from kernpool.smoother import EvaluationPoints, Smoother
+from kernpool.likelihood.stored_outcome import StoredOutcome
+from kernpool.pooling import limit_problem, quotient
+from kernpool.smoother import EvaluationPoints, Smoother, StoredModel, StoredSmoother
 
 Array = NDArray[np.float64]
 
@@ -56,6 +59,21 @@ class LikelihoodSmoother:
     smoother: Smoother
     outcome: Outcome
 
+    @classmethod
+    def of_stored(cls, model: StoredModel, family: Family, totals: Array) -> LikelihoodSmoother:
+        """Return the fit of rows that are not in memory, whose outputs and sizes add up to these totals."""
+        sample = model.source.sample(MOST_ROWS, seed_of(model.random_state), current_progress())
+        smoother = StoredSmoother.of(model.source, sample, model.recipe)
+        known = Outcome.of(family, smoother.rows_of(sample.value)).with_mean(totals)
+        return cls(smoother, StoredOutcome(**vars(known), source=model.source, recipe=model.recipe))
+
+    @cached_property
+    def of_sample(self) -> LikelihoodSmoother:
+        """Fit of the rows whose left-out fits are known: of a sample alone, in windows for it, if not all are there."""
+        if not isinstance(self.outcome, StoredOutcome):
+            return self
+        return LikelihoodSmoother(self.smoother.of_residuals(), self.outcome.in_memory)
+
     def maxima(self, problem: Problem) -> LocalMaxima:
         """Return the local maxima at the queries of a problem of the smoother."""
         recipe = self.smoother.recipe
@@ -63,14 +81,14 @@ class LikelihoodSmoother:
 
     def means(self, points: EvaluationPoints) -> tuple[LocalMaxima, Array]:
         """Return the local maxima at points, and means, in empty windows as the recipe says, with its warning."""
-        recipe, problem = self.smoother.recipe, self.smoother.problem(points)
+        recipe, problem, outcome = self.smoother.recipe, self.smoother.problem(points), self.outcome
+        found = self.maxima(problem)
 
         def nearest(rows: NDArray[np.intp]) -> Array:
-            total, size = limit_values(problem, rows, recipe.empty, recipe.n_jobs).T
-            return np.asarray((total / size)[:, None])
+            limit = limit_problem(problem.block(rows), recipe.empty)
+            return quotient(outcome.over_rows(limit, partial(state_at, 0, None), recipe.n_jobs))
 
-        found = self.maxima(problem)
-        mean = self.outcome.family.mean(found.theta)[:, None]
+        mean = outcome.family.mean(found.theta)[:, None]
         return found, recipe.fill_empty(mean, found.occupied, nearest)[:, 0]
 
     @cached_property
@@ -105,18 +123,18 @@ class LikelihoodSmoother:
     @cached_property
     def deviance(self) -> float:
         """Mean deviance of training rows, left out."""
-        return self.mean_deviance(self.judged[1])
+        return self.of_sample.mean_deviance(self.of_sample.judged[1])
 
     @cached_property
     def dispersion(self) -> float:
         """Mean of Pearson's squares of training rows, left out: variance over that of the family."""
-        (rows, theta), outcome = self.judged, self.outcome
+        (rows, theta), outcome = self.of_sample.judged, self.outcome
         mean, y = outcome.family.mean(theta), outcome.y[rows]
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             ratio = (y / mean - 1.0) ** 2  # squares of small amounts would be zero
             if outcome.family.name != "gamma":
                 ratio *= outcome.size[rows] * mean**2 / outcome.family.variance(mean)
-        return self.mean_over_judged(ratio)
+        return self.of_sample.mean_over_judged(ratio)
 
     @property
     def scale(self) -> float:
@@ -162,52 +180,64 @@ class LikelihoodSmoother:
             theta[alone], error[alone] = self._estimate(points.rows(alone), None)
         return theta, error
 
-    def _estimate(
-        self, points: EvaluationPoints, wide: LikelihoodSmoother | None, moves: bool = True
-    ) -> tuple[Array, Array]:
-        problem, outcome, recipe = self.smoother.problem(points), self.outcome, self.smoother.recipe
-        wider = None if wide is None else wide.smoother.problem(points)
-        theta, square = np.full((2, len(problem.query)), np.nan)
-        code, (n, scale) = self.smoother.noise_units.code, (len(outcome.y), self.scale)
+    def _estimate(self, points: EvaluationPoints, wide: LikelihoodSmoother | None) -> tuple[Array, Array]:
+        problem, outcome, recipe, other = self.smoother.problem(points), self.outcome, self.smoother.recipe, None
+        found = self.maxima(problem)
+        theta, alike, wider = found.theta, found.occupied, None
+        if wide is not None:
+            wider = wide.smoother.problem(points)
+            other = self.maxima(wider)
+            # One fit that a prior fills up, or of a rank, that the other has not is another fit.
+            alike = ~(found.by_prior | other.by_prior) & (found.rank == other.rank)
+            theta = 2.0 * theta - other.theta
+        square: Array
+        if self.smoother.noise_units.code is None and can_move(problem, outcome, recipe.degree):
+            square = self.scale * squared_pulls(problem, outcome, found, other, WIDER, recipe.n_jobs)
+        else:
+            sums = partial(_squares, recipe.degree, found, wider, other, self._clusters, self.scale)
+            square = outcome.over_rows(problem, sums, recipe.n_jobs)
+        return np.where(alike, theta, np.nan), np.sqrt(np.where(alike, square + found.variance, np.nan))
 
-        def put(queries: Any, found: LocalMaxima, other: LocalMaxima | None, variance: Array) -> None:
-            theta[queries], square[queries] = found.theta, np.where(found.occupied, variance, np.nan)
-            if other is not None:
-                # One fit that a prior fills up, or of a rank, that the other has not is another fit.
-                alike = ~(found.by_prior | other.by_prior) & (found.rank == other.rank)
-                theta[queries] = np.where(alike, 2.0 * found.theta - other.theta, np.nan)
+    @property
+    def _clusters(self) -> tuple[NDArray[np.intp], Array] | None:
+        """Number of the cluster of each row, and scores at left-out fits; None where rows have noise of their own."""
+        code = self.smoother.noise_units.code
+        if code is None:
+            return None
+        score = self.outcome.family.derivatives(self.outcome.y, self.left_out[0])[0]
+        return np.unique(code, return_inverse=True)[1], score
 
-        if moves and code is None and can_move(problem, outcome, recipe.degree):
-            found, other = self.maxima(problem), None if wider is None else self.maxima(wider)
-            put(slice(None), found, other, scale * squared_pulls(problem, outcome, found, other, WIDER, recipe.n_jobs))
-            (filled_up,) = np.nonzero(found.by_prior)
-            if filled_up.size:
-                parts = self._estimate(points.rows(filled_up), wide, moves=False)
-                theta[filled_up], square[filled_up] = parts[0], parts[1] ** 2
-            return theta, np.sqrt(square)
-        units = self.smoother.weight * outcome.size
-        one = np.divide(scale, units, where=units > 0, out=np.zeros(n))
-        if code is not None:
-            number = np.unique(code, return_inverse=True)[1]
-            score = outcome.family.derivatives(outcome.y, self.left_out[0])[0]
-            clusters = float(number.max()) + 1.0
 
-        def work(block: PairBlock) -> None:
-            found, other = maxima_of(block, outcome), None
-            planes = planes_of(block, outcome, found)
-            pull, curvature = planes.pull, planes.curvature
-            if wider is not None:
-                broad = PairBlock.of(wider, block.queries, recipe.degree)
-                other = maxima_of(broad, outcome)
-                broader = planes_of(broad, outcome, other)
-                pull = 2.0 * pull - broader.pull
-                curvature = np.where(block.alpha > 0, curvature, broader.curvature)
-            if code is None:
-                variance = np.einsum("mn,mn,mn,n->m", pull, pull, curvature, one)
-            else:
-                of_units = np.stack([np.bincount(number, row * score) for row in pull])
-                variance = np.sum(of_units**2, axis=1) * (clusters / max(clusters - 1.0, 1.0))
-            put(block.queries, found, other, variance + planes.prior)
+def _squares(
+    degree: int,
+    found: LocalMaxima,
+    wider: Problem | None,
+    other: LocalMaxima | None,
+    clusters: tuple[NDArray[np.intp], Array] | None,
+    scale: float,
+    problem: Problem,
+    outcome: Outcome,
+    n_jobs: int | None,
+) -> Array:
+    """Return the sums (1) over the keys of a problem, of the predictor, or of twice it less that in wider windows."""
+    square = np.empty(len(problem.query))
+    units = outcome.size * (1.0 if problem.key_weight is None else problem.key_weight * problem.weight_unit)
+    one = np.divide(scale, units, where=units > 0, out=np.zeros(len(units)))
 
-        over_pairs(problem, recipe.degree, work, recipe.n_jobs, current_progress())
-        return theta, np.sqrt(square)
+    def work(block: PairBlock) -> None:
+        planes = PairPlanes.of(block, found)
+        pull, curvature = planes.pull, planes.curvature
+        if wider is not None and other is not None:
+            broad = replace(problem, similarity=wider.similarity, factors=wider.factors)
+            broader = PairPlanes.of(PairBlock.of(broad, outcome, block.queries, degree), other)
+            pull = 2.0 * pull - broader.pull
+            curvature = np.where(block.share > 0, curvature, broader.curvature)
+        if clusters is None:
+            square[block.queries] = np.einsum("mn,mn,mn,n->m", pull, pull, curvature, one)
+            return
+        number, score = clusters
+        of_units, most = np.stack([np.bincount(number, row * score) for row in pull]), float(number.max())
+        square[block.queries] = np.sum(of_units**2, axis=1) * ((most + 1.0) / max(most, 1.0))
+
+    over_pairs(problem, outcome, degree, work, n_jobs, current_progress())
+    return square

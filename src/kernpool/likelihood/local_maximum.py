@@ -6,9 +6,13 @@ With z = (1, t) for offsets t of keys from a query, and weights w_j K_j of keys 
 
 and theta = beta_0 [1]_. To first order theta less its limit is the sum of ``w_j K_j s_j (readout . z_j) l'_j``.
 
-*Weights of pairs*: those of a block of queries once, by the reference algorithm, whatever windows, categories and
-exclusions the problem has, and then compiled steps over keys of positive weight (`loops/newton.py`). A Gaussian with a
-log link has a quicker way for many keys (`moved_queries.py`).
+*Sums* over keys, of scores l' and second derivatives at planes, are those of all pairs (`pairs.py`), pools at moved
+queries (`moved_queries.py`), or either of them over rows that are not in memory (`stored_outcome.py`): what follows
+knows no difference. They are in units of the sum of weights times sizes.
+
+*Steps* are those of Newton. The log likelihood is concave along every direction, so its slope along a step says whether
+the step went too far, and no likelihood is ever evaluated: a step is halved while that slope is more negative than half
+of what it was.
 
 *Where there is no maximum*: all outputs of a window are zero, or a plane separates those that are from others. Where
 keys have less than half an event, in units of a key at the query (of trials less than half a success or failure), a
@@ -21,25 +25,27 @@ there is half an event of prior.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.algorithms.reference import pair_weights
 from kernpool.bandwidth import TrainingRows
-from kernpool.core import Geometry, Problem
-from kernpool.execution.progress import Progress
-from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
+from kernpool.core import Problem
 from kernpool.likelihood.families import Family
+from kernpool.smoother.local_least_squares import COLLINEAR, tolerances
 
 Array = NDArray[np.float64]
+Rows = NDArray[np.intp]
+Sums = TypeVar("Sums")  # kernel sums, or numbers
+SumsOfRows = Callable[[Problem, "Outcome", int | None], Sums]  # by the keys of a problem, on so many threads
 
-PAIRS_AT_ONCE = 1 << 17  # whose weights, offsets and temporary arrays stay in the cache of second level
 PRIOR = 0.5  # events
 TOLERANCE = 1e-10  # of the last step: the error of the maximum is its square, and that of A as large
+MOST, MOST_OF_SEARCH, MOST_OF_PRIOR = 60, 30, 200  # evaluations
+FARTHEST = 30.0  # from the link of the mean of all rows: a probability of 1e-13 is no finding of fewer rows
 LARGEST_EXPONENT = 300.0
 
 
@@ -71,15 +77,30 @@ class Outcome:
     @classmethod
     def of(cls, family: Family, rows: TrainingRows, ridge: float = 0.0) -> Outcome:
         """Return the outcome of rows whose values are counts (or amounts, or successes) and sizes, (n, 2)."""
-        value, weight = rows.value, rows.weight
-        total, size = (weight[:, None] * value).sum(axis=0)
-        spread = np.sqrt(weight @ rows.away**2 / rows.total)
-        if not 0.0 < total < (size if family.has_logit else np.inf):
-            what = "one class" if family.has_logit else "no counts"
+        spread = np.sqrt(rows.weight @ rows.away**2 / rows.total)
+        spread = np.where(spread > 0, spread, 1.0)
+        found = cls(family, np.zeros(0), np.zeros(0), 0.0, spread, ridge).of_values(rows.value)
+        return found.with_mean(rows.weight @ np.column_stack([found.size * found.y, found.size]))
+
+    def of_values(self, value: Array) -> Outcome:
+        """Return the outcome of other rows."""
+        size = np.ascontiguousarray(value[:, 1]) if value.shape[1] > 1 else np.ones(len(value))
+        return replace(self, y=value[:, 0] / size, size=size)
+
+    def with_mean(self, totals: Array) -> Outcome:
+        """Return the outcome with the mean of outputs and sizes that add up to these; raise if it shows nothing."""
+        total, size = totals
+        if not 0.0 < total < (size if self.family.has_logit else np.inf):
+            what = "one class" if self.family.has_logit else "no counts"
             kind = "one, or all trials," if total > 0.0 else "zero"
             raise ValueError(f"y has {what}: it is {kind} in all rows, which shows nothing; add rows of others")
-        size_of_row, spread = np.ascontiguousarray(value[:, 1]), np.where(spread > 0, spread, 1.0)
-        return cls(family, value[:, 0] / size_of_row, size_of_row, float(total / size), spread, ridge)
+        return replace(self, mean=float(total / size))
+
+    is_stored = False
+
+    def over_rows(self, problem: Problem, sums: SumsOfRows[Sums], n_jobs: int | None) -> Sums:
+        """Return sums over all rows, the keys of a problem; others than those of problems may be in other places."""
+        return sums(problem, self, n_jobs)
 
     def prior(self, total: Array, units: Array) -> tuple[Array, Array]:
         """Return the sizes of the prior, and of a whole one, for windows with a total of outputs in so many units.
@@ -105,30 +126,40 @@ class LocalMaxima:
         How many coefficients the keys determine.
     by_prior : ndarray of bool, shape (m,)
         Where a prior fills a window up.
-    occupied : ndarray of bool, shape (m,)
-        Which windows have a key.
     log_units : ndarray of shape (m,)
-        Logarithms of the sums of weights times sizes.
+        Logarithms of the sums of weights times sizes, minus infinity in empty windows.
+    variance : ndarray of shape (m,)
+        Part of prior and penalty in the variance of the linear predictor.
     """
 
     beta: Array
     readout: Array
     rank: NDArray[np.int64]
     by_prior: NDArray[np.bool_]
-    occupied: NDArray[np.bool_]
     log_units: Array
+    variance: Array
 
     @classmethod
     def empty(cls, m: int, p: int) -> LocalMaxima:
         """Return so many maxima of empty windows."""
         beta, readout = np.full((2, m, 1 + p), np.nan)
-        by_prior, occupied = np.zeros((2, m), dtype=np.bool_)
-        return cls(beta, readout, np.zeros(m, dtype=np.int64), by_prior, occupied, np.full(m, -np.inf))
+        unknown = np.full(m, -np.inf), np.zeros(m)
+        return cls(beta, readout, np.zeros(m, dtype=np.int64), np.zeros(m, dtype=np.bool_), *unknown)
 
     @property
     def theta(self) -> Array:
         """Linear predictors at the queries."""
         return self.beta[:, 0]
+
+    @property
+    def occupied(self) -> NDArray[np.bool_]:
+        """Which windows have a key."""
+        return self.log_units > -np.inf
+
+    def own_units(self, problem: Problem) -> Array:
+        """Return the weight of a key at each query, in the sum of weights times sizes."""
+        with np.errstate(invalid="ignore"):
+            return np.exp(np.minimum(problem.log_own - self.log_units, LARGEST_EXPONENT))
 
     def put(self, queries: Any, other: LocalMaxima) -> None:
         """Write the maxima of some queries."""
@@ -136,54 +167,55 @@ class LocalMaxima:
             getattr(self, each.name)[queries] = getattr(other, each.name)
 
 
+class ScoreSums(Protocol):
+    """Sums over the keys of queries, in units of their weights times sizes."""
+
+    def totals(self) -> tuple[Array, Array]:
+        """Return the logarithm of the unit of each query, and the means of outputs."""
+
+    def at(self, which: Rows, beta: Array) -> tuple[Array, Array]:
+        """Return the scores (k, 1 + p) of some queries at planes, and minus their derivatives (k, 1 + p, 1 + p)."""
+
+
 @dataclass(frozen=True, eq=False)
-class PairBlock:
-    """Pairs of some queries and all keys.
+class Prior:
+    """Pseudo-keys with the mean of all rows, and a penalty on slopes.
 
     Parameters
     ----------
-    queries : slice
-        Which they are.
-    problem : Problem
-        Of these queries.
-    alpha : ndarray of shape (m, n)
-        Pooling weights, which add up to one; zeros where a window is empty.
-    log_total : ndarray of shape (m,)
-        Logarithms of their sums before.
-    offset : ndarray of shape (m, p, n)
-        Offsets of keys in bandwidths, along tangents.
+    outcome : Outcome
+        Its mean.
+    spread : ndarray of shape (m, p)
+        Standard deviations of columns, in bandwidths.
+    amount : ndarray of shape (m,)
+        Weight of the pseudo-keys: two on either side of the query along each column, or one at it.
+    ridge : ndarray of shape (m,)
+        Penalty on half of the squares of slopes per standard deviation.
     """
 
-    queries: slice
-    problem: Problem
-    alpha: Array
-    log_total: Array
-    offset: Array
+    outcome: Outcome
+    spread: Array
+    amount: Array
+    ridge: Array
 
-    @classmethod
-    def of(cls, problem: Problem, queries: slice, degree: int) -> PairBlock:
-        """Compute the weights and offsets of pairs of some queries."""
-        block = problem.block(queries)
-        shift, weight = pair_weights(block.with_dense_factors())
-        total, similarity, (m, n) = weight.sum(axis=1), block.similarity, block.shape
-        with np.errstate(divide="ignore"):
-            log_total = np.where(total > 0, shift + np.log(total), -np.inf)
-        alpha = np.divide(weight, total[:, None], where=total[:, None] > 0, out=np.zeros_like(weight))
-        columns = [similarity.offset(block.query, block.key, a) for a in range(degree * block.key.shape[1])]
-        offset = np.stack(columns, axis=1) if columns else np.empty((m, 0, n))
-        if degree and max(similarity.geometry, default=1) > 1:
-            offset = np.concatenate(list(_along_tangents(similarity.geometry, block.query, offset)), axis=1)
-        return cls(queries, block, alpha, log_total, offset)
-
-
-def _along_tangents(geometry: Geometry, query: Array, offset: Array) -> Iterator[Array]:
-    """Yield offsets of columns, those of points of circles and spheres along the tangents at queries."""
-    for start, size in zip(geometry.starts, geometry, strict=True):
-        own = offset[:, start : start + size]
-        if size > 1:
-            basis = np.linalg.qr(query[:, start : start + size, None], mode="complete")[0][:, :, 1:]
-            own = np.einsum("map,man->mpn", basis, own)
-        yield own
+    def at(self, which: Rows, beta: Array) -> tuple[Array, Array]:
+        """Return the scores of some queries at planes, and minus their derivatives."""
+        penalty = self.ridge[which, None] * self.spread[which] ** 2
+        score, matrix = np.zeros(beta.shape), np.zeros((*beta.shape, beta.shape[1]))
+        slopes = np.arange(1, beta.shape[1])
+        score[:, 1:], matrix[:, slopes, slopes] = -penalty * beta[:, 1:], penalty
+        (few,) = np.nonzero(self.amount[which] > 0)
+        if few.size:
+            reach = np.minimum(self.spread[which[few]], 1.0)[:, None] * np.eye(len(slopes))
+            z = np.ones((len(few), max(2 * len(slopes), 1), beta.shape[1]))
+            z[:, : 2 * len(slopes), 1:] = np.concatenate([reach, -reach], axis=1)
+            first, second = self.outcome.family.derivatives(
+                np.array(self.outcome.mean), np.einsum("mka,ma->mk", z, beta[few])
+            )
+            weight = self.amount[which[few], None] / z.shape[1]
+            score[few] += np.einsum("mk,mka->ma", weight * first, z)
+            matrix[few] += np.einsum("mk,mka,mkb->mab", weight * second, z, z)
+        return score, matrix
 
 
 def tangents(problem: Problem) -> list[int]:
@@ -191,98 +223,88 @@ def tangents(problem: Problem) -> list[int]:
     return [max(size - 1, 1) for size in problem.similarity.geometry or (1,) * problem.key.shape[1]]
 
 
-def over_pairs(
-    problem: Problem,
-    degree: int,
-    work: Callable[[PairBlock], None],
-    n_jobs: int | None,
-    progress: Progress | None = None,
-) -> None:
-    """Call a function with each block of pairs, on several threads."""
-
-    def run(queries: slice) -> Iterator[None]:
-        with np.errstate(under="ignore"):
-            work(PairBlock.of(problem, queries, degree))
-        yield
-
-    m, n = problem.shape
-    run_blocks(run, cut(m, max(1, PAIRS_AT_ONCE // n)), resolve_n_jobs(n_jobs), progress)
-
-
-def maximise_by_pairs(
+def find_maxima(
+    sums: ScoreSums,
     problem: Problem,
     outcome: Outcome,
     degree: int,
     tolerance: float = TOLERANCE,
     start: Array | None = None,
-    n_jobs: int | None = None,
-    progress: Progress | None = None,
 ) -> LocalMaxima:
-    """Return the local maxima from the weights of all pairs."""
-    found = LocalMaxima.empty(len(problem.query), degree * sum(tangents(problem)))
+    """Return the local maxima at the queries of a problem, by sums over its keys; from planes to start from, if known.
 
-    def work(block: PairBlock) -> None:
-        found.put(block.queries, maxima_of(block, outcome, tolerance, None if start is None else start[block.queries]))
-
-    over_pairs(problem, degree, work, n_jobs, progress)
-    return found
-
-
-def maxima_of(
-    block: PairBlock, outcome: Outcome, tolerance: float = TOLERANCE, start: Array | None = None
-) -> LocalMaxima:
-    """Return the local maxima of a block of pairs."""
-    from kernpool.likelihood.loops import newton  # compiles
-
-    found = LocalMaxima.empty(len(block.alpha), block.offset.shape[1])
-    problem, units, unit = block.problem, block.alpha @ outcome.size, block.problem.weight_unit
+    A tolerance beyond the smallest is for searches: second derivatives are those before the last step.
+    """
+    family = outcome.family
+    log_units, mean = sums.totals()
+    found = LocalMaxima.empty(len(mean), degree * sum(tangents(problem)))
+    found.log_units[:] = log_units
     geometry, widths = problem.similarity.geometry, problem.similarity.widths()
     widths = widths[..., geometry.starts] if geometry else widths
     spread = np.repeat(outcome.spread / widths, tangents(problem), axis=-1)[..., : found.beta.shape[1] - 1]
-    with np.errstate(divide="ignore", over="ignore"):
-        own = np.exp(np.minimum(problem.log_own - block.log_total, LARGEST_EXPONENT)) / unit
-        prior, whole = outcome.prior(block.alpha @ (outcome.size * outcome.y) / own, units / own)
-        found.log_units[:] = block.log_total + np.log(units * unit)
-    newton.maximise(
-        outcome.family.number, block.alpha, outcome.size, outcome.y, block.offset, outcome.mean,
-        np.broadcast_to(spread, found.beta[:, 1:].shape), own * outcome.ridge, own * prior, own * whole,
-        found.beta[:0] if start is None else start, tolerance, tolerance <= TOLERANCE,
-        found.beta, found.readout, found.rank, found.by_prior,
-    )  # fmt: skip
-    found.readout[:] *= units[:, None]
-    found.occupied[:] = units > 0
+    with np.errstate(all="ignore"):  # steps that go too far are halved
+        own = found.own_units(problem)
+        amount, whole = (own * each for each in outcome.prior(mean / own, 1.0 / own))
+        prior = Prior(outcome, np.broadcast_to(spread, found.beta[:, 1:].shape), amount, own * outcome.ridge)
+        left = np.flatnonzero(found.occupied)
+        tries = [(None, False), (None, True)] if start is None else [(start, False), (None, False), (None, True)]
+        for begin, by_prior in tries:
+            if by_prior:
+                left = left[amount[left] < whole[left]]
+                amount[left] = whole[left]
+            if not left.size:
+                break
+            beta = np.zeros((len(left), found.beta.shape[1]))
+            beta[:, 0] = family.link((mean[left] + amount[left] * outcome.mean) / (1.0 + amount[left]))
+            if begin is not None:
+                beta = np.where(np.isfinite(begin[left]).all(axis=1, keepdims=True), begin[left], beta)
+            ended = _climb(sums, prior, left, beta, found, tolerance)
+            away = np.abs(found.theta[left] - family.link(np.array(outcome.mean)))
+            left = left[~(ended & ((away <= FARTHEST) | (family.name == "gamma")))]
+        found.by_prior[:] = found.occupied & (amount > 0)
+        matrix = prior.at(np.arange(len(own)), found.beta)[1]
+        found.variance[:] = own * np.einsum("ma,mab,mb->m", found.readout, matrix, found.readout)
     return found
 
 
-@dataclass(frozen=True, eq=False)
-class PairPlanes:
-    """Local planes at the keys of a block of pairs, and what these do to the maxima.
+def _climb(
+    sums: ScoreSums, prior: Prior, which: Rows, beta: Array, found: LocalMaxima, tolerance: float
+) -> NDArray[np.bool_]:
+    """Write the local maxima of some queries by Newton's method from planes, and return where its steps end."""
+    exact = tolerance <= TOLERANCE
+    few = MOST if exact or prior.outcome.family.name == "gamma" else MOST_OF_SEARCH
+    most = np.where(prior.amount[which] > 0, MOST_OF_PRIOR, few)
+    step, slope, ended = np.zeros(beta.shape), np.full(len(which), np.inf), np.zeros(len(which), dtype=np.bool_)
+    moving = np.arange(len(which))
+    for number in range(1, MOST_OF_PRIOR + 1):
+        score, matrix = sums.at(which[moving], beta[moving])
+        score, matrix = map(np.add, (score, matrix), prior.at(which[moving], beta[moving]))
+        far = ~ended[moving] & ~(np.sum(score * step[moving], axis=1) >= -0.5 * slope[moving])
+        back, on = moving[far], moving[~far]
+        step[back] *= 0.5
+        slope[back] *= 0.5
+        beta[back] -= step[back]
+        score, kept, inverse = score[~far], *invert(matrix[~far])
+        found.readout[which[on]], found.rank[which[on]] = inverse[:, 0], kept.sum(axis=1)
+        step[on] = np.where(ended[on, None], 0.0, np.einsum("mab,mb->ma", inverse, np.where(kept, score, 0.0)))
+        slope[on] = np.sum(score * step[on], axis=1)
+        length, scale = np.abs(step[on]).max(axis=1), np.maximum(np.abs(beta[on]).max(axis=1), 1.0)
+        beta[on] += step[on]
+        done, ended[on] = ended[on] | ~np.isfinite(length), length <= tolerance * scale
+        done |= ended[on] & (not exact)
+        moving = np.concatenate([back, on[~done]])
+        moving = moving[most[moving] > number]
+        if not moving.size:
+            break
+    found.beta[which] = beta
+    return ended
 
-    Parameters
-    ----------
-    pull : ndarray of shape (m, n)
-        Derivatives of linear predictors at queries by scores of a unit of size at keys.
-    score, curvature : ndarray of shape (m, n)
-        Derivatives of log likelihoods of keys by the planes there, and minus second ones; zero without a weight.
-    prior : ndarray of shape (m,)
-        What the prior has of the first entry of A^-1: the variance of its scores.
-    """
 
-    pull: Array
-    score: Array
-    curvature: Array
-    prior: Array
-
-
-def planes_of(block: PairBlock, outcome: Outcome, found: LocalMaxima, rows: Any = slice(None)) -> PairPlanes:
-    """Return the local planes of a block of pairs, whose maxima are some of those found."""
-    tables = found.beta[rows], found.readout[rows]
-    predictor, along = (each[:, :1] + np.einsum("mp,mpn->mn", each[:, 1:], block.offset) for each in tables)
-    share = block.alpha * outcome.size
-    share /= np.maximum(share.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
-    with np.errstate(over="ignore", invalid="ignore"):
-        score, curvature = outcome.family.derivatives(outcome.y, predictor)
-        pull, score, curvature = (np.where(share > 0, each, 0.0) for each in (share * along, score, curvature))
-        prior = found.readout[rows, 0] - np.sum(pull * along * curvature, axis=1)
-        unit = np.exp(np.minimum(block.problem.log_own - found.log_units[rows], LARGEST_EXPONENT))
-        return PairPlanes(pull, score, curvature, np.maximum(prior, 0.0) * unit)
+def invert(matrix: Array) -> tuple[NDArray[np.bool_], Array]:
+    """Return which directions of symmetric matrices (m, q, q) those before do not explain, and inverses in these."""
+    size = np.sqrt(np.diagonal(matrix, axis1=1, axis2=2))
+    kept = tolerances(matrix) > COLLINEAR
+    both, q = kept[:, :, None] & kept[:, None], matrix.shape[1]
+    unit = size[:, :, None] * size[:, None]
+    inverse = np.linalg.inv(np.where(both, matrix / unit, np.eye(q)))
+    return kept, np.where(both, inverse / unit, 0.0)

@@ -15,15 +15,19 @@ from sklearn.utils import column_or_1d
 from kernpool.bandwidth import LeaveOneOut
 from kernpool.bandwidth.criteria import CRITERIA
 from kernpool.core import RankDeficiencyWarning
+from kernpool.data import Chunk
 from kernpool.data.array_validation import as_real_array, unshared
 from kernpool.data.columns import labels_of_rows, refuse_other_labels
 from kernpool.estimators.fitted_model import places_of, printed_columns, windows_in_words
 from kernpool.estimators.kernel_smoother import parameters_of_fit
+from kernpool.estimators.limits import refuse
 from kernpool.estimators.methods.row_order import exclusion_of
 from kernpool.estimators.model import FittedModel, NamedCalls, as_fitted, check_parameters, with_parameters
 from kernpool.estimators.regressors import LocalPolynomialRegressor
-from kernpool.estimators.training_rows import as_outputs, computed, read_rows, refuse_stored_rows
+from kernpool.estimators.stored_rows import fit_stored
+from kernpool.estimators.training_rows import as_outputs, as_stored, computed, read_rows
 from kernpool.execution.error_messages import abbreviate, as_level, check_choice
+from kernpool.execution.progress import current_progress
 from kernpool.execution.text_table import frame_of
 from kernpool.execution.threads import weighted_sum
 from kernpool.execution.warnings import warn_of_queries
@@ -34,53 +38,75 @@ from kernpool.likelihood.families import FAMILIES, Family
 from kernpool.likelihood.likelihood_smoother import LikelihoodSmoother
 from kernpool.likelihood.local_maximum import Outcome
 from kernpool.likelihood.predictive import Predictive
-from kernpool.smoother import EvaluationPoints, Smoother
+from kernpool.pooling import MapReduce, Source
+from kernpool.smoother import EvaluationPoints, StoredModel
 
 Array = NDArray[np.float64]
 
-OF_WINDOWS = (
+OF_FIT = (
     "bandwidth_", "smoothing_", "window_", "relevance_", "bandwidth_search_", "bandwidth_note_", "search_rows_",
+    "encoding_", "exclusion_", "source_", "reference_",
 )  # fmt: skip
 METHODS = ("auto", "robust", "naive")
 
 
-def sizes_of(family: Family, rows: int, exposure: Any, trials: Any) -> Array:
-    """Return exposure or trials of rows, ones by default; raise unless they are positive, and of the family."""
+def refuse_other_sizes(family: Family, exposure: Any, trials: Any) -> None:
+    """Raise ValueError if exposure or trials are given, and are those of another family."""
     for name, given in {"exposure": exposure, "trials": trials}.items():
         if given is not None and name != family.size_name:
             which = {"exposure": "poisson", "trials": "binomial"}[name]
             raise ValueError(f"{name} is for family={which!r}, and this one is {family.name!r}; leave it out")
+
+
+def sizes_of(family: Family, rows: int, exposure: Any, trials: Any) -> Array:
+    """Return exposure or trials of rows, ones by default; raise unless they are positive, and of the family."""
+    refuse_other_sizes(family, exposure, trials)
     given = exposure if trials is None else trials
     if given is None:
         return np.ones(rows)
-    name = family.size_name
-    size = as_real_array(name, given).astype(np.float64)
-    size = np.broadcast_to(size, (rows,)) if size.ndim == 0 else column_or_1d(size)
+    size = as_real_array(family.size_name, given).astype(np.float64)
+    size = np.full(rows, size) if size.ndim == 0 else column_or_1d(size)
     if len(size) != rows:
-        raise ValueError(f"{name} has {len(size)} entries for {rows} rows; pass one for each row")
-    if not np.all(size > 0):
-        row = int(np.argmin(size > 0))
-        raise ValueError(f"{name} must be positive, got {size[row]:g} in row {row}; leave such rows out")
-    if family.has_logit and np.any(size != np.floor(size)):
-        row = int(np.argmax(size != np.floor(size)))
-        raise ValueError(f"trials must be whole numbers, got {size[row]:g} in row {row}; weigh rows by sample_weight")
+        raise ValueError(f"{family.size_name} has {len(size)} entries for {rows} rows; pass one for each row")
+    check_sizes(family, size)
     return np.array(size)
 
 
-def check_outputs(family: Family, y: Array, size: Array, trials: Any) -> None:
-    """Raise ValueError unless outputs are those of the family."""
+def check_sizes(family: Family, size: Array, first: int = 0) -> None:
+    """Raise ValueError unless exposure is positive, and trials are whole numbers; rows are counted from the first."""
+    name, bad = family.size_name, ~(size > 0)
+    expected = "positive, got {} in row {}; leave such rows out"
+    if family.has_logit and not bad.any():
+        bad, expected = size != np.floor(size), "whole numbers, got {} in row {}; weigh rows by sample_weight"
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise ValueError(f"{name} must be {expected.format(f'{size[row]:g}', first + row)}")
+
+
+def check_outputs(family: Family, y: Array, size: Array, has_trials: bool, first: int = 0) -> None:
+    """Raise ValueError unless outputs are those of the family; rows are counted from the first."""
     if family.name == "gamma":
         bad, expected = ~(y > 0), "positive for family='gamma'; use 'poisson' where there are zeros"
     elif family.name == "poisson":
         bad, expected = y < 0, "counts, which are not negative, for family='poisson'"
-    elif trials is None:
+    elif not has_trials:
         bad = (y != 0) & (y != 1)
         expected = "0 or 1 for family='binomial'; of fractions give the numbers of successes, and trials="
     else:
         bad, expected = (y < 0) | (y > size), "numbers of successes from 0 to trials for family='binomial'"
     if bad.any():
         row = int(np.argmax(bad))
-        raise ValueError(f"y must be {expected}; got {y[row]:g} in row {row}")
+        raise ValueError(f"y must be {expected}; got {y[row]:g} in row {first + row}")
+
+
+def checked_totals(family: Family, chunk: Chunk) -> Array:
+    """Return the sums of outputs and sizes over a chunk of rows; raise ValueError unless they are of the family."""
+    y, *sizes = chunk.value.T
+    size = sizes[0] if sizes else np.ones(len(y))
+    check_sizes(family, size, chunk.start)
+    check_outputs(family, y, size, bool(sizes), chunk.start)
+    weight = np.ones(len(y)) if chunk.weight is None else chunk.weight
+    return np.asarray(weight @ np.column_stack([y, size]))
 
 
 def warn_of_prior(which: NDArray[np.bool_]) -> None:
@@ -169,14 +195,15 @@ class LocalLikelihoodRegressor(NamedCalls, RegressorMixin, FittedModel, BaseEsti
     bandwidth_, smoothing_, window_, relevance_, bandwidth_search_
         As of `LocalPolynomialRegressor`; the error of the search is the mean deviance.
     loo_deviance_ : float
-        Mean deviance of the training rows, each fitted without itself; of 4096 of them where there are more.
+        Mean deviance of the training rows, each fitted without itself; of 4096 of them where there are more, which are
+        fitted alone, in windows for so many, where the rows are not in memory.
     dispersion_ : float
         Mean square of leave-one-out residuals in that of the family (Pearson): about one for counts and trials that
-        vary as the family says, and one over the shape of gamma.
+        vary as the family says, and one over the shape of gamma; likewise.
     places_ : LocalPolynomialRegressor
         The windows; its outputs are those of the rows and their sizes.
     n_features_in_, feature_names_in_, encoding_, index_, target_name_, key_, value_, size_, key_weight_, exclusion_
-        As of `LocalPolynomialRegressor`; `size_` holds exposures or trials.
+        As of `LocalPolynomialRegressor`, also of rows that are not in memory; `size_` holds exposures or trials.
 
     See Also
     --------
@@ -251,20 +278,22 @@ class LocalLikelihoodRegressor(NamedCalls, RegressorMixin, FittedModel, BaseEsti
 
         Parameters
         ----------
-        X : array_like of shape (n, d), or frame
-            Inputs, in memory.
-        y : array_like of shape (n,)
-            Counts, amounts, zeros and ones, or numbers of successes.
+        X : array_like of shape (n, d), frame, Chunks, path, or Dask collection
+            Inputs. Of rows that are not in memory the model keeps a reference, as `LocalPolynomialRegressor`; each step
+            of a fit, some ten, goes through all of them.
+        y : array_like of shape (n,), or str
+            Counts, amounts, zeros and ones, or numbers of successes; of a file, or a frame of Dask, the name of the
+            column. Chunks, and arrays of Dask, may have exposure or trials as a second column.
         sample_weight : array_like of shape (n,), optional
             Frequencies of rows, non-negative.
         groups : array_like of shape (n,), optional
             Cluster of each row: whole clusters are left out, and standard errors are cluster-robust.
         time : array_like of shape (n,), or str, optional
             Order of the rows, for `gap`, as of `LocalPolynomialRegressor.fit`.
-        exposure : array_like of shape (n,), or float, optional
-            Of counts, such as hours or inhabitants, positive: means are per unit of it.
-        trials : array_like of shape (n,), or float, optional
-            Of successes, such as persons asked.
+        exposure : array_like of shape (n,), float, or str, optional
+            Of counts, such as hours or inhabitants, positive: means are per unit of it. Where y is a name, it is one.
+        trials : array_like of shape (n,), float, or str, optional
+            Of successes, such as persons asked; likewise.
 
         Returns
         -------
@@ -277,15 +306,20 @@ class LocalLikelihoodRegressor(NamedCalls, RegressorMixin, FittedModel, BaseEsti
             If outputs are not those of the family, all are zero (or all trials succeed), there are several outputs, or
             as of `LocalPolynomialRegressor.fit`.
         TypeError
-            If X is a file, chunks or on Dask, or as of `LocalPolynomialRegressor.fit`.
+            If exposure or trials of rows that are not in memory are no names, or as of `LocalPolynomialRegressor.fit`.
 
         Warns
         -----
         RepeatedRowsWarning, SuspectColumnWarning
             As of `LocalPolynomialRegressor.fit`.
         """
-        refuse_stored_rows(self, X, y, sample_weight)
         self._check()
+        named = exposure if trials is None else trials
+        outputs = [y, named] if isinstance(y, str) and isinstance(named, str) else y
+        stored = as_stored(X, outputs, sample_weight)
+        if stored is not None:
+            self._fit_stored(stored, exposure, trials, groups=groups, time=time)
+            return self
         by_row = {
             "sample_weight": sample_weight, "groups": groups, "time": time, "exposure": exposure, "trials": trials,
         }  # fmt: skip
@@ -294,7 +328,7 @@ class LocalLikelihoodRegressor(NamedCalls, RegressorMixin, FittedModel, BaseEsti
             raise ValueError(f"y must have one output, got {value.shape[1]}; fit a model for each")
         value = column_or_1d(value, warn=isinstance(y, np.ndarray)).astype(np.float64)
         size = sizes_of(self._family, len(key), exposure, trials)
-        check_outputs(self._family, value, size, trials)
+        check_outputs(self._family, value, size, trials is not None)
         self._fit_rows(X, key, code, value, size, sample_weight, groups, time)
         return self
 
@@ -319,19 +353,45 @@ class LocalLikelihoodRegressor(NamedCalls, RegressorMixin, FittedModel, BaseEsti
         time: Any,
     ) -> None:
         """Find the windows of rows that are read, and fit them."""
-        family, given = self._family, self.get_params(deep=False)
-        places = LocalPolynomialRegressor(**{name: each for name, each in given.items() if name != "family"})
+        places = self._places()
         for name in ("encoding_", "index_", "target_name_", "output_labels_"):
             setattr(places, name, getattr(self, name))
         exclusion, _ = exclusion_of(places, X, key, groups, time)
-        places._objective = partial(Deviance, family=family, ridge_of_slopes=self._ridge)
         places._fit_pairs(key, code, np.column_stack([value, size]), sample_weight, exclusion)
+        self.__dict__ |= {
+            "key_": unshared(key), "key_code_": code, "value_": value, "size_": size, "key_weight_": places.key_weight_,
+        }  # fmt: skip
+        self._take(places)
+
+    def _fit_stored(self, pairs: Source, exposure: Any, trials: Any, **by_row: Any) -> None:
+        """Find the windows of a sample of rows that are not in memory, and keep a reference to all."""
+        refuse_other_sizes(self._family, exposure, trials)
+        for name, given in {"exposure": exposure, "trials": trials}.items():
+            if not isinstance(given, str | None):
+                raise TypeError(
+                    f"{name} must be the name of a column where X is a file or a frame of Dask, and y the name of "
+                    f"another, got {type(given).__name__}; arrays and chunks have it as their second column of values"
+                )
+        if pairs.outputs > 2:
+            raise ValueError(f"y must have one output, and sizes of rows at most, got {pairs.outputs} columns")
+        question = MapReduce(partial(checked_totals, self._family), np.add)
+        self.totals_ = pairs.ask(question, current_progress())
+        places = self._places()
+        fit_stored(places, pairs, **by_row)
+        self._take(places)
+
+    def _places(self) -> LocalPolynomialRegressor:
+        """Return the estimator that finds the windows, not fitted."""
+        given = self.get_params(deep=False)
+        places = LocalPolynomialRegressor(**{name: each for name, each in given.items() if name != "family"})
+        places._objective = partial(Deviance, family=self._family, ridge_of_slopes=self._ridge)
+        return places
+
+    def _take(self, places: LocalPolynomialRegressor) -> None:
+        """Keep the windows that were found."""
         del places._objective
         self.places_ = places
-        self.__dict__ |= {name: found for name, found in vars(places).items() if name in OF_WINDOWS} | {
-            "key_": unshared(key), "key_code_": code, "value_": value, "size_": size,
-            "key_weight_": places.key_weight_, "exclusion_": places.exclusion_,
-        }  # fmt: skip
+        self.__dict__ |= {name: found for name, found in vars(places).items() if name in OF_FIT}
         self._freeze()
 
     @property
@@ -347,8 +407,10 @@ class LocalLikelihoodRegressor(NamedCalls, RegressorMixin, FittedModel, BaseEsti
     def _freeze(self) -> None:
         """Keep the parameters of the fit, and make its smoother again."""
         self._given = parameters_of_fit(self)
-        smoother: Any = self.places_.smoother_
-        assert isinstance(smoother, Smoother)
+        smoother = self.places_.smoother_
+        if isinstance(smoother, StoredModel):
+            self._fit = LikelihoodSmoother.of_stored(smoother, self._family, self.totals_)
+            return
         rows = smoother.rows_of(np.column_stack([self.value_, self.size_]))
         self._fit = LikelihoodSmoother(smoother, Outcome.of(self._family, rows, self._ridge))
 
@@ -534,7 +596,7 @@ class LocalLikelihoodRegressor(NamedCalls, RegressorMixin, FittedModel, BaseEsti
         family = as_fitted(self)._family
         value = column_or_1d(as_outputs(y, type(self).__name__)).astype(np.float64)
         size = sizes_of(family, len(value), exposure, trials)
-        check_outputs(family, value, size, trials)
+        check_outputs(family, value, size, trials is not None)
         weight = size if sample_weight is None else size * as_real_array("sample_weight", sample_weight)
         y = value / size
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -553,6 +615,7 @@ class LocalLikelihoodRegressor(NamedCalls, RegressorMixin, FittedModel, BaseEsti
             Means per unit of exposure or trials, of shape (n, 1); `error` is the mean deviance.
         """
         fit = as_fitted(self)._fit
+        refuse(self, "this answer")
         theta, occupied = fit.left_out
         return LeaveOneOut(fit.outcome.family.mean(theta)[:, None], fit.deviance, occupied.copy())
 
@@ -565,6 +628,7 @@ class LocalLikelihoodRegressor(NamedCalls, RegressorMixin, FittedModel, BaseEsti
             `fitted` are means; `residual` signed roots of deviances, whose unit, `noise`, is the root of dispersion.
         """
         fit = as_fitted(self)._fit
+        refuse(self, "this answer")
         weight, code = fit.smoother.weight.copy(), fit.smoother.units.code
         theta, leverage, _ = fit.leverages(np.arange(len(weight)))
         residual = np.where(weight > 0, deviance_residuals(fit.outcome, fit.left_out[0]), 0.0)
@@ -580,6 +644,7 @@ class LocalLikelihoodRegressor(NamedCalls, RegressorMixin, FittedModel, BaseEsti
             A record that prints well, with `trace`, `deviance`, `loo_deviance`, `d2`, `loo_d2` and `dispersion`.
         """
         model = as_fitted(self)
+        refuse(model, "summary")
         fit, places = model._fit, model.places_
         theta, leverage, by_prior = fit.leverages(fit.judged[0])
         alone = fit.mean_deviance(np.full(len(theta), fit.outcome.family.link(np.array(fit.outcome.mean))))

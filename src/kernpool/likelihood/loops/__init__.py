@@ -1,4 +1,4 @@
 """Compiled loops of local likelihood: Newton's method at each query.
 
-Read `newton.py` first: it is the only file.
+Read `pair_sums.py` first: it is the only file.
 """
