@@ -103,7 +103,7 @@ class CoefficientDisplay:
                 "model.coefficients().to_frame()"
             )
         names = found.names
-        wanted = range(len(names)) if features is None else features
+        wanted = names if features is None else features
         which = [drawing.index_of(one, "features", len(names), "coefficient", names) for one in wanted]
         return cls(found=found, features=which).plot(axes=axes, columns=columns, **style)
 
@@ -140,23 +140,22 @@ class CoefficientDisplay:
         self.bands_: list[Any] = []
         for ax, a in zip(self.axes_, self.features, strict=True):
             center, sure = found.center[:, a], found.significant[:, a]
-            is_map = found.place.shape[1] == 2
-            note = " (crosses: not significant)" * bool(is_map and not sure.all())
-            ax.set_title(found.names[a] + note, fontsize="medium")
-            if not is_map:
+            title = found.names[a]
+            if found.place.shape[1] == 1:
                 order = np.argsort(found.place[:, 0])
                 x, lower, upper = found.place[order, 0], found.lower[order, a], found.upper[order, a]
                 self.points_ += ax.plot(x, center[order], **({"color": drawing.RED} | (point_kwargs or {})))
                 self.bands_.append(drawing.draw_band(ax, x, lower, upper, color=drawing.RED, alpha=0.22, linewidth=0))
             else:
-                x, y = found.place.T
+                title += " (crosses: not significant)" * bool(not sure.all())
                 style: dict[str, Any] = {"s": 8, "c": center[sure], "cmap": drawing.SURFACE_COLORS, "linewidths": 0}
-                self.points_.append(ax.scatter(x[sure], y[sure], **(style | (point_kwargs or {}))))
+                self.points_.append(ax.scatter(*found.place[sure].T, **(style | (point_kwargs or {}))))
                 style = {"s": 12, "color": drawing.GRAY, "marker": "x", "linewidths": 0.7}
-                self.crosses_.append(ax.scatter(x[~sure], y[~sure], **(style | (cross_kwargs or {}))))
+                self.crosses_.append(ax.scatter(*found.place[~sure].T, **(style | (cross_kwargs or {}))))
                 if sure.any():
                     self.figure_.colorbar(self.points_[-1], ax=ax)
                 drawing.label_axis(ax.yaxis, found.place_names[1])
+            ax.set_title(title, fontsize="medium")
             drawing.label_axis(ax.xaxis, found.place_names[0])
             drawing.tidy(ax)
         drawing.cover_glyphs(self.figure_)

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import qr, solve_triangular
+from scipy.ndimage import convolve1d
 from scipy.special import stdtr, stdtrit
 
 from kernpool.core import Exclusion
@@ -37,8 +38,31 @@ EXACT, SMOOTH = 1e-8, 1e-2
 EQUIVALENT = 1.5  # degrees of freedom of Bartlett's weights, in rows over lags
 
 
+class Tested:
+    """Mixin of coefficients with standard errors and degrees of freedom: t statistics and p-values."""
+
+    coef: Array
+    standard_error: Array
+    df: Any
+
+    @property
+    def _center(self) -> Array:
+        return self.coef
+
+    @property
+    def statistic(self) -> Array:
+        """The t statistics: coefficients, or centers of their intervals, over their standard errors."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(self._center / self.standard_error)
+
+    @property
+    def p_value(self) -> Array:
+        """Two-sided p-values of the hypotheses that a coefficient is zero."""
+        return np.asarray(2.0 * stdtr(self.df, -np.abs(self.statistic.T)).T)
+
+
 @dataclass(frozen=True, eq=False)
-class Coefficients(PrintedResult):
+class Coefficients(Tested, PrintedResult):
     """Coefficients with standard errors, tests of zero and confidence intervals; prints as a regression table.
 
     Parameters
@@ -70,17 +94,6 @@ class Coefficients(PrintedResult):
         error = np.sqrt(np.diagonal(covariance))
         half = -stdtrit(df, 0.5 * (1.0 - level)) * error
         return cls(tuple(names), coef.copy(), error, coef - half, coef + half, covariance.copy(), df, level)
-
-    @property
-    def statistic(self) -> Array:
-        """The t statistics: coefficients over their standard errors."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray(self.coef / self.standard_error)
-
-    @property
-    def p_value(self) -> Array:
-        """Two-sided p-values of the hypotheses that a coefficient is zero."""
-        return np.asarray(2.0 * stdtr(self.df, -np.abs(self.statistic)))
 
     def to_frame(self) -> Any:
         """Return the table as a frame of pandas, with a row for each coefficient.
@@ -162,16 +175,13 @@ def covariance_of(
     triangle = np.linalg.qr(of_columns * np.sqrt(weight)[:, None], mode="r")
     unit = solve_triangular(triangle, of_columns.T, trans="T").T  # rows of an orthonormal basis, over root weights
     if exclusion is not None and not exclusion.gap:
-        number = np.unique(exclusion.code, return_inverse=True)[1]
-        score = np.zeros((number.max() + 1, p))
-        np.add.at(score, number, unit * (weight * error)[:, None])
-        left = np.tile(np.eye(p), (len(score), 1, 1))
-        np.subtract.at(left, number, (unit * weight[:, None])[:, :, None] * unit[:, None, :])
-        alone = np.linalg.det(left) <= EXACT
-        left[alone] = np.eye(p)
-        away = np.linalg.solve(left, score[:, :, None])[:, :, 0]
-        away[alone] = np.nan
-        df, middle = min(df, len(np.unique(number[weight > 0])) - 1.0), away.T @ away
+        products = (unit[:, :, None] * unit[:, None, :]).reshape(len(unit), -1)
+        terms = weight[:, None] * np.concatenate([unit * error[:, None], products], axis=1)
+        count, sums = sums_of_places(exclusion, weight, terms)
+        left = np.eye(p) - sums[:, p:].reshape(-1, p, p)
+        left[np.linalg.det(left) <= EXACT] = np.nan
+        away = np.linalg.solve(left, sums[:, :p, None])[:, :, 0]
+        df, middle = min(df, np.count_nonzero(count) - 1.0), away.T @ away
     else:
         kept = 1.0 - np.sum(unit**2, axis=1)
         away = unit * (error / np.where(kept > EXACT, kept, np.nan))[:, None]
@@ -179,11 +189,8 @@ def covariance_of(
         if exclusion is not None:
             sums = sums_of_places(exclusion, weight, weight[:, None] * away)[1]
             lags = min(LAGS * exclusion.gap, len(sums) - 1)
-            middle = sums.T @ sums
+            middle = sums.T @ convolve1d(sums, np.bartlett(2 * lags + 3), axis=0, mode="constant")
             # Sun, Econometric Theory 30 (2014): the variance of sums of so many lags is itself an estimate.
             df = min(df, EQUIVALENT * len(sums) / (lags + 1.0))
-            for lag in range(1, lags + 1):
-                product = sums[lag:].T @ sums[:-lag]
-                middle += (1.0 - lag / (lags + 1.0)) * (product + product.T)
     half = solve_triangular(triangle, middle, check_finite=False)
     return np.asarray(factor * solve_triangular(triangle, half.T, check_finite=False)), df

@@ -24,7 +24,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtr
 
 from kernpool.bandwidth.rules_of_thumb import rule_of_thumb
 from kernpool.execution.text_table import (
@@ -37,6 +36,7 @@ from kernpool.execution.text_table import (
     printed_table,
 )
 from kernpool.execution.threads import weighted_sum
+from kernpool.inference.coefficients import Tested
 from kernpool.inference.resampling.random_draws import multiplied
 from kernpool.smoother.local_least_squares import VaryingFit, VaryingSmoother, VaryingTraining, means_of
 
@@ -47,7 +47,7 @@ SMOOTHING, WIDER, LARGEST = 0.3, 1.5, 1e100
 
 
 @dataclass(frozen=True, eq=False)
-class LocalCoefficients(PrintedResult):
+class LocalCoefficients(Tested, PrintedResult):
     """Coefficients at m places, with intervals and local diagnostics.
 
     Parameters
@@ -96,15 +96,8 @@ class LocalCoefficients(PrintedResult):
     index: Any = None
 
     @property
-    def statistic(self) -> Array:
-        """The t statistics: centers over their standard errors."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray(self.center / self.standard_error)
-
-    @property
-    def p_value(self) -> Array:
-        """Two-sided p-values of the hypotheses that a coefficient is zero at a place."""
-        return np.asarray(2.0 * stdtr(self.df[:, None], -np.abs(self.statistic)))
+    def _center(self) -> Array:
+        return self.center
 
     @property
     def significant(self) -> NDArray[np.bool_]:
@@ -121,13 +114,13 @@ class LocalCoefficients(PrintedResult):
         ImportError
             If pandas is not installed.
         """
-        columns: dict[str, NDArray[Any]] = {}
-        for a, name in enumerate(self.names):
-            columns |= {name: self.center[:, a], f"{name}_se": self.standard_error[:, a]}
-            columns |= {f"{name}_lower": self.lower[:, a], f"{name}_upper": self.upper[:, a]}
-            columns[f"{name}_significant"] = self.significant[:, a]
+        tables: dict[str, Any] = {
+            "": self.center, "_se": self.standard_error, "_lower": self.lower, "_upper": self.upper,
+            "_significant": self.significant,
+        }  # fmt: skip
+        columns = {f"{name}{end}": table[:, a] for a, name in enumerate(self.names) for end, table in tables.items()}
         columns |= {"local_r2": self.local_r2, "condition_number": self.condition_number}
-        if len(columns) < 5 * len(self.names) + 2:
+        if len(columns) < len(tables) * len(self.names) + 2:
             raise ValueError(
                 f"columns of the frame, such as {self.names[-1] + '_se'!r} and 'local_r2', would have names in common; "
                 "rename these columns of X"
@@ -250,25 +243,19 @@ def in_windows_of_rule(varying: VaryingSmoother) -> VaryingSmoother:
 
 
 def without_variation(varying: VaryingSmoother, turn: Array) -> Array:
-    """Return fits (n, p) in each of which one coefficient is constant, and the others vary.
+    """Return fitted values under each null hypothesis, (n, p): in column k coefficient k is constant, all others vary.
 
-    The constant is that of a partially linear fit: least squares of what is left of y on what is left of the regressor
-    once the others are fitted around each row.
+    As in a partially linear model, the constant is the least-squares coefficient of two residuals: those of y and of
+    regressor k, both from local fits on the other regressors. They follow from the fit on all regressors with
+    coefficients b and P the inverse of A: the residual of regressor k is r = (u P)_k / P_kk, and that of y is the
+    residual of the whole fit plus r b_k.
     """
-    back = np.linalg.inv(turn)
-    u, y, weight = varying.regressors @ back, varying.outcome, varying.smoother.weight
-    fit = varying.at(varying.smoother.training)
-    found = np.empty(u.shape)
-    moment = np.einsum("nab,nb->na", fit.gram, np.nan_to_num(fit.coefficients)) @ back
-    whole = np.where(fit.determined[:, None, None], back.T @ fit.gram @ back, np.eye(len(turn)))
-    for k in range(u.shape[1]):
-        others = np.delete(np.arange(u.shape[1]), k)
-        both = np.stack([whole[:, others, k], moment[:, others]], axis=2)
-        smooth = np.einsum("na,nac->nc", u[:, others], np.linalg.solve(whole[:, others][:, :, others], both))
-        left, right = u[:, k] - smooth[:, 0], y - smooth[:, 1]
-        constant = np.sum(weight * left * right) / np.sum(weight * left**2)
-        found[:, k] = smooth[:, 1] + constant * left
-    return found
+    fit, weight = varying.at(varying.smoother.training), varying.smoother.weight[:, None]
+    scale = np.diagonal(turn @ fit.solve @ turn.T, axis1=1, axis2=2)
+    left = np.einsum("na,nab->nb", varying.regressors, fit.solve) @ turn.T / scale
+    of_outcome = varying.training.residual[:, None] + left * (np.nan_to_num(fit.coefficients) @ turn.T)
+    constant = np.sum(weight * left * of_outcome, axis=0) / np.sum(weight * left**2, axis=0)
+    return np.asarray(varying.outcome[:, None] - of_outcome + left * constant)
 
 
 def variation_test(varying: VaryingSmoother, turn: Array, n_resamples: int, seed: int) -> tuple[Array, Array]:
@@ -277,8 +264,7 @@ def variation_test(varying: VaryingSmoother, turn: Array, n_resamples: int, seed
     Coefficients are those of the regressors, turned by a matrix (p, p) to those of columns.
     """
     smoother, u = varying.smoother, varying.regressors
-    some = np.flatnonzero(smoother.weight > 0)
-    some = some[np.sort(np.random.default_rng(0).permutation(len(some))[:MOST_PLACES])]
+    some = np.sort(np.random.default_rng(0).permutation(np.flatnonzero(smoother.weight > 0))[:MOST_PLACES])
     fit = varying.at(smoother.training.rows(some))
     # Places count by how well they determine a coefficient: in one with few rows it is anything.
     noise = np.diagonal(turn @ varying.norms(fit) @ turn.T, axis1=1, axis2=2)

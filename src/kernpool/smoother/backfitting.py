@@ -71,14 +71,15 @@ class Backfitting:
         weighted = smoother.with_weight(np.where(known, smoother.weight * u**2, 0.0))
         return weighted.with_values(value[:, None]).widened(factor, levels=False)
 
+    def coefficient(self, a: int, places: EvaluationPoints) -> Array:
+        """Return a coefficient at evaluation points, NaN where its windows are empty."""
+        own = self.one(a, self.factor[a])
+        problem = own.problem(places)
+        return means_of(problem, own.sums(problem))[:, 0]
+
     def at(self, places: EvaluationPoints) -> Array:
-        """Return the coefficients at evaluation points, (m, p), NaN where their windows are empty."""
-        found = np.empty((len(places.query), len(self.factor)))
-        for a, factor in enumerate(self.factor):
-            own = self.one(a, factor)
-            problem = own.problem(places)
-            found[:, a] = means_of(problem, own.sums(problem))[:, 0]
-        return found
+        """Return the coefficients at evaluation points, (m, p)."""
+        return np.stack([self.coefficient(a, places) for a in range(len(self.factor))], axis=1)
 
     def shares(self, a: int, places: EvaluationPoints) -> Array:
         """Return the linear weights of partial residuals in a coefficient, (m, n): zero where windows are empty."""
@@ -87,30 +88,27 @@ class Backfitting:
         return np.asarray(share * np.divide(1.0, u, where=np.abs(u) > SMALL, out=np.zeros(len(u))))
 
     @cached_property
-    def rest(self) -> Array:
-        """What partial residuals are made of: matrices (p, n, n) from outputs to them at the training rows."""
+    def terms(self) -> Array:
+        """Linear weights of outputs in the terms u_a beta_a that fits of training rows are sums of, (p, n, n)."""
         u = self.varying.regressors
         n, p = u.shape
         share = [self.shares(a, self.varying.smoother.training) for a in range(p)]
         left = np.block([[share[a] * u[:, b] if a != b else np.eye(n) for b in range(p)] for a in range(p)])
-        term = u.T[:, :, None] * np.linalg.solve(left, np.concatenate(share)).reshape(p, n, n)
-        return np.asarray(np.eye(n) - term.sum(axis=0) + term)
+        return np.asarray(u.T[:, :, None] * np.linalg.solve(left, np.concatenate(share)).reshape(p, n, n))
 
     def linear(self, places: EvaluationPoints, *, twice: bool = False) -> Array:
-        """Return the linear weights of outputs in coefficients at evaluation points, (p, m, n); of fits and residuals.
+        """Return the linear weights of outputs in coefficients at evaluation points, (p, m, n).
 
-        With `twice` residuals are fitted, too.
+        With `twice` residuals are fitted as well, and the coefficients of both fits added.
         """
-        p, n = self.rest.shape[:2]
-        found = np.stack([self.shares(a, places) @ self.rest[a] for a in range(p)])
-        left = self.rest.sum(axis=0) - np.eye(n)  # (p - 1) (1 - H)
-        return found + found @ left / (p - 1) if twice else found
+        left = np.eye(self.terms.shape[1]) - self.terms.sum(axis=0)  # 1 - H
+        found = np.stack([self.shares(a, places) @ (left + term) for a, term in enumerate(self.terms)])
+        return found + found @ left if twice else found
 
     @cached_property
     def hat(self) -> Array:
-        """Linear weights of each training row in each of the terms that its fit is the sum of, (p, n)."""
-        linear = self.linear(self.varying.smoother.training)
-        return np.asarray(self.varying.regressors.T * np.diagonal(linear, axis1=1, axis2=2))
+        """Linear weights of each training row in each of the terms of its own fit, (p, n)."""
+        return np.diagonal(self.terms, axis1=1, axis2=2)
 
     @cached_property
     def training(self) -> VaryingTraining:
@@ -131,22 +129,23 @@ class Backfitting:
         return np.where(known, self.training.residual / np.where(known, away, 1.0), self.varying.outcome)
 
     def error(self, a: int, factor: float, rows: NDArray[np.intp]) -> float:
-        """Return the leave-one-out error of a coefficient in windows of this factor; infinite if one is empty."""
+        """Return the leave-one-out error of a coefficient in windows of this factor; infinite if one is empty.
+
+        It is that of these rows, of positive weight.
+        """
         own, u, weight = self.one(a, factor), self.varying.regressors[rows, a], self.varying.smoother.weight[rows]
-        exclusion = own.exclusion
+        exclusion, away = own.exclusion, np.ones(len(rows))
         whole = own.problem(own.training) if exclusion is None else own.left_out_problem(exclusion)
         problem = whole.block(rows)
         state = own.sums(problem)
         residual = self.partial[rows, a] - u * means_of(problem, state)[:, 0]
-        away = np.ones(len(rows))
         if exclusion is None:
             with np.errstate(over="ignore", invalid="ignore"):
                 share = np.exp(problem.log_own - state.log_denominator)
                 away -= np.where(np.abs(u) > SMALL, np.minimum(weight, 1.0) * u**2 * share, 0.0)
-        if not (np.isfinite(residual[weight > 0]).all() and np.all(away[weight > 0] > ALONE)):
+        if not (np.isfinite(residual).all() and np.all(away > ALONE)):
             return np.inf
-        kept = weight > 0
-        return float(weighted_sum(weight[kept], (residual[kept] / away[kept]) ** 2) / weight.sum())
+        return float(weighted_sum(weight, (residual / away) ** 2) / weight.sum())
 
 
 def backfit(varying: VaryingSmoother, rows: NDArray[np.intp]) -> Backfitting:
@@ -169,9 +168,7 @@ def backfit(varying: VaryingSmoother, rows: NDArray[np.intp]) -> Backfitting:
                 errors = [fit.error(a, each, rows) for each in steps * factor[a]]
                 factor[a] *= steps[int(np.argmin(errors))] if np.isfinite(min(errors)) else 1.0 / factor[a]
                 fit = replace(fit, factor=factor)
-            own = fit.one(a, factor[a])
-            problem = own.problem(smoother.training)
-            beta[:, a] = np.nan_to_num(means_of(problem, own.sums(problem))[:, 0])
+            beta[:, a] = np.nan_to_num(fit.coefficient(a, smoother.training))
         return beta
 
     for number in range(SEARCHES):

@@ -57,7 +57,7 @@ def products_of(regressors: Array, outcome: Array) -> Array:
 
 
 def gram_of(mean: Array, p: int) -> Array:
-    """Return the matrices (m, p, p) of means of products, (m, products), the first of which are of pairs."""
+    """Return the matrices A of p regressors at m points, (m, p, p), from local means of the products (m, products)."""
     first, second = np.triu_indices(p)
     gram = np.ones((len(mean), p, p))
     gram[:, first[1:], second[1:]] = gram[:, second[1:], first[1:]] = mean[:, : len(first) - 1]
