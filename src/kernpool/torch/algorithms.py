@@ -55,7 +55,7 @@ def _pool_ordinary(request: Request) -> tuple[Tensor, Tensor] | None:
     mask, are_points = request.mask(), isinstance(request.similarity, Products)
     if not (mask is None or are_points or isinstance(request.similarity, KernelSimilarity)):
         return None  # rows may be empty, and a similarity of one's own counts its calls
-    if not are_points:  # of which padding is zero
+    if not are_points:  # in points padding is zero already
         request, _ = request.without_padding(mask)
     query, key, value = request[:3]
     if request.dropout_p or not ((are_points and query.is_cpu) or _are_finite(query, key)):
@@ -98,7 +98,7 @@ def pool_by_engine(request: Request) -> Tensor:
     """Pool values with the compiled loops of `kernpool.pool`, in the forward and the backward pass."""
     similarity = cast(KernelSimilarity, request.similarity)
     # In the gradient of widths, zero times infinity is NaN.
-    request, _ = request.without_padding(None if request.attn_mask is None else request.mask())
+    request, _ = request.without_padding()
     query, key = similarity.points(request.query, request.key)
     value, mask, counts = request.value, request.attn_mask, request.counts()
     batch, (rows, keys) = _batch_of(query, key, value, mask), request.shape[-2:]

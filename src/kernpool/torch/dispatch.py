@@ -132,11 +132,14 @@ class Request(NamedTuple):
         leading = self.shape[:-2]
         return leading if self.attn_mask is None else broadcast(leading, self.attn_mask.shape[:-2])
 
-    def without_padding(self, mask: Tensor | None) -> tuple[Request, Tensor | None]:
-        """Return the request with zeros in padding, which may be anything, and which keys are none, (..., S, 1).
+    def without_padding(self, mask: Tensor | None = None) -> tuple[Request, Tensor | None]:
+        """Return the request with zeros in padding, which may be anything, and which keys are not padding, (..., S, 1).
 
-        By all conditions together if they are given as a mask; else by lengths and causality, without a table.
+        By all conditions together if there is a mask, or is given as one; else by lengths and causality, without a
+        table.
         """
+        if mask is None and self.attn_mask is not None:
+            mask = self.mask()
         counts = self.counts() if self.is_causal and self.shape[-2] != self.shape[-1] else self.lengths
         if mask is None and counts is not None and counts.numel():
             mask = torch.arange(self.shape[-1], device=counts.device) < counts.amax(dim=-2, keepdim=True)
@@ -341,7 +344,7 @@ def _as_products(request: Request) -> Request | None:
         return None
     if request.pairs * request.query.shape[-1] < TINY:
         return None
-    request, used = request.without_padding(None if request.attn_mask is None else request.mask())
+    request, used = request.without_padding()
     found = similarity.as_products(request.query, request.key, used)
     if found is None:
         return None

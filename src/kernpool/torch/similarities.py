@@ -163,7 +163,7 @@ class Products(NamedTuple):
             return (query @ key.mT).add_(self.by_key.mT)
 
     def points(self, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
-        """Return points with one more column, whose dot products are the logits."""
+        """Return queries and keys with one more column each, so that their dot products are the logits."""
         return pad(query, (0, 1), value=1.0), torch.cat([key, self.by_key], dim=-1)
 
 
@@ -369,9 +369,9 @@ class KernelSimilarity(nn.Module):
         self.reset_parameters()
 
     def points(self, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
-        """Return queries and keys in units of the widths, about the first key, on the processor in double precision.
+        """Return queries and keys less the first key, divided by the bandwidths; on the processor in double precision.
 
-        About the mean of the keys, of which one may be far from all others, these would lose their digits.
+        Less the mean of the keys they would lose digits where one key is far from all others.
         """
         check_sizes(query, key, self.size)
         precision = torch.float64 if key.is_cpu else at_least_single(key).dtype
@@ -562,7 +562,7 @@ class DotProductSimilarity(nn.Module):
         return 1.0 / math.sqrt(max(columns, 1)) if self.scale is None else self.scale
 
     def points(self, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
-        """Return queries and keys as the points whose dot product is taken: both as given."""
+        """Return queries and keys as they are: their dot products are the scores."""
         check_sizes(query, key)
         return query, key
 
@@ -658,6 +658,6 @@ class BilinearSimilarity(DotProductSimilarity):
         self.key_map = nn.Linear(key_size, query_size, bias=False, device=device, dtype=dtype)
 
     def points(self, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
-        """Return queries and mapped keys, the points whose dot product is the score."""
+        """Return queries, and keys times the learned matrix: their dot products are the scores."""
         check_sizes(query, key, self.query_size, self.key_size)
         return query, self.key_map(key)
