@@ -219,7 +219,7 @@ class Encoding:
         found, columns = replace(self, options=tuple(options)), [column for one in options for column in one.columns]
         for number, column in enumerate(columns):
             if column in columns[:number]:
-                label = (self.labels or range(len(self.kinds)))[self.numeric[column]]
+                label = self.column_labels[self.numeric[column]]
                 raise ValueError(f"column {label!r} is named twice in {found.options_in_words}; name it once")
         return found
 
@@ -249,6 +249,11 @@ class Encoding:
             tuple(pair for i, pair in zip(binary, self.pairs, strict=True) if i in kept),
             tuple(replace(one, columns=tuple(map(numbers.index, one.columns))) for one in self.options),
         )
+
+    @property
+    def column_labels(self) -> Sequence[Any]:
+        """Labels of the columns, or their positions if they have none."""
+        return self.labels or range(len(self.kinds))
 
     @property
     def names(self) -> tuple[str, ...] | None:

@@ -70,13 +70,17 @@ def smoother_of_rows(model: FittedModel, found: Found, rows: TrainingRows, categ
     )
 
 
-def windows_in_words(model: FittedModel) -> str:
-    """Describe the windows for summaries, unless all have the bandwidth."""
-    smoother = model.smoother_
-    if isinstance(smoother.window, str) or not isinstance(smoother, Smoother):
-        return ""
-    is_uniform = smoother.left_out_points(smoother.exclusion).is_uniform
-    return "" if is_uniform else f", windows {smoother.window.words}"
+def windows_of(model: FittedModel, places: FittedModel, ridge: str = "") -> dict[str, Any]:
+    """Return what a summary says of the windows, those of `places`, by name: how they were found, and of what rows."""
+    smoother, name = places.smoother_, model.bandwidth
+    assert isinstance(smoother, Smoother)
+    chosen = (f"bandwidth by {name!r}" if isinstance(name, str) else "bandwidth as given") + ridge
+    if not isinstance(smoother.window, str) and not smoother.left_out_points(smoother.exclusion).is_uniform:
+        chosen += f", windows {smoother.window.words}"
+    return {
+        "rows": smoother.rows, "left_out": smoother.units.name, "kernel": smoother.recipe.kernel.name,
+        "chosen": chosen, "columns": printed_columns(places),
+    }  # fmt: skip
 
 
 def read_query(model: FittedModel, X: ArrayLike, *, warn: bool = True) -> tuple[Array, Codes]:

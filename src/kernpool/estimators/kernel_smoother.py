@@ -31,14 +31,6 @@ Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
 
-LIVE = ("unseen", "n_jobs")  # parameters that say how new rows are read, and on how many threads
-
-
-def parameters_of_fit(model: BaseEstimator) -> dict[str, Any]:
-    """Return the parameters of an estimator that those set later do not change."""
-    return {name: given for name, given in model.get_params(deep=False).items() if name not in LIVE}
-
-
 class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
     """Base class of kernel estimators: chooses bandwidths, pools values, and exposes the weights.
 
@@ -77,9 +69,9 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
         self._freeze()
 
     def _freeze(self) -> None:
-        """Make the smoother of what has been found; parameters that are set later have no say in it."""
-        held = {name: value for name, value in vars(self).items() if name not in LIVE}
-        self._given = {name: held[name] for name in held if not name.startswith("_") and not name.endswith("_")}
+        """Keep the parameters of the fit, and make its smoother of what has been found."""
+        super()._freeze()
+        held = vars(self)
         self._rank_notes = RankNotes()
         self.smoother_ = smoother = smoother_of_fit(self)
         self._extent = Extent(
@@ -94,17 +86,6 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
             key_range=held.get("key_range_"),
             ratios=smoother if isinstance(smoother, Smoother) and isinstance(smoother.window, Nearest) else None,
         )
-
-    def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = super().__getstate__()
-        return {name: value for name, value in state.items() if name not in ("smoother_", "_extent")}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        if "_given" in state:
-            taken = as_fitted(self)
-            taken._freeze()
-            self.smoother_, self._extent = taken.smoother_, taken._extent
 
     def expected_error(self) -> float:
         """Estimate the mean squared error for new rows, summed over outputs, by nested cross-validation.

@@ -138,6 +138,8 @@ NAMED_BANDWIDTHS = (*CRITERIA, *RULES)
 FOR_CLASSES = "log_loss"
 NAMED_FOR_CLASSES = (FOR_CLASSES, *NAMED_BANDWIDTHS)
 MULTISCALE = "multiscale"  # of coefficients that vary
+LIVE = ("unseen", "n_jobs")  # parameters that say how new rows are read, and on how many threads
+BUILT = ("smoother_", "_extent", "_varying", "_own", "_fit")  # attributes that `_freeze` builds, left out of files
 LARGEST_RIDGE = 1e100  # keys: any slope is zero long before
 
 
@@ -317,7 +319,6 @@ class FittedModel(Parameters):
     smoother_: Smoother | StoredModel
     target_name_: str | None
     leave_one_out: Callable[[], LeaveOneOut]
-    _freeze: Callable[[], None]
     _rank_notes: RankNotes
     _extent: Any  # where the training rows are, an `Extent`
     _given: dict[str, Any]  # parameters of the fit, but `unseen` and `n_jobs`
@@ -327,12 +328,25 @@ class FittedModel(Parameters):
     _degree = 0  # of the local fit
     _floor = 0.0  # least effective rows of windows by default; zero for no floor
 
+    def _freeze(self) -> None:
+        """Keep the parameters of the fit, and build what answers; parameters that are set later have no say in it."""
+        held = {name: value for name, value in vars(self).items() if name not in LIVE}
+        self._given = {name: held[name] for name in held if not name.startswith("_") and not name.endswith("_")}
+
     def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = super().__getstate__()  # type: ignore[assignment]  # of scikit-learn
+        given: dict[str, Any] = super().__getstate__()  # type: ignore[assignment]  # of scikit-learn
+        state = {name: value for name, value in given.items() if name not in BUILT}
         kernel = state["kernel"]
         if isinstance(kernel, Kernel) and is_registered(kernel):  # of which copies and files have the name
             state |= {"kernel": kernel.name}
         return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)  # type: ignore[misc]  # as above
+        if "_given" in state:
+            taken = as_fitted(self)
+            taken._freeze()
+            self.__dict__ |= {name: value for name, value in vars(taken).items() if name in BUILT}
 
     @property
     def n_features_in_(self) -> int:
@@ -377,13 +391,15 @@ class FittedModel(Parameters):
         """Ignore reports of rank-deficient local fits (a callback): local constant fits have no slopes."""
 
 
-def as_fitted(model: Fitted) -> Fitted:
+def as_fitted(model: Fitted, whole: FittedModel | None = None) -> Fitted:
     """Return a fitted model with the parameters of its fit, which later fits and parameters do not change.
 
-    `unseen`, by which new rows are read, and `n_jobs` are as they are now.
+    `unseen`, by which new rows are read, and `n_jobs` are as they are now, or those of the model that it is a part of.
     """
     if "_given" not in model.__dict__:
         check_is_fitted(model)  # which raises; asked each time, it takes a tenth of a prediction of one row
     taken = object.__new__(type(model))
     taken.__dict__ = model.__dict__ | model._given
+    if whole is not None:
+        taken.__dict__ |= {name: getattr(whole, name) for name in LIVE}
     return taken

@@ -31,7 +31,7 @@ from kernpool.data.column_options import OPTIONS, PooledColumn
 from kernpool.data.columns import all_text
 from kernpool.estimators.classifier import NadarayaWatsonClassifier
 from kernpool.estimators.kernel_smoother import KernelSmoother
-from kernpool.estimators.model import FittedModel, as_fitted, check_parameters, holder_of
+from kernpool.estimators.model import BUILT, FittedModel, as_fitted, check_parameters, holder_of
 from kernpool.estimators.regressors import LocalLinearRegressor, LocalPolynomialRegressor, NadarayaWatsonRegressor
 from kernpool.estimators.semiparametric.local_likelihood import LocalLikelihoodRegressor
 from kernpool.estimators.semiparametric.local_logistic import LocalLogisticClassifier
@@ -65,8 +65,6 @@ PARTS = (
     KernelRidge, LaplaceKernel, AnovaKernel, ColumnKernel, Spectrum, StandardColumns, FittedStack, Floor, Nearest,
     Exclusion, Reweighting,
 )  # fmt: skip
-# made again when a model is loaded
-BUILT = ("smoother_", "_extent", "_rank_notes", "_given", "_varying", "_own", "_fit")
 TRUSTED = [f"{kind.__module__}.{kind.__qualname__}" for kind in (*MODELS, *PARTS)]
 REMEDY = "copy the file again, or fit the model again and save it"
 
@@ -167,7 +165,7 @@ def _without_built(model: Model) -> Any:
             setattr(saved, part, _without_built(getattr(saved, part)))
     if isinstance(saved, LocalLogisticClassifier):
         saved.fits_ = list(map(_without_built, saved.fits_))
-    for name in ("source_", *BUILT):
+    for name in ("source_", "_rank_notes", "_given", *BUILT):
         saved.__dict__.pop(name, None)
     saved.index_ = _plain_index(saved.index_)
     if saved.output_labels_ is not None:

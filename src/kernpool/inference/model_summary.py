@@ -55,6 +55,7 @@ Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 FEW = 10.0  # effective rows
+TRACES = ("trace", "tr H"), ("trace_squared", "tr H'H")
 NOISY = 0.5  # of the rows, in whose fits there are few
 MOST_CLASSES = 10  # printed
 AS_IF_INDEPENDENT = (
@@ -101,7 +102,8 @@ class Summary(PrintedResult):
         `width` and `relevance`; of regressors among them also `rss`, `correlation_r2`, `aicc`, `gcv`,
         `effective_rows` (least, median and largest), `few`, the fraction of rows with an effective sample size below
         ten, `alone`, the number of rows with no other in their window, and after a fit with groups `n_clusters`,
-        `cluster_sizes`, `cluster_r2` and `cluster_error`; of partially linear ones `coefficients`; of classifiers
+        `cluster_sizes`, `cluster_r2` and `cluster_error`; with coefficients `coefficients`. Where these vary
+        there are `effective_tests`, of the others `aicc` and `gcv` alone, and no `trace_squared`. Of classifiers
         `prior_share` and `alone`. Of stacks: `members`, each with `name`, `weight` and `loo_score`.
     facts : dict
         Lines of the printed summary below its table.
@@ -140,14 +142,11 @@ class Summary(PrintedResult):
 
 def summary_of_regression(name: str, columns: int, values: dict[str, Any]) -> Summary:
     """Build the `Summary` of a regressor from its name, number of columns, and values."""
-    outputs, without = len(values["r2"]), _held_out(values)
-    taken = (
-        values["rows"] - 2.0 * values["trace"] + values["trace_squared"] <= 0 or np.isnan(values["residual_sd"]).any()
-    )
+    outputs, without = len(values["r2"]), held_out(values)
     facts = {
-        "effective parameters": f"{values['trace']:.2f} (tr H), {values['trace_squared']:.2f} (tr H'H)",
+        "effective parameters": ", ".join(f"{values[name]:.2f} ({of})" for name, of in TRACES if name in values),
         "residual sd": listed(values["residual_sd"])
-        + "; undefined: the fit takes all degrees of freedom" * bool(taken),
+        + "; undefined: the fit takes all degrees of freedom" * bool(np.isnan(values["residual_sd"]).any()),
         "R2": f"{listed(values['r2'])}, {without} {listed(values['loo_r2'])}"
         + "; undefined where y is constant" * (not np.isfinite(values["r2"]).all()),
     }
@@ -165,21 +164,22 @@ def summary_of_regression(name: str, columns: int, values: dict[str, Any]) -> Su
         facts["clusters"] = f"{values['n_clusters']}, of {least:g} to {most:g} rows, median {median:g}"
         facts["leave-cluster-out"] = f"R2 {listed(values['cluster_r2'])}, error {values['cluster_error']:.4g}"
     note = AS_IF_INDEPENDENT if "n_clusters" in values else ""
-    return Summary(_title(name, columns, values, f"{outputs} output{'s' * (outputs > 1)}"), values, facts, note)
+    return Summary(title_of(name, columns, values, f"{outputs} output{'s' * (outputs > 1)}"), values, facts, note)
 
 
 def summary_of_classes(name: str, columns: int, values: dict[str, Any]) -> Summary:
     """Build the `Summary` of a classifier from its name, number of columns, and values."""
-    priors, without = values["priors"], _held_out(values)
+    priors, without = values["priors"], held_out(values)
     shown = [f"{label} {fraction:.1%}" for label, fraction in list(priors.items())[:MOST_CLASSES]]
     facts = {"classes": ", ".join(shown) + ", ..." * (len(priors) > len(shown))}
     if "prior_share" in values:
         facts["prior share"] = f"{values['prior_share']:.3g}"
     facts |= {f"{without} log loss": f"{values['log_loss']:.4g}", f"{without} accuracy": f"{values['accuracy']:.1%}"}
-    return Summary(_title(name, columns, values, f"{len(priors)} classes"), values, facts | _rows_alone(values))
+    return Summary(title_of(name, columns, values, f"{len(priors)} classes"), values, facts | _rows_alone(values))
 
 
-def _held_out(values: dict[str, Any]) -> str:
+def held_out(values: dict[str, Any]) -> str:
+    """Return how rows are held out: each alone, or with their clusters."""
     return "leave-one-out" if values["left_out"] == "row" else "leave-cluster-out"
 
 
@@ -187,14 +187,15 @@ def _rows_alone(values: dict[str, Any]) -> dict[str, str]:
     return {"rows alone in a window": f"{values['alone']}"} if values.get("alone") else {}
 
 
-def _title(name: str, columns: int, values: dict[str, Any], of: str) -> str:
+def title_of(name: str, columns: int, values: dict[str, Any], of: str) -> str:
+    """Return the first line of a summary: name of the model, and numbers of rows, columns and outputs or classes."""
     return f"{name}: {values['rows']:g} rows, {columns} column{'s' * (columns != 1)}, {of}"
 
 
 def _lines_of_members(values: dict[str, Any]) -> list[str]:
     """Return the lines of a printed summary that list the members of a stack."""
     table = [[m.name, f"{m.weight:.3f}", f"{m.loo_score:.4g}", m.description] for m in values["members"]]
-    score = f"{_held_out(values)} {'log loss' if 'priors' in values else 'R2'}"
+    score = f"{held_out(values)} {'log loss' if 'priors' in values else 'R2'}"
     return columns_of_text(["member", "weight", score, "fit"], table)
 
 
@@ -220,16 +221,15 @@ def summarise(
 ) -> Summary:
     """Compute the `Summary` of a fitted regressor from its training rows, in one pass over their pairs."""
     weight, rows = training.weight, training.rows
-    own = training.value - training.fitted
+    own, left_out = training.value - training.fitted, training.value - training.deleted
     squared, effective = _norms(smoother, training.linear_weights)
     kept = weight > 0
     trace, trace_squared = training.trace, float(weighted_sum(weight[kept], squared[kept]))
     mean = _mean(training.value, weight)
     rss, away, towards = weighted_sum(weight, own**2), training.value - mean, training.fitted - mean
-    log_penalty = {name: CRITERIA[name].log_penalty for name in ("aicc", "gcv")}
-    penalty = {name: 0.0 if of is None else of(trace, rows)[0] for name, of in log_penalty.items()}
     norms = np.sqrt(weighted_sum(weight, away**2)), np.sqrt(weighted_sum(weight, towards**2))
-    values = errors_of_fit(training.value, training.fitted, training.deleted, weight, trace, trace_squared)
+    values = errors_of_fit(training.value, own, left_out, weight, trace, trace_squared)
+    values |= criteria_of_fit(rss, trace, rows)
     with np.errstate(divide="ignore", invalid="ignore"):
         values |= {
             "kernel": smoother.recipe.kernel.name,
@@ -238,8 +238,6 @@ def summarise(
             "left_out": "row",
             "rss": rss,
             "correlation_r2": (weighted_sum(weight, away * towards) / norms[0] / norms[1]) ** 2,
-            "aicc": _penalised(np.log(rss / rows), penalty["aicc"]),
-            "gcv": np.exp(_penalised(np.log(rss / rows), penalty["gcv"])),
             "effective_rows": (
                 float(effective[kept].min()),
                 weighted_median(effective[kept], weight[kept]),
@@ -254,20 +252,35 @@ def summarise(
 
 
 def errors_of_fit(
-    value: Array, fitted: Array, left_out: Array, weight: Array, trace: float, trace_squared: float
+    value: Array, residual: Array, left_out: Array, weight: Array, trace: float, trace_squared: float | None = None
 ) -> dict[str, Any]:
-    """Return what the summaries of all linear smoothers have, by name, from fitted and held-out values of the rows."""
-    rows, rss = float(weight.sum()), weighted_sum(weight, (value - fitted) ** 2)
-    freedom = rows - 2.0 * trace + trace_squared
-    return {
+    """Return what the summaries of all linear smoothers have, by name, from residuals of fits and of held-out ones.
+
+    Without the trace of H'H the residual standard deviation takes that of H for it.
+    """
+    rows, rss = float(weight.sum()), weighted_sum(weight, residual**2)
+    freedom = rows - 2.0 * trace + (trace if trace_squared is None else trace_squared)
+    squared = {} if trace_squared is None else {"trace_squared": trace_squared}
+    return squared | {
         "rows": rows,
         "trace": trace,
-        "trace_squared": trace_squared,
         "residual_sd": np.sqrt(rss / freedom) if freedom > 0 else np.full_like(rss, math.nan),
-        "r2": explained(value, value - fitted, weight),
-        "loo_r2": explained(value, value - left_out, weight),
-        "loo_error": float(np.sum(weighted_sum(weight, (value - left_out) ** 2)) / rows),
+        "r2": explained(value, residual, weight),
+        "loo_r2": explained(value, left_out, weight),
+        "loo_error": float(np.sum(weighted_sum(weight, left_out**2)) / rows),
     }
+
+
+def criteria_of_fit(rss: Array, trace: float, rows: float) -> dict[str, Array]:
+    """Return AICc and GCV of residual sums of squares; infinite if the fit uses up all degrees of freedom."""
+    with np.errstate(divide="ignore"):
+        log_mean = np.log(rss / rows)
+    found = {}
+    for name in ("aicc", "gcv"):
+        of = CRITERIA[name].log_penalty
+        penalty = 0.0 if of is None else float(of(trace, rows)[0])
+        found[name] = log_mean + penalty if math.isfinite(penalty) else np.full_like(log_mean, math.inf)
+    return {"aicc": found["aicc"], "gcv": np.exp(found["gcv"])}
 
 
 def explained(value: Array, residual: Array, weight: Array) -> Array:
@@ -312,11 +325,6 @@ def _norms(smoother: Smoother, share: LinearWeights) -> tuple[Array, Array]:
         )
     with np.errstate(divide="ignore"):
         return squared, 1.0 / pooled
-
-
-def _penalised(log_mean: Array, penalty: float) -> Array:
-    """Return AICc, or the logarithm of GCV; infinity if the fit uses up all degrees of freedom."""
-    return log_mean + penalty if math.isfinite(penalty) else np.full_like(log_mean, math.inf)
 
 
 @dataclass(frozen=True, eq=False)
@@ -394,22 +402,23 @@ class Residuals(PrintedResult):
 def residuals(smoother: Smoother, training: Training) -> Residuals:
     """Compute fitted values, held-out residuals, leverages and local noise at the training rows of a fit."""
     # two passes over pairs of rows
-    code = smoother.units.code
-    if code is None:
+    if smoother.units.code is None:
         residual, squared = training.value - training.deleted, squared_residuals(smoother, training)
     else:
         residual = smoother.residual_of_units
         squared = residual**2
-    noise, _ = local_noise(smoother, smoother.training, squared)
+    noise = np.sqrt(local_noise(smoother, smoother.training, squared)[0])
+    return residuals_of(smoother, training.fitted, residual, training.leverage, noise)
+
+
+def residuals_of(
+    smoother: Smoother, fitted: Array, residual: Array, leverage: Array, noise: Array, names: Any = None
+) -> Residuals:
+    """Return residuals of the rows of a smoother, with their weights and clusters."""
     # Copies: the model keeps these arrays for its standard errors, and callers may modify residuals.
-    return Residuals(
-        training.fitted.copy(),
-        np.array(residual),
-        training.leverage.copy(),
-        np.sqrt(noise),
-        training.weight.copy(),
-        None if code is None else code.copy(),
-    )
+    code = smoother.units.code
+    cluster = None if code is None else code.copy()
+    return Residuals(fitted.copy(), np.array(residual), leverage.copy(), noise, smoother.weight.copy(), cluster, names)
 
 
 FAR = 300.0  # log of a sum of weights, below that of a row at distance zero, beyond which weights are kept apart

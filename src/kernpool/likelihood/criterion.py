@@ -69,7 +69,7 @@ class Deviance(Objective):
         self.penalty = None  # of squared errors
 
     def left_out_error(self, problem: Problem, some: NDArray[np.intp] | None) -> float:
-        """Return the mean deviance of rows in the windows of a problem, of which they, or some, are the queries."""
+        """Return the mean deviance of the rows, or of `some`, whose left-out fits are at the queries of a problem."""
         which, weight = (slice(None), self.rows.weight) if some is None else (some, self.rows.weight[some])
         found = maximise(problem, self.outcome, self.options.degree, tolerance=TOLERANCE, n_jobs=self.options.n_jobs)
         residual = deviance_residuals(self.outcome, filled(self.outcome, found), which)

@@ -17,9 +17,9 @@ a pool of the same products with the square of the kernel.
 Coefficients have the bias of local constants: of first order at the edge, and wherever rows happen to lie on one side.
 Those of planes, with the regressors u and u times each coordinate of the place, have a bias of second order. Of samples
 of 400 rows at bandwidths found by leave-one-out 95 percent intervals around them cover 95 to 96 in a hundred, 93 where
-one coefficient is much rougher than others; around local constants 82 to 90, and 92 to 93 around ``2 beta_h - beta_(sqrt(2) h)``, which is wider. On circles and
-globes planes in all coordinates, which are partly quadratic, cover 95 where planes along tangents, whose errors are .77
-times as wide, cover 88 to 90.
+one coefficient is much rougher than others; around local constants 82 to 90, and 92 to 93 around
+``2 beta_h - beta_(sqrt(2) h)``, which is wider. On circles and globes planes in all coordinates, which are partly
+quadratic, cover 95 where planes along tangents, whose errors are .77 times as wide, cover 88 to 90.
 
 A. S. Fotheringham, C. Brunsdon and M. Charlton, "Geographically Weighted Regression", Wiley (2002).
 """

@@ -17,7 +17,7 @@ from kernpool.bandwidth import LeaveOneOut
 from kernpool.conformal.calibration import as_fraction
 from kernpool.conformal.sets import SCORES, ClassRows, PredictionSet, find_sets
 from kernpool.data.columns import labels_of_rows
-from kernpool.estimators.fitted_model import places_of, printed_columns, windows_in_words
+from kernpool.estimators.fitted_model import places_of, windows_of
 from kernpool.estimators.limits import refuse, smoother_of
 from kernpool.estimators.methods.prediction import PredictionBase, computed_once, prediction_at
 from kernpool.estimators.methods.prediction_intervals import check_rows
@@ -28,7 +28,6 @@ from kernpool.execution.interval import Interval
 from kernpool.inference import Summary, as_random
 from kernpool.inference.class_probabilities import Probabilities, effective_rows, standard_errors, wilson_interval
 from kernpool.inference.model_summary import summary_of_classes
-from kernpool.kernels import get_kernel
 
 Array = NDArray[np.float64]
 
@@ -428,20 +427,14 @@ def summary_of_fit(
     weight = np.ones(len(model.key_)) if model.key_weight_ is None else model.key_weight_
     own = np.sum(found.probability * model.value_, axis=1)
     right = found.probability.argmax(axis=1) == model.value_.argmax(axis=1)
-    name, columns = model.bandwidth, printed_columns(places)
-    every = values | {
-        "kernel": get_kernel(model.kernel).name,
-        "chosen": (f"bandwidth by {name!r}" if isinstance(name, str) else "bandwidth as given")
-        + windows_in_words(places),
-        "columns": columns,
-        "rows": float(weight.sum()),
+    every = windows_of(model, places) | values
+    every |= {
         "priors": dict(zip(model.classes_.tolist(), model.class_prior_.tolist(), strict=True)),
-        "left_out": places.smoother_.units.name,
         "log_loss": float(weight @ -np.log(np.maximum(own, np.finfo(float).tiny)) / weight.sum()),
         "accuracy": float(weight @ right / weight.sum()),
         "alone": int(found.empty_windows),
     }
-    return summary_of_classes(type(model).__name__, len(columns), every)
+    return summary_of_classes(type(model).__name__, len(every["columns"]), every)
 
 
 def probabilities_of(model: FittedClassifier) -> Probabilities:

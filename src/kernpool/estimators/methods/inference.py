@@ -15,13 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernpool.bandwidth import RULES
 from kernpool.core import MOST_COLUMNS, Exclusion, fill_empty
-from kernpool.estimators.fitted_model import (
-    exclusion_of_groups,
-    output_shape,
-    printed_columns,
-    shaped,
-    windows_in_words,
-)
+from kernpool.estimators.fitted_model import exclusion_of_groups, output_shape, printed_columns, shaped, windows_of
 from kernpool.estimators.limits import refuse, smoother_of
 from kernpool.estimators.methods.prediction import PredictionBase, computed_once, prediction_at
 from kernpool.estimators.model import FittedModel, as_fitted
@@ -560,12 +554,10 @@ class Inference(FittedModel):
         model = as_fitted(self)
         refuse(model, "summary")
         smoother = model.smoother_.linear
-        name = model.bandwidth
-        chosen = f"bandwidth by {name!r}" if isinstance(name, str) else "bandwidth as given"
         ridge = float(np.max(smoother.recipe.ridge))
-        chosen += (f", ridge {ridge:.3g}" if ridge > 0 else "") + windows_in_words(model)
-        chosen += "" if smoother.exclusion is None else f", {smoother.exclusion.option}"
-        return summarise(smoother, smoother.training_fit, type(model).__name__, chosen, printed_columns(model))
+        found = windows_of(model, model, f", ridge {ridge:.3g}" * (ridge > 0))
+        chosen = found["chosen"] + ("" if smoother.exclusion is None else f", {smoother.exclusion.option}")
+        return summarise(smoother, smoother.training_fit, type(model).__name__, chosen, found["columns"])
 
     def residuals(self) -> Residuals:
         """Return leave-one-out residuals, leverages and local noise of the training rows.

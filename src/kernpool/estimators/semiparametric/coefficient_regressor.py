@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +15,6 @@ from sklearn.utils.validation import check_is_fitted
 from kernpool.data.array_validation import unshared
 from kernpool.data.columns import is_column, position_of
 from kernpool.data.encoding import Encoding
-from kernpool.estimators.kernel_smoother import parameters_of_fit
 from kernpool.estimators.methods.row_order import exclusion_of
 from kernpool.estimators.model import FittedModel, NamedCalls, check_parameters, with_parameters
 from kernpool.estimators.training_rows import Scoring, frequencies, read_rows, refuse_stored_rows
@@ -30,16 +28,13 @@ Codes = NDArray[np.int64]
 
 def linear_names(encoding: Encoding, linear: Sequence[int]) -> list[str]:
     """Return the names of the coefficients: one of each number, and of each level of a category but the first."""
-    labels, pairs = encoding.labels or range(len(encoding.kinds)), iter(encoding.pairs)
-    second = {i: next(pairs)[1] for i, kind in enumerate(encoding.kinds) if kind == "binary"}
-    categories = zip(encoding.categorical, encoding.levels, strict=True)
-    levels: dict[int, tuple[Any, ...]] = {i: found for i, found in categories if len(found) > 1}
-    levels |= {i: (None, level) for i, level in second.items()}
-    return [
-        name
-        for i in linear
-        for name in ([f"{labels[i]}[{level}]" for level in levels[i][1:]] if i in levels else [f"{labels[i]}"])
-    ]
+    names, binary = [], [i for i, kind in enumerate(encoding.kinds) if kind == "binary"]
+    positions, found = (*encoding.categorical, *binary), (*encoding.levels, *encoding.pairs)
+    levels = dict(zip(positions, found, strict=True))
+    for i in linear:
+        label = encoding.column_labels[i]
+        names += [f"{label}[{level}]" for level in levels.get(i, ())[1:]] or [f"{label}"]
+    return names
 
 
 def linear_columns(encoding: Encoding, linear: Sequence[int], key: NDArray[Any], code: Codes) -> Array:
@@ -56,7 +51,7 @@ def linear_columns(encoding: Encoding, linear: Sequence[int], key: NDArray[Any],
             column = (code[:, [a]] == np.arange(1, max(len(encoding.levels[a]), 2))).astype(np.float64)
         if np.any(unseen):
             raise ValueError(
-                f"X has a level in linear column {(encoding.labels or range(len(encoding.kinds)))[i]!r} that the fit "
+                f"X has a level in linear column {encoding.column_labels[i]!r} that the fit "
                 "did not have, so that there is no coefficient for it; leave these rows out"
             )
         columns.append(column)
@@ -86,17 +81,17 @@ class CoefficientRegressor(NamedCalls, Scoring, RegressorMixin, FittedModel, Bas
     A subclass has the parameter that names either of both.
     """
 
+    # The parameter that names columns, what is left for the others, and a remedy if there are none.
+    _named: ClassVar[tuple[str, str, str]]
+    _kind: ClassVar[type[FittedModel]]  # of the model of the other columns
     _: KW_ONLY
     gap: int = 0
 
-    @abstractmethod
     def _of_others(self) -> Any:
         """Return the estimator of the other columns, not fitted."""
-
-    @property
-    @abstractmethod
-    def _named(self) -> tuple[str, str, str]:
-        """The parameter that names columns, what is left for the others, and a remedy if there are none."""
+        given = self.get_params(deep=False)
+        del given[self._named[0]]
+        return self._kind(**given)
 
     def _read(self, X: Any, y: Any, **by_row: Any) -> tuple[Any, Codes | None]:
         """Read the rows of a fit; return the estimator of the other columns, and the places of rows in an order."""
@@ -143,14 +138,10 @@ class CoefficientRegressor(NamedCalls, Scoring, RegressorMixin, FittedModel, Bas
         found = found if parameter == "linear" else set(range(columns)) - found
         for i in found & {encoding.numeric[a] for one in encoding.options for a in one.columns}:
             raise ValueError(
-                f"column {(encoding.labels or range(columns))[i]!r}, which is in {encoding.options_in_words}, can have "
+                f"column {encoding.column_labels[i]!r}, which is in {encoding.options_in_words}, can have "
                 f"no coefficient, as {parameter}={abbreviate(given)} says; name it in one of them"
             )
         return tuple(sorted(found))
-
-    def _freeze(self) -> None:
-        """Keep the parameters of the fit; those that are set later have no say in answers and files."""
-        self._given = parameters_of_fit(self)
 
     @property
     def _x(self) -> Array:
@@ -164,8 +155,11 @@ class CoefficientRegressor(NamedCalls, Scoring, RegressorMixin, FittedModel, Bas
         linear_columns(self.encoding_, self.linear_, key, code)
         return self.encoding_.encode(X) if self.unseen == "raise" and np.any(code < 0) else (key, code)
 
+    @property
+    def _names_of_others(self) -> list[str]:
+        """Names of the columns without coefficients."""
+        return [f"{label}" for i, label in enumerate(self.encoding_.column_labels) if i not in self.linear_]
+
     def _with_names(self, columns: Sequence[ColumnSummary]) -> tuple[ColumnSummary, ...]:
         """Return columns of a summary with their names in the table of all columns."""
-        labels = [f"{label}" for label in self.encoding_.labels or range(self.n_features_in_)]
-        names = [label for i, label in enumerate(labels) if i not in self.linear_]
-        return tuple(replace(one, name=name) for one, name in zip(columns, names, strict=True))
+        return tuple(replace(one, name=name) for one, name in zip(columns, self._names_of_others, strict=True))

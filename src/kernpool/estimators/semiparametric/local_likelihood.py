@@ -18,8 +18,7 @@ from kernpool.core import RankDeficiencyWarning
 from kernpool.data import Chunk
 from kernpool.data.array_validation import as_real_array, unshared
 from kernpool.data.columns import labels_of_rows, refuse_other_labels
-from kernpool.estimators.fitted_model import places_of, printed_columns, windows_in_words
-from kernpool.estimators.kernel_smoother import parameters_of_fit
+from kernpool.estimators.fitted_model import places_of, windows_of
 from kernpool.estimators.limits import refuse
 from kernpool.estimators.methods.row_order import exclusion_of
 from kernpool.estimators.model import FittedModel, NamedCalls, as_fitted, check_parameters, with_parameters
@@ -32,7 +31,7 @@ from kernpool.execution.text_table import frame_of
 from kernpool.execution.threads import weighted_sum
 from kernpool.execution.warnings import warn_of_queries
 from kernpool.inference import Interval, Residuals, Summary
-from kernpool.kernels import get_kernel
+from kernpool.inference.model_summary import held_out, residuals_of, title_of
 from kernpool.likelihood.criterion import Deviance, deviance_residuals
 from kernpool.likelihood.families import FAMILIES, Family
 from kernpool.likelihood.likelihood_smoother import LikelihoodSmoother
@@ -251,10 +250,6 @@ class LocalLikelihoodRegressor(NamedCalls, RegressorMixin, FittedModel, BaseEsti
     _ridge = 0.0  # on slopes
 
     @property
-    def _reads_pairs_as_numbers(self) -> bool:
-        return False
-
-    @property
     def _family(self) -> Family:
         return FAMILIES[self.family]
 
@@ -406,24 +401,13 @@ class LocalLikelihoodRegressor(NamedCalls, RegressorMixin, FittedModel, BaseEsti
 
     def _freeze(self) -> None:
         """Keep the parameters of the fit, and make its smoother again."""
-        self._given = parameters_of_fit(self)
+        super()._freeze()
         smoother = self.places_.smoother_
         if isinstance(smoother, StoredModel):
             self._fit = LikelihoodSmoother.of_stored(smoother, self._family, self.totals_)
             return
         rows = smoother.rows_of(np.column_stack([self.value_, self.size_]))
         self._fit = LikelihoodSmoother(smoother, Outcome.of(self._family, rows, self._ridge))
-
-    def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "_fit"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        if "_given" in state:
-            taken = as_fitted(self)
-            taken._freeze()
-            self._fit = taken._fit
 
     def predict(self, X: ArrayLike) -> Array:
         """Predict means at new rows, per unit of exposure or trials.
@@ -458,9 +442,7 @@ class LocalLikelihoodRegressor(NamedCalls, RegressorMixin, FittedModel, BaseEsti
         return points, found.by_prior, mean
 
     def _points(self, X: ArrayLike) -> EvaluationPoints:
-        places = as_fitted(self.places_)
-        places.unseen, places.n_jobs = self.unseen, self.n_jobs
-        return places_of(places, X)
+        return places_of(as_fitted(self.places_, self), X)
 
     def get_prediction(self, X: ArrayLike) -> LikelihoodPrediction:
         """Return means at rows with their linear predictors and standard errors.
@@ -629,11 +611,11 @@ class LocalLikelihoodRegressor(NamedCalls, RegressorMixin, FittedModel, BaseEsti
         """
         fit = as_fitted(self)._fit
         refuse(self, "this answer")
-        weight, code = fit.smoother.weight.copy(), fit.smoother.units.code
+        weight, mean = fit.smoother.weight, fit.outcome.family.mean
         theta, leverage, _ = fit.leverages(np.arange(len(weight)))
         residual = np.where(weight > 0, deviance_residuals(fit.outcome, fit.left_out[0]), 0.0)
-        noise, code = np.full(len(weight), np.sqrt(fit.scale)), None if code is None else code.copy()
-        return Residuals(fit.outcome.family.mean(theta), residual, leverage, noise, weight, code, self.index_)
+        noise = np.full(len(weight), np.sqrt(fit.scale))
+        return residuals_of(fit.smoother, mean(theta), residual, leverage, noise, self.index_)
 
     def summary(self) -> Summary:
         """Summarise the fit: windows, effective parameters, deviances and dispersion.
@@ -645,19 +627,12 @@ class LocalLikelihoodRegressor(NamedCalls, RegressorMixin, FittedModel, BaseEsti
         """
         model = as_fitted(self)
         refuse(model, "summary")
-        fit, places = model._fit, model.places_
+        fit, name = model._fit, type(self).__name__
         theta, leverage, by_prior = fit.leverages(fit.judged[0])
         alone = fit.mean_deviance(np.full(len(theta), fit.outcome.family.link(np.array(fit.outcome.mean))))
-        within, rows = fit.mean_deviance(theta), fit.smoother.rows
-        without = "leave-one-out" if fit.smoother.units.code is None else "leave-cluster-out"
-        chosen = f"bandwidths {model.bandwidth!r}" if isinstance(model.bandwidth, str) else "bandwidths given"
-        values: dict[str, Any] = {
-            "rows": rows,
-            "left_out": fit.smoother.units.name,
-            "kernel": get_kernel(model.kernel).name,
-            "chosen": chosen + windows_in_words(places),
-            "columns": printed_columns(places),
-            "trace": fit.mean_over_judged(leverage) * rows,
+        within = fit.mean_deviance(theta)
+        values = windows_of(model, model.places_) | {
+            "trace": fit.mean_over_judged(leverage) * fit.smoother.rows,
             "deviance": within,
             "loo_deviance": fit.deviance,
             "d2": 1.0 - within / alone if alone > 0 else np.nan,
@@ -665,6 +640,7 @@ class LocalLikelihoodRegressor(NamedCalls, RegressorMixin, FittedModel, BaseEsti
             "dispersion": fit.dispersion,
             "by_prior": by_prior,
         }
+        without = held_out(values)
         facts = {
             "family": f"{model.family}, degree {model.degree}",
             "effective parameters": f"{values['trace']:.2f}",
@@ -674,5 +650,4 @@ class LocalLikelihoodRegressor(NamedCalls, RegressorMixin, FittedModel, BaseEsti
         }
         if by_prior:
             facts["decided by the prior"] = f"{by_prior} row(s)"
-        title = f"{type(self).__name__}: {rows:g} rows, {self.n_features_in_} columns, 1 output"
-        return Summary(title, values, facts)
+        return Summary(title_of(name, self.n_features_in_, values, "1 output"), values, facts)

@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernpool.data.array_validation import as_real_array
 from kernpool.estimators.classifier import NadarayaWatsonClassifier
-from kernpool.estimators.kernel_smoother import parameters_of_fit
 from kernpool.estimators.methods.classification import (
     FittedClassifier,
     LeaveOneOutProbabilities,
@@ -111,10 +110,6 @@ class LocalLogisticClassifier(NamedCalls, Scoring, ClassifierMixin, FittedClassi
     gap: int = 0
     empty: str = "mean"
 
-    @property
-    def _reads_pairs_as_numbers(self) -> bool:
-        return False
-
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None, time: Any = None) -> Self:
         """Find the windows of each class, and keep the rows.
 
@@ -184,18 +179,11 @@ class LocalLogisticClassifier(NamedCalls, Scoring, ClassifierMixin, FittedClassi
         fit._ridge = RIDGE
         return fit
 
-    def _freeze(self) -> None:
-        """Keep the parameters of the fit; those that are set later have no say in answers and files."""
-        self._given = parameters_of_fit(self)
-
     @property
     def _live_fits(self) -> list[LocalLikelihoodRegressor]:
         """The fits, which read new rows as this model says now."""
         check_is_fitted(self)
-        fits = [as_fitted(fit) for fit in self.fits_]
-        for fit in fits:
-            fit.unseen, fit.n_jobs = self.unseen, self.n_jobs
-        return fits
+        return [as_fitted(fit, self) for fit in self.fits_]
 
     def predict_proba(self, X: ArrayLike) -> Array:
         """Predict class probabilities.

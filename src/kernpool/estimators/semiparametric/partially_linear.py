@@ -122,6 +122,8 @@ class PartiallyLinearRegressor(CoefficientRegressor):
     t with 185.8 degrees of freedom
     """
 
+    _named = "linear", "the curve", "least squares, such as sklearn.linear_model.LinearRegression"
+    _kind = LocalPolynomialRegressor
     _: KW_ONLY
     linear: Any = None
     degree: int = 1
@@ -129,15 +131,6 @@ class PartiallyLinearRegressor(CoefficientRegressor):
     @property
     def _reads_pairs_as_numbers(self) -> bool:
         return bool(self._of_others()._reads_pairs_as_numbers)
-
-    @property
-    def _named(self) -> tuple[str, str, str]:
-        return "linear", "the curve", "least squares, such as sklearn.linear_model.LinearRegression"
-
-    def _of_others(self) -> LocalPolynomialRegressor:
-        given = self.get_params(deep=False)
-        del given["linear"]
-        return LocalPolynomialRegressor(**given)
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None, time: Any = None) -> Self:
         """Fit the coefficients, and the curve.
@@ -210,9 +203,9 @@ class PartiallyLinearRegressor(CoefficientRegressor):
     def _curve(self) -> LocalPolynomialRegressor:
         """The curve as a model that reads tables of all columns."""
         taken = as_fitted(self)
-        curve = as_fitted(taken.curve_)
-        curve.unseen, curve.n_jobs = self.unseen, self.n_jobs
-        curve.encoding_ = CurveEncoding(**_fields_of(curve.encoding_), whole=taken.encoding_, linear=taken.linear_)
+        curve = as_fitted(taken.curve_, self)
+        of_curve = {each.name: getattr(curve.encoding_, each.name) for each in fields(curve.encoding_)}
+        curve.encoding_ = CurveEncoding(**of_curve, whole=taken.encoding_, linear=taken.linear_)
         return curve
 
     def _x_at(self, X: ArrayLike) -> Array:
@@ -359,11 +352,9 @@ class PartiallyLinearRegressor(CoefficientRegressor):
         """
         smoother = smoother_of(as_fitted(self).curve_)
         training, y, weight = smoother.training_fit, self.value_[:, None], smoother.weight
-        values = {
-            name: value
-            for name, value in self.curve_.summary().values.items()
-            if name not in ("correlation_r2", "aicc", "gcv")  # of y less its linear part
-        }
+        values = dict(self.curve_.summary().values)
+        for name in ("correlation_r2", "aicc", "gcv"):  # of y less its linear part
+            del values[name]
         values |= {
             "columns": self._with_names(values["columns"]),
             "r2": explained(y, training.value - training.fitted, weight),
@@ -376,10 +367,6 @@ class PartiallyLinearRegressor(CoefficientRegressor):
         kind = "HC3" if self.exclusion_ is None else "Newey and West" if self.exclusion_.gap else "cluster-robust"
         found.facts["standard errors"] = f"{kind}, t with {self.df_:.4g} degrees of freedom"
         return found
-
-
-def _fields_of(encoding: Encoding) -> dict[str, Any]:
-    return {each.name: getattr(encoding, each.name) for each in fields(encoding)}
 
 
 def _moved(found: Interval, by: Array) -> Interval:

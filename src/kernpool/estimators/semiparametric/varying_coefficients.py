@@ -13,11 +13,12 @@ from sklearn.utils.validation import check_is_fitted
 from kernpool.bandwidth import LeaveOneOut, TrainingRows
 from kernpool.bandwidth.criteria import CRITERIA
 from kernpool.bandwidth.rules_of_thumb import RULES
+from kernpool.conformal.calibration import as_fraction, upper_rank, upper_statistic
 from kernpool.core import EmptyWindowWarning, Geometry
 from kernpool.data.columns import Columns, is_frame, labels_of_rows
 from kernpool.data.encoding import Encoding
 from kernpool.estimators.bandwidth import MOST_ROWS
-from kernpool.estimators.fitted_model import points_of, printed_columns, windows_in_words
+from kernpool.estimators.fitted_model import points_of, windows_of
 from kernpool.estimators.methods.prediction_intervals import check_rows, read_outputs
 from kernpool.estimators.model import MULTISCALE, as_fitted, with_parameters
 from kernpool.estimators.regressors import NadarayaWatsonRegressor
@@ -29,6 +30,7 @@ from kernpool.estimators.semiparametric.coefficient_regressor import (
 )
 from kernpool.estimators.semiparametric.window_search import find_windows
 from kernpool.execution.error_messages import as_count, as_level, check_choice
+from kernpool.execution.text_table import listed
 from kernpool.execution.threads import weighted_sum
 from kernpool.execution.warnings import warn_of_queries
 from kernpool.inference import Interval, Residuals, Summary
@@ -41,10 +43,9 @@ from kernpool.inference.local_coefficients import (
     tests_in_words,
     variation_test,
 )
-from kernpool.inference.model_summary import explained
+from kernpool.inference.model_summary import criteria_of_fit, errors_of_fit, residuals_of, summary_of_regression
 from kernpool.inference.resampling.random_draws import as_seed
 from kernpool.inference.variance.residuals import local_noise
-from kernpool.kernels import get_kernel
 from kernpool.pooling import limit_values
 from kernpool.pooling.widths import Floor, Nearest
 from kernpool.smoother import EvaluationPoints
@@ -135,22 +136,11 @@ class VaryingCoefficientRegressor(CoefficientRegressor):
            [1. , 1.6]])
     """
 
+    _named = "by", "coefficients", "NadarayaWatsonRegressor"
+    _kind = NadarayaWatsonRegressor
     bandwidth: Any = "loo"
     _: KW_ONLY
     by: Any = None
-
-    @property
-    def _reads_pairs_as_numbers(self) -> bool:
-        return False
-
-    @property
-    def _named(self) -> tuple[str, str, str]:
-        return "by", "coefficients", "NadarayaWatsonRegressor"
-
-    def _of_others(self) -> NadarayaWatsonRegressor:
-        given = self.get_params(deep=False)
-        del given["by"]
-        return NadarayaWatsonRegressor(**given)
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None, time: Any = None) -> Self:
         """Find the windows, and fit the coefficients at the training rows.
@@ -261,7 +251,10 @@ class VaryingCoefficientRegressor(CoefficientRegressor):
         return found
 
     def _answering(self) -> VaryingSmoother | Backfitting:
-        """Return the fit whose errors are known; raise ValueError if there is none."""
+        """Return the fit that has leverages and leave-one-out residuals: in common windows, or each in its own.
+
+        Raises ValueError where those of coefficients in windows of their own would take too much memory.
+        """
         check_is_fitted(self)
         n, p = self._varying.regressors.shape
         if self._own is not None and (n * p > MOST_WEIGHTS or self.exclusion_ is not None):
@@ -337,7 +330,7 @@ class VaryingCoefficientRegressor(CoefficientRegressor):
         )
 
     def _z_of(self, X: Any) -> tuple[NDArray[Any], Codes]:
-        """Return numbers and category codes of places, of which X has all columns, or those of `by` alone."""
+        """Return the columns of `by` as numbers and category codes; X has these columns alone, or all of the fit."""
         encoding: Encoding = self.places_.encoding_
         if is_frame(X) and encoding.labels is not None and set(encoding.labels) <= set(X.columns):
             X = X[list(encoding.labels)]
@@ -375,23 +368,27 @@ class VaryingCoefficientRegressor(CoefficientRegressor):
         fitted = self._answering()
         check_choice("method", method, METHODS)
         check_choice("variance", variance, VARIANCES)
-        varying, smoother = self._varying, self._varying.smoother
+        varying, smoother, m = self._varying, self._varying.smoother, len(places.query)
         training, code, error = fitted.training, smoother.noise_units.code, fitted.residual
-        if code is not None:
-            m = len(places.query)
-            noise, df = np.full(m, self._error), np.full(m, len(np.unique(code[smoother.weight > 0])) - 1.0)
-        elif variance == "constant":
-            square, freedom = float(weighted_sum(smoother.weight, training.residual**2)), self._freedom
-            noise, df = np.full(len(places.query), square / freedom), np.full(len(places.query), freedom)
-        else:
-            of_points, df = local_noise(smoother, places, error[:, None] ** 2)
-            noise = of_points[:, 0]
+        noise: Any = self._error
+        df: Any = 0.0 if code is None else len(np.unique(code[smoother.weight > 0])) - 1.0
+        if code is None and variance == "local":
+            noise, df = local_noise(smoother, places, error[:, None] ** 2)
+            noise = noise[:, 0]
+        elif code is None:
+            df = smoother.rows - training.trace
+            if not df > 1.0:
+                raise ValueError(
+                    f"the fit has {training.trace:.6g} effective parameters for {smoother.rows:g} rows, so that no "
+                    "residual is left to estimate the noise from; use larger windows"
+                )
+            noise = weighted_sum(smoother.weight, training.residual**2) / df
+        noise, df = np.full(m, noise), np.full(m, df)
 
         def estimate(one: VaryingSmoother, some: NDArray[np.intp]) -> tuple[Array, Array]:
             fit = one.at(places.rows(some))
-            if code is not None:
-                return fit.coefficients, one.covariance_of_units(fit, error)
-            return fit.coefficients, one.norms(fit) * noise[some, None, None]
+            norms = one.norms(fit) * noise[some, None, None] if code is None else one.covariance_of_units(fit, error)
+            return fit.coefficients, norms
 
         if isinstance(fitted, Backfitting):
             linear = fitted.linear(places, twice=method != "naive")
@@ -415,17 +412,6 @@ class VaryingCoefficientRegressor(CoefficientRegressor):
         """Mean squared leave-one-out error."""
         smoother = self._varying.smoother
         return float(weighted_sum(smoother.weight, self._answering().residual ** 2)) / smoother.rows
-
-    @property
-    def _freedom(self) -> float:
-        """Rows less effective parameters; ValueError unless there is more than one."""
-        rows, trace = self._varying.smoother.rows, self._answering().training.trace
-        if not rows - trace > 1.0:
-            raise ValueError(
-                f"the fit has {trace:.6g} effective parameters for {rows:g} rows, so that no residual is left to "
-                "estimate the noise from; use larger windows"
-            )
-        return rows - trace
 
     @property
     def _tests(self) -> Array:
@@ -467,8 +453,7 @@ class VaryingCoefficientRegressor(CoefficientRegressor):
         UserWarning
             If rows around a place determine no planes.
         """
-        check_is_fitted(self)
-        level, varying, fitted = as_level(level), self._varying, self._answering()
+        level, fitted, varying = as_level(level), self._answering(), self._varying
         own, places = self.places_, varying.smoother.training
         z = own.key_
         if X is not None:
@@ -484,19 +469,16 @@ class VaryingCoefficientRegressor(CoefficientRegressor):
             before="",
         )
         center, covariance, _, df = self._estimates(places, method, variance)
-        turn, p = self._to_units, len(self.coef_names_)
+        turn = self._to_units
         error = np.sqrt(np.diagonal(turn @ covariance @ turn.T, axis1=1, axis2=2))
         center = self._in_units(center)
         coef = fit.coefficients if self._own is None else self._own.at(places)
         with np.errstate(invalid="ignore"):
             half = -stdtrit(df[:, None], 0.5 * (1.0 - level)) * error
-        gram = (
-            np.linalg.inv(turn).T @ np.where(fit.determined[:, None, None], fit.gram, np.eye(p)) @ np.linalg.inv(turn)
-        )
-        condition = np.where(fit.determined, condition_numbers(gram), np.nan)
+        back, condition = np.linalg.inv(turn), np.full(len(center), np.nan)
+        condition[fit.determined] = condition_numbers(back.T @ fit.gram[fit.determined] @ back)
         index = self.index_ if X is None else labels_of_rows(X)
-        labels = self.encoding_.labels or range(self.n_features_in_)
-        named = [f"{labels[i]}" for i in self.encoding_.numeric if i not in self.linear_]
+        named = [self._names_of_others[i] for i in own.encoding_.numeric]
         order = np.arange(len(named))
         for one in own.encoding_.options:
             order[list(one.columns)] = one.columns[::-1]  # longitude first, as on maps
@@ -566,9 +548,7 @@ class VaryingCoefficientRegressor(CoefficientRegressor):
         level, (u, places) = as_level(level), self._places_at(X)
         varying, given = self._varying, check_rows(X_calibration, y_calibration, None)
         own = "split" if given else "adaptive"
-        check_choice("method", method, ("auto", "adaptive", "split"))
-        if method not in ("auto", own):
-            raise ValueError(f"method={method!r} goes {'without' if given else 'with'} X_calibration; use {own!r}")
+        check_choice("method", method, ("auto", own))
 
         def size(u: Array, places: EvaluationPoints) -> Array:
             _, covariance, noise, _ = self._estimates(places, "naive", "local")
@@ -582,15 +562,13 @@ class VaryingCoefficientRegressor(CoefficientRegressor):
             error, weight = self._answering().residual, varying.smoother.weight
             known = size(varying.regressors, varying.smoother.training)
         share = np.divide(np.abs(error), known, where=known > 0, out=np.zeros(len(error)))
-        order = np.argsort(share)
-        until = np.cumsum(weight[order])
-        place = int(np.searchsorted(until, level * (until[-1] + 1.0) * (1.0 - 1e-12)))
-        times = np.inf if place == len(order) else float(share[order[place]])
+        rows = float(weight.sum())
+        times = upper_statistic(share, weight, upper_rank(as_fraction(level), rows))
         center, half = self._mean(u, self._coefficients(places)), times * size(u, places)
         return Interval(
             center, center - half, center + half, level, own, index=labels_of_rows(X),
             guarantee="at least the level" if given else "about the level, for rows like those of the fit",
-            n_calibration=float(until[-1]),
+            n_calibration=rows,
         )  # fmt: skip
 
     def leave_one_out(self) -> LeaveOneOut:
@@ -602,7 +580,7 @@ class VaryingCoefficientRegressor(CoefficientRegressor):
             As of `NadarayaWatsonRegressor.leave_one_out`.
         """
         fitted = self._answering()
-        known = self._varying.left_out[1] if self._own is None else fitted.training.determined
+        known = fitted.left_out[1] if isinstance(fitted, VaryingSmoother) else fitted.training.determined
         return LeaveOneOut((self.value_ - fitted.residual)[:, None], self._error, known.copy())
 
     def residuals(self) -> Residuals:
@@ -613,13 +591,11 @@ class VaryingCoefficientRegressor(CoefficientRegressor):
         Residuals
             As of `NadarayaWatsonRegressor.residuals`.
         """
-        varying, fitted = self._varying, self._answering()
-        training, residual = fitted.training, fitted.residual
-        weight, units = varying.smoother.weight, varying.smoother.units
-        noise, _ = local_noise(varying.smoother, varying.smoother.training, residual[:, None] ** 2)
-        code = None if units.code is None else units.code.copy()
-        value, names = training.fitted + self.value_mean_, self.index_
-        return Residuals(value, residual, training.leverage.copy(), np.sqrt(noise[:, 0]), weight.copy(), code, names)
+        fitted = self._answering()
+        smoother, training = self._varying.smoother, fitted.training
+        noise = np.sqrt(local_noise(smoother, smoother.training, fitted.residual[:, None] ** 2)[0][:, 0])
+        value = training.fitted + self.value_mean_
+        return residuals_of(smoother, value, fitted.residual, training.leverage, noise, self.index_)
 
     def variation(self, *, n_resamples: int = 199, random_state: Any = 0) -> VariationTable:
         """Test for each coefficient whether it varies at all, and list its quartiles over the training rows.
@@ -640,10 +616,9 @@ class VaryingCoefficientRegressor(CoefficientRegressor):
         VariationTable
             Prints as a table, and has `to_frame`.
         """
-        check_is_fitted(self)
+        fitted = as_fitted(self)
         as_count("n_resamples", n_resamples, hint=" such as 199")
         varying, seed = self._varying, as_seed(random_state)
-        fitted = as_fitted(self)
         searched = isinstance(fitted.bandwidth, str) and fitted.bandwidth not in RULES
         if searched or getattr(fitted.window, "k", 0) is None:
             varying = in_windows_of_rule(varying)
@@ -659,36 +634,21 @@ class VaryingCoefficientRegressor(CoefficientRegressor):
         Summary
             A record that prints well; `coefficients` is the table of `variation`.
         """
-        answering, fitted = self._answering(), as_fitted(self)
-        varying, training, places = self._varying, answering.training, self.places_
-        weight, rows, y = varying.smoother.weight, varying.smoother.rows, varying.outcome
-        square = float(weighted_sum(weight, training.residual**2)) / rows
-        penalty = CRITERIA["aicc"].log_penalty
-        assert penalty is not None
-        values: dict[str, Any] = {
-            "rows": rows,
-            "kernel": get_kernel(fitted.kernel).name,
-            "chosen": f"bandwidths {fitted.bandwidth!r}" * isinstance(fitted.bandwidth, str) or "bandwidths given",
-            "columns": self._with_names(printed_columns(places)),
-            "coefficients": self.variation(),
-            "trace": training.trace,
-            "residual_sd": np.array([np.sqrt(square * rows / self._freedom)]),
-            "r2": explained(y[:, None], training.residual[:, None], weight),
-            "loo_r2": explained(y[:, None], answering.residual[:, None], weight),
-            "loo_error": self._error,
-            "aicc": (np.log(square) if square else -np.inf) + float(penalty(training.trace, rows)[0]),
+        answering, smoother, variation = self._answering(), self._varying.smoother, self.variation()
+        y, own, left_out = (
+            column[:, None] for column in (self._varying.outcome, answering.training.residual, answering.residual)
+        )
+        values = windows_of(as_fitted(self), self.places_)
+        values |= errors_of_fit(y, own, left_out, smoother.weight, answering.training.trace)
+        values |= criteria_of_fit(weighted_sum(smoother.weight, own**2), values["trace"], smoother.rows)
+        values |= {
+            "columns": self._with_names(values["columns"]),
+            "coefficients": variation,
             "effective_tests": self._tests,
         }
-        values["chosen"] += windows_in_words(places)
-        without = "leave-one-out" if varying.smoother.units.code is None else "leave-cluster-out"
-        own = {} if self._own is None else {"width of each": ", ".join(f"{one:.4g}" for one in self.scale_)}
-        facts = own | {
-            "effective parameters": f"{training.trace:.2f}, {tests_in_words(self._tests)} tests of each coefficient",
-            "residual sd": f"{values['residual_sd'][0]:.4g}",
-            "R2": f"{values['r2'][0]:.4g}, {without} {values['loo_r2'][0]:.4g}",
-            "AICc": f"{values['aicc']:.4g}",
-            f"{without} error": f"{self._error:.4g}",
-            "p constant": f"from {values['coefficients'].n_resamples} resamples",
-        }
-        title = f"{type(self).__name__}: {rows:g} rows, {self.n_features_in_} columns, 1 output"
-        return Summary(title, values, facts)
+        found = summary_of_regression(type(self).__name__, self.n_features_in_, values)
+        found.facts["tests per coefficient"] = tests_in_words(self._tests)
+        found.facts["p constant"] = f"from {variation.n_resamples} resamples"
+        if self._own is not None:
+            found.facts["width of each"] = listed(self.scale_)
+        return found

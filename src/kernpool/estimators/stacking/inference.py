@@ -229,7 +229,8 @@ def summarise_stack(stack: FittedStack, title: str, columns: int) -> Summary:
         varies = ~np.isnan(score)
         mean = float(score[varies].mean()) if varies.any() else np.nan
         members.append(MemberSummary(name, description_of(member), mixing, mean))
-    values = errors_of_fit(stack.value, hat.fitted, stack.left_out, weight, hat.trace, hat.trace_squared)
+    own, left_out = stack.value - hat.fitted, stack.value - stack.left_out
+    values = errors_of_fit(stack.value, own, left_out, weight, hat.trace, hat.trace_squared)
     values |= {"members": tuple(members), "left_out": stack.units.name}
     return summary_of_regression(title, columns, values)
 
