@@ -19,6 +19,7 @@ OF_STORED = (
     "confidence_interval robust", "confidence_interval undersmoothed", "slope interval",
     "prediction_interval adaptive", "prediction_interval split", "score",
 )  # fmt: skip
+OF_STORED_COUNTS = ("predict", "confidence_interval auto", "confidence_interval naive", "score")
 OF_STORED_MEANS = ("quantile", "cdf", "pdf", "interval", "pit")
 MEANS = [name for name, study in OPTIONS.items() if "Watson" in type(study.estimator).__name__]
 CHOSEN = [name for name, study in OPTIONS.items() if not searches(study)]  # at bandwidths that a refit takes as well
@@ -186,11 +187,12 @@ def test_quantiles_left_out_are_those_of_a_fit_without_the_row(option):
 
 @pytest.mark.parametrize("where", ["chunks", "parquet", "dask"])
 @pytest.mark.parametrize(
-    "option", ["means", "planes", "outputs", "weights", "empty: mean", "empty: nearest", "empty: zero"]
+    "option", ["means", "planes", "outputs", "weights", "empty: mean", "empty: nearest", "empty: zero", "counts"]
 )
 def test_what_chunks_and_partitions_answer(option, where):
     """A refusal holds in these situations as an answer does, so answers could be lost."""
     names = [*OF_STORED, *(OF_STORED_MEANS if option in MEANS and option != "weights" else ())]
+    names = [*OF_STORED_COUNTS] if option == "counts" else names
     assert {name: check(option, name, where) for name in names} == dict.fromkeys(names, "holds")
 
 

@@ -24,7 +24,7 @@ pyarrow = pytest.importorskip("pyarrow", reason="Parquet needs the extra 'arrow'
 
 from pyarrow import parquet
 
-from kernpool import EmptyWindowWarning, NadarayaWatsonRegressor, open_chunks
+from kernpool import EmptyWindowWarning, LocalLikelihoodRegressor, NadarayaWatsonRegressor, open_chunks
 from kernpool.dask import open_partitions
 from kernpool.dask.pairs import compute
 from kernpool.data import ArrayChunks, TableError
@@ -176,6 +176,19 @@ def test_workers_read_files_by_name(client, tmp_path):
         assert_allclose(bits_everywhere(client, QUERY, chunks, **SETTINGS), expected, **CLOSE)
     lazy = pool(cut(QUERY, 60), chunks, **SETTINGS)
     assert_allclose(client.compute(lazy, retries=1).result(), expected, **CLOSE)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", ["poisson", "binomial"])
+def test_workers_fit_counts(client, family):
+    """By pools at moved queries, and pair by pair."""
+    mean = np.exp(KEY[:, 0]) if family == "poisson" else np.full(len(KEY), 0.3)
+    counts = RNG.poisson(mean) if family == "poisson" else RNG.binomial(1, mean)
+    model = LocalLikelihoodRegressor(family=family, **SETTINGS)
+    expected = model.fit(KEY, counts).predict(QUERY[:5])
+    pairs = open_partitions(cut(KEY, 1300), cut(counts, 3000), client=client)
+    assert_allclose(model.fit(pairs).predict(QUERY[:5]), expected, rtol=1e-10)
+    assert np.all(model.confidence_interval(QUERY[:5]).lower < expected)
 
 
 @pytest.mark.slow
