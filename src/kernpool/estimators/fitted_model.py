@@ -71,7 +71,10 @@ def smoother_of_rows(model: FittedModel, found: Found, rows: TrainingRows, categ
 
 
 def windows_of(model: FittedModel, places: FittedModel, ridge: str = "") -> dict[str, Any]:
-    """Return what a summary says of the windows, those of `places`, by name: how they were found, and of what rows."""
+    """Return the entries of a summary about windows: kernel, how bandwidths were found, those of each column, rows.
+
+    `places` is the part of the model that has the windows, or the model itself; `ridge` is a phrase about that.
+    """
     smoother, name = places.smoother_, model.bandwidth
     assert isinstance(smoother, Smoother)
     chosen = (f"bandwidth by {name!r}" if isinstance(name, str) else "bandwidth as given") + ridge

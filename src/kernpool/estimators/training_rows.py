@@ -215,6 +215,13 @@ def read_rows(
     return key, code, output
 
 
+def single_output(value: NDArray[Any], y: Any) -> Array:
+    """Return outputs that `read_rows` has read as floats of shape (n,); raise ValueError if there are several."""
+    if value.ndim == 2 and value.shape[1] > 1:
+        raise ValueError(f"y must have one output, got {value.shape[1]}; fit a model for each")
+    return np.asarray(column_or_1d(value, warn=isinstance(y, np.ndarray)).astype(np.float64))
+
+
 def refuse_stored_rows(model: FittedModel, X: Any, y: Any, sample_weight: Any) -> None:
     """Raise TypeError if the rows given to ``fit`` are not in memory, for estimators that need them there."""
     if as_stored(X, y, sample_weight) is not None:

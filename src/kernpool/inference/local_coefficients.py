@@ -129,12 +129,11 @@ class LocalCoefficients(Tested, PrintedResult):
 
     def __str__(self) -> str:
         points, rows = names_of(self.index, len(self.coef)), []
-        digits = [digits_beside(self.center[:ROWS, a], self.standard_error[:ROWS, a]) for a in range(len(self.names))]
-        for i in range(min(len(self.coef), ROWS)):
+        center, error, sure = self.center[:ROWS], self.standard_error[:ROWS], self.significant[:ROWS]
+        digits = list(map(digits_beside, center.T, error.T))
+        for i in range(len(center)):
             cells = [
-                f"{self.center[i, a]:.{digits[a]}g} ({self.standard_error[i, a]:.2g})"
-                + "*" * bool(self.significant[i, a])
-                for a in range(len(self.names))
+                f"{center[i, a]:.{digits[a]}g} ({error[i, a]:.2g})" + "*" * bool(sure[i, a]) for a in range(len(digits))
             ]
             rows.append([str(points[i]), *cells, f"{self.local_r2[i]:.3f}", f"{self.condition_number[i]:.3g}"])
         facts = {
@@ -207,9 +206,7 @@ class VariationTable(PrintedResult):
 def condition_numbers(gram: Array) -> Array:
     """Return the condition numbers of weighted columns of norm one, from their products (m, p, p)."""
     size = np.sqrt(np.diagonal(gram, axis1=1, axis2=2))
-    value = np.linalg.eigvalsh(gram / (size[:, :, None] * size[:, None]))
-    with np.errstate(divide="ignore"):
-        return np.sqrt(value[:, -1] / np.maximum(value[:, 0], 0.0))
+    return np.asarray(np.sqrt(np.linalg.cond(gram / (size[:, :, None] * size[:, None]))))
 
 
 def tests_in_words(tests: Array) -> str:

@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
 from kernpool.data.array_validation import unshared
@@ -17,7 +16,7 @@ from kernpool.data.columns import is_column, position_of
 from kernpool.data.encoding import Encoding
 from kernpool.estimators.methods.row_order import exclusion_of
 from kernpool.estimators.model import FittedModel, NamedCalls, check_parameters, with_parameters
-from kernpool.estimators.training_rows import Scoring, frequencies, read_rows, refuse_stored_rows
+from kernpool.estimators.training_rows import Scoring, frequencies, read_rows, refuse_stored_rows, single_output
 from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.threads import weighted_sum
 from kernpool.inference.model_summary import ColumnSummary
@@ -98,8 +97,7 @@ class CoefficientRegressor(NamedCalls, Scoring, RegressorMixin, FittedModel, Bas
         refuse_stored_rows(self, X, y, by_row["sample_weight"])
         check_parameters(self)
         key, code, value = read_rows(self, X, y, numbers=True, **by_row)
-        if value.ndim == 2 and value.shape[1] > 1:
-            raise ValueError(f"y must have one output, got {value.shape[1]}; fit a model for each")
+        output = single_output(value, y)
         if value.ndim == 2 and self.output_labels_ is not None:
             self.target_name_ = f"{self.output_labels_[0]}"
         encoding, weight = self.encoding_, by_row["sample_weight"]
@@ -114,7 +112,7 @@ class CoefficientRegressor(NamedCalls, Scoring, RegressorMixin, FittedModel, Bas
         exclusion, place = exclusion_of(others, X, z, by_row["groups"], by_row["time"])
         self.__dict__ |= {
             "key_": unshared(key), "key_code_": code, "key_weight_": weight,
-            "value_": column_or_1d(value, warn=isinstance(y, np.ndarray)).astype(np.float64),
+            "value_": output,
             "exclusion_": exclusion if exclusion is None or weight is None else exclusion.among(weight),
         }  # fmt: skip
         return others, place

@@ -24,7 +24,7 @@ from kernpool.estimators.methods.row_order import exclusion_of
 from kernpool.estimators.model import FittedModel, NamedCalls, as_fitted, check_parameters, with_parameters
 from kernpool.estimators.regressors import LocalPolynomialRegressor
 from kernpool.estimators.stored_rows import fit_stored
-from kernpool.estimators.training_rows import as_outputs, as_stored, computed, read_rows
+from kernpool.estimators.training_rows import as_outputs, as_stored, computed, read_rows, single_output
 from kernpool.execution.error_messages import abbreviate, as_level, check_choice
 from kernpool.execution.progress import current_progress
 from kernpool.execution.text_table import frame_of
@@ -319,9 +319,7 @@ class LocalLikelihoodRegressor(NamedCalls, RegressorMixin, FittedModel, BaseEsti
             "sample_weight": sample_weight, "groups": groups, "time": time, "exposure": exposure, "trials": trials,
         }  # fmt: skip
         key, code, value = read_rows(self, X, y, numbers=True, **by_row)
-        if value.ndim == 2 and value.shape[1] > 1:
-            raise ValueError(f"y must have one output, got {value.shape[1]}; fit a model for each")
-        value = column_or_1d(value, warn=isinstance(y, np.ndarray)).astype(np.float64)
+        value = single_output(value, y)
         size = sizes_of(self._family, len(key), exposure, trials)
         check_outputs(self._family, value, size, trials is not None)
         self._fit_rows(X, key, code, value, size, sample_weight, groups, time)
