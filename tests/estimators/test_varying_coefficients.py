@@ -5,6 +5,7 @@
 
 import json
 import warnings
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,11 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from kernpool import CoefficientDisplay, EmptyWindowWarning, Floor, Nearest, VaryingCoefficientRegressor
-from kernpool.bandwidth.criteria import CRITERIA
+from kernpool.core import Categories
+from kernpool.kernels import get_categorical_kernel, get_kernel
+from kernpool.smoother.local_least_squares import products_of
+from kernpool.smoother.varying_error import VaryingError
+from tests.support.searches import canonical_rows, check_derivatives, objective_of
 
 MGWR = json.loads((Path(__file__).parent / "mgwr.json").read_text())
 N = 250
@@ -40,7 +45,7 @@ def dense(at, width=0.1, kept=slice(None)):
 
 
 def criterion(model, name):
-    return model._varying.criterion(CRITERIA[name], model._varying.judged(CRITERIA[name]))
+    return model.summary().aicc if name == "aicc" else model.leave_one_out().error
 
 
 @pytest.mark.parametrize(
@@ -192,6 +197,23 @@ def test_the_search_finds_a_criterion_below_that_of_mgwrs_bandwidth(name, width)
     for k in (47, counted.window_.k - 1, counted.window_.k + 1):
         there = new(NEAREST, bandwidth=counted.places_.bandwidth_ if k != 47 else 1.0, window=Nearest(k)).fit(TABLE, Y)
         assert criterion(counted, name) < criterion(there, name)
+
+
+@pytest.mark.parametrize("name", ["loo", "aicc"])
+def test_slopes_of_the_criterion_are_its_differences(name):
+    weight = WEIGHT[:60]
+    products = products_of(np.column_stack([np.ones(60), X[:60]]), Y[:60])
+    rows = canonical_rows(PLACE[:60], products, weight, AT[:60, None] % 2)
+    categories = Categories((get_categorical_kernel("aitchison_aitken"),), (2,))
+    error = objective_of(
+        rows,
+        name,
+        kind=partial(VaryingError, p=3),
+        categories=categories,
+        queries=AT[:50:2],
+        kernel=get_kernel("gaussian"),
+    )
+    check_derivatives(error, np.append(np.log([0.4, 0.6]), 0.2))
 
 
 @pytest.mark.filterwarnings("ignore::kernpool.RepeatedRowsWarning")

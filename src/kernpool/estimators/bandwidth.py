@@ -17,6 +17,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -258,14 +259,25 @@ def find_neighbors(model: FittedModel, found: Found, rows: TrainingRows, categor
     named = model.bandwidth if isinstance(model.bandwidth, str) else "loo"
     criterion = CRITERIA.get(named, CRITERIA["loo"])  # rules of thumb and log losses of classes search nothing here
     smoother = smoother_of_rows(model, found, rows, categories)
-    in_sample = smoother.problem(smoother.training)
     if window.k is None:
-        found = replace(found, search_rows=None)  # all rows have a say in the number
-        problem = smoother.left_out_problem(rows.exclusion) if criterion.exclude_self else in_sample
-        judge = model._objective and model._objective(rows, options=search_options(model)).left_out_error
-        k = search_neighbors(problem, criterion, smoother.recipe, judge)
+        some = None
+        if len(rows.X) > MOST_ROWS:
+            some = np.sort(np.random.default_rng(0).permutation(len(rows.X))[:MOST_ROWS])
+        options = replace(search_options(model), criterion=criterion)
+        judge = model._objective and model._objective(rows, options=options, queries=some)
+        ratios = judge.ratios(found.bandwidth) if judge and found.bandwidth_search else [found.bandwidth]
+        tried: list[tuple[float, int, Array]] = []
+        for ratio in ratios:
+            smoother = smoother_of_rows(model, replace(found, bandwidth=ratio), rows, categories)
+            exclude = criterion.exclude_self
+            problem = smoother.left_out_problem(rows.exclusion) if exclude else smoother.problem(smoother.training)
+            problem = problem if some is None else problem.block(some)
+            near = tried[0][1] if tried else None
+            tried.append((*search_neighbors(problem, criterion, smoother.recipe, some, judge, near), ratio))
+        _, k, ratio = min(tried, key=itemgetter(0))
+        found = replace(found, bandwidth=ratio, search_rows=None)  # all rows have a say in the number
     else:
-        units = count_neighbors(window, in_sample)
+        units = count_neighbors(window, smoother.problem(smoother.training))
         k = round(units)
         if abs(k - units) > 1e-9 * units:  # sums of weights are rounded
             raise ValueError(
@@ -274,7 +286,7 @@ def find_neighbors(model: FittedModel, found: Found, rows: TrainingRows, categor
             )
     # A share of priors by rows held out was found in windows of fixed width.
     found = replace(found, window=Nearest(k), prior_share=None)
-    known = criterion.exclude_self and (window.k is None or found.loo_error is not None)
+    known = criterion.exclude_self and (window.k is None or found.loo_error is not None) and model._objective is None
     return _with_errors(found, replace(smoother, window=found.window)) if known else found
 
 
@@ -289,7 +301,7 @@ SCANNED, LAST = 64, 12  # numbers that are all tried, and that are left of more
 MOST_ROWS = 5000  # that are predicted
 
 
-def minimise_over_whole_numbers(criterion: Callable[[int], float], least: int, most: int) -> int:
+def minimise_over_whole_numbers(criterion: Callable[[int], float], least: int, most: int) -> tuple[float, int]:
     """Find the whole number from `least` to `most` with the smallest criterion, as the docstring of the module says.
 
     Parameters
@@ -301,13 +313,13 @@ def minimise_over_whole_numbers(criterion: Callable[[int], float], least: int, m
 
     Returns
     -------
-    int
-        The largest of those with the smallest criterion.
+    tuple of float and int
+        The smallest criterion, and the largest number that has it.
 
     Examples
     --------
     >>> minimise_over_whole_numbers(lambda k: (k - 1234) ** 2, 3, 10_000)
-    1234
+    (0, 1234)
     """
     tried: dict[int, float] = {}
 
@@ -334,50 +346,57 @@ def minimise_over_whole_numbers(criterion: Callable[[int], float], least: int, m
             high = right
         else:
             low = left
-    return best_of(range(low, high + 1))
+    best = best_of(range(low, high + 1))
+    return tried[best], best
 
 
 def search_neighbors(
-    problem: Problem, criterion: Criterion, recipe: Recipe, left_out_error: Callable[..., float] | None = None
-) -> int:
+    problem: Problem,
+    criterion: Criterion,
+    recipe: Recipe,
+    some: NDArray[np.intp] | None = None,
+    judge: Any = None,
+    near: int | None = None,
+) -> tuple[float, int]:
     """Find the number of neighbors by a criterion of the training rows.
 
     Parameters
     ----------
     problem : Problem
-        The training rows as queries and as keys, each left out of its own fit if the criterion says so.
+        Training rows as queries and as keys, each left out of its own fit if the criterion says so.
     criterion : Criterion
         Which error; of those with a penalty on degrees of freedom the fits are in-sample.
     recipe : Recipe
         Its algorithm, its threads and its ridge.
-    left_out_error : callable, optional
-        Error of rows, left out, by a problem and their indices; by default the mean square.
+    some : ndarray of int, optional
+        Which training rows the queries are; by default all.
+    judge : Objective, optional
+        By default the criterion is of the mean square.
+    near : int, optional
+        A number from half to twice of which is looked for.
 
     Returns
     -------
-    int
-        Takes some sixty passes over the pairs.
+    tuple of float and int
+        The criterion, and the number; takes some sixty passes over the pairs.
     """
-    n, total = len(problem.query), problem.total_weight * problem.weight_unit
-    some = None
-    if n > MOST_ROWS:
-        some = np.sort(np.random.default_rng(0).permutation(n)[:MOST_ROWS])
-        problem = problem.block(some)
-    find = width_finder(problem)
+    total, find = problem.total_weight * problem.weight_unit, width_finder(problem)
     # The nearest row alone is a staircase.
     least = least_neighbors(problem.similarity.kernel, problem.key.shape[1], problem.degree) + (not problem.degree)
     most = max(least, math.floor(total + 1e-9) - int(criterion.exclude_self))
 
     def value(k: int) -> float:
         widened = with_widths(problem, find(k))
-        if left_out_error is not None:
-            return left_out_error(widened, some)
+        if judge is not None:
+            return float(judge.left_out_error(widened))
         if criterion.exclude_self:
             ridge = recipe.ridge_weight(problem.key.shape[1])
             algorithm, n_jobs = recipe.algorithm, recipe.n_jobs
             return leave_one_out(widened, rows=some, algorithm=algorithm, n_jobs=n_jobs, ridge=ridge).error
         return _penalised(widened, criterion, recipe, total, some)
 
+    if near is not None:
+        least, most = max(least, near // 2), min(most, 2 * near)
     return minimise_over_whole_numbers(value, least, most)
 
 

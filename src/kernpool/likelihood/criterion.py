@@ -58,6 +58,7 @@ def filled(outcome: Outcome, found: LocalMaxima) -> Array:
 class Deviance(Objective):
     """Leave-one-out deviance of training rows, whose values are counts (amounts, successes) and sizes."""
 
+    of_deviance = True
     family: Family = field(kw_only=True)
     ridge_of_slopes: float = field(kw_only=True, default=0.0)
 
@@ -68,12 +69,11 @@ class Deviance(Objective):
         self.log_spread = np.log(self.outcome.spread)
         self.penalty = None  # of squared errors
 
-    def left_out_error(self, problem: Problem, some: NDArray[np.intp] | None) -> float:
-        """Return the mean deviance of the rows, or of `some`, whose left-out fits are at the queries of a problem."""
-        which, weight = (slice(None), self.rows.weight) if some is None else (some, self.rows.weight[some])
+    def left_out_error(self, problem: Problem) -> float:
+        """Return the mean deviance of rows in the windows of a problem, of which they are the queries."""
         found = maximise(problem, self.outcome, self.options.degree, tolerance=TOLERANCE, n_jobs=self.options.n_jobs)
-        residual = deviance_residuals(self.outcome, filled(self.outcome, found), which)
-        return float(weight @ residual**2 / weight.sum())
+        residual = deviance_residuals(self.outcome, filled(self.outcome, found), self.which)
+        return float(self._share[:, 0] ** 2 @ residual**2)
 
     def evaluate(self, theta: Array) -> Evaluation:
         """Evaluate the criterion at log bandwidths and smoothings, and record it in `tried`."""

@@ -4,7 +4,8 @@ Read `linear_smoother.py` first: the fitted model, its training rows, how they a
 `quadratic_forms.py` has norms of linear weights, for variances, and the sums that these share with fits;
 `bias_correction.py` the estimates, plain or bias-corrected, of the curve and its slopes. `windows.py` finds how much
 wider than the bandwidths windows with few rows are. `stored_rows.py` has the smoother of rows that are not in memory,
-`local_least_squares.py` that of products of regressors, `backfitting.py` those of one coefficient after the other.
+`local_least_squares.py` that of products of regressors, `varying_error.py` the criterion of its search, and
+`backfitting.py` those of one coefficient after the other.
 """
 
 from kernpool.smoother.bias_correction import Estimate, estimate, estimates

@@ -33,7 +33,6 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool.bandwidth.criteria import Criterion
 from kernpool.core import PoolState, Problem
 from kernpool.execution.threads import cut, weighted_sum
 from kernpool.kernels import square
@@ -62,6 +61,13 @@ def gram_of(mean: Array, p: int) -> Array:
     gram = np.ones((len(mean), p, p))
     gram[:, first[1:], second[1:]] = gram[:, second[1:], first[1:]] = mean[:, : len(first) - 1]
     return gram
+
+
+def solve_means(mean: Array, p: int, least: float = COLLINEAR) -> tuple[Array, Array, NDArray[np.bool_]]:
+    """Return the matrices A of means, their inverses, identities where A is singular, and where it is not."""
+    gram = np.where(np.isfinite(mean[:, :1, None]), gram_of(mean, p), 0.0)
+    determined = np.all(tolerances(gram) > least, axis=1)
+    return gram, np.linalg.inv(np.where(determined[:, None, None], gram, np.eye(p))), determined
 
 
 def tolerances(gram: Array) -> Array:
@@ -169,10 +175,8 @@ class VaryingSmoother:
     def fit(self, problem: Problem) -> VaryingFit:
         """Compute the coefficients at the queries of a problem of the smoother."""
         state = self.smoother.sums(problem)
-        p, mean, occupied = self.regressors.shape[1], means_of(problem, state), state.denominator > 0
-        gram = np.where(occupied[:, None, None], gram_of(mean, p), 0.0)
-        determined = np.all(tolerances(gram) > COLLINEAR, axis=1)
-        solve = np.linalg.inv(np.where(determined[:, None, None], gram, np.eye(p)))
+        p, mean = self.regressors.shape[1], means_of(problem, state)
+        gram, solve, determined = solve_means(mean, p)
         if self.basis is not None and self.origin is not None:
             at = (problem.query - self.origin) @ self.basis
             at = np.concatenate([np.ones((len(at), 1)), at], axis=1)
@@ -224,32 +228,6 @@ class VaryingSmoother:
     def is_closed(self) -> bool:
         """Whether fits without a row follow from those with it: in windows of one width, without others left out."""
         return self.smoother.window == "fixed" and self.smoother.exclusion is None
-
-    def judged(self, criterion: Criterion) -> Problem:
-        """Return the problem of the fits at the training rows by which windows are judged."""
-        if criterion.exclude_self and not self.is_closed:
-            return self.smoother.left_out_problem(self.smoother.exclusion)
-        return self.smoother.problem(self.smoother.training)
-
-    def criterion(self, criterion: Criterion, problem: Problem, rows: NDArray[np.intp] | slice = slice(None)) -> float:
-        """Return a criterion of these training rows as queries; infinite unless windows determine the coefficients."""
-        u, y, weight = self.regressors[rows], self.outcome[rows], self.smoother.weight[rows]
-        fit = self.fit(problem)
-        if not fit.determined[weight > 0].all():
-            return math.inf
-        residual, penalty = y - np.einsum("na,na->n", u, fit.coefficients), 0.0
-        if problem.self_index is None and problem.excluded is None:
-            own = np.exp(problem.log_own - fit.state.log_denominator) * np.einsum("na,nab,nb->n", u, fit.solve, u)
-            if criterion.log_penalty is None:
-                away = 1.0 - np.minimum(weight, 1.0) * own
-                if not np.all(away[weight > 0] > ALONE):
-                    return math.inf
-                residual = residual / away
-            else:
-                trace = float(weighted_sum(weight, own)) * self.smoother.rows / float(weight.sum())
-                penalty = criterion.log_penalty(trace, self.smoother.rows)[0]
-        square = float(weighted_sum(weight, residual**2)) / float(weight.sum())
-        return square * math.exp(penalty) if penalty < 700.0 else math.inf
 
     def norms(self, fit: VaryingFit) -> Array:
         """Return the covariances (1) of coefficients under noise of variance one, of shape (m, k, k)."""

@@ -93,6 +93,8 @@ class SearchObjective:
         Number of starts on these rows, or of points of a grid.
     is_quick : bool
         Whether a faster method than the engine evaluates.
+    of_deviance : bool
+        Whether residuals are those of deviance.
     tried : list of Trial
         Evaluations whose values may be reported.
     chosen : Trial or None
@@ -111,6 +113,7 @@ class SearchObjective:
     way = ""
     starts = 0
     is_quick = False
+    of_deviance = False
     tried: list[Trial]
     chosen: Trial | None = None
     rejected = widest = math.inf
@@ -352,15 +355,19 @@ class Objective(SearchObjective):
         if self.queries is not None:
             self.problem, self.judged = problem.block(self.queries), self.judged.take(self.queries)
         self._share = np.sqrt(self.judged.weight / self.judged.total)[:, None]
+        self._of_all = self.judged.weight * (self.rows.total / self.judged.total)
         self._log_peak = problem.similarity.kernel.log_peak(rows.X.shape[1])
 
     def evaluate(self, theta: Array) -> Evaluation:
         """Evaluate the criterion at log bandwidths, smoothings and maybe a log ridge, and record it in `tried`."""
         problem = self.at(theta)
+        return self.judge(theta, problem, self.sums(problem))
+
+    def sums(self, problem: Problem) -> PoolState:
+        """Return the kernel sums of a problem."""
         options = self.options
         plan = choose(problem, options.algorithm, reuse=True)
-        state = plan.reduce(problem, n_jobs=options.n_jobs, progress=options.progress)
-        return self.judge(theta, problem, state)
+        return plan.reduce(problem, n_jobs=options.n_jobs, progress=options.progress)
 
     def jacobian(self, at: Evaluation) -> Array:
         """Return derivatives of the residuals with respect to all parameters of the evaluation, of shape (n c, p).
@@ -384,6 +391,10 @@ class Objective(SearchObjective):
         smoothing = theta[self.columns : self.parameters]
         factors = self.categories.factors(self.judged.code, self.rows.code, smoothing)
         return replace(self.problem, similarity=similarity, factors=factors)
+
+    def ratios(self, bandwidth: Array) -> list[Array]:
+        """Return bandwidths to compare in windows to the nearest rows, given those found."""
+        return [bandwidth]
 
     def judge(self, theta: Array, problem: Problem, state: PoolState) -> Evaluation:
         """Evaluate the criterion from precomputed kernel sums, and record it in `tried`.
@@ -417,9 +428,6 @@ class Objective(SearchObjective):
         if hat.size and problem.degree:
             residual, by_fit, by_hat = replace_at_high_leverage(residual, self.alone, hat, self.bound)
         cost = cost_of_empty(empty, weight) if empty.any() else 0.0
-        if problem.excluded is not None and lies_within_gap(problem):
-            self.rejected = min(self.rejected, float(np.sum(residual**2)))
-            cost = math.inf
         return self.record(theta, residual, problem, state, fit, hat, by_fit, by_hat, ridge, cost)
 
     def record(
@@ -446,8 +454,12 @@ class Objective(SearchObjective):
         """
         freedom, slope = self.options.criterion.log_penalty, 0.0
         if freedom is not None:
-            penalty, slope = freedom(float(self.rows.weight @ hat), self.rows.total)
+            penalty, slope = freedom(float(self._of_all @ hat), self.rows.total)
             cost += penalty
+        # Windows to the nearest rows have no bandwidths, and are no candidates of a search by these.
+        if len(theta) and problem.excluded is not None and cost < math.inf and lies_within_gap(problem):
+            self.rejected = min(self.rejected, float(np.sum(unpenalised**2)))
+            cost = math.inf
         root = np.inf
         residual = np.full_like(unpenalised, np.inf)
         if cost < LARGEST_LOG_PENALTY:  # beyond, it overflows
@@ -519,9 +531,9 @@ class Objective(SearchObjective):
         factors = at.problem.factors
         columns = () if factors is None else zip(factors.tables, factors.slopes, strict=True)
         for a, (table, slope) in enumerate(columns):
-            moved[:, self.columns + a] += (np.diagonal(slope) / np.diagonal(table))[self.rows.code[:, a]]
+            moved[:, self.columns + a] += (np.diagonal(slope) / np.diagonal(table))[self.judged.code[:, a]]
         by_hat = np.asarray(at.by_hat)[..., None] * (at.hat[:, None] * moved)[:, None]
-        return np.asarray(at.penalty_slope * ((self.rows.weight * at.hat) @ moved)), by_hat
+        return np.asarray(at.penalty_slope * ((self._of_all * at.hat) @ moved)), by_hat
 
     def _log_hat_moved(self, at: Evaluation) -> Array:
         layout = replace(at.problem.layout, values=1)

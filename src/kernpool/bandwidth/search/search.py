@@ -338,7 +338,7 @@ def search_bandwidth(
     by_some = options.ridge is None  # so several columns
     if options.objective is not None:
         by_some, queries = True, QUERIES_OF_STEPS
-    if by_some and criterion.exclude_self and rows.exclusion is None and len(sample.X) >= 2 * queries:
+    if by_some and rows.exclusion is None and len(sample.X) >= 2 * queries:
         objectives.insert(0, objective_of(sample, queries=sample.drawn(queries, generator)))
     if criterion is LOG_LOSS:
         objectives = [log_loss.LogLoss(objective, spread) for objective in objectives]
@@ -354,7 +354,7 @@ def search_bandwidth(
             f"the criterion {criterion.name!r} is not defined for {rows.total:g} rows at any bandwidth; use "
             "bandwidth='loo', a rule of thumb such as 'scott', or more rows"
         )
-    return _outcome(objectives, start, criterion, reason, perf_counter() - began, options.objective is not None)
+    return _outcome(objectives, start, criterion, reason, perf_counter() - began)
 
 
 MOST_ROWS_WITHOUT_COMPILER = 400  # a hundred dense passes over so many take as long as loading Numba
@@ -412,7 +412,6 @@ def _outcome(
     criterion: Criterion,
     reason: str,
     seconds: float,
-    of_deviance: bool = False,
 ) -> BandwidthSearch:
     """Build the `BandwidthSearch` of the best evaluation, in the caller's units and column order."""
     judged = objectives[-1]
@@ -458,5 +457,5 @@ def _outcome(
         way=objectives[0].way,
         ridge=best.ridge,
         exclusion=rows.exclusion,
-        of_deviance=of_deviance,
+        of_deviance=judged.of_deviance,
     )

@@ -1,6 +1,5 @@
 """Semiparametric regression: coefficients next to a curve, and coefficients that vary with other columns.
 
 `partially_linear.py` and `varying_coefficients.py` have the estimators, `coefficient_regressor.py` what they have in
-common, and `window_search.py` finds the windows of the latter. The numbers are in `kernpool.inference.coefficients` and
-`kernpool.smoother.local_least_squares`.
+common. The numbers are in `kernpool.inference.coefficients` and `kernpool.smoother.local_least_squares`.
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -10,11 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtrit
 from sklearn.utils.validation import check_is_fitted
 
-from kernpool.bandwidth import LeaveOneOut, TrainingRows
+from kernpool.bandwidth import LeaveOneOut
 from kernpool.bandwidth.criteria import CRITERIA
 from kernpool.bandwidth.rules_of_thumb import RULES
 from kernpool.conformal.calibration import as_fraction, upper_rank, upper_statistic
-from kernpool.core import EmptyWindowWarning, Geometry
+from kernpool.core import EmptyWindowWarning
 from kernpool.data.columns import Columns, is_frame, labels_of_rows
 from kernpool.data.encoding import Encoding
 from kernpool.estimators.bandwidth import MOST_ROWS
@@ -28,7 +29,6 @@ from kernpool.estimators.semiparametric.coefficient_regressor import (
     curve_columns,
     linear_columns,
 )
-from kernpool.estimators.semiparametric.window_search import find_windows
 from kernpool.execution.error_messages import as_count, as_level, check_choice
 from kernpool.execution.text_table import listed
 from kernpool.execution.threads import weighted_sum
@@ -51,6 +51,7 @@ from kernpool.pooling.widths import Floor, Nearest
 from kernpool.smoother import EvaluationPoints
 from kernpool.smoother.backfitting import Backfitting, backfit
 from kernpool.smoother.local_least_squares import COLLINEAR, VaryingSmoother, gram_of, products_of, tolerances
+from kernpool.smoother.varying_error import VaryingError
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -82,13 +83,12 @@ class VaryingCoefficientRegressor(CoefficientRegressor):
         Names or positions of the columns that coefficients vary with.
     window : "auto", "fixed", Nearest or Floor, default="auto"
         As of `NadarayaWatsonRegressor`: ``Nearest(60)`` are windows to the 60 nearest rows, and ``Nearest()`` finds the
-        number by the criterion that `bandwidth` names.
-    search : dict or None, default=None
-        None is ``{"rows": "auto", "random_state": 0}``: of more than 5000 rows the criterion is of 5000, drawn and
-        fitted from all rows; of all with ``{"rows": None}``.
-    smoothing, categorical_kernel, empty
-        As of `NadarayaWatsonRegressor`, of the columns of `by`. Where windows are empty, or do not determine the
-        coefficients, `empty` says which coefficients there are: by default those of the nearest row.
+        number by the criterion that `bandwidth` names, and whether columns are best in equal units.
+    smoothing, categorical_kernel, search, empty
+        As of `NadarayaWatsonRegressor`, of the columns of `by`. A search takes all rows up to 8191 of one column and
+        4095 of several, and beyond a sample of 4096 or 2048, whose bandwidths are those of all rows by a rate. Where
+        windows are empty, or do not determine the coefficients, `empty` says which coefficients there are: by default
+        those of the nearest row.
     unordered, ordered, periodic, geographic, unseen, gap, n_jobs
         As of `NadarayaWatsonRegressor`; columns are those of X.
 
@@ -183,7 +183,7 @@ class VaryingCoefficientRegressor(CoefficientRegressor):
         if own_scales and self.window not in ("auto", "fixed"):
             raise ValueError(f"bandwidth={MULTISCALE!r} finds widths, and window={self.window} has none; use 'fixed'")
         self.coef_names_ = ["(intercept)" if "intercept" in self.coef_names_ else "intercept", *self.coef_names_]
-        encoding, exclusion = places.encoding_, self.exclusion_
+        exclusion = self.exclusion_
         z, z_code = curve_columns(self.encoding_, self.linear_, self.key_, self.key_code_)
         weight = np.ones(len(z)) if self.key_weight_ is None else self.key_weight_
         kept = np.flatnonzero(weight > 0)
@@ -194,14 +194,10 @@ class VaryingCoefficientRegressor(CoefficientRegressor):
         self.value_mean_ = float(value_mean)
         u = self._regressors(self._x)
         self._refuse_collinear(u[kept], weight[kept])
-        products = products_of(u, outcome)
-        rows = TrainingRows.from_arrays(
-            encoding.pooled(z), products, weight, z_code, exclusion, Geometry(encoding.sizes)
-        ).take(kept)
-        found, smoothing, window = find_windows(places, rows, places._categories(), u[kept], outcome[kept])
-        places.bandwidth, places.window = found[encoding.bandwidth_of], window
-        places.smoothing = smoothing if len(smoothing) else None
-        places._fit_pairs(z, z_code, products, self.key_weight_, exclusion)
+        places.bandwidth = "loo" if own_scales else self.bandwidth
+        places._objective = partial(VaryingError, p=u.shape[1])
+        places._fit_pairs(z, z_code, products_of(u, outcome), self.key_weight_, exclusion)
+        del places._objective
         self.places_ = places
         self.window_ = places.window_
         self._freeze()
