@@ -25,10 +25,11 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from kernpool.bandwidth import warn_of_copies
-from kernpool.bandwidth.criteria import CRITERIA, LOG_LOSS, Criterion, check_exclusion, leave_one_out
+from kernpool.bandwidth.criteria import CRITERIA, LOG_LOSS, Criterion, check_exclusion
 from kernpool.bandwidth.rules_of_thumb import RULES, rule_of_thumb
 from kernpool.bandwidth.search import Found, SearchOptions, TrainingRows, distinct_rows, search_bandwidth
 from kernpool.bandwidth.search.held_out import adjust_to_all_rows, rescale_to_all_rows
+from kernpool.bandwidth.search.objective import Objective
 from kernpool.bandwidth.search.setup import affordable_rows
 from kernpool.core import NO_CATEGORIES, Categories, Problem
 from kernpool.data.array_validation import INFINITE, as_bandwidth
@@ -41,7 +42,6 @@ from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.progress import current_progress
 from kernpool.execution.warnings import warn_caller
 from kernpool.kernels import get_kernel
-from kernpool.pooling.recipe import Recipe, Sums, sum_problem
 from kernpool.pooling.widths import Floor, Nearest, count_neighbors, least_neighbors, width_finder, with_widths
 from kernpool.smoother import Smoother
 
@@ -260,20 +260,18 @@ def find_neighbors(model: FittedModel, found: Found, rows: TrainingRows, categor
     criterion = CRITERIA.get(named, CRITERIA["loo"])  # rules of thumb and log losses of classes search nothing here
     smoother = smoother_of_rows(model, found, rows, categories)
     if window.k is None:
-        some = None
-        if len(rows.X) > MOST_ROWS:
-            some = np.sort(np.random.default_rng(0).permutation(len(rows.X))[:MOST_ROWS])
-        options = replace(search_options(model), criterion=criterion)
-        judge = model._objective and model._objective(rows, options=options, queries=some)
-        ratios = judge.ratios(found.bandwidth) if judge and found.bandwidth_search else [found.bandwidth]
+        some = np.arange(len(rows.X))
+        if len(some) > MOST_ROWS:
+            some = np.sort(np.random.default_rng(0).permutation(some)[:MOST_ROWS])
+        options = replace(search_options(model), criterion=criterion, ridge=found.ridge or 0.0)
+        judge = (model._objective or Objective)(rows, options, queries=some)
         tried: list[tuple[float, int, Array]] = []
-        for ratio in ratios:
+        for ratio in judge.ratios(found.bandwidth) if found.bandwidth_search else [found.bandwidth]:
             smoother = smoother_of_rows(model, replace(found, bandwidth=ratio), rows, categories)
-            exclude = criterion.exclude_self
-            problem = smoother.left_out_problem(rows.exclusion) if exclude else smoother.problem(smoother.training)
-            problem = problem if some is None else problem.block(some)
+            left_out = criterion.exclude_self
+            problem = smoother.left_out_problem(rows.exclusion) if left_out else smoother.problem(smoother.training)
             near = tried[0][1] if tried else None
-            tried.append((*search_neighbors(problem, criterion, smoother.recipe, some, judge, near), ratio))
+            tried.append((*search_neighbors(problem.block(some), criterion, judge, near), ratio))
         _, k, ratio = min(tried, key=itemgetter(0))
         found = replace(found, bandwidth=ratio, search_rows=None)  # all rows have a say in the number
     else:
@@ -351,12 +349,7 @@ def minimise_over_whole_numbers(criterion: Callable[[int], float], least: int, m
 
 
 def search_neighbors(
-    problem: Problem,
-    criterion: Criterion,
-    recipe: Recipe,
-    some: NDArray[np.intp] | None = None,
-    judge: Any = None,
-    near: int | None = None,
+    problem: Problem, criterion: Criterion, judge: Objective, near: int | None = None
 ) -> tuple[float, int]:
     """Find the number of neighbors by a criterion of the training rows.
 
@@ -366,12 +359,8 @@ def search_neighbors(
         Training rows as queries and as keys, each left out of its own fit if the criterion says so.
     criterion : Criterion
         Which error; of those with a penalty on degrees of freedom the fits are in-sample.
-    recipe : Recipe
-        Its algorithm, its threads and its ridge.
-    some : ndarray of int, optional
-        Which training rows the queries are; by default all.
-    judge : Objective, optional
-        By default the criterion is of the mean square.
+    judge : Objective
+        The criterion of these queries.
     near : int, optional
         A number from half to twice of which is looked for.
 
@@ -380,38 +369,12 @@ def search_neighbors(
     tuple of float and int
         The criterion, and the number; takes some sixty passes over the pairs.
     """
-    total, find = problem.total_weight * problem.weight_unit, width_finder(problem)
+    find = width_finder(problem)
     # The nearest row alone is a staircase.
     least = least_neighbors(problem.similarity.kernel, problem.key.shape[1], problem.degree) + (not problem.degree)
+    total = problem.total_weight * problem.weight_unit
     most = max(least, math.floor(total + 1e-9) - int(criterion.exclude_self))
-
-    def value(k: int) -> float:
-        widened = with_widths(problem, find(k))
-        if judge is not None:
-            return float(judge.left_out_error(widened))
-        if criterion.exclude_self:
-            ridge = recipe.ridge_weight(problem.key.shape[1])
-            algorithm, n_jobs = recipe.algorithm, recipe.n_jobs
-            return leave_one_out(widened, rows=some, algorithm=algorithm, n_jobs=n_jobs, ridge=ridge).error
-        return _penalised(widened, criterion, recipe, total, some)
-
     if near is not None:
         least, most = max(least, near // 2), min(most, 2 * near)
-    return minimise_over_whole_numbers(value, least, most)
-
-
-def _penalised(
-    problem: Problem, criterion: Criterion, recipe: Recipe, total: float, rows: NDArray[np.intp] | None
-) -> float:
-    """Return the penalised mean square of in-sample residuals, from the trace of the hat matrix."""
-    assert criterion.log_penalty is not None
-    state = sum_problem(problem.without_center(), recipe)
-    fit = Sums(state, problem.layout, problem.value_center).fit(recipe.ridge_weight(problem.key.shape[1]))
-    which = slice(None) if rows is None else rows
-    weight = np.ones(len(fit.base)) if problem.key_weight is None else problem.key_weight[which] * problem.weight_unit
-    hat = np.exp(problem.log_own - state.log_denominator) * fit.base
-    residual = problem.value[which] + problem.value_center - fit.intercept
-    trace = float(weight @ hat) * total / float(weight.sum())
-    square = float(weight @ np.sum(residual**2, axis=1)) / float(weight.sum())
-    penalty = criterion.log_penalty(trace, total)[0]
-    return square * math.exp(penalty) if penalty < 700.0 else math.inf
+    problem = problem.without_center()  # the center is that of the judge, of the same values
+    return minimise_over_whole_numbers(lambda k: judge.value_in(with_widths(problem, find(k))), least, most)

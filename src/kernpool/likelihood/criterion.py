@@ -69,7 +69,7 @@ class Deviance(Objective):
         self.log_spread = np.log(self.outcome.spread)
         self.penalty = None  # of squared errors
 
-    def left_out_error(self, problem: Problem) -> float:
+    def value_in(self, problem: Problem) -> float:
         """Return the mean deviance of rows in the windows of a problem, of which they are the queries."""
         found = maximise(problem, self.outcome, self.options.degree, tolerance=TOLERANCE, n_jobs=self.options.n_jobs)
         residual = deviance_residuals(self.outcome, filled(self.outcome, found), self.which)

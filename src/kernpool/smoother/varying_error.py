@@ -57,11 +57,6 @@ class VaryingError(Objective):
             return [bandwidth]
         return [bandwidth, np.where(varies, np.exp(np.mean(np.log(bandwidth[varies]))), np.inf)]
 
-    def left_out_error(self, problem: Problem) -> float:
-        """Return the criterion in the windows of a problem, whose queries are those of this objective."""
-        problem = problem.without_center()
-        return self.judge(np.zeros(0), problem, self.sums(problem)).penalised
-
     def judge(self, theta: Array, problem: Problem, state: PoolState) -> Evaluation:
         """Evaluate the criterion from kernel sums of products, and record it in `tried`."""
         u, mean = self.regressors, means_of(problem, state) + self.center

@@ -392,6 +392,10 @@ class Objective(SearchObjective):
         factors = self.categories.factors(self.judged.code, self.rows.code, smoothing)
         return replace(self.problem, similarity=similarity, factors=factors)
 
+    def value_in(self, problem: Problem) -> float:
+        """Return the criterion in the windows of a problem that has values and queries of this one."""
+        return self.judge(np.zeros(0), problem, self.sums(problem)).penalised
+
     def ratios(self, bandwidth: Array) -> list[Array]:
         """Return bandwidths to compare in windows to the nearest rows, given those found."""
         return [bandwidth]
