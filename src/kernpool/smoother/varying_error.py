@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,14 +24,6 @@ from kernpool.smoother.local_least_squares import COLLINEAR, means_of, solve_mea
 Array = NDArray[np.float64]
 
 SURE = 2.0 * COLLINEAR  # so that rounding leaves what is found as it is
-
-
-class VaryingRows(NamedTuple):
-    """Coefficients (n, p) of rows, the matrices A^-1 times their regressors, and where windows determine them."""
-
-    coefficients: Array
-    pull: Array
-    occupied: NDArray[np.bool_]
 
 
 @dataclass(eq=False)
@@ -68,7 +61,7 @@ class VaryingError(Objective):
         if self.options.criterion.log_penalty is not None:
             hat = np.exp(problem.log_own - state.log_denominator) * np.einsum("na,na->n", u, pull)
         cost = 0.0 if np.all(determined | self.alone_in_all) else math.inf
-        fit: Any = VaryingRows(found, pull, determined)
+        fit: Any = SimpleNamespace(coefficients=found, pull=pull, occupied=determined)
         return self.record(theta, residual, problem, state, fit, hat, cost=cost)
 
     def jacobian(self, at: Evaluation) -> Array:
