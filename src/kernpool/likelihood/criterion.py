@@ -33,7 +33,7 @@ from kernpool.bandwidth.search.objective import STEEPEST, Evaluation, Objective,
 from kernpool.core import Problem
 from kernpool.likelihood.families import Family
 from kernpool.likelihood.local_maximum import LocalMaxima, Outcome
-from kernpool.likelihood.pairs import PairBlock, PairPlanes, maximise, over_pairs
+from kernpool.likelihood.pairs import PairBlock, maximise, over_pairs, planes_at
 
 Array = NDArray[np.float64]
 
@@ -144,8 +144,8 @@ class Deviance(Objective):
         moved = np.zeros((len(found.theta), self.parameters))
 
         def work(block: PairBlock) -> None:
-            planes, problem = PairPlanes.of(block, found), block.problem
-            pull, factors = planes.pull * planes.score, problem.factors
+            (pull, score, _), problem, factors = planes_at(block, found), block.problem, block.problem.factors
+            pull *= score
             slopes = problem.similarity.logit_slopes(problem.query, problem.key)
             by_column = np.stack([-np.einsum("mn,mn,mn->m", pull, slope, u) for u, slope in slopes], axis=1)
             levels = () if factors is None else zip(factors.pair_slopes(), factors.logarithms(), strict=True)

@@ -31,7 +31,7 @@ from kernpool.likelihood.criterion import deviance_residuals, filled
 from kernpool.likelihood.families import Family
 from kernpool.likelihood.local_maximum import LocalMaxima, Outcome
 from kernpool.likelihood.moved_queries import can_move, squared_pulls
-from kernpool.likelihood.pairs import PairBlock, PairPlanes, maximise, over_pairs, state_at
+from kernpool.likelihood.pairs import PairBlock, maximise, over_pairs, planes_at, state_at
 from kernpool.likelihood.predictive import Predictive
 from kernpool.likelihood.stored_outcome import StoredOutcome
 from kernpool.pooling import limit_problem, quotient
@@ -225,13 +225,11 @@ def _squares(
     one = np.divide(scale, units, where=units > 0, out=np.zeros(len(units)))
 
     def work(block: PairBlock) -> None:
-        planes = PairPlanes.of(block, found)
-        pull, curvature = planes.pull, planes.curvature
+        pull, _, curvature = planes_at(block, found)
         if wider is not None and other is not None:
             broad = replace(problem, similarity=wider.similarity, factors=wider.factors)
-            broader = PairPlanes.of(PairBlock.of(broad, outcome, block.queries, degree), other)
-            pull = 2.0 * pull - broader.pull
-            curvature = np.where(block.share > 0, curvature, broader.curvature)
+            broader, _, of_wide = planes_at(PairBlock.of(broad, outcome, block.queries, degree), other)
+            pull, curvature = 2.0 * pull - broader, np.where(block.share > 0, curvature, of_wide)
         if clusters is None:
             square[block.queries] = np.einsum("mn,mn,mn,n->m", pull, pull, curvature, one)
             return

@@ -44,7 +44,7 @@ SumsOfRows = Callable[[Problem, "Outcome", int | None], Sums]  # by the keys of 
 
 PRIOR = 0.5  # events
 TOLERANCE = 1e-10  # of the last step: the error of the maximum is its square, and that of A as large
-MOST, MOST_OF_SEARCH, MOST_OF_PRIOR = 60, 30, 200  # evaluations
+MOST, MOST_OF_PRIOR = 40, 200  # evaluations
 FARTHEST = 30.0  # from the link of the mean of all rows: a probability of 1e-13 is no finding of fewer rows
 LARGEST_EXPONENT = 300.0
 
@@ -177,45 +177,36 @@ class ScoreSums(Protocol):
         """Return the scores (k, 1 + p) of some queries at planes, and minus their derivatives (k, 1 + p, 1 + p)."""
 
 
-@dataclass(frozen=True, eq=False)
-class Prior:
-    """Pseudo-keys with the mean of all rows, and a penalty on slopes.
+def prior_sums(outcome: Outcome, spread: Array, amount: Array, ridge: Array, beta: Array) -> tuple[Array, Array]:
+    """Return the scores of pseudo-keys and of a penalty on slopes at planes, and minus their derivatives.
 
     Parameters
     ----------
     outcome : Outcome
-        Its mean.
+        Its mean is that of the pseudo-keys.
     spread : ndarray of shape (m, p)
         Standard deviations of columns, in bandwidths.
     amount : ndarray of shape (m,)
         Weight of the pseudo-keys: two on either side of the query along each column, or one at it.
     ridge : ndarray of shape (m,)
         Penalty on half of the squares of slopes per standard deviation.
+    beta : ndarray of shape (m, 1 + p)
+        Planes.
     """
-
-    outcome: Outcome
-    spread: Array
-    amount: Array
-    ridge: Array
-
-    def at(self, which: Rows, beta: Array) -> tuple[Array, Array]:
-        """Return the scores of some queries at planes, and minus their derivatives."""
-        penalty = self.ridge[which, None] * self.spread[which] ** 2
-        score, matrix = np.zeros(beta.shape), np.zeros((*beta.shape, beta.shape[1]))
-        slopes = np.arange(1, beta.shape[1])
-        score[:, 1:], matrix[:, slopes, slopes] = -penalty * beta[:, 1:], penalty
-        (few,) = np.nonzero(self.amount[which] > 0)
-        if few.size:
-            reach = np.minimum(self.spread[which[few]], 1.0)[:, None] * np.eye(len(slopes))
-            z = np.ones((len(few), max(2 * len(slopes), 1), beta.shape[1]))
-            z[:, : 2 * len(slopes), 1:] = np.concatenate([reach, -reach], axis=1)
-            first, second = self.outcome.family.derivatives(
-                np.array(self.outcome.mean), np.einsum("mka,ma->mk", z, beta[few])
-            )
-            weight = self.amount[which[few], None] / z.shape[1]
-            score[few] += np.einsum("mk,mka->ma", weight * first, z)
-            matrix[few] += np.einsum("mk,mka,mkb->mab", weight * second, z, z)
-        return score, matrix
+    penalty, p = ridge[:, None] * spread**2, spread.shape[1]
+    score, matrix = np.zeros(beta.shape), np.zeros((*beta.shape, 1 + p))
+    score[:, 1:], matrix[:, range(1, 1 + p), range(1, 1 + p)] = -penalty * beta[:, 1:], penalty
+    few = np.flatnonzero(amount > 0)
+    if few.size:
+        reach = np.minimum(spread[few], 1.0)[:, None] * np.eye(p)
+        z = np.ones((len(few), max(2 * p, 1), 1 + p))
+        z[:, : 2 * p, 1:] = np.concatenate([reach, -reach], axis=1)
+        mean, along = np.array(outcome.mean), np.einsum("mka,ma->mk", z, beta[few])
+        weight = amount[few, None] / z.shape[1]
+        first, second = (weight * each for each in outcome.family.derivatives(mean, along))
+        score[few] += np.einsum("mk,mka->ma", first, z)
+        matrix[few] += np.einsum("mk,mka,mkb->mab", second, z, z)
+    return score, matrix
 
 
 def tangents(problem: Problem) -> list[int]:
@@ -242,10 +233,18 @@ def find_maxima(
     geometry, widths = problem.similarity.geometry, problem.similarity.widths()
     widths = widths[..., geometry.starts] if geometry else widths
     spread = np.repeat(outcome.spread / widths, tangents(problem), axis=-1)[..., : found.beta.shape[1] - 1]
+    spread = np.broadcast_to(spread, found.beta[:, 1:].shape)
+
+    def prior_at(which: Rows, beta: Array) -> tuple[Array, Array]:
+        return prior_sums(outcome, spread[which], amount[which], own[which] * outcome.ridge, beta)
+
+    def at(which: Rows, beta: Array) -> tuple[Array, Array]:
+        (score, matrix), (own_score, own_matrix) = sums.at(which, beta), prior_at(which, beta)
+        return score + own_score, matrix + own_matrix
+
     with np.errstate(all="ignore"):  # steps that go too far are halved
         own = found.own_units(problem)
         amount, whole = (own * each for each in outcome.prior(mean / own, 1.0 / own))
-        prior = Prior(outcome, np.broadcast_to(spread, found.beta[:, 1:].shape), amount, own * outcome.ridge)
         left = np.flatnonzero(found.occupied)
         tries = [(None, False), (None, True)] if start is None else [(start, False), (None, False), (None, True)]
         for begin, by_prior in tries:
@@ -258,27 +257,45 @@ def find_maxima(
             beta[:, 0] = family.link((mean[left] + amount[left] * outcome.mean) / (1.0 + amount[left]))
             if begin is not None:
                 beta = np.where(np.isfinite(begin[left]).all(axis=1, keepdims=True), begin[left], beta)
-            ended = _climb(sums, prior, left, beta, found, tolerance)
+            ended = climb(at, left, beta, found, np.where(amount[left] > 0, MOST_OF_PRIOR, MOST), tolerance)
             away = np.abs(found.theta[left] - family.link(np.array(outcome.mean)))
             left = left[~(ended & ((away <= FARTHEST) | (family.name == "gamma")))]
         found.by_prior[:] = found.occupied & (amount > 0)
-        matrix = prior.at(np.arange(len(own)), found.beta)[1]
+        matrix = prior_at(np.arange(len(own)), found.beta)[1]
         found.variance[:] = own * np.einsum("ma,mab,mb->m", found.readout, matrix, found.readout)
     return found
 
 
-def _climb(
-    sums: ScoreSums, prior: Prior, which: Rows, beta: Array, found: LocalMaxima, tolerance: float
+def climb(
+    at: Callable[[Rows, Array], tuple[Array, Array]],
+    which: Rows,
+    beta: Array,
+    found: LocalMaxima,
+    most: NDArray[np.intp],
+    tolerance: float,
 ) -> NDArray[np.bool_]:
-    """Write the local maxima of some queries by Newton's method from planes, and return where its steps end."""
+    """Write the local maxima of some queries by Newton's method, and return where its steps end.
+
+    Parameters
+    ----------
+    at : callable
+        Scores of queries at planes, and minus their derivatives.
+    which : ndarray of int, shape (k,)
+        Which queries.
+    beta : ndarray of shape (k, 1 + p)
+        Planes to begin with; overwritten.
+    found : LocalMaxima
+        Of all queries.
+    most : ndarray of int, shape (k,)
+        Evaluations.
+    tolerance : float
+        As of `find_maxima`.
+    """
     exact = tolerance <= TOLERANCE
-    few = MOST if exact or prior.outcome.family.name == "gamma" else MOST_OF_SEARCH
-    most = np.where(prior.amount[which] > 0, MOST_OF_PRIOR, few)
     step, slope, ended = np.zeros(beta.shape), np.full(len(which), np.inf), np.zeros(len(which), dtype=np.bool_)
     moving = np.arange(len(which))
-    for number in range(1, MOST_OF_PRIOR + 1):
-        score, matrix = sums.at(which[moving], beta[moving])
-        score, matrix = map(np.add, (score, matrix), prior.at(which[moving], beta[moving]))
+    for number in range(1, int(most.max()) + 1):
+        score, matrix = at(which[moving], beta[moving])
         far = ~ended[moving] & ~(np.sum(score * step[moving], axis=1) >= -0.5 * slope[moving])
         back, on = moving[far], moving[~far]
         step[back] *= 0.5

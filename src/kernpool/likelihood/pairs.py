@@ -121,31 +121,23 @@ def over_pairs(
     run_blocks(run, cut(m, max(1, PAIRS_AT_ONCE // n)), resolve_n_jobs(n_jobs), progress)
 
 
-@dataclass(frozen=True, eq=False)
-class PairPlanes:
-    """Local planes at the keys of a block of pairs, and what these do to the maxima.
+def planes_at(block: PairBlock, found: LocalMaxima) -> tuple[Array, Array, Array]:
+    """Return what local planes do at the keys of a block of pairs, whose maxima are some of those found.
 
-    Parameters
-    ----------
+    Returns
+    -------
     pull : ndarray of shape (m, n)
         Derivatives of linear predictors at queries by scores of a unit of size at keys.
     score, curvature : ndarray of shape (m, n)
         Derivatives of log likelihoods of keys by the planes there, and minus second ones; zero without a weight.
     """
-
-    pull: Array
-    score: Array
-    curvature: Array
-
-    @classmethod
-    def of(cls, block: PairBlock, found: LocalMaxima) -> PairPlanes:
-        """Return the local planes of a block of pairs, whose maxima are some of those found."""
-        tables = found.beta[block.queries], found.readout[block.queries]
-        predictor, along = (each[:, :1] + np.einsum("mp,mpn->mn", each[:, 1:], block.offset) for each in tables)
-        with np.errstate(over="ignore", invalid="ignore"):
-            share = block.share * np.exp(block.log_units - found.log_units[block.queries])[:, None]
-            score, curvature = block.outcome.family.derivatives(block.outcome.y, predictor)
-            return cls(*(np.where(block.share > 0, each, 0.0) for each in (share * along, score, curvature)))
+    tables = found.beta[block.queries], found.readout[block.queries]
+    predictor, along = (each[:, :1] + np.einsum("mp,mpn->mn", each[:, 1:], block.offset) for each in tables)
+    with np.errstate(over="ignore", invalid="ignore"):
+        share = block.share * np.exp(block.log_units - found.log_units[block.queries])[:, None]
+        score, curvature = block.outcome.family.derivatives(block.outcome.y, predictor)
+        pull, score, curvature = (np.where(block.share > 0, each, 0.0) for each in (share * along, score, curvature))
+        return pull, score, curvature
 
 
 def state_at(degree: int, beta: Array | None, problem: Problem, outcome: Outcome, n_jobs: int | None) -> PoolState:
