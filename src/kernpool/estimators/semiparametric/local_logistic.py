@@ -160,7 +160,7 @@ class LocalLogisticClassifier(NamedCalls, Scoring, ClassifierMixin, FittedClassi
             fit = self._new_fit()
             for name in ("encoding_", "index_", "target_name_", "output_labels_"):
                 setattr(fit, name, getattr(self, name))
-            fit._fit_rows(X, key, code, np.ascontiguousarray(column), np.ones(len(key)), sample_weight, groups, time)
+            fit._fit_rows(X, key, code, np.ascontiguousarray(column), np.ones(len(key)), **by_row)
             self.fits_.append(fit)
         first = self.fits_[0]
         self.class_prior_ = class_prior(value, first.key_weight_)

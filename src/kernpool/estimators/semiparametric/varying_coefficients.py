@@ -367,11 +367,13 @@ class VaryingCoefficientRegressor(CoefficientRegressor):
         varying, smoother, m = self._varying, self._varying.smoother, len(places.query)
         training, code, error = fitted.training, smoother.noise_units.code, fitted.residual
         noise: Any = self._error
-        df: Any = 0.0 if code is None else len(np.unique(code[smoother.weight > 0])) - 1.0
-        if code is None and variance == "local":
+        df: Any
+        if code is not None:
+            df = len(np.unique(code[smoother.weight > 0])) - 1.0
+        elif variance == "local":
             noise, df = local_noise(smoother, places, error[:, None] ** 2)
             noise = noise[:, 0]
-        elif code is None:
+        else:
             df = smoother.rows - training.trace
             if not df > 1.0:
                 raise ValueError(
