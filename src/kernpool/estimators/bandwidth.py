@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from kernpool.bandwidth import warn_of_copies
-from kernpool.bandwidth.criteria import CRITERIA, LOG_LOSS, Criterion, check_exclusion
+from kernpool.bandwidth.criteria import CRITERIA, LOG_LOSS, check_exclusion
 from kernpool.bandwidth.rules_of_thumb import RULES, rule_of_thumb
 from kernpool.bandwidth.search import Found, SearchOptions, TrainingRows, distinct_rows, search_bandwidth
 from kernpool.bandwidth.search.held_out import adjust_to_all_rows, rescale_to_all_rows
@@ -271,7 +271,7 @@ def find_neighbors(model: FittedModel, found: Found, rows: TrainingRows, categor
             left_out = criterion.exclude_self
             problem = smoother.left_out_problem(rows.exclusion) if left_out else smoother.problem(smoother.training)
             near = tried[0][1] if tried else None
-            tried.append((*search_neighbors(problem.block(some), criterion, judge, near), ratio))
+            tried.append((*search_neighbors(problem.block(some), judge, near), ratio))
         _, k, ratio = min(tried, key=itemgetter(0))
         found = replace(found, bandwidth=ratio, search_rows=None)  # all rows have a say in the number
     else:
@@ -348,19 +348,15 @@ def minimise_over_whole_numbers(criterion: Callable[[int], float], least: int, m
     return tried[best], best
 
 
-def search_neighbors(
-    problem: Problem, criterion: Criterion, judge: Objective, near: int | None = None
-) -> tuple[float, int]:
+def search_neighbors(problem: Problem, judge: Objective, near: int | None = None) -> tuple[float, int]:
     """Find the number of neighbors by a criterion of the training rows.
 
     Parameters
     ----------
     problem : Problem
         Training rows as queries and as keys, each left out of its own fit if the criterion says so.
-    criterion : Criterion
-        Which error; of those with a penalty on degrees of freedom the fits are in-sample.
     judge : Objective
-        The criterion of these queries.
+        The criterion of these queries; of those with a penalty on degrees of freedom the fits are in-sample.
     near : int, optional
         A number from half to twice of which is looked for.
 
@@ -372,8 +368,7 @@ def search_neighbors(
     find = width_finder(problem)
     # The nearest row alone is a staircase.
     least = least_neighbors(problem.similarity.kernel, problem.key.shape[1], problem.degree) + (not problem.degree)
-    total = problem.total_weight * problem.weight_unit
-    most = max(least, math.floor(total + 1e-9) - int(criterion.exclude_self))
+    most = max(least, math.floor(judge.rows.total + 1e-9) - int(judge.options.criterion.exclude_self))
     if near is not None:
         least, most = max(least, near // 2), min(most, 2 * near)
     problem = problem.without_center()  # the center is that of the judge, of the same values

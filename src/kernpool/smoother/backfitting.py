@@ -113,13 +113,8 @@ class Backfitting:
     @cached_property
     def training(self) -> VaryingTraining:
         """Coefficients, fits and leverages of the training rows."""
-        varying, weight = self.varying, self.varying.smoother.weight
-        found = self.at(varying.smoother.training)
-        determined = np.asarray(np.isfinite(found).all(axis=1))
-        fitted = np.where(determined, np.einsum("na,na->n", varying.regressors, found), 0.0)
-        residual = np.where(weight > 0, varying.outcome - fitted, 0.0)
-        leverage = self.hat.sum(axis=0) / np.where(weight > 0, weight, 1.0)
-        return VaryingTraining(found, determined, fitted, residual, leverage, float(self.hat.sum()))
+        rows, weight = self.varying.smoother.training, self.varying.smoother.weight
+        return self.varying.training_with(self.at(rows), self.hat.sum(axis=0) / np.where(weight > 0, weight, 1.0))
 
     @cached_property
     def residual(self) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import KW_ONLY, replace
 from functools import partial
 from typing import Any, Self
@@ -183,7 +184,6 @@ class VaryingCoefficientRegressor(CoefficientRegressor):
         if own_scales and self.window not in ("auto", "fixed"):
             raise ValueError(f"bandwidth={MULTISCALE!r} finds widths, and window={self.window} has none; use 'fixed'")
         self.coef_names_ = ["(intercept)" if "intercept" in self.coef_names_ else "intercept", *self.coef_names_]
-        exclusion = self.exclusion_
         z, z_code = curve_columns(self.encoding_, self.linear_, self.key_, self.key_code_)
         weight = np.ones(len(z)) if self.key_weight_ is None else self.key_weight_
         kept = np.flatnonzero(weight > 0)
@@ -196,7 +196,7 @@ class VaryingCoefficientRegressor(CoefficientRegressor):
         self._refuse_collinear(u[kept], weight[kept])
         places.bandwidth = "loo" if own_scales else self.bandwidth
         places._objective = partial(VaryingError, p=u.shape[1])
-        places._fit_pairs(z, z_code, products_of(u, outcome), self.key_weight_, exclusion)
+        places._fit_pairs(z, z_code, products_of(u, outcome), self.key_weight_, self.exclusion_)
         del places._objective
         self.places_ = places
         self.window_ = places.window_
@@ -305,10 +305,7 @@ class VaryingCoefficientRegressor(CoefficientRegressor):
             points = smoother.points(smoother.keys.rows.array[alone], None if code is None else code[alone])
             return bool(replace(varying, smoother=smoother).at(points).determined.all())
 
-        low, high = varying.regressors.shape[1], len(varying.outcome)
-        while low < high:
-            k = (low + high) // 2
-            low, high = (low, k) if enough(k) else (k + 1, high)
+        low = bisect_left(range(len(varying.outcome)), True, varying.regressors.shape[1], key=enough)
         raise ValueError(
             f"the windows of {len(alone)} row(s), such as row {alone[0]}, do not determine the coefficients: column "
             f"{name!r} is constant there, or a combination of the columns before it. Windows to {low} rows or more are "
