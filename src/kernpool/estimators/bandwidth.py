@@ -260,9 +260,7 @@ def find_neighbors(model: FittedModel, found: Found, rows: TrainingRows, categor
     criterion = CRITERIA.get(named, CRITERIA["loo"])  # rules of thumb and log losses of classes search nothing here
     smoother = smoother_of_rows(model, found, rows, categories)
     if window.k is None:
-        some = np.arange(len(rows.X))
-        if len(some) > MOST_ROWS:
-            some = np.sort(np.random.default_rng(0).permutation(some)[:MOST_ROWS])
+        some = np.sort(np.random.default_rng(0).permutation(len(rows.X))[:MOST_ROWS])
         options = replace(search_options(model), criterion=criterion, ridge=found.ridge or 0.0)
         judge = (model._objective or Objective)(rows, options, queries=some)
         tried: list[tuple[float, int, Array]] = []

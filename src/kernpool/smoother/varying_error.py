@@ -60,7 +60,8 @@ class VaryingError(Objective):
         hat = np.empty(0)
         if self.options.criterion.log_penalty is not None:
             hat = np.exp(problem.log_own - state.log_denominator) * np.einsum("na,na->n", u, pull)
-        cost = 0.0 if np.all(determined | self.alone_in_all) else math.inf
+        # Windows to the nearest rows are of one row less where a row is in its own.
+        cost = 0.0 if np.all(determined | (self.alone_in_all & (len(theta) > 0))) else math.inf
         fit: Any = SimpleNamespace(coefficients=found, pull=pull, occupied=determined)
         return self.record(theta, residual, problem, state, fit, hat, cost=cost)
 
