@@ -26,15 +26,13 @@ from math import sqrt
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import Array
 from kernpool.core import PoolState, Problem
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import vector_bits
 from kernpool.kernels import Exponential, Gaussian, Kernel, NearlyExponential, Polynomial, is_compiled
 from kernpool.kernels.registry import Form
-
-Array = NDArray[np.float64]
 
 WANTED = frozenset({"query", "key", "value", "log_bandwidth"})
 PER_QUERY = frozenset({"query", "log_bandwidth"})  # the others are one row per key

@@ -37,6 +37,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernpool._arrays import Array, Flags, Index
 from kernpool.algorithms.algorithm import Algorithm, Reduce, transform_seconds
 from kernpool.algorithms.brute import brute
 from kernpool.algorithms.tree import tree
@@ -45,7 +46,6 @@ from kernpool.execution.progress import Progress
 from kernpool.execution.threads import cut, run_blocks
 from kernpool.kernels.registry import Gaussian
 
-Array = NDArray[np.float64]
 Field = NDArray[np.complex128]
 
 FEWEST = 36  # cells of an axis: finufft needs twice the width of its spreading kernel, which is at most 16
@@ -120,7 +120,7 @@ class Grid:
             cells += ((points[:, a] - self.low[a]) / self.step[a]).astype(np.intp)
         return math.sqrt(float(np.sum(np.bincount(cells, weights=strength) ** 2)))
 
-    def order(self, points: Array) -> NDArray[np.intp]:
+    def order(self, points: Array) -> Index:
         """Return the indices that sort points by grid row, so that consecutive points touch few rows."""
         return np.argsort(((points[:, 0] - self.low[0]) / self.step[0]).astype(np.uint16), kind="stable")
 
@@ -260,7 +260,7 @@ class TransformSums:
 
     strength: Field  # weight times 1 + i v_0, v_1 + i v_2,
     scale: Array  # divisor of each value column
-    columns: NDArray[np.intp]  # the included value columns. The others are zero: values are centered.
+    columns: Index  # the included value columns. The others are zero: values are centered.
     spread: Array  # largest minus smallest value
 
     @classmethod
@@ -295,7 +295,7 @@ class Transform:
     total: float
     error: float
 
-    def at(self, rows: NDArray[np.intp]) -> tuple[Array, Array, Array]:
+    def at(self, rows: Index) -> tuple[Array, Array, Array]:
         """Return sums of weights and weighted values at queries `rows`, and the subtracted weights of own keys."""
         problem, sums = self.problem, self.sums
         denominator, numerator = sums.unpacked(interpolate(self.grid, self.field, problem.query[rows]))
@@ -309,7 +309,7 @@ class Transform:
             numerator = numerator - own[:, None] * problem.value[j][:, sums.columns]
         return denominator, numerator, own
 
-    def certified(self, denominator: Array, numerator: Array, own: Array) -> NDArray[np.bool_]:
+    def certified(self, denominator: Array, numerator: Array, own: Array) -> Flags:
         """Return for each query whether error bounds of its sum of weights and pooled values meet the tolerance."""
         share = self.problem.tol + ROUNDING
         left = denominator - self.error
@@ -319,10 +319,10 @@ class Transform:
             fitted = np.abs(numerator) / denominator[:, None]
             bound = (self.error * self.sums.scale + fitted * self.error) / safe[:, None]
             bound += jitter[:, None] * self.sums.spread
-            good: NDArray[np.bool_] = self.error / safe + jitter <= share
+            good: Flags = self.error / safe + jitter <= share
             return np.logical_and(good, np.all(bound <= share * self.sums.spread, axis=1), out=good)
 
-    def checked(self, sample: NDArray[np.intp], truth: PoolState) -> Transform:
+    def checked(self, sample: Index, truth: PoolState) -> Transform:
         """Return the transform, with a larger error bound if its sums deviate too much from a sample of exact sums."""
         denominator, numerator, _ = self.at(sample)
         unit = np.exp(truth.shift)
@@ -334,9 +334,7 @@ class Transform:
         return replace(self, error=max(self.error, 4.0 * float(np.max(off))))
 
 
-def prepare(
-    problem: Problem, exact: Reduce, n_jobs: int, progress: Progress | None
-) -> tuple[Transform, NDArray[np.intp]] | None:
+def prepare(problem: Problem, exact: Reduce, n_jobs: int, progress: Progress | None) -> tuple[Transform, Index] | None:
     """Return the transform of a problem, and indices of the queries that its grid covers; None if not worthwhile."""
     weight = np.ones(len(problem.key)) if problem.key_weight is None else problem.key_weight
     kept = np.flatnonzero(weight)

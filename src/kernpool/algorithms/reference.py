@@ -8,14 +8,12 @@ no compiler.
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import Array
 from kernpool.algorithms.algorithm import PAIRS_AT_ONCE, Algorithm, Gradients, dense_seconds, may_underflow
 from kernpool.core import PoolState, Problem, empty_state, monomials, solve
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import cut
-
-Array = NDArray[np.float64]
 
 
 def pair_weights(problem: Problem) -> tuple[Array, Array]:

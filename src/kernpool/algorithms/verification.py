@@ -12,14 +12,13 @@ import logging
 import threading
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import Array, Flags, Index
 from kernpool.algorithms.brute import brute
 from kernpool.core import PoolState, Problem, column_range
 from kernpool.execution.warnings import warn_caller
 
-Array = NDArray[np.float64]
-Rows = NDArray[np.intp]
+Rows = Index
 
 LOG = logging.getLogger("kernpool")
 
@@ -122,7 +121,7 @@ def compared(problem: Problem, state: PoolState, algorithm: str, n_jobs: int) ->
     return brute.reduce(problem, n_jobs)
 
 
-def _agree(problem: Problem, found: PoolState, exact: PoolState) -> NDArray[np.bool_]:
+def _agree(problem: Problem, found: PoolState, exact: PoolState) -> Flags:
     """Return for each query whether two results agree in pooled values and weight sums, up to rounding and `tol`."""
     c, spread = problem.value.shape[1], np.ptp(_taking_part(problem), axis=0)
     with np.errstate(all="ignore"):
@@ -135,7 +134,7 @@ def _agree(problem: Problem, found: PoolState, exact: PoolState) -> NDArray[np.b
         allowed = share[:, None] * spread + 1e-300
         logs_agree = np.abs(found.log_denominator - exact.log_denominator) <= 1e-6 + 4.0 * share
     empty = exact.denominator == 0
-    same: NDArray[np.bool_] = np.where(empty, found.denominator == 0, np.all(off <= allowed, axis=1) & logs_agree)
+    same: Flags = np.where(empty, found.denominator == 0, np.all(off <= allowed, axis=1) & logs_agree)
     return same
 
 

@@ -49,8 +49,8 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import Array, Flags, Index
 from kernpool.core import EmptyWindowWarning, Exclusion, Problem, fill_in_silence
 from kernpool.core.exclusion import sums_of_others
 from kernpool.execution.progress import Progress
@@ -184,8 +184,6 @@ def lies_within_gap(problem: Problem) -> bool:
     return bool(np.median(share) < 1.0 - LARGEST_SHARE)
 
 
-Array = NDArray[np.float64]
-
 SAFE = 0.5
 LARGEST = 2.0  # standard deviations
 # One minus leverage: above the first number a deleted residual has eight correct digits, below the second none.
@@ -267,7 +265,7 @@ class LeaveOneOut:
 
     prediction: Array
     error: float
-    occupied: NDArray[np.bool_]
+    occupied: Flags
 
     @property
     def empty_windows(self) -> int:
@@ -282,7 +280,7 @@ def leave_one_out(
     n_jobs: int | None = None,
     progress: Progress | None = None,
     ridge: Array | None = None,
-    rows: NDArray[np.intp] | None = None,
+    rows: Index | None = None,
 ) -> LeaveOneOut:
     r"""Return leave-one-out predictions of all training rows, with their mean squared error.
 

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernpool._arrays import AnyArray, Array, Index
 from kernpool.bandwidth.rules_of_thumb import RULES
 from kernpool.bandwidth.search.setup import TrainingRows
 from kernpool.core import Exclusion
 from kernpool.execution.warnings import warn_caller
 
-Array = NDArray[np.float64]
 Hashes = NDArray[np.uint64]
 
 # Of the rows. 200 rows of sin(x), the first k of them twice: with k = 10 and 20 bandwidths were as without copies, with
@@ -140,7 +140,7 @@ def count_copies(rows: TrainingRows, weight: Array | None = None) -> float:
     return copies if len(kept) == len(every) else _count_distinct(hashes, weight, rows.exclusion, every)[1]
 
 
-def _equal_by_chance(columns: list[NDArray[Any]], label: Hashes) -> float:
+def _equal_by_chance(columns: list[AnyArray], label: Hashes) -> float:
     """Return the expected number of pairs of equal rows if columns were independent given the label."""
     return sum(
         math.comb(int(some.sum()), 2) * math.prod(_fraction_of_ties(column[some]) for column in columns)
@@ -148,12 +148,12 @@ def _equal_by_chance(columns: list[NDArray[Any]], label: Hashes) -> float:
     )
 
 
-def _fraction_of_ties(column: NDArray[Any]) -> float:
+def _fraction_of_ties(column: AnyArray) -> float:
     times = np.unique(column, return_counts=True)[1].astype(np.float64)
     return float(np.sum(times * (times - 1.0))) / max(1.0, len(column) * (len(column) - 1.0))
 
 
-def _hash(columns: list[NDArray[Any]]) -> Hashes:
+def _hash(columns: list[AnyArray]) -> Hashes:
     """Return a 64-bit hash of each row; those of two different rows are equal with probability 2**-64."""
     found = np.zeros(len(columns[0]), dtype=np.uint64)
     for column in columns:
@@ -165,8 +165,8 @@ def _hash(columns: list[NDArray[Any]]) -> Hashes:
 
 
 def _count_distinct(
-    rows: Hashes, weight: Array | None, exclusion: Exclusion | None, kept: NDArray[np.intp]
-) -> tuple[float, float, NDArray[np.intp]]:
+    rows: Hashes, weight: Array | None, exclusion: Exclusion | None, kept: Index
+) -> tuple[float, float, Index]:
     """Return the number of rows at the indices `kept`, the number of copies among them, and one index per distinct row.
 
     A row counts by its weight. Equal rows that are held out together count as a single one, whatever their weights.

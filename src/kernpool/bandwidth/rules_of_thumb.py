@@ -7,13 +7,11 @@ bandwidths that are best for a sample into bandwidths for more rows.
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import Array
 from kernpool.core import CARTESIAN, Geometry
 from kernpool.core.input_validation import column_spread
 from kernpool.kernels import Kernel, get_kernel
-
-Array = NDArray[np.float64]
 
 RULES = ("scott", "silverman")
 

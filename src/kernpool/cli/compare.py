@@ -6,7 +6,6 @@ import warnings
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn import ensemble
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.dummy import DummyClassifier, DummyRegressor
@@ -15,6 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from threadpoolctl import threadpool_limits
 
+from kernpool._arrays import Index
 from kernpool.cli.table_files import import_pandas
 from kernpool.cli.tables import TrainingTable, training_rows
 from kernpool.cli.terminal import need_output, print_json, refuse
@@ -31,7 +31,7 @@ from kernpool.execution.progress import current_progress, progress_bar, report_p
 from kernpool.execution.text_table import columns_of_text
 from kernpool.execution.threads import resolve_n_jobs
 
-Folds = list[tuple[NDArray[np.intp], NDArray[np.intp]]]  # rows of the fit and of the test
+Folds = list[tuple[Index, Index]]  # rows of the fit and of the test
 
 OURS = ("NadarayaWatson", "LocalLinear", "KernelStacking")
 FEW_ROWS = 10_000  # with fewer, OpenMP threads wait for each other and make boosting many times slower

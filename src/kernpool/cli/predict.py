@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import Array
 from kernpool.cli.info import load_named, need_method
 from kernpool.cli.table_files import WRITTEN, Table, import_pandas, row_writer, table_format
 from kernpool.cli.tables import beside_inputs, calibration_rows, query_chunks, query_rows
@@ -23,7 +23,6 @@ from kernpool.data.atomic_files import refuse_existing
 from kernpool.estimators.model import check_parameters, holder_of
 from kernpool.execution.progress import current_progress, draw, progress_bar, report_progress
 
-Array = NDArray[np.float64]
 Columns = dict[str, Array]
 
 # The method of a model that answers an option.

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import IO, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import Array
 from kernpool.data import TIME_KINDS, Encoding, MixedTable, TableError, as_real_array, import_parquet, row_labels
 from kernpool.data.array_validation import COUNTED
 from kernpool.data.atomic_files import whole_file
@@ -144,7 +144,7 @@ class Table:
             )
         return "dates"
 
-    def numbers(self, name: str, remedy: str = CORRECT) -> NDArray[np.float64]:
+    def numbers(self, name: str, remedy: str = CORRECT) -> Array:
         """Return a column as numbers; raise TableError, naming the cell, for anything else."""
         column = self.frame[name]
         if column.dtype.kind in "OUS" or not hasattr(column.dtype, "kind"):
@@ -172,7 +172,7 @@ class Table:
             raise TableError(f"{self.source}: column {name!r} holds no dates; write them as text such as 2020-12-31")
         return column
 
-    def days(self, name: str) -> NDArray[np.float64]:
+    def days(self, name: str) -> Array:
         """Return a column of dates as days since 1970-01-01, or of durations as days."""
         times = times_of(name, self.times(name))
         assert times is not None

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import AnyArray
 from kernpool.cli.table_files import MISSING, Table, input_format, read_table, table_format, without_codes
 from kernpool.cli.terminal import given, refuse, say_notes
 from kernpool.data import TIME_KINDS, Chunks, MixedTable, TableError, Times, in_words
@@ -36,9 +36,9 @@ class TrainingTable:
     names: list[str]
     X: Any  # DataFrame or Chunks, which have the target too
     types: dict[str, list[str] | None]  # columns that are "unordered" and "ordered" categories
-    target: NDArray[Any] | None  # None for chunks
+    target: AnyArray | None  # None for chunks
     classes: bool  # whether the target holds labels
-    roles: dict[str, NDArray[Any]]  # "groups", and "time" or other numbers by which rows are in order
+    roles: dict[str, AnyArray]  # "groups", and "time" or other numbers by which rows are in order
     notes: list[str]  # what was assumed in reading them
 
 
@@ -139,7 +139,7 @@ def training_rows(options: argparse.Namespace) -> TrainingTable:
     table = complete_rows(table, [*names, options.target, *columns.values()], options, names)
     X = table.features(names)
     target, classes = _target(table, options.target)
-    roles: dict[str, NDArray[Any]] = {}
+    roles: dict[str, AnyArray] = {}
     if "groups" in columns:
         roles["groups"] = np.asarray(table.levels(options.groups))
     if "time" in columns:
@@ -205,7 +205,7 @@ def open_in_chunks(options: argparse.Namespace, *, target: str | list[str], feat
     return chunks
 
 
-def _target(table: Table, name: str) -> tuple[NDArray[Any], bool]:
+def _target(table: Table, name: str) -> tuple[AnyArray, bool]:
     """Return the target column as an array, and whether it holds class labels instead of numbers."""
     kind = table.kind(name, ", or name another column with --target")
     if kind == "dates":
@@ -302,7 +302,7 @@ def calibration_rows(options: argparse.Namespace, model: Any, header: dict[str, 
     return {"X_calibration": X, "y_calibration": y}
 
 
-def _classes(table: Table, name: str, classes: NDArray[Any]) -> NDArray[Any]:
+def _classes(table: Table, name: str, classes: AnyArray) -> AnyArray:
     """Return a column of a table as class labels, with the type and spelling of the model's class labels."""
     known = classes.tolist()
     labels = table.levels(name, known)

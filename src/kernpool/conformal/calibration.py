@@ -33,13 +33,12 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import Array, Index
 from kernpool.core import SINGLE_ROWS, Units
 from kernpool.execution.error_messages import as_level
 from kernpool.smoother.linear_smoother import EvaluationPoints, Smoother
 
-Array = NDArray[np.float64]
 Origin = Literal["given", "found", "unsearched", "repeated"]
 Bounds = tuple[Array, Array, Array]  # centers, lower and upper limits, (m, c); limits are infinite where unbounded
 
@@ -113,11 +112,11 @@ class Calibration:
     value: Array
     weight: Array
     prediction: Array | None = None
-    which: NDArray[np.intp] | None = None
+    which: Index | None = None
     units: Units = SINGLE_ROWS
 
     @property
-    def training(self) -> NDArray[np.intp]:
+    def training(self) -> Index:
         """Indices of the training rows that calibrate, for methods that have no other calibration rows."""
         assert self.which is not None
         return self.which

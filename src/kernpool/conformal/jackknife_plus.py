@@ -26,14 +26,12 @@ References
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import Array, Integers
 from kernpool.conformal.calibration import Bounds, Calibration, ConformalProblem, upper_rank, upper_statistic
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
 from kernpool.inference.resampling.random_draws import as_seed, generator
 from kernpool.smoother.deletion import Designs
-
-Array = NDArray[np.float64]
 
 # Arrays of 192 KB, of which a block has some ten: of more than 256 KB they come from the system in fresh pages, which
 # takes half of the time (70 ms for 2000 rows and 1000 points, and 147 with arrays of 320 KB).
@@ -96,8 +94,6 @@ def _add_residuals(without: Array, reach: Array) -> Array:
     with np.errstate(invalid="ignore"):
         return np.where(np.isnan(without), np.inf, without + reach)
 
-
-Integers = NDArray[np.int64]
 
 FOLDS = 10  # or up to 19, so that nearly all rows are in folds
 UNUSED = 100  # one in this many rows may stay in all fits

@@ -30,16 +30,14 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import AnyArray, Array, Flags, Index, Integers
 from kernpool.conformal.calibration import COPIED, SLACK, least_rows, upper_rank, upper_statistic
 from kernpool.execution.text_table import ROWS, PrintedResult, frame_of, listed, names_of, printed_table
 from kernpool.execution.warnings import warn_caller
 from kernpool.inference import InferenceWarning
 from kernpool.smoother import Smoother
 
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 Score = Callable[[Array, Array], Array]  # probabilities (m, k) and uniform numbers (m,) to scores (m, k)
 
 MOST_UNITS = 1000  # units of one row that have their own draws
@@ -141,8 +139,8 @@ class PredictionSet(PrintedResult):
       2      0     none
     """
 
-    member: NDArray[np.bool_]
-    classes: NDArray[Any]
+    member: Flags
+    classes: AnyArray
     threshold: Array
     level: float
     method: str
@@ -152,7 +150,7 @@ class PredictionSet(PrintedResult):
     index: Any = None
 
     @property
-    def size(self) -> NDArray[np.int64]:
+    def size(self) -> Integers:
         """Number of classes in each set, of shape (m,)."""
         return np.asarray(self.member.sum(axis=1), dtype=np.int64)
 
@@ -197,7 +195,7 @@ TIES = 1e-12  # scores are sums of probabilities: those that differ by less are 
 def find_sets(
     probability: Array,
     rows: ClassRows,
-    classes: NDArray[Any],
+    classes: AnyArray,
     level: Fraction,
     method: str,
     random: Any,
@@ -240,7 +238,7 @@ def find_sets(
     return PredictionSet(member, classes, threshold, float(level), method, guarantee, n, by_class)
 
 
-def _warn_of_few(level: Fraction, counts: list[float], classes: NDArray[Any] | None) -> None:
+def _warn_of_few(level: Fraction, counts: list[float], classes: AnyArray | None) -> None:
     """Warn if calibration rows, of all classes together or of some class, are too few for the coverage level."""
     few = [c for c, n in enumerate(counts) if upper_rank(level, n) > n * (1.0 + SLACK)]
     if not few:

@@ -28,13 +28,11 @@ References
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import Array
 from kernpool.conformal.calibration import Bounds, ConformalProblem, upper_statistic
 from kernpool.distribution import ArrayOutcomes, Quantiles
 from kernpool.smoother.linear_smoother import EvaluationPoints, Smoother
-
-Array = NDArray[np.float64]
 
 NO_SCALE = (
     "too many rows have no other row in their window, or have residuals where all rows around them have none, as "

@@ -11,14 +11,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import AnyArray, Array, Integers
 from kernpool.core.input_validation import checked_rows
 from kernpool.core.problem import Problem
 from kernpool.data import array_validation
 from kernpool.data.columns import labels_of, order_of_columns, refuse_other_labels
-
-Array = NDArray[np.float64]
 
 
 class Stack(NamedTuple):
@@ -54,17 +52,17 @@ class Stack(NamedTuple):
     high: Array
     key_weight: Array
     unit: Array
-    own: NDArray[np.int64]
+    own: Integers
     own_weight: Array
 
     @classmethod
     def of(
         cls,
-        query: NDArray[Any],
-        key: NDArray[Any],
-        value: NDArray[Any],
-        key_weight: NDArray[Any] | None = None,
-        own: NDArray[np.int64] | None = None,
+        query: AnyArray,
+        key: AnyArray,
+        value: AnyArray,
+        key_weight: AnyArray | None = None,
+        own: Integers | None = None,
     ) -> Stack:
         """Build a `Stack` from finite arrays: queries (b, m, d), keys (b, n, d) and values (b, n, c)."""
         query, key, value = (np.asarray(array, dtype=np.float64) for array in (query, key, value))
@@ -116,7 +114,7 @@ class Batch:
         rows = arrays["key"].shape[:-1] if arrays["key"].ndim > 1 else arrays["key"].shape
         arrays["value"] = np.zeros((*rows, 1)) if value is None else array_validation.as_real_array("value", value)
         self.dtype = np.result_type(*arrays.values())
-        items: dict[str, tuple[NDArray[Any], int]] = {}  # array, and how many of its dimensions are no batch
+        items: dict[str, tuple[AnyArray, int]] = {}  # array, and how many of its dimensions are no batch
         for name, array in arrays.items():
             items[name] = (array[:, None] if array.ndim == 1 else array, 2)
         if key_weight is not None:
@@ -177,7 +175,7 @@ class Batch:
             own = np.ascontiguousarray(own, dtype=np.int64)
         return Stack.of(query, key, arrays["value"], weight, own)
 
-    def values(self, i: int) -> NDArray[np.float64]:
+    def values(self, i: int) -> Array:
         """Return the original, uncentered values of batch item i, of shape (n, c)."""
         # Those of its `Problem` are centered.
         return np.asarray(self._arrays["value"][np.unravel_index(i, self.shape)], dtype=np.float64)

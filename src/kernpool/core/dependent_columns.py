@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from kernpool._arrays import Array, Flags, Index
 from kernpool.core.local_fit import RANK_TOLERANCE, RankDeficiencyWarning, warn_of_rank
 from kernpool.execution.warnings import warn_caller, warn_of_queries
 
-Array = NDArray[np.float64]
 ColumnSets = list[tuple[list[int], int]]
 
 ROWS = 1 << 16  # at once
@@ -34,8 +34,8 @@ class RankNotes:
 
     def warn(
         self,
-        rank: NDArray[np.intp],
-        occupied: NDArray[np.bool_],
+        rank: Index,
+        occupied: Flags,
         key: NDArray[np.floating] | None,
         names: Sequence[str],
         weight: Array | None = None,
@@ -55,8 +55,8 @@ class RankNotes:
 
     def warn_of_slopes(
         self,
-        rank: NDArray[np.intp],
-        occupied: NDArray[np.bool_],
+        rank: Index,
+        occupied: Flags,
         columns: int,
         key: NDArray[np.floating] | None,
         weight: Array | None,

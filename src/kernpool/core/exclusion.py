@@ -10,13 +10,11 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import Array, Codes, Flags, Index
 from kernpool.data.encoding import label_codes
 
-Array = NDArray[np.float64]
-Codes = NDArray[np.int64]
-Some = slice | NDArray[np.intp] | NDArray[np.bool_]
+Some = slice | Index | Flags
 
 FEWEST_CLUSTERS = 5
 
@@ -225,7 +223,7 @@ class ExcludedPairs:
         """Return the pairs of a subset of the queries and of the keys."""
         return ExcludedPairs(self.query_code[queries], self.key_code[keys], self.gap)
 
-    def takes_part(self) -> NDArray[np.bool_]:
+    def takes_part(self) -> Flags:
         """Return an (m, n) mask that is True where query and key are more than the gap apart."""
         query = self.query_code[:, None]
         if not self.gap:

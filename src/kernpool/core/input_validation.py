@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kernpool._arrays import Array, Flags, Index, Integers
 from kernpool.core.similarity import CARTESIAN, Geometry
 from kernpool.data import array_validation
 from kernpool.data.columns import labels_of, order_of_columns
 from kernpool.execution.error_messages import abbreviate, check_flag
 from kernpool.execution.warnings import warn_caller
 
-Array = NDArray[np.float64]
 FLOAT64: np.dtype[Any] = np.dtype(np.float64)
 EPSILON = float(np.finfo(np.float64).eps)
 
@@ -175,7 +175,7 @@ def column_spread(X: Array, weight: Array | None = None, geometry: Geometry = CA
     return np.where(constant, 1.0, spread)
 
 
-def as_mask(attn_mask: Any, shape: tuple[int, int]) -> tuple[NDArray[np.bool_] | None, Array | None]:
+def as_mask(attn_mask: Any, shape: tuple[int, int]) -> tuple[Flags | None, Array | None]:
     """Validate `attn_mask`, and return it as a boolean mask or as a bias of the logits, with None for the other."""
     array_validation.refuse_foreign("attn_mask", attn_mask)
     mask = np.asarray(attn_mask)
@@ -204,7 +204,7 @@ def in_unit(weight: Array) -> tuple[Array, float]:
     return np.ascontiguousarray(weight / unit), float(unit)
 
 
-def centered(value: Array, weight: Array | None, mask: NDArray[np.bool_] | None = None) -> tuple[Array, Array]:
+def centered(value: Array, weight: Array | None, mask: Flags | None = None) -> tuple[Array, Array]:
     """Return values less their center, and the center: the upper median of each column, zero if no key is included.
 
     It is that of the included keys, or of an evenly spaced sample of them.
@@ -230,7 +230,7 @@ def centered(value: Array, weight: Array | None, mask: NDArray[np.bool_] | None 
     return less, center
 
 
-def as_self_index(exclude_self: bool, self_index: Any, m: int, n: int) -> NDArray[np.int64] | None:
+def as_self_index(exclude_self: bool, self_index: Any, m: int, n: int) -> Integers | None:
     """Validate the index of each query's own key, -1 for no key, and return it; None unless `exclude_self` is True."""
     check_flag("exclude_self", exclude_self)
     if not exclude_self:
@@ -253,7 +253,7 @@ def as_self_index(exclude_self: bool, self_index: Any, m: int, n: int) -> NDArra
     return index.astype(np.int64)
 
 
-def places_among(keys: slice | NDArray[np.intp], own: NDArray[np.int64], n_keys: int) -> NDArray[np.int64]:
+def places_among(keys: slice | Index, own: Integers, n_keys: int) -> Integers:
     """Convert the index of each query's own key to its position in a subset of the keys; -1 if it is not in it."""
     if isinstance(keys, slice):
         start, stop, _ = keys.indices(n_keys)
@@ -305,7 +305,7 @@ class Keys:
         key: ArrayLike | Rows,
         value: ArrayLike | Rows,
         key_weight: ArrayLike | None = None,
-        mask: NDArray[np.bool_] | None = None,
+        mask: Flags | None = None,
     ) -> Keys:
         """Validate keys, values and key weights without batch dimensions, and return them as `Keys`.
 

@@ -65,21 +65,20 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kernpool._arrays import Array, Flags, Index
 from kernpool.core.moments import Layout, monomials
 from kernpool.core.state import PoolState
 from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.threads import blas_threads
 from kernpool.execution.warnings import warn_of_queries
 
-Array = NDArray[np.float64]
-
 RANK_TOLERANCE = float(np.finfo(np.float64).eps ** 0.5)
 COLUMNS_FOR_CHOLESKY = 10  # fewer are eliminated in step, for all rows at once
 
 
-def invert(design: Array) -> tuple[Array, NDArray[np.intp]]:
+def invert(design: Array) -> tuple[Array, Index]:
     """Return the inverses of m local design matrices, bounded where these are nearly singular, and their ranks."""
     # Inverses are bounded as in `bounded_inverse`. Elimination is five times as fast as eigenvalues, and accurate
     # enough where it shows that no eigenvalue is small.
@@ -118,7 +117,7 @@ def _invert_positive(design: Array) -> Array:
     return inverse
 
 
-def invert_scalars(design: Array) -> tuple[Array, NDArray[np.intp]]:
+def invert_scalars(design: Array) -> tuple[Array, Index]:
     """Return the inverses and ranks of m local designs of a single column, given as numbers, bit by bit as `invert`."""
     with np.errstate(all="ignore"):
         inverse = 1.0 / design
@@ -144,7 +143,7 @@ def bounded_inverse(eigenvalues: Any, tolerance: float = RANK_TOLERANCE) -> tupl
     return shrunk / eigenvalues.clip(tolerance), (eigenvalues > tolerance).sum(-1)
 
 
-def central_means(mean: Array, layout: Layout) -> tuple[Array, NDArray[np.bool_]]:
+def central_means(mean: Array, layout: Layout) -> tuple[Array, Flags]:
     """Return weighted means of offset products about the mean offset, and flags of queries where all are finite."""
     # Where fourth powers overflow, the products that only quadratic fits use are set to zero.
     with np.errstate(all="ignore"):
@@ -172,7 +171,7 @@ def moment_matrix(central: Array, layout: Layout, orders: tuple[int, int]) -> Ar
 
 
 @cache
-def _places_of_products(layout: Layout, orders: tuple[int, int]) -> NDArray[np.intp]:
+def _places_of_products(layout: Layout, orders: tuple[int, int]) -> Index:
     places = layout.places(sum(orders))
     rows, columns = (monomials(layout.columns, order) for order in orders)
     place = np.array([[places[tuple(sorted(a + b))] for b in columns] for a in rows], dtype=np.intp)
@@ -214,10 +213,10 @@ class LocalFit:
     slope: Array
     base: Array
     tilt: Array
-    rank: NDArray[np.intp]
-    occupied: NDArray[np.bool_]
+    rank: Index
+    occupied: Flags
 
-    def rows(self, which: slice | NDArray[np.intp]) -> LocalFit:
+    def rows(self, which: slice | Index) -> LocalFit:
         """Return the local fits of the queries with these indices."""
         return LocalFit(*(getattr(self, field.name)[which] for field in fields(self)))
 
@@ -340,7 +339,7 @@ def _solve_rows(mean: Array, layout: Layout, fit: LocalFit, rows: slice) -> None
     fit.tilt[rows] = tilt / unit
 
 
-def warn_of_rank(rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:
+def warn_of_rank(rank: Index, occupied: Flags, columns: int) -> None:
     """Warn once if at some queries the keys of positive weight do not determine all slopes of a local plane."""
     warn_of_queries(
         occupied & (rank < columns),
@@ -350,7 +349,7 @@ def warn_of_rank(rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: i
     )
 
 
-def warn_of_curvature(rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:
+def warn_of_curvature(rank: Index, occupied: Flags, columns: int) -> None:
     """Warn once if at some queries the keys of positive weight do not determine a local quadratic."""
     warn_of_queries(
         occupied & (rank < columns),

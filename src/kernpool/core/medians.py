@@ -1,9 +1,8 @@
 """Medians of values whose weights count rows."""
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from kernpool._arrays import Array
 
 
 def weighted_median(value: Array, weight: Array) -> float:

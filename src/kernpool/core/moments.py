@@ -32,12 +32,11 @@ from itertools import combinations_with_replacement
 from math import comb
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import Array
 from kernpool.core.state import PoolState
 from kernpool.execution.error_messages import abbreviate
 
-Array = NDArray[np.float64]
 Monomial = tuple[int, ...]  # which offsets are multiplied, ascending
 
 PIECE = 1 << 18  # rows

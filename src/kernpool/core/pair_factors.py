@@ -15,13 +15,11 @@ from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import Array, Codes, Index
 from kernpool.kernels.categorical import CategoricalKernel
 
-Array = NDArray[np.float64]
-Codes = NDArray[np.int64]
-Some = slice | NDArray[np.intp]
+Some = slice | Index
 
 
 @dataclass(frozen=True)
@@ -140,7 +138,7 @@ class Categories:
     kernels: tuple[CategoricalKernel, ...] = ()
     levels: tuple[int | Array, ...] = ()
 
-    def take(self, columns: NDArray[np.intp]) -> Categories:
+    def take(self, columns: Index) -> Categories:
         """Return the categorical columns with these indices, in this order."""
         return Categories(tuple(self.kernels[i] for i in columns), tuple(self.levels[i] for i in columns))
 

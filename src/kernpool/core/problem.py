@@ -12,8 +12,9 @@ from functools import cached_property
 from typing import Any, TypeVar, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kernpool._arrays import AnyArray, Array, Flags, Index, Integers
 from kernpool.core import input_validation
 from kernpool.core.exclusion import ExcludedPairs, Exclusion
 from kernpool.core.input_validation import Keys, Prepared, Rows, column_range, read_rows
@@ -25,7 +26,6 @@ from kernpool.data import array_validation
 from kernpool.data.columns import refuse_other_labels
 from kernpool.kernels import Kernel, get_kernel
 
-Array = NDArray[np.float64]
 Made = TypeVar("Made")
 FLOAT64: np.dtype[Any] = np.dtype(np.float64)
 FLOAT64_EPSILON = float(np.finfo(np.float64).eps)
@@ -84,8 +84,8 @@ class Problem:
     similarity: KernelLogits
     key_weight: Array | None = None
     weight_unit: float = 1.0
-    self_index: NDArray[np.int64] | None = None
-    attn_mask: NDArray[np.bool_] | None = None
+    self_index: Integers | None = None
+    attn_mask: Flags | None = None
     logit_bias: Array | None = None
     tol: float = float(np.finfo(np.float64).eps)
     dtype: np.dtype[Any] = FLOAT64
@@ -207,7 +207,7 @@ class Problem:
         return float(len(self.key)) if self.key_weight is None else float(self.key_weight.sum())
 
     @property
-    def own(self) -> tuple[NDArray[np.int64], Array]:
+    def own(self) -> tuple[Integers, Array]:
         """Each query's own key, -1 for none, and the weight left on it less one observation: ``max(w - 1, 0)``, (m,).
 
         In units of `weight_unit`; zero for a query without an own key.
@@ -245,13 +245,13 @@ class Problem:
             times *= self.excluded.takes_part()
         return times if self.attn_mask is None else times * self.attn_mask
 
-    def block(self, queries: slice | NDArray[np.intp], keys: slice | NDArray[np.intp] = slice(None)) -> Problem:
+    def block(self, queries: slice | Index, keys: slice | Index = slice(None)) -> Problem:
         """Restrict the problem to a subset of queries and keys, with the center and the unit of weight unchanged.
 
         So the sums over disjoint blocks of keys merge to those over all keys.
         """
 
-        def pairs(table: NDArray[Any] | None) -> NDArray[Any] | None:
+        def pairs(table: AnyArray | None) -> AnyArray | None:
             if table is not None and len(table) > 1 and not table.strides[0]:  # one row for all queries stays one
                 return np.broadcast_to(table[0, keys], (len(self.query[queries]), table[0, keys].size))
             return None if table is None else table[:, keys][queries]
@@ -273,7 +273,7 @@ class Problem:
             excluded=None if self.excluded is None else self.excluded.block(queries, keys),
         )
 
-    def part(self, queries: slice | NDArray[np.intp], keys: slice | NDArray[np.intp]) -> Problem:
+    def part(self, queries: slice | Index, keys: slice | Index) -> Problem:
         """Return a subset of queries and keys as an independent problem, with a new center and unit of weight.
 
         Algorithms rely on both: a value column that is constant has to be zero. States that `restored` has given them
@@ -305,7 +305,7 @@ class Problem:
         """Return the problem of the numeric columns alone, without the kernels of categorical columns."""
         return replace(self, factors=None)
 
-    def excluding(self, query_code: NDArray[np.int64], keys: Exclusion) -> Problem:
+    def excluding(self, query_code: Integers, keys: Exclusion) -> Problem:
         """Return the problem without the keys that are left out together with a row of the query's number."""
         return replace(self, excluded=keys.pairs(query_code))
 

@@ -11,13 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import Array
 from kernpool.core.medians import weighted_median
 from kernpool.core.state import PoolState
 from kernpool.execution.warnings import warn_of_queries
-
-Array = NDArray[np.float64]
 
 NORMAL = 1.4826  # standard deviation of normal noise in median magnitudes
 HUBER = 1.345  # standard deviations from which on Huber weights fall: 95 percent efficient

@@ -24,17 +24,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import AnyArray, Array, Index
 from kernpool.core.moments import Layout
 from kernpool.core.state import PoolState
 from kernpool.kernels import Kernel
 from kernpool.kernels.registry import Profile
-
-Array = NDArray[np.float64]
 
 
 class Geometry(tuple[int, ...]):
@@ -54,11 +51,11 @@ class Geometry(tuple[int, ...]):
     __slots__ = ()
 
     @property
-    def starts(self) -> NDArray[np.intp]:
+    def starts(self) -> Index:
         """Position of the first column of each bandwidth."""
         return np.cumsum((0, *self))[:-1]
 
-    def per_column(self, numbers: NDArray[Any]) -> NDArray[Any]:
+    def per_column(self, numbers: AnyArray) -> AnyArray:
         """Return numbers of bandwidths, of shape (..., bandwidths), as numbers of columns, of shape (..., d)."""
         return np.repeat(numbers, self, axis=-1) if self else numbers
 
@@ -155,7 +152,7 @@ class KernelLogits:
         """Number of different factors of the bandwidths."""
         return 1 if self.widening is None else len(np.unique(self.widening))
 
-    def parts(self) -> Iterator[tuple[slice | NDArray[np.intp], KernelLogits]]:
+    def parts(self) -> Iterator[tuple[slice | Index, KernelLogits]]:
         """Yield the queries whose windows are alike, with the similarity that they have.
 
         Examples
@@ -197,11 +194,11 @@ class KernelLogits:
         h = self.bandwidth[column : column + 1]
         return h if self.widening is None else h * self.widening[:, None]
 
-    def widths(self, queries: slice | NDArray[np.intp] = slice(None)) -> Array:
+    def widths(self, queries: slice | Index = slice(None)) -> Array:
         """Return the bandwidths of the columns, of shape (d,), or those at each of some queries, of shape (m, d)."""
         return self.bandwidth if self.widening is None else self.widening[queries, None] * self.bandwidth
 
-    def at(self, queries: slice | NDArray[np.intp]) -> KernelLogits:
+    def at(self, queries: slice | Index) -> KernelLogits:
         """Return the similarity of the queries with these indices."""
         if self.widening is None:
             return self

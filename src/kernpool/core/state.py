@@ -18,12 +18,12 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from kernpool._arrays import Array, Flags, Index
 from kernpool.execution.error_messages import check_choice
 from kernpool.execution.warnings import queries_in_words, warn_caller, warn_of_queries
 
-Array = NDArray[np.float64]
 Empty = Literal["nan", "nearest", "mean", "zero", "raise"]
-Fill = Callable[[NDArray[np.intp]], Array]
+Fill = Callable[[Index], Array]
 EMPTIES = get_args(Empty)
 EMPTY_VALUES = {"zero": 0.0, "nan": np.nan, "raise": np.nan}  # by policy; with others empty windows get a fit
 
@@ -37,9 +37,7 @@ def check_empty(empty: str) -> None:
     check_choice("empty", empty, EMPTIES)
 
 
-def fill_empty(
-    values: Array, occupied: NDArray[np.bool_], empty: Empty, fill: Fill | None = None, *, warn: bool = False
-) -> Array:
+def fill_empty(values: Array, occupied: Flags, empty: Empty, fill: Fill | None = None, *, warn: bool = False) -> Array:
     """Replace the values of queries without any key of positive weight, according to the policy `empty`.
 
     Examples
@@ -68,7 +66,7 @@ def fill_empty(
     return values
 
 
-def report_empty(occupied: NDArray[np.bool_], empty: Empty, *, warn: bool = False) -> None:
+def report_empty(occupied: Flags, empty: Empty, *, warn: bool = False) -> None:
     """Warn of queries without any key of positive weight, or raise ValueError, as the policy `empty` says."""
     if occupied.all():
         return
@@ -87,7 +85,7 @@ def report_empty(occupied: NDArray[np.bool_], empty: Empty, *, warn: bool = Fals
         )
 
 
-def fill_in_silence(values: Array, occupied: NDArray[np.bool_], empty: str, fill: Fill) -> Array:
+def fill_in_silence(values: Array, occupied: Flags, empty: str, fill: Fill) -> Array:
     """Fill in place the values of empty windows, without a warning or error: NaN for ``"nan"`` and ``"raise"``.
 
     `fill` returns the nearest value, or the mean, for the indices of empty windows.
@@ -118,12 +116,12 @@ class PoolState:
     of online softmax (Milakov and Gimelshein, arXiv:1805.02867), with the empty case made safe.
     """
 
-    shift: NDArray[np.float64]
-    denominator: NDArray[np.float64]
-    numerator: NDArray[np.float64]
+    shift: Array
+    denominator: Array
+    numerator: Array
 
     @property
-    def log_denominator(self) -> NDArray[np.float64]:
+    def log_denominator(self) -> Array:
         """Logarithm of each query's sum of weights, with the unit ``exp(shift)`` included.
 
         It shows how far a query is from the keys.
@@ -144,16 +142,14 @@ class PoolState:
         """Add to the sums of the queries with these indices, in place, their sums over further keys."""
         self.put(which, merge(self.rows(which), state))
 
-    def without(self, which: NDArray[np.intp]) -> PoolState:
+    def without(self, which: Index) -> PoolState:
         """Return a copy with the sums of the queries with these indices set to zero."""
         left = PoolState(self.shift.copy(), self.denominator.copy(), self.numerator.copy())
         left.shift[which], left.denominator[which], left.numerator[which] = -np.inf, 0.0, 0.0
         return left
 
     @np.errstate(under="ignore")
-    def finalize(
-        self, empty: Empty = "nan", fill: Callable[[NDArray[np.intp]], NDArray[np.float64]] | None = None
-    ) -> NDArray[np.float64]:
+    def finalize(self, empty: Empty = "nan", fill: Callable[[Index], Array] | None = None) -> Array:
         """Divide weighted sums by sums of weights to get the pooled values; `empty` says what 0 / 0 becomes.
 
         Parameters

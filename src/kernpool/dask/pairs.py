@@ -21,7 +21,7 @@ import dask.array as da
 import numpy as np
 from dask.base import get_scheduler, is_dask_collection
 from dask.delayed import delayed
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from kernpool.data import (
     TIME_KINDS,
@@ -70,8 +70,6 @@ def find_client(client: Any = None) -> Any:
     found = getattr(get_scheduler(), "__self__", None) if client is None else client
     return found if hasattr(found, "gather") else None
 
-
-Array = NDArray[np.float64]
 
 FAN_IN = 8
 NO_DATES: Mapping[Any, Kind] = MappingProxyType({})

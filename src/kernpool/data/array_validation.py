@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernpool._arrays import AnyArray, Array
 from kernpool.execution.error_messages import abbreviate
 
 LARGEST_INTEGER = 1 << 53  # float64 holds all integers up to here
@@ -26,7 +27,7 @@ REMEDY = (
 )
 
 
-def find_inexact(given: Any, read: NDArray[Any]) -> tuple[tuple[int, ...], int] | None:
+def find_inexact(given: Any, read: AnyArray) -> tuple[tuple[int, ...], int] | None:
     """Return the index and the value of the first integer that float64 cannot represent, or None."""
     # Arrays of floats cost nothing, and 64-bit integers one pass for the largest. Lists and frames are checked number
     # by number only if one of the floats is that large.
@@ -52,7 +53,7 @@ def find_inexact(given: Any, read: NDArray[Any]) -> tuple[tuple[int, ...], int] 
     return None
 
 
-def refuse_inexact(name: str, given: Any, read: NDArray[Any]) -> None:
+def refuse_inexact(name: str, given: Any, read: AnyArray) -> None:
     """Raise ValueError if an argument holds an integer that float64 cannot represent."""
     found = find_inexact(given, read)
     if found is not None:
@@ -64,7 +65,7 @@ def would_round(integer: int, where: str = "") -> str:
     return f"the integer {integer}{where and ' '}{where}, which float64 would round to {float(integer):.0f}: {REMEDY}"
 
 
-def _first_inexact(read: NDArray[Any]) -> tuple[tuple[int, ...], int] | None:
+def _first_inexact(read: AnyArray) -> tuple[tuple[int, ...], int] | None:
     floats = read.astype(np.float64)
     inside = floats < 2.0 ** (64 if read.dtype.kind == "u" else 63)  # the nearest float may be beyond all integers
     back = np.where(inside, floats, 0.0).astype(read.dtype)
@@ -75,7 +76,7 @@ def _first_inexact(read: NDArray[Any]) -> tuple[tuple[int, ...], int] | None:
     return index, int(read[index])
 
 
-def _of_objects(objects: NDArray[Any]) -> tuple[tuple[int, ...], int] | None:
+def _of_objects(objects: AnyArray) -> tuple[tuple[int, ...], int] | None:
     for place, item in enumerate(objects.flat):
         whole = isinstance(item, int | np.integer) or (
             isinstance(item, Decimal) and abs(item) < 1 << 64 and item == item.to_integral_value()
@@ -186,7 +187,7 @@ def _foreign(array: Any, short: str) -> str | None:
     return None
 
 
-def as_array(name: str, array: Any) -> NDArray[Any]:
+def as_array(name: str, array: Any) -> AnyArray:
     """Convert an array-like with `np.asarray`; raise TypeError for containers that `np.asarray` converts wrongly."""
     if type(array) is not np.ndarray:
         refuse_foreign(name, array)
@@ -207,7 +208,7 @@ def dates_refused(name: str, what: str) -> str:
     )
 
 
-def _objects_as_floats(name: str, read: NDArray[Any]) -> NDArray[Any]:
+def _objects_as_floats(name: str, read: AnyArray) -> AnyArray:
     # Object arrays of plain numbers are common (a table with one mixed column); strings must not turn into numbers.
     items = read.ravel()
     wrong = next((i for i, item in enumerate(items) if not isinstance(item, NUMBERS)), None)
@@ -227,7 +228,7 @@ def _objects_as_floats(name: str, read: NDArray[Any]) -> NDArray[Any]:
     )
 
 
-def as_bandwidth(bandwidth: Any, n_columns: int | None) -> NDArray[np.float64]:
+def as_bandwidth(bandwidth: Any, n_columns: int | None) -> Array:
     """Validate a bandwidth, one positive number or one per column, and return it as an array.
 
     Examples
@@ -269,9 +270,7 @@ def _with_finite(bandwidth: Any) -> Any:
     return bandwidth
 
 
-def as_key_weight(
-    key_weight: Any, shape: tuple[int, ...], name: str = "key_weight", row: str = "key"
-) -> NDArray[np.float64]:
+def as_key_weight(key_weight: Any, shape: tuple[int, ...], name: str = "key_weight", row: str = "key") -> Array:
     """Validate the non-negative weights of the keys, and broadcast them to a given shape."""
     read = as_real_array(name, key_weight).astype(np.float64)
     try:
@@ -331,7 +330,7 @@ def is_real(kind: Any) -> bool:
     return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind) or types.is_boolean(kind))
 
 
-def arrow_numbers(cells: Any) -> NDArray[Any]:
+def arrow_numbers(cells: Any) -> AnyArray:
     """Convert an Arrow column of real numbers to an array: decimals to floats, integers unchanged if complete."""
     from pyarrow import types
 
@@ -340,7 +339,7 @@ def arrow_numbers(cells: Any) -> NDArray[Any]:
     return np.asarray(cells.to_numpy() if hasattr(cells, "chunks") else cells.to_numpy(zero_copy_only=False))
 
 
-def unshared(array: NDArray[Any]) -> NDArray[Any]:
+def unshared(array: AnyArray) -> AnyArray:
     """Return an array that the caller cannot modify: a copy, unless its memory is read-only (e.g. a memory map).
 
     A view that is read-only is not enough: pandas hands them out of frames that can be changed.

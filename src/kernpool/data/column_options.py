@@ -17,19 +17,17 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import AnyArray, Array
 from kernpool.data.columns import is_column
 from kernpool.execution.error_messages import abbreviate
-
-Array = NDArray[np.float64]
 
 EARTH_RADIUS = 6371.0088  # km, the mean radius of the International Union of Geodesy and Geophysics
 POLE = 90.0
 PERIODS = "a dict from columns to their positive periods, 1e-100 to 1e100, such as {'hour': 24}"
 
 
-def within_period(column: NDArray[Any], period: float) -> Array:
+def within_period(column: AnyArray, period: float) -> Array:
     """Return numbers less whole periods, from 0 to below the period, equal to the bit for the same place.
 
     Examples
@@ -75,19 +73,19 @@ class PooledColumn:
         """Column that comes round, and its period, if there is one."""
         return None
 
-    def place(self, X: NDArray[Any]) -> NDArray[Any]:
+    def place(self, X: AnyArray) -> AnyArray:
         """Return the pooled columns of rows, of shape (m, size), given all numeric columns."""
         return X[:, list(self.columns)]
 
-    def derivatives(self, X: NDArray[Any]) -> Array:
+    def derivatives(self, X: AnyArray) -> Array:
         """Return the derivatives of the pooled columns with respect to the columns, of shape (m, size, columns)."""
         return np.ones((len(X), 1, 1))
 
-    def in_units(self, bandwidth: float, _: NDArray[Any]) -> tuple[float, ...]:
+    def in_units(self, bandwidth: float, _: AnyArray) -> tuple[float, ...]:
         """Return the bandwidth in the units of the columns, where rows X are."""
         return (bandwidth,)
 
-    def refuse_outside(self, X: NDArray[Any]) -> None:
+    def refuse_outside(self, X: AnyArray) -> None:
         """Raise ValueError for numbers that the option cannot take."""
 
 
@@ -120,17 +118,17 @@ class Circle(PooledColumn):
         """Column that comes round, and its period."""
         return self.columns[0], self.period
 
-    def place(self, X: NDArray[Any]) -> Array:
+    def place(self, X: AnyArray) -> Array:
         """Return points on the circle, of shape (m, 2)."""
         angle, radius = self._angle(X), self.period / (2.0 * np.pi)
         return radius * np.column_stack([np.cos(angle), np.sin(angle)])
 
-    def derivatives(self, X: NDArray[Any]) -> Array:
+    def derivatives(self, X: AnyArray) -> Array:
         """Return the derivatives of the points with respect to the column, of shape (m, 2, 1)."""
         angle = self._angle(X)
         return np.stack([-np.sin(angle), np.cos(angle)], axis=1)[:, :, None]
 
-    def _angle(self, X: NDArray[Any]) -> Array:
+    def _angle(self, X: AnyArray) -> Array:
         return 2.0 * np.pi * (within_period(X[:, self.columns[0]], self.period) / self.period)
 
 
@@ -162,13 +160,13 @@ class Globe(PooledColumn):
         """The longitude, and its period."""
         return self.columns[1], 360.0
 
-    def place(self, X: NDArray[Any]) -> Array:
+    def place(self, X: AnyArray) -> Array:
         """Return points on the sphere, of shape (m, 3)."""
         north, east = self._angles(X)
         flat = np.cos(north)
         return EARTH_RADIUS * np.column_stack([flat * np.cos(east), flat * np.sin(east), np.sin(north)])
 
-    def derivatives(self, X: NDArray[Any]) -> Array:
+    def derivatives(self, X: AnyArray) -> Array:
         """Return the derivatives of the points with respect to both columns, of shape (m, 3, 2)."""
         north, east = self._angles(X)
         zero = np.zeros(len(X))
@@ -176,19 +174,19 @@ class Globe(PooledColumn):
         by_east = [-np.cos(north) * np.sin(east), np.cos(north) * np.cos(east), zero]
         return np.asarray(EARTH_RADIUS * np.pi / 180.0 * np.array([by_north, by_east]).transpose(2, 1, 0))
 
-    def _angles(self, X: NDArray[Any]) -> tuple[Array, Array]:
+    def _angles(self, X: AnyArray) -> tuple[Array, Array]:
         latitude, longitude = (X[:, column].astype(np.float64) for column in self.columns)
         # At a pole every longitude is the same place.
         east = np.where(np.abs(latitude) == POLE, 0.0, within_period(longitude, 360.0))
         return np.radians(latitude), np.radians(east)
 
-    def in_units(self, bandwidth: float, X: NDArray[Any]) -> tuple[float, float]:
+    def in_units(self, bandwidth: float, X: AnyArray) -> tuple[float, float]:
         """Return the bandwidth in degrees of latitude, and of longitude where rows X are farthest from the equator."""
         degrees = float(np.degrees(bandwidth / EARTH_RADIUS))
         smallest = float(np.cos(np.radians(np.abs(X[:, self.columns[0]]).max())))
         return degrees, degrees / smallest if smallest > 1e-6 else np.inf
 
-    def refuse_outside(self, X: NDArray[Any]) -> None:
+    def refuse_outside(self, X: AnyArray) -> None:
         """Raise ValueError if a latitude is beyond a pole."""
         latitude = X[:, self.columns[0]]
         (wrong,) = np.nonzero(np.abs(latitude) > POLE)

@@ -31,6 +31,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from kernpool._arrays import AnyArray, Index
 from kernpool.data import array_validation
 from kernpool.data.array_validation import arrow_numbers, is_missing, is_real
 from kernpool.data.dates import TIME_KINDS, TimeKind, Times, times_of
@@ -66,7 +67,7 @@ class MixedTable:
     def __len__(self) -> int:
         return len(next(iter(self.columns.values()))) if self.columns else 0
 
-    def take(self, rows: Sequence[int] | NDArray[np.intp]) -> MixedTable:
+    def take(self, rows: Sequence[int] | Index) -> MixedTable:
         """Return a `MixedTable` of the rows with these indices."""
         some = {
             name: cells.take(rows) if hasattr(cells, "take") else [cells[row] for row in rows]
@@ -117,7 +118,7 @@ class Column:
             self._refuse_missing(cells)
         return array_validation.as_real_array(self.label, cells)
 
-    def _refuse_missing(self, cells: NDArray[Any]) -> None:
+    def _refuse_missing(self, cells: AnyArray) -> None:
         """Raise an error that names the row if a cell is missing, infinite or not a number."""
         items = cells.tolist()
         for row, cell in enumerate(items):
@@ -583,7 +584,7 @@ def _arrow_column(array: Any, label: str) -> Column:
     return _of_cells(array, label, lambda: np.array(array.to_pylist(), dtype=object), array.to_pylist)
 
 
-def _array_column(cells: NDArray[Any], label: str) -> Column:
+def _array_column(cells: AnyArray, label: str) -> Column:
     if cells.dtype.kind in "mMO" and (times := times_of(label, cells)) is not None:
         return _time_column(times, label)
     return Column(label, "numeric", None, lambda: cells, cells.tolist)

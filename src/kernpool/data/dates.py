@@ -13,11 +13,10 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import AnyArray, Array, Integers
 from kernpool.data.array_validation import is_missing
 
-Array = NDArray[np.float64]
 TimeKind = Literal["date", "date with a time zone", "duration"]
 
 TIME_KINDS: tuple[TimeKind, ...] = get_args(TimeKind)
@@ -53,7 +52,7 @@ class Times:
     """
 
     kind: TimeKind
-    cells: NDArray[Any]
+    cells: AnyArray
 
     def __len__(self) -> int:
         return len(self.cells)
@@ -116,7 +115,7 @@ def times_of(label: str, column: Any) -> Times | None:
     return _of_arrow(column) if library == "pyarrow" else _of_objects(label, column)
 
 
-def _of_array(label: str, array: NDArray[Any]) -> Times | None:
+def _of_array(label: str, array: AnyArray) -> Times | None:
     if array.dtype.kind == "M":
         return Times("date", array)
     if array.dtype.kind == "m":
@@ -158,7 +157,7 @@ def _kind(is_duration: bool, zone: object) -> TimeKind:
     return "date" if zone is None else "date with a time zone"
 
 
-def ticks_of(cells: NDArray[Any]) -> tuple[NDArray[np.int64], int]:
+def ticks_of(cells: AnyArray) -> tuple[Integers, int]:
     """Return dates or durations of NumPy as whole ticks, and the number of ticks in a day; one for days and longer."""
     # Missing cells hold `NOT_A_TIME`.
     unit = np.datetime_data(cells.dtype)[0]
@@ -188,7 +187,7 @@ def _of_arrow(column: Any) -> Times | None:
     else:
         unit = "ms" if types.is_date64(form) else form.unit
     ticks = np.asarray(compute.fill_null(column.cast(int64()), NOT_A_TIME))
-    cells: NDArray[Any] = ticks.view(f"{'m' if kind == 'duration' else 'M'}8[{unit}]")
+    cells: AnyArray = ticks.view(f"{'m' if kind == 'duration' else 'M'}8[{unit}]")
     return Times(kind, cells)
 
 

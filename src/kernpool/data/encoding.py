@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernpool._arrays import AnyArray, Array, Flags, Index, Integers
 from kernpool.data.array_validation import is_missing, refuse_foreign
 from kernpool.data.column_options import OPTIONS, PooledColumn, parameters_of
 from kernpool.data.columns import (
@@ -83,8 +84,6 @@ def codes_of(column: Column, levels: tuple[Level, ...], unseen: str) -> list[int
         )
     return codes
 
-
-Array = NDArray[np.float64]
 
 NUMBERS = ("numeric", "binary", *TIME_KINDS)
 CATEGORICAL: tuple[Kind, ...] = ("unordered", "ordered")
@@ -300,7 +299,7 @@ class Encoding:
         """Return the kinds of the numeric columns."""
         return [self.kinds[i] for i in self.numeric] or ["numeric"]
 
-    def encode(self, X: Any, unseen: str = "raise") -> tuple[NDArray[Any], NDArray[np.int64]]:
+    def encode(self, X: Any, unseen: str = "raise") -> tuple[AnyArray, Integers]:
         """Convert a table to two arrays: one of numbers, of one column at least, and one of category codes.
 
         Examples
@@ -322,7 +321,7 @@ class Encoding:
             one.refuse_outside(numeric)
         return numeric, code
 
-    def _encoded(self, table: Columns, unseen: str) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    def _encoded(self, table: Columns, unseen: str) -> tuple[AnyArray, Integers]:
         """Encode a table column by column."""
         check_choice("unseen", unseen, ("raise", "unlike"))
         code, pairs = np.empty((table.rows, len(self.levels)), np.int64), iter(self.pairs)
@@ -383,7 +382,7 @@ class Encoding:
         return tuple(part.size for part in self.parts) if self.options else ()
 
     @property
-    def bandwidth_of(self) -> NDArray[np.intp]:
+    def bandwidth_of(self) -> Index:
         """Number of the bandwidth of each numeric column of the table."""
         number = np.arange(max(1, len(self.numeric)))
         for i, part in enumerate(self.parts if self.options else ()):
@@ -406,18 +405,18 @@ class Encoding:
                 )
         return numbers[[part.columns[0] for part in self.parts]]
 
-    def pooled(self, X: NDArray[Any]) -> NDArray[Any]:
+    def pooled(self, X: AnyArray) -> AnyArray:
         """Return the pooled columns of rows of numbers; the same array if all columns are as they are."""
         if not self.options:
             return X
         return np.concatenate([part.place(X) for part in self.parts], axis=1, dtype=np.float64)
 
-    def cuts(self, X: NDArray[Any]) -> Cuts:
+    def cuts(self, X: AnyArray) -> Cuts:
         """Return where each column that comes round is farthest from all rows X."""
         turns = [one.turn for one in self.options if one.turn is not None]
         return tuple((column, period, _middle_of_gap(X[:, column], period)) for column, period in turns)
 
-    def unrolled(self, X: NDArray[Any], cuts: Cuts) -> NDArray[Any]:
+    def unrolled(self, X: AnyArray, cuts: Cuts) -> AnyArray:
         """Return the columns of rows, with those that come round cut open: within a period."""
         if not cuts:
             return X
@@ -426,14 +425,14 @@ class Encoding:
             rows[:, column] = cut + np.mod(rows[:, column] - cut, period)
         return rows
 
-    def in_units(self, bandwidth: Array, X: NDArray[Any]) -> Array:
+    def in_units(self, bandwidth: Array, X: AnyArray) -> Array:
         """Return one bandwidth for each column of the table, in its units, where rows X are."""
         bandwidth = bandwidth.copy()
         for one in self.options:
             bandwidth[list(one.columns)] = one.in_units(float(bandwidth[one.columns[0]]), X)
         return bandwidth
 
-    def to_table(self, X: NDArray[Any], slopes: Array) -> Array:
+    def to_table(self, X: AnyArray, slopes: Array) -> Array:
         """Return slopes by pooled columns, of shape (m, ., c), as those by columns of the table, of shape (m, d, c)."""
         if not self.options:
             return slopes
@@ -445,7 +444,7 @@ class Encoding:
         return found
 
 
-def _middle_of_gap(column: NDArray[Any], period: float) -> float:
+def _middle_of_gap(column: AnyArray, period: float) -> float:
     """Return the middle of the widest arc without values on a circle, so many periods on that the median stays."""
     numbers = column.astype(np.float64)
     place = np.unique(np.mod(numbers, period))
@@ -455,7 +454,7 @@ def _middle_of_gap(column: NDArray[Any], period: float) -> float:
     return float(cut + period * np.floor((median - cut) / period))
 
 
-def label_codes(given: Any, rows: int, name: str) -> NDArray[np.int64]:
+def label_codes(given: Any, rows: int, name: str) -> Integers:
     """Return for each row the integer code of its label: 0, 1, ... in the sorted order of the labels."""
     refuse_foreign(name, given)
     labels = np.asarray(given)
@@ -479,5 +478,5 @@ def label_codes(given: Any, rows: int, name: str) -> NDArray[np.int64]:
     return np.asarray(code, dtype=np.int64)
 
 
-def _not_a_time(labels: NDArray[Any]) -> NDArray[np.bool_]:
+def _not_a_time(labels: AnyArray) -> Flags:
     return np.isnat(labels) if labels.dtype.kind in "mM" else np.zeros(labels.shape, dtype=bool)

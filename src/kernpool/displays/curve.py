@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kernpool._arrays import Array
 from kernpool.data.columns import refuse_other_labels
 from kernpool.displays import drawing
 from kernpool.displays.inputs import Section, target_name
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 
     from kernpool.inference import Interval
 
-
-Array = NDArray[np.float64]
 
 BANDS = ("confidence", "simultaneous")
 OTHERS = ", or NadarayaWatsonRegressor or LocalLinearRegressor"  # which have intervals

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import AnyArray, Array
 from kernpool.bandwidth.rules_of_thumb import rule_of_thumb
 from kernpool.displays import drawing
 from kernpool.displays.inputs import TrainingSamples, target_name
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.lines import Line2D
 
-Array = NDArray[np.float64]
 
 PLACES = 200
 WIDTH = 2.0  # half width of the noise band, in standard deviations
@@ -76,7 +75,7 @@ class ResidualDisplay(drawing.Display):
     leverage: Array
     noise_at: Array
     noise: Array
-    row: NDArray[Any] | None = None
+    row: AnyArray | None = None
     x_label: str = "fit"
     y_label: str = "leave-one-out residual"
 

@@ -14,8 +14,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import AnyArray, Array, Index
 from kernpool.data import refuse_foreign
 from kernpool.data.columns import refuse_other_labels
 from kernpool.execution.error_messages import abbreviate
@@ -111,13 +111,13 @@ def _chinese_font() -> str | None:
     return known()
 
 
-def new_axes(down: int = 1, across: int = 1, size: tuple[float, float] = (6.4, 4.4), **shared: bool) -> NDArray[Any]:
+def new_axes(down: int = 1, across: int = 1, size: tuple[float, float] = (6.4, 4.4), **shared: bool) -> AnyArray:
     """Create a figure of a given size in inches, and return the axes of its plots, of shape (down, across)."""
     _, axes = import_pyplot().subplots(down, across, figsize=size, squeeze=False, layout="constrained", **shared)
     return np.asarray(axes)
 
 
-def flat_axes(axes: Any, count: int, unit: str) -> NDArray[Any]:
+def flat_axes(axes: Any, count: int, unit: str) -> AnyArray:
     """Return given axes as a flat array; raise ValueError unless there are as many as units of a display."""
     flat_array = np.ravel(np.asarray(axes, dtype=object))
     check_length("axes", flat_array, count, unit)
@@ -275,12 +275,9 @@ def label_axis(axis: Any, label: str, kind: str = "numeric") -> None:
     axis.set_label_text(label + units.get(kind, ""))
 
 
-def evenly(n: int, at_most: int | None) -> NDArray[np.intp]:
+def evenly(n: int, at_most: int | None) -> Index:
     """Return at most `at_most` evenly spaced indices from 0 to n - 1; all n of them if `at_most` is None."""
     return np.arange(n) if at_most is None or n <= at_most else np.linspace(0, n - 1, at_most).astype(np.intp)
-
-
-Array = NDArray[np.float64]
 
 
 def draw_band(ax: Axes, x: Array, lower: Array, upper: Array, **style: Any) -> Any:

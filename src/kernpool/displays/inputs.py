@@ -10,9 +10,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from kernpool._arrays import Array, Flags, Integers
 from kernpool.core.medians import weighted_median
 from kernpool.core.state import EmptyWindowWarning
 from kernpool.data import TIME_KINDS, Encoding, MixedTable, Times, refuse_foreign, series_as_frame
@@ -21,8 +21,7 @@ from kernpool.displays.drawing import as_numbers, check_length, evenly, first_na
 from kernpool.estimators.model import holder_of
 from kernpool.execution.error_messages import as_count
 
-Array = NDArray[np.float64]
-Rows = NDArray[np.bool_]
+Rows = Flags
 PER_BANDWIDTH, FEWEST, MOST = 8, 200, 4000  # points of a grid
 MOST_NAMED = 6  # columns whose typical cells have room above a picture
 MOST_CURVES = 10  # in one picture, as there are colors
@@ -168,7 +167,7 @@ def _columns_of(X: Any) -> Columns:
     return values, tuple(names), ("numeric",) * d, (None,) * d, table
 
 
-def _decoded(encoding: Encoding, numeric: Array, code: NDArray[np.int64]) -> Columns:
+def _decoded(encoding: Encoding, numeric: Array, code: Integers) -> Columns:
     """Return the columns of an estimator of this library, in the order of its table."""
     names = tuple(encoding.names or ())
     values = np.empty((len(numeric), len(encoding.kinds)))

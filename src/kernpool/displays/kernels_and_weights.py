@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kernpool._arrays import Array
 from kernpool.displays import drawing
 from kernpool.execution.error_messages import abbreviate
 from kernpool.kernels import Kernel, get_kernel
-
-Array = NDArray[np.float64]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

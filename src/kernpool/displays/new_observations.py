@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import betaincinv
 
+from kernpool._arrays import AnyArray, Array, Flags, Integers
 from kernpool.data import as_real_array, refuse_foreign, with_days
 from kernpool.data.columns import refuse_other_labels
 from kernpool.displays import drawing
@@ -23,7 +24,6 @@ from kernpool.execution.error_messages import abbreviate, as_count, as_level
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Array = NDArray[np.float64]
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 CONFIDENCE = 0.95  # of the bars of coverage
@@ -257,11 +257,11 @@ class CoverageBins:
     left: Array  # least value of the column in each bin
     right: Array  # largest value
     center: Array  # median; of a column of text the number of the label
-    rows: NDArray[np.int64]
-    inside: NDArray[np.int64]  # rows inside their intervals
+    rows: Integers
+    inside: Integers  # rows inside their intervals
     lower: Array  # Clopper-Pearson limits of the probability to be inside
     upper: Array
-    labels: NDArray[Any] | None = None
+    labels: AnyArray | None = None
 
     @property
     def coverage(self) -> Array:
@@ -269,7 +269,7 @@ class CoverageBins:
         return np.asarray(self.inside / self.rows)
 
     @classmethod
-    def of(cls, x: NDArray[Any], inside: NDArray[np.bool_], slices: int) -> CoverageBins:
+    def of(cls, x: AnyArray, inside: Flags, slices: int) -> CoverageBins:
         """Create a `CoverageBins`: bins of nearly equal numbers of rows, or one bin for each label."""
         # rows with equal values share a bin
         values, at, counts = np.unique(x, return_inverse=True, return_counts=True)
@@ -287,7 +287,7 @@ class CoverageBins:
         return cls(left, right, center, rows, found, *binomial_limits(found, rows), labels)
 
 
-def binomial_limits(hits: NDArray[np.int64], trials: NDArray[np.int64]) -> tuple[Array, Array]:
+def binomial_limits(hits: Integers, trials: Integers) -> tuple[Array, Array]:
     """Return exact limits of a binomial probability, from hits and trials (Clopper and Pearson 1934)."""
     tail = 0.5 * (1.0 - CONFIDENCE)
     misses = trials - hits

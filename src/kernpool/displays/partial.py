@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.spatial import KDTree
 
+from kernpool._arrays import Array, Index
 from kernpool.displays import drawing
 from kernpool.displays.curve import CENTER, differs_visibly
 from kernpool.displays.inputs import Section, TrainingSamples, target_name
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
     from kernpool.inference import Interval
 
-Array = NDArray[np.float64]
 
 KINDS = ("typical", "average")
 MOST_SAMPLES = 1000  # drawn, evenly chosen
@@ -400,7 +400,7 @@ def _panel(
     samples: TrainingSamples,
     column: int,
     resolution: int | None,
-    chosen: NDArray[np.intp],
+    chosen: Index,
     average: bool,
     band: str | None,
     level: float,
@@ -431,7 +431,7 @@ def _panel(
 
 
 def _surface(
-    samples: TrainingSamples, pair: Sequence[int], resolution: int | None, chosen: NDArray[np.intp], average: bool
+    samples: TrainingSamples, pair: Sequence[int], resolution: int | None, chosen: Index, average: bool
 ) -> Surface:
     """Compute predictions over two columns, the others at typical cells or averaged over the chosen rows."""
     points = resolution or (AVERAGED_SURFACE if average else SURFACE)

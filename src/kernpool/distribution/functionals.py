@@ -15,9 +15,9 @@ from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
+from kernpool._arrays import Array, Flags, Index
 from kernpool.core import FLOAT64, PoolState, Problem
 from kernpool.data import Chunk
 from kernpool.distribution.multipass_quantile import bare_problem, nearest_rows, stored_quantiles
@@ -27,10 +27,6 @@ from kernpool.distribution.weighted_cdf import FAR, TwoSidedSums, ranks, two_sid
 from kernpool.distribution.weighted_quantile import KernelWeights, bare, known_quantiles
 from kernpool.execution.progress import Progress, current_progress
 from kernpool.pooling import Answer, MapReduce, QueryBatch, Question, Recipe, Source, limit_problem, merge_states
-
-Array = NDArray[np.float64]
-Flags = NDArray[np.bool_]
-Index = NDArray[np.intp]
 
 
 class Functional(ABC):

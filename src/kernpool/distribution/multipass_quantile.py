@@ -18,8 +18,8 @@ from operator import add
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import Array, Flags, Index
 from kernpool.algorithms.reference import pair_weights
 from kernpool.core import PoolState, Problem
 from kernpool.data.chunks.base import Chunk, Sampling
@@ -27,9 +27,6 @@ from kernpool.distribution.weighted_quantile import LEAST, LN_2, SLACK, common_u
 from kernpool.execution.threads import cut
 from kernpool.pooling import MapReduce, QueryBatch, merge_states, sum_problem
 
-Array = NDArray[np.float64]
-Flags = NDArray[np.bool_]
-Index = NDArray[np.intp]
 Ask = Callable[[Any], Any]  # a map-reduce query to its answer over all rows
 
 HELD_ROWS = 1 << 22  # in memory at a time: about those of a chunk

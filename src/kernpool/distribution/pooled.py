@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import binom
 
+from kernpool._arrays import Array
 from kernpool.core import FLOAT64
 from kernpool.core.state import Empty
 from kernpool.data import Chunks, as_real_array, refuse_foreign
@@ -41,8 +42,6 @@ from kernpool.execution.progress import Progress, progress_of_part
 from kernpool.kernels import Kernel
 from kernpool.pooling import ArrayPairs, Recipe, Source, as_pairs, choose
 from kernpool.pooling.widths import Nearest
-
-Array = NDArray[np.float64]
 
 
 def as_thresholds(y: Any, m: int, outputs: int = 1, *, several: bool = False) -> tuple[Array, bool]:

@@ -20,9 +20,9 @@ The likelihood, at the bandwidths of the model, is that of `bwmethod="cv.ml"` of
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
+from kernpool._arrays import Array, Flags, Index
 from kernpool.core.medians import weighted_median
 from kernpool.core.problem import Problem
 from kernpool.distribution.weighted_quantile import sum_over_pairs
@@ -30,14 +30,10 @@ from kernpool.execution.error_messages import abbreviate, as_count
 from kernpool.execution.warnings import warn_caller
 from kernpool.pooling import Recipe, weight_rows
 
-Array = NDArray[np.float64]
-
-Index = NDArray[np.intp]
-
 
 def known_crps(
     recipe: Recipe, problem: Problem, value: Array, y: Array, center: Array | None = None
-) -> tuple[Array, NDArray[np.bool_]]:
+) -> tuple[Array, Flags]:
     """Return each query's continuous ranked probability score, and which queries have a key of positive weight."""
     # some nanoseconds a pair; by tables for masks, exclusions, kernels of the user's own and far queries
     away = y if center is None else y - center

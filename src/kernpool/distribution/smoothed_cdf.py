@@ -13,15 +13,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
+from kernpool._arrays import Array, Flags, Index
 from kernpool.core.problem import Problem
 from kernpool.distribution.weighted_quantile import bare, known_quantiles, sum_over_pairs
 from kernpool.pooling import Recipe, sum_problem
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 Profile = Callable[[Array], Array]
 
@@ -44,7 +41,7 @@ def known_smooth(
     *,
     density: bool = False,
     center: Array | None = None,
-) -> tuple[Array, NDArray[np.bool_]]:
+) -> tuple[Array, Flags]:
     """Return a distribution function or density smoothed in y, and which queries have a key of positive weight."""
     # Common thresholds are pooled as columns of smoothed values; others, and centers, need all pairs: O(m n t).
     profile = normal_density if density else ndtr
@@ -57,7 +54,7 @@ def known_smooth(
 
 def _pooled(
     recipe: Recipe, problem: Problem, value: Array, threshold: Array, width: float, profile: Profile
-) -> tuple[Array, NDArray[np.bool_]]:
+) -> tuple[Array, Flags]:
     """Compute functions smoothed in y at thresholds common to all queries, by pooling one column per threshold."""
     found, occupied = np.full((len(problem.query), len(threshold)), np.nan), np.zeros(len(problem.query), dtype=bool)
     at_once = max(1, COLUMN_NUMBERS // len(value))
@@ -84,7 +81,7 @@ def _by_pairs(
     width: float,
     density: bool,
     center: Array | None,
-) -> tuple[Array, NDArray[np.bool_]]:
+) -> tuple[Array, Flags]:
     """Compute functions smoothed in y at thresholds that differ between queries, by sums over all pairs."""
     m, t = len(problem.query), threshold.shape[1]
     away = np.broadcast_to(threshold, (m, t)) - (0.0 if center is None else center[:, None])
@@ -109,7 +106,7 @@ def _by_pairs(
 
 def known_smooth_quantiles(
     recipe: Recipe, problem: Problem, value: Array, level: Array, width: float
-) -> tuple[Array, NDArray[np.bool_]]:
+) -> tuple[Array, Flags]:
     """Return quantiles of distribution functions smoothed in y, and which queries have a key of positive weight."""
     # Newton steps, safeguarded by a bracket that is halved; about eight passes over all pairs per quantile order.
     found = np.full((len(problem.query), len(level)), np.nan)

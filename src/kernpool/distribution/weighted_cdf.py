@@ -16,16 +16,13 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import Array, Index
 from kernpool.algorithms.reference import pair_weights
 from kernpool.core import PoolState, Problem, empty_state
 from kernpool.distribution.weighted_quantile import FEWEST_KEYS, QUICK_PAIRS, bare, is_small
 from kernpool.execution.threads import cut
 from kernpool.pooling import Recipe, sum_problem
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 PAIRS = 1 << 18  # in one table
 MASKED_PAIRS = 1 << 22  # under one mask, of a byte each

@@ -30,6 +30,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kernpool._arrays import Array, Flags, Index
 from kernpool.algorithms.algorithm import may_underflow
 from kernpool.algorithms.reference import pair_weights
 from kernpool.core import PoolState, Problem, empty_state
@@ -38,9 +39,6 @@ from kernpool.execution.progress import Progress
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
 from kernpool.kernels import Kernel, is_compiled
 from kernpool.pooling import Recipe, choose, sum_problem, weight_rows
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 LN_2 = float(np.log(2.0))
 TABLE_PAIRS = 100_000  # that a table takes less time for than loops and several sums need to start
@@ -70,7 +68,7 @@ def bare(problem: Problem) -> Problem:
     return replace(problem, value=np.zeros((len(problem.key), 1)), value_center=np.zeros(1), degree=0)
 
 
-def common_units(kernel: Kernel, state: PoolState, weight_unit: float = 1.0) -> tuple[Array, NDArray[np.bool_]]:
+def common_units(kernel: Kernel, state: PoolState, weight_unit: float = 1.0) -> tuple[Array, Flags]:
     """Return units for the weights of each query, and the queries that have a key and are near enough for a unit."""
     # powers of two near the sum of weights, against under- and overflow; zero for kernels of compact support
     occupied = state.denominator > 0
@@ -120,7 +118,7 @@ def sum_over_pairs(
     found: Array,
     loop: Callable[[tuple[Any, ...], Index, Array], None],
     table: Callable[[Array, Index], Array],
-) -> NDArray[np.bool_]:
+) -> Flags:
     """Write results of all pairs into `found`, by a compiled loop or by tables; return which queries have a key."""
     problem = bare(problem)
     m, n = problem.shape
@@ -321,7 +319,7 @@ class KernelWeights:
         return sum_problem(self.problem, self.recipe, reuse=False)
 
     @property
-    def occupied(self) -> NDArray[np.bool_]:
+    def occupied(self) -> Flags:
         """Flags of the queries that have a key of positive weight."""
         return np.asarray(self.state.denominator > 0)
 
@@ -391,7 +389,7 @@ def _report_column(progress: Progress, before: int, total: int, done: int) -> No
 
 def known_quantiles(
     recipe: Recipe, problem: Problem, value: Array, level: Array, progress: Progress | None = None
-) -> tuple[Array, NDArray[np.bool_]]:
+) -> tuple[Array, Flags]:
     """Return conditional quantiles, (m, c, l), and which queries have a key of positive weight; NaN at the others."""
     m, c = len(problem.query), value.shape[1]
     level = np.broadcast_to(level, (m, level.shape[-1]))

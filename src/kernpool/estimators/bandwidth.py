@@ -21,9 +21,9 @@ from operator import itemgetter
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from kernpool._arrays import Array
 from kernpool.bandwidth import warn_of_copies
 from kernpool.bandwidth.criteria import CRITERIA, LOG_LOSS, check_exclusion
 from kernpool.bandwidth.rules_of_thumb import RULES, rule_of_thumb
@@ -44,8 +44,6 @@ from kernpool.execution.warnings import warn_caller
 from kernpool.kernels import get_kernel
 from kernpool.pooling.widths import Floor, Nearest, count_neighbors, least_neighbors, width_finder, with_widths
 from kernpool.smoother import Smoother
-
-Array = NDArray[np.float64]
 
 
 def search_options(model: FittedModel) -> SearchOptions:

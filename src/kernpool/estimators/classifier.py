@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 
+from kernpool._arrays import AnyArray
 from kernpool.bandwidth.criteria import prior_of_others, prior_share
 from kernpool.core import Exclusion
 from kernpool.data.chunks.base import Chunks
@@ -193,7 +194,7 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
             share = prior_share(own, prior_of_others(label, weight, self.exclusion_), weight).share
         self.prior_share_ = float(share)
 
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
+    def predict(self, X: ArrayLike) -> AnyArray:
         """Predict the most probable class of each query.
 
         Parameters
@@ -223,5 +224,5 @@ class NadarayaWatsonClassifier(ClassSets, ClassProbabilities, Scoring, Classifie
                 f"{np.count_nonzero(nothing)} of {len(probability)} rows have no training row within the kernel's "
                 f"support and empty={self.empty!r} gives them no class; use empty='mean' or 'nearest'"
             )
-        labels: NDArray[Any] = self.classes_[probability.argmax(axis=1)]
+        labels: AnyArray = self.classes_[probability.argmax(axis=1)]
         return labels

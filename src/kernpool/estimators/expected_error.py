@@ -31,8 +31,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import Array
 from kernpool.bandwidth import CRITERIA, TrainingRows, canonical_rows, count_copies
 from kernpool.bandwidth.search import Found
 from kernpool.core import Exclusion, Keys
@@ -43,7 +43,6 @@ from kernpool.estimators.model import FittedModel
 from kernpool.execution.progress import current_progress, report_progress
 from kernpool.smoother import Smoother
 
-Array = NDArray[np.float64]
 Refit = Callable[[TrainingRows, TrainingRows], tuple[Array, float]]
 
 FOLDS, FOLDS_OF_FEW, FEW_ROWS = 5, 10, 200

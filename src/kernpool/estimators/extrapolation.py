@@ -5,11 +5,11 @@ A local plane at the edge of the training rows has the slope of a few rows, exte
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import AnyArray, Array
 from kernpool.core.medians import weighted_median
 from kernpool.data.chunks.base import Chunk, joined_ranges, range_of
 from kernpool.data.dates import in_words
@@ -19,8 +19,6 @@ from kernpool.inference.variance.standard_errors import ExtrapolationWarning
 from kernpool.kernels import Kernel, get_kernel
 from kernpool.pooling import Source
 from kernpool.smoother import Smoother
-
-Array = NDArray[np.float64]
 
 BANDWIDTHS, STEPS = 2.0, 3.0
 ROUNDING = 1e-9  # of the largest number of a column: a constant of .1 + .2 is .3
@@ -62,7 +60,7 @@ def reach_of_range(
         return low - margin, high + margin
 
 
-def reach_of_rows(key: NDArray[Any], weight: Array, bandwidth: Array, planes: bool = False) -> tuple[Array, Array]:
+def reach_of_rows(key: AnyArray, weight: Array, bandwidth: Array, planes: bool = False) -> tuple[Array, Array]:
     r"""Compute extrapolation limits of each column from rows in memory: wider than `reach_of_range` for long tails.
 
     .. math:: m + (x_{(n-1)} - m) \, \min\{6, (4 d / (.003\, n))^\gamma\},
@@ -163,7 +161,7 @@ class Extent:
     bandwidth: Array
     planes: bool
     priors: bool
-    key: NDArray[Any] | None = None
+    key: AnyArray | None = None
     weight: Array | None = None
     source: Source | None = None
     key_range: Array | None = None
@@ -207,7 +205,7 @@ class Extent:
         reach = reach_of_rows(unrolled, weight, encoding.in_units(bandwidth, counted), self.planes)
         return reach, *range_of(unrolled), cuts
 
-    def warn(self, query: NDArray[Any]) -> None:
+    def warn(self, query: AnyArray) -> None:
         """Issue one warning if queries, before any transformation, are far beyond the training rows."""
         if not self.warns:
             return

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kernpool._arrays import AnyArray, Array, Codes
 from kernpool.bandwidth import TrainingRows
 from kernpool.bandwidth.search import Found
 from kernpool.core import Categories, Exclusion, Geometry, Keys
@@ -19,9 +20,6 @@ from kernpool.estimators.model import FittedModel
 from kernpool.inference.model_summary import ColumnSummary
 from kernpool.pooling import Recipe, Sums, finalize
 from kernpool.smoother import EvaluationPoints, Smoother, StoredModel
-
-Array = NDArray[np.float64]
-Codes = NDArray[np.int64]
 
 
 def smoother_of_fit(model: FittedModel) -> Smoother | StoredModel:
@@ -115,7 +113,7 @@ def output_shape(model: FittedModel) -> tuple[int, ...]:
     return model.value_.shape[1:] if source is None else () if source.flat else (source.outputs,)
 
 
-def pooled_from(model: FittedModel, query: Array, sums: Sums) -> NDArray[Any]:
+def pooled_from(model: FittedModel, query: Array, sums: Sums) -> AnyArray:
     """Compute predictions from their sums, in the shape and type of the outputs."""
     smoother = model.smoother_
     pooled = finalize(sums, smoother.recipe, model._report_rank)

@@ -6,12 +6,11 @@ Training rows become keys and values, new rows become queries; subclasses define
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
+from kernpool._arrays import AnyArray, Array, Codes
 from kernpool.bandwidth import LeaveOneOut, TrainingRows, warn_of_copies
 from kernpool.core import Exclusion, Geometry, check_degree
 from kernpool.core.dependent_columns import RankNotes
@@ -27,9 +26,6 @@ from kernpool.estimators.training_rows import frequencies
 from kernpool.pooling.widths import Nearest
 from kernpool.smoother import Smoother
 
-Array = NDArray[np.float64]
-Codes = NDArray[np.int64]
-
 
 class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
     """Base class of kernel estimators: chooses bandwidths, pools values, and exposes the weights.
@@ -39,7 +35,7 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
 
     def _fit_pairs(
         self,
-        key: NDArray[Any],
+        key: AnyArray,
         code: Codes,
         value: Array,
         sample_weight: ArrayLike | None,

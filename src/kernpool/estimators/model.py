@@ -14,9 +14,9 @@ from types import FunctionType
 from typing import Any, NamedTuple, TypeVar, cast, dataclass_transform
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from kernpool._arrays import AnyArray, Array, Flags, Index
 from kernpool.bandwidth import CRITERIA, RULES, LeaveOneOut
 from kernpool.core import NO_CATEGORIES, Categories, Exclusion, Reweighting
 from kernpool.core.dependent_columns import RankNotes
@@ -32,9 +32,6 @@ from kernpool.kernels.registry import is_registered
 from kernpool.pooling import Source
 from kernpool.pooling.widths import Floor, Nearest, Window
 from kernpool.smoother import Smoother, StoredModel
-
-Array = NDArray[np.float64]
-
 
 Fitted = TypeVar("Fitted", bound="FittedModel")
 Kind = TypeVar("Kind")
@@ -354,7 +351,7 @@ class FittedModel(Parameters):
         return len(self.encoding_.kinds)
 
     @property
-    def feature_names_in_(self) -> NDArray[Any]:
+    def feature_names_in_(self) -> AnyArray:
         """Names of the columns of the fit, if they are strings; AttributeError otherwise."""
         if self.encoding_.names is None:
             raise AttributeError(f"this {type(self).__name__} was fitted to columns without names")
@@ -387,7 +384,7 @@ class FittedModel(Parameters):
         kernels = [kernel_of_family(self.categorical_kernel, ordered=kind == "ordered") for kind in kinds]
         return Categories(tuple(kernels), encoding.table_levels)
 
-    def _report_rank(self, rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:
+    def _report_rank(self, rank: Index, occupied: Flags, columns: int) -> None:
         """Ignore reports of rank-deficient local fits (a callback): local constant fits have no slopes."""
 
 

@@ -10,9 +10,10 @@ from dataclasses import KW_ONLY
 from typing import Any, Literal, Self, overload
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 
+from kernpool._arrays import Array, Flags, Index
 from kernpool.core.local_fit import warn_of_curvature
 from kernpool.data.chunks.base import Chunks
 from kernpool.estimators.fitted_model import points_of, pooled_from, read_query
@@ -29,8 +30,6 @@ from kernpool.execution.error_messages import check_flag
 from kernpool.execution.progress import current_progress
 from kernpool.kernels import get_kernel
 from kernpool.smoother import Smoother
-
-Array = NDArray[np.float64]
 
 
 @with_parameters
@@ -178,7 +177,7 @@ class KernelRegressor(
         has_ridge = (searched and not get_kernel(self.kernel).is_flat) if ridge is None else ridge > 0
         return self._degree == 1 and has_ridge
 
-    def _report_rank(self, rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:
+    def _report_rank(self, rank: Index, occupied: Flags, columns: int) -> None:
         """Warn, once per fit, of local planes whose slopes the training rows do not determine (a callback).
 
         Of quadratics it warns each time. Predictions of constants do not depend on planes, but intervals do.

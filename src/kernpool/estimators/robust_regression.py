@@ -27,10 +27,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from sklearn.utils import check_random_state
 
+from kernpool._arrays import Array, Flags
 from kernpool.bandwidth import TrainingRows
 from kernpool.bandwidth.rules_of_thumb import RULES
 from kernpool.bandwidth.search import BandwidthSearch, Found, SearchOptions, distinct_rows
@@ -47,8 +47,6 @@ from kernpool.execution.warnings import warn_caller
 from kernpool.pooling.widths import Floor, Nearest
 from kernpool.smoother import Smoother
 
-Array = NDArray[np.float64]
-
 TUKEY = 4.685  # standard deviations at which the bounded loss becomes constant
 SEARCHES = ("regularised", "loo")
 SEARCH_ROWS, FEWEST_ROWS = 2048, 11  # half of which keep a weight near one, and inference needs five
@@ -57,7 +55,7 @@ TOLERANCE = 1e-4  # of the logarithm of a factor
 LEAST_WEIGHT = 1e-3  # of rows that a search of ratios counts
 
 
-def _left_out(plain: Smoother, reweighting: Reweighting) -> tuple[Array, NDArray[np.bool_]]:
+def _left_out(plain: Smoother, reweighting: Reweighting) -> tuple[Array, Flags]:
     """Return residuals of rows by robust fits without one unit of the row, and which rows are alone."""
     robust, _ = plain.row_weights(reweighting)
     training = plain.with_weight(plain.weight * robust).training_fit
@@ -217,7 +215,7 @@ def best_factor(plain: Smoother, reweighting: Reweighting, grid: Array) -> tuple
     """
     weight = plain.weight
 
-    def left_out(factor: float) -> tuple[Array, NDArray[np.bool_]]:
+    def left_out(factor: float) -> tuple[Array, Flags]:
         recipe = replace(plain.recipe, bandwidth=factor * plain.recipe.bandwidth)
         return _left_out(replace(plain, recipe=recipe), reweighting)
 
@@ -237,7 +235,7 @@ def best_factor(plain: Smoother, reweighting: Reweighting, grid: Array) -> tuple
     if not scale > 0:
         return float(grid[-1]), dict.fromkeys(found, 0.0)
 
-    def loss(residual: Array, alone: NDArray[np.bool_]) -> float:
+    def loss(residual: Array, alone: Flags) -> float:
         visible = np.where(np.abs(residual) > least, residual, 0.0)
         inside = np.maximum(1.0 - (visible / scale) ** 2, 0.0)
         mean = scale**2 / 3.0 * float(weight @ (1.0 - inside**3) / weight.sum())

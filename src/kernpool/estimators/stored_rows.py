@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import AnyArray
 from kernpool.bandwidth import TrainingRows
 from kernpool.data import Encoding
 from kernpool.data.chunks.base import seed_of
@@ -65,7 +65,7 @@ def predict_lazily(model: FittedModel, pairs: Any, X: Any) -> Any:
     return pairs.pool(model.smoother_.recipe, array)
 
 
-def _warned(query: NDArray[Any], extent: Extent, key_range: Any) -> NDArray[Any]:
+def _warned(query: AnyArray, extent: Extent, key_range: Any) -> AnyArray:
     """Return a block of queries; warn if some are far beyond the training rows. This runs in a Dask task."""
     if len(query):
         replace(extent, key_range=key_range).warn(np.asarray(query))

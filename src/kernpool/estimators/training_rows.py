@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
+from kernpool._arrays import AnyArray, Array, Index, Integers
 from kernpool.data import Chunks, is_arrow_table, is_frame, open_chunks
 from kernpool.data.array_validation import as_key_weight, as_real_array, find_inexact, is_missing, refuse_foreign
 from kernpool.data.columns import Columns, MixedTable, labels_of, labels_of_rows, order_of_columns, refuse_other_labels
@@ -29,7 +30,7 @@ from kernpool.pooling import ChunkPairs, Source
 NO_TARGET = "{} requires y to be passed, but the target y is None"
 
 
-def as_labels(y: Any, owner: str = "a classifier") -> NDArray[Any]:
+def as_labels(y: Any, owner: str = "a classifier") -> AnyArray:
     """Convert class labels of any type to an array; raise if labels are missing, of mixed types or would be rounded.
 
     Parameters
@@ -78,11 +79,11 @@ def as_labels(y: Any, owner: str = "a classifier") -> NDArray[Any]:
             f"{count} of {missing.size} labels are missing or infinite; drop such rows from X and y, or give missing "
             "labels a class of their own, such as 'unknown'"
         )
-    label: NDArray[Any] = column_or_1d(read, warn=True)
+    label: AnyArray = column_or_1d(read, warn=True)
     return _of_one_type(label, as_text=isinstance(y, list | tuple)) if label.dtype.kind == "O" else label
 
 
-def _as_array(y: Any) -> NDArray[Any]:
+def _as_array(y: Any) -> AnyArray:
     """Convert labels to an array, of dtype object for lists and pandas extension types, so that no label changes."""
     if hasattr(y, "iloc"):  # of pandas, whose nullable types become floats
         columns = [y.iloc[:, i] for i in range(y.shape[1])] if y.ndim == 2 else [y]
@@ -94,7 +95,7 @@ def _as_array(y: Any) -> NDArray[Any]:
     return np.asarray(y, dtype=object if isinstance(y, list | tuple) else None)  # NumPy makes text of None beside text
 
 
-def _of_one_type(label: NDArray[Any], as_text: bool) -> NDArray[Any]:
+def _of_one_type(label: AnyArray, as_text: bool) -> AnyArray:
     """Convert labels of dtype object to booleans, integers or floats if all are numbers; text stays text."""
     items = label.tolist()
     text = [item for item in items if isinstance(item, str)]
@@ -123,7 +124,7 @@ def _of_one_type(label: NDArray[Any], as_text: bool) -> NDArray[Any]:
     return read
 
 
-def one_hot(y: ArrayLike, dtype: Any) -> tuple[NDArray[Any], NDArray[np.intp], NDArray[Any]]:
+def one_hot(y: ArrayLike, dtype: Any) -> tuple[AnyArray, Index, AnyArray]:
     """Return the classes, the class index of each label, and the one-hot labels.
 
     Parameters
@@ -164,14 +165,12 @@ def one_hot(y: ArrayLike, dtype: Any) -> tuple[NDArray[Any], NDArray[np.intp], N
     return classes, number, (number[:, None] == np.arange(len(classes))).astype(dtype)
 
 
-Array = NDArray[np.float64]
-
 UNUSUAL_MEAN_WEIGHT = 10.0
 
 
 def read_rows(
     model: FittedModel, X: Any, y: Any, *, numbers: bool, **by_row: Any
-) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[Any]]:
+) -> tuple[AnyArray, Integers, AnyArray]:
     """Convert X and y to numeric columns, category codes, and outputs or labels; set what else the table says.
 
     Where no column is numeric, there is one numeric column of zeros.
@@ -318,7 +317,7 @@ def as_outputs(y: Any, owner: str = "a regressor", labels: Sequence[Any] | None 
     return read if order is None else read[:, order]
 
 
-def _refuse_no_outputs(read: NDArray[Any], owner: str) -> None:
+def _refuse_no_outputs(read: AnyArray, owner: str) -> None:
     """Raise ValueError if outputs are text, missing or infinite, naming the first invalid entry."""
     for index, cell in np.ndenumerate(read if read.dtype.kind in "OSUf" else ()):
         if isinstance(cell, str | bytes):

@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import AnyArray, Array
 from kernpool.execution.error_messages import explain_calls
 from kernpool.execution.text_table import ROWS, PrintedResult, digits_beside, frame_of, listed, names_of, printed_table
-
-Array = NDArray[np.float64]
 
 BAND = {
     None: "pointwise",
@@ -94,7 +92,7 @@ class Interval(PrintedResult):
     critical: float | Array | None = None
     band: str | None = None
     axes: tuple[str, ...] = ("output",)
-    labels: NDArray[Any] | None = None
+    labels: AnyArray | None = None
     effective_rows: Array | None = None
     first_predictions: Array | None = None
     guarantee: str = ""

@@ -7,9 +7,8 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from kernpool._arrays import AnyArray, Array
 
 LISTED = 5  # numbers in a line
 ROWS = 6  # of a table
@@ -62,7 +61,7 @@ def printed_table(
     return "\n".join([*lines, *["  ..."] * more])
 
 
-def names_of(index: Any, rows: int) -> NDArray[Any]:
+def names_of(index: Any, rows: int) -> AnyArray:
     """Return the labels of rows, as of `kernpool.data.columns.labels_of_rows`, or their numbers if they have none.
 
     Examples

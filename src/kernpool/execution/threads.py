@@ -19,8 +19,8 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import Array
 from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.progress import Progress
 
@@ -142,7 +142,7 @@ def _counting_from(before: int, total: int, progress: Progress) -> Progress:
     return lambda done, _: progress(before + done, total)
 
 
-def weighted_sum(weight: NDArray[np.float64], x: NDArray[np.float64]) -> NDArray[np.float64]:
+def weighted_sum(weight: Array, x: Array) -> Array:
     """Return ``weight @ x``; the result does not depend on the number of BLAS threads, to the last bit."""
     return np.asarray(np.einsum("i,i...->...", weight, x))
 
@@ -153,12 +153,12 @@ class OrderedSum:
     # Terms that arrive early wait for those before them. Blocks start in order and take about equal times, so few wait:
     # about as many as there are threads.
 
-    def __init__(self, total: NDArray[np.float64]) -> None:
+    def __init__(self, total: Array) -> None:
         self._total, self._next = total, 0
-        self._waiting: dict[int, NDArray[np.float64]] = {}
+        self._waiting: dict[int, Array] = {}
         self._lock = threading.Lock()
 
-    def add(self, number: int, term: NDArray[np.float64]) -> None:
+    def add(self, number: int, term: Array) -> None:
         """Add a term in the order of its number, counted from zero; a term that arrives early waits for its turn."""
         with self._lock:
             self._waiting[number] = term

@@ -7,7 +7,8 @@ import warnings
 from types import FrameType
 
 import numpy as np
-from numpy.typing import NDArray
+
+from kernpool._arrays import Flags
 
 _PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep  # noqa: PTH120  # pathlib takes longer to load
 # Libraries that only pass calls on: pipelines call estimators, decorators of torch and NumPy wrap functions, and
@@ -48,7 +49,7 @@ class SerialCorrelationWarning(UserWarning):
     """
 
 
-def queries_in_words(which: NDArray[np.bool_]) -> str:
+def queries_in_words(which: Flags) -> str:
     """Return how many queries `which` is true of, and the first of them.
 
     Examples
@@ -59,9 +60,7 @@ def queries_in_words(which: NDArray[np.bool_]) -> str:
     return f"{np.count_nonzero(which)} of {which.size} queries (the first is query {np.argmax(which)})"
 
 
-def warn_of_queries(
-    which: NDArray[np.bool_], text: str, category: type[Warning] = UserWarning, before: str = "around "
-) -> None:
+def warn_of_queries(which: Flags, text: str, category: type[Warning] = UserWarning, before: str = "around ") -> None:
     """Issue a warning of the queries that `which` is true of, if there are any."""
     if which.any():
         warn_caller(f"{before}{queries_in_words(which)} {text}", category)

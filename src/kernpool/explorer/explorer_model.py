@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from kernpool._arrays import Array, Index
 from kernpool.data.array_validation import INFINITE
 from kernpool.datasets import make_sine_linear, make_sine_power
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
@@ -33,7 +34,6 @@ from kernpool.execution.error_messages import abbreviate, check_choice
 from kernpool.kernels import BUILT_IN, COMPILED, Kernel, get_kernel
 from kernpool.pooling.widths import Nearest
 
-Array = NDArray[np.float64]
 Truth = Callable[[Array], ArrayLike] | tuple[ArrayLike, ArrayLike]
 
 MODELS = (NadarayaWatsonRegressor, LocalLinearRegressor, NadarayaWatsonClassifier)
@@ -199,7 +199,7 @@ EXACT_ROWS = 5000  # up to so many the page visits every pair itself
 LARGEST_PAGE = 100_000  # rows, 3 MB of two columns; of more the page has a sample
 
 
-def page_rows(rows: int) -> NDArray[np.intp]:
+def page_rows(rows: int) -> Index:
     """Return the indices of the rows that a page has: all, or a random sample of `LARGEST_PAGE`, in order."""
     if rows <= LARGEST_PAGE:
         return np.arange(rows)
@@ -287,7 +287,7 @@ def integers(array: ArrayLike) -> dict[str, str]:
     return {"i32": b64encode(np.asarray(array, dtype="<i4").tobytes()).decode("ascii")}
 
 
-def _columns(subject: ExplorerModel, rows: NDArray[np.intp]) -> list[dict[str, Any]]:
+def _columns(subject: ExplorerModel, rows: Index) -> list[dict[str, Any]]:
     """Describe each input column for the page: numbers, or category codes with the parameters of their kernel."""
     # a binary column is numeric, 0 and 1, and has levels
     model, encoding = subject.model, subject.model.encoding_
@@ -329,7 +329,7 @@ def _levels(levels: Sequence[Any]) -> dict[str, list[str]]:
     return {"levels": [str(level) for level in plain], "literals": [repr(level) for level in plain]}
 
 
-def _target(subject: ExplorerModel, rows: NDArray[np.intp]) -> dict[str, Any]:
+def _target(subject: ExplorerModel, rows: Index) -> dict[str, Any]:
     model = subject.model
     if subject.is_classifier:
         number = np.argmax(model.value_[rows], axis=1)

@@ -40,8 +40,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import Array, Flags
 from kernpool.bandwidth.criteria import priors_of_others
 from kernpool.core.state import EmptyWindowWarning
 from kernpool.execution.warnings import warn_of_queries
@@ -50,8 +50,6 @@ from kernpool.inference.variance.standard_errors import LOST, ROUNDED, TOO_FAR, 
 from kernpool.smoother import EvaluationPoints, Fitted, Smoother, squared_norm
 from kernpool.smoother.bias_correction import parts_of
 from kernpool.smoother.linear_smoother import refuse_few_rows
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,11 +94,11 @@ class Probabilities:
         """Class probabilities of the training rows, (n, k), as the exclusion leaves rows out, in one pass."""
         return self.of_others(*self.smoother.left_out)
 
-    def of_others(self, pooled: Array, occupied: NDArray[np.bool_]) -> Array:
+    def of_others(self, pooled: Array, occupied: Flags) -> Array:
         """Mix leave-one-out pooled labels of the training rows with class priors that leave out the same rows."""
         return self._mixed(pooled, occupied, priors_of_others(self.label, self.weight, self.smoother.exclusion))
 
-    def _mixed(self, pooled: Array, occupied: NDArray[np.bool_], prior: Array) -> Array:
+    def _mixed(self, pooled: Array, occupied: Flags, prior: Array) -> Array:
         """Return pooled labels, which are the priors where a window is empty, mixed with priors."""
         pooled = np.where(occupied[:, None], np.clip(pooled, 0.0, 1.0), prior)
         return np.asarray((1.0 - self.share) * pooled + self.share * prior)
@@ -131,7 +129,7 @@ def effective_rows(of: Probabilities, places: EvaluationPoints) -> tuple[Array, 
     return np.where(known[:, None], center, np.nan), 1.0 / size
 
 
-def _has_information(fitted: Fitted, *, warn: bool = True) -> NDArray[np.bool_]:
+def _has_information(fitted: Fitted, *, warn: bool = True) -> Flags:
     """Return which queries have training rows near enough for standard errors, and warn of other queries."""
     # there is no warning of far queries beyond the range of the keys: estimators warn of those
     rounded = ROUNDED * np.abs(fitted.state.log_denominator)

@@ -18,15 +18,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import AnyArray, Array, Integers
 from kernpool.execution.text_table import PrintedResult, columns_of_text, frame_of, lines_of, names_of
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks, weighted_sum
 from kernpool.smoother import Fitted, Smoother, WeightTables
 from kernpool.smoother.deletion import Designs
-
-Array = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 FEW_ROWS = 10.0  # effective rows below which a printed explanation has a warning
 QUERIES_SHOWN = 3
@@ -100,8 +97,8 @@ class Explanation(PrintedResult):
     contribution: Array
     influence: Array
     labels: Any = None
-    classes: NDArray[Any] | None = None
-    predicted: NDArray[Any] | None = None
+    classes: AnyArray | None = None
+    predicted: AnyArray | None = None
     index: Any = None
 
     def __len__(self) -> int:
@@ -118,7 +115,7 @@ class Explanation(PrintedResult):
         return np.asarray(self.prediction - self.average - self.contribution.sum(axis=1))
 
     @property
-    def label(self) -> NDArray[Any]:
+    def label(self) -> AnyArray:
         """Names of the rows, or their numbers where they have none; of shape (m, k), -1 where there is no row."""
         if self.labels is None or isinstance(self.labels, type):
             return self.row

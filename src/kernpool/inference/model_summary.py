@@ -28,8 +28,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import AnyArray, Array, Flags, Integers
 from kernpool.bandwidth.criteria import CRITERIA
 from kernpool.core.medians import weighted_median
 from kernpool.execution.error_messages import as_count
@@ -50,9 +50,6 @@ from kernpool.pooling import weight_rows
 from kernpool.smoother import Smoother, Training
 from kernpool.smoother.linear_smoother import ROWS_AT_ONCE
 from kernpool.smoother.quadratic_forms import LinearWeights, combined, product_problem
-
-Array = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 FEW = 10.0  # effective rows
 TRACES = ("trace", "tr H"), ("trace_squared", "tr H'H")
@@ -363,7 +360,7 @@ class Residuals(PrintedResult):
     leverage: Array
     noise: Array
     weight: Array
-    cluster: NDArray[np.int64] | None = None
+    cluster: Integers | None = None
     names: Any = None
 
     @property
@@ -487,7 +484,7 @@ class RowDiagnostics(PrintedResult):
     residual: Array
     standardized: Array
     weight: Array
-    label: NDArray[Any] | None = None
+    label: AnyArray | None = None
     names: Any = None
 
     def prototypes(self, k: int = 5, *, label: Any = None) -> Integers:
@@ -527,7 +524,7 @@ class RowDiagnostics(PrintedResult):
         return self._first(self.attention, (self.weight > 0) & (self.attention < below), len(self.weight))
 
     @staticmethod
-    def _first(order: Array, allowed: NDArray[np.bool_], k: int) -> Integers:
+    def _first(order: Array, allowed: Flags, k: int) -> Integers:
         (rows,) = np.nonzero(allowed)
         return rows[np.argsort(order[rows], kind="stable")[:k]].astype(np.int64)
 
@@ -539,7 +536,7 @@ class RowDiagnostics(PrintedResult):
         ImportError
             If pandas is not installed.
         """
-        frame: dict[str, NDArray[Any]] = {} if self.label is None else {"class": self.label}
+        frame: dict[str, AnyArray] = {} if self.label is None else {"class": self.label}
         numbers = {"attention": self.attention, "residual": self.residual, "standardized": self.standardized}
         return frame_of(frame | numbers | {"weight": self.weight}, self.names)
 

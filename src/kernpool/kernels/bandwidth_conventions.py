@@ -12,8 +12,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kernpool._arrays import Array
 from kernpool.execution.error_messages import abbreviate, check_choice
 from kernpool.kernels.registry import Kernel, get_kernel
 
@@ -69,7 +70,7 @@ CONVENTIONS = ("support", *_OF_PACKAGES, "std", "canonical")
 
 def convert_bandwidth(
     bandwidth: ArrayLike, kernel: str | Kernel = "gaussian", *, source: str = "support", target: str = "support"
-) -> NDArray[np.float64]:
+) -> Array:
     r"""Convert bandwidths of a kernel from one convention to another.
 
     .. math:: h_{\text{target}} = h_{\text{source}} \, c_{\text{source}}(K) / c_{\text{target}}(K)
@@ -127,7 +128,7 @@ def convert_bandwidth(
     check_choice("source", source, CONVENTIONS)
     check_choice("target", target, CONVENTIONS)
     factor = _factor(kernel, source) / _factor(kernel, target)
-    converted: NDArray[np.float64] = _positive(bandwidth) * factor
+    converted: Array = _positive(bandwidth) * factor
     return converted
 
 
@@ -150,7 +151,7 @@ def _factor(kernel: Kernel, convention: str) -> float:
     return factor
 
 
-def _positive(bandwidth: Any) -> NDArray[np.float64]:
+def _positive(bandwidth: Any) -> Array:
     given = np.asarray(bandwidth)
     if given.dtype.kind not in "fiu" or not np.all(given > 0):
         raise ValueError(f"bandwidth must be a positive number, or an array of them, got {abbreviate(bandwidth)}")

@@ -24,11 +24,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import AnyArray, Array
 from kernpool.execution.error_messages import abbreviate, as_count, check_choice
 
-Array = NDArray[np.float64]
 Table = Callable[[Array, float], Array]
 
 # Slopes of lam**d at 0 are infinite for d < 1: there they are those at this lam, which is large and has a direction.
@@ -75,7 +74,7 @@ class CategoricalKernel:
     slopes: Table
     largest: Callable[[int], float]
 
-    def table(self, levels: int | NDArray[Any], lam: float) -> Array:
+    def table(self, levels: int | AnyArray, lam: float) -> Array:
         """Return the kernel factor of every pair of categories, as a matrix of shape (c, c).
 
         Examples
@@ -91,7 +90,7 @@ class CategoricalKernel:
         """
         return self._of_pairs(levels, lam, self.factors, 1.0)
 
-    def table_slope(self, levels: int | NDArray[Any], lam: float) -> Array:
+    def table_slope(self, levels: int | AnyArray, lam: float) -> Array:
         """Return the derivatives of the kernel factors of all pairs of categories with respect to lambda (smoothing).
 
         Examples
@@ -103,7 +102,7 @@ class CategoricalKernel:
         """
         return self._of_pairs(levels, lam, self.slopes, 0.0)
 
-    def is_irrelevant(self, levels: int | NDArray[Any], lam: float) -> bool:
+    def is_irrelevant(self, levels: int | AnyArray, lam: float) -> bool:
         """Return whether all kernel factors are equal, so that the categorical column has no effect.
 
         Examples

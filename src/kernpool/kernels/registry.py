@@ -14,8 +14,8 @@ from functools import cached_property
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import Array
 from kernpool.execution.error_messages import abbreviate, check_choice, did_you_mean
 
 
@@ -64,7 +64,6 @@ class Flat:
 Form = Polynomial | Gaussian | Exponential | NearlyExponential | Flat
 
 
-Array = NDArray[np.float64]
 Profile = Callable[[Array], Array]
 Composition = Literal["radial", "product"]
 

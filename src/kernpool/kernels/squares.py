@@ -30,9 +30,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from kernpool._arrays import Array
 from kernpool.kernels.registry import (
     PRODUCT,
-    Array,
     Exponential,
     Flat,
     Gaussian,

@@ -20,15 +20,13 @@ from functools import partial
 from typing import cast
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import Array, Codes
 from kernpool.algorithms import Gradients
 from kernpool.core import Layout, LocalFit, PoolState, Problem, empty_state, solve
-from kernpool.core.pair_factors import Codes, Factors, Some
+from kernpool.core.pair_factors import Factors, Some
 from kernpool.execution.progress import Progress
 from kernpool.pooling.plan import check_algorithm, choose_algorithm, name_of_each, read_pullback
-
-Array = NDArray[np.float64]
 
 # Where a cell that counts nothing is nearer by far than all that count, slopes are cut off here: 1e217, not infinite.
 LARGEST_EXPONENT = 500.0

@@ -29,14 +29,11 @@ from functools import partial
 from typing import NamedTuple, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import Array, Index
 from kernpool.core import ExcludedPairs, Problem
 from kernpool.execution.progress import Progress
 from kernpool.pooling.plan import Part, PartsPlan, PoolingPlan
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 MASKED_PAIRS = 1 << 20  # under one mask: compiled tiles take a millisecond for them, another cut twice as long
 WAYS = 8  # parts that a range of groups is cut into, at most

@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kernpool._arrays import Array, Flags, Index
 from kernpool.algorithms.algorithm import PairSample, dense_seconds, may_underflow
 from kernpool.algorithms.verification import SLACK
 from kernpool.core import LocalFit, PoolState, Problem, empty_state
@@ -23,8 +24,6 @@ from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
 from kernpool.kernels import is_compiled
 from kernpool.pooling.plan import FAINT, LOADING, SMALL, PoolingPlan, near_one
 from kernpool.pooling.recipe import Recipe, Sums, choose, limit_values, sum_problem
-
-Array = NDArray[np.float64]
 
 MOST_PAIRS = 1 << 18  # of an item; larger ones have work enough for a call of their own
 # What is read and summed at a time: pairs, a millisecond or two, and numbers, a mebibyte for each copy of them.
@@ -85,7 +84,7 @@ def _is_worth_it(first: Problem, items: int, algorithm: str) -> bool:
     return choose(first).algorithm in ("reference", "brute") and densely > LOADING
 
 
-def _is_unusual(first: Problem, stack: Stack, state: PoolState) -> NDArray[np.bool_]:
+def _is_unusual(first: Problem, stack: Stack, state: PoolState) -> Flags:
     """Flag batch items with tiny values, or with sums that no weighted mean of their values can have."""
     items, m = stack.own.shape
     largest = np.maximum(np.abs(stack.low), np.abs(stack.high))
@@ -99,7 +98,7 @@ def _is_unusual(first: Problem, stack: Stack, state: PoolState) -> NDArray[np.bo
         possible = (weight > 0.0) & (weight < np.inf) & np.all((low <= mean) & (mean <= high), axis=2)
     if first.similarity.kernel.is_compact:
         possible |= (weight == 0.0) & np.all(sums == 0.0, axis=2)
-    unusual: NDArray[np.bool_] = tiny | ~possible.all(axis=1)
+    unusual: Flags = tiny | ~possible.all(axis=1)
     return unusual
 
 
@@ -169,7 +168,7 @@ def _with_limits(
     first = problem(0)
     m = len(first.query)
 
-    def fill(rows: NDArray[np.intp]) -> Array:
+    def fill(rows: Index) -> Array:
         item, row = np.divmod(rows, m)
         parts = [limit_values(problem(i), row[item == i], recipe.empty, recipe.n_jobs) for i in np.unique(item)]
         return np.concatenate(parts)

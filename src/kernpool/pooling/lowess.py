@@ -6,8 +6,9 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kernpool._arrays import Array, Flags, Index
 from kernpool.algorithms.sweep.octaves import NearestWindows
 from kernpool.core import EmptyWindowWarning
 from kernpool.core.robust_weights import BISQUARE_SCALE, bisquare, least_scale
@@ -16,8 +17,6 @@ from kernpool.data.columns import refuse_other_labels
 from kernpool.execution.error_messages import abbreviate, as_count, check_choice, check_flag, explain_calls
 from kernpool.execution.threads import resolve_n_jobs
 from kernpool.execution.warnings import warn_caller
-
-Array = NDArray[np.float64]
 
 
 @explain_calls
@@ -219,7 +218,7 @@ def _vector(name: str, given: ArrayLike) -> Array:
     return read.astype(np.float64)
 
 
-def _in_place(fitted: Array, order: NDArray[np.intp], kept: NDArray[np.bool_]) -> Array:
+def _in_place(fitted: Array, order: Index, kept: Flags) -> Array:
     """Return sorted fits in the order of the arguments, with NaN for rows that were left out."""
     out = np.full(len(kept), np.nan)
     out[np.flatnonzero(kept)[order]] = fitted

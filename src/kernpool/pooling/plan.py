@@ -21,8 +21,8 @@ from functools import partial
 from typing import Protocol, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import Array, Index, Integers
 from kernpool.algorithms import ALGORITHMS, Algorithm, Gradients, reference
 from kernpool.algorithms.algorithm import PER_QUERY, WANTED, PairSample, may_underflow
 from kernpool.algorithms.reference import REFERENCE
@@ -37,7 +37,7 @@ from kernpool.execution.threads import cut, resolve_n_jobs
 LOADING = 8e-4
 
 
-Exponents = NDArray[np.int64]
+Exponents = Integers
 
 SMALL = 2.0**-64  # values of at least this size, times the smallest denominator, have all of their digits
 SAMPLE = 1024  # values that are looked at first
@@ -113,7 +113,7 @@ class PoolingPlan(Protocol):
         self,
         problem: Problem,
         state: PoolState,
-        cotangent: NDArray[np.float64],
+        cotangent: Array,
         wanted: Collection[str],
         *,
         n_jobs: int | None = None,
@@ -190,7 +190,7 @@ class Plan:
         self,
         problem: Problem,
         state: PoolState,
-        cotangent: NDArray[np.float64],
+        cotangent: Array,
         wanted: Collection[str],
         *,
         n_jobs: int | None = None,
@@ -250,7 +250,7 @@ class Plan:
             # With sums of its own: logits that another algorithm has rounded differ by more than one.
             part = larger.block(far[piece])
             of_far = reference.pullback(part, reference.reduce(part), cotangent[far[piece]], frozenset({"value"}))
-            found.value[:] += cast(NDArray[np.float64], of_far.value)
+            found.value[:] += cast(Array, of_far.value)
         return found if exponents is None else found._replace(value=np.ldexp(found.value, exponents))
 
 
@@ -270,11 +270,11 @@ def refuse_parts(problem: Problem) -> None:
 def read_pullback(
     problem: Problem,
     state: PoolState,
-    cotangent: NDArray[np.float64],
+    cotangent: Array,
     wanted: Collection[str],
     known: frozenset[str],
     algorithm: Algorithm = REFERENCE,
-) -> tuple[frozenset[str], NDArray[np.float64]]:
+) -> tuple[frozenset[str], Array]:
     """Return the names of the requested derivatives, and the cotangent; raise ValueError if they do not fit."""
     wanted = frozenset([wanted] if isinstance(wanted, str) else wanted)
     if not wanted or wanted - known:
@@ -342,7 +342,7 @@ def _seconds_as_text(seconds: float) -> str:
 FEW = 8  # different factors; each factor is a problem of its own
 
 
-Part = tuple[slice | NDArray[np.intp], Problem, Progress | None]
+Part = tuple[slice | Index, Problem, Progress | None]
 
 
 @dataclass(frozen=True)
@@ -374,7 +374,7 @@ class PartsPlan:
         self,
         problem: Problem,
         state: PoolState,
-        cotangent: NDArray[np.float64],
+        cotangent: Array,
         wanted: Collection[str] = ("log_bandwidth",),
         *,
         n_jobs: int | None = None,

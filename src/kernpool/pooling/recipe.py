@@ -17,6 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kernpool._arrays import Array, Flags, Index
 from kernpool.algorithms import ALGORITHMS
 from kernpool.core import CARTESIAN, FLOAT64, Geometry, Keys, Layout, Problem, Rows, as_tol, check_degree
 from kernpool.core.local_fit import LocalFit, check_ridge, solve, warn_of_curvature, warn_of_rank, with_ridge
@@ -37,9 +38,6 @@ from kernpool.pooling.plan import (
     parts_by_width,
 )
 from kernpool.pooling.widths import Nearest, Window, check_window, count_neighbors, nearest_widths, with_widths
-
-Array = NDArray[np.float64]
-
 
 NEAREST = 1e-8  # times the bandwidth: a window in which only the nearest keys have weight
 
@@ -145,7 +143,7 @@ class Recipe:
             return problem
         return with_widths(problem, nearest_widths(problem, count_neighbors(self.window, problem)))
 
-    def at(self, queries: slice | NDArray[np.intp]) -> Recipe:
+    def at(self, queries: slice | Index) -> Recipe:
         """Return the recipe for the queries with these indices."""
         return self if self.widening is None else replace(self, widening=self.widening[queries])
 
@@ -157,7 +155,7 @@ class Recipe:
                 "window='fixed' with a bandwidth"
             )
 
-    def fill_empty(self, values: Array, occupied: NDArray[np.bool_], fill: Fill | None = None) -> Array:
+    def fill_empty(self, values: Array, occupied: Flags, fill: Fill | None = None) -> Array:
         """Replace the values of queries without any key of positive weight, as `Recipe.empty` says."""
         return fill_empty(values, occupied, self.empty, fill, warn=self.warns_of_nearest)
 
@@ -171,7 +169,7 @@ class Recipe:
         """Whether there is a warning of queries without any key of positive weight."""
         return self.empty == "nan" or (self.empty == "nearest" and self.warns_of_nearest)
 
-    def report_empty(self, occupied: NDArray[np.bool_]) -> None:
+    def report_empty(self, occupied: Flags) -> None:
         """Warn of queries without any key of positive weight, or raise ValueError, if the policy is to do so."""
         report_empty(occupied, self.empty, warn=self.warns_of_nearest)
 
@@ -284,7 +282,7 @@ def _limit(empty: str) -> tuple[Kernel, float]:
     return (get_kernel("gaussian"), NEAREST) if empty == "nearest" else (get_kernel("constant"), 1.0)
 
 
-def limit_values(problem: Problem, rows: NDArray[np.intp], empty: str, n_jobs: int | None = None) -> Array:
+def limit_values(problem: Problem, rows: Index, empty: str, n_jobs: int | None = None) -> Array:
     """Return values for queries where no key has weight: the nearest key's, or the weighted mean, as `empty` says."""
     limit = limit_problem(problem.block(rows), empty)
     return quotient(choose(limit).reduce(limit, n_jobs=n_jobs))
@@ -299,7 +297,7 @@ def quotient(state: PoolState) -> Array:
 class ReportRank(Protocol):
     """Interface of a callback that reports rank-deficient local fits."""
 
-    def __call__(self, rank: NDArray[np.intp], occupied: NDArray[np.bool_], columns: int) -> None:
+    def __call__(self, rank: Index, occupied: Flags, columns: int) -> None:
         """Report local fits whose rank is below `columns`, the number of regressors."""
 
 

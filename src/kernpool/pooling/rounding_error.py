@@ -4,12 +4,11 @@
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import Array
 from kernpool.algorithms.algorithm import may_underflow
 from kernpool.core import FLOAT64, PoolState, Problem
 
-Array = NDArray[np.float64]
 Surroundings = tuple[Array, Array, Array]
 
 TABLE_PAIRS = 1 << 22  # in one table

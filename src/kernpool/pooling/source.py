@@ -15,15 +15,15 @@ from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kernpool._arrays import Array, Index
 from kernpool.core import FLOAT64, Layout, PoolState, Rows, checked_rows, empty_state, merge
 from kernpool.data import Chunk, Kind, as_real_array, labels_of
 from kernpool.data.chunks.base import RowSample, Sampling
 from kernpool.execution.progress import Progress
 from kernpool.pooling.recipe import Recipe, Sums, finalize, limit_problem, quotient, sum_problem
 
-Array = NDArray[np.float64]
 Answer = TypeVar("Answer")
 
 SAME_DISTANCE = 16 * float(np.finfo(np.float64).eps)
@@ -81,7 +81,7 @@ class QueryBatch:
         """Return the `Layout` that maps weighted sums to columns, for this number of value columns."""
         return Layout(outputs, self.query.array.shape[1], self.recipe.degree)
 
-    def state(self, chunk: Chunk, center: Array, self_index: NDArray[np.intp] | None = None) -> PoolState:
+    def state(self, chunk: Chunk, center: Array, self_index: Index | None = None) -> PoolState:
         """Sum weights and weighted values over one chunk of pairs, at each query."""
         if not len(self) or (chunk.weight is not None and not chunk.weight.any()):
             return empty_state(len(self), self.layout(chunk.value.shape[1]).width)
@@ -99,7 +99,7 @@ class QueryBatch:
             problem = limit_problem(problem, self.limit)
         return sum_problem(problem, self.recipe)
 
-    def at(self, rows: NDArray[np.intp], limit: str | None = None) -> QueryBatch:
+    def at(self, rows: Index, limit: str | None = None) -> QueryBatch:
         """Select the queries with these indices; with a `limit`, for pooling with vanishing or infinite bandwidth."""
         recipe = self.recipe.at(rows)
         recipe = recipe if limit is None else replace(recipe, degree=0)
@@ -204,7 +204,7 @@ class Source(ABC):
         """Sum weights and weighted values over all pairs, at each query."""
         asked = self.asked(recipe, query)
 
-        def fill(rows: NDArray[np.intp]) -> Array:
+        def fill(rows: Index) -> Array:
             return quotient(self.ask(kernel_sums(asked.at(rows, recipe.empty))).state)
 
         dtype = np.result_type(asked.query.dtype or FLOAT64, self.dtype)

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kernpool._arrays import Array, Flags, Index
 from kernpool.algorithms.reference import pair_weights
 from kernpool.core import Problem, check_empty, fill_empty
 from kernpool.core.state import Empty
@@ -19,8 +20,6 @@ from kernpool.kernels import Kernel
 from kernpool.pooling.in_memory import ArrayPairs
 from kernpool.pooling.recipe import Recipe, limit_problem
 from kernpool.pooling.widths import Nearest
-
-Array = NDArray[np.float64]
 
 PAIRS_AT_ONCE = 1 << 20  # dense temporaries of 8 MiB each
 
@@ -105,11 +104,11 @@ def weight_tables(
         for rows, part in weight_rows(problem(i)):
             table[rows] = part
     flat = weights.reshape(-1, n)
-    is_empty: NDArray[np.bool_] = np.logical_not(flat.any(axis=1))
+    is_empty: Flags = np.logical_not(flat.any(axis=1))
     if not is_empty.any():
         return weights
 
-    def fill(rows: NDArray[np.intp]) -> Array:
+    def fill(rows: Index) -> Array:
         item, row = np.divmod(rows, m)
         limits = [limit_problem(problem(i).block(row[item == i]), empty) for i in np.unique(item).tolist()]
         filled = np.concatenate([part for limit in limits for _, part in weight_rows(limit)])

@@ -31,15 +31,13 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import Array, Index
 from kernpool.core import Problem
 from kernpool.data.array_validation import INFINITE
 from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.threads import cut
 from kernpool.kernels import Kernel
-
-Array = NDArray[np.float64]
 
 SMALLEST, LARGER = 2.0**-30, 1.0 + 2.0**-43
 ROUNDED = 2.0**-50  # of distances in a tree, of the farthest coordinate
@@ -243,7 +241,7 @@ def _kth_sorted(distance: Array, until: Array, target: float, d: int) -> Array:
     return _at_the_ends(found, distance, until[:, -1], target, d)
 
 
-def _compared(problem: Problem) -> NDArray[np.intp]:
+def _compared(problem: Problem) -> Index:
     """Return the columns by which keys are near or far: not those of an infinite bandwidth."""
     return np.flatnonzero(problem.similarity.bandwidth != INFINITE)
 
@@ -311,7 +309,7 @@ def _window_widths(x: Array, weight: Array, until: Array, q: Array, goal: float)
         return np.full(len(q), np.inf)
     low, high = x[:starts], x[last[:starts]]
 
-    def distance(at: NDArray[np.intp]) -> Array:
+    def distance(at: Index) -> Array:
         at = np.clip(at, 0, starts - 1)
         return np.asarray(np.maximum(q - low[at], high[at] - q))
 

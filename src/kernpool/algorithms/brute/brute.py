@@ -16,16 +16,14 @@ from contextlib import nullcontext
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import Array
 from kernpool.algorithms import reference
 from kernpool.algorithms.algorithm import PER_QUERY, Algorithm, Blocks, Gradients, brute_seconds, may_underflow
 from kernpool.core import PoolState, Problem, empty_state, merge
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import OrderedSum, Work, blas_threads, cut, cut_evenly, run_blocks, run_passes
 from kernpool.kernels import is_compiled
-
-Array = NDArray[np.float64]
 
 
 class DenseBlocks:

@@ -17,8 +17,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import AnyArray, Array, Flags, Index, Integers
 from kernpool.algorithms.brute.loops import fused_local_linear, fused_means
 from kernpool.algorithms.brute.loops.tiles import UNDERFLOW_OF_MOMENTS
 from kernpool.algorithms.loops.kernel_weights import CODES
@@ -29,10 +29,7 @@ from kernpool.execution.compilation import vector_registers
 UNDERFLOW, UNDERFLOW_32, LOST_ON_EDGE = 1e-280, 1e-30, 1e-10
 
 
-Array = NDArray[np.float64]
-
-
-def read_only(array: NDArray[Any]) -> NDArray[Any]:
+def read_only(array: AnyArray) -> AnyArray:
     """Return a contiguous, read-only view of an array, or of a copy where it is not contiguous."""
     # Both properties are part of the type in Numba, and every combination of types is compiled separately: six
     # compilations of two seconds each were seen.
@@ -47,7 +44,7 @@ def is_near_zero(problem: Problem) -> bool:
     return bool(max(high.max(), -low.min()) < 1e15 * problem.similarity.bandwidth.min())
 
 
-def transposed(problem: Problem) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def transposed(problem: Problem) -> tuple[Array, Array]:
     """Return keys and values transposed to (columns, keys), cached with the problem if it has a cache."""
     return problem.prepare(
         "transposed",
@@ -77,7 +74,7 @@ class FusedMoments:
         weighted, own = int(problem.key_weight is not None), int(problem.self_index is not None)
         self.kind = code, len(self.key), weighted, own, self.bounded
 
-    def sums(self, queries: slice | NDArray[np.intp], keys: slice) -> tuple[PoolState, NDArray[np.bool_]]:
+    def sums(self, queries: slice | Index, keys: slice) -> tuple[PoolState, Flags]:
         """Return the kernel sums of some queries over a slice of keys, and flags of imprecise queries."""
         own = self.own[queries] - keys.start
         m = len(own)
@@ -133,7 +130,7 @@ class FusedMoments:
         )
 
 
-def _in_units(problem: Problem, unit: NDArray[np.int64], dtype: np.dtype[Any]) -> tuple[NDArray[Any], ...]:
+def _in_units(problem: Problem, unit: Integers, dtype: np.dtype[Any]) -> tuple[AnyArray, ...]:
     """Return keys in units of ``2**unit``, values times key weights, key weights, and exponents of units of values."""
     # Keys and values are transposed; weights are empty if keys have none. All units are one in float64.
     key, value, weight = problem.key, problem.value, problem.key_weight
@@ -201,7 +198,7 @@ class FusedPairs:
             self.rows,
         )
 
-    def sums(self, queries: slice, keys: slice) -> tuple[PoolState, NDArray[np.bool_]]:
+    def sums(self, queries: slice, keys: slice) -> tuple[PoolState, Flags]:
         """Return the kernel sums of a slice of queries over a slice of keys, and flags of imprecise queries."""
         m, n = queries.stop - queries.start, keys.stop - keys.start
         size = -(-m // self.rows) * self.rows  # the last sums may be of rows that follow, and are not used

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernpool._arrays import Array, Flags, Index
 from kernpool.algorithms.algorithm import FEWEST_FOR_PRODUCTS, PER_QUERY, Gradients
 from kernpool.algorithms.brute.fused import (
     NO_WEIGHTS,
@@ -33,7 +34,6 @@ from kernpool.execution.progress import Progress
 from kernpool.execution.threads import blas_threads, cut, run_passes
 from kernpool.kernels.registry import Gaussian
 
-Array = NDArray[np.float64]
 Pieces = Callable[[slice], Iterator[slice]]
 _NO_TABLE = np.empty((0, 0))
 
@@ -59,7 +59,7 @@ class ProductGradients:
         self.center = problem.key.mean(axis=0)
         self.radius = float(np.sqrt(np.sum(((problem.key - self.center) * self.scale) ** 2, axis=1)).max())
 
-    def near_enough(self, queries: slice) -> NDArray[np.bool_]:
+    def near_enough(self, queries: slice) -> Flags:
         """Return flags of queries near enough to the block's center for matrix products to be precise."""
         # Errors of squared distances then move a pooled value by at most 1e-6 (float32) or 5e-13 of the values' range.
         query = self.problem.query[queries]
@@ -140,7 +140,7 @@ class CompiledBlocks:
         loop = None if self.problem.degree else fused_loop(replace(self.problem, degree=1))
         return loop if isinstance(loop, FusedMoments) else None
 
-    def _pairs(self, queries: slice | NDArray[np.intp], keys: slice) -> tuple[object, ...]:
+    def _pairs(self, queries: slice | Index, keys: slice) -> tuple[object, ...]:
         """Return queries, keys, values, weights, windows and the kernel of a block as the staged tiles take them."""
         problem, (key, value) = self.problem, self.columns
         mask = np.empty((0, 0), dtype=bool) if problem.attn_mask is None else problem.attn_mask[queries, keys]
@@ -166,7 +166,7 @@ class CompiledBlocks:
             state.put(rows, self.sums(queries.start + rows, keys))
         return state
 
-    def sums(self, queries: slice | NDArray[np.intp], keys: slice) -> PoolState:
+    def sums(self, queries: slice | Index, keys: slice) -> PoolState:
         """Return a block's kernel sums by the general loop (staged tiles), which is precise for all queries."""
         pairs, problem = self._pairs(queries, keys), self.problem
         m = len(self.own[queries])

@@ -8,8 +8,8 @@ directions (`loops/laplace_kernel.py`).
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import Array, Integers
 from kernpool.algorithms.sweep.loops import gaussian_series as loops
 from kernpool.algorithms.sweep.loops import laplace_kernel as laplace_loops
 from kernpool.algorithms.sweep.loops.near_pairs import GAUSSIAN, LAPLACE
@@ -18,8 +18,6 @@ from kernpool.algorithms.sweep.windows import QueryBlocks
 from kernpool.core.state import PoolState
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import cut, run_blocks
-
-Array = NDArray[np.float64]
 
 KEYS_PER_CELL = 1 << 16  # 5 ms
 CELLS_PER_CALL = 16
@@ -30,7 +28,7 @@ BINS_PER_CALL, BINS_PER_SCAN, LAPLACE_QUERIES = 1 << 12, 1 << 18, 1 << 14
 CELL, BLOCK = 0.5, 0.25  # widths in bandwidths, at most
 
 
-def sum_cells(line: SortedColumn, n_jobs: int) -> tuple[Array, Array, NDArray[np.int64], Array]:
+def sum_cells(line: SortedColumn, n_jobs: int) -> tuple[Array, Array, Integers, Array]:
     """Join bins of sorted keys into cells: smallest and largest key, index of the first, and Taylor moments of each."""
     keys, h = line.keys, line.bandwidth
     start = loops.join(keys.low, keys.high, keys.offset, CELL * h, KEYS_PER_CELL)

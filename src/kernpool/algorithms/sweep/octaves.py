@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from math import log, sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import Array, Integers
 from kernpool.algorithms.brute import brute
 from kernpool.algorithms.sweep.loops import octaves as loops
 from kernpool.algorithms.sweep.loops import polynomial_kernels as cell_loops
@@ -29,9 +29,6 @@ from kernpool.execution.progress import Progress
 from kernpool.execution.threads import cut, run_blocks
 from kernpool.kernels.registry import Gaussian, Polynomial
 
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
-
 QUERIES_PER_BLOCK, BINS_PER_BLOCK = 1 << 12, 1 << 12  # a few milliseconds
 NARROWEST = float(np.finfo(np.float64).tiny)  # of cells, whose widths divide
 
@@ -41,16 +38,16 @@ class Octave:
     """Queries whose widths share a power of two, and the bins of keys in their windows, in cells."""
 
     h: float  # largest width of a cell of more than one bin, between a quarter and half of the widths
-    queries: Index  # which queries
+    queries: Integers  # which queries
     first_bin: int  # first bin of keys in their windows
-    offset: Index  # where each bin starts among all keys
+    offset: Integers  # where each bin starts among all keys
     low: Array  # smallest and largest key of each bin
     high: Array
-    start: Index  # first bin of each cell, counted from `first_bin`
-    cell_of: Index  # cell of each bin
+    start: Integers  # first bin of each cell, counted from `first_bin`
+    cell_of: Integers  # cell of each bin
 
     @classmethod
-    def divide(cls, x: Array, first: Index, last: Index, width: Array) -> tuple[Octave, ...]:
+    def divide(cls, x: Array, first: Integers, last: Integers, width: Array) -> tuple[Octave, ...]:
         """Divide sorted queries by their widths, given the first and the last key but one of each window."""
         n = len(x)
         edges = np.append(np.arange(0, n, loops.BIN), n)
@@ -71,7 +68,7 @@ class Octave:
         return tuple(octave(int(power)) for power in np.unique(exponent))
 
     @property
-    def cells(self) -> tuple[Array, Array, Index, Index]:
+    def cells(self) -> tuple[Array, Array, Integers, Integers]:
         """Ends of the bins, and how they are joined into cells."""
         return self.low, self.high, self.start, self.cell_of
 
@@ -141,7 +138,7 @@ def sum_sorted(
     width: Array,
     degree: int,
     *,
-    left_out: tuple[Index, Array] | None = None,
+    left_out: tuple[Integers, Array] | None = None,
     n_jobs: int = 1,
     progress: Progress | None = None,
 ) -> Array:
@@ -190,14 +187,14 @@ def _lightest(weight: Array) -> float:
     return float(weight[weight > 0.0].min()) if weight.size else 1.0
 
 
-def _in_order(problem: Problem) -> tuple[Index, Array, Array, Array]:
+def _in_order(problem: Problem) -> tuple[Integers, Array, Array, Array]:
     """Return the order of the keys on the line, and keys, weights and values in it, the values column by column."""
     order = np.argsort(problem.key[:, 0], kind="stable")
     weight = np.empty(0) if problem.key_weight is None else problem.key_weight[order]
     return order, np.ascontiguousarray(problem.key[order, 0]), weight, np.ascontiguousarray(problem.value[order].T)
 
 
-def _window_ends(x: Array, q: Array, width: Array) -> tuple[Index, Index]:
+def _window_ends(x: Array, q: Array, width: Array) -> tuple[Integers, Integers]:
     """Return the first key in each window, and the first one beyond it: ``|q - x| / width < 1``, as it is rounded."""
     n = len(x)
     ends = []
@@ -223,8 +220,8 @@ class NearestWindows:
     x: Array  # sorted keys
     query: Array  # sorted queries
     k: int  # keys in a window, at most n
-    first: Index  # first key of each window, and first key that is not below the query
-    middle: Index
+    first: Integers  # first key of each window, and first key that is not below the query
+    middle: Integers
     width: Array  # distance of the farthest key in the window. It may be zero.
     octaves: tuple[Octave, ...]  # the queries by their widths; those of width zero are in the octave of the smallest
 

@@ -15,8 +15,8 @@ from dataclasses import replace
 from math import comb, perm
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import Array
 from kernpool.algorithms.sweep.loops import polynomial_kernels as loops
 from kernpool.algorithms.sweep.loops.gaussian_series import join
 from kernpool.algorithms.sweep.loops.near_pairs import UNDONE
@@ -26,8 +26,6 @@ from kernpool.core import Layout, PoolState
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import cut, run_blocks
 from kernpool.kernels.registry import Polynomial
-
-Array = NDArray[np.float64]
 
 BINS_PER_CALL = 1 << 12
 BINS_PER_SUM = 1 << 18

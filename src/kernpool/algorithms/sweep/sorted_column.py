@@ -19,11 +19,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kernpool._arrays import Array, Index, Integers
 from kernpool.algorithms.sweep.loops import bucket_sort as bin_loops
 from kernpool.core.problem import Problem
 from kernpool.execution.threads import cut, run_blocks
-
-Array = NDArray[np.float64]
 
 PIECE = 1 << 20  # numbers per call of a loop: about 10 ms
 FEW_BINS = 1 << 13  # up to which numbers are scattered once
@@ -40,7 +39,7 @@ class Bins:
 
     order: NDArray[np.integer]  # where each number came from
     x: Array  # the numbers, bin after bin; within a bin in any order
-    offset: NDArray[np.int64]  # where each bin starts. No bin is empty.
+    offset: Integers  # where each bin starts. No bin is empty.
     low: Array  # smallest and largest number of each bin
     high: Array
 
@@ -61,7 +60,7 @@ def make_bins(x: Array, size: float, n_jobs: int = 1) -> Bins:
     return Bins(order, ordered, offset, low, high)
 
 
-def _scatter(x: Array, bins: int, n_jobs: int) -> tuple[NDArray[np.integer], Array, NDArray[np.int64]]:
+def _scatter(x: Array, bins: int, n_jobs: int) -> tuple[NDArray[np.integer], Array, Integers]:
     """Sort numbers into bins of equal width by counting; return original indices, the numbers, and where bins end."""
     n, low, high = len(x), float(x.min()), float(x.max())
     narrow = np.dtype(np.int32 if n < 1 << 31 else np.int64)  # half the memory, and half of what is moved
@@ -114,14 +113,12 @@ def _scatter(x: Array, bins: int, n_jobs: int) -> tuple[NDArray[np.integer], Arr
     return again_order, again, end
 
 
-def _divide_overfull(
-    order: NDArray[np.integer], x: Array, offset: NDArray[np.int64], size: float, n_jobs: int
-) -> NDArray[np.int64]:
+def _divide_overfull(order: NDArray[np.integer], x: Array, offset: Integers, size: float, n_jobs: int) -> Integers:
     """Sort the numbers of overfull bins in place, and return bin offsets that cut those bins further."""
     (overfull,) = np.nonzero(np.diff(offset) > OVERFULL * size)
     if not len(overfull):
         return offset
-    cuts: dict[int, NDArray[np.int64]] = {}  # new ones, by where the bin starts
+    cuts: dict[int, Integers] = {}  # new ones, by where the bin starts
 
     def divide(which: slice) -> Iterator[None]:
         for b in overfull[which]:
@@ -153,11 +150,11 @@ class SortedKeys(NamedTuple):
     x: Array
     weight: Array
     value: Array
-    offset: NDArray[np.int64]
+    offset: Integers
     low: Array
     high: Array
 
-    def bins_between(self, low: Array, high: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    def bins_between(self, low: Array, high: Array) -> tuple[Index, Index]:
         """Return the first bin that overlaps `low` to `high`, and the one after the last; equal if none does."""
         first = np.searchsorted(self.high, low, side="left")
         return first, np.maximum(first, np.searchsorted(self.low, high, side="right"))
@@ -168,10 +165,10 @@ class SortedQueries(NamedTuple):
 
     x: Array
     order: NDArray[np.integer]
-    offset: NDArray[np.int64]
+    offset: Integers
     low: Array
     high: Array
-    own: NDArray[np.int64]
+    own: Integers
     own_weight: Array
 
 

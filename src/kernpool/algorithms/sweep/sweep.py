@@ -29,9 +29,9 @@ from math import ceil, log2, sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kernpool.algorithms.algorithm import Algorithm, Array, Gradients, are_few, sweep_seconds
+from kernpool._arrays import Array, Flags
+from kernpool.algorithms.algorithm import Algorithm, Gradients, are_few, sweep_seconds
 from kernpool.core import FLOAT64, PoolState, Problem
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import cut
@@ -121,7 +121,7 @@ def arrange(problem: Problem, n_jobs: int) -> SortedColumn:
     return SortedColumn.arrange(problem, key_bin, query_group, 1 if are_few(m, n) else QUERIES_PER_BLOCK, n_jobs)
 
 
-def _sum_all(problem: Problem, result: PoolState) -> NDArray[np.bool_]:
+def _sum_all(problem: Problem, result: PoolState) -> Flags:
     """Write constant-kernel sums to `result`, and return flags of imprecise queries."""
     weight, own = problem.key_weight, problem.self_index
     total = problem.total_weight

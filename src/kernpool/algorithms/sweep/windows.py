@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import Array, Index, Integers
 from kernpool.algorithms.algorithm import Gradients, radius
 from kernpool.algorithms.brute.tiles import CompiledBlocks
 from kernpool.algorithms.sweep.loops import near_pairs as loops
@@ -26,15 +26,11 @@ from kernpool.execution.progress import Progress
 from kernpool.execution.threads import cut, run_blocks
 from kernpool.kernels import Kernel
 
-Array = NDArray[np.float64]
-
 RUNS_PER_CALL = 64
 ROWS = 256  # queries, or keys, whose windows are joined to one
 
 
-def spans(
-    line: SortedColumn, kernel: Kernel, rows: NDArray[np.intp], tol: float, degree: bool
-) -> tuple[NDArray[np.int64], ...]:
+def spans(line: SortedColumn, kernel: Kernel, rows: Index, tol: float, degree: bool) -> tuple[Integers, ...]:
     """Return where the windows of the sorted queries `rows` start and stop among the sorted keys, in whole bins."""
     keys, q = line.keys, line.queries.x[rows]
     nearest, share = np.zeros(len(rows)), np.ones(len(rows))
@@ -55,7 +51,7 @@ def spans(
 def pool_windows(
     problem: Problem,
     line: SortedColumn,
-    rows: NDArray[np.intp],
+    rows: Index,
     out: PoolState,
     n_jobs: int = 1,
     progress: Progress | None = None,
@@ -81,7 +77,7 @@ def pool_windows(
     run_blocks(work, cut(len(starts) - 1, RUNS_PER_CALL), n_jobs, progress)
 
 
-def _in_order(problem: Problem, line: SortedColumn, rows: NDArray[np.intp] | slice = slice(None)) -> Problem:
+def _in_order(problem: Problem, line: SortedColumn, rows: Index | slice = slice(None)) -> Problem:
     """Return the problem with its keys, and all queries or those in `rows`, in sorted order."""
     keys, queries = line.keys, line.queries
     return replace(
@@ -131,10 +127,10 @@ def differentiate_windows(
 class QueryBlocks:
     """Blocks of neighbouring sorted queries, and the ranges of key bins that each block sums over."""
 
-    place: NDArray[np.int64]  # where each block starts and the last one stops
+    place: Integers  # where each block starts and the last one stops
     low: Array  # smallest and largest query of each
     high: Array
-    runs: NDArray[np.int64]  # at which bin each run of keys starts, to be filled in; see `loops/near_pairs.py`
+    runs: Integers  # at which bin each run of keys starts, to be filled in; see `loops/near_pairs.py`
 
     @classmethod
     def cut(cls, line: SortedColumn, part: slice, width: float, most: int) -> QueryBlocks:

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import Integers
 from kernpool.algorithms.algorithm import LEAF, TILE
 from kernpool.algorithms.brute.fused import read_only
 from kernpool.algorithms.brute.loops.tiles import UNDERFLOW
@@ -54,7 +54,7 @@ class PreparedTree:
         return cut(len(self.query), self.tile * max(1, min(TILES_PER_BLOCK, tiles // 16)))
 
 
-Visits = NDArray[np.int64]
+Visits = Integers
 
 PAIRS_PER_CALL = 1 << 14  # of a query and a leaf: two million of a query and a key
 FAR_PER_CALL = 16  # queries that look for their nearest key, which in many columns may be in any leaf
@@ -112,7 +112,7 @@ class Block:
         yield from self.add_leaves(self.visits, 0, early, budget)
         yield from self.add_leaves(self.visits, others, len(self.visits), budget)
 
-    def begin_far(self, far: NDArray[np.int64], nearest: Visits) -> None:
+    def begin_far(self, far: Integers, nearest: Visits) -> None:
         """Restart the sums of queries far from their nearest leaf, in units of the weight of each one's nearest key."""
         # Their nearest leaf has almost no weight. The unit stays 1 where the nearest key's weight is far from
         # underflow.
@@ -163,7 +163,7 @@ class Block:
                     self.sum_stages(pairs, on_edge)
             yield
 
-    def sum_stages(self, pairs: NDArray[np.int64], count: int) -> None:
+    def sum_stages(self, pairs: Integers, count: int) -> None:
         """Add leaves' keys to queries' sums, for the first `count` query-leaf pairs, by the loop for every kernel."""
         # It is the staged loop of brute force.
         tree, profile = self.tree, self.profile

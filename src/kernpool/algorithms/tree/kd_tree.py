@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import Array, Integers
 from kernpool.algorithms.loops.kernel_weights import BOXCAR, CODES, GAUSSIAN, LOG2_E
 from kernpool.algorithms.tree.loops import traversal as kd_loops
 from kernpool.algorithms.tree.loops.traversal import EUCLIDEAN, MAXIMUM, TAXICAB
@@ -24,8 +24,7 @@ from kernpool.core.problem import Problem
 from kernpool.execution.threads import cut, run_blocks
 from kernpool.kernels.registry import Exponential, Flat, Gaussian, Polynomial
 
-Array = NDArray[np.float64]
-Order = NDArray[np.int64]
+Order = Integers
 
 ROWS_PER_CALL = 1 << 14  # below this a node is put in order in one call, of 2 ms; above it is split node by node
 
@@ -198,7 +197,7 @@ def distance(low: Array, high: Array, lower: Array, upper: Array, profile: Profi
         return np.asarray(apart.sum(axis=-1) if profile.norm == TAXICAB else np.sqrt((apart * apart).sum(axis=-1)))
 
 
-def nearest_leaves(tree: KdTree, points: Array, profile: Profile) -> NDArray[np.int64]:
+def nearest_leaves(tree: KdTree, points: Array, profile: Profile) -> Integers:
     """Return for each point a leaf that is likely the nearest, by descending to the nearer half of the tree."""
     leaves = len(tree.key)
     first, last = np.zeros(len(points), dtype=np.int64), np.full(len(points), leaves)

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import Array, Flags, Integers
 from kernpool.algorithms.algorithm import Gradients
 from kernpool.algorithms.brute.tiles import CompiledBlocks
 from kernpool.algorithms.loops.kernel_weights import GAUSSIAN
@@ -22,8 +22,6 @@ from kernpool.algorithms.tree.loops.traversal import MARGIN
 from kernpool.core import PoolState, Problem, empty_state, merge
 from kernpool.execution.progress import Progress
 from kernpool.execution.threads import cut, run_blocks
-
-Array = NDArray[np.float64]
 
 THIN = 1e-3  # mean squared offset, in bandwidths, whose digits may depend on keys below epsilon of the weight
 
@@ -105,9 +103,7 @@ TINIEST = 5e-324  # beyond where a weight is this, sums without a shift are zero
 SLOPE = 1 / 256  # terms are the weight times u**2, which is below the reciprocal of this where weights are an epsilon
 
 
-def put_in_order(
-    problem: Problem, query: Array, query_order: NDArray[np.int64], key: Array, key_order: NDArray[np.int64]
-) -> Problem:
+def put_in_order(problem: Problem, query: Array, query_order: Integers, key: Array, key_order: Integers) -> Problem:
     """Return the problem with its queries and keys rearranged in kd order."""
     own = None
     if problem.self_index is not None:
@@ -153,7 +149,7 @@ def find_reach(problem: Problem, profile: Profile, state: PoolState) -> Array:
     return np.maximum.reduceat(np.where(occupied, reach * (1.0 + MARGIN), -1.0), np.arange(0, len(occupied), ROWS))
 
 
-def pieces_of(near: NDArray[np.bool_], rows: int, most: int) -> Iterator[slice]:
+def pieces_of(near: Flags, rows: int, most: int) -> Iterator[slice]:
     """Yield slices of at most `most` rows that cover the blocks flagged as near."""
     edges = np.flatnonzero(np.diff(near.astype(np.int8), prepend=0, append=0)) * ROWS
     for first, last in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):

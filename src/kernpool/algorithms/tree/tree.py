@@ -9,7 +9,8 @@ Masks are not supported, since they depend on pairs and not on coordinates.
 
 from dataclasses import replace
 
-from kernpool.algorithms.algorithm import Algorithm, Array, Gradients, may_underflow, tree_seconds
+from kernpool._arrays import Array
+from kernpool.algorithms.algorithm import Algorithm, Gradients, may_underflow, tree_seconds
 from kernpool.algorithms.brute import brute
 from kernpool.algorithms.verification import compared
 from kernpool.core import PoolState, Problem

@@ -14,12 +14,10 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import AnyArray, Array, Flags, Index
 from kernpool.data.array_validation import COUNTED, TableError, as_array, as_real_array, find_inexact, would_round
 from kernpool.data.columns import Kind, labels_of, order_of_columns, refuse_other_labels
-
-Array = NDArray[np.float64]
 
 BYTES_PER_CHUNK = 1 << 26  # of float64, such as four million pairs; pooling takes about eight times as much in addition
 FEWEST_ROWS = 1 << 10
@@ -45,7 +43,7 @@ class Chunk(NamedTuple):
     weight: Array | None = None
     start: int = 0
 
-    def take(self, which: NDArray[np.bool_] | NDArray[np.intp] | slice) -> Chunk:
+    def take(self, which: Flags | Index | slice) -> Chunk:
         """Return some of the rows, given by a mask, indices or a slice."""
         weight = None if self.weight is None else self.weight[which]
         return Chunk(self.key[which], self.value[which], weight)
@@ -256,7 +254,7 @@ def rows_per_chunk(columns: int, memory: int | None = None) -> int:
     return max(FEWEST_ROWS, size // (8 * columns))
 
 
-def check_exact(numbers: NDArray[Any], source: str, place: Callable[[int, int], str]) -> None:
+def check_exact(numbers: AnyArray, source: str, place: Callable[[int, int], str]) -> None:
     """Raise TableError, naming the position, if an array holds an integer that float64 would round."""
     found = find_inexact(numbers, numbers)
     if found is not None:
@@ -289,7 +287,7 @@ class RowSample(NamedTuple):
     rows: int  # how many rows of positive weight there are in all
     lot: Array  # the numbers of the rows, by which samples join
     key_range: Array  # minimum and maximum of each key column over all rows of positive weight
-    place: NDArray[np.intp]  # index of each row among all
+    place: Index  # index of each row among all
 
 
 def seed_of(random_state: Any) -> int:
@@ -341,7 +339,7 @@ class Sampling(NamedTuple):
         return RowSample(key, value, weight, one.rows + other.rows, lot[stay], key_range, place)
 
 
-def _smallest(lots: Array, size: int) -> NDArray[np.intp]:
+def _smallest(lots: Array, size: int) -> Index:
     """Return the indices of the `size` smallest entries of `lots` (all if there are fewer), in order of the index."""
     return np.arange(len(lots)) if len(lots) <= size else np.sort(np.argpartition(lots, size)[:size])
 

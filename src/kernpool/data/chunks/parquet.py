@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import AnyArray, Array
 from kernpool.data.array_validation import SMALL, TableError, arrow_numbers, import_parquet, is_real
 from kernpool.data.atomic_files import fingerprint
 from kernpool.data.chunks.base import Chunk, Chunks, check_exact, check_finite, rows_per_chunk
@@ -20,7 +20,6 @@ from kernpool.data.dates import arrow_kind, times_of
 from kernpool.data.suspect_columns import row_labels
 
 BATCH_ROWS = 1 << 17
-Array = NDArray[np.float64]
 
 
 class ColumnNames:
@@ -123,7 +122,7 @@ class NamedChunks(Chunks):
         """Raise TableError if the columns of keys, values and weights are not as they should be."""
 
 
-def _checked_columns(batch: Any, names: ColumnNames, source: str, part: str, first: int) -> list[NDArray[Any]]:
+def _checked_columns(batch: Any, names: ColumnNames, source: str, part: str, first: int) -> list[AnyArray]:
     """Return the columns of an Arrow batch as numbers; raise TableError for what float64 would round, NaN, infinity.
 
     Messages name the source and the part of it, and count rows from the first one of the batch there.
@@ -138,7 +137,7 @@ def _checked_columns(batch: Any, names: ColumnNames, source: str, part: str, fir
     return columns
 
 
-def _chunks_of(batches: Iterable[list[NDArray[Any]]], names: ColumnNames, rows: int) -> Iterator[Chunk]:
+def _chunks_of(batches: Iterable[list[AnyArray]], names: ColumnNames, rows: int) -> Iterator[Chunk]:
     """Join the columns of batches to chunks of a fixed number of rows, of which one at a time is in memory."""
     table, filled = np.empty((len(names.all), rows)), 0
     for columns in batches:
@@ -179,7 +178,7 @@ class ParquetChunks(NamedChunks):
         """Iterate over the chunks of all files, in the order of the files."""
         return _chunks_of(self._batches(), self._names, min(self._step, max(1, self.rows or 1)))
 
-    def _batches(self) -> Iterator[list[NDArray[Any]]]:
+    def _batches(self) -> Iterator[list[AnyArray]]:
         from pyarrow import ArrowException
 
         for group in self._groups:
@@ -286,7 +285,7 @@ class StreamChunks(NamedChunks):
         self._start_reading()
         return _chunks_of(self._batches(), self._names, min(self._step, max(1, self.rows or self._step)))
 
-    def _batches(self) -> Iterator[list[NDArray[Any]]]:
+    def _batches(self) -> Iterator[list[AnyArray]]:
         from pyarrow import RecordBatchReader
 
         reader = self._reader if self._reader is not None else RecordBatchReader.from_stream(self._source)
@@ -347,7 +346,7 @@ def _time_kinds(schema: Any, names: Sequence[str]) -> tuple[Kind, ...] | None:
     return tuple(kind or "numeric" for kind in found) if any(found) else None
 
 
-def _numbers(label: str, column: Any) -> NDArray[Any]:
+def _numbers(label: str, column: Any) -> AnyArray:
     """Return an Arrow array as an array of numbers; dates and durations become days, after a check of their steps."""
     times = times_of(label, column) if arrow_kind(column.type) else None
     if times is None:

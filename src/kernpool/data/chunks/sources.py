@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import AnyArray
 from kernpool.data.array_validation import TableError, as_real_array, dates_refused, in_words
 from kernpool.data.chunks.base import ArrayChunks, Chunk, Chunks, IteratedChunks, check_exact, check_finite
 from kernpool.data.chunks.parquet import NamedChunks, ParquetChunks, StreamChunks
@@ -56,7 +56,7 @@ class NpyChunks(NamedChunks):
         for start in range(self._first, last, self._step):
             yield start, min(start + self._step, last)
 
-    def _chunk(self, block: NDArray[Any], start: int) -> Chunk:
+    def _chunk(self, block: AnyArray, start: int) -> Chunk:
         names = self._names.all
         numbers = np.empty((len(names), len(block)))
 

@@ -11,8 +11,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kernpool._arrays import Array
 from kernpool.bandwidth import CRITERIA, TrainingRows
 from kernpool.estimators.bandwidth import choose_bandwidth, search_options
 from kernpool.estimators.fitted_model import exclusion_of_groups, places_of
@@ -27,8 +28,6 @@ from kernpool.inference.resampling.random_draws import as_seed
 from kernpool.kernels import get_kernel
 from kernpool.pooling import Recipe
 from kernpool.smoother import Smoother
-
-Array = NDArray[np.float64]
 
 
 def sample_of(model: FittedModel) -> TestSample:

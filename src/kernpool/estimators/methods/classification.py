@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, cast, overload
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kernpool._arrays import AnyArray, Array, Index
 from kernpool.bandwidth import LeaveOneOut
 from kernpool.conformal.calibration import as_fraction
 from kernpool.conformal.sets import SCORES, ClassRows, PredictionSet, find_sets
@@ -29,10 +30,8 @@ from kernpool.inference import Summary, as_random
 from kernpool.inference.class_probabilities import Probabilities, effective_rows, standard_errors, wilson_interval
 from kernpool.inference.model_summary import summary_of_classes
 
-Array = NDArray[np.float64]
 
-
-def class_prior(label: NDArray[Any], weight: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+def class_prior(label: AnyArray, weight: Array | None = None) -> Array:
     """Return the class priors: the weighted frequencies of the classes among one-hot labels.
 
     Parameters
@@ -56,7 +55,7 @@ def class_prior(label: NDArray[Any], weight: NDArray[np.float64] | None = None) 
     return np.asarray(total / total.sum())
 
 
-def mixed(pooled: NDArray[Any], prior: NDArray[np.float64], share: float) -> NDArray[Any]:
+def mixed(pooled: AnyArray, prior: Array, share: float) -> AnyArray:
     """Shrink pooled one-hot labels (class probabilities) towards the class priors.
 
     Parameters
@@ -104,7 +103,7 @@ class LeaveOneOutProbabilities(LeaveOneOut):
 class FittedClassifier(FittedModel):
     """Base class of what a fitted classifier holds beside what every model does."""
 
-    classes_: NDArray[Any]
+    classes_: AnyArray
     prior_share: Any
     prior_share_: float
     class_prior_: Array
@@ -134,7 +133,7 @@ class ClassPrediction(PredictionBase):
         pooled = np.clip(self._pooled(), 0.0, 1.0)  # rounding may leave -1e-17
         return mixed(pooled, model.class_prior_, model.prior_share_)
 
-    def _predicted_classes(self) -> NDArray[Any]:
+    def _predicted_classes(self) -> AnyArray:
         return np.asarray(self.model.classes_[self.probability.argmax(axis=1)])
 
     @computed_once
@@ -176,7 +175,7 @@ class ClassPrediction(PredictionBase):
 class MostProbableClass:
     """Mixin of classifiers with `predict_proba`: the most probable class."""
 
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
+    def predict(self, X: ArrayLike) -> AnyArray:
         """Predict the most probable class of each query.
 
         Parameters
@@ -196,7 +195,7 @@ class MostProbableClass:
         """
         model = cast(Any, self)
         shares = model.predict_proba(X)  # which says if nothing has been fitted
-        labels: NDArray[Any] = model.classes_[shares.argmax(axis=1)]
+        labels: AnyArray = model.classes_[shares.argmax(axis=1)]
         return labels
 
 
@@ -451,7 +450,7 @@ def _independent(model: FittedClassifier) -> Probabilities:
 class ClassSets:
     """Mixin of classifiers: conformal prediction sets of classes."""
 
-    classes_: NDArray[Any]
+    classes_: AnyArray
 
     def _probability_at(self, X: ArrayLike, *, warn: bool = True) -> Array:
         """Return class probabilities for sets, which are the priors where a window is empty."""
@@ -592,7 +591,7 @@ def _calibration_rows(model: ClassSets, X: Any, y: Any) -> ClassRows | None:
     return ClassRows(probability, _class_indices(model.classes_, label), np.ones(len(label)))
 
 
-def _class_indices(classes: NDArray[Any], label: NDArray[Any]) -> NDArray[np.intp]:
+def _class_indices(classes: AnyArray, label: AnyArray) -> Index:
     """Return the class index of each calibration label; raise for labels that are not among the classes."""
     position = {name: number for number, name in enumerate(classes.tolist())}
     given = label.tolist()

@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kernpool._arrays import Array
 from kernpool.bandwidth import BandwidthSearch
 from kernpool.data.array_validation import unshared
 from kernpool.data.columns import labels_of_rows, refuse_other_labels
@@ -43,8 +44,6 @@ from kernpool.execution.interval import Interval
 from kernpool.execution.progress import current_progress
 from kernpool.inference import as_random
 from kernpool.smoother import Smoother
-
-Array = NDArray[np.float64]
 
 
 def array_outcomes(model: FittedModel, X: ArrayLike | None) -> tuple[ArrayOutcomes, Smoother]:

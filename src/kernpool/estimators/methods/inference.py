@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kernpool._arrays import Array
 from kernpool.bandwidth import RULES
 from kernpool.core import MOST_COLUMNS, Exclusion, fill_empty
 from kernpool.estimators.fitted_model import exclusion_of_groups, output_shape, printed_columns, shaped, windows_of
@@ -30,8 +31,6 @@ from kernpool.kernels import get_kernel
 from kernpool.pooling import choose
 from kernpool.smoother import Estimate, Smoother, StoredModel, estimates, mean_slopes, mean_slopes_of_stored
 from kernpool.smoother.bias_correction import METHODS
-
-Array = NDArray[np.float64]
 
 QUANTITIES = ("fit", "derivative")
 

@@ -12,10 +12,11 @@ from functools import cached_property, wraps
 from typing import Any, TypeVar, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from kernpool._arrays import AnyArray, Array, Codes, Flags
 from kernpool.core import LocalFit, Problem, monomials
 from kernpool.data.array_validation import unshared
 from kernpool.data.columns import labels_of_rows
@@ -29,8 +30,6 @@ from kernpool.inference.model_summary import RowDiagnostics, attention_received
 from kernpool.pooling import Recipe, Sums, weight_tables
 from kernpool.smoother import EvaluationPoints, Fitted, Smoother
 
-Array = NDArray[np.float64]
-Codes = NDArray[np.int64]
 Found = TypeVar("Found")
 Kind = TypeVar("Kind", bound="PredictionBase")
 
@@ -119,11 +118,11 @@ class PredictionBase(NamedCalls):
         """The local planes; constant where the sums lose the precision that a plane needs."""
         return self._sums.fit(self._recipe.ridge_weight(self._sums.layout.columns))
 
-    def _pooled(self) -> NDArray[Any]:
+    def _pooled(self) -> AnyArray:
         return pooled_from(self.model, self.query, self._sums)
 
     @computed_once
-    def has_support(self) -> NDArray[np.bool_]:
+    def has_support(self) -> Flags:
         """Whether any training row is within the kernel's support, of shape (m,).
 
         False where the window is empty, so that `empty` decides the prediction. Always True for kernels of infinite
@@ -269,7 +268,7 @@ class PredictionBase(NamedCalls):
         several = ("prediction", "average", "output", "contribution", "influence")
         return replace(found, **{name: getattr(found, name)[..., 0] for name in several})
 
-    def _predicted_classes(self) -> NDArray[Any] | None:
+    def _predicted_classes(self) -> AnyArray | None:
         """Return the predicted class of each query; None of a regressor."""
         return None
 

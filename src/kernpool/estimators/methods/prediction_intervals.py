@@ -11,8 +11,9 @@ from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kernpool._arrays import Array, Integers
 from kernpool.conformal import (
     METHODS,
     Calibration,
@@ -32,8 +33,6 @@ from kernpool.execution.error_messages import abbreviate, check_choice
 from kernpool.execution.interval import Interval
 from kernpool.execution.text_table import ROWS
 from kernpool.smoother import Smoother
-
-Array = NDArray[np.float64]
 
 MANY_ROWS = 100_000  # from which on those that were not searched are enough
 CALIBRATIONS = (None, "all", "unsearched")
@@ -139,7 +138,7 @@ def training_rows(model: FittedModel, smoother: Smoother, calibration: str | Non
     units.refuse_few(weight)
     kept = weight > 0
     origin: Origin = "found" if model._bandwidth_was_found else "given"
-    searched: NDArray[np.int64] | None = getattr(model, "search_rows_", None)
+    searched: Integers | None = getattr(model, "search_rows_", None)
     if calibration is None and searched is not None and units.code is None and len(weight) >= MANY_ROWS:
         calibration = "unsearched"
     if calibration == "unsearched":
@@ -151,7 +150,7 @@ def training_rows(model: FittedModel, smoother: Smoother, calibration: str | Non
     return Calibration(rows, smoother.value[which], weight[which], which=which, units=units.take(which)), origin
 
 
-def _searched_rows(model: FittedModel, searched: NDArray[np.int64] | None, *, clustered: bool) -> NDArray[np.int64]:
+def _searched_rows(model: FittedModel, searched: Integers | None, *, clustered: bool) -> Integers:
     """Return the rows that the bandwidth search has seen; raise ValueError if there are no others to calibrate by."""
     if clustered:
         raise ValueError(
@@ -167,7 +166,7 @@ def _searched_rows(model: FittedModel, searched: NDArray[np.int64] | None, *, cl
     return searched
 
 
-def _has_copies(model: FittedModel, weight: Array, searched: NDArray[np.int64]) -> bool:
+def _has_copies(model: FittedModel, weight: Array, searched: Integers) -> bool:
     """Return whether rows that the bandwidth search used are repeated: have a weight above one, or equal each other.
 
     If so, a new row may equal a searched row, whereas unsearched rows never do.

@@ -29,8 +29,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import AnyArray, Array, Codes, Index
 from kernpool.bandwidth import canonical_ratio
 from kernpool.bandwidth.criteria import JUDGED_ROWS, lies_within_gap
 from kernpool.core import Exclusion, Keys
@@ -44,9 +44,6 @@ from kernpool.pooling import Recipe
 from kernpool.pooling.weights import weight_rows
 from kernpool.pooling.widths import Nearest
 from kernpool.smoother import Smoother, nothing_left
-
-Array = NDArray[np.float64]
-Codes = NDArray[np.int64]
 
 SCREEN = 0.85  # of rho times the root of the number of places, by the residuals of the fit; pilots decide
 # Of rho of a pilot, times the root of the number of places, and how much the weight of neighbours in means lowers rho:
@@ -69,7 +66,7 @@ LARGEST_SHARE = 10  # one part in so many of all places
 
 
 def exclusion_of(
-    model: FittedModel, X: Any, key: NDArray[Any], groups: Any, time: Any
+    model: FittedModel, X: Any, key: AnyArray, groups: Any, time: Any
 ) -> tuple[Exclusion | None, Codes | None]:
     """Return which training rows are left out together, and their places in the order of `time`, or of the only column.
 
@@ -263,7 +260,7 @@ def _pilots(rows: Smoother, place: Codes | None, *, only_ratios: bool) -> Iterat
         yield Smoother(Keys.read(place[:, None] / float(place[-1]), rows.value, rows.weight), ranks)
 
 
-def _correlation(pilot: Smoother, left_out: Array, starts: NDArray[np.intp], error: float) -> float:
+def _correlation(pilot: Smoother, left_out: Array, starts: Index, error: float) -> float:
     """Return the lag-one correlation of leave-one-out residuals of rows in their order, averaged where places start."""
     residual, weight = pilot.value - left_out, pilot.weight[:, None]
     squares, spread = (

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
+from kernpool._arrays import Array
 from kernpool.bandwidth import LeaveOneOut
 from kernpool.conformal.sets import ClassRows
 from kernpool.data.chunks.base import Chunks
@@ -29,7 +30,6 @@ from kernpool.estimators.model import NamedCalls, with_parameters
 from kernpool.estimators.regressors import LocalLinearRegressor, NadarayaWatsonRegressor
 from kernpool.estimators.stacking import inference
 from kernpool.estimators.stacking.stack import FittedStack, ScoreCalibration, average, mixture_weights, squared_error
-from kernpool.estimators.stacking.standard_columns import Array
 from kernpool.estimators.training_rows import Scoring
 from kernpool.execution.error_messages import as_level, check_choice
 from kernpool.inference import Interval, Residuals, Summary, as_random

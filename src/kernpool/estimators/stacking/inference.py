@@ -37,6 +37,7 @@ from scipy.special import stdtrit
 from sklearn.base import clone
 
 from kernpool import conformal
+from kernpool._arrays import Array
 from kernpool.bandwidth import TrainingRows
 from kernpool.bandwidth.search import distinct_rows
 from kernpool.core import CARTESIAN
@@ -48,7 +49,7 @@ from kernpool.estimators.methods.inference import Prediction
 from kernpool.estimators.methods.prediction_intervals import METHODS_OF_SAMPLES, check_rows, read_outputs
 from kernpool.estimators.stacking.kernel_ridge import KernelRidge
 from kernpool.estimators.stacking.stack import FittedStack, values_of
-from kernpool.estimators.stacking.standard_columns import Array, mean_of
+from kernpool.estimators.stacking.standard_columns import mean_of
 from kernpool.execution.error_messages import check_choice
 from kernpool.execution.text_table import ROWS
 from kernpool.inference import Interval, local_noise

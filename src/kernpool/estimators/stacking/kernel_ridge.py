@@ -42,10 +42,11 @@ import numpy as np
 from scipy.linalg import eigh, solve_triangular
 from scipy.linalg.lapack import dpstrf
 
+from kernpool._arrays import Array, Codes
 from kernpool.bandwidth import TrainingRows, canonical_rows
 from kernpool.estimators.expected_error import FEWEST, folds_of
 from kernpool.estimators.stacking.ridge_kernels import RidgeKernel, Setting
-from kernpool.estimators.stacking.standard_columns import Array, Codes, centered, mean_of, spread_of
+from kernpool.estimators.stacking.standard_columns import centered, mean_of, spread_of
 
 RIDGES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)  # in mean eigenvalues of the kernel matrix
 LANDMARKS_OF_ROUNDS = 200

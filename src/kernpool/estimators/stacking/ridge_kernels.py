@@ -35,7 +35,8 @@ from scipy.linalg import svd
 from scipy.spatial.distance import cdist
 from scipy.special import ndtri
 
-from kernpool.estimators.stacking.standard_columns import Array, StandardColumns, centered, mean_of
+from kernpool._arrays import Array
+from kernpool.estimators.stacking.standard_columns import StandardColumns, centered, mean_of
 
 COINCIDENT = 1e-9  # lengths; nearer rows have no direction between them
 SKEWED, FEW_VALUES = 1.5, 10  # skewness beyond which, and number of distinct values below which not, scores replace

@@ -29,10 +29,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.optimize import nnls
 from sklearn.linear_model import LogisticRegression
 
+from kernpool._arrays import Array, Codes, Index
 from kernpool.bandwidth import TrainingRows
 from kernpool.core import Exclusion, Units
 from kernpool.data.columns import labels_of_rows
@@ -41,7 +42,7 @@ from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.methods.inference import Prediction
 from kernpool.estimators.stacking.kernel_ridge import KernelRidge, blocks_of, fit_table
 from kernpool.estimators.stacking.ridge_kernels import AnovaKernel, LaplaceKernel, RidgeKernel
-from kernpool.estimators.stacking.standard_columns import Array, Codes, StandardColumns, spread_of
+from kernpool.estimators.stacking.standard_columns import StandardColumns, spread_of
 from kernpool.execution.threads import blas_threads
 from kernpool.inference import as_random
 
@@ -113,7 +114,7 @@ class FittedStack:
         return {"local": self.local, **self.ridges}
 
     @cached_property
-    def kept(self) -> NDArray[np.intp]:
+    def kept(self) -> Index:
         """Indices of the training rows of positive weight."""
         return np.flatnonzero(row_weights(self.local) > 0)
 
@@ -302,7 +303,7 @@ class ScoreCalibration:
         Frequencies.
     """
 
-    def __init__(self, score: Array, label: NDArray[np.intp], weight: Array) -> None:
+    def __init__(self, score: Array, label: Index, weight: Array) -> None:
         self.classes = score.shape[1]
         self.present = np.unique(label)
         self._fit = None

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from kernpool._arrays import Array, Codes
 from kernpool.core import CARTESIAN, Geometry
 from kernpool.data.encoding import Encoding
-
-Array = NDArray[np.float64]
-Codes = NDArray[np.int64]
 
 
 def mean_of(value: Array, weight: Array) -> Array:

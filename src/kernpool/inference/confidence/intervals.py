@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import Array
 from kernpool.core.local_fit import warn_of_rank
 from kernpool.execution.interval import Interval
 from kernpool.execution.text_table import ROWS
@@ -21,8 +21,6 @@ from kernpool.pooling.recipe import ReportRank
 from kernpool.smoother.bias_correction import estimates
 from kernpool.smoother.linear_smoother import EvaluationPoints, Smoother
 from kernpool.smoother.quadratic_forms import effective_rows
-
-Array = NDArray[np.float64]
 
 
 def interval(

@@ -53,8 +53,8 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import Array, Integers
 from kernpool.core import Layout, PoolState, Units
 from kernpool.core.local_fit import in_other_bandwidths, mean_product
 from kernpool.execution.error_messages import abbreviate, as_count
@@ -65,9 +65,6 @@ from kernpool.kernels import Gaussian, Kernel, products
 from kernpool.smoother.bias_correction import Estimate, centers, estimate
 from kernpool.smoother.linear_smoother import EvaluationPoints, Smoother
 from kernpool.smoother.quadratic_forms import LinearWeights, Summed, WeightTables, product_problem, squared_norm
-
-Array = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 NOTHING = 1e-10  # a spread below this fraction of the largest is rounding
 # Draws up to which they are multiplied by tables. 400 rows of two columns at 225 points take 0.3 s, most of it for

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kernpool._arrays import AnyArray, Array, Integers
 from kernpool.bandwidth import canonical_ratio
 from kernpool.core import CARTESIAN, NO_CATEGORIES, Categories, Geometry, Keys
 from kernpool.data import as_key_weight, as_real_array, with_days
@@ -23,8 +24,6 @@ from kernpool.inference.resampling.random_draws import LEAST_ROWS, multiplied, u
 from kernpool.kernels import Kernel
 from kernpool.pooling import Recipe
 from kernpool.smoother import Smoother, nothing_left
-
-Array = NDArray[np.float64]
 
 SMALLEST, LARGEST = 1e-150, 1e150  # least spread and largest size of outputs whose squares are in range
 INTERPOLATES = 1e-6  # own residuals below this fraction of leave-one-out residuals: the fit passes through every row
@@ -40,7 +39,7 @@ class TestSample:
 
     X: Array  # shape (n, d); d may be 0
     y: Array
-    code: NDArray[np.int64]  # shape (n, k)
+    code: Integers  # shape (n, k)
     categories: Categories = NO_CATEGORIES
     geometry: Geometry = CARTESIAN
     kind: str = "wild"
@@ -54,10 +53,10 @@ class TestSample:
     @classmethod
     def of(
         cls,
-        X: NDArray[Any],
-        y: NDArray[Any],
+        X: AnyArray,
+        y: AnyArray,
         weight: Array | None = None,
-        code: NDArray[np.int64] | None = None,
+        code: Integers | None = None,
         categories: Categories = NO_CATEGORIES,
         *,
         what: str = "the test",
@@ -133,7 +132,7 @@ class TestSample:
             )
 
 
-def read_inputs(X: ArrayLike) -> NDArray[Any]:
+def read_inputs(X: ArrayLike) -> AnyArray:
     """Validate the inputs of a test as numeric columns, of shape (n, d); dates and durations become days."""
     inputs = as_real_array("X", with_days("X", X)[0])
     if inputs.ndim not in (1, 2) or not inputs.size:

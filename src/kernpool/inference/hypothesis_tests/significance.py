@@ -15,8 +15,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import Array
 from kernpool.core import Problem
 from kernpool.inference.hypothesis_tests.base import TestResult, TestSample
 from kernpool.inference.resampling.bootstrap import predicted, predicted_from_others
@@ -27,7 +27,6 @@ from kernpool.smoother import EvaluationPoints, Smoother
 from kernpool.smoother.bias_correction import plane_slopes
 from kernpool.smoother.quadratic_forms import SharedSums, squared_norm
 
-Array = NDArray[np.float64]
 Statistic = Callable[[Array], Array]  # of each column of residuals or outputs, of shape (n, columns)
 
 

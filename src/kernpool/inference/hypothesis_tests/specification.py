@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kernpool._arrays import Array
 from kernpool.core import Categories, Geometry
 from kernpool.data import Encoding, as_bandwidth, is_frame
 from kernpool.data.columns import refuse_other_labels
@@ -19,8 +20,6 @@ from kernpool.inference.hypothesis_tests.significance import zheng_statistic
 from kernpool.inference.resampling.random_draws import as_seed
 from kernpool.kernels import get_kernel, kernel_of_family
 from kernpool.pooling.recipe import Recipe
-
-Array = NDArray[np.float64]
 
 
 class Regressor(Protocol):

@@ -11,8 +11,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import Array, Integers
 from kernpool.core import SINGLE_ROWS, EmptyWindowWarning, Units
 from kernpool.execution.error_messages import abbreviate, as_count, check_choice
 from kernpool.execution.progress import Progress
@@ -22,10 +22,6 @@ from kernpool.inference.resampling.random_draws import LEAST_ROWS, means_of_unit
 from kernpool.inference.variance.standard_errors import InferenceWarning
 from kernpool.smoother import EvaluationPoints, Smoother, nothing_left
 
-Array = NDArray[np.float64]
-
-
-Integers = NDArray[np.int64]
 Statistic = Callable[[Array], Any]
 
 KINDS = (*random_draws.MULTIPLIERS, "residual", "pairs")

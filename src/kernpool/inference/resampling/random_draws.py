@@ -11,13 +11,11 @@ from typing import Any
 
 import numpy as np
 from numpy.random import Generator, Philox
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from kernpool._arrays import AnyArray, Array, Integers
 from kernpool.core import SINGLE_ROWS, Units
 from kernpool.execution.error_messages import abbreviate
-
-Array = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 # Size of a block of columns, to limit memory; each column of a block with few columns takes longer.
 NUMBERS, LEAST_COLUMNS, MOST_COLUMNS = 1 << 23, 8, 64
@@ -125,7 +123,7 @@ def unit_counts(weight: ArrayLike | None, what: str) -> Integers | None:
     return None if np.all(whole == 1.0) else whole.astype(np.int64)
 
 
-def sums_of_units(drawn: NDArray[Any], units: Integers) -> NDArray[Any]:
+def sums_of_units(drawn: AnyArray, units: Integers) -> AnyArray:
     """Sum draws, one for each unit of a row's frequency weight, into one sum per row; zero for weight zero."""
     ends = np.cumsum(units)
     starts = ends - units

@@ -39,14 +39,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import Array, Integers
 from kernpool.core import Exclusion
 from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
 from kernpool.smoother import Estimate, Smoother, Training, WeightTables
-
-Array = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 LEFT_OUT = ("local", "sandwich", "hc3")  # with clusters all three leave clusters out
 OF_CLUSTERS = (*LEFT_OUT, "hc0", "hc1")

@@ -29,12 +29,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import Array, Index, Integers
 from kernpool.smoother import EvaluationPoints, Fitted, Smoother, Training, squared_norm
 from kernpool.smoother.quadratic_forms import Summed
-
-Array = NDArray[np.float64]
 
 NEIGHBOURS = 3
 MORE = 8  # more than needed, to find ties with the farthest
@@ -66,7 +64,7 @@ def nearest_residuals(smoother: Smoother) -> Array:
     return found
 
 
-def _category_coordinates(code: NDArray[np.int64], points: Array) -> Array:
+def _category_coordinates(code: Integers, points: Array) -> Array:
     """Encode categories as coordinates, so that rows of equal categories are nearer than rows of different ones."""
     extent = float(np.linalg.norm(np.ptp(points, axis=0))) if points.size else 0.0
     step = 2.0 * extent + 1.0
@@ -74,9 +72,7 @@ def _category_coordinates(code: NDArray[np.int64], points: Array) -> Array:
     return np.hstack(columns)
 
 
-def _on_a_line(
-    place: Array, mass: Array, total: Array, group: NDArray[np.intp], own: Array, wanted: Array
-) -> tuple[Array, Array]:
+def _on_a_line(place: Array, mass: Array, total: Array, group: Index, own: Array, wanted: Array) -> tuple[Array, Array]:
     """Return total weight and weighted sum of outputs of each row's nearest neighbours, for a single coordinate."""
     x, last = place[:, 0], len(place) - 1
     low, high = group.copy(), group.copy()
@@ -95,9 +91,7 @@ def _on_a_line(
     return count, sums
 
 
-def _in_space(
-    place: Array, mass: Array, total: Array, group: NDArray[np.intp], own: Array, wanted: Array
-) -> tuple[Array, Array]:
+def _in_space(place: Array, mass: Array, total: Array, group: Index, own: Array, wanted: Array) -> tuple[Array, Array]:
     """Return total weight and weighted sum of outputs of each row's nearest neighbours, for several coordinates."""
     from scipy.spatial import KDTree
 

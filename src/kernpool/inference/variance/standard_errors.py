@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import Array, Flags
 from kernpool.core import EmptyWindowWarning, Exclusion, Problem, RankDeficiencyWarning, Units, warn_of_curvature
 from kernpool.execution.error_messages import check_choice
 from kernpool.execution.warnings import warn_of_queries
@@ -32,8 +32,6 @@ from kernpool.inference.variance.dependent_rows import (
 from kernpool.inference.variance.residuals import local_noise, squared_residuals
 from kernpool.pooling.recipe import ReportRank
 from kernpool.smoother import Estimate, EvaluationPoints, Smoother, squared_norm
-
-Array = NDArray[np.float64]
 
 # Squared residuals of each kind of variance; "local" averages them first.
 VARIANCES = {"local": "hc3", "sandwich": "hc3", "nn": "nn", "hc0": "hc0", "hc1": "hc1", "hc2": "hc2", "hc3": "hc3"}
@@ -215,7 +213,7 @@ def warn_of_windows(found: Estimate, columns: int, report_rank: ReportRank | Non
     )
 
 
-def within_range(problem: Problem) -> NDArray[np.bool_]:
+def within_range(problem: Problem) -> Flags:
     """Return which queries are within the range of the keys in every column."""
     query, key = problem.query, problem.key
     return np.asarray(np.all((query >= key.min(axis=0)) & (query <= key.max(axis=0)), axis=1))
