@@ -29,7 +29,7 @@ import numpy as np
 
 from kernpool._arrays import Array
 from kernpool.core import PoolState, Problem
-from kernpool.execution.progress import Progress
+from kernpool.execution import Progress
 from kernpool.execution.threads import vector_bits
 from kernpool.kernels import Exponential, Gaussian, Kernel, NearlyExponential, Polynomial, is_compiled
 from kernpool.kernels.registry import Form

@@ -42,9 +42,8 @@ from kernpool.algorithms.algorithm import Algorithm, Reduce, transform_seconds
 from kernpool.algorithms.brute import brute
 from kernpool.algorithms.tree import tree
 from kernpool.core import PoolState, Problem
-from kernpool.execution.progress import Progress
-from kernpool.execution.threads import cut, run_blocks
-from kernpool.kernels.registry import Gaussian
+from kernpool.execution import Progress, cut, run_blocks
+from kernpool.kernels import Gaussian
 
 Field = NDArray[np.complex128]
 

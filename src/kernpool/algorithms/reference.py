@@ -12,8 +12,7 @@ import numpy as np
 from kernpool._arrays import Array
 from kernpool.algorithms.algorithm import PAIRS_AT_ONCE, Algorithm, Gradients, dense_seconds, may_underflow
 from kernpool.core import PoolState, Problem, empty_state, monomials, solve
-from kernpool.execution.progress import Progress
-from kernpool.execution.threads import cut
+from kernpool.execution import Progress, cut
 
 
 def pair_weights(problem: Problem) -> tuple[Array, Array]:

@@ -16,7 +16,7 @@ import numpy as np
 from kernpool._arrays import Array, Flags, Index
 from kernpool.algorithms.brute import brute
 from kernpool.core import PoolState, Problem, column_range
-from kernpool.execution.warnings import warn_caller
+from kernpool.execution import warn_caller
 
 Rows = Index
 

@@ -51,11 +51,8 @@ from typing import NamedTuple
 import numpy as np
 
 from kernpool._arrays import Array, Flags, Index
-from kernpool.core import EmptyWindowWarning, Exclusion, Problem, fill_in_silence
-from kernpool.core.exclusion import sums_of_others
-from kernpool.execution.progress import Progress
-from kernpool.execution.threads import cut
-from kernpool.execution.warnings import warn_caller
+from kernpool.core import EmptyWindowWarning, Exclusion, Problem, fill_in_silence, sums_of_others
+from kernpool.execution import Progress, cut, warn_caller
 from kernpool.pooling import Sums, choose, limit_values
 
 ROUNDING = 1e-7

@@ -16,7 +16,7 @@ from kernpool._arrays import AnyArray, Array, Index
 from kernpool.bandwidth.rules_of_thumb import RULES
 from kernpool.bandwidth.search.setup import TrainingRows
 from kernpool.core import Exclusion
-from kernpool.execution.warnings import warn_caller
+from kernpool.execution import warn_caller
 
 Hashes = NDArray[np.uint64]
 

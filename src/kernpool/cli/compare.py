@@ -27,9 +27,8 @@ from kernpool.estimators import (
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
 )
-from kernpool.execution.progress import current_progress, progress_bar, report_progress
+from kernpool.execution import current_progress, progress_bar, report_progress, resolve_n_jobs
 from kernpool.execution.text_table import columns_of_text
-from kernpool.execution.threads import resolve_n_jobs
 
 Folds = list[tuple[Index, Index]]  # rows of the fit and of the test
 

@@ -8,8 +8,7 @@ from kernpool.cli.fit import build_model, fit_rows
 from kernpool.cli.info import load_named
 from kernpool.cli.tables import TrainingTable, open_table
 from kernpool.cli.terminal import UsageError, given, print_json, refuse, say
-from kernpool.data.array_validation import TableError
-from kernpool.data.atomic_files import refuse_existing
+from kernpool.data import TableError, refuse_existing
 from kernpool.explorer import Explorer, explore
 from kernpool.explorer.explorer_model import GENERATORS
 

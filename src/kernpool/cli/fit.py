@@ -15,7 +15,7 @@ import numpy as np
 from kernpool.cli.info import describe_fit
 from kernpool.cli.tables import TrainingTable, training_rows
 from kernpool.cli.terminal import given, print_json, refuse, say
-from kernpool.data.atomic_files import refuse_existing, whole_file
+from kernpool.data import refuse_existing, whole_file
 from kernpool.data.encoding import COLUMN_CHECKS
 from kernpool.displays import PartialDisplay, cover_glyphs, import_pyplot
 from kernpool.estimators import (
@@ -27,11 +27,9 @@ from kernpool.estimators import (
 )
 from kernpool.estimators.model import holder_of
 from kernpool.estimators.persistence import check_model_file, save_model
-from kernpool.execution.progress import progress_bar
-from kernpool.execution.text_table import lines_of
+from kernpool.execution import lines_of, progress_bar
 from kernpool.inference import InferenceWarning
-from kernpool.pooling import choose
-from kernpool.pooling.widths import Nearest
+from kernpool.pooling import Nearest, choose
 
 Report = dict[str, Any]
 

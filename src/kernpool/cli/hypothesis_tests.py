@@ -10,7 +10,7 @@ import numpy as np
 from kernpool.cli.info import load_named, need_method
 from kernpool.cli.tables import choose_features, complete_rows, open_table
 from kernpool.cli.terminal import given, need_output, print_json, say_notes
-from kernpool.execution.progress import progress_bar
+from kernpool.execution import progress_bar
 from kernpool.inference import SignificanceTable, TestResult, specification_test
 
 RESAMPLING = ("n_resamples", "random_state")  # arguments of all tests

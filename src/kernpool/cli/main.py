@@ -13,7 +13,6 @@ from importlib import import_module
 
 from kernpool.cli.options import COMMANDS, build_parser
 from kernpool.cli.terminal import UsageError, describe, in_options, json_line, say
-from kernpool.execution.progress import silence
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -44,6 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             run = getattr(import_module(f"kernpool.cli.{module}"), function)
             if hasattr(options, "force"):
                 import_module("kernpool.cli.tables").refuse_inputs_as_outputs(options)
+            silence = import_module("kernpool.execution.progress").silence
             with silence() if vars(options).get("quiet") or options.json else nullcontext():
                 run(options)
     except KeyboardInterrupt:

@@ -16,11 +16,10 @@ import numpy as np
 from kernpool._arrays import AnyArray
 from kernpool.cli.table_files import MISSING, Table, input_format, read_table, table_format, without_codes
 from kernpool.cli.terminal import given, refuse, say_notes
-from kernpool.data import TIME_KINDS, Chunks, MixedTable, TableError, Times, in_words
+from kernpool.data import COLUMN_OPTIONS, TIME_KINDS, Chunks, MixedTable, TableError, Times, in_words
 from kernpool.data.atomic_files import is_same_file
 from kernpool.data.chunks.parquet import ParquetChunks
 from kernpool.data.chunks.sources import NpyChunks
-from kernpool.data.encoding import COLUMN_OPTIONS
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.persistence import referred_files
 

@@ -36,8 +36,8 @@ import numpy as np
 
 from kernpool._arrays import Array, Index
 from kernpool.core import SINGLE_ROWS, Units
-from kernpool.execution.error_messages import as_level
-from kernpool.smoother.linear_smoother import EvaluationPoints, Smoother
+from kernpool.execution import as_level
+from kernpool.smoother import EvaluationPoints, Smoother
 
 Origin = Literal["given", "found", "unsearched", "repeated"]
 Bounds = tuple[Array, Array, Array]  # centers, lower and upper limits, (m, c); limits are infinite where unbounded

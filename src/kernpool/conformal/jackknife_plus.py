@@ -29,7 +29,7 @@ import numpy as np
 
 from kernpool._arrays import Array, Integers
 from kernpool.conformal.calibration import Bounds, Calibration, ConformalProblem, upper_rank, upper_statistic
-from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
+from kernpool.execution import cut, resolve_n_jobs, run_blocks
 from kernpool.inference.resampling.random_draws import as_seed, generator
 from kernpool.smoother.deletion import Designs
 

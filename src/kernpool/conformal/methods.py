@@ -18,9 +18,8 @@ import numpy as np
 from kernpool.conformal import jackknife_plus, split_conformal
 from kernpool.conformal.calibration import COPIED, SLACK, Bounds, ConformalProblem, least_rows, upper_rank
 from kernpool.core import SINGLE_ROWS, Units
-from kernpool.execution.error_messages import check_choice
+from kernpool.execution import check_choice, warn_caller, warn_of_queries
 from kernpool.execution.interval import Interval
-from kernpool.execution.warnings import warn_caller, warn_of_queries
 from kernpool.inference import InferenceWarning
 
 

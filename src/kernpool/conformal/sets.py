@@ -33,8 +33,8 @@ import numpy as np
 
 from kernpool._arrays import AnyArray, Array, Flags, Index, Integers
 from kernpool.conformal.calibration import COPIED, SLACK, least_rows, upper_rank, upper_statistic
-from kernpool.execution.text_table import ROWS, PrintedResult, frame_of, listed, names_of, printed_table
-from kernpool.execution.warnings import warn_caller
+from kernpool.execution import ROWS, PrintedResult, frame_of, names_of, printed_table, warn_caller
+from kernpool.execution.text_table import listed
 from kernpool.inference import InferenceWarning
 from kernpool.smoother import Smoother
 

@@ -32,7 +32,7 @@ import numpy as np
 from kernpool._arrays import Array
 from kernpool.conformal.calibration import Bounds, ConformalProblem, upper_statistic
 from kernpool.distribution import ArrayOutcomes, Quantiles
-from kernpool.smoother.linear_smoother import EvaluationPoints, Smoother
+from kernpool.smoother import EvaluationPoints, Smoother
 
 NO_SCALE = (
     "too many rows have no other row in their window, or have residuals where all rows around them have none, as "

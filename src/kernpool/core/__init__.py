@@ -12,12 +12,14 @@ from kernpool.core.batch import Stack
 from kernpool.core.exclusion import SINGLE_ROWS, ExcludedPairs, Exclusion, Units, sums_of_others
 from kernpool.core.input_validation import Keys, Rows, as_tol, centered, checked_rows, column_range, in_unit
 from kernpool.core.local_fit import LocalFit, RankDeficiencyWarning, solve, warn_of_curvature, with_ridge
+from kernpool.core.medians import weighted_median
 from kernpool.core.moments import MOST_COLUMNS, Layout, check_degree, monomials
 from kernpool.core.pair_factors import NO_CATEGORIES, Categories, Factors
 from kernpool.core.problem import FLOAT64, FLOAT64_EPSILON, Problem
 from kernpool.core.robust_weights import Reweighting
 from kernpool.core.similarity import CARTESIAN, Geometry, KernelLogits
 from kernpool.core.state import (
+    Empty,
     EmptyWindowWarning,
     PoolState,
     check_empty,
@@ -35,6 +37,7 @@ __all__ = [
     "NO_CATEGORIES",
     "SINGLE_ROWS",
     "Categories",
+    "Empty",
     "EmptyWindowWarning",
     "ExcludedPairs",
     "Exclusion",
@@ -66,5 +69,6 @@ __all__ = [
     "solve",
     "sums_of_others",
     "warn_of_curvature",
+    "weighted_median",
     "with_ridge",
 ]

@@ -15,8 +15,7 @@ import numpy as np
 from kernpool._arrays import AnyArray, Array, Integers
 from kernpool.core.input_validation import checked_rows
 from kernpool.core.problem import Problem
-from kernpool.data import array_validation
-from kernpool.data.columns import labels_of, order_of_columns, refuse_other_labels
+from kernpool.data import array_validation, labels_of, order_of_columns, refuse_other_labels
 
 
 class Stack(NamedTuple):

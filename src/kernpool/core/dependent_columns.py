@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from kernpool._arrays import Array, Flags, Index
 from kernpool.core.local_fit import RANK_TOLERANCE, RankDeficiencyWarning, warn_of_rank
-from kernpool.execution.warnings import warn_caller, warn_of_queries
+from kernpool.execution import warn_caller, warn_of_queries
 
 ColumnSets = list[tuple[list[int], int]]
 

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from kernpool._arrays import Array, Codes, Flags, Index
-from kernpool.data.encoding import label_codes
+from kernpool.data import label_codes
 
 Some = slice | Index | Flags
 

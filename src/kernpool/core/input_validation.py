@@ -16,10 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernpool._arrays import Array, Flags, Index, Integers
 from kernpool.core.similarity import CARTESIAN, Geometry
-from kernpool.data import array_validation
-from kernpool.data.columns import labels_of, order_of_columns
-from kernpool.execution.error_messages import abbreviate, check_flag
-from kernpool.execution.warnings import warn_caller
+from kernpool.data import array_validation, labels_of, order_of_columns
+from kernpool.execution import abbreviate, check_flag, warn_caller
 
 FLOAT64: np.dtype[Any] = np.dtype(np.float64)
 EPSILON = float(np.finfo(np.float64).eps)

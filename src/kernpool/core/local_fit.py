@@ -70,9 +70,7 @@ from numpy.typing import ArrayLike
 from kernpool._arrays import Array, Flags, Index
 from kernpool.core.moments import Layout, monomials
 from kernpool.core.state import PoolState
-from kernpool.execution.error_messages import abbreviate
-from kernpool.execution.threads import blas_threads
-from kernpool.execution.warnings import warn_of_queries
+from kernpool.execution import abbreviate, blas_threads, warn_of_queries
 
 RANK_TOLERANCE = float(np.finfo(np.float64).eps ** 0.5)
 COLUMNS_FOR_CHOLESKY = 10  # fewer are eliminated in step, for all rows at once

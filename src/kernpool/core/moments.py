@@ -35,7 +35,7 @@ import numpy as np
 
 from kernpool._arrays import Array
 from kernpool.core.state import PoolState
-from kernpool.execution.error_messages import abbreviate
+from kernpool.execution import abbreviate
 
 Monomial = tuple[int, ...]  # which offsets are multiplied, ascending
 

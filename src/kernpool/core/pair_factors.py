@@ -17,7 +17,7 @@ from itertools import pairwise
 import numpy as np
 
 from kernpool._arrays import Array, Codes, Index
-from kernpool.kernels.categorical import CategoricalKernel
+from kernpool.kernels import CategoricalKernel
 
 Some = slice | Index
 

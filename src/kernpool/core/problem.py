@@ -22,8 +22,7 @@ from kernpool.core.moments import Layout, check_degree, layout_of
 from kernpool.core.pair_factors import Factors
 from kernpool.core.similarity import CARTESIAN, Geometry, KernelLogits
 from kernpool.core.state import PoolState
-from kernpool.data import array_validation
-from kernpool.data.columns import refuse_other_labels
+from kernpool.data import array_validation, refuse_other_labels
 from kernpool.kernels import Kernel, get_kernel
 
 Made = TypeVar("Made")

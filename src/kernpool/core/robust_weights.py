@@ -15,7 +15,7 @@ import numpy as np
 from kernpool._arrays import Array
 from kernpool.core.medians import weighted_median
 from kernpool.core.state import PoolState
-from kernpool.execution.warnings import warn_of_queries
+from kernpool.execution import warn_of_queries
 
 NORMAL = 1.4826  # standard deviation of normal noise in median magnitudes
 HUBER = 1.345  # standard deviations from which on Huber weights fall: 95 percent efficient

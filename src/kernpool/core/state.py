@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool._arrays import Array, Flags, Index
-from kernpool.execution.error_messages import check_choice
-from kernpool.execution.warnings import queries_in_words, warn_caller, warn_of_queries
+from kernpool.execution import check_choice, warn_caller, warn_of_queries
+from kernpool.execution.warnings import queries_in_words
 
 Empty = Literal["nan", "nearest", "mean", "zero", "raise"]
 Fill = Callable[[Index], Array]

@@ -8,6 +8,7 @@ pooled otherwise than as they are, such as points on circles. `dates.py` convert
 """
 
 from kernpool.data.array_validation import (
+    INFINITE,
     TableError,
     as_bandwidth,
     as_key_weight,
@@ -16,7 +17,9 @@ from kernpool.data.array_validation import (
     import_parquet,
     in_words,
     refuse_foreign,
+    unshared,
 )
+from kernpool.data.atomic_files import refuse_existing, whole_file
 from kernpool.data.chunks import Chunk, Chunks, open_chunks
 from kernpool.data.chunks.base import ArrayChunks
 from kernpool.data.columns import (
@@ -26,16 +29,21 @@ from kernpool.data.columns import (
     is_arrow_table,
     is_frame,
     labels_of,
+    labels_of_rows,
+    order_of_columns,
     plain_label,
     refuse_other_columns,
+    refuse_other_labels,
     series_as_frame,
     with_days,
 )
 from kernpool.data.dates import TIME_KINDS, Times
-from kernpool.data.encoding import Encoding
+from kernpool.data.encoding import COLUMN_OPTIONS, Encoding, label_codes
 from kernpool.data.suspect_columns import SuspectColumnWarning, row_labels
 
 __all__ = [
+    "COLUMN_OPTIONS",
+    "INFINITE",
     "TIME_KINDS",
     "ArrayChunks",
     "Chunk",
@@ -55,12 +63,19 @@ __all__ = [
     "in_words",
     "is_arrow_table",
     "is_frame",
+    "label_codes",
     "labels_of",
+    "labels_of_rows",
     "open_chunks",
+    "order_of_columns",
     "plain_label",
+    "refuse_existing",
     "refuse_foreign",
     "refuse_other_columns",
+    "refuse_other_labels",
     "row_labels",
     "series_as_frame",
+    "unshared",
+    "whole_file",
     "with_days",
 ]

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernpool._arrays import AnyArray, Array
-from kernpool.execution.error_messages import abbreviate
+from kernpool.execution import abbreviate
 
 LARGEST_INTEGER = 1 << 53  # float64 holds all integers up to here
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from kernpool._arrays import AnyArray, Array
 from kernpool.data.columns import is_column
-from kernpool.execution.error_messages import abbreviate
+from kernpool.execution import abbreviate
 
 EARTH_RADIUS = 6371.0088  # km, the mean radius of the International Union of Geodesy and Geophysics
 POLE = 90.0

@@ -35,7 +35,7 @@ from kernpool._arrays import AnyArray, Index
 from kernpool.data import array_validation
 from kernpool.data.array_validation import arrow_numbers, is_missing, is_real
 from kernpool.data.dates import TIME_KINDS, TimeKind, Times, times_of
-from kernpool.execution.error_messages import abbreviate
+from kernpool.execution import abbreviate
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,8 +31,7 @@ from kernpool.data.columns import (
     refuse_other_columns,
 )
 from kernpool.data.dates import TIME_KINDS
-from kernpool.execution.error_messages import abbreviate, check_choice
-from kernpool.execution.warnings import warn_caller
+from kernpool.execution import abbreviate, check_choice, warn_caller
 
 LEVELS_SHOWN = 20
 

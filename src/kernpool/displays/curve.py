@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kernpool._arrays import Array
-from kernpool.data.columns import refuse_other_labels
+from kernpool.data import refuse_other_labels
 from kernpool.displays import drawing
 from kernpool.displays.inputs import Section, target_name
-from kernpool.execution.error_messages import check_choice
+from kernpool.execution import check_choice
 from kernpool.inference import InferenceWarning
 
 if TYPE_CHECKING:

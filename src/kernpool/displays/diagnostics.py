@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kernpool._arrays import AnyArray, Array
-from kernpool.bandwidth.rules_of_thumb import rule_of_thumb
+from kernpool.bandwidth import rule_of_thumb
 from kernpool.displays import drawing
 from kernpool.displays.inputs import TrainingSamples, target_name
 from kernpool.estimators.limits import refuse
-from kernpool.execution.error_messages import as_count
-from kernpool.execution.text_table import names_of
-from kernpool.pooling.pool import pool
+from kernpool.execution import as_count, names_of
+from kernpool.pooling import pool
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -16,10 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kernpool._arrays import AnyArray, Array, Index
-from kernpool.data import refuse_foreign
-from kernpool.data.columns import refuse_other_labels
-from kernpool.execution.error_messages import abbreviate
-from kernpool.execution.warnings import warn_caller
+from kernpool.data import refuse_foreign, refuse_other_labels
+from kernpool.execution import abbreviate, warn_caller
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

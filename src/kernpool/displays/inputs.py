@@ -13,13 +13,11 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from kernpool._arrays import Array, Flags, Integers
-from kernpool.core.medians import weighted_median
-from kernpool.core.state import EmptyWindowWarning
-from kernpool.data import TIME_KINDS, Encoding, MixedTable, Times, refuse_foreign, series_as_frame
-from kernpool.data.columns import refuse_other_labels
+from kernpool.core import EmptyWindowWarning, weighted_median
+from kernpool.data import TIME_KINDS, Encoding, MixedTable, Times, refuse_foreign, refuse_other_labels, series_as_frame
 from kernpool.displays.drawing import as_numbers, check_length, evenly, first_name, index_of, method_of
 from kernpool.estimators.model import holder_of
-from kernpool.execution.error_messages import as_count
+from kernpool.execution import as_count
 
 Rows = Flags
 PER_BANDWIDTH, FEWEST, MOST = 8, 200, 4000  # points of a grid

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from kernpool._arrays import Array
 from kernpool.displays import drawing
-from kernpool.execution.error_messages import abbreviate
+from kernpool.execution import abbreviate
 from kernpool.kernels import Kernel, get_kernel
 
 

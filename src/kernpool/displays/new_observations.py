@@ -14,12 +14,11 @@ from numpy.typing import ArrayLike
 from scipy.special import betaincinv
 
 from kernpool._arrays import AnyArray, Array, Flags, Integers
-from kernpool.data import as_real_array, refuse_foreign, with_days
-from kernpool.data.columns import refuse_other_labels
+from kernpool.data import as_real_array, refuse_foreign, refuse_other_labels, with_days
 from kernpool.displays import drawing
 from kernpool.displays.inputs import Section, target_name
 from kernpool.distribution import as_levels
-from kernpool.execution.error_messages import abbreviate, as_count, as_level
+from kernpool.execution import abbreviate, as_count, as_level
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -20,8 +20,7 @@ from kernpool._arrays import Array, Index
 from kernpool.displays import drawing
 from kernpool.displays.curve import CENTER, differs_visibly
 from kernpool.displays.inputs import Section, TrainingSamples, target_name
-from kernpool.execution.error_messages import as_level, check_choice
-from kernpool.execution.warnings import warn_caller
+from kernpool.execution import as_level, check_choice, warn_caller
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from kernpool.data.columns import refuse_other_labels
-from kernpool.data.encoding import label_codes
+from kernpool.data import label_codes, refuse_other_labels
 from kernpool.estimators import LocalLinearRegressor
-from kernpool.execution.error_messages import as_count, check_choice, explain_calls
+from kernpool.execution import as_count, check_choice, explain_calls
 
 
 @explain_calls

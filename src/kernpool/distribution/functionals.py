@@ -25,7 +25,7 @@ from kernpool.distribution.scoring_rules import known_crps
 from kernpool.distribution.smoothed_cdf import known_smooth, known_smooth_quantiles, normal_density
 from kernpool.distribution.weighted_cdf import FAR, TwoSidedSums, ranks, two_sided_sums
 from kernpool.distribution.weighted_quantile import KernelWeights, bare, known_quantiles
-from kernpool.execution.progress import Progress, current_progress
+from kernpool.execution import Progress, current_progress
 from kernpool.pooling import Answer, MapReduce, QueryBatch, Question, Recipe, Source, limit_problem, merge_states
 
 

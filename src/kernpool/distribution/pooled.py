@@ -24,10 +24,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import binom
 
 from kernpool._arrays import Array
-from kernpool.core import FLOAT64
-from kernpool.core.state import Empty
-from kernpool.data import Chunks, as_real_array, refuse_foreign
-from kernpool.data.columns import refuse_other_labels
+from kernpool.core import FLOAT64, Empty
+from kernpool.data import Chunks, as_real_array, refuse_foreign, refuse_other_labels
 from kernpool.distribution.functionals import (
     ArrayOutcomes,
     DistributionFunction,
@@ -37,11 +35,10 @@ from kernpool.distribution.functionals import (
 )
 from kernpool.distribution.scoring_rules import numeric_y_bandwidth
 from kernpool.distribution.weighted_quantile import as_levels
-from kernpool.execution.error_messages import explain_calls
-from kernpool.execution.progress import Progress, progress_of_part
+from kernpool.execution import Progress, explain_calls
+from kernpool.execution.progress import progress_of_part
 from kernpool.kernels import Kernel
-from kernpool.pooling import ArrayPairs, Recipe, Source, as_pairs, choose
-from kernpool.pooling.widths import Nearest
+from kernpool.pooling import ArrayPairs, Nearest, Recipe, Source, as_pairs, choose
 
 
 def as_thresholds(y: Any, m: int, outputs: int = 1, *, several: bool = False) -> tuple[Array, bool]:

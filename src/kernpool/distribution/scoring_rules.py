@@ -23,11 +23,9 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from kernpool._arrays import Array, Flags, Index
-from kernpool.core.medians import weighted_median
-from kernpool.core.problem import Problem
+from kernpool.core import Problem, weighted_median
 from kernpool.distribution.weighted_quantile import sum_over_pairs
-from kernpool.execution.error_messages import abbreviate, as_count
-from kernpool.execution.warnings import warn_caller
+from kernpool.execution import abbreviate, as_count, warn_caller
 from kernpool.pooling import Recipe, weight_rows
 
 

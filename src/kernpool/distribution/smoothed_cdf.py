@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from kernpool._arrays import Array, Flags, Index
-from kernpool.core.problem import Problem
+from kernpool.core import Problem
 from kernpool.distribution.weighted_quantile import bare, known_quantiles, sum_over_pairs
 from kernpool.pooling import Recipe, sum_problem
 

@@ -21,7 +21,7 @@ from kernpool._arrays import Array, Index
 from kernpool.algorithms.reference import pair_weights
 from kernpool.core import PoolState, Problem, empty_state
 from kernpool.distribution.weighted_quantile import FEWEST_KEYS, QUICK_PAIRS, bare, is_small
-from kernpool.execution.threads import cut
+from kernpool.execution import cut
 from kernpool.pooling import Recipe, sum_problem
 
 PAIRS = 1 << 18  # in one table

@@ -35,8 +35,7 @@ from kernpool.algorithms.algorithm import may_underflow
 from kernpool.algorithms.reference import pair_weights
 from kernpool.core import PoolState, Problem, empty_state
 from kernpool.data import as_real_array
-from kernpool.execution.progress import Progress
-from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
+from kernpool.execution import Progress, cut, resolve_n_jobs, run_blocks
 from kernpool.kernels import Kernel, is_compiled
 from kernpool.pooling import Recipe, choose, sum_problem, weight_rows
 

@@ -16,7 +16,7 @@ from sklearn.base import ClassifierMixin
 from kernpool._arrays import AnyArray
 from kernpool.bandwidth.criteria import prior_of_others, prior_share
 from kernpool.core import Exclusion
-from kernpool.data.chunks.base import Chunks
+from kernpool.data import Chunks
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.methods.classification import ClassProbabilities, ClassSets, class_prior
 from kernpool.estimators.model import check_parameters, with_parameters

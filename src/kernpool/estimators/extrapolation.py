@@ -10,12 +10,13 @@ from typing import cast
 import numpy as np
 
 from kernpool._arrays import AnyArray, Array
-from kernpool.core.medians import weighted_median
-from kernpool.data.chunks.base import Chunk, joined_ranges, range_of
+from kernpool.core import weighted_median
+from kernpool.data import Chunk, Encoding
+from kernpool.data.chunks.base import joined_ranges, range_of
 from kernpool.data.dates import in_words
-from kernpool.data.encoding import Cuts, Encoding
-from kernpool.execution.warnings import warn_of_queries
-from kernpool.inference.variance.standard_errors import ExtrapolationWarning
+from kernpool.data.encoding import Cuts
+from kernpool.execution import warn_of_queries
+from kernpool.inference import ExtrapolationWarning
 from kernpool.kernels import Kernel, get_kernel
 from kernpool.pooling import Source
 from kernpool.smoother import Smoother

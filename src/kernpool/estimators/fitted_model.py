@@ -14,8 +14,7 @@ from kernpool._arrays import AnyArray, Array, Codes
 from kernpool.bandwidth import TrainingRows
 from kernpool.bandwidth.search import Found
 from kernpool.core import Categories, Exclusion, Geometry, Keys
-from kernpool.data.chunks.base import Chunks
-from kernpool.data.columns import refuse_other_labels
+from kernpool.data import Chunks, refuse_other_labels
 from kernpool.estimators.model import FittedModel
 from kernpool.inference.model_summary import ColumnSummary
 from kernpool.pooling import Recipe, Sums, finalize

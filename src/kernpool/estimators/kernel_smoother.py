@@ -14,7 +14,7 @@ from kernpool._arrays import AnyArray, Array, Codes
 from kernpool.bandwidth import LeaveOneOut, TrainingRows, warn_of_copies
 from kernpool.core import Exclusion, Geometry, check_degree
 from kernpool.core.dependent_columns import RankNotes
-from kernpool.data.array_validation import unshared
+from kernpool.data import unshared
 from kernpool.estimators.bandwidth import choose_windows
 from kernpool.estimators.expected_error import expected_error
 from kernpool.estimators.extrapolation import Extent
@@ -23,7 +23,7 @@ from kernpool.estimators.limits import PARTS, refuse, smoother_of
 from kernpool.estimators.methods.prediction import PredictionBase, prediction_at
 from kernpool.estimators.model import FittedModel, NamedCalls, as_fitted
 from kernpool.estimators.training_rows import frequencies
-from kernpool.pooling.widths import Nearest
+from kernpool.pooling import Nearest
 from kernpool.smoother import Smoother
 
 

@@ -9,11 +9,11 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from kernpool.data.encoding import COLUMN_OPTIONS
+from kernpool.data import COLUMN_OPTIONS
 from kernpool.estimators.model import FittedModel
-from kernpool.execution.error_messages import abbreviate
+from kernpool.execution import abbreviate
 from kernpool.kernels import get_kernel
-from kernpool.pooling.widths import Nearest
+from kernpool.pooling import Nearest
 from kernpool.smoother import Smoother
 
 IN_MEMORY = "fit it to arrays, such as a sample of the rows, with bandwidth=model.bandwidth_"

@@ -21,16 +21,16 @@ from kernpool.bandwidth import CRITERIA, RULES, LeaveOneOut
 from kernpool.core import NO_CATEGORIES, Categories, Exclusion, Reweighting
 from kernpool.core.dependent_columns import RankNotes
 from kernpool.core.state import EMPTIES
-from kernpool.data.encoding import COLUMN_CHECKS, Encoding
-from kernpool.execution import progress
-from kernpool.execution.error_messages import abbreviate, check_choice, describe_call, did_you_mean
-from kernpool.execution.threads import resolve_n_jobs
-from kernpool.inference.resampling.random_draws import as_random
+from kernpool.data import Encoding
+from kernpool.data.encoding import COLUMN_CHECKS
+from kernpool.execution import abbreviate, check_choice, progress, resolve_n_jobs
+from kernpool.execution.error_messages import describe_call, did_you_mean
+from kernpool.inference import as_random
 from kernpool.kernels import Kernel, get_kernel, kernel_of_family
 from kernpool.kernels.categorical import FAMILIES
 from kernpool.kernels.registry import is_registered
-from kernpool.pooling import Source
-from kernpool.pooling.widths import Floor, Nearest, Window
+from kernpool.pooling import Floor, Nearest, Source
+from kernpool.pooling.widths import Window
 from kernpool.smoother import Smoother, StoredModel
 
 Fitted = TypeVar("Fitted", bound="FittedModel")

@@ -23,9 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernpool.bandwidth import BandwidthSearch
 from kernpool.core import Exclusion, Reweighting
-from kernpool.data import Encoding, plain_label
-from kernpool.data.array_validation import TableError
-from kernpool.data.atomic_files import refuse_existing, whole_file
+from kernpool.data import Encoding, TableError, plain_label, refuse_existing, whole_file
 from kernpool.data.chunks.sources import reopen
 from kernpool.data.column_options import OPTIONS, PooledColumn
 from kernpool.data.columns import all_text
@@ -42,7 +40,7 @@ from kernpool.estimators.stacking.kernel_ridge import KernelRidge, Spectrum
 from kernpool.estimators.stacking.ridge_kernels import AnovaKernel, ColumnKernel, LaplaceKernel
 from kernpool.estimators.stacking.stack import FittedStack, ScoreCalibration
 from kernpool.estimators.stacking.standard_columns import StandardColumns
-from kernpool.execution.error_messages import abbreviate
+from kernpool.execution import abbreviate
 from kernpool.pooling import ChunkPairs, Floor, Nearest
 
 HEADER, VERSION = "kernpool.json", 2  # of a robust fit version 1 has weights under another name

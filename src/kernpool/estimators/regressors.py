@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 
 from kernpool._arrays import Array, Flags, Index
-from kernpool.core.local_fit import warn_of_curvature
-from kernpool.data.chunks.base import Chunks
+from kernpool.core import warn_of_curvature
+from kernpool.data import Chunks
 from kernpool.estimators.fitted_model import points_of, pooled_from, read_query
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.methods.bootstrap import BootstrapMethods
@@ -26,8 +26,7 @@ from kernpool.estimators.methods.row_order import exclusion_of, warn_of_correlat
 from kernpool.estimators.model import as_fitted, check_parameters, with_parameters
 from kernpool.estimators.stored_rows import fit_stored, predict_lazily
 from kernpool.estimators.training_rows import Scoring, as_stored, is_on_dask, read_rows
-from kernpool.execution.error_messages import check_flag
-from kernpool.execution.progress import current_progress
+from kernpool.execution import check_flag, current_progress
 from kernpool.kernels import get_kernel
 from kernpool.smoother import Smoother
 

@@ -31,20 +31,18 @@ from scipy.optimize import minimize_scalar
 from sklearn.utils import check_random_state
 
 from kernpool._arrays import Array, Flags
-from kernpool.bandwidth import TrainingRows
-from kernpool.bandwidth.rules_of_thumb import RULES
-from kernpool.bandwidth.search import BandwidthSearch, Found, SearchOptions, distinct_rows
+from kernpool.bandwidth import RULES, BandwidthSearch, SearchOptions, TrainingRows
+from kernpool.bandwidth.search import Found, distinct_rows
 from kernpool.bandwidth.search.held_out import rescale_to_all_rows
 from kernpool.bandwidth.search.objective import cost_of_empty, narrowest, widest_minimum
 from kernpool.bandwidth.search.setup import candidates
-from kernpool.core import Categories, Reweighting
+from kernpool.core import Categories, Reweighting, weighted_median
 from kernpool.core.input_validation import column_spread
-from kernpool.core.medians import weighted_median
 from kernpool.core.robust_weights import NORMAL, least_scale
 from kernpool.estimators.fitted_model import smoother_of_rows
 from kernpool.estimators.model import FittedModel
-from kernpool.execution.warnings import warn_caller
-from kernpool.pooling.widths import Floor, Nearest
+from kernpool.execution import warn_caller
+from kernpool.pooling import Floor, Nearest
 from kernpool.smoother import Smoother
 
 TUKEY = 4.685  # standard deviations at which the bounded loss becomes constant

@@ -17,7 +17,7 @@ from kernpool.estimators.bandwidth import DEFAULT_SEARCH_ROWS, bandwidth_of_samp
 from kernpool.estimators.extrapolation import Extent, Ranges
 from kernpool.estimators.limits import refuse, refuse_stored
 from kernpool.estimators.model import FittedModel, check_parameters
-from kernpool.execution.progress import current_progress
+from kernpool.execution import current_progress
 from kernpool.pooling import Source
 
 

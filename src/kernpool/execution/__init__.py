@@ -8,9 +8,37 @@ long, `warnings.py` attributes warnings to the calling line, `error_messages.py`
 
 import os
 
-from kernpool.execution.progress import report_progress
+from kernpool.execution.error_messages import abbreviate, as_count, as_level, check_choice, check_flag, explain_calls
+from kernpool.execution.progress import Progress, current_progress, progress_bar, report_progress
+from kernpool.execution.text_table import ROWS, PrintedResult, frame_of, lines_of, names_of, printed_table
+from kernpool.execution.threads import blas_threads, cut, resolve_n_jobs, run_blocks, weighted_sum
+from kernpool.execution.warnings import warn_caller, warn_of_queries
 
-__all__ = ["report_progress"]
+__all__ = [
+    "ROWS",
+    "PrintedResult",
+    "Progress",
+    "abbreviate",
+    "as_count",
+    "as_level",
+    "blas_threads",
+    "check_choice",
+    "check_flag",
+    "current_progress",
+    "cut",
+    "explain_calls",
+    "frame_of",
+    "lines_of",
+    "names_of",
+    "printed_table",
+    "progress_bar",
+    "report_progress",
+    "resolve_n_jobs",
+    "run_blocks",
+    "warn_caller",
+    "warn_of_queries",
+    "weighted_sum",
+]
 
 # What Numba's functions call while they compile would not be compiled either, and intrinsics run nowhere else.
 if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":

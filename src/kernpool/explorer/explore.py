@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kernpool.data.atomic_files import whole_file
-from kernpool.data.columns import refuse_other_labels
+from kernpool.data import refuse_other_labels, whole_file
 from kernpool.datasets import RegressionSample
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
-from kernpool.execution.error_messages import abbreviate, check_choice
+from kernpool.execution import abbreviate, check_choice
 from kernpool.explorer.explorer_model import ExplorerModel, Truth, render_page, subject_of_generator, subject_of_model
 
 LANGUAGES = ("en", "zh")

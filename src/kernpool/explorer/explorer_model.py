@@ -23,16 +23,16 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from kernpool._arrays import Array, Index
-from kernpool.data.array_validation import INFINITE
+from kernpool.data import INFINITE
 from kernpool.datasets import make_sine_linear, make_sine_power
 from kernpool.estimators import LocalLinearRegressor, NadarayaWatsonClassifier, NadarayaWatsonRegressor
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.limits import refuse
 from kernpool.estimators.methods.row_order import is_ordered
 from kernpool.estimators.model import as_fitted
-from kernpool.execution.error_messages import abbreviate, check_choice
+from kernpool.execution import abbreviate, check_choice
 from kernpool.kernels import BUILT_IN, COMPILED, Kernel, get_kernel
-from kernpool.pooling.widths import Nearest
+from kernpool.pooling import Nearest
 
 Truth = Callable[[Array], ArrayLike] | tuple[ArrayLike, ArrayLike]
 

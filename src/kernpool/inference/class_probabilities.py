@@ -42,9 +42,9 @@ from functools import cached_property
 import numpy as np
 
 from kernpool._arrays import Array, Flags
-from kernpool.bandwidth.criteria import priors_of_others
-from kernpool.core.state import EmptyWindowWarning
-from kernpool.execution.warnings import warn_of_queries
+from kernpool.bandwidth import priors_of_others
+from kernpool.core import EmptyWindowWarning
+from kernpool.execution import warn_of_queries
 from kernpool.inference.variance.residuals import fit_squares
 from kernpool.inference.variance.standard_errors import LOST, ROUNDED, TOO_FAR, ExtrapolationWarning, within_range
 from kernpool.smoother import EvaluationPoints, Fitted, Smoother, squared_norm

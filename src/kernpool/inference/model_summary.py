@@ -30,26 +30,26 @@ from typing import Any
 import numpy as np
 
 from kernpool._arrays import AnyArray, Array, Flags, Integers
-from kernpool.bandwidth.criteria import CRITERIA
-from kernpool.core.medians import weighted_median
-from kernpool.execution.error_messages import as_count
-from kernpool.execution.text_table import (
+from kernpool.bandwidth import CRITERIA
+from kernpool.core import weighted_median
+from kernpool.execution import (
     ROWS,
     PrintedResult,
-    columns_of_text,
+    as_count,
+    cut,
     frame_of,
     lines_of,
-    listed,
     names_of,
     printed_table,
+    weighted_sum,
 )
-from kernpool.execution.threads import cut, weighted_sum
+from kernpool.execution.text_table import columns_of_text, listed
 from kernpool.inference.variance.residuals import local_noise, squared_residuals
 from kernpool.kernels import square
 from kernpool.pooling import weight_rows
-from kernpool.smoother import Smoother, Training
+from kernpool.smoother import LinearWeights, Smoother, Training
 from kernpool.smoother.linear_smoother import ROWS_AT_ONCE
-from kernpool.smoother.quadratic_forms import LinearWeights, combined, product_problem
+from kernpool.smoother.quadratic_forms import combined, product_problem
 
 FEW = 10.0  # effective rows
 TRACES = ("trace", "tr H"), ("trace_squared", "tr H'H")

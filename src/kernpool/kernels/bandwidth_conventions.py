@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kernpool._arrays import Array
-from kernpool.execution.error_messages import abbreviate, check_choice
+from kernpool.execution import abbreviate, check_choice
 from kernpool.kernels.registry import Kernel, get_kernel
 
 Factor = Callable[[Kernel], float]

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from kernpool._arrays import AnyArray, Array
-from kernpool.execution.error_messages import abbreviate, as_count, check_choice
+from kernpool.execution import abbreviate, as_count, check_choice
 
 Table = Callable[[Array, float], Array]
 

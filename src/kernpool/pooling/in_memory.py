@@ -17,10 +17,10 @@ from numpy.typing import ArrayLike
 from kernpool._arrays import Array, Flags, Index
 from kernpool.algorithms.algorithm import PairSample, dense_seconds, may_underflow
 from kernpool.algorithms.verification import SLACK
-from kernpool.core import LocalFit, PoolState, Problem, empty_state
-from kernpool.core.batch import Batch, Stack
-from kernpool.execution.progress import Progress, progress_of_part
-from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
+from kernpool.core import LocalFit, PoolState, Problem, Stack, empty_state
+from kernpool.core.batch import Batch
+from kernpool.execution import Progress, cut, resolve_n_jobs, run_blocks
+from kernpool.execution.progress import progress_of_part
 from kernpool.kernels import is_compiled
 from kernpool.pooling.plan import FAINT, LOADING, SMALL, PoolingPlan, near_one
 from kernpool.pooling.recipe import Recipe, Sums, choose, limit_values, sum_problem

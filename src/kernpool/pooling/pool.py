@@ -16,11 +16,10 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernpool.core.state import Empty, PoolState
-from kernpool.data.chunks.base import Chunks
-from kernpool.data.chunks.sources import open_chunks, refuse_dates, refuse_keys_alone
-from kernpool.execution.error_messages import explain_calls
-from kernpool.execution.progress import Progress
+from kernpool.core import Empty, PoolState
+from kernpool.data import Chunks, open_chunks
+from kernpool.data.chunks.sources import refuse_dates, refuse_keys_alone
+from kernpool.execution import Progress, explain_calls
 from kernpool.kernels import Kernel
 from kernpool.pooling.in_memory import ArrayPairs, sum_problems
 from kernpool.pooling.out_of_core import ChunkPairs, is_large_map, pairs_of_maps

@@ -21,7 +21,7 @@ from kernpool._arrays import Array, Index
 from kernpool.core import FLOAT64, Layout, PoolState, Rows, checked_rows, empty_state, merge
 from kernpool.data import Chunk, Kind, as_real_array, labels_of
 from kernpool.data.chunks.base import RowSample, Sampling
-from kernpool.execution.progress import Progress
+from kernpool.execution import Progress
 from kernpool.pooling.recipe import Recipe, Sums, finalize, limit_problem, quotient, sum_problem
 
 Answer = TypeVar("Answer")

@@ -13,9 +13,8 @@ from numpy.typing import ArrayLike
 
 from kernpool._arrays import Array, Flags, Index
 from kernpool.algorithms.reference import pair_weights
-from kernpool.core import Problem, check_empty, fill_empty
-from kernpool.core.state import Empty
-from kernpool.execution.error_messages import explain_calls
+from kernpool.core import Empty, Problem, check_empty, fill_empty
+from kernpool.execution import explain_calls
 from kernpool.kernels import Kernel
 from kernpool.pooling.in_memory import ArrayPairs
 from kernpool.pooling.recipe import Recipe, limit_problem

@@ -34,9 +34,8 @@ import numpy as np
 
 from kernpool._arrays import Array, Index
 from kernpool.core import Problem
-from kernpool.data.array_validation import INFINITE
-from kernpool.execution.error_messages import abbreviate
-from kernpool.execution.threads import cut
+from kernpool.data import INFINITE
+from kernpool.execution import abbreviate, cut
 from kernpool.kernels import Kernel
 
 SMALLEST, LARGER = 2.0**-30, 1.0 + 2.0**-43

@@ -21,8 +21,8 @@ from kernpool._arrays import Array
 from kernpool.algorithms import reference
 from kernpool.algorithms.algorithm import PER_QUERY, Algorithm, Blocks, Gradients, brute_seconds, may_underflow
 from kernpool.core import PoolState, Problem, empty_state, merge
-from kernpool.execution.progress import Progress
-from kernpool.execution.threads import OrderedSum, Work, blas_threads, cut, cut_evenly, run_blocks, run_passes
+from kernpool.execution import Progress, blas_threads, cut, run_blocks
+from kernpool.execution.threads import OrderedSum, Work, cut_evenly, run_passes
 from kernpool.kernels import is_compiled
 
 

@@ -30,9 +30,9 @@ from kernpool.algorithms.brute.loops import tiles as loops
 from kernpool.algorithms.brute.loops.matrix_products import gradient_block
 from kernpool.algorithms.loops.kernel_weights import CODES, GAUSSIAN, LN_2
 from kernpool.core import FLOAT64, LocalFit, PoolState, Problem, Stack, solve
-from kernpool.execution.progress import Progress
-from kernpool.execution.threads import blas_threads, cut, run_passes
-from kernpool.kernels.registry import Gaussian
+from kernpool.execution import Progress, blas_threads, cut
+from kernpool.execution.threads import run_passes
+from kernpool.kernels import Gaussian
 
 Pieces = Callable[[slice], Iterator[slice]]
 _NO_TABLE = np.empty((0, 0))

@@ -15,9 +15,8 @@ from kernpool.algorithms.sweep.loops import laplace_kernel as laplace_loops
 from kernpool.algorithms.sweep.loops.near_pairs import GAUSSIAN, LAPLACE
 from kernpool.algorithms.sweep.sorted_column import SortedColumn
 from kernpool.algorithms.sweep.windows import QueryBlocks
-from kernpool.core.state import PoolState
-from kernpool.execution.progress import Progress
-from kernpool.execution.threads import cut, run_blocks
+from kernpool.core import PoolState
+from kernpool.execution import Progress, cut, run_blocks
 
 KEYS_PER_CELL = 1 << 16  # 5 ms
 CELLS_PER_CALL = 16

@@ -25,9 +25,8 @@ from kernpool.algorithms.sweep.loops import polynomial_kernels as cell_loops
 from kernpool.algorithms.sweep.loops import window_sums
 from kernpool.algorithms.sweep.polynomial_kernels import derivatives
 from kernpool.core import PoolState, Problem
-from kernpool.execution.progress import Progress
-from kernpool.execution.threads import cut, run_blocks
-from kernpool.kernels.registry import Gaussian, Polynomial
+from kernpool.execution import Progress, cut, run_blocks
+from kernpool.kernels import Gaussian, Polynomial
 
 QUERIES_PER_BLOCK, BINS_PER_BLOCK = 1 << 12, 1 << 12  # a few milliseconds
 NARROWEST = float(np.finfo(np.float64).tiny)  # of cells, whose widths divide

@@ -23,9 +23,8 @@ from kernpool.algorithms.sweep.loops.near_pairs import UNDONE
 from kernpool.algorithms.sweep.sorted_column import SortedColumn, SortedKeys, SortedQueries, with_moments
 from kernpool.algorithms.sweep.windows import QueryBlocks
 from kernpool.core import Layout, PoolState
-from kernpool.execution.progress import Progress
-from kernpool.execution.threads import cut, run_blocks
-from kernpool.kernels.registry import Polynomial
+from kernpool.execution import Progress, cut, run_blocks
+from kernpool.kernels import Polynomial
 
 BINS_PER_CALL = 1 << 12
 BINS_PER_SUM = 1 << 18

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from kernpool._arrays import Array, Index, Integers
 from kernpool.algorithms.sweep.loops import bucket_sort as bin_loops
-from kernpool.core.problem import Problem
-from kernpool.execution.threads import cut, run_blocks
+from kernpool.core import Problem
+from kernpool.execution import cut, run_blocks
 
 PIECE = 1 << 20  # numbers per call of a loop: about 10 ms
 FEW_BINS = 1 << 13  # up to which numbers are scattered once

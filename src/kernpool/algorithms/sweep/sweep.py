@@ -33,9 +33,8 @@ import numpy as np
 from kernpool._arrays import Array, Flags
 from kernpool.algorithms.algorithm import Algorithm, Gradients, are_few, sweep_seconds
 from kernpool.core import FLOAT64, PoolState, Problem
-from kernpool.execution.progress import Progress
-from kernpool.execution.threads import cut
-from kernpool.kernels.registry import Exponential, Flat, Gaussian, Polynomial
+from kernpool.execution import Progress, cut
+from kernpool.kernels import Exponential, Flat, Gaussian, Polynomial
 
 if TYPE_CHECKING:
     from kernpool.algorithms.sweep.sorted_column import SortedColumn

@@ -22,8 +22,7 @@ from kernpool.algorithms.sweep.loops import near_pairs as loops
 from kernpool.algorithms.sweep.loops import polynomial_kernels as window_loops
 from kernpool.algorithms.sweep.sorted_column import SortedColumn
 from kernpool.core import PoolState, Problem, empty_state, merge
-from kernpool.execution.progress import Progress
-from kernpool.execution.threads import cut, run_blocks
+from kernpool.execution import Progress, cut, run_blocks
 from kernpool.kernels import Kernel
 
 RUNS_PER_CALL = 64

@@ -19,8 +19,7 @@ from kernpool.algorithms.tree.kd_tree import boxes_of, kd_order, nearest_leaves,
 from kernpool.algorithms.tree.loops import leaf_sums as tree_pairs
 from kernpool.algorithms.tree.loops import traversal as tree_visit
 from kernpool.core import PoolState, Problem
-from kernpool.execution.progress import Progress
-from kernpool.execution.threads import cut, run_blocks
+from kernpool.execution import Progress, cut, run_blocks
 
 TILES_PER_BLOCK = 16
 

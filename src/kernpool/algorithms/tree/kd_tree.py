@@ -20,9 +20,9 @@ from kernpool._arrays import Array, Integers
 from kernpool.algorithms.loops.kernel_weights import BOXCAR, CODES, GAUSSIAN, LOG2_E
 from kernpool.algorithms.tree.loops import traversal as kd_loops
 from kernpool.algorithms.tree.loops.traversal import EUCLIDEAN, MAXIMUM, TAXICAB
-from kernpool.core.problem import Problem
-from kernpool.execution.threads import cut, run_blocks
-from kernpool.kernels.registry import Exponential, Flat, Gaussian, Polynomial
+from kernpool.core import Problem
+from kernpool.execution import cut, run_blocks
+from kernpool.kernels import Exponential, Flat, Gaussian, Polynomial
 
 Order = Integers
 

@@ -20,8 +20,7 @@ from kernpool.algorithms.loops.kernel_weights import GAUSSIAN
 from kernpool.algorithms.tree.kd_tree import Profile, boxes_of, distance, kd_order, profile_of
 from kernpool.algorithms.tree.loops.traversal import MARGIN
 from kernpool.core import PoolState, Problem, empty_state, merge
-from kernpool.execution.progress import Progress
-from kernpool.execution.threads import cut, run_blocks
+from kernpool.execution import Progress, cut, run_blocks
 
 THIN = 1e-3  # mean squared offset, in bandwidths, whose digits may depend on keys below epsilon of the weight
 

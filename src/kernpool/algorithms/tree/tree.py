@@ -14,7 +14,7 @@ from kernpool.algorithms.algorithm import Algorithm, Gradients, may_underflow, t
 from kernpool.algorithms.brute import brute
 from kernpool.algorithms.verification import compared
 from kernpool.core import PoolState, Problem
-from kernpool.execution.progress import Progress
+from kernpool.execution import Progress
 
 
 def _in_logarithms(problem: Problem) -> bool:

@@ -15,7 +15,7 @@ from kernpool.data.chunks.base import ArrayChunks, Chunk, Chunks, IteratedChunks
 from kernpool.data.chunks.parquet import NamedChunks, ParquetChunks, StreamChunks
 from kernpool.data.columns import Kind
 from kernpool.data.suspect_columns import SuspectColumnWarning
-from kernpool.execution.warnings import warn_caller
+from kernpool.execution import warn_caller
 
 Names = str | Sequence[str]
 

@@ -19,11 +19,10 @@ from kernpool.estimators.bandwidth import choose_bandwidth, search_options
 from kernpool.estimators.fitted_model import exclusion_of_groups, places_of
 from kernpool.estimators.limits import refuse, smoother_of
 from kernpool.estimators.model import FittedModel, as_fitted
-from kernpool.execution.error_messages import check_choice
-from kernpool.execution.progress import current_progress
-from kernpool.inference.hypothesis_tests.base import SignificanceTable, TestResult, TestSample
+from kernpool.execution import check_choice, current_progress
+from kernpool.inference import SignificanceTable, TestResult, bootstrap
+from kernpool.inference.hypothesis_tests.base import TestSample
 from kernpool.inference.hypothesis_tests.significance import columns_by_residuals, columns_by_slopes
-from kernpool.inference.resampling.bootstrap import bootstrap
 from kernpool.inference.resampling.random_draws import as_seed
 from kernpool.kernels import get_kernel
 from kernpool.pooling import Recipe

@@ -15,19 +15,19 @@ from numpy.typing import ArrayLike
 
 from kernpool._arrays import AnyArray, Array, Index
 from kernpool.bandwidth import LeaveOneOut
-from kernpool.conformal.calibration import as_fraction
-from kernpool.conformal.sets import SCORES, ClassRows, PredictionSet, find_sets
-from kernpool.data.columns import labels_of_rows
+from kernpool.conformal import PredictionSet, as_fraction
+from kernpool.conformal.sets import SCORES, ClassRows, find_sets
+from kernpool.data import labels_of_rows
 from kernpool.estimators.fitted_model import places_of, windows_of
 from kernpool.estimators.limits import refuse, smoother_of
 from kernpool.estimators.methods.prediction import PredictionBase, computed_once, prediction_at
 from kernpool.estimators.methods.prediction_intervals import check_rows
 from kernpool.estimators.model import FittedModel, as_fitted, holder_of
 from kernpool.estimators.training_rows import as_labels
-from kernpool.execution.error_messages import as_level, check_choice, check_flag
+from kernpool.execution import as_level, check_choice, check_flag
 from kernpool.execution.interval import Interval
-from kernpool.inference import Summary, as_random
-from kernpool.inference.class_probabilities import Probabilities, effective_rows, standard_errors, wilson_interval
+from kernpool.inference import Probabilities, Summary, as_random
+from kernpool.inference.class_probabilities import effective_rows, standard_errors, wilson_interval
 from kernpool.inference.model_summary import summary_of_classes
 
 

@@ -16,8 +16,7 @@ from numpy.typing import ArrayLike
 
 from kernpool._arrays import Array
 from kernpool.bandwidth import BandwidthSearch
-from kernpool.data.array_validation import unshared
-from kernpool.data.columns import labels_of_rows, refuse_other_labels
+from kernpool.data import labels_of_rows, refuse_other_labels, unshared
 from kernpool.distribution import (
     ArrayOutcomes,
     DistributionFunction,
@@ -39,9 +38,8 @@ from kernpool.estimators.fitted_model import output_shape, points_of, read_query
 from kernpool.estimators.limits import refuse, smoother_of
 from kernpool.estimators.model import FittedModel, NamedCalls, as_fitted
 from kernpool.estimators.training_rows import as_outputs
-from kernpool.execution.error_messages import abbreviate, as_count, as_level, check_choice
+from kernpool.execution import abbreviate, as_count, as_level, check_choice, current_progress
 from kernpool.execution.interval import Interval
-from kernpool.execution.progress import current_progress
 from kernpool.inference import as_random
 from kernpool.smoother import Smoother
 

@@ -18,15 +18,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernpool._arrays import AnyArray, Array, Codes, Flags
 from kernpool.core import LocalFit, Problem, monomials
-from kernpool.data.array_validation import unshared
-from kernpool.data.columns import labels_of_rows
+from kernpool.data import labels_of_rows, unshared
 from kernpool.estimators.fitted_model import output_shape, points_of, pooled_from, read_query
 from kernpool.estimators.limits import refuse, smoother_of
 from kernpool.estimators.model import FittedModel, NamedCalls, as_fitted
-from kernpool.execution.error_messages import as_count
-from kernpool.execution.progress import current_progress
-from kernpool.inference.explanation import Explanation, explain
-from kernpool.inference.model_summary import RowDiagnostics, attention_received
+from kernpool.execution import as_count, current_progress
+from kernpool.inference import Explanation, RowDiagnostics
+from kernpool.inference.explanation import explain
+from kernpool.inference.model_summary import attention_received
 from kernpool.pooling import Recipe, Sums, weight_tables
 from kernpool.smoother import EvaluationPoints, Fitted, Smoother
 

@@ -24,14 +24,13 @@ from kernpool.conformal import (
     prediction_interval,
 )
 from kernpool.core import SINGLE_ROWS, Exclusion
-from kernpool.data.columns import labels_of_rows, refuse_other_labels
+from kernpool.data import labels_of_rows, refuse_other_labels
 from kernpool.estimators.fitted_model import exclusion_of_groups, output_shape, places_of, shaped
 from kernpool.estimators.limits import refuse
 from kernpool.estimators.model import FittedModel, as_fitted
 from kernpool.estimators.training_rows import as_outputs
-from kernpool.execution.error_messages import abbreviate, check_choice
+from kernpool.execution import ROWS, abbreviate, check_choice
 from kernpool.execution.interval import Interval
-from kernpool.execution.text_table import ROWS
 from kernpool.smoother import Smoother
 
 MANY_ROWS = 100_000  # from which on those that were not searched are enough

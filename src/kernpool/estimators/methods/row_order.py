@@ -34,15 +34,12 @@ from kernpool._arrays import AnyArray, Array, Codes, Index
 from kernpool.bandwidth import canonical_ratio
 from kernpool.bandwidth.criteria import JUDGED_ROWS, lies_within_gap
 from kernpool.core import Exclusion, Keys
-from kernpool.data import is_frame
-from kernpool.data.encoding import label_codes
+from kernpool.data import is_frame, label_codes
 from kernpool.estimators.limits import smoother_of
 from kernpool.estimators.model import FittedModel
-from kernpool.execution.error_messages import abbreviate
-from kernpool.execution.warnings import SerialCorrelationWarning, warn_caller
-from kernpool.pooling import Recipe
-from kernpool.pooling.weights import weight_rows
-from kernpool.pooling.widths import Nearest
+from kernpool.execution import abbreviate, warn_caller
+from kernpool.execution.warnings import SerialCorrelationWarning
+from kernpool.pooling import Nearest, Recipe, weight_rows
 from kernpool.smoother import Smoother, nothing_left
 
 SCREEN = 0.85  # of rho times the root of the number of places, by the residuals of the fit; pilots decide

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from kernpool._arrays import Array
 from kernpool.bandwidth import LeaveOneOut
 from kernpool.conformal.sets import ClassRows
-from kernpool.data.chunks.base import Chunks
+from kernpool.data import Chunks
 from kernpool.estimators.classifier import NadarayaWatsonClassifier
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.limits import refuse
@@ -31,7 +31,7 @@ from kernpool.estimators.regressors import LocalLinearRegressor, NadarayaWatsonR
 from kernpool.estimators.stacking import inference
 from kernpool.estimators.stacking.stack import FittedStack, ScoreCalibration, average, mixture_weights, squared_error
 from kernpool.estimators.training_rows import Scoring
-from kernpool.execution.error_messages import as_level, check_choice
+from kernpool.execution import as_level, check_choice
 from kernpool.inference import Interval, Residuals, Summary, as_random
 from kernpool.inference.model_summary import MemberSummary, summary_of_classes
 

@@ -50,10 +50,9 @@ from kernpool.estimators.methods.prediction_intervals import METHODS_OF_SAMPLES,
 from kernpool.estimators.stacking.kernel_ridge import KernelRidge
 from kernpool.estimators.stacking.stack import FittedStack, values_of
 from kernpool.estimators.stacking.standard_columns import mean_of
-from kernpool.execution.error_messages import check_choice
-from kernpool.execution.text_table import ROWS
-from kernpool.inference import Interval, local_noise
-from kernpool.inference.model_summary import MemberSummary, Summary, errors_of_fit, explained, summary_of_regression
+from kernpool.execution import ROWS, check_choice
+from kernpool.inference import Interval, Summary, local_noise
+from kernpool.inference.model_summary import MemberSummary, errors_of_fit, explained, summary_of_regression
 from kernpool.smoother import EvaluationPoints, absolute_residuals
 
 REMAINING = 0.5  # squared bias after the correction, in mean squares of the correction

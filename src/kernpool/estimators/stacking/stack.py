@@ -36,14 +36,14 @@ from sklearn.linear_model import LogisticRegression
 from kernpool._arrays import Array, Codes, Index
 from kernpool.bandwidth import TrainingRows
 from kernpool.core import Exclusion, Units
-from kernpool.data.columns import labels_of_rows
+from kernpool.data import labels_of_rows
 from kernpool.estimators.fitted_model import read_query
 from kernpool.estimators.kernel_smoother import KernelSmoother
 from kernpool.estimators.methods.inference import Prediction
 from kernpool.estimators.stacking.kernel_ridge import KernelRidge, blocks_of, fit_table
 from kernpool.estimators.stacking.ridge_kernels import AnovaKernel, LaplaceKernel, RidgeKernel
 from kernpool.estimators.stacking.standard_columns import StandardColumns, spread_of
-from kernpool.execution.threads import blas_threads
+from kernpool.execution import blas_threads
 from kernpool.inference import as_random
 
 TOWARDS_EQUAL = 0.5

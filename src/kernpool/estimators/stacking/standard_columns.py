@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from kernpool._arrays import Array, Codes
 from kernpool.core import CARTESIAN, Geometry
-from kernpool.data.encoding import Encoding
+from kernpool.data import Encoding
 
 
 def mean_of(value: Array, weight: Array) -> Array:

@@ -13,13 +13,12 @@ import numpy as np
 
 from kernpool._arrays import Array
 from kernpool.core.local_fit import warn_of_rank
+from kernpool.execution import ROWS
 from kernpool.execution.interval import Interval
-from kernpool.execution.text_table import ROWS
 from kernpool.inference.confidence.simultaneous_bands import band_critical_values, choose_band
 from kernpool.inference.variance.standard_errors import checked_errors, errors_of, warn_of_windows
-from kernpool.pooling.recipe import ReportRank
-from kernpool.smoother.bias_correction import estimates
-from kernpool.smoother.linear_smoother import EvaluationPoints, Smoother
+from kernpool.pooling import ReportRank
+from kernpool.smoother import EvaluationPoints, Smoother, estimates
 from kernpool.smoother.quadratic_forms import effective_rows
 
 

@@ -57,14 +57,13 @@ import numpy as np
 from kernpool._arrays import Array, Integers
 from kernpool.core import Layout, PoolState, Units
 from kernpool.core.local_fit import in_other_bandwidths, mean_product
-from kernpool.execution.error_messages import abbreviate, as_count
-from kernpool.execution.threads import blas_threads
+from kernpool.execution import abbreviate, as_count, blas_threads
 from kernpool.inference.resampling import random_draws
 from kernpool.inference.variance.standard_errors import Errors
 from kernpool.kernels import Gaussian, Kernel, products
-from kernpool.smoother.bias_correction import Estimate, centers, estimate
-from kernpool.smoother.linear_smoother import EvaluationPoints, Smoother
-from kernpool.smoother.quadratic_forms import LinearWeights, Summed, WeightTables, product_problem, squared_norm
+from kernpool.smoother import Estimate, EvaluationPoints, LinearWeights, Smoother, WeightTables, estimate, squared_norm
+from kernpool.smoother.bias_correction import centers
+from kernpool.smoother.quadratic_forms import Summed, product_problem
 
 NOTHING = 1e-10  # a spread below this fraction of the largest is rounding
 # Draws up to which they are multiplied by tables. 400 rows of two columns at 225 points take 0.3 s, most of it for

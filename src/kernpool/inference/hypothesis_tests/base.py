@@ -17,9 +17,7 @@ from kernpool._arrays import AnyArray, Array, Integers
 from kernpool.bandwidth import canonical_ratio
 from kernpool.core import CARTESIAN, NO_CATEGORIES, Categories, Geometry, Keys
 from kernpool.data import as_key_weight, as_real_array, with_days
-from kernpool.execution.error_messages import as_count, check_choice
-from kernpool.execution.progress import current_progress
-from kernpool.execution.text_table import PrintedResult, lines_of, printed_table
+from kernpool.execution import PrintedResult, as_count, check_choice, current_progress, lines_of, printed_table
 from kernpool.inference.resampling.random_draws import LEAST_ROWS, multiplied, unit_counts
 from kernpool.kernels import Kernel
 from kernpool.pooling import Recipe

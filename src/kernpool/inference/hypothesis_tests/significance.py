@@ -20,12 +20,10 @@ from kernpool._arrays import Array
 from kernpool.core import Problem
 from kernpool.inference.hypothesis_tests.base import TestResult, TestSample
 from kernpool.inference.resampling.bootstrap import predicted, predicted_from_others
-from kernpool.kernels import get_kernel
-from kernpool.kernels.squares import square
+from kernpool.kernels import get_kernel, square
 from kernpool.pooling import Recipe, sum_problem
-from kernpool.smoother import EvaluationPoints, Smoother
+from kernpool.smoother import EvaluationPoints, SharedSums, Smoother, squared_norm
 from kernpool.smoother.bias_correction import plane_slopes
-from kernpool.smoother.quadratic_forms import SharedSums, squared_norm
 
 Statistic = Callable[[Array], Array]  # of each column of residuals or outputs, of shape (n, columns)
 

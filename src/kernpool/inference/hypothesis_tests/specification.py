@@ -11,15 +11,13 @@ from numpy.typing import ArrayLike
 
 from kernpool._arrays import Array
 from kernpool.core import Categories, Geometry
-from kernpool.data import Encoding, as_bandwidth, is_frame
-from kernpool.data.columns import refuse_other_labels
-from kernpool.data.encoding import COLUMN_OPTIONS
-from kernpool.execution.error_messages import abbreviate
+from kernpool.data import COLUMN_OPTIONS, Encoding, as_bandwidth, is_frame, refuse_other_labels
+from kernpool.execution import abbreviate
 from kernpool.inference.hypothesis_tests.base import TestResult, TestSample, read_inputs, read_output, read_weight
 from kernpool.inference.hypothesis_tests.significance import zheng_statistic
 from kernpool.inference.resampling.random_draws import as_seed
 from kernpool.kernels import get_kernel, kernel_of_family
-from kernpool.pooling.recipe import Recipe
+from kernpool.pooling import Recipe
 
 
 class Regressor(Protocol):

@@ -14,9 +14,7 @@ import numpy as np
 
 from kernpool._arrays import Array, Integers
 from kernpool.core import SINGLE_ROWS, EmptyWindowWarning, Units
-from kernpool.execution.error_messages import abbreviate, as_count, check_choice
-from kernpool.execution.progress import Progress
-from kernpool.execution.warnings import warn_caller
+from kernpool.execution import Progress, abbreviate, as_count, check_choice, warn_caller
 from kernpool.inference.resampling import random_draws
 from kernpool.inference.resampling.random_draws import LEAST_ROWS, means_of_units, multiplied
 from kernpool.inference.variance.standard_errors import InferenceWarning

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from kernpool._arrays import AnyArray, Array, Integers
 from kernpool.core import SINGLE_ROWS, Units
-from kernpool.execution.error_messages import abbreviate
+from kernpool.execution import abbreviate
 
 # Size of a block of columns, to limit memory; each column of a block with few columns takes longer.
 NUMBERS, LEAST_COLUMNS, MOST_COLUMNS = 1 << 23, 8, 64

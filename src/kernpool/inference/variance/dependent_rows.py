@@ -42,7 +42,7 @@ import numpy as np
 
 from kernpool._arrays import Array, Integers
 from kernpool.core import Exclusion
-from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
+from kernpool.execution import cut, resolve_n_jobs, run_blocks
 from kernpool.smoother import Estimate, Smoother, Training, WeightTables
 
 LEFT_OUT = ("local", "sandwich", "hc3")  # with clusters all three leave clusters out

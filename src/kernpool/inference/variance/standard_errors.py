@@ -17,8 +17,7 @@ import numpy as np
 
 from kernpool._arrays import Array, Flags
 from kernpool.core import EmptyWindowWarning, Exclusion, Problem, RankDeficiencyWarning, Units, warn_of_curvature
-from kernpool.execution.error_messages import check_choice
-from kernpool.execution.warnings import warn_of_queries
+from kernpool.execution import check_choice, warn_of_queries
 from kernpool.inference.variance.dependent_rows import (
     FEW_CLUSTERS,
     LEFT_OUT,
@@ -30,7 +29,7 @@ from kernpool.inference.variance.dependent_rows import (
     sandwich,
 )
 from kernpool.inference.variance.residuals import local_noise, squared_residuals
-from kernpool.pooling.recipe import ReportRank
+from kernpool.pooling import ReportRank
 from kernpool.smoother import Estimate, EvaluationPoints, Smoother, squared_norm
 
 # Squared residuals of each kind of variance; "local" averages them first.
