@@ -29,28 +29,16 @@ def _standard_deviation(kernel: Kernel) -> float:
     return 1.0 / math.sqrt(kernel.second_moment)
 
 
-def _canonical(kernel: Kernel) -> float:
-    return kernel.canonical_factor
-
-
-def _gaussian_of_locfit(_: Kernel) -> float:
-    return 1.0 / 2.5  # its weight is exp(-(2.5 u)^2 / 2), which is next to nothing at u = 1, as if it were compact
-
-
 def _quartile_of_gaussian(_: Kernel) -> float:
     from statistics import NormalDist
 
     return 0.25 / NormalDist().inv_cdf(0.75)
 
 
-def _quartile_of_boxcar(_: Kernel) -> float:
-    return 0.25 / 0.5
-
-
 _OF_EVERY_KERNEL: dict[str, Factor] = {
     "support": _as_here,
     "std": _standard_deviation,
-    "canonical": _canonical,
+    "canonical": lambda kernel: kernel.canonical_factor,
 }
 _OF_PACKAGES: dict[str, dict[str, Factor]] = {
     # The Epanechnikov kernel of R np and of Stata has variance one, and so a support of sqrt(5).
@@ -60,10 +48,11 @@ _OF_PACKAGES: dict[str, dict[str, Factor]] = {
         **dict.fromkeys(("gaussian", "boxcar", "triangular", "biweight"), _as_here),
     },
     "locfit": {
-        "gaussian": _gaussian_of_locfit,
+        # Its weight is exp(-(2.5 u)^2 / 2), which is next to nothing at u = 1, as if it were compact.
+        "gaussian": lambda _: 1.0 / 2.5,
         **dict.fromkeys(("boxcar", "epanechnikov", "triangular", "biweight", "triweight", "tricube"), _as_here),
     },
-    "ksmooth": {"gaussian": _quartile_of_gaussian, "boxcar": _quartile_of_boxcar},
+    "ksmooth": {"gaussian": _quartile_of_gaussian, "boxcar": lambda _: 0.25 / 0.5},
 }
 CONVENTIONS = ("support", *_OF_PACKAGES, "std", "canonical")
 
