@@ -301,9 +301,8 @@ class Transform:
         own = np.zeros(len(rows))
         if problem.self_index is not None:
             j = problem.self_index[rows]
-            weight = np.ones(len(problem.key)) if problem.key_weight is None else problem.key_weight
             squared = np.sum(((problem.query[rows] - problem.key[j]) / problem.similarity.bandwidth) ** 2, axis=1)
-            own = np.where(j >= 0, (weight[j] - problem.own_weight[rows]) * np.exp(-0.5 * squared), 0.0)
+            own = np.where(j >= 0, (problem.frequency[j] - problem.own_weight[rows]) * np.exp(-0.5 * squared), 0.0)
             denominator = denominator - own
             numerator = numerator - own[:, None] * problem.value[j][:, sums.columns]
         return denominator, numerator, own
@@ -335,11 +334,10 @@ class Transform:
 
 def prepare(problem: Problem, exact: Reduce, n_jobs: int, progress: Progress | None) -> tuple[Transform, Index] | None:
     """Return the transform of a problem, and indices of the queries that its grid covers; None if not worthwhile."""
-    weight = np.ones(len(problem.key)) if problem.key_weight is None else problem.key_weight
-    kept = np.flatnonzero(weight)
+    kept = np.flatnonzero(problem.frequency)
     if not kept.size:
         return None
-    key, weight, h = problem.key[kept], weight[kept], problem.similarity.bandwidth
+    key, weight, h = problem.key[kept], problem.frequency[kept], problem.similarity.bandwidth
     low, high, reach = key.min(axis=0), key.max(axis=0), MARGIN * h
     inside = np.flatnonzero(np.all((problem.query >= low - reach) & (problem.query <= high + reach), axis=1))
     coarse = Grid.around(low, high, h, COARSEST)

@@ -166,7 +166,7 @@ def lies_within_gap(problem: Problem) -> bool:
     if problem.excluded is None or not problem.excluded.gap:
         return False
     n = len(problem.query)
-    rows = np.cumsum(np.ones(n) if problem.key_weight is None else problem.key_weight)  # of weight one each
+    rows = np.cumsum(problem.frequency)  # of weight one each
     some = np.searchsorted(rows, np.unique(np.linspace(0, rows[-1] - 1, JUDGED_ROWS).astype(np.intp)), side="right")
     window = replace(problem, excluded=None, self_index=np.arange(n)).block(some)
     beyond, equal = problem.excluded.block(some).takes_part(), window.multiplicity()

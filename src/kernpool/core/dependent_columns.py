@@ -81,6 +81,8 @@ def dependent_columns(X: NDArray[np.floating]) -> ColumnSets:
     """Find the sets of columns that are constant or linearly dependent over all rows."""
     # The measure is that of `kernpool.core.local_fit.bounded_inverse`: eigenvalues of the correlation of the columns.
     # The null space splits into sets of columns, and its projection into blocks. O(n d^2) time.
+    from scipy.sparse.csgraph import connected_components  # which `pool` does not load
+
     n, d = X.shape
     if n <= d:
         return []
@@ -96,16 +98,9 @@ def dependent_columns(X: NDArray[np.floating]) -> ColumnSets:
     eigenvalues, directions = np.linalg.eigh(second / unit / unit[:, None])
     null = directions[:, eigenvalues <= RANK_TOLERANCE]
     joined = np.abs(null @ null.T) > RANK_TOLERANCE
-    sets, left = [], set(np.flatnonzero(joined.diagonal()).tolist())
-    while left:
-        found, border = set(), {min(left)}
-        while border:
-            found |= border
-            border = set(np.flatnonzero(joined[sorted(border)].any(axis=0)).tolist()) - found
-        left -= found
-        columns = sorted(found)
-        sets.append((columns, round(float(np.sum(null[columns] ** 2)))))
-    return sets
+    _, label = connected_components(joined)
+    sets = [np.flatnonzero(label == one).tolist() for one in np.unique(label[joined.diagonal()])]
+    return [(columns, round(float(np.sum(null[columns] ** 2)))) for columns in sets]
 
 
 def _story(sets: ColumnSets, names: Sequence[str]) -> str:

@@ -201,6 +201,11 @@ class Problem:
         return layout_of(self.value.shape[1], self.key.shape[1], self.degree, self.similarity.geometry)
 
     @property
+    def frequency(self) -> Array:
+        """Weight of each key, of shape (n,), in units of `weight_unit`; ones without weights."""
+        return np.ones(len(self.key)) if self.key_weight is None else self.key_weight
+
+    @property
     def total_weight(self) -> float:
         """Sum of the weights of all keys, in units of `weight_unit`."""
         return float(len(self.key)) if self.key_weight is None else float(self.key_weight.sum())
@@ -235,8 +240,7 @@ class Problem:
 
     def multiplicity(self) -> Array:
         """Return the frequency of each key for each query, (m, n), after masks, exclusions and leave-one-out."""
-        weight = np.ones(len(self.key)) if self.key_weight is None else self.key_weight
-        times = np.repeat(weight[None, :], len(self.query), axis=0)
+        times = np.repeat(self.frequency[None, :], len(self.query), axis=0)
         if self.self_index is not None:
             (rows,) = np.nonzero(self.self_index >= 0)
             times[rows, self.self_index[rows]] = self.own_weight[rows]

@@ -390,8 +390,7 @@ class ArrayOutcomes(Outcomes):
         """
         problem, (prediction, known) = whole, left_out
         if not known.all():
-            weight = np.ones(len(known)) if whole.key_weight is None else whole.key_weight
-            problem = replace(whole, key_weight=np.where(known, weight, 0.0), prepared=None)
+            problem = replace(whole, key_weight=np.where(known, whole.frequency, 0.0), prepared=None)
         residual = np.where(known[:, None], output - prediction, 0.0)
         return cls(recipe, problem, residual, fit, whole, output, dtype)
 

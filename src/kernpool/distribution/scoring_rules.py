@@ -82,7 +82,7 @@ def find_y_bandwidth(
     left_out: Problem, value: Array, output: Array, fitted: Array, center: Array, method: str
 ) -> float:
     """Find the smoothing bandwidth in y of one output, by the normal reference rule or leave-one-out likelihood."""
-    weight = np.ones(len(value)) if left_out.key_weight is None else left_out.key_weight * left_out.weight_unit
+    weight = left_out.frequency * left_out.weight_unit
     (rows,) = np.nonzero(weight > 0)
     most = min(ROWS, max(FEWEST, PAIRS // len(weight)))
     if len(rows) > most:  # the same for the same rows

@@ -143,8 +143,7 @@ def least_neighbors(kernel: Kernel, columns: int, degree: int) -> int:
 def count_neighbors(window: Nearest, problem: Problem) -> float:
     """Return the units of weight that windows hold: a share is one of the total weight, rounded down to whole units."""
     assert window.k is not None
-    weight = problem.key_weight
-    units = np.ones(len(problem.key)) if weight is None else weight * problem.weight_unit
+    units = problem.frequency * problem.weight_unit
     k, rows = float(window.k), float(window.k)
     if not isinstance(window.k, Integral):
         k, rows = window.k * float(units.sum()), window.k * np.count_nonzero(units)
@@ -263,8 +262,7 @@ def _on_line(problem: Problem, target: float) -> Array:
     x, weight, until = problem.prepare("line of widths", of, lambda: _line_of(problem))
     q, own, removed = problem.query[:, 0], problem.self_index, np.zeros(1)
     if own is not None:
-        full = 1.0 if problem.key_weight is None else problem.key_weight[own]
-        removed = np.where(own >= 0, full - problem.own_weight, 0.0)
+        removed = np.where(own >= 0, problem.frequency[own] - problem.own_weight, 0.0)
         if np.any((removed > 0.0) & (problem.key[own, 0] != q)):  # not among the nearest keys
             return _by_blocks(problem, target)
     goals = np.unique(target + removed) if np.ptp(removed) else target + removed[:1]
@@ -291,7 +289,7 @@ def _on_line(problem: Problem, target: float) -> Array:
 def _line_of(problem: Problem) -> tuple[Array, Array, Array]:
     """Return the sorted keys, their weights, and the sums of these up to each key."""
     order = np.argsort(problem.key[:, 0], kind="stable")
-    weight = np.ones(len(order)) if problem.key_weight is None else problem.key_weight[order]
+    weight = problem.frequency[order]
     return problem.key[order, 0], weight, np.cumsum(weight)
 
 
@@ -407,7 +405,7 @@ def _by_tree(problem: Problem, target: float) -> Array:
     middle, h = problem.key.mean(axis=0), problem.similarity.bandwidth
     tree = problem.prepare("KDTree", (problem.key, h), lambda: KDTree((problem.key - middle) / h))
     norm = 2.0 if problem.similarity.kernel.composition == "radial" else np.inf
-    weight = np.ones(n) if problem.key_weight is None else problem.key_weight
+    weight = problem.frequency
     found, waiting = np.empty(m), np.arange(m)
     rounding = ROUNDED * max(float(np.abs((low_or_high - middle) / h).max()) for low_or_high in problem.box)
     listed = min(n, int(np.ceil(target / weight.mean())) + 2)

@@ -114,7 +114,7 @@ def kd_order(points: Array, scale: Array, size: int, n_jobs: int) -> tuple[Array
 
 def plant(problem: Problem, profile: Profile, size: int, n_jobs: int) -> tuple[KdTree, Order]:
     """Build a kd tree over the keys of a problem; return it, and the place of each key, -1 if its weight is zero."""
-    (taking_part,) = np.arange(len(problem.key))[None] if problem.key_weight is None else np.nonzero(problem.key_weight)
+    (taking_part,) = np.nonzero(problem.frequency)
     rows, order = kd_order(problem.key[taking_part], profile.scale, size, n_jobs)
     order = taking_part[order]
     (n, d), c = rows.shape, problem.value.shape[1]
