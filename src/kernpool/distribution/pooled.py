@@ -36,7 +36,7 @@ from kernpool.distribution.functionals import (
 from kernpool.distribution.scoring_rules import numeric_y_bandwidth
 from kernpool.distribution.weighted_quantile import as_levels
 from kernpool.execution import Progress, explain_calls
-from kernpool.execution.progress import progress_of_part
+from kernpool.execution.progress import progress_between
 from kernpool.kernels import Kernel
 from kernpool.pooling import ArrayPairs, Nearest, Recipe, Source, as_pairs, choose
 
@@ -302,9 +302,9 @@ def pool_quantile(
         dtype = np.result_type(asked.query.dtype or FLOAT64, pairs.dtype)
         return found.reshape(*asked.shape, *columns, *level.shape).astype(dtype, copy=False)
     batch = pairs.batch(recipe, query)
-    tables = []
+    m, tables = batch.n_queries, []
     for i in range(batch.n_items):
-        report = progress_of_part(progress, i, batch.n_items)
+        report = progress_between(progress, i * m, (i + 1) * m, batch.n_items * m)
         outcomes = ArrayOutcomes(recipe, batch.problem(i), batch.values(i))
         tables.append(outcomes.evaluate(Quantiles(level.ravel(), progress=report)))
     found = tables[0] if len(tables) == 1 else np.stack(tables)

@@ -354,7 +354,9 @@ class KernelWeights:
             some = np.flatnonzero(near[part])
             if len(some):
                 rows = part.start + some
-                place = self._descend(ordered, rows, unit, share[some], partial(_report, report, done * levels))
+                place = self._descend(
+                    ordered, rows, unit, share[some], lambda more, before=done * levels: report(before + more)
+                )
                 yield rows, order[place]
                 done += len(rows)
                 report(done * levels)
@@ -376,10 +378,6 @@ class KernelWeights:
         for which, place in dense_places(ordered, rows[lost], share[lost]):
             found[lost[which]] = place
         return found
-
-
-def _report(report: Callable[[int], object], before: int, more: int) -> None:
-    report(before + more)
 
 
 def _report_column(progress: Progress, before: int, total: int, done: int) -> None:

@@ -41,6 +41,7 @@ from kernpool.estimators.fitted_model import smoother_of_rows
 from kernpool.estimators.limits import smoother_of
 from kernpool.estimators.model import FittedModel
 from kernpool.execution import current_progress, report_progress
+from kernpool.execution.progress import progress_between
 from kernpool.smoother import Smoother
 
 Refit = Callable[[TrainingRows, TrainingRows], tuple[Array, float]]
@@ -139,17 +140,13 @@ def _search(model: FittedModel, fold: TrainingRows) -> Found:
 @contextmanager
 def _progress_of(part: int, parts: int) -> Iterator[None]:
     """Report the progress of one part of the work as progress of the whole work (a context manager)."""
-    listener = current_progress()
-    if listener is None:
+    report = progress_between(current_progress(), STEPS * part, STEPS * (part + 1), STEPS * parts)
+    if report is None:
         yield
         return
-
-    def listen(done: int, total: int) -> None:
-        listener(STEPS * part + STEPS * min(done, total) // max(total, 1), STEPS * parts)
-
-    with report_progress(listen):
+    with report_progress(report):
         yield
-    listener(STEPS * (part + 1), STEPS * parts)
+    report(1, 1)
 
 
 def folds_of(rows: TrainingRows, *, together: bool = False) -> Iterator[Array]:

@@ -31,12 +31,12 @@ def current_progress() -> Progress | None:
     return _listener.get()
 
 
-def progress_of_part(progress: Progress | None, part: int, parts: int) -> Progress | None:
-    """Return a callback that turns progress in one of several equal parts into progress of the whole."""
-    # None if there is no callback.
+def progress_between(progress: Progress | None, start: int, stop: int, total: int) -> Progress | None:
+    """Return a callback that turns progress in a part of the work, from `start` to `stop`, into that of the whole."""
+    # None if there is no callback. What is done may be more than was expected.
     if progress is None:
         return None
-    return lambda done, total: progress(part * total + done, parts * total)
+    return lambda done, of: progress(start + (stop - start) * min(done, of) // max(of, 1), total)
 
 
 @contextmanager

@@ -22,7 +22,7 @@ import numpy as np
 
 from kernpool._arrays import Array
 from kernpool.execution.error_messages import abbreviate
-from kernpool.execution.progress import Progress
+from kernpool.execution.progress import Progress, progress_between
 
 # Work on one block: a generator that pauses after every piece of at most about 50 ms, so that it can be stopped there.
 Work = Callable[[slice], Iterator[None]]
@@ -134,12 +134,9 @@ def run_passes(passes: Sequence[tuple[Work, Sequence[slice]]], n_jobs: int, prog
     """Run several passes over blocks of rows one after the other, with one progress count for all of them."""
     total, before = sum(block.stop - block.start for _, blocks in passes for block in blocks), 0
     for work, blocks in passes:
-        run_blocks(work, blocks, n_jobs, None if progress is None else _counting_from(before, total, progress))
-        before += sum(block.stop - block.start for block in blocks)
-
-
-def _counting_from(before: int, total: int, progress: Progress) -> Progress:
-    return lambda done, _: progress(before + done, total)
+        after = before + sum(block.stop - block.start for block in blocks)
+        run_blocks(work, blocks, n_jobs, progress_between(progress, before, after, total))
+        before = after
 
 
 def weighted_sum(weight: Array, x: Array) -> Array:

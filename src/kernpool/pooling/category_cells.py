@@ -26,6 +26,7 @@ from kernpool.algorithms import Gradients
 from kernpool.core import Factors, Layout, LocalFit, PoolState, Problem, empty_state, solve
 from kernpool.core.pair_factors import Some
 from kernpool.execution import Progress
+from kernpool.execution.progress import progress_between
 from kernpool.pooling.plan import check_algorithm, choose_algorithm, name_of_each, read_pullback
 
 # Where a cell that counts nothing is nearer by far than all that count, slopes are cut off here: 1e217, not infinite.
@@ -248,10 +249,8 @@ def _blocks(
     # Levels of the keys, which queries, logarithms of their factors, the problem of both, whose state is about the
     # center of the values of all keys, and a callback for progress. Cells without such queries are skipped.
     m, bare, cells = len(problem.query), problem.without_factors().without_center(), _cells(problem)
-    for place, (levels, keys) in enumerate(cells):
-        report = None
-        if progress is not None:
-            report = partial(_report, progress, m, number * len(cells) + place, passes * len(cells))
+    for place, (levels, keys) in enumerate(cells, number * len(cells)):
+        report = progress_between(progress, place * m, (place + 1) * m, passes * len(cells) * m)
         factors = cast(Factors, problem.factors).to_cell(levels)
         meet = np.isneginf(factors).sum(axis=1) <= zeros
         rows: Some = slice(None) if meet.all() else np.flatnonzero(meet)
@@ -275,7 +274,3 @@ def _dense_pullback(problem: Problem, state: PoolState, cotangent: Array, wanted
         unit = np.where(fit.occupied, state.log_denominator, np.inf)
         found["smoothing"] = smoothing_gradient(bare, fit, unit, cotangent)
     return found
-
-
-def _report(progress: Progress, m: int, place: int, places: int, done: int, total: int) -> None:
-    progress(place * m + done * m // total, places * m)

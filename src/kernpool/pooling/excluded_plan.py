@@ -25,7 +25,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -33,6 +32,7 @@ import numpy as np
 from kernpool._arrays import Array, Index
 from kernpool.core import ExcludedPairs, Problem
 from kernpool.execution import Progress
+from kernpool.execution.progress import progress_between
 from kernpool.pooling.plan import Part, PartsPlan, PoolingPlan
 
 MASKED_PAIRS = 1 << 20  # under one mask: compiled tiles take a millisecond for them, another cut twice as long
@@ -69,16 +69,15 @@ def _parts(problem: Problem, progress: Progress | None) -> Iterator[Part]:
     """Yield the queries of each block of a problem with groups, with their own problem and progress callback."""
     blocks, m, done = _blocks(problem), len(problem.query), 0
     total = sum(block.pairs for block in blocks)
+    in_queries = progress_between(progress, 0, m, m)
     for block in blocks:
-        pairs, report = block.pairs, None
-        if progress is not None:
-            report = partial(_report, progress, m, done, pairs, total)
+        report = progress_between(in_queries, done, done + block.pairs, total)
         if block.masked:
             part = _masked(problem.block(block.queries, block.keys))
         else:
             part = replace(problem, excluded=None).part(block.queries, block.keys)
         yield block.queries, part, report
-        done += pairs
+        done += block.pairs
     if progress is not None:
         progress(m, m)
 
@@ -135,7 +134,3 @@ def _cut(excluded: ExcludedPairs, weight: Array | None) -> list[ExcludedBlock]:
                 blocks.append(ExcludedBlock(asked, before, after, False))
         waiting += parts[::-1]
     return blocks
-
-
-def _report(progress: Progress, m: int, done: int, pairs: int, all_pairs: int, part: int, parts: int) -> None:
-    progress(min(m - 1, m * (done * parts + pairs * part) // (all_pairs * parts)), m)

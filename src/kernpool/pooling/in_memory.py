@@ -20,7 +20,7 @@ from kernpool.algorithms.verification import SLACK
 from kernpool.core import LocalFit, PoolState, Problem, Stack, empty_state
 from kernpool.core.batch import Batch
 from kernpool.execution import Progress, cut, resolve_n_jobs, run_blocks
-from kernpool.execution.progress import progress_of_part
+from kernpool.execution.progress import progress_between
 from kernpool.kernels import is_compiled
 from kernpool.pooling.plan import FAINT, LOADING, SMALL, PoolingPlan, near_one
 from kernpool.pooling.recipe import Recipe, Sums, choose, limit_values, sum_problem
@@ -151,7 +151,8 @@ def sum_problems(
     for i in range(items):
         one = problem(i)
         centers.append(one.value_center)
-        report = progress_of_part(progress, i, items) if items > 1 else progress
+        m = len(one.query)
+        report = progress_between(progress, i * m, (i + 1) * m, items * m) if items > 1 else progress
         states.append(sum_problem(one.without_center() if centered else one, recipe, report, reuse=False))
     state = states[0]
     if items > 1:

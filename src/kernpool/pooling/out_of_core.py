@@ -18,6 +18,7 @@ from kernpool.core.input_validation import LEAST_TOL
 from kernpool.data import Chunk, Chunks, Kind, TableError, as_bandwidth, as_real_array
 from kernpool.data.chunks import base
 from kernpool.execution import Progress
+from kernpool.execution.progress import progress_between
 from kernpool.pooling.recipe import Sums
 from kernpool.pooling.source import Answer, QueryBatch, Question, Source, answer_of, found_in_rows
 
@@ -115,11 +116,8 @@ class ChunkPairs(Source):
             least = np.log(LEAST_SUM * heaviest) + asked.recipe.kernel.log_peak(asked.query.array.shape[1])
         rows = np.flatnonzero(~(near.state.log_denominator >= least))
         if rows.size:
-
-            def report(done: int, _: int) -> None:
-                if progress is not None:
-                    progress((nearby.rows or 0) + done, self.rows or 0)
-
+            total = self.rows or 0
+            report = progress_between(progress, nearby.rows or 0, total, total)
             near.state.add(rows, ChunkPairs(far).sum(asked.at(rows), report).state)
         return near
 

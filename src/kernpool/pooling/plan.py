@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Protocol, cast
 
 import numpy as np
@@ -30,6 +29,7 @@ from kernpool.algorithms.verification import corrected
 from kernpool.core import PoolState, Problem, column_range, empty_state
 from kernpool.execution import Progress, abbreviate, cut, resolve_n_jobs
 from kernpool.execution.error_messages import did_you_mean
+from kernpool.execution.progress import progress_between
 
 # Seconds charged to a single call for compiled loops. They take half a second to a second to load, once in a process,
 # and a notebook makes some hundred calls: up to a hundred thousand pairs dense NumPy takes half a millisecond.
@@ -402,9 +402,5 @@ def parts_by_width(problem: Problem, progress: Progress | None) -> Iterator[Part
     done, m = 0, len(problem.query)
     for rows, similarity in problem.similarity.parts():
         part = replace(problem.block(rows), similarity=similarity)
-        yield rows, part, None if progress is None else partial(_report, progress, done, m)
+        yield rows, part, progress_between(progress, done, done + len(part.query), m)
         done += len(part.query)
-
-
-def _report(progress: Progress, before: int, m: int, done: int, _total: int) -> None:
-    progress(before + done, m)
