@@ -354,9 +354,9 @@ class KernelWeights:
             some = np.flatnonzero(near[part])
             if len(some):
                 rows = part.start + some
-                place = self._descend(
-                    ordered, rows, unit, share[some], lambda more, before=done * levels: report(before + more)
-                )
+                before = done * levels
+                more = lambda count: report(before + count)  # noqa: B023, E731  # called before the next turn
+                place = self._descend(ordered, rows, unit, share[some], more)
                 yield rows, order[place]
                 done += len(rows)
                 report(done * levels)

@@ -171,7 +171,7 @@ class Explanation(PrintedResult):
     def _text(self, values: Array) -> str:
         """Return numbers of one query or row as text; of a classifier with the class of each."""
         if self.classes is None:
-            return ", ".join(f"{value:.4g}" for value in np.atleast_1d(values))
+            return _numbers(values)
         return ", ".join(f"{label} {value:.4g}" for label, value in zip(self.classes, values, strict=True))
 
     def _lines(self, i: int) -> list[str]:

@@ -368,18 +368,14 @@ def _kth(distance: Array, weight: Array, target: float, d: int) -> Array:
     """Return the distance within which each row of weights sums to `target`; zero if there is no positive distance."""
     taken = weight > 0.0
     distance[~taken] = np.inf
-    total, unit = weight.sum(axis=1), weight.max()
+    unit = weight.max()
     if unit == 0.0:
         return np.zeros(len(distance))
     if np.all(taken == (weight == unit)):  # a partial sort is enough
         place = min(distance.shape[1], max(1, int(np.ceil(ENOUGH * target / unit)))) - 1
         found = np.partition(distance, place, axis=1)[:, place]
-    else:
-        order = np.argsort(distance, axis=1)
-        until = np.cumsum(np.take_along_axis(weight, order, axis=1), axis=1)
-        place = np.minimum(np.sum(until < ENOUGH * target, axis=1), distance.shape[1] - 1)
-        found = np.take_along_axis(distance, np.take_along_axis(order, place[:, None], axis=1), axis=1)[:, 0]
-    return _at_the_ends(found, distance, total, target, d)
+        return _at_the_ends(found, distance, weight.sum(axis=1), target, d)
+    return _kth_sorted(*_sorted_by_distance(distance, weight), target, d)
 
 
 def _at_the_ends(found: Array, distance: Array, total: Array, target: float, d: int) -> Array:
