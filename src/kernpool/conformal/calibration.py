@@ -138,11 +138,6 @@ class Calibration:
         return self.units.weight(self.weight)
 
 
-def _as_it_is(smoother: Smoother) -> Smoother:
-    """Return the smoother."""
-    return smoother
-
-
 @dataclass(frozen=True, eq=False)
 class ConformalProblem:
     """Inputs of a prediction interval method: fit, evaluation points, coverage level and calibration rows.
@@ -181,7 +176,7 @@ class ConformalProblem:
     bandwidth: Origin = "given"
     center: Array | None = field(default=None, repr=False)
     scale: Smoother | None = field(default=None, repr=False)
-    refit: Callable[[Smoother], Smoother] = field(default_factory=lambda: _as_it_is, repr=False)
+    refit: Callable[[Smoother], Smoother] | None = field(default=None, repr=False)
 
     @cached_property
     def prediction(self) -> Array:

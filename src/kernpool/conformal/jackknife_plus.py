@@ -164,7 +164,8 @@ def _cv_plus(setting: ConformalProblem, held: list[Array], pairs: Integers, weig
         if not left.any():  # a single unit
             there[fold], residual[mine] = np.nan, np.inf
             continue
-        fit = setting.refit(smoother.with_weight(left))
+        rest = smoother.with_weight(left)
+        fit = rest if setting.refit is None else setting.refit(rest)
         at, own = setting.places, calibration.places.rows(rows)  # in the windows that this fit has
         there[fold] = fit.predict(fit.problem(fit.points(at.query, at.code)))
         found = fit.predict(fit.problem(fit.points(own.query, own.code)))

@@ -24,7 +24,6 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -37,8 +36,6 @@ from kernpool.execution import ROWS, PrintedResult, frame_of, names_of, printed_
 from kernpool.execution.text_table import listed
 from kernpool.inference import InferenceWarning
 from kernpool.smoother import Smoother
-
-Score = Callable[[Array, Array], Array]  # probabilities (m, k) and uniform numbers (m,) to scores (m, k)
 
 MOST_UNITS = 1000  # units of one row that have their own draws
 MOST_ROWS = 1 << 20  # of units in all, unless there are more rows: tables of scores are as long
@@ -68,11 +65,6 @@ class ClassRows:
         times = np.clip(np.ceil(self.weight), 1, most).astype(np.intp)
         of = np.repeat(np.arange(len(times)), times)
         return ClassRows(self.probability[of], self.number[of], (self.weight / times)[of])
-
-
-def least_ambiguous(probability: Array, draw: Array) -> Array:  # noqa: ARG001  # one signature for all scores
-    """Return LAC nonconformity scores: one minus the probability of each class."""
-    return 1.0 - probability
 
 
 def adaptive_mass(probability: Array, draw: Array) -> Array:
@@ -188,7 +180,14 @@ class PredictionSet(PrintedResult):
         return printed_table(facts, ["point", "size", "classes"], rows, more=len(self.member) > len(rows))
 
 
-SCORES: dict[str, Score] = {"lac": least_ambiguous, "aps": adaptive_mass}
+SCORES = ("lac", "aps")
+
+
+def _scores(method: str, probability: Array, draw: Array) -> Array:
+    """Return nonconformity scores of all classes, (m, k), from probabilities and uniform numbers (m,)."""
+    return 1.0 - probability if method == "lac" else adaptive_mass(probability, draw)
+
+
 TIES = 1e-12  # scores are sums of probabilities: those that differ by less are equal but for rounding
 
 
@@ -212,8 +211,7 @@ def find_sets(
     if method != "lac":
         rows = rows.units()
         draw, there = random.uniform(size=len(rows.number)), random.uniform(size=len(probability))
-    score = SCORES[method]
-    own = score(rows.probability, draw)[np.arange(len(draw)), rows.number]
+    own = _scores(method, rows.probability, draw)[np.arange(len(draw)), rows.number]
     parts = [rows.number == c for c in range(len(classes))] if by_class else [slice(None)]
     counts = [float(rows.weight[part].sum()) for part in parts]
     _warn_of_few(level, counts, classes if by_class else None)
@@ -222,7 +220,7 @@ def find_sets(
         for part, count in zip(parts, counts, strict=True)
     ]
     threshold = np.array(bounds if by_class else bounds * len(classes))
-    member = score(probability, there) <= threshold + TIES
+    member = _scores(method, probability, there) <= threshold + TIES
     if not allow_empty:
         member[np.arange(len(member)), np.argmax(probability, axis=1)] = True
     whose = f"a new row of one of the {len(classes)} classes of the fit" + ", whichever it is," * by_class
