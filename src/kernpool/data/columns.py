@@ -87,10 +87,10 @@ class Column:
     """One column of a table: its label, its kind, its declared categories, and functions that read its cells."""
 
     label: str  # name in messages
-    kind: Kind  # kind of the column in the table
-    levels: tuple[Level, ...] | None  # the categories that the table declares, in their order
     read_numbers: Callable[[], Any]  # return the cells as an array, and as a list of Python objects
     read_items: Callable[[], list[Any]]
+    kind: Kind = "numeric"  # kind of the column in the table
+    levels: tuple[Level, ...] | None = None  # the categories that the table declares, in their order
 
     times: Times | None = None  # the cells, if they are dates or durations
 
@@ -539,7 +539,7 @@ def _pandas_column(series: Any, label: str) -> Column:
     dtype = series.dtype
     if hasattr(dtype, "categories"):
         levels = tuple(_plain(level) for level in dtype.categories.tolist())
-        return Column(label, "ordered" if dtype.ordered else "unordered", levels, series.to_numpy, series.tolist)
+        return Column(label, series.to_numpy, series.tolist, "ordered" if dtype.ordered else "unordered", levels)
     if hasattr(dtype, "pyarrow_dtype"):
         import pyarrow
 
@@ -549,22 +549,22 @@ def _pandas_column(series: Any, label: str) -> Column:
         as_floats = partial(series.to_numpy, dtype=np.float64, na_value=np.nan)
         exact = dtype.kind in "iu" and not series.hasnans
         read = series.to_numpy if exact or isinstance(dtype, np.dtype) else as_floats
-        return Column(label, "numeric", None, read, series.tolist)
+        return Column(label, read, series.tolist)
     return _of_cells(series, label, series.to_numpy, series.tolist)
 
 
 def _polars_column(series: Any, label: str) -> Column:
     dtype = series.dtype.base_type().__name__
     if dtype == "Enum":
-        return Column(label, "ordered", tuple(series.dtype.categories.to_list()), series.to_numpy, series.to_list)
+        return Column(label, series.to_numpy, series.to_list, "ordered", tuple(series.dtype.categories.to_list()))
     if dtype == "Categorical":
-        return Column(label, "unordered", None, series.to_numpy, series.to_list)
+        return Column(label, series.to_numpy, series.to_list, "unordered")
     if dtype == "Decimal" and not series.dtype.scale:  # integers, which are checked before they become floats
-        return Column(label, "numeric", None, lambda: np.array(series.to_list(), dtype=object), series.to_list)
+        return Column(label, lambda: np.array(series.to_list(), dtype=object), series.to_list)
     if dtype == "Boolean" or series.dtype.is_numeric():
         exact = series.dtype.is_integer() and not series.null_count()
         read = series if exact or dtype == "Float32" else series.cast(float)
-        return Column(label, "numeric", None, read.to_numpy, series.to_list)
+        return Column(label, read.to_numpy, series.to_list)
     return _of_cells(series, label, series.to_numpy, series.to_list)
 
 
@@ -577,21 +577,27 @@ def _arrow_column(array: Any, label: str) -> Column:
     if is_real(kind):
         is_decimal = types.is_decimal(kind)
         if is_decimal and kind.scale <= 0:  # integers, which are checked before they become floats
-            return Column(label, "numeric", None, lambda: np.array(array.to_pylist(), dtype=object), array.to_pylist)
+            return Column(label, lambda: np.array(array.to_pylist(), dtype=object), array.to_pylist)
         exact = types.is_integer(kind) and not array.null_count
         read = array if exact or is_decimal or types.is_float32(kind) else array.cast(float64())
-        return Column(label, "numeric", None, partial(arrow_numbers, read), array.to_pylist)
+        return Column(label, partial(arrow_numbers, read), array.to_pylist)
     return _of_cells(array, label, lambda: np.array(array.to_pylist(), dtype=object), array.to_pylist)
 
 
 def _array_column(cells: AnyArray, label: str) -> Column:
     if cells.dtype.kind in "mMO" and (times := times_of(label, cells)) is not None:
         return _time_column(times, label)
-    return Column(label, "numeric", None, lambda: cells, cells.tolist)
+    return Column(label, lambda: cells, cells.tolist)
 
 
 def _time_column(times: Times, label: str) -> Column:
-    return Column(label, times.kind, None, lambda: times.cells, lambda: _as_texts(times), times)
+    return Column(
+        label,
+        lambda: times.cells,
+        lambda: [None if np.isnat(cell) else str(cell) for cell in times.cells],
+        times.kind,
+        times=times,
+    )
 
 
 def _list_column(cells: Any, label: str) -> Column:
@@ -606,13 +612,9 @@ def _of_cells(column: Any, label: str, read_numbers: Callable[[], Any], read_ite
     """Return a `Column` whose kind is inferred from its cells: dates or durations, text, or numbers."""
     times = times_of(label, column)
     if times is not None:
-        return Column(label, times.kind, None, read_numbers, read_items, times)
+        return Column(label, read_numbers, read_items, times.kind, times=times)
     text = any(isinstance(cell, str) for cell in read_items())
-    return Column(label, "unordered" if text else "numeric", None, read_numbers, read_items)
-
-
-def _as_texts(times: Times) -> list[Any]:
-    return [None if np.isnat(cell) else str(cell) for cell in times.cells]
+    return Column(label, read_numbers, read_items, "unordered" if text else "numeric")
 
 
 def _in_order(column: Column, order: Sequence[Any] | None) -> Column:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernpool._arrays import AnyArray, Array, Flags, Index, Integers
+from kernpool._arrays import AnyArray, Array, Index, Integers
 from kernpool.data.array_validation import is_missing, refuse_foreign
 from kernpool.data.column_options import OPTIONS, PooledColumn, parameters_of
 from kernpool.data.columns import (
@@ -461,8 +461,9 @@ def label_codes(given: Any, rows: int, name: str) -> Integers:
         raise ValueError(f"{name} must have one label for each of the {rows} rows, got shape {labels.shape}")
     listed = isinstance(given, list | tuple)  # of text and NaN NumPy makes text alone
     if listed or labels.dtype.kind not in "biuSU":
-        items = given if listed else labels.tolist()
-        missing = np.array([is_missing(label) for label in items], dtype=bool) | _not_a_time(labels)
+        missing = labels != labels  # NaN and NaT
+        if listed or labels.dtype.kind == "O":
+            missing = np.array([is_missing(label) for label in (given if listed else labels)], dtype=bool)
         if missing.any():
             raise ValueError(
                 f"{name} has no label in {missing.sum()} rows (the first is row {np.argmax(missing)}, counted from 0); "
@@ -475,7 +476,3 @@ def label_codes(given: Any, rows: int, name: str) -> Integers:
             f"{name} has labels of several types, which cannot be put in order; use numbers or strings alone"
         ) from None
     return np.asarray(code, dtype=np.int64)
-
-
-def _not_a_time(labels: AnyArray) -> Flags:
-    return np.isnat(labels) if labels.dtype.kind in "mM" else np.zeros(labels.shape, dtype=bool)

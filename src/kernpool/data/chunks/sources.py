@@ -148,7 +148,9 @@ def open_chunks(
                 "target must name the column of values, or the columns, of a file or a stream: open it with "
                 "open_chunks(source, target=...), and give what that returns to pool"
             )
-        kind = StreamChunks if not isinstance(source, str | Path) else _kind_of_file(Path(source))
+        kind: type[NamedChunks] = StreamChunks
+        if isinstance(source, str | Path):
+            kind = NpyChunks if Path(source).suffix == ".npy" else ParquetChunks
         chunks = kind(source, target=target, features=features, weight=weight, rows=rows, memory=memory)
         if chunks.left_out:  # never columns that the caller names
             warn_caller(
@@ -165,10 +167,6 @@ def open_chunks(
             f"(key, value), got {type(source).__name__}"
         )
     return IteratedChunks(source, rows=rows)
-
-
-def _kind_of_file(path: Path) -> type[NamedChunks]:
-    return NpyChunks if path.suffix == ".npy" else ParquetChunks
 
 
 def refuse_keys_alone(key: Any) -> None:
