@@ -201,9 +201,9 @@ def radius(kernel: Kernel, nearest: Array, share: Array) -> Array:
     with np.errstate(divide="ignore"):
         decades: Array = -np.log(share)
     if isinstance(kernel.form, Gaussian):
-        return np.asarray(ROUNDING * np.sqrt(nearest**2 + 2.0 * decades))
+        return ROUNDING * np.sqrt(nearest**2 + 2.0 * decades)
     if isinstance(kernel.form, Exponential):
-        return np.asarray(ROUNDING * (nearest + decades))
+        return ROUNDING * (nearest + decades)
     if isinstance(kernel.form, NearlyExponential):
         return np.asarray(ROUNDING * (nearest + decades - np.log(kernel.form.least)))
     return np.full(nearest.shape, np.inf)

@@ -78,13 +78,13 @@ def upper_statistic(values: Array, weight: Array | None, rank: float) -> Array:
         return np.full(values.shape[:-1], np.inf)
     if weight is None or np.all(weight == 1.0):
         place = max(math.ceil(rank) - 1, 0)
-        return np.asarray(np.partition(values, place, axis=-1)[..., place])
+        return np.partition(values, place, axis=-1)[..., place]
     order = np.argsort(values, axis=-1)
     reached = np.cumsum(weight[order], axis=-1) >= rank * (1.0 - SLACK)
     reached[..., -1] = True
     first = np.argmax(reached, axis=-1)
     at = np.take_along_axis(order, first[..., None], axis=-1)
-    return np.asarray(np.take_along_axis(values, at, axis=-1)[..., 0])
+    return np.take_along_axis(values, at, axis=-1)[..., 0]
 
 
 @dataclass(frozen=True, eq=False)

@@ -54,7 +54,7 @@ class Units(NamedTuple):
         """Return the weight of each row in units: its frequency, or its fraction of that of its cluster."""
         if self.code is None:
             return frequency
-        return np.asarray(frequency / np.bincount(self.code, frequency)[self.code])
+        return frequency / np.bincount(self.code, frequency)[self.code]
 
     def refuse_few(self, weight: Array, least: int = FEWEST_CLUSTERS) -> None:
         """Raise ValueError if rows come in clusters and fewer than so many of them have positive weight."""

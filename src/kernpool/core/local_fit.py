@@ -386,7 +386,7 @@ def change_by_ridge(state: PoolState, fit: LocalFit, ridge: Array, slope: Array)
     # / D. Twice as much is how it grows with the logarithm of the bandwidth by way of the ridge, whose unit is a
     # squared bandwidth.
     share = np.divide(_unit(state), state.denominator, where=fit.occupied, out=np.zeros_like(state.denominator))
-    return np.asarray(-(share[:, None] * ridge * fit.tilt)[:, None, :] * np.moveaxis(slope, 1, 2))
+    return -(share[:, None] * ridge * fit.tilt)[:, None, :] * np.moveaxis(slope, 1, 2)
 
 
 def check_ridge(ridge: ArrayLike) -> None:

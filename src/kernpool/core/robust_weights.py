@@ -86,7 +86,7 @@ class Reweighting:
             psi, slope = z * inside * inside, inside * (1.0 - 5.0 * z * z)
         else:
             psi, slope = np.clip(z, -1.0, 1.0), (np.abs(z) < 1.0).astype(np.float64)
-        return np.asarray(fitted + scale * psi / max(float(weight @ slope / weight.sum()), LEAST_SLOPE))
+        return fitted + scale * psi / max(float(weight @ slope / weight.sum()), LEAST_SLOPE)
 
     def weigh(self, value: Array, weight: Array, fit: Callable[[Array], Array], is_compact: bool) -> tuple[Array, bool]:
         """Return the weights of rows of one output after all passes, and whether rows lost theirs for lack of a scale.

@@ -210,7 +210,7 @@ class KernelLogits:
 
     def offset(self, query: Array, key: Array, column: int) -> Array:
         """Return the offset ``(key - query) / bandwidth`` of one column for all pairs, of shape (m, n)."""
-        return np.asarray((key[None, :, column] - query[:, column, None]) / self.width(column))
+        return (key[None, :, column] - query[:, column, None]) / self.width(column)
 
     def distance(self, query: Array, key: Array) -> Array:
         """Return the Euclidean distance in bandwidths of all pairs of queries and keys, of shape (m, n)."""

@@ -172,7 +172,7 @@ class Globe(PooledColumn):
         zero = np.zeros(len(X))
         by_north = [-np.sin(north) * np.cos(east), -np.sin(north) * np.sin(east), np.cos(north)]
         by_east = [-np.cos(north) * np.sin(east), np.cos(north) * np.cos(east), zero]
-        return np.asarray(EARTH_RADIUS * np.pi / 180.0 * np.array([by_north, by_east]).transpose(2, 1, 0))
+        return EARTH_RADIUS * np.pi / 180.0 * np.array([by_north, by_east]).transpose(2, 1, 0)
 
     def _angles(self, X: AnyArray) -> tuple[Array, Array]:
         latitude, longitude = (X[:, column].astype(np.float64) for column in self.columns)

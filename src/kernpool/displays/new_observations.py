@@ -265,7 +265,7 @@ class CoverageBins:
     @property
     def coverage(self) -> Array:
         """Empirical coverage of each bin: the fraction of its rows that are inside their intervals, shape (s,)."""
-        return np.asarray(self.inside / self.rows)
+        return self.inside / self.rows
 
     @classmethod
     def of(cls, x: AnyArray, inside: Flags, slices: int) -> CoverageBins:

@@ -320,7 +320,7 @@ class KernelWeights:
     @property
     def occupied(self) -> Flags:
         """Flags of the queries that have a key of positive weight."""
-        return np.asarray(self.state.denominator > 0)
+        return self.state.denominator > 0
 
     def places(self, order: AnyIndex, level: Array, report: Callable[[int], object] = int) -> AnyIndex:
         """Return the index of the key at which each query's cumulative weight reaches its quantile orders.

@@ -103,7 +103,7 @@ class Interval(PrintedResult):
     @property
     def width(self) -> Array:
         """Widths of the intervals: upper limit minus lower limit."""
-        return np.asarray(self.upper - self.lower)
+        return self.upper - self.lower
 
     def to_frame(self) -> Any:
         """Return the intervals as a data frame: center, lower and upper limit, of each output or class.

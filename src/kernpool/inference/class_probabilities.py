@@ -80,7 +80,7 @@ class Probabilities:
     @cached_property
     def prior(self) -> Array:
         """Class priors: weighted fractions of the classes among the training rows, of shape (k,)."""
-        return np.asarray(self.weight @ self.label / self.smoother.rows)
+        return self.weight @ self.label / self.smoother.rows
 
     def at(self, places: EvaluationPoints) -> Array:
         """Return class probabilities at evaluation points, of shape (m, k); the priors where a window is empty."""
@@ -101,7 +101,7 @@ class Probabilities:
     def _mixed(self, pooled: Array, occupied: Flags, prior: Array) -> Array:
         """Return pooled labels, which are the priors where a window is empty, mixed with priors."""
         pooled = np.where(occupied[:, None], np.clip(pooled, 0.0, 1.0), prior)
-        return np.asarray((1.0 - self.share) * pooled + self.share * prior)
+        return (1.0 - self.share) * pooled + self.share * prior
 
 
 def standard_errors(of: Probabilities, places: EvaluationPoints, *, warn: bool = True) -> Array:
@@ -163,4 +163,4 @@ def wilson_interval(share: Array, rows: Array, level: float) -> tuple[Array, Arr
 def _lower(share: Array, a: Array, root: Array) -> Array:
     """Return the lower limit of Wilson's interval, by a formula that avoids cancellation."""
     # the smaller root of a quadratic, via the larger one
-    return np.asarray(2.0 * share**2 / (2.0 * share + a + root))
+    return 2.0 * share**2 / (2.0 * share + a + root)

@@ -286,7 +286,7 @@ def explained(value: Array, residual: Array, weight: Array) -> Array:
     unexplained = np.divide(
         weighted_sum(weight, residual**2), total, where=total > 0, out=np.full_like(total, math.nan)
     )
-    return np.asarray(1.0 - unexplained)
+    return 1.0 - unexplained
 
 
 def _mean(value: Array, weight: Array) -> Array:
@@ -367,7 +367,7 @@ class Residuals(PrintedResult):
     def standardized(self) -> Array:
         """Residuals in local standard deviations of an observation; infinite or NaN where there is no noise."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray(self.residual / self.noise)
+            return self.residual / self.noise
 
     def _columns(self) -> dict[str, Array]:
         return {"fitted": self.fitted, "residual": self.residual, "standardized": self.standardized}

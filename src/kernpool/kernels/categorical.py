@@ -149,7 +149,7 @@ def _where_equal(distance: Array, equal: float, others: Array | float) -> Array:
 
 def _power_slope(distance: Array, lam: float) -> Array:
     base = np.where(distance < 1.0, max(lam, LEAST_FOR_STEEP), lam)
-    return np.asarray(distance * base ** (distance - 1.0))
+    return distance * base ** (distance - 1.0)
 
 
 def _aitchison_aitken(distance: Array, lam: float) -> Array:
@@ -177,7 +177,7 @@ def _wang_van_ryzin_slope(distance: Array, lam: float) -> Array:
 
 
 def _li_racine_ordered(distance: Array, lam: float) -> Array:
-    return np.asarray(lam**distance)
+    return lam**distance
 
 
 def _all_alike(count: int) -> float:

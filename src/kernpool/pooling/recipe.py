@@ -291,7 +291,7 @@ def limit_values(problem: Problem, rows: Index, empty: str, n_jobs: int | None =
 def quotient(state: PoolState) -> Array:
     """Divide weighted sums by sums of weights; the mean is NaN where no key has positive weight."""
     with np.errstate(invalid="ignore"):
-        return np.asarray(state.numerator / state.denominator[:, None])
+        return state.numerator / state.denominator[:, None]
 
 
 class ReportRank(Protocol):

@@ -308,7 +308,7 @@ def _window_widths(x: Array, weight: Array, until: Array, q: Array, goal: float)
 
     def distance(at: Index) -> Array:
         at = np.clip(at, 0, starts - 1)
-        return np.asarray(np.maximum(q - low[at], high[at] - q))
+        return np.maximum(q - low[at], high[at] - q)
 
     # The first window whose middle is not below the query, or the one before it; rounding may be off by some.
     place = np.searchsorted(0.5 * low + 0.5 * high, q)

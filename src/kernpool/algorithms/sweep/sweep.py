@@ -180,7 +180,7 @@ def applies(problem: Problem, state: PoolState, wanted: frozenset[str]) -> bool:
 
 def _weight_about(state: PoolState) -> Array:
     with np.errstate(under="ignore"):
-        return np.asarray(state.denominator * np.exp(np.minimum(state.shift, 0.0)))
+        return state.denominator * np.exp(np.minimum(state.shift, 0.0))
 
 
 def differentiate_by_series(

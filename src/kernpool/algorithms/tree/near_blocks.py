@@ -133,7 +133,7 @@ def weakest(problem: Problem, state: PoolState) -> PoolState:
 def square_sums(problem: Problem, state: PoolState) -> Array:
     """Return each query's weighted sums of squared offsets of keys, one for each column of the keys."""
     diagonal = np.equal(*np.triu_indices(problem.key.shape[1]))
-    return np.asarray(state.numerator[:, problem.layout.second][:, diagonal])
+    return state.numerator[:, problem.layout.second][:, diagonal]
 
 
 def find_reach(problem: Problem, profile: Profile, state: PoolState) -> Array:

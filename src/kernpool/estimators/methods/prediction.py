@@ -127,7 +127,7 @@ class PredictionBase(NamedCalls):
         False where the window is empty, so that `empty` decides the prediction. Always True for kernels of infinite
         support, unless levels are kept apart; there `effective_sample_size` shows extrapolation.
         """
-        return np.asarray(self._sums.state.denominator > 0)
+        return self._sums.state.denominator > 0
 
     @computed_once
     def effective_sample_size(self) -> Array:
@@ -192,7 +192,7 @@ class PredictionBase(NamedCalls):
             tilted += fit.tilt[:, a, None] * offset[a]
         for place, (a, e) in enumerate(monomials(d, 2) if problem.degree == 2 else (), start=d):
             tilted += fit.tilt[:, place, None] * offset[a] * offset[e]
-        return np.asarray(np.where(fit.occupied[:, None], share * tilted, share))
+        return np.where(fit.occupied[:, None], share * tilted, share)
 
     @computed_once
     def _fitted(self) -> Fitted:

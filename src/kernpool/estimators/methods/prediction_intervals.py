@@ -125,7 +125,7 @@ def read_outputs(y: Any, expected: tuple[int, ...], labels: Sequence[Any] | None
             f"y_calibration must have shape {expected}, one output for each row of X_calibration as in the fit, got "
             f"{value.shape}"
         )
-    return np.asarray(value.reshape(len(value), -1))
+    return value.reshape(len(value), -1)
 
 
 def training_rows(model: FittedModel, smoother: Smoother, calibration: str | None) -> tuple[Calibration, Origin]:

@@ -105,7 +105,7 @@ class Spectrum:
         away = centered(value, self.weight)
         residual = away - self.vectors @ (factors[:, :, None] * (self.vectors.T @ (root * away))) / root
         if group is None:
-            return np.asarray(residual / (1.0 - self.leverages(ridges))[:, :, None])
+            return residual / (1.0 - self.leverages(ridges))[:, :, None]
         left_out = np.empty_like(residual)
         order = np.argsort(group, kind="stable")
         for rows in np.split(order, np.flatnonzero(np.diff(group[order])) + 1):
@@ -126,7 +126,7 @@ class Spectrum:
     def coefficients(self, value: Array, ridge: float) -> Array:
         """Return the coefficients of the landmarks for outputs of shape (n, c)."""
         away = np.sqrt(self.weight)[:, None] * centered(value, self.weight)
-        return np.asarray(self.lift @ ((self.vectors.T @ away) / (self.values + ridge)[:, None]))
+        return self.lift @ ((self.vectors.T @ away) / (self.values + ridge)[:, None])
 
     def linear_weights(self, kernel: Array, ridge: float) -> Array:
         """Return the matrix that maps outputs to centred kernels (m, p) times `coefficients`, of shape (m, n)."""
@@ -191,7 +191,7 @@ class KernelRidge:
         return replace(self, left_out=value - optimism * (value - self.left_out), optimism=optimism)
 
     def _centered_kernel(self, columns: Array) -> Array:
-        return np.asarray(self.kernel.at(columns, self.spectrum.landmarks) - self.spectrum.mean_kernel)
+        return self.kernel.at(columns, self.spectrum.landmarks) - self.spectrum.mean_kernel
 
     def predict(self, columns: Array) -> Array:
         """Predict at rows of standardised columns, of shape (m, d)."""
@@ -293,7 +293,7 @@ def optimism_of(start: RidgeKernel, found: KernelRidge, rows: TrainingRows) -> A
         met = met + held[there] @ (scaled.value[there] - fit.predict(rows.X[there])) ** 2
         promised = promised + held.sum() * mean_of((fold.value - fit.left_out) ** 2, fold.weight)
     ratio = np.divide(met, promised, out=np.ones_like(met), where=promised > 0)
-    return np.asarray(np.sqrt(np.maximum(ratio, 1.0)))
+    return np.sqrt(np.maximum(ratio, 1.0))
 
 
 def fit_table(

@@ -75,7 +75,7 @@ class LaplaceKernel:
     @property
     def metric(self) -> Array:
         """The matrix M, of shape (d, d)."""
-        return np.asarray(self.transform @ self.transform.T)
+        return self.transform @ self.transform.T
 
     def __str__(self) -> str:
         learned = np.ptp(np.diagonal(self.metric)) > 0
@@ -115,7 +115,7 @@ class LaplaceKernel:
 def _scaled(transform: Array, columns: Array, weight: Array) -> Array:
     """Return a linear map after which weighted rows have a root mean squared distance of one."""
     variance = mean_of(centered(columns @ transform, weight) ** 2, weight)
-    return np.asarray(transform / (np.sqrt(2.0 * variance.sum()) or 1.0))
+    return transform / (np.sqrt(2.0 * variance.sum()) or 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +141,7 @@ class ColumnKernel:
         points, others = points[:, self.columns], others[:, self.columns]
         if self.frequencies is not None:
             size = 1.0 - self.frequencies @ self.frequencies
-            return np.asarray((points - self.frequencies) @ (others - self.frequencies).T / (size or 1.0))
+            return (points - self.frequencies) @ (others - self.frequencies).T / (size or 1.0)
         if self.scores is not None:
             points, others = np.interp(points, *self.scores), np.interp(others, *self.scores)
         d = points.shape[1]

@@ -282,7 +282,7 @@ def mixture_weights(likelihood: Array, weight: Array) -> Array:
 
 
 def _towards_equal(weights: Array) -> Array:
-    return np.asarray((1.0 - TOWARDS_EQUAL) * weights + TOWARDS_EQUAL / len(weights))
+    return (1.0 - TOWARDS_EQUAL) * weights + TOWARDS_EQUAL / len(weights)
 
 
 def average(weights: Array, each: Sequence[Array]) -> Array:

@@ -23,12 +23,12 @@ def spread_of(value: Array, weight: Array) -> Array:
     largest = np.max(np.abs(away), axis=0, initial=0.0)
     largest = np.where(largest > 0, largest, 1.0)  # whose squares neither overflow nor underflow
     spread = np.sqrt(weight @ (away / largest) ** 2 / weight.sum())
-    return np.asarray(np.where(spread > 0, spread, 1.0) * largest)
+    return np.where(spread > 0, spread, 1.0) * largest
 
 
 def centered(value: Array, weight: Array) -> Array:
     """Return rows minus their weighted mean."""
-    return np.asarray(value - mean_of(value, weight))
+    return value - mean_of(value, weight)
 
 
 @dataclass(frozen=True, eq=False)

@@ -41,7 +41,7 @@ def zheng_statistic(near: Smoother) -> Statistic:
         """Return kernel sums of values of the other rows, not normalised, of shape (n, columns)."""
         state = sum_problem(replace(problem, value=value, value_center=np.zeros(value.shape[1])), recipe)
         unit = np.where(state.denominator > 0, np.exp(state.shift), 0.0)
-        return np.asarray(unit[:, None] * state.numerator[:, : value.shape[1]])
+        return unit[:, None] * state.numerator[:, : value.shape[1]]
 
     if not np.any(sums(squared, np.ones((len(problem.key), 1))) > 0):
         raise ValueError(

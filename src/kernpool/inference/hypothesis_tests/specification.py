@@ -209,4 +209,4 @@ def _basis(X: Array) -> Array:
     centered = X - X.mean(axis=0)
     unit = np.max(np.abs(centered), axis=0)
     left, size, _ = np.linalg.svd(centered / np.where(unit > 0, unit, 1.0), full_matrices=False)
-    return np.asarray(left[:, size > max(X.shape) * np.finfo(np.float64).eps * size[0]])
+    return left[:, size > max(X.shape) * np.finfo(np.float64).eps * size[0]]

@@ -163,7 +163,7 @@ def sandwich(order: Exclusion, found: Estimate, residual: Array) -> Array:
         for c, column in enumerate(residual[tables.kept].T):
             products = _products_by_lag(_by_place(order, tables, share * column), lags)
             variance[rows, c] = products @ taper
-    return np.asarray(np.sqrt(np.maximum(variance, 0.0)))
+    return np.sqrt(np.maximum(variance, 0.0))
 
 
 def _in_order(order: Exclusion, found: Estimate) -> WeightTables:
