@@ -131,79 +131,42 @@ __all__ = [
     "specification_test",
 ]
 
-_LAZY = {
-    "EmptyWindowWarning": "kernpool.core",
-    "RepeatedRowsWarning": "kernpool.bandwidth",
-    "Kernel": "kernpool.kernels",
-    "Floor": "kernpool.pooling",
-    "Nearest": "kernpool.pooling",
-    "Plan": "kernpool.pooling",
-    "PoolState": "kernpool.core",
-    "Problem": "kernpool.core",
-    "RankDeficiencyWarning": "kernpool.core",
-    "SerialCorrelationWarning": "kernpool.execution.warnings",
-    "SuspectColumnWarning": "kernpool.data",
-    "choose": "kernpool.pooling",
-    "lowess": "kernpool.pooling.lowess",
-    "convert_bandwidth": "kernpool.kernels",
-    "empty_state": "kernpool.core",
-    "get_kernel": "kernpool.kernels",
-    "kernel_names": "kernpool.kernels",
-    "make_kernel": "kernpool.kernels",
-    "merge": "kernpool.core",
-    "open_chunks": "kernpool.data",
-    "pool": "kernpool.pooling",
-    "pool_state": "kernpool.pooling",
-    "pooling_weights": "kernpool.pooling",
-    "register_kernel": "kernpool.kernels",
-    "AttentionDisplay": "kernpool.displays",
-    "BandwidthPathDisplay": "kernpool.displays",
-    "ClassPrediction": "kernpool.estimators",
-    "ConditionalDistribution": "kernpool.estimators",
-    "CoefficientDisplay": "kernpool.displays",
-    "CoverageDisplay": "kernpool.displays",
-    "Explorer": "kernpool.explorer",
-    "ExtrapolationWarning": "kernpool.inference",
-    "InferenceWarning": "kernpool.inference",
-    "Interval": "kernpool.inference",
-    "KernelCurveDisplay": "kernpool.displays",
-    "KernelDisplay": "kernpool.displays",
-    "PartialDisplay": "kernpool.displays",
-    "QuantileFanDisplay": "kernpool.displays",
-    "ResidualDisplay": "kernpool.displays",
-    "KernelStackingClassifier": "kernpool.estimators",
-    "KernelStackingRegressor": "kernpool.estimators",
-    "LocalLikelihoodRegressor": "kernpool.estimators",
-    "LocalLinearRegressor": "kernpool.estimators",
-    "LocalLogisticClassifier": "kernpool.estimators",
-    "LocalPolynomialRegressor": "kernpool.estimators",
-    "NadarayaWatsonClassifier": "kernpool.estimators",
-    "NadarayaWatsonRegressor": "kernpool.estimators",
-    "PartiallyLinearRegressor": "kernpool.estimators",
-    "Prediction": "kernpool.estimators",
-    "PredictionSet": "kernpool.conformal",
-    "Residuals": "kernpool.inference",
-    "Summary": "kernpool.inference",
-    "VaryingCoefficientRegressor": "kernpool.estimators",
-    "TestResult": "kernpool.inference",
-    "datasets": "kernpool.datasets",
-    "distribution_bandwidth": "kernpool.estimators",
-    "explore": "kernpool.explorer",
-    "load_model": "kernpool.estimators.persistence",
-    "pool_cdf": "kernpool.distribution",
-    "pool_quantile": "kernpool.distribution",
-    "save_model": "kernpool.estimators.persistence",
-    "smooth": "kernpool.displays",
-    "specification_test": "kernpool.inference",
-    "Explanation": "kernpool.inference",
-    "row_diagnostics": "kernpool.estimators",
-}
+# What each module has; it is loaded when one of its names is first used.
+_NAMES = {
+    "bandwidth": ["RepeatedRowsWarning"],
+    "conformal": ["PredictionSet"],
+    "core": ["EmptyWindowWarning", "PoolState", "Problem", "RankDeficiencyWarning", "empty_state", "merge"],
+    "data": ["SuspectColumnWarning", "open_chunks"],
+    "displays": [
+        "AttentionDisplay", "BandwidthPathDisplay", "CoefficientDisplay", "CoverageDisplay", "KernelCurveDisplay",
+        "KernelDisplay", "PartialDisplay", "QuantileFanDisplay", "ResidualDisplay", "smooth",
+    ],
+    "distribution": ["pool_cdf", "pool_quantile"],
+    "estimators": [
+        "ClassPrediction", "ConditionalDistribution", "KernelStackingClassifier", "KernelStackingRegressor",
+        "LocalLikelihoodRegressor", "LocalLinearRegressor", "LocalLogisticClassifier", "LocalPolynomialRegressor",
+        "NadarayaWatsonClassifier", "NadarayaWatsonRegressor", "PartiallyLinearRegressor", "Prediction",
+        "VaryingCoefficientRegressor", "distribution_bandwidth", "row_diagnostics",
+    ],
+    "estimators.persistence": ["load_model", "save_model"],
+    "execution.warnings": ["SerialCorrelationWarning"],
+    "explorer": ["Explorer", "explore"],
+    "inference": [
+        "Explanation", "ExtrapolationWarning", "InferenceWarning", "Interval", "Residuals", "Summary", "TestResult",
+        "specification_test",
+    ],
+    "kernels": ["Kernel", "convert_bandwidth", "get_kernel", "kernel_names", "make_kernel", "register_kernel"],
+    "pooling": ["Floor", "Nearest", "Plan", "choose", "pool", "pool_state", "pooling_weights"],
+    "pooling.lowess": ["lowess"],
+}  # fmt: skip
+_WHERE = {name: f"kernpool.{module}" for module, names in _NAMES.items() for name in names}
 
 
 _ROOMS = (
     "algorithms",
     "core",
     "data",
+    "datasets",
     "execution",
     "kernels",
     "pooling",
@@ -220,12 +183,10 @@ _IN_TORCH = [
 def __getattr__(name: str) -> Any:
     if name in _ROOMS:
         return import_module(f"kernpool.{name}")
-    if name not in _LAZY:
+    if name not in _WHERE:
         where = "; it is in kernpool.torch" if name in _IN_TORCH else ""
         raise AttributeError(f"module 'kernpool' has no attribute {name!r}{where}")
-    module = import_module(_LAZY[name])
-    found = module if _LAZY[name] == f"kernpool.{name}" else getattr(module, name)
-    globals()[name] = found  # the next time it is simply there
+    globals()[name] = found = getattr(import_module(_WHERE[name]), name)  # the next time it is simply there
     return found
 
 
