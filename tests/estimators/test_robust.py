@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kernpool import LocalLinearRegressor, NadarayaWatsonRegressor
-from kernpool.core.medians import weighted_median
+from kernpool.core.robust_weights import weighted_median
 
 REGRESSORS = [NadarayaWatsonRegressor, LocalLinearRegressor]
 of_both = pytest.mark.parametrize("kind", REGRESSORS)

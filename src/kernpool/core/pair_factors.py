@@ -10,6 +10,7 @@ Keys with the same categories in every column form a *cell*: within it the facto
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -17,7 +18,8 @@ from itertools import pairwise
 import numpy as np
 
 from kernpool._arrays import Array, Codes, Index
-from kernpool.kernels import CategoricalKernel
+from kernpool.data import Encoding
+from kernpool.kernels import CategoricalKernel, kernel_of_family
 
 Some = slice | Index
 
@@ -138,7 +140,14 @@ class Categories:
     kernels: tuple[CategoricalKernel, ...] = ()
     levels: tuple[int | Array, ...] = ()
 
-    def take(self, columns: Index) -> Categories:
+    @classmethod
+    def of(cls, encoding: Encoding, family: str) -> Categories:
+        """Return the kernels, all of one family, and the levels of the categorical columns of a table."""
+        kinds = (encoding.kinds[i] for i in encoding.categorical)
+        kernels = (kernel_of_family(family, ordered=kind == "ordered") for kind in kinds)
+        return cls(tuple(kernels), encoding.table_levels)
+
+    def take(self, columns: Sequence[int] | Index) -> Categories:
         """Return the categorical columns with these indices, in this order."""
         return Categories(tuple(self.kernels[i] for i in columns), tuple(self.levels[i] for i in columns))
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from kernpool._arrays import Array
-from kernpool.core.medians import weighted_median
 from kernpool.core.state import PoolState
 from kernpool.execution import warn_of_queries
 
@@ -25,6 +24,15 @@ LEAST_SLOPE = 0.05  # mean derivative of psi, below which pseudovalues would be 
 BISQUARE_SCALE = 6.0  # MADs beyond which a row has no weight, as in lowess and loess
 EXACT = 1e-10  # of the largest value: residuals that are no larger are rounding errors
 NEGLIGIBLE = 1e-7  # of the mean magnitude, as in R's lowess: rows of smaller residuals are fitted exactly
+
+
+def weighted_median(value: Array, weight: Array) -> float:
+    """Return the median of values, in which a weight of 3 is three equal rows."""
+    order = np.argsort(value)
+    counted = np.cumsum(weight[order])
+    half = 0.5 * counted[-1]
+    places = np.searchsorted(counted, [half, half * (1.0 + 1e-12)], side="left")  # two rows if half lies between them
+    return float(np.sum(0.5 * value[order][np.minimum(places, len(value) - 1)]))
 
 
 def bisquare(residual: Array, scale: float) -> Array:

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernpool._arrays import AnyArray, Array, Flags, Index
 from kernpool.bandwidth import CRITERIA, RULES, LeaveOneOut
-from kernpool.core import NO_CATEGORIES, Categories, Exclusion, Reweighting
+from kernpool.core import Categories, Exclusion, Reweighting
 from kernpool.core.dependent_columns import RankNotes
 from kernpool.core.state import EMPTIES
 from kernpool.data import Encoding
@@ -26,7 +26,7 @@ from kernpool.data.encoding import COLUMN_CHECKS
 from kernpool.execution import abbreviate, check_choice, progress, resolve_n_jobs
 from kernpool.execution.error_messages import describe_call, did_you_mean
 from kernpool.inference import as_random
-from kernpool.kernels import Kernel, get_kernel, kernel_of_family
+from kernpool.kernels import Kernel, get_kernel
 from kernpool.kernels.categorical import FAMILIES
 from kernpool.kernels.registry import is_registered
 from kernpool.pooling import Floor, Nearest, Source
@@ -377,12 +377,7 @@ class FittedModel(Parameters):
         return False
 
     def _categories(self) -> Categories:
-        encoding = self.encoding_
-        if not encoding.levels:
-            return NO_CATEGORIES
-        kinds = [encoding.kinds[i] for i in encoding.categorical]
-        kernels = [kernel_of_family(self.categorical_kernel, ordered=kind == "ordered") for kind in kinds]
-        return Categories(tuple(kernels), encoding.table_levels)
+        return Categories.of(self.encoding_, self.categorical_kernel)
 
     def _report_rank(self, rank: Index, occupied: Flags, columns: int) -> None:
         """Ignore reports of rank-deficient local fits (a callback): local constant fits have no slopes."""

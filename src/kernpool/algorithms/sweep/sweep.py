@@ -34,6 +34,7 @@ from kernpool._arrays import Array, Flags
 from kernpool.algorithms.algorithm import Algorithm, Gradients, are_few, sweep_seconds
 from kernpool.core import FLOAT64, PoolState, Problem
 from kernpool.execution import Progress, cut
+from kernpool.execution.progress import progress_between
 from kernpool.kernels import Exponential, Flat, Gaussian, Polynomial
 
 if TYPE_CHECKING:
@@ -60,27 +61,22 @@ def reduce(problem: Problem, n_jobs: int = 1, progress: Progress | None = None) 
     for part in cut(m, PIECE):  # the first touch of fresh pages is slow: a few at a time, for Ctrl-C
         result.denominator[part], result.numerator[part] = UNDONE, 0.0
     line: SortedColumn | None = None
-
-    def report(start: int, stop: int) -> Progress | None:
-        """Return a callback that reports the progress of a step as a number of queries from `start` to `stop`."""
-        # The second half of the progress is for recomputed queries. The result is None without a callback.
-        return None if progress is None else lambda done, total: progress(start + done * (stop - start) // total, m)
-
+    again = progress_between(progress, m // 2, m, m)  # of recomputed queries
     if isinstance(kernel.form, Flat):
         undone = _sum_all(problem, result)
     else:
         line = arrange(problem, n_jobs)
-        _sum_in_order(problem, line, result, n_jobs, report(0, m // 2))
+        _sum_in_order(problem, line, result, n_jobs, progress_between(progress, 0, m // 2, m))
         undone = result.denominator < 0.0  # flagged by `UNDONE`
         result.denominator[undone], result.numerator[undone] = 0.0, 0.0
     rows = np.flatnonzero(undone)
     if len(rows) and line is None and len(rows) <= FEW_UNDONE:
-        state = brute.reduce(problem.block(rows), n_jobs, report(m // 2, m))
+        state = brute.reduce(problem.block(rows), n_jobs, again)
         result.put(rows, state)
     elif len(rows):
         line = line or arrange(problem, n_jobs)
         places = np.flatnonzero(undone[line.queries.order])
-        windows.pool_windows(problem, line, places, result, n_jobs, report(m // 2, m))
+        windows.pool_windows(problem, line, places, result, n_jobs, again)
     elif progress is not None:
         progress(m, m)
     result.shift[result.denominator == 0] = -np.inf

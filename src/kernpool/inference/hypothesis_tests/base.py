@@ -82,9 +82,8 @@ class TestSample:
 
     def take(self, numeric: list[int], categorical: list[int]) -> TestSample:
         """Return the sample with only the numeric and categorical columns that have the given indices."""
-        kernels, levels = self.categories.kernels, self.categories.levels
-        some = Categories(tuple(kernels[a] for a in categorical), tuple(levels[a] for a in categorical))
-        return replace(self, X=self.X[:, numeric], code=self.code[:, categorical], categories=some)
+        categories = self.categories.take(categorical)
+        return replace(self, X=self.X[:, numeric], code=self.code[:, categorical], categories=categories)
 
     @property
     def numeric(self) -> Array:

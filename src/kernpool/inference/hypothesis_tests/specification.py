@@ -16,7 +16,7 @@ from kernpool.execution import abbreviate
 from kernpool.inference.hypothesis_tests.base import TestResult, TestSample, read_inputs, read_output, read_weight
 from kernpool.inference.hypothesis_tests.significance import zheng_statistic
 from kernpool.inference.resampling.random_draws import as_seed
-from kernpool.kernels import get_kernel, kernel_of_family
+from kernpool.kernels import get_kernel
 from kernpool.pooling import Recipe
 
 
@@ -164,9 +164,7 @@ def _read(X: Any, y: ArrayLike, sample_weight: ArrayLike | None, model: Regresso
     options: dict[str, Any] = {name: getattr(model, name, None) for name in COLUMN_OPTIONS}
     encoding = Encoding.fit(table, **options)
     numeric, code = encoding.encode(table)
-    kinds = [encoding.kinds[i] for i in encoding.categorical]
-    kernels = [kernel_of_family("li_racine", ordered=kind == "ordered") for kind in kinds]
-    categories = Categories(tuple(kernels), encoding.table_levels)
+    categories = Categories.of(encoding, "li_racine")
     n = len(numeric)
     output, weight = read_output(y, n, "specification_test"), read_weight(sample_weight, n)
     sample = TestSample.of(encoding.pooled(numeric), output, weight, code, categories, what="specification_test")
