@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernpool._arrays import AnyArray, Array, Flags, Index
 from kernpool.bandwidth import CRITERIA, RULES, LeaveOneOut
-from kernpool.core import Categories, Exclusion, Reweighting
+from kernpool.core import NO_CATEGORIES, Categories, Exclusion, Reweighting
 from kernpool.core.dependent_columns import RankNotes
 from kernpool.core.state import EMPTIES
 from kernpool.data import Encoding
@@ -377,6 +377,8 @@ class FittedModel(Parameters):
         return False
 
     def _categories(self) -> Categories:
+        if not self.encoding_.levels:
+            return NO_CATEGORIES
         return Categories.of(self.encoding_, self.categorical_kernel)
 
     def _report_rank(self, rank: Index, occupied: Flags, columns: int) -> None:

@@ -156,7 +156,8 @@ class KernelRegressor(
         RankDeficiencyWarning
             If a local linear fit is not determined by the rows of its window; once per fit.
         """
-        check_flag("return_std", return_std)
+        if return_std is not False:
+            check_flag("return_std", return_std)
         if return_std:
             prediction = self.get_prediction(X)
             return prediction.mean.copy(), prediction.observation_std.copy()  # the caller's to change
