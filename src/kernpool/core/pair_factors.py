@@ -10,7 +10,6 @@ Keys with the same categories in every column form a *cell*: within it the facto
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -147,7 +146,7 @@ class Categories:
         kernels = (kernel_of_family(family, ordered=kind == "ordered") for kind in kinds)
         return cls(tuple(kernels), encoding.table_levels)
 
-    def take(self, columns: Sequence[int] | Index) -> Categories:
+    def take(self, columns: list[int] | Index) -> Categories:
         """Return the categorical columns with these indices, in this order."""
         return Categories(tuple(self.kernels[i] for i in columns), tuple(self.levels[i] for i in columns))
 

@@ -35,8 +35,7 @@ from kernpool.distribution.functionals import (
 )
 from kernpool.distribution.scoring_rules import numeric_y_bandwidth
 from kernpool.distribution.weighted_quantile import as_levels
-from kernpool.execution import Progress, explain_calls
-from kernpool.execution.progress import progress_between
+from kernpool.execution import Progress, explain_calls, progress_between
 from kernpool.kernels import Kernel
 from kernpool.pooling import ArrayPairs, Nearest, Recipe, Source, as_pairs, choose
 

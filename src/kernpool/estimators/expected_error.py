@@ -40,8 +40,7 @@ from kernpool.estimators.bandwidth import choose_windows
 from kernpool.estimators.fitted_model import smoother_of_rows
 from kernpool.estimators.limits import smoother_of
 from kernpool.estimators.model import FittedModel
-from kernpool.execution import current_progress, report_progress
-from kernpool.execution.progress import progress_between
+from kernpool.execution import current_progress, progress_between, report_progress
 from kernpool.smoother import Smoother
 
 Refit = Callable[[TrainingRows, TrainingRows], tuple[Array, float]]

@@ -9,7 +9,7 @@ long, `warnings.py` attributes warnings to the calling line, `error_messages.py`
 import os
 
 from kernpool.execution.error_messages import abbreviate, as_count, as_level, check_choice, check_flag, explain_calls
-from kernpool.execution.progress import Progress, current_progress, progress_bar, report_progress
+from kernpool.execution.progress import Progress, current_progress, progress_bar, progress_between, report_progress
 from kernpool.execution.text_table import ROWS, PrintedResult, frame_of, lines_of, names_of, printed_table
 from kernpool.execution.threads import blas_threads, cut, resolve_n_jobs, run_blocks, weighted_sum
 from kernpool.execution.warnings import warn_caller, warn_of_queries
@@ -32,6 +32,7 @@ __all__ = [
     "names_of",
     "printed_table",
     "progress_bar",
+    "progress_between",
     "report_progress",
     "resolve_n_jobs",
     "run_blocks",

@@ -25,8 +25,7 @@ from kernpool._arrays import Array, Codes
 from kernpool.algorithms import Gradients
 from kernpool.core import Factors, Layout, LocalFit, PoolState, Problem, empty_state, solve
 from kernpool.core.pair_factors import Some
-from kernpool.execution import Progress
-from kernpool.execution.progress import progress_between
+from kernpool.execution import Progress, progress_between
 from kernpool.pooling.plan import check_algorithm, choose_algorithm, name_of_each, read_pullback
 
 # Where a cell that counts nothing is nearer by far than all that count, slopes are cut off here: 1e217, not infinite.

@@ -31,8 +31,7 @@ import numpy as np
 
 from kernpool._arrays import Array, Index
 from kernpool.core import ExcludedPairs, Problem
-from kernpool.execution import Progress
-from kernpool.execution.progress import progress_between
+from kernpool.execution import Progress, progress_between
 from kernpool.pooling.plan import Part, PartsPlan, PoolingPlan
 
 MASKED_PAIRS = 1 << 20  # under one mask: compiled tiles take a millisecond for them, another cut twice as long

@@ -19,8 +19,7 @@ from kernpool.algorithms.algorithm import PairSample, dense_seconds, may_underfl
 from kernpool.algorithms.verification import SLACK
 from kernpool.core import LocalFit, PoolState, Problem, Stack, empty_state
 from kernpool.core.batch import Batch
-from kernpool.execution import Progress, cut, resolve_n_jobs, run_blocks
-from kernpool.execution.progress import progress_between
+from kernpool.execution import Progress, cut, progress_between, resolve_n_jobs, run_blocks
 from kernpool.kernels import is_compiled
 from kernpool.pooling.plan import FAINT, LOADING, SMALL, PoolingPlan, near_one
 from kernpool.pooling.recipe import Recipe, Sums, choose, limit_values, sum_problem

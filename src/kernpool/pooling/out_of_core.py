@@ -17,8 +17,7 @@ from kernpool.core import FLOAT64, FLOAT64_EPSILON, as_tol
 from kernpool.core.input_validation import LEAST_TOL
 from kernpool.data import Chunk, Chunks, Kind, TableError, as_bandwidth, as_real_array
 from kernpool.data.chunks import base
-from kernpool.execution import Progress
-from kernpool.execution.progress import progress_between
+from kernpool.execution import Progress, progress_between
 from kernpool.pooling.recipe import Sums
 from kernpool.pooling.source import Answer, QueryBatch, Question, Source, answer_of, found_in_rows
 

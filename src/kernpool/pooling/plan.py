@@ -27,9 +27,8 @@ from kernpool.algorithms.algorithm import PER_QUERY, WANTED, PairSample, may_und
 from kernpool.algorithms.reference import REFERENCE
 from kernpool.algorithms.verification import corrected
 from kernpool.core import PoolState, Problem, column_range, empty_state
-from kernpool.execution import Progress, abbreviate, cut, resolve_n_jobs
+from kernpool.execution import Progress, abbreviate, cut, progress_between, resolve_n_jobs
 from kernpool.execution.error_messages import did_you_mean
-from kernpool.execution.progress import progress_between
 
 # Seconds charged to a single call for compiled loops. They take half a second to a second to load, once in a process,
 # and a notebook makes some hundred calls: up to a hundred thousand pairs dense NumPy takes half a millisecond.

@@ -33,8 +33,7 @@ import numpy as np
 from kernpool._arrays import Array, Flags
 from kernpool.algorithms.algorithm import Algorithm, Gradients, are_few, sweep_seconds
 from kernpool.core import FLOAT64, PoolState, Problem
-from kernpool.execution import Progress, cut
-from kernpool.execution.progress import progress_between
+from kernpool.execution import Progress, cut, progress_between
 from kernpool.kernels import Exponential, Flat, Gaussian, Polynomial
 
 if TYPE_CHECKING:
