@@ -376,6 +376,61 @@ def test_files_and_dask_have_exposure_as_a_column(tmp_path):
     assert_allclose(searched.bandwidth_, curve("poisson", "loo").fit(X, OF["poisson"]).bandwidth_)
     with pytest.raises(TypeError, match="summary needs the rows themselves"):
         searched.summary()
+    with pytest.raises(TypeError, match="so y must name one"):
+        curve("poisson").fit(chunks_of(X, OF["poisson"]), exposure="hours")
+    with pytest.raises(AttributeError, match="fit it to arrays"):
+        searched.size_  # noqa: B018
+
+
+@pytest.mark.filterwarnings("ignore::kernpool.RankDeficiencyWarning")
+def test_slopes_of_little_weight_are_found_pair_by_pair():
+    """Rounding of offsets from moved queries hides slopes in a column of two values far from each other."""
+    rng = np.random.default_rng(0)
+    x = np.column_stack([rng.normal(size=3000), rng.integers(0, 2, 3000)])
+    y = rng.poisson(np.exp(np.sin(3 * x[:, 0])))
+    at = np.column_stack([np.linspace(-2, 2, 1500), np.arange(1500) % 2])
+    model = curve("poisson", 0.12).fit(x, y)
+    found = model.get_prediction(at)
+    assert not found.by_prior.any()
+    few = model.get_prediction(at[:50])
+    assert_allclose(found.mean[:50], few.mean, rtol=1e-8)
+    assert_allclose(found.link_standard_error[:50], few.link_standard_error, rtol=1e-6)
+    stored = curve("poisson", 0.12).fit(chunks_of(x[:300], y[:300])).predict(at[:40])
+    assert_allclose(stored, curve("poisson", 0.12).fit(x[:300], y[:300]).predict(at[:40]), rtol=1e-8)
+
+
+def test_a_direction_that_is_lost_on_the_way_has_no_maximum():
+    x = np.array([[-0.63, 0.763], [0.53, -0.364], [-0.684, -0.063], [9.0, 9.0], [8.0, 9.0]])
+    model = curve("binomial", 1.0, "epanechnikov").fit(x, [1, 5, 1, 1, 0], trials=[2, 5, 4, 1, 1])
+    with pytest.warns(RankDeficiencyWarning, match="half an event"):
+        found = model.get_prediction([[0.0, 0.0]])
+    assert found.by_prior[0]
+    assert abs(found.link[0]) < 5
+
+
+@pytest.mark.filterwarnings("ignore::kernpool.RankDeficiencyWarning", "ignore::kernpool.ExtrapolationWarning")
+def test_columns_that_are_nearly_collinear_and_steep_amounts():
+    rng = np.random.default_rng(0)
+    x, z = rng.normal(size=(2, 200))
+    y = 1.0 * (x + z + rng.logistic(size=200) > 0)
+    near = [
+        curve("binomial", 3.0).fit(np.column_stack([x, x + e * z, z]), y).predict([[1.0, 1.0 + e, 1.0]])[0]
+        for e in (1e-3, 3e-5, 1.2e-5)
+    ]
+    assert_allclose(near, near[0], rtol=1e-4)
+    plane = rng.normal(size=(150, 2))
+    steep = curve("gamma", 20.0).fit(plane, np.exp(8 * plane[:, 0])).get_prediction([[-15.0, -15.0]])
+    assert_allclose(steep.link, -120.0)
+
+
+def test_trials_that_vary_more_than_binomial_ones_have_the_quantiles_of_arrays_in_chunks():
+    rng = np.random.default_rng(3)
+    x = rng.uniform(size=(6000, 1))
+    values = np.column_stack([rng.binomial(10, rng.beta(3, 3, 6000)), np.full(6000, 10.0)])
+    one = curve("binomial", 0.3).fit(x, values[:, 0], trials=values[:, 1])
+    other = curve("binomial", 0.3).fit(open_chunks([(x, values)]))
+    low, high = (model.quantile([[0.5]], [0.05, 0.95], trials=100.0)[0] for model in (one, other))
+    assert_allclose(high, low, atol=2)
 
 
 TWICE = np.concatenate([X, X + 1e-3])
@@ -392,6 +447,7 @@ REFUSED = {
     "another family": (lambda: curve("normal").fit(X, OF["gamma"]), "family must be"),
     "quadratics": (lambda: curve("poisson", degree=2).fit(X, OF["poisson"]), "degree must be"),
     "counts below zero in chunks": (lambda: curve("poisson").fit(chunks_of(X, OF["poisson"] - 1.0)), "negative"),
+    "sizes of amounts in chunks": (lambda: curve("gamma").fit(chunks_of(X, np.ones((N, 2)))), "one output"),
     "zeros alone in chunks": (lambda: curve("poisson").fit(chunks_of(X, np.zeros(N))), "no counts"),
     "half a trial in chunks": (lambda: curve("binomial").fit(chunks_of(X, np.full((N, 2), 0.5))), "trials"),
     "three outputs in chunks": (lambda: curve("poisson").fit(chunks_of(X, np.ones((N, 3)))), "one output"),

@@ -107,6 +107,7 @@ class KernelSmoother(NamedCalls, FittedModel, BaseEstimator):  # type: ignore[mi
 
         Examples
         --------
+        >>> import numpy as np
         >>> from kernpool import NadarayaWatsonRegressor
         >>> x = np.linspace(0.0, 1.0, 40)
         >>> model = NadarayaWatsonRegressor().fit(x[:, None], np.sin(5 * x) + np.cos(99 * x) / 5)

@@ -135,7 +135,7 @@ def run_passes(passes: Sequence[tuple[Work, Sequence[slice]]], n_jobs: int, prog
     total, before = sum(block.stop - block.start for _, blocks in passes for block in blocks), 0
     for work, blocks in passes:
         after = before + sum(block.stop - block.start for block in blocks)
-        run_blocks(work, blocks, n_jobs, progress_between(progress, before, after, total))
+        run_blocks(work, blocks, n_jobs, progress and progress_between(progress, before, after, total))
         before = after
 
 

@@ -30,7 +30,7 @@ from kernpool.execution.threads import weighted_sum
 from kernpool.likelihood.criterion import deviance_residuals, filled
 from kernpool.likelihood.families import Family
 from kernpool.likelihood.local_maximum import LocalMaxima, Outcome
-from kernpool.likelihood.moved_queries import can_move, squared_pulls
+from kernpool.likelihood.moved_queries import squared_pulls
 from kernpool.likelihood.pairs import PairBlock, maximise, over_pairs, planes_at, state_at
 from kernpool.likelihood.predictive import Predictive
 from kernpool.likelihood.stored_outcome import StoredOutcome
@@ -161,7 +161,7 @@ class LikelihoodSmoother:
         theta, error = self.estimate(points, corrected=False)
         outcome, scale = self.outcome, self.scale
         if outcome.family.has_logit and scale > 1.0:
-            trials = float(weighted_sum(self.smoother.weight, outcome.size) / self.smoother.rows)
+            trials = float(weighted_sum(self.smoother.weight, outcome.size) / self.smoother.weight.sum())
             variance = np.maximum(outcome.family.variance(outcome.family.mean(theta)), np.finfo(np.float64).tiny)
             error = np.sqrt(error**2 + (scale - 1.0) / (trials - 1.0) / variance)
         return Predictive(outcome.family, theta, error, size, scale)
@@ -190,12 +190,19 @@ class LikelihoodSmoother:
             # One fit that a prior fills up, or of a rank, that the other has not is another fit.
             alike = ~(found.by_prior | other.by_prior) & (found.rank == other.rank)
             theta = 2.0 * theta - other.theta
-        square: Array
-        if self.smoother.noise_units.code is None and can_move(problem, outcome, recipe.degree):
-            square = self.scale * squared_pulls(problem, outcome, found, other, WIDER, recipe.n_jobs)
-        else:
-            sums = partial(_squares, recipe.degree, found, wider, other, self._clusters, self.scale)
-            square = outcome.over_rows(problem, sums, recipe.n_jobs)
+        clusters, square = self._clusters, np.empty(len(theta))
+        moved = found.by_moves & (clusters is None) & (other is None or other.by_moves)
+        for rows, moves in (np.flatnonzero(moved), True), (np.flatnonzero(~moved), False):
+            if not rows.size:
+                continue
+            own, wide_fit = found.at(rows), None if other is None else other.at(rows)
+            if moves:
+                of_one = squared_pulls(problem.block(rows), outcome, own, wide_fit, WIDER, recipe.n_jobs)
+                square[rows] = self.scale * of_one
+            else:
+                broad = None if wider is None else wider.block(rows)
+                sums = partial(_squares, recipe.degree, own, broad, wide_fit, clusters, self.scale)
+                square[rows] = outcome.over_rows(problem.block(rows), sums, recipe.n_jobs)
         return np.where(alike, theta, np.nan), np.sqrt(np.where(alike, square + found.variance, np.nan))
 
     @property

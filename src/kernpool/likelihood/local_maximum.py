@@ -44,7 +44,7 @@ SumsOfRows = Callable[[Problem, "Outcome", int | None], Sums]  # by the keys of 
 
 PRIOR = 0.5  # events
 TOLERANCE = 1e-10  # of the last step: the error of the maximum is its square, and that of A as large
-MOST, MOST_OF_PRIOR = 40, 200  # evaluations
+MOST, MOST_OF_PRIOR, MOST_EVALUATIONS = 30, 100, 1000  # steps, and with those that are halved
 FARTHEST = 30.0  # from the link of the mean of all rows: a probability of 1e-13 is no finding of fewer rows
 LARGEST_EXPONENT = 300.0
 
@@ -99,7 +99,7 @@ class Outcome:
     is_stored = False
 
     def over_rows(self, problem: Problem, sums: SumsOfRows[Sums], n_jobs: int | None) -> Sums:
-        """Return sums over all rows, the keys of a problem; others than those of problems may be in other places."""
+        """Return sums over all rows: the keys of the problem, unless rows are not in memory."""
         return sums(problem, self, n_jobs)
 
     def prior(self, total: Array, units: Array) -> tuple[Array, Array]:
@@ -130,6 +130,8 @@ class LocalMaxima:
         Logarithms of the sums of weights times sizes, minus infinity in empty windows.
     variance : ndarray of shape (m,)
         Part of prior and penalty in the variance of the linear predictor.
+    by_moves : ndarray of bool, shape (m,)
+        Where they are found by pools at moved queries.
     """
 
     beta: Array
@@ -138,13 +140,14 @@ class LocalMaxima:
     by_prior: NDArray[np.bool_]
     log_units: Array
     variance: Array
+    by_moves: NDArray[np.bool_]
 
     @classmethod
     def empty(cls, m: int, p: int) -> LocalMaxima:
         """Return so many maxima of empty windows."""
         beta, readout = np.full((2, m, 1 + p), np.nan)
-        unknown = np.full(m, -np.inf), np.zeros(m)
-        return cls(beta, readout, np.zeros(m, dtype=np.int64), np.zeros(m, dtype=np.bool_), *unknown)
+        by_prior, by_moves = np.zeros((2, m), dtype=np.bool_)
+        return cls(beta, readout, np.zeros(m, dtype=np.int64), by_prior, np.full(m, -np.inf), np.zeros(m), by_moves)
 
     @property
     def theta(self) -> Array:
@@ -160,6 +163,10 @@ class LocalMaxima:
         """Return the weight of a key at each query, in the sum of weights times sizes."""
         with np.errstate(invalid="ignore"):
             return np.exp(np.minimum(problem.log_own - self.log_units, LARGEST_EXPONENT))
+
+    def at(self, queries: Rows) -> LocalMaxima:
+        """Return the maxima of some queries."""
+        return LocalMaxima(*(getattr(self, each.name)[queries] for each in fields(self)))
 
     def put(self, queries: Any, other: LocalMaxima) -> None:
         """Write the maxima of some queries."""
@@ -221,10 +228,13 @@ def find_maxima(
     degree: int,
     tolerance: float = TOLERANCE,
     start: Array | None = None,
+    *,
+    moves: bool = False,
 ) -> LocalMaxima:
     """Return the local maxima at the queries of a problem, by sums over its keys; from planes to start from, if known.
 
-    A tolerance beyond the smallest is for searches: second derivatives are those before the last step.
+    A tolerance beyond the smallest is for searches: second derivatives are those before the last step. Sums at moved
+    queries are tried once, and say where steps end.
     """
     family = outcome.family
     log_units, mean = sums.totals()
@@ -247,7 +257,7 @@ def find_maxima(
         amount, whole = (own * each for each in outcome.prior(mean / own, 1.0 / own))
         left = np.flatnonzero(found.occupied)
         tries = [(None, False), (None, True)] if start is None else [(start, False), (None, False), (None, True)]
-        for begin, by_prior in tries:
+        for begin, by_prior in tries[:1] if moves else tries:
             if by_prior:
                 left = left[amount[left] < whole[left]]
                 amount[left] = whole[left]
@@ -260,7 +270,8 @@ def find_maxima(
             ended = climb(at, left, beta, found, np.where(amount[left] > 0, MOST_OF_PRIOR, MOST), tolerance)
             away = np.abs(found.theta[left] - family.link(np.array(outcome.mean)))
             left = left[~(ended & ((away <= FARTHEST) | (family.name == "gamma")))]
-        found.by_prior[:] = found.occupied & (amount > 0)
+        found.by_prior[:], found.by_moves[:] = found.occupied & (amount > 0), found.occupied & moves
+        found.by_moves[left] = False
         matrix = prior_at(np.arange(len(own)), found.beta)[1]
         found.variance[:] = own * np.einsum("ma,mab,mb->m", found.readout, matrix, found.readout)
     return found
@@ -287,22 +298,26 @@ def climb(
     found : LocalMaxima
         Of all queries.
     most : ndarray of int, shape (k,)
-        Evaluations.
+        Steps.
     tolerance : float
         As of `find_maxima`.
     """
     exact = tolerance <= TOLERANCE
     step, slope, ended = np.zeros(beta.shape), np.full(len(which), np.inf), np.zeros(len(which), dtype=np.bool_)
-    moving = np.arange(len(which))
-    for number in range(1, int(most.max()) + 1):
+    moving, (taken, rank) = np.arange(len(which)), np.zeros((2, len(which)), dtype=np.int64)
+    for _ in range(MOST_EVALUATIONS):
         score, matrix = at(which[moving], beta[moving])
-        far = ~ended[moving] & ~(np.sum(score * step[moving], axis=1) >= -0.5 * slope[moving])
+        along = np.sum(score * step[moving], axis=1)
+        # A slope that grows along the step, of a concave function, is that of sums which overflow.
+        far = ~ended[moving] & ~((along >= -0.5 * slope[moving]) & (along <= 2.0 * slope[moving]))
         back, on = moving[far], moving[~far]
         step[back] *= 0.5
         slope[back] *= 0.5
         beta[back] -= step[back]
         score, kept, inverse = score[~far], *invert(matrix[~far])
         found.readout[which[on]], found.rank[which[on]] = inverse[:, 0], kept.sum(axis=1)
+        taken[on] += 1
+        rank[on] = np.maximum(rank[on], kept.sum(axis=1))
         step[on] = np.where(ended[on, None], 0.0, np.einsum("mab,mb->ma", inverse, np.where(kept, score, 0.0)))
         slope[on] = np.sum(score * step[on], axis=1)
         length, scale = np.abs(step[on]).max(axis=1), np.maximum(np.abs(beta[on]).max(axis=1), 1.0)
@@ -310,11 +325,11 @@ def climb(
         done, ended[on] = ended[on] | ~np.isfinite(length), length <= tolerance * scale
         done |= ended[on] & (not exact)
         moving = np.concatenate([back, on[~done]])
-        moving = moving[most[moving] > number]
+        moving = moving[taken[moving] < most[moving]]
         if not moving.size:
             break
     found.beta[which] = beta
-    return ended
+    return np.asarray(ended & (found.rank[which] == rank))  # a direction that is lost on the way has no maximum
 
 
 def invert(matrix: Array) -> tuple[NDArray[np.bool_], Array]:

@@ -28,7 +28,7 @@ WIDEST = 30.0  # spreads: queries that move by slopes in wider bandwidths are so
 
 
 def can_move(problem: Problem, outcome: Outcome, degree: int) -> bool:
-    """Return whether sums at planes are pools at moved queries, and quicker so."""
+    """Return whether sums at planes are pools at moved queries, where these are quicker."""
     similarity, (m, n) = problem.similarity, problem.shape
     # A unit of the own row would be a unit of other weights.
     alike = problem.key_weight is None and outcome.family.name == "poisson" and np.all(outcome.size == 1.0)

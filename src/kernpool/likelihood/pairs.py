@@ -193,7 +193,24 @@ def maximise(
 ) -> LocalMaxima:
     """Return the local maxima at the queries of a problem, by the way that is quicker."""
     if can_move(problem, outcome, degree):
-        return find_maxima(MovedSums(problem, outcome, n_jobs), problem, outcome, degree, tolerance)
+        found = find_maxima(MovedSums(problem, outcome, n_jobs), problem, outcome, degree, tolerance, moves=True)
+        others = np.flatnonzero(found.occupied & ~found.by_moves)
+        if others.size:  # rounding of offsets hides slopes that have little weight
+            found.put(others, by_pairs(problem.block(others), outcome, degree, tolerance, None, n_jobs, progress))
+        return found
+    return by_pairs(problem, outcome, degree, tolerance, start, n_jobs, progress)
+
+
+def by_pairs(
+    problem: Problem,
+    outcome: Outcome,
+    degree: int,
+    tolerance: float,
+    start: Array | None,
+    n_jobs: int | None,
+    progress: Progress | None,
+) -> LocalMaxima:
+    """Return the local maxima from all pairs."""
     if outcome.is_stored:
         return find_maxima(StoredPairs(problem, outcome, degree, n_jobs), problem, outcome, degree, tolerance)
     found = LocalMaxima.empty(len(problem.query), degree * sum(tangents(problem)))

@@ -43,6 +43,7 @@ Array = NDArray[np.float64]
 
 # Least share of a regressor's local square that those before it do not explain: of less, half of the digits are lost.
 COLLINEAR = 1e-10
+ROUNDING = 1e-14  # of shares
 FLAT, COPY = 0.1, 1e-6  # least spread of a direction, in that of the farthest: of a circle or globe, of other columns
 UNITS_AT_ONCE = 16
 ALONE = 1e-8  # one minus leverage of a row without which there are no coefficients
@@ -75,11 +76,13 @@ def tolerances(gram: Array) -> Array:
     size = np.sqrt(np.diagonal(gram, axis1=1, axis2=2))
     unit = np.ascontiguousarray((gram / np.maximum(size[:, :, None] * size[:, None], 1e-300)).transpose(1, 2, 0))
     p = len(unit)
-    factor, left = np.zeros_like(unit), np.empty((len(size), p))
+    factor, left, least = np.zeros_like(unit), np.empty((len(size), p)), np.ones(len(size))
     for a in range(p):
         for b in range(a):
             factor[a, b] = (unit[a, b] - np.sum(factor[a, :b] * factor[b, :b], axis=0)) / factor[b, b]
-        left[:, a] = unit[a, a] - np.sum(factor[a, :a] ** 2, axis=0)
+        share = unit[a, a] - np.sum(factor[a, :a] ** 2, axis=0)
+        left[:, a] = np.where(share * least > ROUNDING, share, 0.0)  # which small shares before make larger
+        least = np.minimum(least, np.maximum(share, COLLINEAR))
         factor[a, a] = np.sqrt(np.maximum(left[:, a], COLLINEAR))
     return left
 

@@ -360,14 +360,10 @@ class Objective(SearchObjective):
 
     def evaluate(self, theta: Array) -> Evaluation:
         """Evaluate the criterion at log bandwidths, smoothings and maybe a log ridge, and record it in `tried`."""
-        problem = self.at(theta)
-        return self.judge(theta, problem, self.sums(problem))
-
-    def sums(self, problem: Problem) -> PoolState:
-        """Return the kernel sums of a problem."""
-        options = self.options
+        problem, options = self.at(theta), self.options
         plan = choose(problem, options.algorithm, reuse=True)
-        return plan.reduce(problem, n_jobs=options.n_jobs, progress=options.progress)
+        state = plan.reduce(problem, n_jobs=options.n_jobs, progress=options.progress)
+        return self.judge(theta, problem, state)
 
     def jacobian(self, at: Evaluation) -> Array:
         """Return derivatives of the residuals with respect to all parameters of the evaluation, of shape (n c, p).
@@ -394,7 +390,8 @@ class Objective(SearchObjective):
 
     def value_in(self, problem: Problem) -> float:
         """Return the criterion in the windows of a problem that has values and queries of this one."""
-        return self.judge(np.zeros(0), problem, self.sums(problem)).penalised
+        state = choose(problem, reuse=True).reduce(problem, n_jobs=self.options.n_jobs)
+        return self.judge(np.zeros(0), problem, state).penalised
 
     def ratios(self, bandwidth: Array) -> list[Array]:
         """Return bandwidths to compare in windows to the nearest rows, given those found."""

@@ -21,7 +21,14 @@ from kernpool.data.columns import labels_of_rows, refuse_other_labels
 from kernpool.estimators.fitted_model import places_of, windows_of
 from kernpool.estimators.limits import refuse
 from kernpool.estimators.methods.row_order import exclusion_of
-from kernpool.estimators.model import FittedModel, NamedCalls, as_fitted, check_parameters, with_parameters
+from kernpool.estimators.model import (
+    FittedModel,
+    NamedCalls,
+    RowAttribute,
+    as_fitted,
+    check_parameters,
+    with_parameters,
+)
 from kernpool.estimators.regressors import LocalPolynomialRegressor
 from kernpool.estimators.stored_rows import fit_stored
 from kernpool.estimators.training_rows import as_outputs, as_stored, computed, read_rows, single_output
@@ -101,6 +108,8 @@ def check_outputs(family: Family, y: Array, size: Array, has_trials: bool, first
 def checked_totals(family: Family, chunk: Chunk) -> Array:
     """Return the sums of outputs and sizes over a chunk of rows; raise ValueError unless they are of the family."""
     y, *sizes = chunk.value.T
+    if sizes and not family.size_name:
+        raise ValueError(f"y must have one output for family={family.name!r}, got {len(chunk.value.T)} columns")
     size = sizes[0] if sizes else np.ones(len(y))
     check_sizes(family, size, chunk.start)
     check_outputs(family, y, size, bool(sizes), chunk.start)
@@ -194,15 +203,15 @@ class LocalLikelihoodRegressor(NamedCalls, RegressorMixin, FittedModel, BaseEsti
     bandwidth_, smoothing_, window_, relevance_, bandwidth_search_
         As of `LocalPolynomialRegressor`; the error of the search is the mean deviance.
     loo_deviance_ : float
-        Mean deviance of the training rows, each fitted without itself; of 4096 of them where there are more, which are
-        fitted alone, in windows for so many, where the rows are not in memory.
+        Mean deviance of the training rows, each fitted without itself; of 4096 of them where there are more. Of rows
+        that are not in memory it is that of a fit to 4096 of them, in windows wider by a rate.
     dispersion_ : float
         Mean square of leave-one-out residuals in that of the family (Pearson): about one for counts and trials that
-        vary as the family says, and one over the shape of gamma; likewise.
+        vary as the family says, and one over the shape of gamma; of as many rows.
     places_ : LocalPolynomialRegressor
         The windows; its outputs are those of the rows and their sizes.
     n_features_in_, feature_names_in_, encoding_, index_, target_name_, key_, value_, size_, key_weight_, exclusion_
-        As of `LocalPolynomialRegressor`, also of rows that are not in memory; `size_` holds exposures or trials.
+        As of `LocalPolynomialRegressor`; `size_` holds exposures or trials.
 
     See Also
     --------
@@ -248,6 +257,7 @@ class LocalLikelihoodRegressor(NamedCalls, RegressorMixin, FittedModel, BaseEsti
     gap: int = 0
 
     _ridge = 0.0  # on slopes
+    size_ = RowAttribute()
 
     @property
     def _family(self) -> Family:
@@ -274,8 +284,9 @@ class LocalLikelihoodRegressor(NamedCalls, RegressorMixin, FittedModel, BaseEsti
         Parameters
         ----------
         X : array_like of shape (n, d), frame, Chunks, path, or Dask collection
-            Inputs. Of rows that are not in memory the model keeps a reference, as `LocalPolynomialRegressor`; each step
-            of a fit, some ten, goes through all of them.
+            Inputs. Of rows that are not in memory the model keeps a reference, as `LocalPolynomialRegressor`. Each step
+            of a prediction, some ten, goes through all of them, with intervals some thirty, and several times as many
+            where classes are nearly separated.
         y : array_like of shape (n,), or str
             Counts, amounts, zeros and ones, or numbers of successes; of a file, or a frame of Dask, the name of the
             column. Chunks, and arrays of Dask, may have exposure or trials as a second column.
@@ -310,7 +321,12 @@ class LocalLikelihoodRegressor(NamedCalls, RegressorMixin, FittedModel, BaseEsti
         """
         self._check()
         named = exposure if trials is None else trials
-        outputs = [y, named] if isinstance(y, str) and isinstance(named, str) else y
+        if isinstance(named, str) and not isinstance(y, str):
+            raise TypeError(
+                f"exposure or trials name a column, {named!r}, so y must name one, too, got {type(y).__name__}; pass "
+                "X with both columns and y as a name, or values of two columns"
+            )
+        outputs = [y, named] if isinstance(named, str) else y
         stored = as_stored(X, outputs, sample_weight)
         if stored is not None:
             self._fit_stored(stored, exposure, trials, groups=groups, time=time)
@@ -367,10 +383,10 @@ class LocalLikelihoodRegressor(NamedCalls, RegressorMixin, FittedModel, BaseEsti
                 )
         if pairs.outputs > 2:
             raise ValueError(f"y must have one output, and sizes of rows at most, got {pairs.outputs} columns")
-        question = MapReduce(partial(checked_totals, self._family), np.add)
-        self.totals_ = pairs.ask(question, current_progress())
         places = self._places()
         fit_stored(places, pairs, **by_row)
+        question = MapReduce(partial(checked_totals, self._family), np.add)
+        self._totals = pairs.ask(question, current_progress())
         self._take(places)
 
     def _places(self) -> LocalPolynomialRegressor:
@@ -402,7 +418,7 @@ class LocalLikelihoodRegressor(NamedCalls, RegressorMixin, FittedModel, BaseEsti
         super()._freeze()
         smoother = self.places_.smoother_
         if isinstance(smoother, StoredModel):
-            self._fit = LikelihoodSmoother.of_stored(smoother, self._family, self.totals_)
+            self._fit = LikelihoodSmoother.of_stored(smoother, self._family, self._totals)
             return
         rows = smoother.rows_of(np.column_stack([self.value_, self.size_]))
         self._fit = LikelihoodSmoother(smoother, Outcome.of(self._family, rows, self._ridge))
