@@ -21,16 +21,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import qr, solve_triangular
 from scipy.ndimage import convolve1d
 from scipy.special import stdtr, stdtrit
 
+from kernpool._arrays import Array
 from kernpool.core import Exclusion
-from kernpool.execution.text_table import PrintedResult, columns_of_text, digits_beside, frame_of
+from kernpool.execution import PrintedResult, frame_of
+from kernpool.execution.text_table import columns_of_text, digits_beside
 from kernpool.inference.variance.dependent_rows import LAGS, sums_of_places
-
-Array = NDArray[np.float64]
 
 # Least norm of a column beyond what others explain, in its own: of numbers, and of residuals of smooths. Those of
 # 60 rows of z^2, exp(3z) and sin(6z) have .001, .0014 and .007, all of it bias.

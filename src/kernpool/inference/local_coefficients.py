@@ -23,24 +23,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kernpool.bandwidth.rules_of_thumb import rule_of_thumb
-from kernpool.execution.text_table import (
-    ROWS,
-    PrintedResult,
-    columns_of_text,
-    digits_beside,
-    frame_of,
-    names_of,
-    printed_table,
-)
-from kernpool.execution.threads import weighted_sum
+from kernpool._arrays import Array, Flags
+from kernpool.bandwidth import rule_of_thumb
+from kernpool.execution import ROWS, PrintedResult, frame_of, names_of, printed_table, weighted_sum
+from kernpool.execution.text_table import columns_of_text, digits_beside
 from kernpool.inference.coefficients import Tested
 from kernpool.inference.resampling.random_draws import multiplied
 from kernpool.smoother.local_least_squares import VaryingFit, VaryingSmoother, VaryingTraining, means_of
-
-Array = NDArray[np.float64]
 
 MOST_PLACES = 1000  # of a test
 SMOOTHING, WIDER, LARGEST = 0.3, 1.5, 1e100
@@ -100,7 +90,7 @@ class LocalCoefficients(Tested, PrintedResult):
         return self.center
 
     @property
-    def significant(self) -> NDArray[np.bool_]:
+    def significant(self) -> Flags:
         """Where a coefficient differs from zero, corrected for the effective number of places."""
         return np.asarray(self.p_value * self.tests <= 1.0 - self.level)
 

@@ -25,8 +25,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import Array
 from kernpool.bandwidth.criteria import lies_within_gap
 from kernpool.bandwidth.rules_of_thumb import rate_factor
 from kernpool.bandwidth.search.objective import STEEPEST, Evaluation, Objective, cost_of_empty
@@ -34,8 +34,6 @@ from kernpool.core import Problem
 from kernpool.likelihood.families import Family
 from kernpool.likelihood.local_maximum import LocalMaxima, Outcome
 from kernpool.likelihood.pairs import PairBlock, maximise, over_pairs, planes_at
-
-Array = NDArray[np.float64]
 
 FLAT = 1e-6  # deviance residuals of a unit: below, they are linear in the predictor
 NEAR = 0.5  # log bandwidths

@@ -17,10 +17,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import betainc, expit, gammainc, gammaincc, logit, xlogy
 
-Array = NDArray[np.float64]
+from kernpool._arrays import Array
 
 LEAST_DISPERSION = 1e-14  # of amounts without noise
 

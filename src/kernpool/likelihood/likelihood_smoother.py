@@ -21,12 +21,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import Array, Flags, Index
 from kernpool.core import Problem
 from kernpool.data.chunks.base import seed_of
-from kernpool.execution.progress import current_progress
-from kernpool.execution.threads import weighted_sum
+from kernpool.execution import current_progress, weighted_sum
 from kernpool.likelihood.criterion import deviance_residuals, filled
 from kernpool.likelihood.families import Family
 from kernpool.likelihood.local_maximum import LocalMaxima, Outcome
@@ -36,8 +35,6 @@ from kernpool.likelihood.predictive import Predictive
 from kernpool.likelihood.stored_outcome import StoredOutcome
 from kernpool.pooling import limit_problem, quotient
 from kernpool.smoother import EvaluationPoints, Smoother, StoredModel, StoredSmoother
-
-Array = NDArray[np.float64]
 
 WIDER = math.sqrt(2.0)
 NARROWER = -0.08  # power of the number of rows
@@ -84,7 +81,7 @@ class LikelihoodSmoother:
         recipe, problem, outcome = self.smoother.recipe, self.smoother.problem(points), self.outcome
         found = self.maxima(problem)
 
-        def nearest(rows: NDArray[np.intp]) -> Array:
+        def nearest(rows: Index) -> Array:
             limit = limit_problem(problem.block(rows), recipe.empty)
             return quotient(outcome.over_rows(limit, partial(state_at, 0, None), recipe.n_jobs))
 
@@ -97,13 +94,13 @@ class LikelihoodSmoother:
         return self.smoother.left_out_problem(self.smoother.exclusion)
 
     @cached_property
-    def left_out(self) -> tuple[Array, NDArray[np.bool_]]:
+    def left_out(self) -> tuple[Array, Flags]:
         """Linear predictors of the training rows, left out, of empty windows that of the mean, and which are not."""
         found = self.maxima(self.left_out_problem)
         return filled(self.outcome, found), found.occupied
 
     @cached_property
-    def judged(self) -> tuple[NDArray[np.intp], Array]:
+    def judged(self) -> tuple[Index, Array]:
         """Rows of positive weight, at most so many, and their linear predictors, left out."""
         (rows,) = np.nonzero(self.smoother.weight > 0)
         if len(rows) <= MOST_ROWS:
@@ -143,7 +140,7 @@ class LikelihoodSmoother:
             return self.dispersion
         return 1.0 if self.outcome.family.has_logit and np.all(self.outcome.size == 1) else max(1.0, self.dispersion)
 
-    def leverages(self, rows: NDArray[np.intp]) -> tuple[Array, Array, int]:
+    def leverages(self, rows: Index) -> tuple[Array, Array, int]:
         """Return linear predictors at training rows, how far a unit moves its own, and how many have a prior."""
         problem, outcome = self.smoother.problem(self.smoother.training).block(rows), self.outcome
         found = self.maxima(problem)
@@ -206,7 +203,7 @@ class LikelihoodSmoother:
         return np.where(alike, theta, np.nan), np.sqrt(np.where(alike, square + found.variance, np.nan))
 
     @property
-    def _clusters(self) -> tuple[NDArray[np.intp], Array] | None:
+    def _clusters(self) -> tuple[Index, Array] | None:
         """Number of the cluster of each row, and scores at left-out fits; None where rows have noise of their own."""
         code = self.smoother.noise_units.code
         if code is None:
@@ -220,7 +217,7 @@ def _squares(
     found: LocalMaxima,
     wider: Problem | None,
     other: LocalMaxima | None,
-    clusters: tuple[NDArray[np.intp], Array] | None,
+    clusters: tuple[Index, Array] | None,
     scale: float,
     problem: Problem,
     outcome: Outcome,

@@ -30,15 +30,13 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import Array, Flags, Index, Integers
 from kernpool.bandwidth import TrainingRows
 from kernpool.core import Problem
 from kernpool.likelihood.families import Family
 from kernpool.smoother.local_least_squares import COLLINEAR, tolerances
 
-Array = NDArray[np.float64]
-Rows = NDArray[np.intp]
 Sums = TypeVar("Sums")  # kernel sums, or numbers
 SumsOfRows = Callable[[Problem, "Outcome", int | None], Sums]  # by the keys of a problem, on so many threads
 
@@ -136,11 +134,11 @@ class LocalMaxima:
 
     beta: Array
     readout: Array
-    rank: NDArray[np.int64]
-    by_prior: NDArray[np.bool_]
+    rank: Integers
+    by_prior: Flags
     log_units: Array
     variance: Array
-    by_moves: NDArray[np.bool_]
+    by_moves: Flags
 
     @classmethod
     def empty(cls, m: int, p: int) -> LocalMaxima:
@@ -155,7 +153,7 @@ class LocalMaxima:
         return self.beta[:, 0]
 
     @property
-    def occupied(self) -> NDArray[np.bool_]:
+    def occupied(self) -> Flags:
         """Which windows have a key."""
         return self.log_units > -np.inf
 
@@ -164,7 +162,7 @@ class LocalMaxima:
         with np.errstate(invalid="ignore"):
             return np.exp(np.minimum(problem.log_own - self.log_units, LARGEST_EXPONENT))
 
-    def at(self, queries: Rows) -> LocalMaxima:
+    def at(self, queries: Index) -> LocalMaxima:
         """Return the maxima of some queries."""
         return LocalMaxima(*(getattr(self, each.name)[queries] for each in fields(self)))
 
@@ -180,7 +178,7 @@ class ScoreSums(Protocol):
     def totals(self) -> tuple[Array, Array]:
         """Return the logarithm of the unit of each query, and the means of outputs."""
 
-    def at(self, which: Rows, beta: Array) -> tuple[Array, Array]:
+    def at(self, which: Index, beta: Array) -> tuple[Array, Array]:
         """Return the scores (k, 1 + p) of some queries at planes, and minus their derivatives (k, 1 + p, 1 + p)."""
 
 
@@ -245,10 +243,10 @@ def find_maxima(
     spread = np.repeat(outcome.spread / widths, tangents(problem), axis=-1)[..., : found.beta.shape[1] - 1]
     spread = np.broadcast_to(spread, found.beta[:, 1:].shape)
 
-    def prior_at(which: Rows, beta: Array) -> tuple[Array, Array]:
+    def prior_at(which: Index, beta: Array) -> tuple[Array, Array]:
         return prior_sums(outcome, spread[which], amount[which], own[which] * outcome.ridge, beta)
 
-    def at(which: Rows, beta: Array) -> tuple[Array, Array]:
+    def at(which: Index, beta: Array) -> tuple[Array, Array]:
         (score, matrix), (own_score, own_matrix) = sums.at(which, beta), prior_at(which, beta)
         return score + own_score, matrix + own_matrix
 
@@ -278,13 +276,13 @@ def find_maxima(
 
 
 def climb(
-    at: Callable[[Rows, Array], tuple[Array, Array]],
-    which: Rows,
+    at: Callable[[Index, Array], tuple[Array, Array]],
+    which: Index,
     beta: Array,
     found: LocalMaxima,
-    most: NDArray[np.intp],
+    most: Index,
     tolerance: float,
-) -> NDArray[np.bool_]:
+) -> Flags:
     """Write the local maxima of some queries by Newton's method, and return where its steps end.
 
     Parameters
@@ -332,7 +330,7 @@ def climb(
     return np.asarray(ended & (found.rank[which] == rank))  # a direction that is lost on the way has no maximum
 
 
-def invert(matrix: Array) -> tuple[NDArray[np.bool_], Array]:
+def invert(matrix: Array) -> tuple[Flags, Array]:
     """Return which directions of symmetric matrices (m, q, q) those before do not explain, and inverses in these."""
     size = np.sqrt(np.diagonal(matrix, axis1=1, axis2=2))
     kept = tolerances(matrix) > COLLINEAR

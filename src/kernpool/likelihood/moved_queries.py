@@ -12,16 +12,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kernpool.core import PoolState, Problem
-from kernpool.core.input_validation import centered, in_unit
+from kernpool._arrays import Array, Index
+from kernpool.core import PoolState, Problem, centered, in_unit
 from kernpool.core.local_fit import moment_matrix
 from kernpool.kernels import get_kernel
-from kernpool.likelihood.local_maximum import LocalMaxima, Outcome, Rows
-from kernpool.pooling.recipe import choose
-
-Array = NDArray[np.float64]
+from kernpool.likelihood.local_maximum import LocalMaxima, Outcome
+from kernpool.pooling import choose
 
 FEWEST_PAIRS = 1 << 22  # fewer take less time pair by pair
 WIDEST = 30.0  # spreads: queries that move by slopes in wider bandwidths are so far away that offsets lose digits
@@ -94,7 +91,7 @@ class MovedSums:
         """Return the logarithm of the unit of each query, and the means of outputs."""
         return self.state.log_denominator, self.state.numerator[:, 0] / self.state.denominator
 
-    def at(self, which: Rows, beta: Array) -> tuple[Array, Array]:
+    def at(self, which: Index, beta: Array) -> tuple[Array, Array]:
         """Return the scores of some queries at planes, and minus their derivatives."""
         state, layout = self.state.rows(which), replace(self.problem.layout, values=1)
         matrix = tilted(self.problem.block(which), self.outcome, beta, 1.0, state.log_denominator, self.n_jobs)

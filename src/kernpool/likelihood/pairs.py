@@ -11,17 +11,14 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import Array, Index, Integers
 from kernpool.algorithms.reference import pair_weights
 from kernpool.core import Geometry, PoolState, Problem, empty_state
-from kernpool.execution.progress import Progress
-from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
-from kernpool.likelihood.local_maximum import TOLERANCE, LocalMaxima, Outcome, Rows, find_maxima, tangents
+from kernpool.execution import Progress, cut, resolve_n_jobs, run_blocks
+from kernpool.likelihood.local_maximum import TOLERANCE, LocalMaxima, Outcome, find_maxima, tangents
 from kernpool.likelihood.moved_queries import MovedSums, can_move
 from kernpool.pooling import quotient
-
-Array = NDArray[np.float64]
 
 PAIRS_AT_ONCE = 1 << 18  # whose weights, offsets and temporary arrays stay in the cache
 
@@ -73,7 +70,7 @@ class PairBlock:
         """Return the logarithm of the unit of each query, and the means of outputs."""
         return self.log_units, self.share @ self.outcome.y
 
-    def at(self, which: Rows, beta: Array) -> tuple[Array, Array]:
+    def at(self, which: Index, beta: Array) -> tuple[Array, Array]:
         """Return the scores of some queries at planes, and minus their derivatives."""
         from kernpool.likelihood.loops.pair_sums import sum_scores  # compiles
 
@@ -82,7 +79,7 @@ class PairBlock:
         return score, matrix
 
     @cached_property
-    def keys(self) -> tuple[NDArray[np.int64], Array, Array, Array]:
+    def keys(self) -> tuple[Integers, Array, Array, Array]:
         """Number of keys of positive weight of each query, their weights, outputs and offsets."""
         from kernpool.likelihood.loops.pair_sums import gather  # compiles
 
@@ -175,7 +172,7 @@ class StoredPairs:
         state = self.state(self.problem)
         return state.log_denominator, quotient(state)[:, 0]
 
-    def at(self, which: Rows, beta: Array) -> tuple[Array, Array]:
+    def at(self, which: Index, beta: Array) -> tuple[Array, Array]:
         """Return the scores of some queries at planes, and minus their derivatives."""
         found, q = quotient(self.state(self.problem.block(which), beta)), beta.shape[1]
         return found[:, :q], found[:, q:].reshape(-1, q, q)

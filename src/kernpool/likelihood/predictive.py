@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import Array, Flags
 from kernpool.likelihood.families import Family
-
-Array = NDArray[np.float64]
 
 NODES = 15  # of Gauss and Hermite
 LARGEST = 650.0  # linear predictor: beyond, means have no squares
@@ -48,7 +46,7 @@ class Predictive:
         center, error = (np.where(known, each, 0.0)[:, None] for each in (self.theta, np.minimum(self.error, LARGEST)))
         mean = family.mean(np.clip(center + error * node, -LARGEST, LARGEST))
 
-        def reached(value: Array) -> NDArray[np.bool_]:
+        def reached(value: Array) -> Flags:
             found = family.cdf(value[:, None], mean, sizes, self.dispersion)
             found = np.where(np.isnan(found), value[:, None] >= sizes * mean, found)  # beyond the range of its series
             return np.asarray(found @ weight >= q * (1.0 - ROUNDING))

@@ -26,17 +26,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, gmres
 from sklearn.exceptions import ConvergenceWarning
 
-from kernpool.execution.threads import weighted_sum
-from kernpool.execution.warnings import warn_caller
+from kernpool._arrays import Array, Index
+from kernpool.execution import warn_caller, weighted_sum
 from kernpool.pooling import weight_tables
 from kernpool.smoother.linear_smoother import EvaluationPoints, Smoother
 from kernpool.smoother.local_least_squares import ALONE, VaryingSmoother, VaryingTraining, means_of
-
-Array = NDArray[np.float64]
 
 SMALL = 1e-6  # of a regressor, beside its spread of one, by which nothing is divided
 NARROWEST, WIDEST, GRID = 0.25, 4.0, 16  # factors, in the width in common and in extents of the rows
@@ -123,7 +120,7 @@ class Backfitting:
         known = away > LOST
         return np.where(known, self.training.residual / np.where(known, away, 1.0), self.varying.outcome)
 
-    def error(self, a: int, factor: float, rows: NDArray[np.intp]) -> float:
+    def error(self, a: int, factor: float, rows: Index) -> float:
         """Return the leave-one-out error of a coefficient in windows of this factor; infinite if one is empty.
 
         It is that of these rows, of positive weight.
@@ -143,7 +140,7 @@ class Backfitting:
         return float(weighted_sum(weight, (residual / away) ** 2) / weight.sum())
 
 
-def backfit(varying: VaryingSmoother, rows: NDArray[np.intp]) -> Backfitting:
+def backfit(varying: VaryingSmoother, rows: Index) -> Backfitting:
     """Fit coefficients in windows of their own, found by leave-one-out errors of these rows."""
     u, y, smoother = varying.regressors, varying.outcome, varying.smoother
     extent = np.ptp(smoother.keys.rows.array[smoother.weight > 0], axis=0) / smoother.recipe.bandwidth

@@ -30,15 +30,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import Array, Flags, Index
 from kernpool.core import MOST_COLUMNS, PoolState, Problem, solve, with_ridge
-from kernpool.execution.error_messages import abbreviate
-from kernpool.kernels.registry import Gaussian
+from kernpool.execution import abbreviate
+from kernpool.kernels import Gaussian
 from kernpool.smoother.linear_smoother import EvaluationPoints, Fitted, Smoother
 from kernpool.smoother.quadratic_forms import LinearWeights, SharedSums
-
-Array = NDArray[np.float64]
 
 
 def plane_slopes(fitted: Fitted) -> tuple[Array, list[LinearWeights]]:
@@ -181,11 +179,11 @@ class Estimate:
     center: Array
     terms: tuple[tuple[float, LinearWeights], ...]
     plain: Array
-    rank: NDArray[np.intp]
-    curvature_rank: NDArray[np.intp] | None
+    rank: Index
+    curvature_rank: Index | None
     column: int | None
     log_mass: Array
-    occupied: NDArray[np.bool_]
+    occupied: Flags
     sums: SharedSums
 
 
@@ -270,7 +268,7 @@ def centers(smoother: Smoother, places: EvaluationPoints, method: str, column: i
 
 def _plain(
     smoother: Smoother, places: EvaluationPoints, columns: Sequence[int | None]
-) -> tuple[Fitted, NDArray[np.intp], list[Array], list[LinearWeights]]:
+) -> tuple[Fitted, Index, list[Array], list[LinearWeights]]:
     """Fit the curve or its slopes, without bias correction, in one pass over the keys.
 
     Returns the fits, their ranks, and for each column values, NaN in empty windows, and linear weights.

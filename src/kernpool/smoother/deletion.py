@@ -18,14 +18,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import Array, Index
 from kernpool.core import Exclusion
 from kernpool.smoother.bias_correction import inverse_designs
 from kernpool.smoother.linear_smoother import Fitted
 
-Array = NDArray[np.float64]
-Rows = NDArray[np.intp]
+Rows = Index
 
 LARGE_LEVERAGE = 0.5  # 1 - g keeps its digits up to here
 

@@ -12,22 +12,34 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import Array, Codes, Flags, Index
 from kernpool.bandwidth import LeaveOneOut, TrainingRows, count_copies, leave_one_out
-from kernpool.core import NO_CATEGORIES, SINGLE_ROWS, Categories, Exclusion, Keys, LocalFit, Reweighting, Units, merge
-from kernpool.core.input_validation import centered, in_unit
-from kernpool.core.problem import FLOAT64, FLOAT64_EPSILON, LARGEST_TOL, Problem
-from kernpool.core.state import Empty, PoolState, fill_in_silence
-from kernpool.execution.progress import Progress, current_progress
-from kernpool.execution.threads import cut, weighted_sum
-from kernpool.pooling import Recipe, Sums, limit_values, sum_problem
-from kernpool.pooling.widths import Floor, Nearest, Window, nearest_widths, width_slopes, with_widths
+from kernpool.core import (
+    FLOAT64,
+    FLOAT64_EPSILON,
+    NO_CATEGORIES,
+    SINGLE_ROWS,
+    Categories,
+    Empty,
+    Exclusion,
+    Keys,
+    LocalFit,
+    PoolState,
+    Problem,
+    Reweighting,
+    Units,
+    centered,
+    fill_in_silence,
+    in_unit,
+    merge,
+)
+from kernpool.core.problem import LARGEST_TOL
+from kernpool.execution import Progress, current_progress, cut, weighted_sum
+from kernpool.pooling import Floor, Nearest, Recipe, Sums, limit_values, sum_problem
+from kernpool.pooling.widths import Window, nearest_widths, width_slopes, with_widths
 from kernpool.smoother.quadratic_forms import LinearWeights, Terms, effective_rows, norms_by_rows
 from kernpool.smoother.windows import widening, without_values
-
-Array = NDArray[np.float64]
-Codes = NDArray[np.int64]
 
 FEWEST_ROWS = 5
 STRETCH = 4  # gaps, of a cluster of rows next to each other
@@ -62,7 +74,7 @@ class EvaluationPoints:
         """Return a recipe with the windows of these points."""
         return recipe if self.widening is None else replace(recipe, widening=self.widening)
 
-    def rows(self, which: slice | NDArray[np.intp]) -> EvaluationPoints:
+    def rows(self, which: slice | Index) -> EvaluationPoints:
         """Return the evaluation points with these indices."""
         code, widening = self.code, self.widening
         return EvaluationPoints(
@@ -204,7 +216,7 @@ class Smoother:
         return self.fit(self.left_out_problem(exclusion))
 
     @cached_property
-    def left_out(self) -> tuple[Array, NDArray[np.bool_]]:
+    def left_out(self) -> tuple[Array, Flags]:
         """Predictions (n, c) of the rows without each row and what is left out with it, and which have a window."""
         return self.fit_left_out(self.exclusion).values()
 
@@ -296,7 +308,7 @@ class Smoother:
         """Return the smoother of the rows whose residuals are known, which are all of them here."""
         return self
 
-    def norms_by_rows(self, terms: Terms, rows: NDArray[np.intp], psi: Array | None = None) -> Array:
+    def norms_by_rows(self, terms: Terms, rows: Index, psi: Array | None = None) -> Array:
         """Return the squared norms of linear weights at some queries, by the weight of every row."""
         return norms_by_rows(terms, rows, psi)
 
@@ -422,7 +434,7 @@ class Fitted:
         fit, log_mass = self.fit, self.state.log_denominator
         return LinearWeights(self.problem, self.smoother.factor, log_mass, fit.base, fit.tilt)
 
-    def values(self, empty: Empty | None = None, *, report: bool = False) -> tuple[Array, NDArray[np.bool_]]:
+    def values(self, empty: Empty | None = None, *, report: bool = False) -> tuple[Array, Flags]:
         """Return fitted values (m, c), also in empty windows, and which windows have a row.
 
         Parameters
@@ -451,7 +463,7 @@ class Fitted:
         fill = partial(limit_values, problem, empty=empty, n_jobs=smoother.recipe.n_jobs)
         return fill_in_silence(values, occupied, empty, fill), occupied
 
-    def rows(self, which: slice | NDArray[np.intp]) -> Fitted:
+    def rows(self, which: slice | Index) -> Fitted:
         """Return the local fits at the points with these indices."""
         part = Fitted(self.smoother, self.problem.block(which), self.state.rows(which))
         vars(part)["fit"] = self.fit.rows(which)  # which is solved once

@@ -31,15 +31,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import Array, Flags
 from kernpool.core import PoolState, Problem
-from kernpool.execution.threads import cut, weighted_sum
+from kernpool.execution import cut, weighted_sum
 from kernpool.kernels import square
 from kernpool.smoother.linear_smoother import EvaluationPoints, Smoother
 from kernpool.smoother.quadratic_forms import LinearWeights, product_problem
-
-Array = NDArray[np.float64]
 
 # Least share of a regressor's local square that those before it do not explain: of less, half of the digits are lost.
 COLLINEAR = 1e-10
@@ -64,7 +62,7 @@ def gram_of(mean: Array, p: int) -> Array:
     return gram
 
 
-def solve_means(mean: Array, p: int, least: float = COLLINEAR) -> tuple[Array, Array, NDArray[np.bool_]]:
+def solve_means(mean: Array, p: int, least: float = COLLINEAR) -> tuple[Array, Array, Flags]:
     """Return the matrices A of means, their inverses, identities where A is singular, and where it is not."""
     gram = np.where(np.isfinite(mean[:, :1, None]), gram_of(mean, p), 0.0)
     determined = np.all(tolerances(gram) > least, axis=1)
@@ -113,7 +111,7 @@ class VaryingFit:
     gram: Array
     solve: Array
     coefficients: Array
-    determined: NDArray[np.bool_]
+    determined: Flags
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +122,7 @@ class VaryingTraining:
     """
 
     coefficients: Array
-    determined: NDArray[np.bool_]
+    determined: Flags
     fitted: Array
     residual: Array
     leverage: Array
@@ -210,7 +208,7 @@ class VaryingSmoother:
         return VaryingTraining(coefficients, determined, fitted, residual, leverage, trace)
 
     @cached_property
-    def left_out(self) -> tuple[Array, NDArray[np.bool_]]:
+    def left_out(self) -> tuple[Array, Flags]:
         """Fits (n,) without each row and what is left out with it, and whether the others determine coefficients.
 
         The mean where they do not. In windows of one width, without others left out, they follow from fits with it: a

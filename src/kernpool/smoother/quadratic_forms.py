@@ -27,14 +27,12 @@ from dataclasses import dataclass, replace
 from itertools import combinations_with_replacement
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import Array, Index
 from kernpool.core import PoolState, Problem, in_unit
 from kernpool.core.local_fit import in_other_bandwidths, mean_product
-from kernpool.execution.threads import cut
+from kernpool.execution import cut
 from kernpool.kernels import Term, products
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,11 +86,11 @@ class WeightTables:
     """
 
     terms: Terms
-    kept: NDArray[np.intp]
+    kept: Index
     weight: Array
 
     @classmethod
-    def of(cls, terms: Terms, order: NDArray[np.intp] | None = None) -> WeightTables:
+    def of(cls, terms: Terms, order: Index | None = None) -> WeightTables:
         """Build a `WeightTables` from linear weights, over the keys of positive frequency, in a given order."""
         problem = terms[0][1].problem
         weight = np.ones(len(problem.key)) if problem.key_weight is None else problem.key_weight * problem.weight_unit
@@ -105,11 +103,11 @@ class WeightTables:
         """Number of queries per block."""
         return max(1, PAIRS // max(1, len(self.kept)))
 
-    def rows(self, which: slice | NDArray[np.intp]) -> Array:
+    def rows(self, which: slice | Index) -> Array:
         """Return the linear weights of the keys at the queries with these indices, of shape (queries, k)."""
         return np.asarray(sum(factor * self._one(shares, which) for factor, shares in self.terms))
 
-    def _one(self, shares: LinearWeights, which: slice | NDArray[np.intp]) -> Array:
+    def _one(self, shares: LinearWeights, which: slice | Index) -> Array:
         part = shares.problem.block(which)
         logits = part.similarity.logits(part.query, part.key)
         if part.factors is not None:
@@ -135,7 +133,7 @@ Summed = Callable[[Problem], PoolState]
 ROUNDING, DOUBT = 2.0**-50, 1e-9
 
 
-def norms_by_rows(terms: Terms, rows: NDArray[np.intp], psi: Array | None = None) -> Array:
+def norms_by_rows(terms: Terms, rows: Index, psi: Array | None = None) -> Array:
     """Return the squared norms of linear weights at some queries, by the weight of every key."""
     tables, total = WeightTables.of(terms), np.empty(len(rows))
     unit = (1.0 if psi is None else psi[tables.kept]) / tables.weight  # of sums over unit rows
@@ -148,7 +146,7 @@ def squared_norm(
     terms: Terms,
     sums: Summed,
     psi: Array | None = None,
-    by_rows: Callable[[Terms, NDArray[np.intp], Array | None], Array] = norms_by_rows,
+    by_rows: Callable[[Terms, Index, Array | None], Array] = norms_by_rows,
 ) -> Array:
     """Return, for each query, the squared norm of a linear combination of linear weights.
 
@@ -190,7 +188,7 @@ def effective_rows(
     problem: Problem,
     log_mass: Array,
     sums: Summed,
-    by_rows: Callable[[Terms, NDArray[np.intp], Array | None], Array] = norms_by_rows,
+    by_rows: Callable[[Terms, Index, Array | None], Array] = norms_by_rows,
 ) -> Array:
     """Return Kish's effective sample size of pooling weights, whose sums have the logarithms `log_mass`, in one pass.
 

@@ -14,17 +14,16 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import Array, Index, Integers
 from kernpool.bandwidth.rules_of_thumb import rate_factor
 from kernpool.core import SINGLE_ROWS, Keys, PoolState, Problem
-from kernpool.data.chunks.base import Chunk, RowSample, seed_of
-from kernpool.execution.progress import Progress, current_progress
+from kernpool.data import Chunk
+from kernpool.data.chunks.base import RowSample, seed_of
+from kernpool.execution import Progress, current_progress
 from kernpool.pooling import MapReduce, QueryBatch, Recipe, Source, Sums, choose, merge_states
 from kernpool.smoother.linear_smoother import EvaluationPoints, Smoother
 from kernpool.smoother.quadratic_forms import Terms, norms_by_rows
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -44,7 +43,7 @@ class StoredSmoother(Smoother):
     """
 
     source: Source
-    place: NDArray[np.intp]
+    place: Index
     total: float
     sample_factor: float
 
@@ -89,14 +88,14 @@ class StoredSmoother(Smoother):
         state: PoolState = self.source.ask(MapReduce(partial(_centered_sums, asked, center, place), merged))
         return state
 
-    def norms_by_rows(self, terms: Terms, rows: NDArray[np.intp], psi: Array | None = None) -> Array:
+    def norms_by_rows(self, terms: Terms, rows: Index, psi: Array | None = None) -> Array:
         """Return the squared norms of linear weights at some queries, by the weight of every row, in one pass."""
         assert psi is None  # residuals are those of a sample
         norms: Array = self.source.ask(MapReduce(partial(_norms, terms, rows), np.add))
         return norms
 
 
-def _centered_sums(asked: QueryBatch, center: Array, place: NDArray[np.intp] | None, chunk: Chunk) -> PoolState:
+def _centered_sums(asked: QueryBatch, center: Array, place: Index | None, chunk: Chunk) -> PoolState:
     """Sum the rows of a chunk, with centred values, at each query; leave out the row of the query's own `place`."""
     own = None
     if place is not None:
@@ -106,7 +105,7 @@ def _centered_sums(asked: QueryBatch, center: Array, place: NDArray[np.intp] | N
     return asked.state(chunk._replace(value=value), np.zeros_like(center), own)
 
 
-def _norms(terms: Terms, rows: NDArray[np.intp], chunk: Chunk) -> Array:
+def _norms(terms: Terms, rows: Index, chunk: Chunk) -> Array:
     """Return the part of a chunk in the squared norms of linear weights at some queries."""
     return norms_by_rows([(a, share.over(chunk.key, chunk.weight)) for a, share in terms], rows)
 
@@ -135,7 +134,7 @@ class StoredModel:
     exclusion = None
     units = SINGLE_ROWS
 
-    def points(self, query: Array, _code: NDArray[np.int64] | None = None) -> EvaluationPoints:
+    def points(self, query: Array, _code: Integers | None = None) -> EvaluationPoints:
         """Return rows as evaluation points; windows are those of the bandwidths."""
         return EvaluationPoints(query)
 

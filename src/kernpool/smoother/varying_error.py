@@ -15,13 +15,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import Array
 from kernpool.bandwidth.search.objective import Evaluation, Objective
 from kernpool.core import PoolState, Problem
 from kernpool.smoother.local_least_squares import COLLINEAR, means_of, solve_means
-
-Array = NDArray[np.float64]
 
 SURE = 2.0 * COLLINEAR  # so that rounding leaves what is found as it is
 

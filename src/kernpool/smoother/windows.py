@@ -24,12 +24,10 @@ from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import Array
 from kernpool.core import Problem
 from kernpool.smoother.quadratic_forms import Summed, effective_rows
-
-Array = NDArray[np.float64]
 
 FACTORS = (1.0, 2.0**0.25, 2.0**0.5, 2.0**0.75, 2.0)
 

@@ -13,11 +13,9 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import Array, Index
 from kernpool.bandwidth.search.objective import Evaluation, Objective
-
-Array = NDArray[np.float64]
 
 MOST_STEPS = 100
 LARGEST_STEP = 1.5  # in log bandwidths: the quadratic model is useless farther away
@@ -128,7 +126,7 @@ def descend(
     return GaussNewton(at, f"{max_steps} steps", curvature)
 
 
-def _positive(hessian: Array, normal: Array, free: NDArray[np.intp], unit: Array) -> tuple[Array, Array]:
+def _positive(hessian: Array, normal: Array, free: Index, unit: Array) -> tuple[Array, Array]:
     """Return the Hessian of the free parameters, unscaled and scaled, or J'J if it is not clearly positive definite.
 
     J'J is Gauss-Newton's Hessian, without the learned second-order term. The scaled Hessian is clearly positive

@@ -25,14 +25,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import Array, Index
 from kernpool.bandwidth.search.objective import Evaluation, Objective, Trial
-from kernpool.core import PoolState, Problem
-from kernpool.core.local_fit import LocalFit
-from kernpool.execution.threads import cut, resolve_n_jobs, run_blocks
-
-Array = NDArray[np.float64]
+from kernpool.core import LocalFit, PoolState, Problem
+from kernpool.execution import cut, resolve_n_jobs, run_blocks
 
 LN_2 = float(np.log(2.0))
 PER_BANDWIDTH = float(np.sqrt(0.5 / LN_2))  # units in which a Gaussian weight is a power of two
@@ -131,7 +128,7 @@ class PairwiseObjective(FastObjective):
         return self._columns * unit[:, None], float(reach * PER_BANDWIDTH)
 
 
-Selection = slice | NDArray[np.intp]
+Selection = slice | Index
 
 NUMBERS_AT_ONCE = 1 << 17  # a megabyte of the factors of the weights, next to the weights in the second-level cache
 NO_SLOPE = np.zeros((1, 1))

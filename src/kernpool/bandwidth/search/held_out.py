@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import Array
 from kernpool.bandwidth.criteria import LOG_LOSS, prior_share
 from kernpool.bandwidth.rules_of_thumb import rate_factor, rate_order
 from kernpool.bandwidth.search.objective import SearchObjective, Trial, cost_of_empty, narrowest
@@ -24,10 +24,8 @@ from kernpool.bandwidth.search.one_factor import minimise_near
 from kernpool.bandwidth.search.search import Found
 from kernpool.bandwidth.search.setup import SearchOptions, TrainingRows
 from kernpool.core import Categories, Keys
-from kernpool.data.array_validation import as_bandwidth
+from kernpool.data import as_bandwidth
 from kernpool.pooling import Recipe, local_fit
-
-Array = NDArray[np.float64]
 
 HELD_ROWS, HELD_SUMS = 2000, 1e9  # that are predicted, and the sums over pairs that they take at one bandwidth
 # Of the logarithm of the factor: a search on some thousand rows is off by that much, and so is the rate where only half

@@ -27,14 +27,12 @@ bandwidths times the rate n^(-1/(4 + d)) are the start on all of them.
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import Array
 from kernpool.bandwidth.criteria import prior_of_others, prior_share
 from kernpool.bandwidth.rules_of_thumb import canonical_ratio
 from kernpool.bandwidth.search.objective import Objective, SearchObjective, Trial, cost_of_empty
 from kernpool.bandwidth.search.setup import TrainingRows, candidates
-
-Array = NDArray[np.float64]
 
 WIDE_SMOOTHING, LEAST_ROOT = 0.9, 1e-3  # roots of smoothings, as fractions; slopes at zero may be infinite
 STANDARD_ERRORS = 2.0

@@ -27,17 +27,15 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import Array, Flags, Index
 from kernpool.bandwidth.criteria import LARGEST, lies_within_gap, replace_at_high_leverage
 from kernpool.bandwidth.rules_of_thumb import canonical_ratio, rate_factor
 from kernpool.bandwidth.search.setup import STEPS, STEPS_OF_SEVERAL, SearchOptions, TrainingRows
-from kernpool.core import NO_CATEGORIES, Categories, PoolState, Problem, sums_of_others
-from kernpool.core.local_fit import LocalFit, change_by_ridge, solve, with_ridge
+from kernpool.core import NO_CATEGORIES, Categories, LocalFit, PoolState, Problem, solve, sums_of_others, with_ridge
+from kernpool.core.local_fit import change_by_ridge
 from kernpool.kernels import Kernel
-from kernpool.pooling.recipe import choose
-
-Array = NDArray[np.float64]
+from kernpool.pooling import choose
 
 LARGEST_LOG_PENALTY = 500.0
 FIRST_RIDGE = 0.3  # keys at the query
@@ -136,7 +134,7 @@ class SearchObjective:
         theta, penalised = np.array([one.theta for one in candidates]), [one.penalised for one in candidates]
         return candidates[widest_minimum(theta, np.maximum(penalised, EXACT))]
 
-    def relevant(self, theta: Array) -> NDArray[np.bool_]:
+    def relevant(self, theta: Array) -> Flags:
         """Return which columns matter: bandwidths below 1e2 ranges, and smoothings below their upper ends."""
         _, high, flat = self.box
         return np.asarray(np.where(np.isinf(flat), theta < high, theta < high - np.log(100.0)))
@@ -168,7 +166,7 @@ def widest_minimum(theta: Array, criterion: Array) -> int:
     return int(widest)
 
 
-def cost_of_empty(empty: NDArray[np.bool_], weight: Array) -> float:
+def cost_of_empty(empty: Flags, weight: Array) -> float:
     r"""Return the penalty, added to the log mean square, for rows with no other row in the support of the kernel.
 
     .. math:: -2 \log\big(\max(1 - f, 1 / (N + 1))\big)
@@ -247,7 +245,7 @@ EDGE = 0.01
 
 
 def penalise_bandwidths(
-    theta: Array, total: float, *, log_spread: Array, varies: NDArray[np.bool_], largest: Array
+    theta: Array, total: float, *, log_spread: Array, varies: Flags, largest: Array
 ) -> tuple[float, Array]:
     """Return the penalty on narrow and unequal bandwidths, and on small smoothings, of the regularised criterion.
 
@@ -325,7 +323,7 @@ class Objective(SearchObjective):
     options: SearchOptions
     categories: Categories = NO_CATEGORIES
     penalty: Penalty | None = None
-    queries: NDArray[np.intp] | None = None
+    queries: Index | None = None
 
     def __post_init__(self) -> None:
         rows, options, largest = self.rows, self.options, self.categories.largest

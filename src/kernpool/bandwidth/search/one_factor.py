@@ -9,13 +9,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import Array
 from kernpool.bandwidth.rules_of_thumb import rate_factor
 from kernpool.bandwidth.search.objective import SearchObjective
 from kernpool.bandwidth.search.setup import SearchOptions, candidates
-
-Array = NDArray[np.float64]
 
 # Minima on the grid that are higher than the lowest by more than this are not refined: between neighbours on the grid
 # criteria change less (336 fits end at the same bandwidth).

@@ -24,8 +24,8 @@ from operator import attrgetter, itemgetter
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import Array, Index
 from kernpool.bandwidth.search.descent import (
     MOST_COLUMNS,
     TOLERANCE,
@@ -38,8 +38,6 @@ from kernpool.bandwidth.search.descent import (
 )
 from kernpool.bandwidth.search.objective import Evaluation, Objective
 from kernpool.bandwidth.search.setup import TrainingRows, candidates
-
-Array = NDArray[np.float64]
 
 by_criterion = attrgetter("penalised")
 # On 17 tables of 10 to 36 columns, planes and constants, such a search has the R^2 of new rows of one with three times
@@ -57,7 +55,7 @@ def without_batches(objective: Objective, at: Evaluation, wide: Array) -> list[E
     return nsmallest(BATCHES, points, key=by_criterion)
 
 
-def promising(objective: Objective, at: Evaluation) -> NDArray[np.intp]:
+def promising(objective: Objective, at: Evaluation) -> Index:
     """Return, in order, the columns whose bandwidths are worth scanning; about half of them are relevant so far.
 
     These are the relevant columns whose removal costs least, and the smoothed-away columns whose slopes correlate most

@@ -10,8 +10,8 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kernpool._arrays import Array, Flags, Index, Integers
 from kernpool.bandwidth.criteria import LOG_LOSS, Criterion
 from kernpool.bandwidth.search import log_loss
 from kernpool.bandwidth.search.fast_objectives import AllPairsObjective, PairwiseObjective
@@ -20,15 +20,10 @@ from kernpool.bandwidth.search.one_factor import search_one_factor
 from kernpool.bandwidth.search.per_column import search_per_column
 from kernpool.bandwidth.search.setup import SearchOptions, SearchStart, TrainingRows, begin
 from kernpool.core import NO_CATEGORIES, Categories, Exclusion, Reweighting
-from kernpool.data.encoding import Encoding
-from kernpool.execution.progress import Progress
-from kernpool.execution.text_table import PrintedResult
-from kernpool.execution.threads import blas_threads
-from kernpool.execution.warnings import warn_caller
+from kernpool.data import Encoding
+from kernpool.execution import PrintedResult, Progress, blas_threads, warn_caller
 from kernpool.kernels import get_kernel
 from kernpool.pooling.widths import Window
-
-Array = NDArray[np.float64]
 
 EXPECTED_PASSES = 120  # for the progress report only
 
@@ -174,14 +169,14 @@ class Found:
     loo_error: float | None = None
     loo_empty_windows: int | None = None
     bandwidth_note: str | None = None
-    search_rows: NDArray[np.int64] | None = None
+    search_rows: Integers | None = None
     prior_share: float | None = None
     reweighting: Reweighting | None = None
     window: Window = "fixed"
     key_range: Array | None = None
 
     @property
-    def matters(self) -> NDArray[np.bool_]:
+    def matters(self) -> Flags:
         """Which columns are not smoothed away, numeric ones first; all where nothing was searched for."""
         if self.bandwidth_search is None:
             return np.ones(len(self.bandwidth) + len(self.smoothing), dtype=np.bool_)
@@ -370,7 +365,7 @@ def fastest_objective(
     options: SearchOptions,
     categories: Categories = NO_CATEGORIES,
     penalty: Penalty | None = None,
-    queries: NDArray[np.intp] | None = None,
+    queries: Index | None = None,
 ) -> Objective:
     """Return the criterion of some rows, to be evaluated by the engine or, for a few thousand rows, by a faster method.
 

@@ -13,14 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kernpool._arrays import AnyArray, Array, Index, Integers
 from kernpool.bandwidth.criteria import CRITERIA, LOG_LOSS, Criterion
 from kernpool.core import CARTESIAN, SINGLE_ROWS, Categories, Exclusion, Geometry, Units
 from kernpool.core.input_validation import column_spread
 from kernpool.core.moments import layout_of
-from kernpool.execution.progress import Progress
+from kernpool.execution import Progress
 from kernpool.kernels import Kernel
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -103,7 +102,7 @@ class TrainingRows:
     """
 
     X: Array
-    code: NDArray[np.int64]
+    code: Integers
     value: Array
     weight: Array
     exclusion: Exclusion | None = None
@@ -112,7 +111,7 @@ class TrainingRows:
     number: float = field(init=False)
     unit: float = field(init=False)
     bandwidths: int = field(init=False)
-    bandwidth_of: NDArray[np.intp] = field(init=False)
+    bandwidth_of: Index = field(init=False)
 
     def __post_init__(self) -> None:
         total = float(self.weight.sum())
@@ -126,10 +125,10 @@ class TrainingRows:
     @classmethod
     def from_arrays(
         cls,
-        X: NDArray[Any],
-        value: NDArray[Any],
+        X: AnyArray,
+        value: AnyArray,
         weight: Array | None = None,
-        code: NDArray[np.int64] | None = None,
+        code: Integers | None = None,
         exclusion: Exclusion | None = None,
         geometry: Geometry = CARTESIAN,
     ) -> TrainingRows:
@@ -138,7 +137,7 @@ class TrainingRows:
         weight = np.ones(len(X)) if weight is None else weight
         return cls(X, code, value.reshape(len(X), -1), weight, exclusion, geometry)
 
-    def take(self, rows: NDArray[np.intp]) -> TrainingRows:
+    def take(self, rows: Index) -> TrainingRows:
         """Return the training rows with these indices."""
         return replace(
             self,
@@ -171,7 +170,7 @@ class TrainingRows:
         """Draw a random sample of distinct rows, as `drawn` says."""
         return self.take(self.drawn(size, generator))
 
-    def drawn(self, size: int, generator: Any) -> NDArray[np.intp]:
+    def drawn(self, size: int, generator: Any) -> Index:
         """Draw indices of so many rows, in increasing order, and of at least two units."""
         order, unit = generator.permutation(len(self.X)), self.units.code
         if unit is not None and size > 1:
@@ -190,7 +189,7 @@ class TrainingRows:
         return SINGLE_ROWS if self.exclusion is None else self.exclusion.units
 
 
-def column_order(rows: TrainingRows) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def column_order(rows: TrainingRows) -> tuple[Index, Index]:
     """Order columns by the fraction of output variance that each explains, the largest first.
 
     Ties keep their order.
@@ -244,7 +243,7 @@ def column_order(rows: TrainingRows) -> tuple[NDArray[np.intp], NDArray[np.intp]
     return np.argsort(-size[:d], kind="stable"), np.argsort(-size[d:], kind="stable")
 
 
-def distinct_rows(rows: TrainingRows) -> tuple[TrainingRows, NDArray[np.intp]]:
+def distinct_rows(rows: TrainingRows) -> tuple[TrainingRows, Index]:
     """Return rows in canonical form, and for each row the index of the one that it is equal to.
 
     Rows of weight zero are dropped; their index is -1. Equal rows are merged, and stay two if they are not left out
@@ -417,8 +416,8 @@ class SearchStart(NamedTuple):
     categories: Categories
     spread: Array
     one_factor: bool
-    numeric: NDArray[np.intp]
-    categorical: NDArray[np.intp]
+    numeric: Index
+    categorical: Index
     columns: int
     scale: Array
     exponent: NDArray[np.int32]

@@ -7,22 +7,17 @@ from dataclasses import KW_ONLY, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from kernpool.data.array_validation import unshared
+from kernpool._arrays import AnyArray, Array, Codes
+from kernpool.data import Encoding, unshared
 from kernpool.data.columns import is_column, position_of
-from kernpool.data.encoding import Encoding
 from kernpool.estimators.methods.row_order import exclusion_of
 from kernpool.estimators.model import FittedModel, NamedCalls, check_parameters, with_parameters
 from kernpool.estimators.training_rows import Scoring, frequencies, read_rows, refuse_stored_rows, single_output
-from kernpool.execution.error_messages import abbreviate
-from kernpool.execution.threads import weighted_sum
+from kernpool.execution import abbreviate, weighted_sum
 from kernpool.inference.model_summary import ColumnSummary
-
-Array = NDArray[np.float64]
-Codes = NDArray[np.int64]
 
 
 def linear_names(encoding: Encoding, linear: Sequence[int]) -> list[str]:
@@ -36,7 +31,7 @@ def linear_names(encoding: Encoding, linear: Sequence[int]) -> list[str]:
     return names
 
 
-def linear_columns(encoding: Encoding, linear: Sequence[int], key: NDArray[Any], code: Codes) -> Array:
+def linear_columns(encoding: Encoding, linear: Sequence[int], key: AnyArray, code: Codes) -> Array:
     """Return the linear columns of rows as numbers, of shape (n, p): those of categories are zero or one."""
     columns = []
     for i in linear:
@@ -57,9 +52,7 @@ def linear_columns(encoding: Encoding, linear: Sequence[int], key: NDArray[Any],
     return np.concatenate(columns, axis=1)
 
 
-def curve_columns(
-    encoding: Encoding, linear: Sequence[int], key: NDArray[Any], code: Codes
-) -> tuple[NDArray[Any], Codes]:
+def curve_columns(encoding: Encoding, linear: Sequence[int], key: AnyArray, code: Codes) -> tuple[AnyArray, Codes]:
     """Return the other columns of rows: numbers, of one column at least, and category codes."""
     kept = [a for a, i in enumerate(encoding.numeric) if i not in linear]
     z = key[:, kept] if kept else np.zeros((len(key), 1))
@@ -146,7 +139,7 @@ class CoefficientRegressor(NamedCalls, Scoring, RegressorMixin, FittedModel, Bas
         """Columns with coefficients of the training rows."""
         return linear_columns(self.encoding_, self.linear_, self.key_, self.key_code_)
 
-    def _encoded(self, X: Any) -> tuple[NDArray[Any], Codes]:
+    def _encoded(self, X: Any) -> tuple[AnyArray, Codes]:
         """Return numbers and category codes of queries."""
         check_is_fitted(self)
         key, code = self.encoding_.encode(X, "unlike")

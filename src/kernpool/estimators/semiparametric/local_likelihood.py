@@ -7,17 +7,15 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import ndtri
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import column_or_1d
 
-from kernpool.bandwidth import LeaveOneOut
-from kernpool.bandwidth.criteria import CRITERIA
+from kernpool._arrays import AnyArray, Array, Flags
+from kernpool.bandwidth import CRITERIA, LeaveOneOut
 from kernpool.core import RankDeficiencyWarning
-from kernpool.data import Chunk
-from kernpool.data.array_validation import as_real_array, unshared
-from kernpool.data.columns import labels_of_rows, refuse_other_labels
+from kernpool.data import Chunk, as_real_array, labels_of_rows, refuse_other_labels, unshared
 from kernpool.estimators.fitted_model import places_of, windows_of
 from kernpool.estimators.limits import refuse
 from kernpool.estimators.methods.row_order import exclusion_of
@@ -32,11 +30,15 @@ from kernpool.estimators.model import (
 from kernpool.estimators.regressors import LocalPolynomialRegressor
 from kernpool.estimators.stored_rows import fit_stored
 from kernpool.estimators.training_rows import as_outputs, as_stored, computed, read_rows, single_output
-from kernpool.execution.error_messages import abbreviate, as_level, check_choice
-from kernpool.execution.progress import current_progress
-from kernpool.execution.text_table import frame_of
-from kernpool.execution.threads import weighted_sum
-from kernpool.execution.warnings import warn_of_queries
+from kernpool.execution import (
+    abbreviate,
+    as_level,
+    check_choice,
+    current_progress,
+    frame_of,
+    warn_of_queries,
+    weighted_sum,
+)
 from kernpool.inference import Interval, Residuals, Summary
 from kernpool.inference.model_summary import held_out, residuals_of, title_of
 from kernpool.likelihood.criterion import Deviance, deviance_residuals
@@ -46,8 +48,6 @@ from kernpool.likelihood.local_maximum import Outcome
 from kernpool.likelihood.predictive import Predictive
 from kernpool.pooling import MapReduce, Source
 from kernpool.smoother import EvaluationPoints, StoredModel
-
-Array = NDArray[np.float64]
 
 OF_FIT = (
     "bandwidth_", "smoothing_", "window_", "relevance_", "bandwidth_search_", "bandwidth_note_", "search_rows_",
@@ -117,7 +117,7 @@ def checked_totals(family: Family, chunk: Chunk) -> Array:
     return np.asarray(weight @ np.column_stack([y, size]))
 
 
-def warn_of_prior(which: NDArray[np.bool_]) -> None:
+def warn_of_prior(which: Flags) -> None:
     """Warn of queries whose windows a prior fills up, if there are any."""
     warn_of_queries(
         which,
@@ -150,7 +150,7 @@ class LikelihoodPrediction:
     standard_error: Array
     link: Array
     link_standard_error: Array
-    by_prior: NDArray[np.bool_]
+    by_prior: Flags
     index: Any = None
 
     def __len__(self) -> int:
@@ -353,7 +353,7 @@ class LocalLikelihoodRegressor(NamedCalls, RegressorMixin, FittedModel, BaseEsti
     def _fit_rows(
         self,
         X: Any,
-        key: NDArray[Any],
+        key: AnyArray,
         code: Any,
         value: Array,
         size: Array,
@@ -445,7 +445,7 @@ class LocalLikelihoodRegressor(NamedCalls, RegressorMixin, FittedModel, BaseEsti
         warn_of_prior(by_prior)
         return mean
 
-    def _means(self, X: ArrayLike) -> tuple[EvaluationPoints, NDArray[np.bool_], Array]:
+    def _means(self, X: ArrayLike) -> tuple[EvaluationPoints, Flags, Array]:
         """Return points, where a prior decides, and means at new rows, with warnings of all else."""
         model = as_fitted(self)
         points = model._points(X)

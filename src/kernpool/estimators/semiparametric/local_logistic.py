@@ -6,11 +6,12 @@ from dataclasses import KW_ONLY, replace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from kernpool.data.array_validation import as_real_array
+from kernpool._arrays import Array
+from kernpool.data import as_real_array
 from kernpool.estimators.classifier import NadarayaWatsonClassifier
 from kernpool.estimators.methods.classification import (
     FittedClassifier,
@@ -22,9 +23,6 @@ from kernpool.estimators.model import FOR_CLASSES, NamedCalls, as_fitted, with_p
 from kernpool.estimators.semiparametric.local_likelihood import LocalLikelihoodRegressor, warn_of_prior
 from kernpool.estimators.training_rows import Scoring, one_hot, read_rows, refuse_stored_rows
 from kernpool.inference import Interval, Summary
-
-Array = NDArray[np.float64]
-
 
 # On slopes, in rows at the query. Log losses of two splits of wine, crabs and glass are .056 .105, .319 .293, .840 .732
 # with it, .248 .349, .202 .167, .926 .983 with a prior on the level, and .068 .085, .532 .493, .948 .837 of logistic

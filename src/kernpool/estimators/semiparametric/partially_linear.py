@@ -7,11 +7,12 @@ from dataclasses import KW_ONLY, dataclass, fields, replace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from kernpool._arrays import AnyArray, Array, Codes
 from kernpool.bandwidth import LeaveOneOut
-from kernpool.data.encoding import Encoding
+from kernpool.data import Encoding
 from kernpool.estimators.limits import smoother_of
 from kernpool.estimators.methods.prediction_intervals import check_rows, read_outputs
 from kernpool.estimators.methods.row_order import warn_of_correlated_noise
@@ -23,22 +24,10 @@ from kernpool.estimators.semiparametric.coefficient_regressor import (
     curve_columns,
     linear_columns,
 )
-from kernpool.execution.error_messages import as_level
-from kernpool.execution.threads import weighted_sum
-from kernpool.inference import Interval, Residuals, Summary
-from kernpool.inference.coefficients import (
-    EXACT,
-    SMOOTH,
-    Coefficients,
-    coefficients_of,
-    covariance_of,
-    freedom_of,
-    refuse_dependent,
-)
+from kernpool.execution import as_level, weighted_sum
+from kernpool.inference import Coefficients, Interval, Residuals, Summary
+from kernpool.inference.coefficients import EXACT, SMOOTH, coefficients_of, covariance_of, freedom_of, refuse_dependent
 from kernpool.inference.model_summary import explained, summary_of_regression
-
-Array = NDArray[np.float64]
-Codes = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -48,7 +37,7 @@ class CurveEncoding(Encoding):
     whole: Encoding = Encoding((), ())  # noqa: RUF009  # frozen
     linear: tuple[int, ...] = ()
 
-    def encode(self, X: Any, unseen: str = "raise") -> tuple[NDArray[Any], Codes]:
+    def encode(self, X: Any, unseen: str = "raise") -> tuple[AnyArray, Codes]:
         """Convert a table of all columns to numbers and category codes of those of the curve."""
         return curve_columns(self.whole, self.linear, *self.whole.encode(X, unseen))
 

@@ -8,17 +8,16 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 from sklearn.utils.validation import check_is_fitted
 
-from kernpool.bandwidth import LeaveOneOut
-from kernpool.bandwidth.criteria import CRITERIA
-from kernpool.bandwidth.rules_of_thumb import RULES
-from kernpool.conformal.calibration import as_fraction, upper_rank, upper_statistic
+from kernpool._arrays import AnyArray, Array, Codes, Index
+from kernpool.bandwidth import CRITERIA, RULES, LeaveOneOut
+from kernpool.conformal import as_fraction
+from kernpool.conformal.calibration import upper_rank, upper_statistic
 from kernpool.core import EmptyWindowWarning
-from kernpool.data.columns import Columns, is_frame, labels_of_rows
-from kernpool.data.encoding import Encoding
+from kernpool.data import Columns, Encoding, is_frame, labels_of_rows
 from kernpool.estimators.bandwidth import MOST_ROWS
 from kernpool.estimators.fitted_model import points_of, windows_of
 from kernpool.estimators.methods.prediction_intervals import check_rows, read_outputs
@@ -30,11 +29,9 @@ from kernpool.estimators.semiparametric.coefficient_regressor import (
     curve_columns,
     linear_columns,
 )
-from kernpool.execution.error_messages import as_count, as_level, check_choice
+from kernpool.execution import as_count, as_level, check_choice, warn_of_queries, weighted_sum
 from kernpool.execution.text_table import listed
-from kernpool.execution.threads import weighted_sum
-from kernpool.execution.warnings import warn_of_queries
-from kernpool.inference import Interval, Residuals, Summary
+from kernpool.inference import Interval, Residuals, Summary, local_noise
 from kernpool.inference.local_coefficients import (
     LocalCoefficients,
     VariationTable,
@@ -46,16 +43,11 @@ from kernpool.inference.local_coefficients import (
 )
 from kernpool.inference.model_summary import criteria_of_fit, errors_of_fit, residuals_of, summary_of_regression
 from kernpool.inference.resampling.random_draws import as_seed
-from kernpool.inference.variance.residuals import local_noise
-from kernpool.pooling import limit_values
-from kernpool.pooling.widths import Floor, Nearest
+from kernpool.pooling import Floor, Nearest, limit_values
 from kernpool.smoother import EvaluationPoints
 from kernpool.smoother.backfitting import Backfitting, backfit
 from kernpool.smoother.local_least_squares import COLLINEAR, VaryingSmoother, gram_of, products_of, tolerances
 from kernpool.smoother.varying_error import VaryingError
-
-Array = NDArray[np.float64]
-Codes = NDArray[np.int64]
 
 MOST_WEIGHTS = 8000  # rows times coefficients of linear weights: eight seconds, and half a gigabyte
 METHODS = ("auto", "robust", "naive")
@@ -292,7 +284,7 @@ class VaryingCoefficientRegressor(CoefficientRegressor):
                 f"column {name!r} is constant, or a combination of the columns before it; leave it out of X"
             )
 
-    def _refuse_window(self, alone: NDArray[np.intp]) -> None:
+    def _refuse_window(self, alone: Index) -> None:
         """Raise ValueError about windows of these rows, in which columns are collinear, with the least that are not."""
         varying = self._varying
         fit = varying.at(varying.smoother.training.rows(alone))
@@ -322,7 +314,7 @@ class VaryingCoefficientRegressor(CoefficientRegressor):
             self.places_, z, z_code
         )
 
-    def _z_of(self, X: Any) -> tuple[NDArray[Any], Codes]:
+    def _z_of(self, X: Any) -> tuple[AnyArray, Codes]:
         """Return the columns of `by` as numbers and category codes; X has these columns alone, or all of the fit."""
         encoding: Encoding = self.places_.encoding_
         if is_frame(X) and encoding.labels is not None and set(encoding.labels) <= set(X.columns):
@@ -380,7 +372,7 @@ class VaryingCoefficientRegressor(CoefficientRegressor):
             noise = weighted_sum(smoother.weight, training.residual**2) / df
         noise, df = np.full(m, noise), np.full(m, df)
 
-        def estimate(one: VaryingSmoother, some: NDArray[np.intp]) -> tuple[Array, Array]:
+        def estimate(one: VaryingSmoother, some: Index) -> tuple[Array, Array]:
             fit = one.at(places.rows(some))
             norms = one.norms(fit) * noise[some, None, None] if code is None else one.covariance_of_units(fit, error)
             return fit.coefficients, norms
