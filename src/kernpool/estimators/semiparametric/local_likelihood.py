@@ -193,7 +193,7 @@ class LocalLikelihoodRegressor(NamedCalls, RegressorMixin, FittedModel, BaseEsti
         Degree of the local polynomials of the linear predictor; of degree 0 the mean is that of
         `NadarayaWatsonRegressor`.
     smoothing, categorical_kernel, window, search, empty
-        As of `LocalPolynomialRegressor`. A search takes all rows up to 4095 of one column and 4096 of several, and
+        As of `LocalPolynomialRegressor`. A search takes all rows up to 8191 of one column and 4095 of several, and
         beyond a sample of 4096 or 2048, whose bandwidths are those of all rows by a rate.
     unordered, ordered, periodic, geographic, unseen, gap, n_jobs
         As of `LocalPolynomialRegressor`.
