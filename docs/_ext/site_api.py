@@ -11,7 +11,7 @@ import re
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, get_origin
 
 from docutils import nodes
 from sphinx.errors import ExtensionError
@@ -102,7 +102,7 @@ def subpackage_page(subpackage: str) -> str:
     ]
     exported = [name for name in exported if not name.startswith("_")]
     above = [each for each in exported if getattr(kernpool, each, None) is getattr(module, each)]
-    plain = [each for each in exported if not callable(getattr(module, each)) and each not in above]
+    plain = [each for each in exported if not _has_page(getattr(module, each)) and each not in above]
     here = sorted(set(exported) - set(above) - set(plain))
     text = f"{name}\n{'=' * len(name)}\n\n.. automodule:: {name}\n   :no-members:\n\n"
     text += f".. currentmodule:: {name}\n\n"
@@ -117,8 +117,15 @@ def subpackage_page(subpackage: str) -> str:
     return text
 
 
+def _has_page(thing: Any) -> bool:
+    """Return whether something is a class or function, and no constant and no name of a type."""
+    return callable(thing) and get_origin(thing) is None
+
+
 def _what(value: Any) -> str:
     """Describe a constant: its kind, and what it holds if that is few names."""
+    if get_origin(value) is not None:
+        return f"The type ``{value}``."
     kind = type(value).__name__
     if isinstance(value, dict | list | tuple | set | frozenset):
         names = [each for each in value if isinstance(each, str) and each]  # of an empty one nothing can be shown
