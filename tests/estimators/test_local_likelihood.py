@@ -361,6 +361,7 @@ def test_rows_that_are_not_in_memory_have_the_answers_of_arrays(family, kernel, 
 
 
 def test_files_and_dask_have_exposure_as_a_column(tmp_path):
+    pytest.importorskip("pyarrow", reason="Parquet needs the extra 'arrow'")
     frame = pandas.DataFrame({"x": X[:, 0], "calls": OF["poisson"], "hours": 0.5 + DATA["g"]})
     frame.to_parquet(tmp_path / "calls.parquet")
     at = pandas.DataFrame(AT, columns=["x"])
