@@ -354,7 +354,7 @@ def search_neighbors(problem: Problem, judge: Objective, near: int | None = None
     judge : Objective
         The criterion of these queries; of those with a penalty on degrees of freedom the fits are in-sample.
     near : int, optional
-        A number from half to twice of which is looked for.
+        Where to look, from half of it to twice as many; by default everywhere.
 
     Returns
     -------

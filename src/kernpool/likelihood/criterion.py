@@ -68,7 +68,7 @@ class Deviance(Objective):
         self.penalty = None  # of squared errors
 
     def value_in(self, problem: Problem) -> float:
-        """Return the mean deviance of rows in the windows of a problem, of which they are the queries."""
+        """Return the mean deviance of the rows that are queries of a problem, in its windows."""
         found = maximise(problem, self.outcome, self.options.degree, tolerance=TOLERANCE, n_jobs=self.options.n_jobs)
         residual = deviance_residuals(self.outcome, filled(self.outcome, found), self.which)
         return float(self._share[:, 0] ** 2 @ residual**2)

@@ -146,7 +146,7 @@ class LikelihoodSmoother:
         found = self.maxima(problem)
         curvature = outcome.size[rows] * outcome.family.derivatives(outcome.y[rows], found.theta)[1]
         with np.errstate(over="ignore", invalid="ignore"):
-            leverage = curvature * found.readout[:, 0] * np.exp(problem.log_own - found.log_units)
+            leverage = curvature * found.readout[:, 0] * found.own_units(problem)
         leverage = np.where(found.occupied & (self.smoother.weight[rows] > 0), leverage, 0.0)
         return filled(outcome, found), leverage, int(np.count_nonzero(found.by_prior))
 
@@ -225,7 +225,7 @@ def _squares(
 ) -> Array:
     """Return the sums (1) over the keys of a problem, of the predictor, or of twice it less that in wider windows."""
     square = np.empty(len(problem.query))
-    units = outcome.size * (1.0 if problem.key_weight is None else problem.key_weight * problem.weight_unit)
+    units = outcome.size * problem.frequency * problem.weight_unit
     one = np.divide(scale, units, where=units > 0, out=np.zeros(len(units)))
 
     def work(block: PairBlock) -> None:

@@ -18,7 +18,7 @@ from kernpool.core import PoolState, Problem, centered, in_unit
 from kernpool.core.local_fit import moment_matrix
 from kernpool.kernels import get_kernel
 from kernpool.likelihood.local_maximum import LocalMaxima, Outcome
-from kernpool.pooling import choose
+from kernpool.pooling import choose, quotient
 
 FEWEST_PAIRS = 1 << 22  # fewer take less time pair by pair
 WIDEST = 30.0  # spreads: queries that move by slopes in wider bandwidths are so far away that offsets lose digits
@@ -89,13 +89,13 @@ class MovedSums:
 
     def totals(self) -> tuple[Array, Array]:
         """Return the logarithm of the unit of each query, and the means of outputs."""
-        return self.state.log_denominator, self.state.numerator[:, 0] / self.state.denominator
+        return self.state.log_denominator, quotient(self.state)[:, 0]
 
     def at(self, which: Index, beta: Array) -> tuple[Array, Array]:
         """Return the scores of some queries at planes, and minus their derivatives."""
         state, layout = self.state.rows(which), replace(self.problem.layout, values=1)
         matrix = tilted(self.problem.block(which), self.outcome, beta, 1.0, state.log_denominator, self.n_jobs)
-        share = state.numerator / state.denominator[:, None]
+        share = quotient(state)
         if self.outcome.family.name == "gamma":
             return matrix[:, 0] - np.column_stack([np.ones(len(share)), share[:, layout.first]]), matrix
         return np.column_stack([share[:, 0], share[:, layout.cross]]) - matrix[:, 0], matrix

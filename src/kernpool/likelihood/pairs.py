@@ -156,7 +156,7 @@ def state_at(degree: int, beta: Array | None, problem: Problem, outcome: Outcome
 
 @dataclass(frozen=True, eq=False)
 class StoredPairs:
-    """Sums over all pairs of queries and rows that are not in memory, of which each step goes through all."""
+    """Sums over all pairs of queries and rows that are not in memory: each step goes through all rows."""
 
     problem: Problem
     outcome: Outcome
