@@ -452,7 +452,7 @@ def prior_of_others(label: Array, weight: Array | None = None, exclusion: Exclus
     return np.where(prior > 0.0, prior, 1.0)  # a row of weight zero with its whole class: it is ignored
 
 
-def priors_of_others(label: Array, weight: Array | None = None, exclusion: Exclusion | None = None) -> Array:
+def priors_of_others(label: Array, weight: Array, exclusion: Exclusion | None = None) -> Array:
     r"""Return, for each row, the prior probabilities of all classes, estimated from the other rows.
 
     Of the row's own frequency at most one is held out; with an exclusion, all rows that are left out with it.
@@ -469,12 +469,11 @@ def priors_of_others(label: Array, weight: Array | None = None, exclusion: Exclu
 
     Examples
     --------
-    >>> priors_of_others(np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]))
+    >>> priors_of_others(np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]), np.ones(3))
     array([[0.5, 0.5],
            [0.5, 0.5],
            [1. , 0. ]])
     """
-    weight = np.ones(len(label)) if weight is None else weight
     others, like = sums_of_others(weight, label, exclusion)
     share = np.divide(like, others[:, None], where=others[:, None] > 0.0, out=np.zeros_like(like))
     return np.where(others[:, None] > 0.0, share, weight @ label / float(weight.sum()))

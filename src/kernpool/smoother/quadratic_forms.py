@@ -93,7 +93,7 @@ class WeightTables:
     def of(cls, terms: Terms, order: Index | None = None) -> WeightTables:
         """Build a `WeightTables` from linear weights, over the keys of positive frequency, in a given order."""
         problem = terms[0][1].problem
-        weight = np.ones(len(problem.key)) if problem.key_weight is None else problem.key_weight * problem.weight_unit
+        weight = problem.frequency * problem.weight_unit
         kept = np.flatnonzero(weight > 0) if order is None else order[weight[order] > 0]
         some = [(a, replace(share, problem=share.problem.block(slice(None), kept))) for a, share in terms]
         return cls(some, kept, weight[kept])

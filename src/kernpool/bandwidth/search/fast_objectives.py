@@ -196,7 +196,7 @@ class AllPairsObjective(FastObjective):
         if code.shape[1]:
             self._order = np.searchsorted(queries, keys[: len(queries)])
             self._back = np.argsort(self._order)
-        weight = np.ones(len(code)) if problem.key_weight is None else problem.key_weight
+        weight = problem.frequency
         own = problem.own_weight if self.options.criterion.exclude_self else weight
         # Copies, because loops are compiled once more for arrays that are read-only.
         self._weight, self._own, self._key = np.array(weight[keys]), np.array(own[self._order]), problem.key[keys]

@@ -423,7 +423,7 @@ def summary_of_fit(
     model: FittedClassifier, places: FittedModel, found: LeaveOneOutProbabilities, **values: float
 ) -> Summary:
     """Summarise a classifier with the windows of `places`, and values of its own."""
-    weight = np.ones(len(model.key_)) if model.key_weight_ is None else model.key_weight_
+    weight = smoother_of(places).weight
     own = np.sum(found.probability * model.value_, axis=1)
     right = found.probability.argmax(axis=1) == model.value_.argmax(axis=1)
     every = windows_of(model, places) | values

@@ -39,6 +39,7 @@ from kernpool.core import Exclusion, Units
 from kernpool.data import labels_of_rows
 from kernpool.estimators.fitted_model import read_query
 from kernpool.estimators.kernel_smoother import KernelSmoother
+from kernpool.estimators.limits import smoother_of
 from kernpool.estimators.methods.inference import Prediction
 from kernpool.estimators.stacking.kernel_ridge import KernelRidge, blocks_of, fit_table
 from kernpool.estimators.stacking.ridge_kernels import AnovaKernel, LaplaceKernel, RidgeKernel
@@ -86,7 +87,7 @@ class FittedStack:
         random_state : int, Generator or None
             Draws rows where there are many.
         """
-        weight = row_weights(local)
+        weight = smoother_of(local).weight
         kept, encoding, units = weight > 0, local.encoding_, local.smoother_.units
         weight, value, key = weight[kept], values_of(local)[kept], local.key_[kept]
         columns = StandardColumns.of(key, weight, encoding)
@@ -116,7 +117,7 @@ class FittedStack:
     @cached_property
     def kept(self) -> Index:
         """Indices of the training rows of positive weight."""
-        return np.flatnonzero(row_weights(self.local) > 0)
+        return np.flatnonzero(smoother_of(self.local).weight > 0)
 
     @property
     def labels(self) -> Any:
@@ -127,7 +128,7 @@ class FittedStack:
     @cached_property
     def weight(self) -> Array:
         """Frequencies of the training rows of positive weight."""
-        return row_weights(self.local)[self.kept]
+        return smoother_of(self.local).weight[self.kept]
 
     @cached_property
     def value(self) -> Array:
@@ -198,11 +199,6 @@ class FittedStack:
         for rows in blocks_of(len(self.weight)):
             some = self.kept[rows]
             yield rows, self.weights(self.queries(self.local.key_[some], self.local.key_code_[some]))
-
-
-def row_weights(local: KernelSmoother) -> Array:
-    """Return the frequencies of all training rows of a fitted estimator, of shape (n,)."""
-    return np.ones(len(local.key_)) if local.key_weight_ is None else local.key_weight_
 
 
 def values_of(local: KernelSmoother) -> Array:

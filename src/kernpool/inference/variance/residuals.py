@@ -153,7 +153,7 @@ def fit_squares(smoother: Smoother, places: EvaluationPoints, squared: Array) ->
     problem = smoother.problem(places)
     # A sum of squares is not centred, which would cost digits where there is little noise. Algorithms need a constant
     # column to be zero.
-    kept = np.ones(len(squared), dtype=bool) if problem.key_weight is None else problem.key_weight > 0
+    kept = problem.frequency > 0
     low, high = squared[kept].min(axis=0), squared[kept].max(axis=0)
     center = np.where(low == high, low, 0.0)
     problem = replace(problem, value=np.ascontiguousarray(squared - center), value_center=center, prepared=None)
