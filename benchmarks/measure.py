@@ -21,6 +21,7 @@ PAGES = {
     "prediction-coverage": "coverage", "test-size": "coverage", "coverage": "coverage",
     "first-call": "speed", "growth": "speed", "scale": "speed", "search": "speed", "search-tables": "speed",
     "fit-times": "speed", "inference": "speed", "prediction": "speed", "layers": "speed", "explorer": "speed",
+    "places": "speed",
 }  # fmt: skip
 
 VECTORS = {"avx512f": 512, "avx2": 256, "sse2": 128}  # the widest first

@@ -141,7 +141,7 @@ class Recipe:
             problem = replace(problem, similarity=replace(problem.similarity, widening=self.widening))
         if not isinstance(self.window, Nearest):
             return problem
-        return with_widths(problem, nearest_widths(problem, count_neighbors(self.window, problem)))
+        return with_widths(problem, nearest_widths(problem, count_neighbors(self.window, problem), self.n_jobs))
 
     def at(self, queries: slice | Index) -> Recipe:
         """Return the recipe for the queries with these indices."""

@@ -35,7 +35,7 @@ import numpy as np
 from kernpool._arrays import Array, Index
 from kernpool.core import Problem
 from kernpool.data import INFINITE
-from kernpool.execution import abbreviate, cut
+from kernpool.execution import abbreviate, cut, resolve_n_jobs
 from kernpool.kernels import Kernel
 
 SMALLEST, LARGER = 2.0**-30, 1.0 + 2.0**-43
@@ -159,7 +159,7 @@ def count_neighbors(window: Nearest, problem: Problem) -> float:
     return k
 
 
-def nearest_widths(problem: Problem, k: float) -> Array:
+def nearest_widths(problem: Problem, k: float, n_jobs: int | None = None) -> Array:
     """Return the width of each query's window in bandwidths: the distance within which `k` units of weight lie."""
     if problem.logit_bias is not None:
         raise ValueError(
@@ -177,7 +177,7 @@ def nearest_widths(problem: Problem, k: float) -> Array:
     elif m * n <= MOST_DENSE or target > SHARE_DENSE * problem.total_weight:
         found = _by_blocks(problem, target)
     else:
-        found = _by_tree(problem, target)
+        found = _by_tree(problem, target, resolve_n_jobs(n_jobs))
     return np.where(found > 0.0, LARGER * found, 1.0)
 
 
@@ -393,7 +393,7 @@ def _at_the_ends(found: Array, distance: Array, total: Array, target: float, d: 
     return found
 
 
-def _by_tree(problem: Problem, target: float) -> Array:
+def _by_tree(problem: Problem, target: float, threads: int) -> Array:
     """Return the widths in several columns from lists of nearest keys, found in a kd tree."""
     from scipy.spatial import KDTree
 
@@ -409,7 +409,7 @@ def _by_tree(problem: Problem, target: float) -> Array:
         short = []
         for piece in cut(len(waiting), max(1, PAIRS_AT_ONCE // listed)):
             part = problem.block(waiting[piece])
-            away, near = tree.query((part.query - middle) / h, k=np.arange(1, listed + 1), p=norm)
+            away, near = tree.query((part.query - middle) / h, k=np.arange(1, listed + 1), p=norm, workers=threads)
             times = weight[near]
             if part.self_index is not None:
                 times = np.where(near == part.self_index[:, None], part.own_weight[:, None], times)

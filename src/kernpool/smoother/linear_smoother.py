@@ -284,7 +284,7 @@ class Smoother:
             return widening(problem, self.window.rows * unit, self.sums)
         assert isinstance(self.window, Nearest)
         assert self.window.k is not None
-        return nearest_widths(problem, float(self.window.k))
+        return nearest_widths(problem, float(self.window.k), self.recipe.n_jobs)
 
     def in_own_windows(self, problem: Problem) -> Problem:
         """Return a problem of this smoother in the windows that its queries have without the rows they leave out."""
