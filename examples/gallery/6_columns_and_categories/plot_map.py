@@ -3,8 +3,8 @@ A map of coefficients
 =====================
 
 How much more does a house cost that is larger by one percent? In Ames, Iowa, that depends on where it stands.
-`VaryingCoefficientRegressor` fits least squares around each place, geographically weighted regression; the table are
-2930 sales of ``modeldata``.
+`VaryingCoefficientRegressor` fits least squares around each place, geographically weighted regression; the table has
+2930 sales, from ``modeldata``.
 """
 
 import matplotlib.pyplot as plt
