@@ -295,6 +295,7 @@ def test_coefficients_at_unlike_scales_have_windows_of_their_own():
     found, summary = model.coefficients(table[:50]), model.summary()
     assert 0.9 < np.mean((found.lower < true[:50]) & (true[:50] < found.upper)) < 1.0
     assert summary.trace == pytest.approx(found.tests.sum())
+    np.testing.assert_allclose(new(model).fit(table, y, groups=np.arange(400)).scale_, model.scale_)  # each alone
     with pytest.raises(ValueError, match=r"in common: bandwidth=model.places_.bandwidth_"):
         new(model).fit(table, y, groups=np.arange(400) // 2).summary()
 

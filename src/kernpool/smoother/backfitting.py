@@ -126,20 +126,20 @@ class Backfitting:
         is missing in it, and all would become narrower in turn: their mean leverages, `others`, make it larger again.
         """
         own, u, weight = self.one(a, factor), self.varying.regressors[rows, a], self.varying.smoother.weight[rows]
-        exclusion, leverage = own.exclusion, np.zeros(len(rows))
-        whole = own.problem(own.training) if exclusion is None else own.left_out_problem(exclusion)
-        problem = whole.block(rows)
+        problem = own.problem(own.training).block(rows)
         state = own.sums(problem)
+        with np.errstate(over="ignore", invalid="ignore"):
+            share = np.exp(problem.log_own - state.log_denominator)
+            leverage = np.where(np.abs(u) > SMALL, np.minimum(weight, 1.0) * u**2 * share, 0.0)
+        mean_leverage, away = weighted_sum(weight, leverage) / weight.sum(), 1.0 - leverage
+        if own.exclusion is not None:
+            problem, away = own.left_out_problem(own.exclusion).block(rows), np.ones(len(rows))
+            state = own.sums(problem)
         residual = self.partial[rows, a] - u * means_of(problem, state)[:, 0]
-        if exclusion is None:
-            with np.errstate(over="ignore", invalid="ignore"):
-                share = np.exp(problem.log_own - state.log_denominator)
-                leverage = np.where(np.abs(u) > SMALL, np.minimum(weight, 1.0) * u**2 * share, 0.0)
-        mean_leverage = weighted_sum(weight, leverage) / weight.sum()
-        if not (np.isfinite(residual).all() and np.all(1.0 - leverage > ALONE)):
+        if not (np.isfinite(residual).all() and np.all(away > ALONE)):
             return np.inf, mean_leverage
         free = 1.0 - others / (1.0 - mean_leverage)
-        error = weighted_sum(weight, (residual / (1.0 - leverage)) ** 2) / weight.sum()
+        error = weighted_sum(weight, (residual / away) ** 2) / weight.sum()
         return error / free**2 if free > 0.0 else np.inf, mean_leverage
 
 
