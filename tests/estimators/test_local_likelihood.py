@@ -444,7 +444,7 @@ REFUSED = {
     "exposure of yes or no": (lambda: curve("binomial").fit(X, OF["binomial"], exposure=np.ones(N)), "exposure"),
     "trials of counts": (lambda: curve("poisson").fit(X, OF["poisson"], trials=np.ones(N)), "trials"),
     "zeros alone": (lambda: curve("poisson").fit(X, np.zeros(N)), "no counts"),
-    "one class": (lambda: LocalLogisticClassifier().fit(X, np.ones(N)), "class"),
+    "one class": (lambda: LocalLogisticClassifier().fit(X, np.ones(N)), r"class, 1\.0,"),
     "another family": (lambda: curve("normal").fit(X, OF["gamma"]), "family must be"),
     "quadratics": (lambda: curve("poisson", degree=2).fit(X, OF["poisson"]), "degree must be"),
     "counts below zero in chunks": (lambda: curve("poisson").fit(chunks_of(X, OF["poisson"] - 1.0)), "negative"),

@@ -355,6 +355,7 @@ def test_maps_and_curves_are_of_intervals_of_coefficients():
         ({"by": [0, 1], "geographic": (1, 2)}, TABLE, "name it"),
         ({"by": [0, 1], "bandwidth": 0.1}, TABLE[:2], "fewer than the 3 coefficients"),
         ({"by": [0, 1], "bandwidth": 0.1}, np.column_stack([TABLE, X[:, 0] - 1]), "column '4' is constant, or a comb"),
+        ({"by": [0, 1]}, np.column_stack([TABLE, X[:, 0] + 1.7e-5 * Y]), "a rule of thumb.*fewer col"),
         ({"by": [0, 1], "bandwidth": 0.05, "kernel": "boxcar"}, TABLE, r"column '\d' is constant there.*Nearest\(\d"),
         ({"by": [0, 1], "bandwidth": 0.01, "kernel": "boxcar", "window": Floor(9)}, TABLE, "a Floor doubles at most"),
         ({"by": [0, 1], "window": Nearest(3), "bandwidth": 1.0, "kernel": "biweight"}, TABLE, "Windows to 5 rows"),

@@ -346,8 +346,8 @@ def search_bandwidth(
             reason = search_per_column(objectives, spread, generator, objective_of)
     if not np.isfinite(objectives[-1].best.penalised):
         raise ValueError(
-            f"the criterion {criterion.name!r} is not defined for {rows.total:g} rows at any bandwidth; use "
-            "bandwidth='loo', a rule of thumb such as 'scott', or more rows"
+            f"the criterion {criterion.name!r} is not defined for {rows.total:g} rows at any bandwidth; use another, "
+            "a rule of thumb such as bandwidth='scott', more rows, or fewer columns"
         )
     return _outcome(objectives, start, criterion, reason, perf_counter() - began)
 

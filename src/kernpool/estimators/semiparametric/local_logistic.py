@@ -152,7 +152,9 @@ class LocalLogisticClassifier(NamedCalls, Scoring, ClassifierMixin, FittedClassi
         self.classes_ = one_hot(label[counted] if counted.any() else label, np.float64)[0]
         value = (label[:, None] == self.classes_).astype(np.float64)
         if len(self.classes_) < 2:
-            raise ValueError(f"y has one class, {self.classes_[0]!r}, and a fit learns nothing of it; add others")
+            raise ValueError(
+                f"y has one class, {self.classes_.tolist()[0]!r}, and a fit learns nothing of it; add others"
+            )
         self.fits_ = []
         for column in value.T[1:] if len(self.classes_) == 2 else value.T:
             fit = self._new_fit()
