@@ -13,7 +13,7 @@ from kernpool.algorithms import ALGORITHMS
 from kernpool.core import Exclusion, Factors, PoolState, Problem
 from kernpool.kernels import get_categorical_kernel, make_kernel
 from kernpool.pooling.recipe import Recipe, choose
-from kernpool.pooling.widths import LARGER, SMALLEST, Nearest, nearest_widths, width_finder, with_widths
+from kernpool.pooling.widths import LARGER, SMALLEST, Nearest, nearest_widths, nearest_widths_of_each, with_widths
 
 KERNELS = "tricube", "epanechnikov", "biweight", "triweight", "triangular", "boxcar", "cosine", "gaussian", "laplace"
 
@@ -58,7 +58,8 @@ def test_widths_are_those_of_the_definition(seed, d, k, tied, loo, weighted, pro
         pairs["key_weight"][seed % 60] = 10.0 ** (seed % 20)  # some hide those of the others in a sum
     problem = Recipe.of(kernel, h).problem(**pairs)
     assert_allclose(nearest_widths(problem, k), widths_by_definition(problem, k), rtol=1e-13)
-    assert_allclose(width_finder(problem)(k), widths_by_definition(problem, k), rtol=1e-13)
+    both = np.column_stack([widths_by_definition(problem, each) for each in (k, 2)])
+    assert_allclose(nearest_widths_of_each(problem, [k, 2]), both, rtol=1e-13)
 
 
 @pytest.mark.parametrize("loo", [False, True])

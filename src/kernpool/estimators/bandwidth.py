@@ -42,7 +42,14 @@ from kernpool.execution.error_messages import abbreviate
 from kernpool.execution.progress import current_progress
 from kernpool.execution.warnings import warn_caller
 from kernpool.kernels import get_kernel
-from kernpool.pooling.widths import Floor, Nearest, count_neighbors, least_neighbors, width_finder, with_widths
+from kernpool.pooling.widths import (
+    Floor,
+    Nearest,
+    count_neighbors,
+    least_neighbors,
+    nearest_widths_of_each,
+    with_widths,
+)
 from kernpool.smoother import Smoother
 
 
@@ -295,13 +302,13 @@ SCANNED, LAST = 64, 12  # numbers that are all tried, and that are left of more
 MOST_ROWS = 5000  # that are predicted
 
 
-def minimise_over_whole_numbers(criterion: Callable[[int], float], least: int, most: int) -> tuple[float, int]:
+def minimise_over_whole_numbers(values: Callable[[list[int]], list[float]], least: int, most: int) -> tuple[float, int]:
     """Find the whole number from `least` to `most` with the smallest criterion, as the docstring of the module says.
 
     Parameters
     ----------
-    criterion : callable
-        Function of one number.
+    values : callable
+        Function of some numbers, which returns the criterion of each.
     least, most : int
         Range, `least` at most `most`.
 
@@ -312,17 +319,16 @@ def minimise_over_whole_numbers(criterion: Callable[[int], float], least: int, m
 
     Examples
     --------
-    >>> minimise_over_whole_numbers(lambda k: (k - 1234) ** 2, 3, 10_000)
+    >>> minimise_over_whole_numbers(lambda numbers: [(k - 1234) ** 2 for k in numbers], 3, 10_000)
     (0, 1234)
     """
     tried: dict[int, float] = {}
 
     def best_of(numbers: Iterable[int]) -> int:
         """Try numbers and return the best, of equal ones the largest, among all that were tried."""
-        for k in numbers:
-            if k not in tried:
-                value = criterion(k)
-                tried[k] = math.inf if math.isnan(value) else value
+        new = [k for k in numbers if k not in tried]
+        for k, value in zip(new, values(new) if new else [], strict=True):
+            tried[k] = math.inf if math.isnan(value) else value
         return min(tried, key=lambda k: (tried[k], -k))
 
     ratio, grid = max(RATIO, (most / least) ** (1.0 / MOST_STEPS)), [least]
@@ -361,11 +367,16 @@ def search_neighbors(problem: Problem, judge: Objective, near: int | None = None
     tuple of float and int
         The criterion, and the number; takes some sixty passes over the pairs.
     """
-    find = width_finder(problem)
     # The nearest row alone is a staircase.
     least = least_neighbors(problem.similarity.kernel, problem.key.shape[1], problem.degree) + (not problem.degree)
     most = max(least, math.floor(judge.rows.total + 1e-9) - int(judge.options.criterion.exclude_self))
     if near is not None:
         least, most = max(least, near // 2), min(most, 2 * near)
     problem = problem.without_center()  # the center is that of the judge, of the same values
-    return minimise_over_whole_numbers(lambda k: judge.value_in(with_widths(problem, find(k))), least, most)
+
+    def errors(numbers: list[int]) -> list[float]:
+        """Return the criterion in windows to each of these numbers."""
+        widths = nearest_widths_of_each(problem, numbers, judge.options.n_jobs)
+        return [judge.value_in(with_widths(problem, width)) for width in widths.T]
+
+    return minimise_over_whole_numbers(errors, least, most)

@@ -24,9 +24,8 @@ C. Loader, "Local Regression and Likelihood", Springer (1999), section 2.2.1.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
@@ -41,7 +40,7 @@ from kernpool.kernels import Kernel
 SMALLEST, LARGER = 2.0**-30, 1.0 + 2.0**-43
 ROUNDED = 2.0**-50  # of distances in a tree, of the farthest coordinate
 ENOUGH = 1.0 - 1e-12  # of the weight that a window holds, whose sum is rounded, and of distances that count as equal
-PAIRS_AT_ONCE = 1 << 18
+PAIRS_AT_ONCE = 1 << 16  # whose distances fit in the cache of a core
 MOST_GOALS = 16  # different weights that windows of a line have to hold: weights below one, each left out of its own
 MOST_DENSE, SHARE_DENSE = 1 << 22, 0.03  # pairs, and share of all keys from which on a list of nearest keys is slower
 
@@ -161,23 +160,29 @@ def count_neighbors(window: Nearest, problem: Problem) -> float:
 
 def nearest_widths(problem: Problem, k: float, n_jobs: int | None = None) -> Array:
     """Return the width of each query's window in bandwidths: the distance within which `k` units of weight lie."""
+    return nearest_widths_of_each(problem, [k], n_jobs)[:, 0]
+
+
+def nearest_widths_of_each(problem: Problem, numbers: Sequence[float], n_jobs: int | None = None) -> Array:
+    """Return the widths of windows that hold each of some numbers of units, of shape (m, numbers)."""
+    # Distances are computed and sorted once for all numbers.
     if problem.logit_bias is not None:
         raise ValueError(
             "window=Nearest(k) counts keys, and a floating-point attn_mask weighs pairs; pass a boolean attn_mask, or "
             "window='fixed'"
         )
     problem = _counted(problem)
-    (m, n), target = problem.shape, k / problem.weight_unit
+    (m, n), targets = problem.shape, np.array(numbers) / problem.weight_unit
     if not problem.key.shape[1]:  # no column tells keys apart
-        return np.ones(m)
+        return np.ones((m, len(targets)))
     if problem.attn_mask is not None or problem.excluded is not None:
-        found = _by_blocks(problem, target)
+        found = _by_blocks(problem, targets)
     elif problem.key.shape[1] == 1:
-        found = _on_line(problem, target)
-    elif m * n <= MOST_DENSE or target > SHARE_DENSE * problem.total_weight:
-        found = _by_blocks(problem, target)
+        found = np.column_stack([_on_line(problem, target) for target in targets.tolist()])
+    elif m * n <= MOST_DENSE or targets.max() > SHARE_DENSE * problem.total_weight:
+        found = _by_blocks(problem, targets)
     else:
-        found = _by_tree(problem, target, resolve_n_jobs(n_jobs))
+        found = _by_tree(problem, targets, resolve_n_jobs(n_jobs))
     return np.where(found > 0.0, LARGER * found, 1.0)
 
 
@@ -206,39 +211,6 @@ def with_widths(problem: Problem, widening: Array | None) -> Problem:
     return replace(problem, similarity=replace(problem.similarity, widening=widening))
 
 
-def width_finder(problem: Problem) -> Callable[[float], Array]:
-    """Return the function `nearest_widths` of `k` alone, quick to call again and again."""
-    # In several columns the distances of all keys are sorted once if they are few.
-    m, n = problem.shape
-    plain = problem.attn_mask is None and problem.logit_bias is None and problem.excluded is None
-    d = len(_compared(problem))
-    if d == 0 or (plain and d == 1) or problem.logit_bias is not None or m * n > MOST_DENSE:
-        return partial(nearest_widths, problem)
-    counted = _counted(problem)
-    parts = [_sorted_by_distance(*_pairs_of(counted, rows)) for rows in cut(m, max(1, PAIRS_AT_ONCE // n))]
-
-    def find(k: float) -> Array:
-        found = np.concatenate([_kth_sorted(*part, k / problem.weight_unit, d) for part in parts])
-        return np.where(found > 0.0, LARGER * found, 1.0)
-
-    return find
-
-
-def _sorted_by_distance(distance: Array, weight: Array) -> tuple[Array, Array]:
-    """Sort the keys of each query by distance, infinite if their weight is zero; return also the sums of weights."""
-    order = np.argsort(np.where(weight > 0.0, distance, np.inf), axis=1)
-    weight = np.take_along_axis(weight, order, axis=1)
-    distance = np.where(weight > 0.0, np.take_along_axis(distance, order, axis=1), np.inf)
-    return distance, np.cumsum(weight, axis=1)
-
-
-def _kth_sorted(distance: Array, until: Array, target: float, d: int) -> Array:
-    """Return the distance within which each row of weights sums to `target`; zero if none is positive."""
-    place = np.minimum(np.sum(until < ENOUGH * target, axis=1), distance.shape[1] - 1)
-    found = np.take_along_axis(distance, place[:, None], axis=1)[:, 0]
-    return _at_the_ends(found, distance, until[:, -1], target, d)
-
-
 def _compared(problem: Problem) -> Index:
     """Return the columns by which keys are near or far: not those of an infinite bandwidth."""
     return np.flatnonzero(problem.similarity.bandwidth != INFINITE)
@@ -263,11 +235,10 @@ def _on_line(problem: Problem, target: float) -> Array:
     q, own, removed = problem.query[:, 0], problem.self_index, np.zeros(1)
     if own is not None:
         removed = np.where(own >= 0, problem.frequency[own] - problem.own_weight, 0.0)
-        if np.any((removed > 0.0) & (problem.key[own, 0] != q)):  # not among the nearest keys
-            return _by_blocks(problem, target)
     goals = np.unique(target + removed) if np.ptp(removed) else target + removed[:1]
-    if len(goals) > MOST_GOALS:
-        return _by_blocks(problem, target)
+    elsewhere = own is not None and np.any((removed > 0.0) & (problem.key[own, 0] != q))  # not among the nearest keys
+    if elsewhere or len(goals) > MOST_GOALS:
+        return _by_blocks(problem, np.array([target]))[:, 0]
     found = np.empty(len(q))
     for goal in goals.tolist():
         mine = slice(None) if len(goals) == 1 else np.flatnonzero(target + removed == goal)
@@ -328,12 +299,12 @@ def _window_widths(x: Array, weight: Array, until: Array, q: Array, goal: float)
     return best
 
 
-def _by_blocks(problem: Problem, target: float) -> Array:
+def _by_blocks(problem: Problem, targets: Array) -> Array:
     """Return the widths from the distances of all keys, some queries at a time."""
-    m, n = problem.shape
-    found = np.empty(m)
+    (m, n), d = problem.shape, problem.key.shape[1]
+    found = np.empty((m, len(targets)))
     for rows in cut(m, max(1, PAIRS_AT_ONCE // n)):
-        found[rows] = _kth(*_pairs_of(problem, rows), target, problem.key.shape[1])
+        found[rows] = _kth(*_pairs_of(problem, rows), targets, d)
     return found
 
 
@@ -364,36 +335,42 @@ def _distances(problem: Problem, columns: Iterable[Array]) -> Array:
     return total if product else np.sqrt(total, out=total)
 
 
-def _kth(distance: Array, weight: Array, target: float, d: int) -> Array:
-    """Return the distance within which each row of weights sums to `target`; zero if there is no positive distance."""
+def _kth(distance: Array, weight: Array, targets: Array, d: int) -> Array:
+    """Return the distances within which each row of weights sums to each target; zero if none is positive."""
     taken = weight > 0.0
     distance[~taken] = np.inf
-    unit = weight.max()
+    unit, last, total = weight.max(), distance.shape[1] - 1, weight.sum(axis=1)
     if unit == 0.0:
-        return np.zeros(len(distance))
-    if np.all(taken == (weight == unit)):  # a partial sort is enough
-        place = min(distance.shape[1], max(1, int(np.ceil(ENOUGH * target / unit)))) - 1
-        found = np.partition(distance, place, axis=1)[:, place]
-        return _at_the_ends(found, distance, weight.sum(axis=1), target, d)
-    return _kth_sorted(*_sorted_by_distance(distance, weight), target, d)
+        return np.zeros((len(distance), len(targets)))
+    if np.all(taken == (weight == unit)):
+        place = np.clip(np.ceil(ENOUGH * targets / unit).astype(np.intp) - 1, 0, last)
+        # A partial sort takes a third of the time of a sort for one place, and more from two on.
+        ordered = np.partition(distance, place, axis=1) if len(place) == 1 else np.sort(distance, axis=1)
+        found = ordered[:, place]
+    else:
+        order = np.argsort(distance, axis=1)
+        until = np.cumsum(np.take_along_axis(weight, order, axis=1), axis=1)
+        place = np.stack([np.sum(until < ENOUGH * target, axis=1) for target in targets], axis=1)
+        found = np.take_along_axis(distance, np.take_along_axis(order, np.minimum(place, last), axis=1), axis=1)
+    return _at_the_ends(found, distance, total[:, None], targets, d)
 
 
-def _at_the_ends(found: Array, distance: Array, total: Array, target: float, d: int) -> Array:
+def _at_the_ends(found: Array, distance: Array, total: Array, targets: Array, d: int) -> Array:
     """Return widths with those beyond all keys, and of coincident keys, as the docstring of the module says."""
     # Distances of keys that do not count are infinite.
-    beyond = ENOUGH * target > total
+    beyond = ENOUGH * targets > total
     if beyond.any():
-        farthest = np.where(np.isfinite(distance[beyond]), distance[beyond], 0.0).max(axis=1)
+        farthest = np.where(np.isfinite(distance), distance, 0.0).max(axis=1, keepdims=True)
         with np.errstate(divide="ignore", invalid="ignore"):
-            found[beyond] = np.nan_to_num(farthest * (target / total[beyond]) ** (1.0 / d), nan=0.0, posinf=0.0)
-    zero = np.flatnonzero(found == 0.0)
-    if zero.size:
-        near = np.where(distance[zero] > 0.0, distance[zero], np.inf).min(axis=1)
-        found[zero] = np.where(np.isfinite(near), SMALLEST * near, 0.0)
+            wider = np.nan_to_num(farthest * (targets / total) ** (1.0 / d), nan=0.0, posinf=0.0)
+        found = np.where(beyond, wider, found)
+    if np.any(found == 0.0):
+        near = np.where(distance > 0.0, distance, np.inf).min(axis=1, keepdims=True)
+        found = np.where(found > 0.0, found, np.where(np.isfinite(near), SMALLEST * near, 0.0))
     return found
 
 
-def _by_tree(problem: Problem, target: float, threads: int) -> Array:
+def _by_tree(problem: Problem, targets: Array, threads: int) -> Array:
     """Return the widths in several columns from lists of nearest keys, found in a kd tree."""
     from scipy.spatial import KDTree
 
@@ -402,7 +379,7 @@ def _by_tree(problem: Problem, target: float, threads: int) -> Array:
     tree = problem.prepare("KDTree", (problem.key, h), lambda: KDTree((problem.key - middle) / h))
     norm = 2.0 if problem.similarity.kernel.composition == "radial" else np.inf
     weight = problem.frequency
-    found, waiting = np.empty(m), np.arange(m)
+    found, waiting, target = np.empty((m, len(targets))), np.arange(m), targets.max()
     rounding = ROUNDED * max(float(np.abs((low_or_high - middle) / h).max()) for low_or_high in problem.box)
     listed = min(n, int(np.ceil(target / weight.mean())) + 2)
     while waiting.size:
@@ -415,10 +392,10 @@ def _by_tree(problem: Problem, target: float, threads: int) -> Array:
                 times = np.where(near == part.self_index[:, None], part.own_weight[:, None], times)
             columns = (np.abs(part.query[:, a, None] - part.key[near, a]) for a in range(d))
             distance = _distances(part, columns)
-            found[waiting[piece]] = _kth(distance, times, target, d)
+            found[waiting[piece]] = _kth(distance, times, targets, d)
             positive = np.any((distance > 0.0) & (times > 0.0), axis=1)
             # Keys that are not listed may be nearer than the last one by rounding, which tells ties from each other.
-            nearer = ENOUGH * found[waiting[piece]] > away[:, -1] - rounding
+            nearer = ENOUGH * found[waiting[piece]].max(axis=1) > away[:, -1] - rounding
             short.append(nearer | ~positive | (times.sum(axis=1) < ENOUGH * target))
         waiting = waiting[np.concatenate(short)] if listed < n else waiting[:0]
         listed = min(n, 2 * listed)
