@@ -80,12 +80,17 @@ def main():
             missed.append(f"{what}: {measured}")
 
     nearest, by_aicc = model("biweight", 1.0, window=Nearest(60)), model(bandwidth="aicc")
-    for warm in (nearest, by_aicc, model(bandwidth="multiscale")):
+    by_number = model("biweight", "aicc", window=Nearest())
+    for warm in (nearest, by_aicc, by_number, model(bandwidth="multiscale")):
         fit_of(warm, 300)()
     times, said = beside_mgwr(5000, nearest, lambda place, y, x: GWR(place, y, x, bw=60).fit())
     row("5000 places, windows to the 60 nearest, times as fast", f"{times:.0f} ({said})", times, 100, at_most=False)
     times, said = beside_mgwr(1000, by_aicc, lambda place, y, x: Sel_BW(place, y, x, **FIXED).search())
     row("1000 places, search of a width by AICc, times as fast", f"{times:.0f} ({said})", times, 100, at_most=False)
+    for size in 1000, 5000:
+        times, said = beside_mgwr(size, by_number, lambda place, y, x: Sel_BW(place, y, x).search())
+        what = f"{size} places, search of the number of nearest ones, times as fast"
+        row(what, f"{times:.1f} ({said})", times, 1, at_most=False)
     apart = difference()
     row("coefficients in the same windows, relative difference", f"{apart:.0e}", apart, 1e-9)
     for seed in () if quick else SEEDS:

@@ -13,13 +13,15 @@ from kernpool.algorithms import ALGORITHMS
 from kernpool.core import Exclusion, Factors, PoolState, Problem
 from kernpool.kernels import get_categorical_kernel, make_kernel
 from kernpool.pooling.recipe import Recipe, choose
-from kernpool.pooling.widths import LARGER, SMALLEST, Nearest, nearest_widths, nearest_widths_of_each, with_widths
+from kernpool.pooling.widths import LARGER, SMALLEST, Nearest, nearest_widths, with_widths
 
 KERNELS = "tricube", "epanechnikov", "biweight", "triweight", "triangular", "boxcar", "cosine", "gaussian", "laplace"
 
 
-def widths_by_definition(problem: Problem, k: float) -> np.ndarray:
+def widths_by_definition(problem: Problem, k: float | list[float]) -> np.ndarray:
     """Formula (A1): sort each row of distances, and cumulate the weights."""
+    if isinstance(k, list):
+        return np.column_stack([widths_by_definition(problem, each) for each in k])
     u = np.abs(problem.query[:, None] - problem.key[None]) / problem.similarity.bandwidth
     distance = u.max(axis=-1) if problem.similarity.kernel.composition == "product" else np.sqrt((u**2).sum(axis=-1))
     found = np.ones(len(problem.query))
@@ -57,9 +59,8 @@ def test_widths_are_those_of_the_definition(seed, d, k, tied, loo, weighted, pro
     if weighted:
         pairs["key_weight"][seed % 60] = 10.0 ** (seed % 20)  # some hide those of the others in a sum
     problem = Recipe.of(kernel, h).problem(**pairs)
-    assert_allclose(nearest_widths(problem, k), widths_by_definition(problem, k), rtol=1e-13)
-    both = np.column_stack([widths_by_definition(problem, each) for each in (k, 2)])
-    assert_allclose(nearest_widths_of_each(problem, [k, 2]), both, rtol=1e-13)
+    for one_or_two in (k, [k, 2]):
+        assert_allclose(nearest_widths(problem, one_or_two), widths_by_definition(problem, one_or_two), rtol=1e-13)
 
 
 @pytest.mark.parametrize("loo", [False, True])
@@ -73,8 +74,7 @@ def test_a_kd_tree_finds_the_same_widths(monkeypatch, loo, weighted):
             pairs |= {name: np.exp(-20.0 * pairs[name][:, [0, 0]]) for name in ("key", "query")}
         problem = Recipe.of("tricube", [1.0, 0.5]).problem(**pairs)
         for numbers in ([3, 30], [1000]):
-            expected = np.column_stack([widths_by_definition(problem, k) for k in numbers])
-            assert_allclose(nearest_widths_of_each(problem, numbers), expected, rtol=1e-13)
+            assert_allclose(nearest_widths(problem, numbers), widths_by_definition(problem, numbers), rtol=1e-13)
 
 
 def test_columns_of_infinite_bandwidth_tell_no_keys_apart():
@@ -88,13 +88,16 @@ def test_columns_of_infinite_bandwidth_tell_no_keys_apart():
     assert_allclose(kernpool.pool(**pairs, bandwidth=np.inf), every, atol=1e-12)
 
 
-def test_masks_groups_and_fractional_weights_are_counted():
+def test_masks_groups_and_fractional_weights_are_counted(monkeypatch):
     pairs = drawn(3, 1, loo=True)
     rng, n = np.random.default_rng(0), len(pairs["key"])
     some = {"attn_mask": rng.random((n, n)) < 0.5}, {"key_weight": rng.uniform(0.1, 2.0, n)}
     for more in some:
         problem = Recipe.of("tricube").problem(**(pairs | more))
         assert_allclose(nearest_widths(problem, 9.5), widths_by_definition(problem, 9.5), rtol=1e-13)
+    monkeypatch.setattr("kernpool.pooling.widths.MOST_DENSE", 0)
+    monkeypatch.setattr("kernpool.pooling.widths.SHARE_DENSE", 2.0)
+    assert_allclose(nearest_widths(problem, [9.5, 2.0]), widths_by_definition(problem, [9.5, 2.0]), rtol=1e-13)
     code = rng.integers(0, 5, n)
     problem = Recipe.of("tricube").problem(**(pairs | {"exclude_self": False})).excluding(code, Exclusion(code))
     assert_allclose(nearest_widths(problem, 7), widths_by_definition(problem, 7), rtol=1e-13)

@@ -16,8 +16,9 @@ not matter: they are the ratios of the columns.
   k-th key and others as far away, such as of hours in tenths, from wherever these count.
 
 On a line the k nearest keys are neighbours: the windows of neighbouring keys that hold k units, one from each key on,
-have their middles in order, so that each query looks up its own among them. In several columns a kd tree lists the
-nearest keys; where these are many, and under masks and exclusions, all distances are computed, in blocks.
+have their middles in order, so that each query looks up its own among them. In several columns, and where each query
+lacks another weight of its own, a kd tree lists the nearest keys; where these are many, and under masks and exclusions,
+all distances are computed, in blocks.
 
 C. Loader, "Local Regression and Likelihood", Springer (1999), section 2.2.1.
 """
@@ -41,6 +42,7 @@ SMALLEST, LARGER = 2.0**-30, 1.0 + 2.0**-43
 ROUNDED = 2.0**-50  # of distances in a tree, of the farthest coordinate
 ENOUGH = 1.0 - 1e-12  # of the weight that a window holds, whose sum is rounded, and of distances that count as equal
 PAIRS_AT_ONCE = 1 << 16  # whose distances fit in the cache of a core
+LISTED_AT_ONCE = 1 << 18  # by threads of a kd tree, which take a while to start
 MOST_GOALS = 16  # different weights that windows of a line have to hold: weights below one, each left out of its own
 MOST_DENSE, SHARE_DENSE = 1 << 22, 0.03  # pairs, and share of all keys from which on a list of nearest keys is slower
 
@@ -158,32 +160,29 @@ def count_neighbors(window: Nearest, problem: Problem) -> float:
     return k
 
 
-def nearest_widths(problem: Problem, k: float, n_jobs: int | None = None) -> Array:
-    """Return the width of each query's window in bandwidths: the distance within which `k` units of weight lie."""
-    return nearest_widths_of_each(problem, [k], n_jobs)[:, 0]
+def nearest_widths(problem: Problem, k: float | Sequence[float], n_jobs: int | None = None) -> Array:
+    """Return the width of each query's window in bandwidths: the distance within which `k` units of weight lie.
 
-
-def nearest_widths_of_each(problem: Problem, numbers: Sequence[float], n_jobs: int | None = None) -> Array:
-    """Return the widths of windows that hold each of some numbers of units, of shape (m, numbers)."""
-    # Distances are computed and sorted once for all numbers.
+    Those of several numbers have the shape (m, numbers): distances are computed and sorted once for all.
+    """
     if problem.logit_bias is not None:
         raise ValueError(
             "window=Nearest(k) counts keys, and a floating-point attn_mask weighs pairs; pass a boolean attn_mask, or "
             "window='fixed'"
         )
     problem = _counted(problem)
-    (m, n), targets = problem.shape, np.array(numbers) / problem.weight_unit
+    (m, n), targets = problem.shape, np.atleast_1d(k) / problem.weight_unit
     if not problem.key.shape[1]:  # no column tells keys apart
-        return np.ones((m, len(targets)))
-    if problem.attn_mask is not None or problem.excluded is not None:
-        found = _by_blocks(problem, targets)
-    elif problem.key.shape[1] == 1:
-        found = np.column_stack([_on_line(problem, target) for target in targets.tolist()])
-    elif m * n <= MOST_DENSE or targets.max() > SHARE_DENSE * problem.total_weight:
+        return np.ones((m, *np.shape(k)))
+    masked = problem.attn_mask is not None or problem.excluded is not None
+    removed = None if masked else _removed_on_line(problem)
+    if removed is not None:
+        found = np.column_stack([_on_line(problem, removed, target) for target in targets.tolist()])
+    elif masked or m * n <= MOST_DENSE or targets.max() > SHARE_DENSE * problem.total_weight:
         found = _by_blocks(problem, targets)
     else:
         found = _by_tree(problem, targets, resolve_n_jobs(n_jobs))
-    return np.where(found > 0.0, LARGER * found, 1.0)
+    return np.where(found > 0.0, LARGER * found, 1.0).reshape(m, *np.shape(k))
 
 
 def width_slopes(problem: Problem) -> Array:
@@ -228,17 +227,23 @@ def _counted(problem: Problem) -> Problem:
     return problem.block(slice(None), np.flatnonzero(problem.key_weight > 0.0))
 
 
-def _on_line(problem: Problem, target: float) -> Array:
+def _removed_on_line(problem: Problem) -> Array | None:
+    """Return the weight that each query lacks of its own key, or None where windows of a line do not tell widths."""
+    own = problem.self_index
+    if problem.key.shape[1] > 1:
+        return None
+    if own is None:
+        return np.zeros(1)
+    removed = np.where(own >= 0, problem.frequency[own] - problem.own_weight, 0.0)
+    elsewhere = (removed > 0.0) & (problem.key[own, 0] != problem.query[:, 0])  # not among the nearest keys
+    return None if elsewhere.any() or len(np.unique(removed)) > MOST_GOALS else removed
+
+
+def _on_line(problem: Problem, removed: Array, target: float) -> Array:
     """Return the widths in one column, from windows of neighbouring keys."""
     h, of = float(problem.similarity.bandwidth[0]), (problem.key, problem.key_weight)
     x, weight, until = problem.prepare("line of widths", of, lambda: _line_of(problem))
-    q, own, removed = problem.query[:, 0], problem.self_index, np.zeros(1)
-    if own is not None:
-        removed = np.where(own >= 0, problem.frequency[own] - problem.own_weight, 0.0)
-    goals = np.unique(target + removed) if np.ptp(removed) else target + removed[:1]
-    elsewhere = own is not None and np.any((removed > 0.0) & (problem.key[own, 0] != q))  # not among the nearest keys
-    if elsewhere or len(goals) > MOST_GOALS:
-        return _by_blocks(problem, np.array([target]))[:, 0]
+    q, goals = problem.query[:, 0], np.unique(target + removed)
     found = np.empty(len(q))
     for goal in goals.tolist():
         mine = slice(None) if len(goals) == 1 else np.flatnonzero(target + removed == goal)
@@ -350,7 +355,7 @@ def _kth(distance: Array, weight: Array, targets: Array, d: int) -> Array:
     else:
         order = np.argsort(distance, axis=1)
         until = np.cumsum(np.take_along_axis(weight, order, axis=1), axis=1)
-        place = np.stack([np.sum(until < ENOUGH * target, axis=1) for target in targets], axis=1)
+        place = np.stack([np.searchsorted(row, ENOUGH * targets) for row in until])
         found = np.take_along_axis(distance, np.take_along_axis(order, np.minimum(place, last), axis=1), axis=1)
     return _at_the_ends(found, distance, total[:, None], targets, d)
 
@@ -384,7 +389,7 @@ def _by_tree(problem: Problem, targets: Array, threads: int) -> Array:
     listed = min(n, int(np.ceil(target / weight.mean())) + 2)
     while waiting.size:
         short = []
-        for piece in cut(len(waiting), max(1, PAIRS_AT_ONCE // listed)):
+        for piece in cut(len(waiting), max(1, LISTED_AT_ONCE // listed)):
             part = problem.block(waiting[piece])
             away, near = tree.query((part.query - middle) / h, k=np.arange(1, listed + 1), p=norm, workers=threads)
             times = weight[near]
