@@ -77,6 +77,18 @@ def test_a_kd_tree_finds_the_same_widths(monkeypatch, loo, weighted):
             assert_allclose(nearest_widths(problem, numbers), widths_by_definition(problem, numbers), rtol=1e-13)
 
 
+def test_windows_hold_all_weight_of_keys_whose_sums_are_rounded():
+    n = 1_000_000
+    key, weight, mask = np.random.default_rng(0).normal(size=(n, 2)), np.full(n, 0.3), np.ones((1, n), dtype=bool)
+    weight[:10], mask[:, 0] = 1.0, False
+    pairs = {"query": key[1:2], "key": key, "value": key, "key_weight": weight, "attn_mask": mask}
+    found = nearest_widths(Recipe.of("tricube", [1.0, 1.0]).problem(**pairs), float(weight[1:].sum()))
+    assert_allclose(found, np.linalg.norm(key[1:] - key[1], axis=1).max(), rtol=1e-9)
+    tiny = pairs | {"key": key[:80], "value": key[:80], "key_weight": np.full(80, 1e-20), "attn_mask": None}
+    problem = Recipe.of("tricube", [1.0, 1.0]).problem(**tiny)
+    assert_allclose(nearest_widths(problem, 3), widths_by_definition(problem, 3), rtol=1e-13)
+
+
 def test_columns_of_infinite_bandwidth_tell_no_keys_apart():
     """As if the column were not there; without another one windows hold all keys alike."""
     pairs = drawn(0, 2)

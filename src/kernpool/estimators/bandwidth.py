@@ -292,7 +292,7 @@ def _with_errors(found: Found, smoother: Smoother) -> Found:
 
 RATIO, MOST_STEPS = 1.15, 40  # of the grid
 SCANNED, LAST = 64, 12  # numbers that are all tried, and that are left of more
-FINER = 10  # numbers of each grid after the first
+FINER = 10  # numbers of each grid after the first, beside the best before
 MOST_ROWS = 5000  # that are predicted
 
 
@@ -369,6 +369,6 @@ def search_neighbors(problem: Problem, judge: Objective, near: int | None = None
     def errors(numbers: list[int]) -> list[float]:
         """Return the criterion in windows to each of these numbers."""
         widths = nearest_widths(problem, numbers, judge.options.n_jobs)
-        return [judge.value_in(with_widths(problem, width)) for width in widths.T]
+        return [judge.value_in(with_widths(problem, width)) for width in np.ascontiguousarray(widths.T)]
 
     return minimise_over_whole_numbers(errors, least, most)

@@ -348,13 +348,14 @@ def _kth(distance: Array, weight: Array, targets: Array, d: int) -> Array:
     if unit == 0.0:
         return np.zeros((len(distance), len(targets)))
     if np.all(taken == (weight == unit)):
-        place = np.clip(np.ceil(ENOUGH * targets / unit).astype(np.intp) - 1, 0, last)
+        place = np.clip(np.ceil(ENOUGH * targets / unit) - 1, 0, last).astype(np.intp)
         # A partial sort takes a third of the time of a sort for one place, and more from two on.
         ordered = np.partition(distance, place, axis=1) if len(place) == 1 else np.sort(distance, axis=1)
         found = ordered[:, place]
     else:
         order = np.argsort(distance, axis=1)
         until = np.cumsum(np.take_along_axis(weight, order, axis=1), axis=1)
+        total = until[:, -1]  # rounded as the sums are
         place = np.stack([np.searchsorted(row, ENOUGH * targets) for row in until])
         found = np.take_along_axis(distance, np.take_along_axis(order, np.minimum(place, last), axis=1), axis=1)
     return _at_the_ends(found, distance, total[:, None], targets, d)
