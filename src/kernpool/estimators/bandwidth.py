@@ -9,8 +9,8 @@ their numbers.
 The number of neighbors of a window is a whole number, and there is no derivative by it. A grid of numbers, each at
 least 1.15 times the one before, goes from the least that determines a fit to all other rows; then all whole numbers
 between the neighbours of the best are tried, or, where these are many, ten of them, and those around the best of these,
-until few are left. Each row is predicted from the others, in a window of the others: what a fit without the row
-would do. Of more than 5000 rows as many are drawn, by a fixed seed, and predicted from all others.
+until few are left. Each row is predicted from the others, in a window of the others: what a fit without the row would
+do. Of more than 5000 rows as many are drawn, by a fixed seed, and predicted from all others.
 """
 
 import math

@@ -377,7 +377,7 @@ def _at_the_ends(found: Array, distance: Array, total: Array, targets: Array, d:
 
 
 def _by_tree(problem: Problem, targets: Array, threads: int) -> Array:
-    """Return the widths in several columns from lists of nearest keys, found in a kd tree."""
+    """Return the widths from lists of nearest keys, found in a kd tree."""
     from scipy.spatial import KDTree
 
     (m, n), d = problem.shape, problem.key.shape[1]
